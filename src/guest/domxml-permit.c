@@ -2,8 +2,8 @@
 
 /*
  * Refuses a template that may give the guest a device of the host, or memory that is not in the allocation: both come
- * from the allocation only. The
- * lists name what a template may have, so that an element that a later libvirt adds is refused until it is listed.
+ * from the allocation only. The lists name what a template may have, so that an element that a later libvirt adds is
+ * refused until it is listed.
  * Block devices of disks, and host networks that the guest shares, are permitted: passthroughd does not allocate them.
  */
 
@@ -58,7 +58,10 @@ static const Permitted devices[] = {
         { "crypto" },
 };
 
-/* An element below a device that can name a device of the host by its attribute. parent: NULL: any. */
+/*
+ * An element in <devices> or <os> that can name a device of the host by its attribute, or by its text (attribute:
+ * NULL). parent: NULL: any.
+ */
 static const struct {
         const char *parent, *name, *attribute, *values;
 } nested[] = {
@@ -68,7 +71,14 @@ static const struct {
         { "interface", "source", "mode", "vepa bridge private" }, /* not 'passthrough', which takes the whole VF */
         { "tpm", "backend", "type", "emulator external" },
         { "rng", "backend", "type", CHARDEVS },
-        { NULL, "gl", "enable", "no" }, /* libvirt passes the first render node of the host when none is named */
+        /* QEMU keeps the file open, so a file of /dev/vfio would keep other guests from its group. */
+        { "rng", "backend", NULL, "/dev/random /dev/urandom /dev/hwrng" },
+        { "interface", "backend", "tap", "/dev/net/tun" },
+        { "interface", "backend", "vhost", "/dev/vhost-net" },
+        { NULL, "smartcard", "mode", "passthrough" }, /* 'host' and 'host-certificates' use the host's readers */
+        { "os", "nvram", "type", DISKS },
+        { "video", "driver", "name", "qemu" }, /* 'vhostuser' opens the first render node of the host */
+        { NULL, "gl", "enable", "no" },        /* libvirt passes the first render node of the host when none is named */
         { NULL, "gl", "rendernode", "" },
         { NULL, "acceleration", "rendernode", "" },
 };
@@ -122,15 +132,19 @@ static Verdict refuse_host_device(const xmlNode *node, Refusal *ret) {
                                QUOTABLE((const char *) node->name));
 }
 
-/* values: NULL: any. An element without the attribute names no host device. */
+/* attribute: NULL: the text. values: NULL: any. An element without the attribute or text names no host device. */
 static Verdict check_value(const xmlNode *node, const char *attribute, const char *values, Refusal *ret) {
-        _cleanup_free_ char *value = values ? node_get(node, attribute) : NULL;
+        _cleanup_free_ char *value = !values ? NULL : attribute ? node_get(node, attribute) : node_get_text(node);
         PciAddress address;
 
-        if (!value || is_word_of(values, value))
+        if (!value || is_word_of(values, value) || (!attribute && !*value))
                 return VERDICT_NONE;
         if (find_host_address(node, &address))
                 return refuse_host_device(node, ret);
+        if (!attribute)
+                return refuse_template(ret, node, NULL, REMEDY,
+                                       "The template has '%s' in <%s>, which may be a host device.", QUOTABLE(value),
+                                       QUOTABLE((const char *) node->name));
         return refuse_template(ret, node, NULL, REMEDY, "The template has <%s %s='%s'>, which may be a host device.",
                                QUOTABLE((const char *) node->name), attribute, QUOTABLE(value));
 }
@@ -167,7 +181,8 @@ static Verdict check_device(const xmlNode *node, Refusal *ret) {
 }
 
 Verdict domain_check_permitted(const Domain *d, bool qemu_commandline, Refusal *ret) {
-        Verdict v = VERDICT_NONE;
+        const xmlNode *os = node_find(d->root, "os");
+        Verdict v = os ? check_nested(os, ret) : VERDICT_NONE;
 
         for (xmlNode *n = xmlFirstElementChild(d->devices); n && v == VERDICT_NONE; n = xmlNextElementSibling(n))
                 v = check_device(n, ret);
