@@ -81,13 +81,6 @@ static AllocationDevice *find_slot(Allocation *a, const char *slot) {
         return NULL;
 }
 
-/* d is a companion of the device with the slot: "gpu0-1" of "gpu0". */
-static bool is_companion_of(const AllocationDevice *d, const char *slot) {
-        size_t n = strlen(slot);
-
-        return d->role == DEVICE_ROLE_COMPANION && d->slot && strncmp(d->slot, slot, n) == 0 && d->slot[n] == '-';
-}
-
 /* An assigned device of a that is not the one to detach, and is in the same IOMMU group as d. */
 static const AllocationDevice *find_other(const Manager *m, const Allocation *a, const AllocationDevice *detached,
                                           const AllocationDevice *d) {
@@ -103,17 +96,21 @@ static const AllocationDevice *find_other(const Manager *m, const Allocation *a,
 /* Marks the device, its companions, and what is held because of it. */
 static Verdict mark(const Manager *m, Allocation *a, AllocationDevice *d, Refusal *ret) {
         const AllocationDevice *other = find_other(m, a, d, d);
-        const AllocationDevice *before = a->devices;
         int group = group_of(m, d);
+        bool follows = false;
 
         if (other)
                 return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &d->address, "Release the allocation, and allocate anew.",
                               "%s shares its IOMMU group with %s, which '%s' has too.", PCI_ADDRESS_STR(d->address),
                               PCI_ADDRESS_STR(other->address), a->name);
-        for (size_t i = 0; i < a->n_devices; i++)
-                if (&before[i] == d || is_companion_of(&before[i], d->slot) ||
-                    (before[i].role == DEVICE_ROLE_HELD && group >= 0 && group_of(m, &before[i]) == group))
+        for (size_t i = 0; i < a->n_devices; i++) {
+                /* Companions follow their device. */
+                if (a->devices[i].role != DEVICE_ROLE_COMPANION)
+                        follows = &a->devices[i] == d;
+                if (follows ||
+                    (a->devices[i].role == DEVICE_ROLE_HELD && group >= 0 && group_of(m, &a->devices[i]) == group))
                         a->devices[i].phase = DEVICE_PHASE_DETACHING;
+        }
         return VERDICT_NONE;
 }
 
