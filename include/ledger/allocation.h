@@ -162,7 +162,7 @@ static inline bool allocation_device_is_settled(const AllocationDevice *d) {
 bool allocation_is_changing(const Allocation *a);
 /*
  * Return a copy of a in no ledger, with all its devices or with those that are not settled. The copy is ready, without
- * domain and reason, and its devices are settled. NULL: out of memory.
+ * domain and reason, and its devices are settled. The changing part has no CPUs and memory. NULL: out of memory.
  */
 Allocation *allocation_with_all(const Allocation *a);
 Allocation *allocation_changing_part(const Allocation *a);

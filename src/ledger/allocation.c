@@ -173,7 +173,13 @@ Allocation *allocation_with_all(const Allocation *a) {
 }
 
 Allocation *allocation_changing_part(const Allocation *a) {
-        return make_plain(copy_part(a, false, true));
+        Allocation *part = make_plain(copy_part(a, false, true));
+
+        if (part) {
+                part->cpus = (CpuSet){ 0 };
+                part->n_pins = part->n_cells = part->n_regions = 0;
+        }
+        return part;
 }
 
 Allocation *allocation_settled_part(const Allocation *a) {

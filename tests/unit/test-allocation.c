@@ -168,10 +168,42 @@ static void test_bound(void **state) {
         assert_false(allocation_is_bound(a, t->inventory));
 }
 
+/* What is attached or detached is devices alone: CPUs and memory stay with the allocation. */
+static void test_parts(void **state) {
+        _cleanup_node_ TestNode *t = make_node();
+        _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new("vm"), *part = NULL, *rest = NULL;
+
+        assert_non_null(a);
+        (void) add(a, find(t, GPU));
+        add(a, find(t, VF))->phase = DEVICE_PHASE_ATTACHING;
+        a->pins = calloc(1, sizeof(*a->pins));
+        assert_non_null(a->pins);
+        a->n_pins = 1;
+        cpuset_add(&a->cpus, 3);
+        a->cells[0] = (Cell){ .memory = 1ULL << 30 };
+        a->n_cells = 1;
+        assert_true(allocation_is_changing(a));
+        part = allocation_changing_part(a);
+        assert_non_null(part);
+        assert_int_equal(part->n_devices, 1);
+        assert_non_null(allocation_find_device(part, find(t, VF)->address));
+        assert_false(allocation_is_changing(part));
+        assert_int_equal(part->n_pins, 0);
+        assert_true(cpuset_is_empty(&part->cpus));
+        assert_int_equal(allocation_memory(part), 0);
+        rest = allocation_settled_part(a);
+        assert_non_null(rest);
+        assert_int_equal(rest->n_devices, 1);
+        assert_non_null(allocation_find_device(rest, find(t, GPU)->address));
+        assert_int_equal(rest->n_pins, 1);
+        assert_int_equal(allocation_memory(rest), 1ULL << 30);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_shown_state), cmocka_unit_test(test_names), cmocka_unit_test(test_serial),
                 cmocka_unit_test(test_find),        cmocka_unit_test(test_vf),    cmocka_unit_test(test_bound),
+                cmocka_unit_test(test_parts),
         };
 
         return cmocka_run_group_tests_name("allocation", tests, NULL, NULL);
