@@ -16,7 +16,26 @@ static bool can_take(const HostView *view, const AllocationDevice *d) {
 
         return d->role == DEVICE_ROLE_ASSIGNED && pool && streq_ptr(pool->name, d->pool) &&
                allocation_device_is(d, dev) && policy_check(view->policy, dev, NULL) == VERDICT_NONE &&
-               ledger_check_device(view->ledger, view->status, view->inventory, dev, NULL, NULL) == VERDICT_NONE;
+               ledger_check_device(view->ledger, view->status, view->inventory, dev, NULL, NULL) == VERDICT_NONE &&
+               !planner_is_in_use(view, dev);
+}
+
+/* Has the planner skip the other devices of a, such as one that is in another pool now. The caller frees *ret. */
+static int skip_others(HostView *view, const Allocation *a, PciAddress **ret) {
+        PciAddress *skipped = calloc(view->n_in_use + a->n_devices + 1, sizeof(*skipped));
+        size_t n = 0;
+
+        if (!skipped)
+                return -ENOMEM;
+        for (size_t i = 0; i < view->n_in_use; i++)
+                skipped[n++] = view->in_use[i];
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && !a->devices[i].lost &&
+                    !can_take(view, &a->devices[i]))
+                        skipped[n++] = a->devices[i].address;
+        view->in_use = *ret = skipped;
+        view->n_in_use = n;
+        return 0;
 }
 
 static int add_present(Request *whole, const char *pool, PciAddress address) {
@@ -168,6 +187,7 @@ Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r,
         _cleanup_(cleanup_ledger_free) Ledger *rest = NULL;
         _cleanup_request_ Request whole = { 0 };
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        _cleanup_free_ PciAddress *skipped = NULL;
         HostView alone = *view;
         Verdict v = check_request(a, r, ret_refusal);
         int k;
@@ -179,7 +199,9 @@ Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r,
                 return refuse_no_memory(ret_refusal);
         allocation_free(ledger_remove(rest, a->name));
         alone.ledger = rest;
-        k = make_whole(&alone, a, r, &whole);
+        k = skip_others(&alone, a, &skipped);
+        if (k >= 0)
+                k = make_whole(&alone, a, r, &whole);
         if (k == -E2BIG)
                 return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL,
                               "'%s' would have more than %u devices, or devices of more than %u pools.", a->name,

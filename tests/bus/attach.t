@@ -11,7 +11,9 @@ use Test::More;
 
 use Node;
 
-node('paper-testbed');
+node('paper-testbed', configure => 1);
+my $conf = slurp("$FindBin::Bin/../nodes/paper-testbed.conf");
+configure($conf);
 
 my $bus = Bus->new->listen;
 
@@ -126,6 +128,18 @@ is(attach('ib-vf' => 1), 'done', 'attach to it');
 is(detach('gpu0'), 'done', 'and detach the other');
 is(release($bus, 'vm'), 'done', 'a release');
 is(tree_without_identities(), $before, 'the node is as before');
+
+# ---- a device that is in another pool now
+
+is(allocate($bus, 'vm', gpu => 1, 'ib-vf' => 1), 'done', 'an allocation');
+@now = devices_of();
+configure($conf =~ s/\[Pool ib-vf\]/[Pool fast]/r);
+is(attach(fast => 1), 'done', 'the pool of a VF has another name: attach a VF of the pool');
+is_deeply([(devices_of())[0, 1]], \@now, 'the devices before it stay');
+is(detach('ib-vf0'), 'done', 'detach the VF with the former name');
+is_deeply([map { (split)[0] } devices_of()], ['gpu0', 'fast0'], 'the other one stays');
+is(release($bus, 'vm'), 'done', 'a release');
+configure($conf);
 
 # ---- a device that is gone
 
