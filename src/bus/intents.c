@@ -21,9 +21,19 @@ static void add_devices(Holdings *h, const Request *r, const Allocation *a) {
                         h->devices[pool]++;
 }
 
+/* The memory that the request takes. A shared region counts for the request that creates it. */
+static uint64_t count_memory(const HostView *view, const Request *r) {
+        uint64_t n = r->memory;
+
+        for (size_t i = 0; i < r->n_regions; i++)
+                if (!ledger_find_region(view->ledger, r->regions[i].name))
+                        n += r->regions[i].size;
+        return n;
+}
+
 /* What the owner would have with the request, so that a rule can be a quota. */
 static Holdings count_holdings(const HostView *view, const Request *r) {
-        Holdings h = { .cpus = r->cpus, .memory = r->memory };
+        Holdings h = { .cpus = r->cpus, .memory = count_memory(view, r) };
 
         for (size_t i = 0; i < r->n_pools; i++)
                 h.devices[i] = r->pools[i].count;
@@ -37,6 +47,9 @@ static Holdings count_holdings(const HostView *view, const Request *r) {
                 for (size_t k = 0; k < a->n_cells; k++)
                         h.memory += a->cells[k].memory;
         }
+        for (size_t i = 0; i < view->ledger->n_regions; i++)
+                if (view->ledger->regions[i]->owner == r->owner)
+                        h.memory += view->ledger->regions[i]->region.size;
         return h;
 }
 
@@ -44,7 +57,7 @@ static void add_request(Intent *i, const HostView *view, const Request *r) {
         Holdings h = count_holdings(view, r);
 
         intent_add(i, "cpus", "%u", r->cpus);
-        intent_add(i, "memory", "%" PRIu64, r->memory);
+        intent_add(i, "memory", "%" PRIu64, count_memory(view, r));
         intent_add(i, "total.cpus", "%" PRIu64, h.cpus);
         intent_add(i, "total.memory", "%" PRIu64, h.memory);
         for (size_t k = 0; k < r->n_pools; k++) {

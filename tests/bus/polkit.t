@@ -16,19 +16,20 @@ use Node;
 use SystemBus;
 
 plan skip_all => 'needs root' if $> != 0;
-node('hgx-h100', root => 1);
+node('hgx-h100', root => 1, configure => 1);
+configure(slurp("$FindBin::Bin/../nodes/hgx-h100.conf") . "[Daemon]\nSharedMemoryGroup=" . getgrgid(0) . "\n");
 
 # As src/bus/authorization.h has them.
 use constant { OF_ONE => 32, TIMEOUT => 25 };
 use constant { POLKIT => 'org.freedesktop.PolicyKit1', THE_BUS => 'org.freedesktop.DBus' };
 
-# All of them are members of the group. The user nobody may have two GPUs.
+# All of them are members of the group. The user nobody may have two GPUs, and 8 MiB.
 my @users = qw(nobody daemon bin sys);
 my %uid   = map { $_ => scalar getpwnam $_ } @users;
 my $rules = <<'END';
 polkit.addRule(function(action, subject) {
     if (action.id == "org.passthroughd1.allocate" && subject.user == "nobody")
-        return action.lookup("total.pool.gpu") > 2 || action.lookup("total.cpus") > 4 ? polkit.Result.NO : polkit.Result.YES;
+        return action.lookup("total.pool.gpu") > 2 || action.lookup("total.cpus") > 4 || action.lookup("total.memory") > 8388608 ? polkit.Result.NO : polkit.Result.YES;
     if (action.id == "org.passthroughd1.manage" && subject.user == "bin")
         return polkit.Result.YES;
     if (action.id == "org.passthroughd1.configure" && subject.user == "sys")
@@ -148,6 +149,17 @@ is_deeply([map { attributes_of($_, 'given') } $root, @bus{@users}], [1, 1, 0, 0,
 # ---- a quota, and calls that come together
 
 is(allocate_as($bus{nobody}, 'cpus', cpus => 4, memory => 2**20), 'AccessDenied', 'the rule counts CPUs that the owner has');
+SKIP: {
+        my $shm    = "$ENV{NODE_ROOT}/dev/shm";
+        my @shared = (cpus => 1, memory => 2**20);
+        is(allocate_as($bus{nobody}, 'shared', @shared, 'shared-memory' => [['mpi', 2**23, 0]]), 'AccessDenied', '... and shared memory');
+        fault('set dev/shm/.nodesim x') if !-d $shm;
+        system('mount', '-t', 'tmpfs', '-o', 'size=64m', 'shm', $shm) == 0 or skip 'a tmpfs cannot be mounted on the simulated node', 5;
+        is(allocate_as($bus{nobody}, $_, @shared, 'shared-memory' => [['mpi', 2**22, 0]]), 'done', "... once for all that share it: '$_'") for qw(shared sharing);
+        is(allocate_as($bus{nobody}, 'more', cpus => 1, memory => 2**21), 'AccessDenied', '... and in allocations that are there');
+        is(release_as($bus{nobody}, $_), 'done', "the owner releases '$_'") for qw(shared sharing);
+        system 'umount', $shm;
+}
 is(release_as($bus{nobody}, 'mine'), 'done', 'the owner releases');
 is(release_as($root, 'roots'), 'done', 'root releases');
 kill 'STOP', $polkitd;
