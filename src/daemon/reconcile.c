@@ -257,28 +257,31 @@ static void continue_startup(Manager *m) {
         }
 }
 
-/* Releases an allocation whose caller asked for a release at the end of its domain. */
-static void release_with_domain(Manager *m, Allocation *a) {
+/* Releases an allocation whose caller asked for a release at the end of its domain. False: a job has to end first. */
+static bool release_with_domain(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         uint32_t job;
 
-        if (!a->release_with_domain || !a->had_domain || a->domain || a->state != ALLOCATION_READY ||
-            job_queue_works_on(&m->jobs, a->name))
-                return;
+        if (!a->release_with_domain || !a->had_domain || a->domain || a->state != ALLOCATION_READY)
+                return true;
         /* Otherwise a later start of the daemon releases it. */
         if (manager_check_may_change(m, NULL) != VERDICT_NONE)
-                return;
+                return true;
+        if (job_queue_works_on(&m->jobs, a->name))
+                return false;
         log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
                  "The domain that ran with '%s' has ended, releasing the allocation as requested.", a->name);
         if (manager_release_now(m, a, &job, &refusal) != VERDICT_NONE)
                 log_full(LOG_WARNING, 0, (&(LogFields){ .allocation = a->name }), "'%s' is not released: %s", a->name,
                          refusal.message);
+        return true;
 }
 
 static void release_abandoned(Manager *m) {
         m->reconcile.guests_read = false;
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
-                release_with_domain(m, m->host.ledger->allocations[i]);
+                if (!release_with_domain(m, m->host.ledger->allocations[i]))
+                        m->reconcile.guests_read = true;
 }
 
 /* Handles what was put off while a job or an orphan worked on the devices. */

@@ -156,6 +156,26 @@ for my $what ('attach', 'detach') {
         is(has($vf), 'no no', "$what: the guest does not have it");
 }
 
+# ---- the guest ends during an attach, and the allocation with it
+
+hypervisor($domain);
+libvirt_reports($bus);
+is(release($bus, 'vm'), 'done', 'a release');
+is(allocate($bus, 'vm', gpu => 1, cpus => 2, memory => 2**30, 'release-with-domain' => 1), 'done', 'an allocation that ends with its guest');
+runs();
+fault('reset', 'hang 2');
+$job = begin_attach('ib-vf' => 1);
+ok(wait_until(sub { grep { /PENDING/ } write_log() }), 'an attach hangs');
+hypervisor($domain);
+libvirt_reports($bus);
+ok(wait_until(sub { allocation_state($bus, 'vm') eq 'ready' }), 'the guest ends');
+fault('release');
+is($bus->result($job), 'done', 'the attach ends');
+ok(wait_until(sub { !allocation($bus, 'vm') }), 'the allocation is released');
+fault('reset');
+is(allocate($bus, 'vm', gpu => 1, cpus => 2, memory => 2**30), 'done', 'another one');
+runs();
+
 # ---- libvirt does not report
 
 write_raw("die\n");
