@@ -68,7 +68,7 @@ Allocation *manager_drop_changing(Manager *m, Allocation *a) {
 }
 
 static int group_of(const Manager *m, const AllocationDevice *d) {
-        const PciDevice *dev = inventory_find(m->host.inventory, d->address);
+        const PciDevice *dev = d->lost ? NULL : inventory_find(m->host.inventory, d->address);
 
         return dev ? dev->iommu_group : -1;
 }
@@ -93,10 +93,16 @@ static const AllocationDevice *find_other(const Manager *m, const Allocation *a,
         return NULL;
 }
 
+/* h is held for d alone. When the IOMMU group of d is unknown, because d is missing: for no other device of a. */
+static bool is_held_for(const Manager *m, const Allocation *a, const AllocationDevice *d, const AllocationDevice *h) {
+        int group = group_of(m, d);
+
+        return h->role == DEVICE_ROLE_HELD && (group < 0 || group_of(m, h) == group) && !find_other(m, a, d, h);
+}
+
 /* Marks the device, its companions, and what is held because of it. */
 static Verdict mark(const Manager *m, Allocation *a, AllocationDevice *d, Refusal *ret) {
         const AllocationDevice *other = find_other(m, a, d, d);
-        int group = group_of(m, d);
         bool follows = false;
 
         if (other)
@@ -107,17 +113,16 @@ static Verdict mark(const Manager *m, Allocation *a, AllocationDevice *d, Refusa
                 /* Companions follow their device. */
                 if (a->devices[i].role != DEVICE_ROLE_COMPANION)
                         follows = &a->devices[i] == d;
-                if (follows ||
-                    (a->devices[i].role == DEVICE_ROLE_HELD && group >= 0 && group_of(m, &a->devices[i]) == group))
+                if (follows || is_held_for(m, a, d, &a->devices[i]))
                         a->devices[i].phase = DEVICE_PHASE_DETACHING;
         }
         return VERDICT_NONE;
 }
 
-/* Something of a stays. */
+/* A device or CPUs of a stay. */
 static Verdict check_rest(const Allocation *a, Refusal *ret) {
         for (size_t i = 0; i < a->n_devices; i++)
-                if (allocation_device_is_settled(&a->devices[i]))
+                if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && allocation_device_is_settled(&a->devices[i]))
                         return VERDICT_NONE;
         if (a->n_pins > 0)
                 return VERDICT_NONE;
