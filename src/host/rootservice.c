@@ -245,6 +245,7 @@ static int set_options(const char *directory, const char *text) {
 }
 
 static int plug(const Config *c, const Request *q, const void *payload, size_t size, int output, int *ret_status) {
+        PlugRequest request;
         PlugPayload p;
 
         if (!c->libvirt)
@@ -255,12 +256,13 @@ static int plug(const Config *c, const Request *q, const void *payload, size_t s
         p.hostdev[sizeof(p.hostdev) - 1] = '\0';
         if (p.action >= _PLUG_ACTION_MAX)
                 return -EINVAL;
-        *ret_status = (int) plug_make(c->libvirt,
-                                      &(PlugRequest){ .action = (PlugAction) p.action,
-                                                      .uuid = q->name,
-                                                      .hostdev = p.hostdev,
-                                                      .timeout_sec = MIN(p.timeout_sec, PLUG_SECONDS_MAX) },
-                                      output);
+        request = (PlugRequest){
+                .action = (PlugAction) p.action,
+                .uuid = q->name,
+                .hostdev = p.hostdev,
+                .timeout_sec = p.timeout_sec < PLUG_SECONDS_MAX ? p.timeout_sec : PLUG_SECONDS_MAX,
+        };
+        *ret_status = (int) plug_make(c->libvirt, &request, output);
         return 0;
 }
 
