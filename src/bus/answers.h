@@ -45,6 +45,7 @@ struct Answer {
         /* The arguments of the call, for make(). Strings without an owner are borrowed from call. */
         Request request;  /* Plan */
         const char *name; /* the allocation */
+        char id[37];      /* of the allocation of that name, when the caller was found to have the right to read it */
         DomainTemplate template;
         const char *slot; /* of the only device to write; NULL: the whole document */
         bool validate;    /* the text is for passthroughd-libvirt: domxml_make_with_lines() */

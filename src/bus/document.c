@@ -94,12 +94,23 @@ static const Allocation *find_usable(const HostView *view, const char *name, Ref
         return a && check_state(a, ret) == VERDICT_NONE ? a : NULL;
 }
 
+/* In the child. While the answer waited, another owner may have allocated by the same name. NULL: refused. */
+static const Allocation *find_again(const HostView *view, const Answer *answer, Refusal *ret) {
+        const Allocation *a = find_usable(view, answer->name, ret);
+
+        if (!a || streq(a->id, answer->id))
+                return a;
+        (void) refuse(ret, VERDICT_NO_SUCH_ALLOCATION, NULL, NULL, "The allocation '%s' was released.",
+                      QUOTABLE(answer->name));
+        return NULL;
+}
+
 static const DomainTemplate *template_of(const Answer *a) {
         return a->template.text ? &a->template : NULL;
 }
 
 static Verdict make_domain_xml(const HostView *view, const Answer *a, Refusal *ret) {
-        const Allocation *allocation = find_usable(view, a->name, ret);
+        const Allocation *allocation = find_again(view, a, ret);
         _cleanup_free_ char *document = NULL;
         size_t size = 0;
         Verdict v;
@@ -116,7 +127,7 @@ static Verdict make_domain_xml(const HostView *view, const Answer *a, Refusal *r
 }
 
 static Verdict make_nccl_topology(const HostView *view, const Answer *a, Refusal *ret) {
-        const Allocation *allocation = find_usable(view, a->name, ret);
+        const Allocation *allocation = find_again(view, a, ret);
         _cleanup_free_ char *document = NULL;
 
         if (!allocation || domxml_nccl_topology(view->inventory, view->config, allocation, template_of(a), &document,
@@ -130,6 +141,7 @@ static Verdict make_nccl_topology(const HostView *view, const Answer *a, Refusal
 static int queue_document(Server *s, sd_bus_message *call, uint32_t uid, AnswerMake make, bool is_domain) {
         _cleanup_(cleanup_answer_free) Answer *a = NULL;
         _cleanup_refusal_ Refusal refusal = { 0 };
+        const Allocation *allocation;
         HostView view;
         int r;
 
@@ -140,10 +152,12 @@ static int queue_document(Server *s, sd_bus_message *call, uint32_t uid, AnswerM
         if (r < 0)
                 return r;
         view = server_view(s);
-        if (!find_usable(&view, a->name, &refusal) ||
+        allocation = find_usable(&view, a->name, &refusal);
+        if (!allocation ||
             read_options(call, is_domain ? DOCUMENT_DEVICE + 1 : DOCUMENT_DEVICE, a, &refusal) != VERDICT_NONE ||
             s->callbacks->check_runnable(s->userdata, a->name, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
+        memcpy(a->id, allocation->id, sizeof(a->id));
         /* passthroughd wrote all of a document without a template. Such a document is always valid. */
         a->validate = is_domain && a->template.text && !a->slot;
         return answer_queue(TAKE_PTR(a));

@@ -105,6 +105,29 @@ cmp_ok($errors, '>', 0, 'GetManagedObjects is refused when it is called too ofte
 is(error_of($greedy->call('ListAllocations')), 'none', '... and a short list is not');
 is(error_of($bus->call('ListDevices')),        'none', '... nor another client');
 
+# ---- a document that waits while another owner allocates by the same name
+
+{
+        my ($reader, $other) = (Bus->new, Bus->new);
+        my $allocate = sub { my ($owner) = @_; return error_of($other->call('Allocate', 'sa{sv}', 'vm', [['cpus', ['u', 1]], ['memory', ['t', 1 << 20]], ['owner', ['u', $owner]]])) };
+        my $find     = sub { return grep { $_->[0] eq 'vm' } @{ $other->call('ListAllocations')->{body}[0] } };
+        my $is_ready = sub { return grep { $_->[1] eq 'ready' } $find->() };
+        is($allocate->(1), 'none', 'an allocation');
+        ok(wait_until($is_ready), '... is ready');
+        my @calls = hang($reader, RUNNING_OF_ONE);
+        my @documents = map { post($reader, $_, 'sa{sv}', 'vm', []) } 'GetDomainXML', 'GetNcclTopology';
+        $reader->ping;
+        is(error_of($other->call('Release', 'st', 'vm', ($find->())[0][2])), 'none', '... is released while its documents wait');
+        ok(wait_until(sub { !$find->() }), '... and gone');
+        is($allocate->(2), 'none', 'another owner allocates by its name');
+        ok(wait_until($is_ready), '... and is ready');
+        kill 'KILL', children();
+        $reader->reply($_) for @calls;
+        is(error_of($reader->reply($_)), 'NoSuchAllocation', 'the documents are not those of the other owner') for @documents;
+        $other->call('Release', 'st', 'vm', ($find->())[0][2]);
+        ok(wait_until(sub { !$find->() }), 'the other allocation is released');
+}
+
 # ---- descriptors that come in
 
 {
