@@ -54,4 +54,6 @@ int store_save_services(Store *s, const char *text);
 /* Assigns a generation that was never assigned before. STATE/generation is written once per GENERATION_BLOCK calls; a
  * restart of the daemon skips the rest of the block. */
 #define GENERATION_BLOCK 1024U
+/* A call of store_next_generation() may have returned this generation. */
+bool store_has_given(const Store *s, uint64_t generation);
 int store_next_generation(Store *s, uint64_t *ret);

@@ -16,6 +16,8 @@
 #define ALLOCATION_CPUS_MAX   4096U
 #define ALLOCATION_MEMORY_MAX (1ULL << 50) /* bytes: 1 PiB */
 #define ALLOCATION_CELLS_MAX  8U
+#define ALLOCATION_TAG_MAX    255U /* bytes */
+#define ALLOCATION_TOKEN_MAX  128U /* bytes */
 
 typedef enum AllocationState {
         ALLOCATION_RESERVED,  /* planned; not on disk yet */
@@ -101,6 +103,8 @@ typedef struct Allocation {
         char *name;
         char id[37];              /* UUID; the domain has the same */
         uint32_t owner;           /* uid of the caller */
+        char *tag;                /* what the caller wants to be shown with it; NULL: nothing */
+        char *token;              /* of the request: the same request again means this allocation; NULL: none */
         bool release_with_domain; /* release the allocation when its domain ends */
         bool had_domain;          /* a domain has run with the allocation */
         bool forced;              /* requested with force: the console's device may be allocated */

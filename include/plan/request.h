@@ -64,6 +64,7 @@ typedef struct Request {
         RequestLimit limits[REQUEST_LIMITS_MAX];
         size_t n_limits;
         GuestTopology topology; /* invalid: mirror for more than one device if it fits, else flat */
+        char *tag, *token;      /* Allocation.tag and .token; NULL: none */
         uint32_t owner;         /* uid, valid when has_owner is set; a request for a mere plan may have none */
         bool has_owner;
         bool release_with_domain; /* release the allocation when the domain that used it is gone */
@@ -97,6 +98,9 @@ Verdict request_add_region(Request *r, const char *name, uint64_t size, uint64_t
 /* The slot name of the index-th device of a pool, "gpu0" or "a100_0". SLOT_NAME_MAX bytes are enough for it. */
 #define SLOT_NAME_MAX 80
 const char *slot_name(const char *pool, unsigned index, char buf[static SLOT_NAME_MAX]);
+
+/* The request of owner is the one that has made a: it has the token of a. */
+bool request_is_again(const Request *r, uint32_t owner, const Allocation *a);
 
 /* True when the caller has chosen devices, nodes or CPUs. */
 bool request_is_exact(const Request *r);

@@ -25,6 +25,7 @@ typedef struct LogFields {
         const char *step;
         const char *owner;      /* uid of the allocation's owner */
         const char *generation; /* of the allocation */
+        const char *tag;        /* of the allocation */
 } LogFields;
 
 typedef enum LogTarget {

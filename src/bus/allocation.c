@@ -86,6 +86,7 @@ static int property_get(sd_bus *bus, const char *path, const char *interface, co
         return sd_bus_message_append(reply, "s",
                                      streq(property, "Name")    ? a->name
                                      : streq(property, "Id")    ? a->id
+                                     : streq(property, "Tag")   ? a->tag ?: ""
                                      : streq(property, "State") ? allocation_state_to_string(allocation_shown_state(a))
                                                                 : a->reason ?: "");
 }
@@ -98,6 +99,7 @@ static const sd_bus_vtable allocation_vtable[] = {
         SD_BUS_PROPERTY("Name", "s", property_get, 0, CONST),
         SD_BUS_PROPERTY("Id", "s", property_get, 0, CONST),
         SD_BUS_PROPERTY("Owner", "u", property_get, 0, CONST),
+        SD_BUS_PROPERTY("Tag", "s", property_get, 0, CONST),
         SD_BUS_PROPERTY("Generation", "t", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("State", "s", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Reason", "s", property_get, 0, CHANGES),

@@ -31,11 +31,11 @@ static uint64_t count_memory(const HostView *view, const Request *r) {
         return n;
 }
 
-/* What the owner would have with the request, so that a rule can be a quota. */
-static Holdings count_holdings(const HostView *view, const Request *r) {
-        Holdings h = { .cpus = r->cpus, .memory = count_memory(view, r) };
+/* What the owner would have with the request, so that a rule can be a quota. again: the owner has it already. */
+static Holdings count_holdings(const HostView *view, const Request *r, bool again) {
+        Holdings h = { .cpus = again ? 0 : r->cpus, .memory = again ? 0 : count_memory(view, r) };
 
-        for (size_t i = 0; i < r->n_pools; i++)
+        for (size_t i = 0; i < r->n_pools && !again; i++)
                 h.devices[i] = r->pools[i].count;
         for (size_t i = 0; i < view->ledger->n_allocations; i++) {
                 const Allocation *a = view->ledger->allocations[i];
@@ -53,8 +53,8 @@ static Holdings count_holdings(const HostView *view, const Request *r) {
         return h;
 }
 
-static void add_request(Intent *i, const HostView *view, const Request *r) {
-        Holdings h = count_holdings(view, r);
+static void add_request(Intent *i, const HostView *view, const Request *r, bool again) {
+        Holdings h = count_holdings(view, r, again);
 
         intent_add(i, "cpus", "%u", r->cpus);
         intent_add(i, "memory", "%" PRIu64, count_memory(view, r));
@@ -72,6 +72,7 @@ static void add_request(Intent *i, const HostView *view, const Request *r) {
 Verdict intent_to_allocate(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal) {
         _cleanup_request_ Request request = { 0 };
         HostView view = server_view(s);
+        const Allocation *present;
         const char *name;
 
         request_init(&request);
@@ -85,7 +86,10 @@ Verdict intent_to_allocate(Server *s, sd_bus_message *call, uint32_t uid, Intent
         intent_add_owner(ret, request.owner, uid);
         if (request.force)
                 ret->actions |= 1U << POLKIT_FORCE;
-        add_request(ret, &view, &request);
+        if (request.tag)
+                intent_add(ret, "tag", "%s", request.tag);
+        present = ledger_find(view.ledger, name);
+        add_request(ret, &view, &request, present && request_is_again(&request, request.owner, present));
         return VERDICT_NONE;
 }
 
@@ -105,7 +109,7 @@ Verdict intent_to_attach(Server *s, sd_bus_message *call, uint32_t uid, Intent *
         request.owner = a ? a->owner : uid;
         intent_add(ret, "name", "%s", name);
         intent_add_owner(ret, request.owner, uid);
-        add_request(ret, &view, &request);
+        add_request(ret, &view, &request, false);
         return VERDICT_NONE;
 }
 

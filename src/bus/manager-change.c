@@ -4,10 +4,16 @@
 #include "error.h"
 #include "request.h"
 #include "server-internal.h"
+#include "util/strings.h"
+
+/* The object of the job; "/" for 0, when there is nothing to wait for. */
+static int path_of_job(uint32_t job, char **ret) {
+        return job > 0 ? job_path(job, ret) : string_copy(ret, "/");
+}
 
 static int reply_job(sd_bus_message *call, uint32_t job) {
         _cleanup_free_ char *path = NULL;
-        int r = job_path(job, &path);
+        int r = path_of_job(job, &path);
 
         return r < 0 ? r : sd_bus_reply_method_return(call, "o", path);
 }
@@ -34,7 +40,7 @@ static int allocate(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error 
                 return bus_reply_refusal(call, &refusal);
         r = allocation_path(name, &path);
         if (r >= 0)
-                r = job_path(id, &job);
+                r = path_of_job(id, &job);
         return r < 0 ? r : sd_bus_reply_method_return(call, "oo", path, job);
 }
 

@@ -231,6 +231,23 @@ static int read_shared_memory(sd_bus_message *m, Request *r, Refusal *ret) {
         return k < 0 ? k : sd_bus_message_exit_container(m);
 }
 
+static int read_text(sd_bus_message *m, size_t max, char **text, Refusal *ret) {
+        const char *s;
+        int k = sd_bus_message_read(m, "s", &s);
+
+        if (k >= 0)
+                k = check_size(s, max, ret);
+        return k < 0 ? k : string_copy(text, s);
+}
+
+static int read_tag(sd_bus_message *m, Request *r, Refusal *ret) {
+        return read_text(m, ALLOCATION_TAG_MAX, &r->tag, ret);
+}
+
+static int read_token(sd_bus_message *m, Request *r, Refusal *ret) {
+        return read_text(m, ALLOCATION_TOKEN_MAX, &r->token, ret);
+}
+
 static int read_force(sd_bus_message *m, Request *r, Refusal *ret) {
         int force, k = sd_bus_message_read(m, "b", &force);
 
@@ -274,6 +291,8 @@ static const struct {
         { REQUEST_KEY_VFS, "a{ss}", read_vf_attributes },
         { REQUEST_KEY_OWNER, "u", read_owner },
         { REQUEST_KEY_SHARED_MEMORY, "a(stt)", read_shared_memory },
+        { REQUEST_KEY_TAG, "s", read_tag },
+        { REQUEST_KEY_TOKEN, "s", read_token },
         { REQUEST_KEY_FORCE, "b", read_force },
         { REQUEST_KEY_REPEAT, "b", read_repeat },
         { REQUEST_KEY_RELEASE_WITH_DOMAIN, "b", read_release_with_domain },
@@ -311,7 +330,7 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
         (void) refuse_request(ret,
                               "The keys are devices, at, host-nodes, cpus-from, cpus, memory, page-size, cells, numa, "
                               "proximity, topology, vf-attributes, "
-                              "shared-memory, owner, release-with-domain, force and repeat.",
+                              "shared-memory, owner, tag, token, release-with-domain, force and repeat.",
                               "There is no request key '%s'.", QUOTABLE(key));
         return -EINVAL;
 }

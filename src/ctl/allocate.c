@@ -58,6 +58,9 @@ static int follow(Client *c, Watch *w, const char *name, sd_bus_message *reply) 
         r = sd_bus_message_read(reply, "oo", &allocation, &job);
         if (r < 0)
                 return client_bad_reply(c, r);
+        if (streq(job, JOB_NONE))
+                return args_has(c->args, OPTION_JSON) ? watch_print_json(c->args, NULL, name, allocation, job)
+                                                      : print_summary(c, name);
         if (!w)
                 return print_reserved(c->args, name, allocation, job);
         r = watch_wait(w, reply, job);

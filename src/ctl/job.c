@@ -238,11 +238,14 @@ static int follow(Client *c, Watch *w, const JobCall *call, const char *subject,
 
         if (r < 0)
                 return client_bad_reply(c, r);
+        /* Without a job the work is done already. */
+        if (streq(job, JOB_NONE))
+                w = NULL;
         r = w ? watch_wait(w, reply, job) : EXIT_SUCCESS;
         if (args_has(c->args, OPTION_JSON))
                 return !w || w->result ? watch_print_json(c->args, w, subject, NULL, job) : r;
         if (r == EXIT_SUCCESS)
-                printf("%s %s\n", subject, w ? call->done : call->begun);
+                printf("%s %s\n", subject, w || streq(job, JOB_NONE) ? call->done : call->begun);
         return r;
 }
 

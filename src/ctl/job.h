@@ -10,6 +10,9 @@
 
 typedef struct Watch Watch;
 
+/* The object path of no job: there is nothing to wait for. */
+#define JOB_NONE "/"
+
 /* verb and subject are for messages ("allocate", the allocation's name) and are borrowed. Also calls
  * client_catch_interrupt(). 0 or a negative errno, reported. */
 int watch_new(Client *c, const char *verb, const char *subject, Watch **ret);

@@ -37,6 +37,8 @@ typedef enum Option {
         OPTION_TOPOLOGY,
         OPTION_SHARED_MEMORY,
         OPTION_OWNER,
+        OPTION_TAG,
+        OPTION_TOKEN,
         OPTION_FORCE,
         OPTION_RELEASE_WITH_DOMAIN,
         OPTION_GENERATION,
@@ -64,9 +66,9 @@ typedef enum Option {
 #define OPTIONS_REQUEST                                                                                                \
         (OPTION_BIT(OPTION_CPUS) | OPTION_BIT(OPTION_MEMORY) | OPTION_BIT(OPTION_PAGE_SIZE) |                          \
          OPTION_BIT(OPTION_CELLS) | OPTION_BIT(OPTION_NUMA) | OPTION_BIT(OPTION_PROXIMITY) |                           \
-         OPTION_BIT(OPTION_TOPOLOGY) | OPTION_BIT(OPTION_OWNER) | OPTION_BIT(OPTION_SHARED_MEMORY) |                   \
-         OPTION_BIT(OPTION_FORCE) | OPTION_BIT(OPTION_RELEASE_WITH_DOMAIN) | OPTION_BIT(OPTION_AT) |                   \
-         OPTION_BIT(OPTION_HOST_NODES) | OPTION_BIT(OPTION_CPUS_FROM))
+         OPTION_BIT(OPTION_TOPOLOGY) | OPTION_BIT(OPTION_OWNER) | OPTION_BIT(OPTION_TAG) |                             \
+         OPTION_BIT(OPTION_SHARED_MEMORY) | OPTION_BIT(OPTION_FORCE) | OPTION_BIT(OPTION_RELEASE_WITH_DOMAIN) |        \
+         OPTION_BIT(OPTION_AT) | OPTION_BIT(OPTION_HOST_NODES) | OPTION_BIT(OPTION_CPUS_FROM))
 
 /* The parsed command line. Strings are borrowed from argv unless marked as owned. */
 typedef struct Args {

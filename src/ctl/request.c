@@ -239,6 +239,8 @@ static const RequestOption request_options[] = {
         { OPTION_PROXIMITY, REQUEST_KEY_PROXIMITY, 's' },
         { OPTION_TOPOLOGY, REQUEST_KEY_TOPOLOGY, 's' },
         { OPTION_OWNER, REQUEST_KEY_OWNER, 'u' },
+        { OPTION_TAG, REQUEST_KEY_TAG, 's' },
+        { OPTION_TOKEN, REQUEST_KEY_TOKEN, 's' },
         { OPTION_FORCE, REQUEST_KEY_FORCE, 'b' },
         { OPTION_REPEAT, REQUEST_KEY_REPEAT, 'b' },
         { OPTION_RELEASE_WITH_DOMAIN, REQUEST_KEY_RELEASE_WITH_DOMAIN, 'b' },

@@ -258,6 +258,7 @@ void view_allocation(json_object *a) {
         view_member("Reason", a, "reason");
         view_member("Generation", a, "generation");
         view_member("Owner", a, "owner");
+        view_member("Tag", a, "tag");
         view_devices(a);
         if (cpus && *cpus)
                 view_field("CPUs", "%s", cpus);

@@ -56,7 +56,8 @@ static void send_event(HistoryEvent event, const char *devices, const Allocation
                                 .device = devices,
                                 .allocation = a ? a->name : NULL,
                                 .owner = a ? owner : NULL,
-                                .generation = a ? generation : NULL },
+                                .generation = a ? generation : NULL,
+                                .tag = a ? a->tag : NULL },
                   message);
 }
 

@@ -24,11 +24,11 @@ bool job_queue_has(const JobQueue *q, const char *subject) {
         return false;
 }
 
-bool job_queue_works_on(const JobQueue *q, const char *subject) {
+uint32_t job_queue_find_subject(const JobQueue *q, const char *subject) {
         for (size_t i = 0; i < q->n; i++)
                 if (!q->list[i]->has_result && streq(q->list[i]->subject, subject))
-                        return true;
-        return false;
+                        return q->list[i]->id;
+        return 0;
 }
 
 size_t job_queue_active(const JobQueue *q) {

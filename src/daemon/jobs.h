@@ -60,8 +60,8 @@ Verdict job_queue_check_room(const JobQueue *q, Refusal *ret);
 Job *job_queue_find(const JobQueue *q, uint32_t id);
 /* Whether a job has this subject. */
 bool job_queue_has(const JobQueue *q, const char *subject);
-/* Whether a job with this subject has no result yet. */
-bool job_queue_works_on(const JobQueue *q, const char *subject);
+/* The number of the job with this subject that has no result yet; 0 when there is none. */
+uint32_t job_queue_find_subject(const JobQueue *q, const char *subject);
 /* The number of jobs that are not stuck. */
 size_t job_queue_active(const JobQueue *q);
 void job_queue_done(JobQueue *q);

@@ -264,12 +264,16 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
                          Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
-        Allocation *reserved;
+        Allocation *reserved, *present = ledger_find(m->host.ledger, name);
         Verdict v = allocation_name_check(name, ret);
 
+        if (v == VERDICT_NONE && present && request_is_again(request, owner, present)) {
+                *ret_job = job_queue_find_subject(&m->jobs, name);
+                return VERDICT_NONE;
+        }
         if (v == VERDICT_NONE)
                 v = manager_check_may_change(m, ret);
-        if (v == VERDICT_NONE && ledger_find(m->host.ledger, name))
+        if (v == VERDICT_NONE && present)
                 v = refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or take another name.",
                            "There is already an allocation '%s'.", name);
         if (v == VERDICT_NONE)

@@ -72,7 +72,7 @@ Verdict manager_check_changeable(const Manager *m, const Allocation *a, const ch
         if (a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Wait for its job to end.", "'%s' is %s.", name,
                               allocation_state_to_string(a->state));
-        if (job_queue_works_on(&m->jobs, name))
+        if (job_queue_find_subject(&m->jobs, name) > 0)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Wait for its job to end.", "A job changes '%s'.", name);
         return manager_check_blocked(m, a, false, ret);
 }
@@ -107,6 +107,14 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
         Verdict v;
 
         a = ledger_find(m->host.ledger, name);
+        *ret_job = 0;
+        /* A caller that did not get the reply asks again. */
+        if (!a && store_has_given(m->store, generation))
+                return VERDICT_NONE;
+        if (a && a->generation == generation && a->state == ALLOCATION_RELEASING)
+                *ret_job = job_queue_find_subject(&m->jobs, name);
+        if (*ret_job > 0)
+                return VERDICT_NONE;
         v = manager_check_tenancy(m, a, name, generation, ret);
         return v != VERDICT_NONE ? v : manager_release_now(m, a, ret_job, ret);
 }

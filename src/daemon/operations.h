@@ -9,6 +9,7 @@
 #include "manager.h"
 
 /* op-allocate.c */
+/* *ret_job: 0 when the allocation is there already, as request_is_again() tells, and no job works on it. */
 Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
                          Refusal *ret);
 /*
@@ -32,6 +33,7 @@ Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char 
 /* The same, but a domain may run with a. */
 Verdict manager_check_changeable(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
                                  Refusal *ret);
+/* *ret_job: 0 when the allocation is gone already; the present job when it is being released. */
 Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 /* Releases a, which is ready or failed and is not used by a domain. */
 Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);

@@ -267,7 +267,7 @@ static bool release_with_domain(Manager *m, Allocation *a) {
         /* Otherwise a later start of the daemon releases it. */
         if (manager_check_may_change(m, NULL) != VERDICT_NONE)
                 return true;
-        if (job_queue_works_on(&m->jobs, a->name))
+        if (job_queue_find_subject(&m->jobs, a->name) > 0)
                 return false;
         log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
                  "The domain that ran with '%s' has ended, releasing the allocation as requested.", a->name);

@@ -112,6 +112,8 @@ static void write_metadata(Domain *d) {
         node_set(d, node, "name", "%s", d->a->name);
         node_set(d, node, "id", "%s", d->a->id);
         node_set(d, node, "generation", "%llu", (unsigned long long) d->a->generation);
+        if (d->a->tag)
+                node_set(d, node, "tag", "%s", d->a->tag);
         for (size_t i = 0; i < d->pci->n_functions; i++)
                 write_metadata_device(d, node, &d->pci->functions[i]);
         for (size_t i = 0; i < d->a->n_regions; i++)

@@ -372,6 +372,10 @@ int store_save_services(Store *s, const char *text) {
                     : note_failure(s, remove_file_at(s->state_fd, SERVICES_FILE));
 }
 
+bool store_has_given(const Store *s, uint64_t generation) {
+        return generation > 0 && generation <= s->generation;
+}
+
 int store_next_generation(Store *s, uint64_t *ret) {
         if (s->generation >= s->reserved) {
                 uint64_t reserved = s->generation + GENERATION_BLOCK;

@@ -137,9 +137,16 @@ static int parse_attributes(json_object *o, AllocationDevice *d) {
         return r;
 }
 
+/* A member that only some files have. */
+static int get_optional(json_object *o, const char *key, size_t max, char **ret) {
+        int r = json_object_object_get_ex(o, key, NULL) ? get_string(o, key, false, ret) : 0;
+
+        return r == 0 && *ret && strlen(*ret) > max ? -EBADMSG : r;
+}
+
 static int parse_phase(json_object *o, AllocationDevice *d) {
         _cleanup_free_ char *phase = NULL;
-        int r = json_object_object_get_ex(o, "phase", NULL) ? get_string(o, "phase", false, &phase) : 0;
+        int r = get_optional(o, "phase", SIZE_MAX, &phase);
 
         if (r < 0 || !phase)
                 return r;
@@ -297,6 +304,8 @@ static int parse_head(json_object *o, Allocation *a) {
         r = r ?: get_flag(o, "release_with_domain", &a->release_with_domain);
         r = r ?: get_flag(o, "had_domain", &a->had_domain);
         r = r ?: get_flag(o, "forced", &a->forced);
+        r = r ?: get_optional(o, "tag", ALLOCATION_TAG_MAX, &a->tag);
+        r = r ?: get_optional(o, "token", ALLOCATION_TOKEN_MAX, &a->token);
         r = r ?: get_number(o, "generation", INT64_MAX, &a->generation);
         r = r ?: parse_guest_pci(o, a);
         r = r ?: get_number(o, "page_size", ALLOCATION_MEMORY_MAX, &a->page_size);

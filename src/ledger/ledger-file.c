@@ -129,6 +129,10 @@ char *ledger_file_format(const Allocation *a) {
         put_member(&t, "name", string, a->name);
         put_member(&t, "id", string, a->id);
         put_member(&t, "owner", number, a->owner);
+        if (a->tag)
+                put_member(&t, "tag", string, a->tag);
+        if (a->token)
+                put_member(&t, "token", string, a->token);
         if (a->release_with_domain)
                 json_text_literal(&t, ",\n  \"release_with_domain\": true");
         if (a->had_domain)

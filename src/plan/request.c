@@ -25,6 +25,8 @@ void request_done(Request *r) {
                 free(r->limits[i].pools[0]);
                 free(r->limits[i].pools[1]);
         }
+        free(r->tag);
+        free(r->token);
         request_init(r);
 }
 
@@ -88,6 +90,10 @@ int request_add_host_node(Request *r, int node) {
                 return -E2BIG;
         r->host_nodes[r->n_host_nodes++] = node;
         return 0;
+}
+
+bool request_is_again(const Request *r, uint32_t owner, const Allocation *a) {
+        return r->token && a->owner == owner && streq_ptr(a->token, r->token);
 }
 
 bool request_is_exact(const Request *r) {
@@ -348,10 +354,30 @@ static Verdict check_regions(const Request *r, Refusal *ret) {
         return v;
 }
 
+/* The text goes into the domain document, so it has only characters of XML. It is valid UTF-8. */
+static bool is_plain_text(const char *text) {
+        for (const char *p = text; *p; p++)
+                if ((unsigned char) *p < ' ' || *p == 0x7f)
+                        return false;
+        return *text && !strstr(text, "\xef\xbf\xbe") && !strstr(text, "\xef\xbf\xbf");
+}
+
+static Verdict check_text(const char *key, const char *text, size_t max, Refusal *ret) {
+        if (!text || (strlen(text) <= max && is_plain_text(text)))
+                return VERDICT_NONE;
+        return refuse_request(ret, NULL, "The %s must have 1 to %zu bytes and no control characters.", key, max);
+}
+
+static Verdict check_texts(const Request *r, Refusal *ret) {
+        Verdict v = check_text("tag", r->tag, ALLOCATION_TAG_MAX, ret);
+
+        return v != VERDICT_NONE ? v : check_text("token", r->token, ALLOCATION_TOKEN_MAX, ret);
+}
+
 Verdict request_check(const Request *r, Refusal *ret) {
-        Verdict (*const checks[])(const Request *, Refusal *) = { check_devices, check_exact,         check_cpus,
-                                                                  check_memory,  check_cells,         check_attributes,
-                                                                  check_regions, request_check_limits };
+        Verdict (*const checks[])(const Request *, Refusal *) = { check_devices, check_exact,          check_cpus,
+                                                                  check_memory,  check_cells,          check_attributes,
+                                                                  check_regions, request_check_limits, check_texts };
 
         for (size_t i = 0; i < ELEMENTSOF(checks); i++) {
                 Verdict v = checks[i](r, ret);

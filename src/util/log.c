@@ -102,6 +102,7 @@ static int log_to_journal(int level, const char *message, const LogFields *field
                 { "PASSTHROUGH_STEP", f.step },
                 { "PASSTHROUGH_OWNER", f.owner },
                 { "PASSTHROUGH_GENERATION", f.generation },
+                { "PASSTHROUGH_TAG", f.tag },
         };
         _cleanup_free_ char *text = NULL;
         size_t size;
