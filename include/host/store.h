@@ -7,6 +7,7 @@
  *                                  with all of its devices or not at all
  *   STATE/quarantine/ADDRESS.json  one file per quarantined device
  *   STATE/generation               a number that is at least the highest generation ever assigned
+ *   STATE/released                 name and generation of the last RELEASED_MAX allocations that were released
  *   STATE/stopped-services         the services that are to be started again; missing when there are none
  */
 
@@ -48,12 +49,16 @@ int store_remove(Store *s, const char *name);
 int store_save_quarantined(Store *s, const Allocation *a);
 int store_remove_quarantined(Store *s, PciAddress device);
 
+/* Notes that the allocation is about to be removed because it was released. Returns as store_save(). */
+int store_note_released(Store *s, const Allocation *a);
+/* One of the last RELEASED_MAX allocations that were released had this name and generation. */
+bool store_was_released(const Store *s, const char *name, uint64_t generation);
+#define RELEASED_MAX 512U
+
 /* Saves the names of services that are to be started again, one per line. NULL: there are none. */
 int store_save_services(Store *s, const char *text);
 
 /* Assigns a generation that was never assigned before. STATE/generation is written once per GENERATION_BLOCK calls; a
  * restart of the daemon skips the rest of the block. */
 #define GENERATION_BLOCK 1024U
-/* A call of store_next_generation() may have returned this generation. */
-bool store_has_given(const Store *s, uint64_t generation);
 int store_next_generation(Store *s, uint64_t *ret);

@@ -76,7 +76,12 @@ Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Re
 }
 
 void manager_delete_allocation(Manager *m, Allocation *a) {
-        int r = store_remove(m->store, a->name);
+        int r = a->state == ALLOCATION_RELEASING ? store_note_released(m->store, a) : 0;
+
+        if (r < 0)
+                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
+                         "Failed to note the release of '%s', ignoring: %m", a->name);
+        r = store_remove(m->store, a->name);
 
         if (r < 0) {
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),

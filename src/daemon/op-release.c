@@ -109,7 +109,7 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
         a = ledger_find(m->host.ledger, name);
         *ret_job = 0;
         /* A caller that did not get the reply asks again. */
-        if (!a && store_has_given(m->store, generation))
+        if (!a && store_was_released(m->store, name, generation))
                 return VERDICT_NONE;
         if (a && a->generation == generation && a->state == ALLOCATION_RELEASING)
                 *ret_job = job_queue_find_subject(&m->jobs, name);

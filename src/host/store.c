@@ -25,8 +25,11 @@ struct Store {
         int spare_fd;        /* of the file for the next allocation; negative: none */
         uint64_t generation; /* the last one assigned */
         uint64_t reserved;   /* the number in STATE/generation */
+        char *released;      /* the text of STATE/released after a newline; NULL: empty */
         Ledger *ledger;      /* of store_load(), not owned */
 };
+
+#define RELEASED_FILE "released"
 
 /* Records in the ledger that changing a file failed. r is the result of the change; returns r. */
 static int note_failure(const Store *s, int r) {
@@ -133,6 +136,7 @@ Store *store_close(Store *s) {
         cleanup_close(&s->quarantine_fd);
         cleanup_close(&s->spare_fd);
         free(s->path);
+        free(s->released);
         free(s);
         return NULL;
 }
@@ -282,6 +286,17 @@ static int load_services(const Store *s, Ledger *l, char **ret) {
         return r == -ENOMEM ? r : set_read_only(l, SERVICES_FILE, why_unreadable(r));
 }
 
+/* Without the file, a call to release what is gone is refused, which does no harm. */
+static void load_released(Store *s) {
+        _cleanup_free_ char *text = NULL;
+        int r = read_file_at(s->state_fd, RELEASED_FILE, RELEASED_MAX * (ALLOCATION_NAME_MAX + 24U), &text, NULL);
+
+        if (r >= 0)
+                s->released = string_format("\n%s", text);
+        else if (r != -ENOENT)
+                log_warning_errno(r, "Failed to read %s/" RELEASED_FILE ", ignoring: %m", s->path);
+}
+
 int store_load(Store *s, Ledger *l, char **ret_services) {
         _cleanup_free_ char *services = NULL;
         bool trusted;
@@ -301,6 +316,7 @@ int store_load(Store *s, Ledger *l, char **ret_services) {
                 r = load_services(s, l, &services);
         if (r < 0)
                 return log_error_errno(r, "Failed to load the ledger: %m");
+        load_released(s);
         if (l->read_only)
                 log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_READ_ONLY }), "%s", l->read_only);
         /* Reports a read-only file system at startup, before the first write fails. */
@@ -372,8 +388,27 @@ int store_save_services(Store *s, const char *text) {
                     : note_failure(s, remove_file_at(s->state_fd, SERVICES_FILE));
 }
 
-bool store_has_given(const Store *s, uint64_t generation) {
-        return generation > 0 && generation <= s->generation;
+int store_note_released(Store *s, const Allocation *a) {
+        const char *text = s->released ?: "\n";
+        size_t n = 0;
+        char *more;
+
+        for (const char *p = text; *p; p++)
+                n += *p == '\n';
+        for (; n > RELEASED_MAX; n--)
+                text = strchr(text + 1, '\n');
+        more = string_format("%s%s %" PRIu64 "\n", text, a->name, a->generation);
+        if (!more)
+                return -ENOMEM;
+        free(s->released);
+        s->released = more;
+        return note_write(s, write_file_atomic_at(s->state_fd, RELEASED_FILE, more + 1, strlen(more + 1)));
+}
+
+bool store_was_released(const Store *s, const char *name, uint64_t generation) {
+        _cleanup_free_ char *line = string_format("\n%s %" PRIu64 "\n", name, generation);
+
+        return s->released && line && allocation_name_is_valid(name) && strstr(s->released, line);
 }
 
 int store_next_generation(Store *s, uint64_t *ret) {

@@ -110,7 +110,7 @@ sub writes    { return int slurp("$ENV{NODE_ROOT}/.nodesim/writes") }
 sub write_log { return split /\n/, slurp("$ENV{NODE_ROOT}/.nodesim/log") }
 
 # Name to contents of what is in the state directory; with times => 1 also what tells a rewrite with the same contents. The number of
-# the last generation is left out without it: it grows whatever happens.
+# the last generation and the list of releases are left out without it: they grow whatever happens.
 sub snapshot {
         my (%options) = @_;
         my %found;
@@ -119,7 +119,7 @@ sub snapshot {
                 my $path = "$ENV{STATE_DIRECTORY}/$name";
                 my @stat = Time::HiRes::lstat($path) or next;
                 my @meta = $options{times} ? (@stat[1, 2, 7], map { sprintf '%.9f', $_ } @stat[9, 10]) : ();
-                next if $name eq './generation' && !$options{times};
+                next if ($name eq './generation' || $name eq './released') && !$options{times};
                 if (-d $path) {
                         opendir my $d, $path or $!{ENOENT} ? next : die "$path: $!";
                         push @queue, map { "$name/$_" } grep { !/^\.\.?$/ } readdir $d;
