@@ -38,7 +38,7 @@ _passthroughctl() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        -H | --host | -c | --connect | --cpus | --memory | --page-size | --cells | --at | --host-nodes | --cpus-from | --numa | --proximity | --topology | --shared-memory | --owner | --tag | --token | --pool | --generation | --template | --device | --node | --config | --lines | --svg) ((i++)) ;;
+        -H | --host | -c | --connect | --cpus | --memory | --page-size | --cells | --at | --host-nodes | --cpus-from | --numa | --proximity | --topology | --shared-memory | --owner | --hold | --tag | --token | --pool | --generation | --template | --device | --node | --config | --lines | --svg) ((i++)) ;;
         -*) ;;
         *) verb=${COMP_WORDS[i]} && break ;;
         esac
@@ -54,7 +54,7 @@ _passthroughctl() {
     --template | --config | --svg) _passthroughctl_files < <(compgen -f -- "$cur") && return ;;
     --node) _passthroughctl_files < <({ compgen -f -X '!*.tree' -- "$cur"; compgen -d -- "$cur"; } | sort -u) && return ;;
     -H | --host) mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur") && return ;;
-    -c | --connect | --cpus | --memory | --page-size | --cells | --host-nodes | --cpus-from | --shared-memory | --owner | --tag | --token | --generation | --lines) return ;;
+    -c | --connect | --cpus | --memory | --page-size | --cells | --host-nodes | --cpus-from | --shared-memory | --owner | --hold | --tag | --token | --generation | --lines) return ;;
     *)
         case $verb,$cur in
         *,-*) words=$(_passthroughctl_options "$verb") ;;
@@ -62,7 +62,7 @@ _passthroughctl() {
         show,*) words="$(_passthroughctl_column 1 list --all) $(_passthroughctl_column 1 allocations)" ;;
         explain,* | sriov,* | history,*) words=$(_passthroughctl_column 1 list --all) ;;
         quarantine,*) words=$(_passthroughctl_column 1 quarantine) ;;
-        release,* | accept,* | xml,* | define,*) words=$(_passthroughctl_column 1 allocations) ;;
+        release,* | accept,* | prepare,* | renew,* | xml,* | define,*) words=$(_passthroughctl_column 1 allocations) ;;
         attach,*) words="$(_passthroughctl_column 1 allocations) $(_passthroughctl_column 2 list | sed 's/$/=/')" ;;
         detach,*) words="$(_passthroughctl_column 1 allocations) $(_passthroughctl_slots "${COMP_WORDS[i + 1]}")" ;;
         plan,* | allocate,*) words=$(_passthroughctl_column 2 list | sed 's/$/=/') ;;

@@ -21,6 +21,7 @@ typedef enum DeviceCount {
         DEVICE_COUNT_TOTAL,
         DEVICE_COUNT_AVAILABLE, /* DEVICE_STATE_AVAILABLE */
         DEVICE_COUNT_ALLOCATED, /* DEVICE_STATE_ALLOCATED */
+        DEVICE_COUNT_RESERVED,  /* DEVICE_STATE_RESERVED */
         DEVICE_COUNT_OUT_OF_SERVICE,
         _DEVICE_COUNT_MAX,
 } DeviceCount;
@@ -86,6 +87,7 @@ typedef enum PoolProperty {
         POOL_PROPERTY_TOTAL, /* the first ones are in the order of DeviceCount */
         POOL_PROPERTY_AVAILABLE,
         POOL_PROPERTY_ALLOCATED,
+        POOL_PROPERTY_RESERVED,
         POOL_PROPERTY_OUT_OF_SERVICE,
         POOL_PROPERTY_NUMA_NODES,
         POOL_PROPERTY_MODELS,

@@ -41,6 +41,8 @@ typedef struct ServerCallbacks {
         /* Refuses if a guest cannot run with the allocation as promised. VERDICT_NONE also if a domain runs with the
          * allocation already, if it is not ready, or if it does not exist. Invalidates earlier results of view(). */
         Verdict (*check_runnable)(void *userdata, const char *name, Refusal *ret);
+        Verdict (*prepare)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
+        Verdict (*renew)(void *userdata, const char *name, uint64_t generation, uint32_t seconds, Refusal *ret);
         Verdict (*attach)(void *userdata, const char *name, uint64_t generation, const Request *r, uint32_t *ret_job,
                           Refusal *ret);
         Verdict (*detach)(void *userdata, const char *name, uint64_t generation, const char *slot, uint32_t *ret_job,
@@ -87,8 +89,8 @@ void server_job_changed(Server *s, uint32_t id);
 void server_job_removed(Server *s, uint32_t id, const char *result);
 void server_allocation_new(Server *s, const char *name);
 void server_allocation_changed(Server *s, const char *name);
-/* The devices or the generation; server_allocation_changed() tells state and reason. */
-void server_allocation_devices_changed(Server *s, const char *name);
+/* The devices, the generation or the lease; server_allocation_changed() tells state and reason. */
+void server_allocation_extent_changed(Server *s, const char *name);
 void server_allocation_removed(Server *s, const char *name);
 void server_device_added(Server *s, PciAddress address);
 /* properties: bits of device_snapshot_differences(). */

@@ -16,11 +16,12 @@
 #define ALLOCATION_CPUS_MAX   4096U
 #define ALLOCATION_MEMORY_MAX (1ULL << 50) /* bytes: 1 PiB */
 #define ALLOCATION_CELLS_MAX  8U
-#define ALLOCATION_TAG_MAX    255U /* bytes */
-#define ALLOCATION_TOKEN_MAX  128U /* bytes */
+#define ALLOCATION_HOLD_MAX   86400U /* seconds */
+#define ALLOCATION_TAG_MAX    255U   /* bytes */
+#define ALLOCATION_TOKEN_MAX  128U   /* bytes */
 
 typedef enum AllocationState {
-        ALLOCATION_RESERVED,  /* planned; not on disk yet */
+        ALLOCATION_RESERVED,  /* planned; or, on disk, leased: removed at the end of the lease unless it is prepared */
         ALLOCATION_PREPARING, /* on disk; a job is binding its devices */
         ALLOCATION_READY,
         ALLOCATION_IN_USE, /* a running domain uses it */
@@ -103,6 +104,9 @@ typedef struct Allocation {
         char *name;
         char id[37];              /* UUID; the domain has the same */
         uint32_t owner;           /* uid of the caller */
+        uint32_t hold;            /* reserved: seconds of the lease; 0: no lease */
+        char lease_boot[33];      /* the boot that lease_end belongs to (sd_id128_get_boot()) */
+        uint64_t lease_end;       /* CLOCK_BOOTTIME, microseconds; 0: no lease */
         char *tag;                /* what the caller wants to be shown with it; NULL: nothing */
         char *token;              /* of the request: the same request again means this allocation; NULL: none */
         bool release_with_domain; /* release the allocation when its domain ends */

@@ -9,6 +9,7 @@ typedef enum DeviceState {
         DEVICE_STATE_HOST, /* not offered by configuration, or a running job still prepares it */
         DEVICE_STATE_AVAILABLE,
         DEVICE_STATE_ALLOCATED,
+        DEVICE_STATE_RESERVED,         /* leased; the device is still with the host */
         DEVICE_STATE_MISSING,          /* allocated, but not present on the node */
         DEVICE_STATE_HARDWARE_CHANGED, /* allocated, but another card is at its address */
         DEVICE_STATE_STUCK,            /* a job hangs on the device, its PF or a member of its IOMMU group */

@@ -27,6 +27,7 @@
 #define MESSAGE_DEVICE_RESERVED    "0a55567c68eb444096db03206ee3badb" /* the device is reserved for an allocation */
 #define MESSAGE_DEVICE_READY       "8e32e378a7f74d31889f40e559813cb0" /* the device is ready for a guest */
 #define MESSAGE_DEVICE_RELEASED    "898f1cac73aa4c709c3e15914295d7a9" /* the device is free again */
+#define MESSAGE_LEASE_EXPIRED      "5b6f1c1f0d3a4e0c9c1f2f6a8d7e4b31" /* a lease ended, and with it the allocation */
 #define MESSAGE_DEVICE_FAILED      "ed65ba209f8f4a6bb61f373032d2d295" /* a job failed to prepare or release the device */
 #define MESSAGE_DEVICE_RESUMED     "1c48f4ef5f8b4c90bed112bdc2d6b14f" /* an interrupted job continues */
 #define MESSAGE_DEVICE_UNSTUCK     "166811f4cc6145c4ae7571899b66a15f" /* the hanging write returned */

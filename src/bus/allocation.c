@@ -71,6 +71,8 @@ static int property_get(sd_bus *bus, const char *path, const char *interface, co
                 return -ENOENT;
         if (streq(property, "Owner"))
                 return sd_bus_message_append(reply, "u", a->owner);
+        if (streq(property, "LeaseEnd"))
+                return sd_bus_message_append(reply, "t", a->lease_end);
         if (streq(property, "Generation"))
                 return sd_bus_message_append(reply, "t", a->generation);
         if (streq(property, "Devices"))
@@ -100,6 +102,7 @@ static const sd_bus_vtable allocation_vtable[] = {
         SD_BUS_PROPERTY("Id", "s", property_get, 0, CONST),
         SD_BUS_PROPERTY("Owner", "u", property_get, 0, CONST),
         SD_BUS_PROPERTY("Tag", "s", property_get, 0, CONST),
+        SD_BUS_PROPERTY("LeaseEnd", "t", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Generation", "t", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("State", "s", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Reason", "s", property_get, 0, CHANGES),

@@ -17,9 +17,13 @@ static const char *const pool_trait_table[_POOL_TRAIT_MAX] = {
 DEFINE_STRING_TABLE_TO_STRING(pool_trait, PoolTrait, _POOL_TRAIT_MAX)
 
 static const char *const pool_property_table[_POOL_PROPERTY_MAX] = {
-        [POOL_PROPERTY_TOTAL] = "Total",          [POOL_PROPERTY_AVAILABLE] = "Available",
-        [POOL_PROPERTY_ALLOCATED] = "Allocated",  [POOL_PROPERTY_OUT_OF_SERVICE] = "OutOfService",
-        [POOL_PROPERTY_NUMA_NODES] = "NumaNodes", [POOL_PROPERTY_MODELS] = "Models",
+        [POOL_PROPERTY_TOTAL] = "Total",
+        [POOL_PROPERTY_AVAILABLE] = "Available",
+        [POOL_PROPERTY_ALLOCATED] = "Allocated",
+        [POOL_PROPERTY_RESERVED] = "Reserved",
+        [POOL_PROPERTY_OUT_OF_SERVICE] = "OutOfService",
+        [POOL_PROPERTY_NUMA_NODES] = "NumaNodes",
+        [POOL_PROPERTY_MODELS] = "Models",
         [POOL_PROPERTY_TRAITS] = "Traits",
 };
 DEFINE_STRING_TABLE(pool_property, PoolProperty, _POOL_PROPERTY_MAX)
@@ -37,6 +41,8 @@ static DeviceCount count_of_state(DeviceState state) {
                 return DEVICE_COUNT_AVAILABLE;
         case DEVICE_STATE_ALLOCATED:
                 return DEVICE_COUNT_ALLOCATED;
+        case DEVICE_STATE_RESERVED:
+                return DEVICE_COUNT_RESERVED;
         default:
                 return DEVICE_COUNT_OUT_OF_SERVICE;
         }

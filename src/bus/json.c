@@ -118,6 +118,7 @@ static void add_counts(json_object *o, const DeviceCounts *counts) {
         json_object_object_add(o, "total", json_object_new_int64(n[DEVICE_COUNT_TOTAL]));
         json_object_object_add(o, "available", json_object_new_int64(n[DEVICE_COUNT_AVAILABLE]));
         json_object_object_add(o, "allocated", json_object_new_int64(n[DEVICE_COUNT_ALLOCATED]));
+        json_object_object_add(o, "reserved", json_object_new_int64(n[DEVICE_COUNT_RESERVED]));
         json_object_object_add(o, "out_of_service", json_object_new_int64(n[DEVICE_COUNT_OUT_OF_SERVICE]));
 }
 

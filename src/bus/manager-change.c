@@ -80,6 +80,24 @@ static int release(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *
         return ticket > 0 && parked_add(s, call, release_now, uid, ticket) ? 1 : release_now(s, call, uid, error);
 }
 
+static int prepare(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        return call_with_generation(call, s, s->callbacks->prepare);
+}
+
+static int renew(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        uint64_t generation;
+        const char *name;
+        uint32_t seconds;
+        int r = sd_bus_message_read(call, "stu", &name, &generation, &seconds);
+
+        if (r < 0)
+                return r;
+        if (s->callbacks->renew(s->userdata, name, generation, seconds, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        return sd_bus_reply_method_return(call, NULL);
+}
+
 static int attach(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         _cleanup_request_ Request request = { 0 };
@@ -174,6 +192,8 @@ typedef struct Change {
 static const Change changes[] = {
         { "Allocate", allocate, intent_to_allocate },
         { "Release", release, intent_on_allocation },
+        { "Prepare", prepare, intent_on_allocation },
+        { "Renew", renew, intent_on_allocation },
         { "Attach", attach, intent_to_attach },
         { "Detach", detach, intent_on_allocation },
         { "Accept", accept, intent_to_configure },

@@ -122,9 +122,9 @@ static int append_pool(sd_bus_message *reply, const PoolCapacity *pool) {
         int r = pool_path(pool->name, &path);
 
         return r < 0 ? r
-                     : sd_bus_message_append(reply, "(suuuuo)", pool->name, n[DEVICE_COUNT_TOTAL],
+                     : sd_bus_message_append(reply, "(suuuuuo)", pool->name, n[DEVICE_COUNT_TOTAL],
                                              n[DEVICE_COUNT_AVAILABLE], n[DEVICE_COUNT_ALLOCATED],
-                                             n[DEVICE_COUNT_OUT_OF_SERVICE], path);
+                                             n[DEVICE_COUNT_RESERVED], n[DEVICE_COUNT_OUT_OF_SERVICE], path);
 }
 
 static int method_list_pools(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -133,7 +133,7 @@ static int method_list_pools(sd_bus_message *call, void *userdata, sd_bus_error 
         int r = sd_bus_message_new_method_return(call, &reply);
 
         if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "(suuuuo)");
+                r = sd_bus_message_open_container(reply, 'a', "(suuuuuo)");
         for (size_t i = 0; r >= 0 && c && i < c->n_pools; i++)
                 r = append_pool(reply, &c->pools[i]);
         if (r >= 0)
@@ -305,13 +305,17 @@ static const sd_bus_vtable manager_vtable[] = {
                                 OPEN),
         SD_BUS_METHOD_WITH_ARGS("GetAllocation", SD_BUS_ARGS("s", name), SD_BUS_RESULT("o", allocation),
                                 method_get_allocation, OPEN),
-        SD_BUS_METHOD_WITH_ARGS("ListPools", NO_ARGS, SD_BUS_RESULT("a(suuuuo)", pools), method_list_pools, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("ListPools", NO_ARGS, SD_BUS_RESULT("a(suuuuuo)", pools), method_list_pools, OPEN),
         SD_BUS_METHOD_WITH_ARGS("ListNodes", NO_ARGS, SD_BUS_RESULT("a(iuutto)", nodes), method_list_nodes, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Explain", SD_BUS_ARGS("s", device), SD_BUS_RESULT("s", json), method_explain, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Plan", SD_BUS_ARGS("a{sv}", request), SD_BUS_RESULT("v", json), method_counted, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Allocate", SD_BUS_ARGS("s", name, "a{sv}", request),
                                 SD_BUS_RESULT("o", allocation, "o", job), bus_method_change, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("s", name, "t", generation), SD_BUS_RESULT("o", job),
+                                bus_method_change, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("Prepare", SD_BUS_ARGS("s", name, "t", generation), SD_BUS_RESULT("o", job),
+                                bus_method_change, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("Renew", SD_BUS_ARGS("s", name, "t", generation, "u", seconds), SD_BUS_NO_RESULT,
                                 bus_method_change, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Attach", SD_BUS_ARGS("s", name, "t", generation, "a{sv}", request),
                                 SD_BUS_RESULT("o", job), bus_method_change, OPEN),

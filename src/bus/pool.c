@@ -22,14 +22,14 @@ static int pool_find(sd_bus *bus, const char *path, const char *interface, void 
 }
 
 static int append_nodes(sd_bus_message *reply, const PoolCapacity *pool) {
-        int r = sd_bus_message_open_container(reply, 'a', "(iuuuu)");
+        int r = sd_bus_message_open_container(reply, 'a', "(iuuuuu)");
 
         for (size_t i = 0; r >= 0 && i < pool->n_nodes; i++) {
                 const uint32_t *n = pool->nodes[i].counts.n;
 
-                r = sd_bus_message_append(reply, "(iuuuu)", pool->nodes[i].id, n[DEVICE_COUNT_TOTAL],
+                r = sd_bus_message_append(reply, "(iuuuuu)", pool->nodes[i].id, n[DEVICE_COUNT_TOTAL],
                                           n[DEVICE_COUNT_AVAILABLE], n[DEVICE_COUNT_ALLOCATED],
-                                          n[DEVICE_COUNT_OUT_OF_SERVICE]);
+                                          n[DEVICE_COUNT_RESERVED], n[DEVICE_COUNT_OUT_OF_SERVICE]);
         }
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
@@ -81,8 +81,9 @@ static const sd_bus_vtable pool_vtable[] = {
         SD_BUS_PROPERTY("Total", "u", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Available", "u", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Allocated", "u", property_get, 0, CHANGES),
+        SD_BUS_PROPERTY("Reserved", "u", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("OutOfService", "u", property_get, 0, CHANGES),
-        SD_BUS_PROPERTY("NumaNodes", "a(iuuuu)", property_get, 0, CHANGES),
+        SD_BUS_PROPERTY("NumaNodes", "a(iuuuuu)", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Models", "a(qqu)", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Traits", "as", property_get, 0, CHANGES),
         SD_BUS_VTABLE_END,

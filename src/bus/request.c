@@ -240,6 +240,16 @@ static int read_text(sd_bus_message *m, size_t max, char **text, Refusal *ret) {
         return k < 0 ? k : string_copy(text, s);
 }
 
+static int read_hold(sd_bus_message *m, Request *r, Refusal *ret) {
+        int k = sd_bus_message_read(m, "u", &r->hold);
+
+        if (k >= 0 && r->hold == 0) {
+                (void) refuse_request(ret, NULL, "The lease must have 1 to %u seconds.", ALLOCATION_HOLD_MAX);
+                return -EINVAL;
+        }
+        return k;
+}
+
 static int read_tag(sd_bus_message *m, Request *r, Refusal *ret) {
         return read_text(m, ALLOCATION_TAG_MAX, &r->tag, ret);
 }
@@ -291,6 +301,7 @@ static const struct {
         { REQUEST_KEY_VFS, "a{ss}", read_vf_attributes },
         { REQUEST_KEY_OWNER, "u", read_owner },
         { REQUEST_KEY_SHARED_MEMORY, "a(stt)", read_shared_memory },
+        { REQUEST_KEY_HOLD, "u", read_hold },
         { REQUEST_KEY_TAG, "s", read_tag },
         { REQUEST_KEY_TOKEN, "s", read_token },
         { REQUEST_KEY_FORCE, "b", read_force },
@@ -330,7 +341,7 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
         (void) refuse_request(ret,
                               "The keys are devices, at, host-nodes, cpus-from, cpus, memory, page-size, cells, numa, "
                               "proximity, topology, vf-attributes, "
-                              "shared-memory, owner, tag, token, release-with-domain, force and repeat.",
+                              "shared-memory, owner, hold, tag, token, release-with-domain, force and repeat.",
                               "There is no request key '%s'.", QUOTABLE(key));
         return -EINVAL;
 }

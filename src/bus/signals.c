@@ -107,9 +107,9 @@ static int emit_allocation_changed(sd_bus *bus, const Signal *signal) {
         return sd_bus_emit_properties_changed(bus, signal->path, BUS_ALLOCATION_INTERFACE, "State", "Reason", NULL);
 }
 
-static int emit_allocation_devices(sd_bus *bus, const Signal *signal) {
+static int emit_allocation_extent(sd_bus *bus, const Signal *signal) {
         return sd_bus_emit_properties_changed(bus, signal->path, BUS_ALLOCATION_INTERFACE, "Generation", "Devices",
-                                              NULL);
+                                              "LeaseEnd", NULL);
 }
 
 static int emit_device_changed(sd_bus *bus, const Signal *signal) {
@@ -146,8 +146,8 @@ void server_allocation_changed(Server *s, const char *name) {
         signal_allocation(s, name, "a change of an allocation", emit_allocation_changed);
 }
 
-void server_allocation_devices_changed(Server *s, const char *name) {
-        signal_allocation(s, name, "a change of the devices of an allocation", emit_allocation_devices);
+void server_allocation_extent_changed(Server *s, const char *name) {
+        signal_allocation(s, name, "a change of an allocation's extent", emit_allocation_extent);
 }
 
 void server_device_added(Server *s, PciAddress address) {

@@ -15,6 +15,8 @@
 
 /* The largest argument of --lines, and its default. */
 #define HISTORY_LINES_MAX 1000U
+/* The largest argument of --hold, in seconds. */
+#define HOLD_MAX          86400U
 
 typedef enum Option {
         OPTION_HELP,
@@ -37,6 +39,7 @@ typedef enum Option {
         OPTION_TOPOLOGY,
         OPTION_SHARED_MEMORY,
         OPTION_OWNER,
+        OPTION_HOLD,
         OPTION_TAG,
         OPTION_TOKEN,
         OPTION_FORCE,

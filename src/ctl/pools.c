@@ -17,6 +17,7 @@ static const Column pool_columns[] = {
         { "TOTAL", "total", .right = true },
         { "AVAILABLE", "available", .right = true },
         { "ALLOCATED", "allocated", .right = true },
+        { "RESERVED", "reserved", .right = true },
         { "OUT-OF-SERVICE", "out_of_service", .right = true },
 };
 

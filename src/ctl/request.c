@@ -239,6 +239,7 @@ static const RequestOption request_options[] = {
         { OPTION_PROXIMITY, REQUEST_KEY_PROXIMITY, 's' },
         { OPTION_TOPOLOGY, REQUEST_KEY_TOPOLOGY, 's' },
         { OPTION_OWNER, REQUEST_KEY_OWNER, 'u' },
+        { OPTION_HOLD, REQUEST_KEY_HOLD, 'u' },
         { OPTION_TAG, REQUEST_KEY_TAG, 's' },
         { OPTION_TOKEN, REQUEST_KEY_TOKEN, 's' },
         { OPTION_FORCE, REQUEST_KEY_FORCE, 'b' },

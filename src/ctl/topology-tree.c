@@ -156,7 +156,7 @@ char *device_short_name(json_object *device) {
 static const char *colour_of(const char *state, const char *pool) {
         if (streq(state, "available"))
                 return "green";
-        if (streq(state, "allocated"))
+        if (streq(state, "allocated") || streq(state, "reserved"))
                 return "yellow";
         if (streq(state, "host"))
                 return pool ? NULL : COLOUR_DIM;

@@ -28,6 +28,8 @@ int verb_allocate(const Args *args);
 int verb_allocations(const Args *args);
 int verb_release(const Args *args);
 int verb_accept(const Args *args);
+int verb_prepare(const Args *args);
+int verb_renew(const Args *args);
 int verb_attach(const Args *args);
 int verb_detach(const Args *args);
 int verb_define(const Args *args);

@@ -76,7 +76,8 @@ Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Re
 }
 
 void manager_delete_allocation(Manager *m, Allocation *a) {
-        int r = a->state == ALLOCATION_RELEASING ? store_note_released(m->store, a) : 0;
+        int r = a->state == ALLOCATION_RELEASING || a->state == ALLOCATION_RESERVED ? store_note_released(m->store, a)
+                                                                                    : 0;
 
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),

@@ -13,6 +13,7 @@ void reconcile_done(Reconcile *r) {
         free(r->unread);
         free(r->arrived);
         sd_event_source_disable_unref(r->source);
+        sd_event_source_disable_unref(r->lease_timer);
 }
 
 void reconcile_want(Reconcile *r) {

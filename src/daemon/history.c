@@ -20,6 +20,7 @@ static const struct {
         [HISTORY_RESERVED] = { "reserved", LOG_INFO, MESSAGE_DEVICE_RESERVED },
         [HISTORY_READY] = { "ready", LOG_INFO, MESSAGE_DEVICE_READY },
         [HISTORY_RELEASED] = { "released", LOG_INFO, MESSAGE_DEVICE_RELEASED },
+        [HISTORY_EXPIRED] = { "expired", LOG_NOTICE, MESSAGE_LEASE_EXPIRED },
         [HISTORY_FAILED] = { "failed", LOG_NOTICE, MESSAGE_DEVICE_FAILED },
         [HISTORY_RESUMED] = { "resumed", LOG_NOTICE, MESSAGE_DEVICE_RESUMED },
         [HISTORY_STUCK] = { "stuck", LOG_ERR, MESSAGE_DEVICE_STUCK },
@@ -92,6 +93,8 @@ static char *format_message(HistoryEvent event, const char *devices, const Alloc
                 return string_format("'%s' is ready: %s.", a->name, devices);
         if (event == HISTORY_RELEASED)
                 return string_format("Released '%s': %s.", a->name, devices);
+        if (event == HISTORY_EXPIRED)
+                return string_format("The lease of '%s' has ended: %s.", a->name, devices);
         if (event == HISTORY_RESUMED)
                 return string_format("%s '%s' again: %s.", a->state == ALLOCATION_RELEASING ? "Releasing" : "Preparing",
                                      a->name, devices);

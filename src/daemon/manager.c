@@ -120,6 +120,18 @@ static Verdict on_check_runnable(void *userdata, const char *name, Refusal *ret)
         return manager_check_runnable(userdata, name, ret);
 }
 
+static Verdict on_prepare(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
+        Manager *m = userdata;
+        Verdict v = manager_prepare(m, name, generation, ret_job, ret);
+
+        reconcile_want(&m->reconcile);
+        return v;
+}
+
+static Verdict on_renew(void *userdata, const char *name, uint64_t generation, uint32_t seconds, Refusal *ret) {
+        return manager_renew(userdata, name, generation, seconds, ret);
+}
+
 static Verdict on_attach(void *userdata, const char *name, uint64_t generation, const Request *r, uint32_t *ret_job,
                          Refusal *ret) {
         Manager *m = userdata;
@@ -230,6 +242,8 @@ static const ServerCallbacks server_callbacks = {
         .release = on_release,
         .ask_guests = on_ask_guests,
         .check_runnable = on_check_runnable,
+        .prepare = on_prepare,
+        .renew = on_renew,
         .attach = on_attach,
         .detach = on_detach,
         .accept = on_accept,

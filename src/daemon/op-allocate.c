@@ -220,7 +220,9 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
                 return refuse_storage(ret, r);
         (void) sd_id128_to_uuid_string(id, claimed->id);
         claimed->owner = owner;
-        claimed->state = ALLOCATION_PREPARING;
+        claimed->state = claimed->hold > 0 ? ALLOCATION_RESERVED : ALLOCATION_PREPARING;
+        if (claimed->hold > 0)
+                manager_lease(claimed, claimed->hold);
         manager_note_serials(m, claimed);
         v = host_state_assign_identities(&m->host, claimed, ret);
         if (v == VERDICT_NONE)
@@ -260,6 +262,16 @@ Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job
         return manager_start_job(m, &prepare_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
 }
 
+/* A lease needs no job. */
+static Verdict announce_lease(Manager *m, const Allocation *a, uint32_t *ret_job) {
+        *ret_job = 0;
+        server_allocation_new(m->publisher.server, a->name);
+        manager_publish_allocation(m, a);
+        history_record_allocation(HISTORY_RESERVED, a, NULL);
+        manager_follow_leases(m);
+        return VERDICT_NONE;
+}
+
 Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
                          Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
@@ -290,6 +302,8 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         if (v != VERDICT_NONE)
                 return v;
         log_forced(m, reserved);
+        if (reserved->state == ALLOCATION_RESERVED)
+                return announce_lease(m, reserved, ret_job);
         v = manager_start_prepare(m, reserved, ret_job, ret);
         if (v != VERDICT_NONE) {
                 server_allocation_new(m->publisher.server, name);

@@ -84,7 +84,7 @@ static Verdict attach(Manager *m, Allocation *a, Allocation *part, uint32_t *ret
                 (void) manager_drop_changing(m, extended);
                 return v;
         }
-        server_allocation_devices_changed(m->publisher.server, extended->name);
+        server_allocation_extent_changed(m->publisher.server, extended->name);
         manager_publish_allocation(m, extended);
         return VERDICT_NONE;
 }
@@ -158,6 +158,6 @@ static JobResult attach_finished(Manager *m, Job *job, JobResult result) {
         if (part && result == JOB_FAILED && manager_drop_changing(m, a))
                 return result;
         a->halted = true;
-        server_allocation_devices_changed(m->publisher.server, a->name);
+        server_allocation_extent_changed(m->publisher.server, a->name);
         return result == JOB_DONE ? JOB_FAILED_DIRTY : result;
 }

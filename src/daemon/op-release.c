@@ -53,18 +53,25 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
         return VERDICT_NONE;
 }
 
-Verdict manager_check_changeable(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
-                                 Refusal *ret) {
-        Verdict v = manager_check_may_change(m, ret);
-
-        if (v != VERDICT_NONE)
-                return v;
+Verdict manager_check_generation(const Allocation *a, const char *name, uint64_t generation, Refusal *ret) {
         if (!a)
                 return refuse(ret, VERDICT_NO_SUCH_ALLOCATION, NULL, "'passthroughctl allocations' lists them.",
                               "There is no allocation '%s'.", QUOTABLE(name));
         if (a->generation != generation)
                 return refuse(ret, VERDICT_STALE_GENERATION, NULL, "To act on the present one, use its generation.",
                               "'%s' has generation %" PRIu64 " now, not %" PRIu64 ".", name, a->generation, generation);
+        return VERDICT_NONE;
+}
+
+Verdict manager_check_changeable(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
+                                 Refusal *ret) {
+        Verdict v = manager_check_may_change(m, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        v = manager_check_generation(a, name, generation, ret);
+        if (v != VERDICT_NONE)
+                return v;
         /* An orphan blocks an interrupted allocation, which has no job to wait for then. */
         v = manager_check_blocked(m, a, true, ret);
         if (v != VERDICT_NONE)
@@ -102,6 +109,17 @@ Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusa
         return v != VERDICT_NONE ? v : manager_start_release(m, a, ret_job, ret);
 }
 
+/* The devices are with the host already. */
+static Verdict release_lease(Manager *m, Allocation *a, Refusal *ret) {
+        Verdict v = manager_check_may_change(m, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        manager_delete_allocation(m, a);
+        manager_follow_leases(m);
+        return VERDICT_NONE;
+}
+
 Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
         Allocation *a;
         Verdict v;
@@ -115,6 +133,8 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
                 *ret_job = job_queue_find_subject(&m->jobs, name);
         if (*ret_job > 0)
                 return VERDICT_NONE;
+        if (a && a->generation == generation && a->state == ALLOCATION_RESERVED)
+                return release_lease(m, a, ret);
         v = manager_check_tenancy(m, a, name, generation, ret);
         return v != VERDICT_NONE ? v : manager_release_now(m, a, ret_job, ret);
 }

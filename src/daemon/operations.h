@@ -30,7 +30,9 @@ Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job
  */
 Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
                               Refusal *ret);
-/* The same, but a domain may run with a. */
+/* VERDICT_NONE when there is such an allocation. a: the allocation called name; NULL: none. */
+Verdict manager_check_generation(const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
+/* As manager_check_tenancy(), but a domain may run with a. */
 Verdict manager_check_changeable(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
                                  Refusal *ret);
 /* *ret_job: 0 when the allocation is gone already; the present job when it is being released. */
@@ -56,6 +58,19 @@ bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job);
 /* op-accept.c */
 /* Takes the cards that replaced devices of the allocation as its devices, and starts the job that prepares it. */
 Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
+
+/* leases.c */
+/* Makes a, which is not in the ledger yet, an allocation with a lease of so many seconds from now. */
+void manager_lease(Allocation *a, uint32_t seconds);
+/* Ends the leases that are over, and has a timer end the others. Call it when a lease was made or changed, or the
+ * daemon has started. */
+void manager_follow_leases(Manager *m);
+
+/* op-lease.c */
+/* Starts the job that prepares a reserved allocation, whose lease ends. *ret_job: as manager_allocate(). */
+Verdict manager_prepare(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
+/* The lease then ends in so many seconds. */
+Verdict manager_renew(Manager *m, const char *name, uint64_t generation, uint32_t seconds, Refusal *ret);
 
 /* op-attach.c */
 /* Plans further devices for the allocation, and starts the job that binds them and plugs them into its guest. */

@@ -30,6 +30,7 @@ typedef enum HistoryEvent {
         HISTORY_RESERVED,
         HISTORY_READY,
         HISTORY_RELEASED,
+        HISTORY_EXPIRED,
         HISTORY_FAILED,
         HISTORY_RESUMED,
         HISTORY_STUCK,

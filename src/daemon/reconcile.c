@@ -200,6 +200,7 @@ static void announce(Manager *m) {
         /* A guest may have ended during startup. */
         manager_find_guests(m);
         manager_report_unknown_regions(m);
+        manager_follow_leases(m);
         manager_make_attributes_due(m);
         manager_check_health(m, HEALTH_DUE_RESCAN);
 }

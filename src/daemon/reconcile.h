@@ -36,12 +36,13 @@ typedef struct Reconcile {
         size_t n_round;
         PciAddress *arrived; /* the new devices of the next round */
         size_t n_arrived;
-        bool guests_read;        /* the guests were read: an allocation may be due for release with its domain */
-        bool changes_due;        /* an allocation may have devices that are neither attached nor detached yet */
-        bool services_due;       /* a job has ended: start the services that it left stopped */
-        bool released;           /* a job's child or an orphan has exited, so its devices can be read */
-        bool unmeasured;         /* facts may have changed since the capacity was measured */
-        bool promises_unchecked; /* facts changed since the last check of promises */
+        sd_event_source *lease_timer; /* the end of the lease that ends first; NULL: there is none */
+        bool guests_read;             /* the guests were read: an allocation may be due for release with its domain */
+        bool changes_due;             /* an allocation may have devices that are neither attached nor detached yet */
+        bool services_due;            /* a job has ended: start the services that it left stopped */
+        bool released;                /* a job's child or an orphan has exited, so its devices can be read */
+        bool unmeasured;              /* facts may have changed since the capacity was measured */
+        bool promises_unchecked;      /* facts changed since the last check of promises */
 } Reconcile;
 
 /* reconcile.c */

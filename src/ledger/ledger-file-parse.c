@@ -144,6 +144,26 @@ static int get_optional(json_object *o, const char *key, size_t max, char **ret)
         return r == 0 && *ret && strlen(*ret) > max ? -EBADMSG : r;
 }
 
+/* Each reserved allocation has a lease, and no other one. */
+static int parse_lease(json_object *o, Allocation *a) {
+        _cleanup_free_ char *boot = NULL;
+        uint64_t hold = 0;
+        int r;
+
+        if (!json_object_object_get_ex(o, "hold", NULL))
+                return a->state == ALLOCATION_RESERVED ? -EBADMSG : 0;
+        r = get_number(o, "hold", ALLOCATION_HOLD_MAX, &hold);
+        r = r ?: get_number(o, "lease_end", INT64_MAX, &a->lease_end);
+        r = r ?: get_string(o, "lease_boot", false, &boot);
+        if (r < 0)
+                return r;
+        if (hold == 0 || strlen(boot) >= sizeof(a->lease_boot) || a->state != ALLOCATION_RESERVED)
+                return -EBADMSG;
+        strcpy(a->lease_boot, boot);
+        a->hold = (uint32_t) hold;
+        return 0;
+}
+
 static int parse_phase(json_object *o, AllocationDevice *d) {
         _cleanup_free_ char *phase = NULL;
         int r = get_optional(o, "phase", SIZE_MAX, &phase);
@@ -318,7 +338,7 @@ static int parse_head(json_object *o, Allocation *a) {
         memcpy(a->id, id, sizeof(a->id));
         a->state = allocation_state_from_string(state);
         a->owner = (uint32_t) owner;
-        return 0;
+        return parse_lease(o, a);
 }
 
 static int parse_allocation(json_object *o, Allocation *a) {

@@ -133,6 +133,11 @@ char *ledger_file_format(const Allocation *a) {
                 put_member(&t, "tag", string, a->tag);
         if (a->token)
                 put_member(&t, "token", string, a->token);
+        if (a->state == ALLOCATION_RESERVED) {
+                put_member(&t, "hold", number, a->hold);
+                put_member(&t, "lease_boot", string, a->lease_boot);
+                put_member(&t, "lease_end", number, a->lease_end);
+        }
         if (a->release_with_domain)
                 json_text_literal(&t, ",\n  \"release_with_domain\": true");
         if (a->had_domain)

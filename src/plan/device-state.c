@@ -7,15 +7,11 @@
 #include "util/stringtable.h"
 
 static const char *const device_state_table[_DEVICE_STATE_MAX] = {
-        [DEVICE_STATE_HOST] = "host",
-        [DEVICE_STATE_AVAILABLE] = "available",
-        [DEVICE_STATE_ALLOCATED] = "allocated",
-        [DEVICE_STATE_MISSING] = "missing",
-        [DEVICE_STATE_HARDWARE_CHANGED] = "hardware-changed",
-        [DEVICE_STATE_STUCK] = "stuck",
-        [DEVICE_STATE_QUARANTINED] = "quarantined",
-        [DEVICE_STATE_UNHEALTHY] = "unhealthy",
-        [DEVICE_STATE_CONTESTED] = "contested",
+        [DEVICE_STATE_HOST] = "host",           [DEVICE_STATE_AVAILABLE] = "available",
+        [DEVICE_STATE_ALLOCATED] = "allocated", [DEVICE_STATE_RESERVED] = "reserved",
+        [DEVICE_STATE_MISSING] = "missing",     [DEVICE_STATE_HARDWARE_CHANGED] = "hardware-changed",
+        [DEVICE_STATE_STUCK] = "stuck",         [DEVICE_STATE_QUARANTINED] = "quarantined",
+        [DEVICE_STATE_UNHEALTHY] = "unhealthy", [DEVICE_STATE_CONTESTED] = "contested",
 };
 DEFINE_STRING_TABLE_TO_STRING(device_state, DeviceState, _DEVICE_STATE_MAX)
 
@@ -65,7 +61,7 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
         if (holder && device_status_check(view->status, dev->address, DEVICE_UNHEALTHY, ret) != VERDICT_NONE)
                 return DEVICE_STATE_UNHEALTHY;
         if (holder)
-                return DEVICE_STATE_ALLOCATED;
+                return holder->state == ALLOCATION_RESERVED ? DEVICE_STATE_RESERVED : DEVICE_STATE_ALLOCATED;
         if (held == VERDICT_STUCK)
                 return DEVICE_STATE_STUCK;
         if (held == VERDICT_QUARANTINED)

@@ -135,6 +135,7 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
         a->page_size = p->request->page_size;
         a->forced = p->request->force;
         a->release_with_domain = p->request->release_with_domain;
+        a->hold = p->request->hold;
         a->spare_ports = p->context->config->spare_ports;
         if (string_copy(&a->tag, p->request->tag) < 0 || string_copy(&a->token, p->request->token) < 0)
                 return refuse_no_memory(ret_refusal);

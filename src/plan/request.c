@@ -368,8 +368,14 @@ static Verdict check_text(const char *key, const char *text, size_t max, Refusal
         return refuse_request(ret, NULL, "The %s must have 1 to %zu bytes and no control characters.", key, max);
 }
 
-static Verdict check_texts(const Request *r, Refusal *ret) {
-        Verdict v = check_text("tag", r->tag, ALLOCATION_TAG_MAX, ret);
+/* What a caller wants besides hardware. */
+static Verdict check_caller(const Request *r, Refusal *ret) {
+        Verdict v = r->hold <= ALLOCATION_HOLD_MAX
+                            ? VERDICT_NONE
+                            : refuse_request(ret, NULL, "The lease must have 1 to %u seconds.", ALLOCATION_HOLD_MAX);
+
+        if (v == VERDICT_NONE)
+                v = check_text("tag", r->tag, ALLOCATION_TAG_MAX, ret);
 
         return v != VERDICT_NONE ? v : check_text("token", r->token, ALLOCATION_TOKEN_MAX, ret);
 }
@@ -377,7 +383,7 @@ static Verdict check_texts(const Request *r, Refusal *ret) {
 Verdict request_check(const Request *r, Refusal *ret) {
         Verdict (*const checks[])(const Request *, Refusal *) = { check_devices, check_exact,          check_cpus,
                                                                   check_memory,  check_cells,          check_attributes,
-                                                                  check_regions, request_check_limits, check_texts };
+                                                                  check_regions, request_check_limits, check_caller };
 
         for (size_t i = 0; i < ELEMENTSOF(checks); i++) {
                 Verdict v = checks[i](r, ret);

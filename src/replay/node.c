@@ -226,6 +226,7 @@ const ServerCallbacks replay_node_callbacks = {
         .allocate = on_allocate,
         .release = on_release,
         .check_runnable = on_check_runnable,
+        .prepare = on_release,
         .accept = on_release,
         .set_virtual_functions = on_set_virtual_functions,
         .clear_quarantine = on_clear_quarantine,

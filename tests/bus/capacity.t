@@ -81,7 +81,7 @@ sub counted {
         my ($devices) = @_;
         my %counts;
         for my $device (grep { defined $_->{pool} } @$devices) {
-                $counts{ $device->{pool} }{$_}++ for 'Total', { available => 'Available', allocated => 'Allocated' }->{ $device->{state} } // 'OutOfService';
+                $counts{ $device->{pool} }{$_}++ for 'Total', { available => 'Available', allocated => 'Allocated', reserved => 'Reserved' }->{ $device->{state} } // 'OutOfService';
         }
         return \%counts;
 }
@@ -114,14 +114,14 @@ sub check {
         for my $pool (@$list) {
                 my ($name, @numbers) = @$pool;
                 my $object = $fresh->{ pop @numbers } // {};
-                my @keys   = qw(Total Available Allocated OutOfService);
+                my @keys   = qw(Total Available Allocated Reserved OutOfService);
                 $compare->("ListPools and the object of $name", \@numbers, [@{$object}{@keys}]);
                 $compare->("the devices of $name", [map { $_ + 0 } @numbers], [map { $count->{$name}{$_} // 0 } @keys]);
                 my ($json) = grep { $_->{name} eq $name } @{ $node->{pools} };
                 my $plan = $root->call('Plan', 'a{sv}', [['devices', ['a(su)', [[$name, 1]]]], ['repeat', ['b', 1]]]);
                 $compare->("what the planner offers of $name", $plan->{error} // scalar @{ JSON::PP->new->decode($plan->{body}[0])->{fits} }, $numbers[1]);
-                $compare->("Describe's $name", [@{$json}{qw(total available allocated out_of_service)}], [map { $_ + 0 } @numbers]);
-                for my $i (1 .. 4) {
+                $compare->("Describe's $name", [@{$json}{qw(total available allocated reserved out_of_service)}], [map { $_ + 0 } @numbers]);
+                for my $i (1 .. 5) {
                         my $sum = 0;
                         $sum += $_->[$i] for @{ $object->{NumaNodes} };
                         $compare->("the NUMA nodes of $name", $sum, $numbers[$i - 1]);
@@ -184,17 +184,17 @@ is_deeply([$shown->{'/org/passthroughd1/pool/ib_2dvf'}{Models}[0][2], scalar @{ 
 is(allocate($root, 'guest0', gpu => 1, 'ib-vf' => 1), 'done', 'an allocation');
 check('when it is ready');
 cmp_ok($told, '>', 0, 'is told');
-is_deeply([@{ $shown->{'/org/passthroughd1/pool/gpu'} }{qw(Total Available Allocated OutOfService)}], [1, 0, 1, 0], 'its GPU is allocated');
-is_deeply([map { { %$_{qw(name total available allocated out_of_service)} } } grep { $_->{name} eq 'gpu' } @{ ctl_json('pools')->{pools} }],
-        [{ name => 'gpu', total => 1, available => 0, allocated => 1, out_of_service => 0 }], 'passthroughctl pools has the same numbers');
+is_deeply([@{ $shown->{'/org/passthroughd1/pool/gpu'} }{qw(Total Available Allocated Reserved OutOfService)}], [1, 0, 1, 0, 0], 'its GPU is allocated');
+is_deeply([map { { %$_{qw(name total available allocated reserved out_of_service)} } } grep { $_->{name} eq 'gpu' } @{ ctl_json('pools')->{pools} }],
+        [{ name => 'gpu', total => 1, available => 0, allocated => 1, reserved => 0, out_of_service => 0 }], 'passthroughctl pools has the same numbers');
 my ($status, $out) = ctl('pools');
 is($status, 0, 'and prints them');
-like($out, qr/^gpu +all +1 +0 +1 +0$/m, 'for all NUMA nodes');
-like($out, qr/^gpu +1 +1 +0 +1 +0$/m, 'and for each');
+like($out, qr/^gpu +all +1 +0 +1 +0 +0$/m, 'for all NUMA nodes');
+like($out, qr/^gpu +1 +1 +0 +1 +0 +0$/m, 'and for each');
 fault("remove $gpu_path");
 rescan();
 check('a device is missing');
-is_deeply([@{ $shown->{'/org/passthroughd1/pool/gpu'} }{qw(Total Available Allocated OutOfService)}], [1, 0, 0, 1], 'it still counts, as out of service');
+is_deeply([@{ $shown->{'/org/passthroughd1/pool/gpu'} }{qw(Total Available Allocated Reserved OutOfService)}], [1, 0, 0, 0, 1], 'it still counts, as out of service');
 my $before = $epoch;
 $operations{plug}->();
 check('it is back');
