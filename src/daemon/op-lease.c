@@ -5,12 +5,6 @@
 #include "operations.h"
 #include "util/strings.h"
 
-static void end_lease(Allocation *a) {
-        a->hold = 0;
-        a->lease_end = 0;
-        a->lease_boot[0] = '\0';
-}
-
 /* VERDICT_NONE when a has this generation. */
 static Verdict check_lease(const Manager *m, const Allocation *a, const char *name, uint64_t generation, Refusal *ret) {
         Verdict v = manager_check_may_change(m, ret);
@@ -35,6 +29,24 @@ static Verdict check_devices(Manager *m, const Allocation *a, Refusal *ret) {
         return v != VERDICT_NONE ? v : manager_check_use(m, a, USE_ALLOCATE, ret);
 }
 
+/* On disk first: at the end of a lease that is still on disk, the devices would be forgotten while they are bound. */
+static Verdict end_lease(Manager *m, Allocation *a, Refusal *ret) {
+        int r;
+
+        ledger_set_state(m->host.ledger, a, ALLOCATION_PREPARING);
+        r = store_save(m->store, a);
+        if (r < 0) {
+                ledger_set_state(m->host.ledger, a, ALLOCATION_RESERVED);
+                (void) store_save(m->store, a);
+                return refuse_storage(ret, r);
+        }
+        a->hold = 0;
+        a->lease_end = 0;
+        server_allocation_changed(m->publisher.server, a->name);
+        server_allocation_extent_changed(m->publisher.server, a->name);
+        return VERDICT_NONE;
+}
+
 static Verdict prepare(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {
         Verdict v = job_queue_check_room(&m->jobs, ret);
 
@@ -45,9 +57,9 @@ static Verdict prepare(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *re
         if (v != VERDICT_NONE)
                 return v;
         manager_note_serials(m, a);
-        end_lease(a);
-        manager_set_state(m, a, ALLOCATION_PREPARING, NULL);
-        server_allocation_extent_changed(m->publisher.server, a->name);
+        v = end_lease(m, a, ret);
+        if (v != VERDICT_NONE)
+                return v;
         manager_publish_allocation(m, a);
         v = manager_start_prepare(m, a, ret_job, ret);
         if (v != VERDICT_NONE)

@@ -61,7 +61,7 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
         if (holder && device_status_check(view->status, dev->address, DEVICE_UNHEALTHY, ret) != VERDICT_NONE)
                 return DEVICE_STATE_UNHEALTHY;
         if (holder)
-                return holder->state == ALLOCATION_RESERVED ? DEVICE_STATE_RESERVED : DEVICE_STATE_ALLOCATED;
+                return holder->hold > 0 ? DEVICE_STATE_RESERVED : DEVICE_STATE_ALLOCATED;
         if (held == VERDICT_STUCK)
                 return DEVICE_STATE_STUCK;
         if (held == VERDICT_QUARANTINED)

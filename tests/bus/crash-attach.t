@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Killed at any instant of an attach or a detach, the daemon completes or undoes it after its next start.
+# Killed at any instant of an attach, a detach, or a lease, the daemon completes or undoes it after its next start.
 # SWEEP_EVERY=1 tries every instant, which "make check-long" does.
 use strict;
 use warnings;
@@ -48,9 +48,17 @@ sub begin_attach {
 }
 sub begin_detach { return call('Detach', 'sts', 'guest', Node::generation($bus, 'guest'), 'ethernet0') }
 
+sub begin_lease {
+        my ($signature, $entries) = request(@request, hold => 3600);
+        return call('Allocate', "s$signature", 'guest', $entries);
+}
+sub begin_prepare { return call('Prepare', 'st', 'guest', Node::generation($bus, 'guest')) }
+
+sub leased    { begin_lease()->(1) if !allocation($bus, 'guest'); return is(allocation_state($bus, 'guest'), 'reserved', 'it is reserved') }
 sub allocated { is(allocate($bus, 'guest', @request), 'done', 'there is an allocation') if !allocation($bus, 'guest'); return }
 sub attached  { allocated(); is(begin_attach()->(0), 'done', 'it has a further device'); return }
 
+my $start = tree();
 allocated();
 my $small = tree();
 attached();
@@ -61,6 +69,9 @@ my %one_of_both = (over => \&job_is_over, may => { ready => [$small, $large] });
 
 crash_points($bus, { %one_of_both, name => 'attach', prepare => \&allocated, begin => \&begin_attach });
 crash_points($bus, { %one_of_both, name => 'detach', prepare => \&attached,  begin => \&begin_detach });
+
+crash_points($bus, { over => \&job_is_over, may => { ready => [$small], gone => [$start], reserved => [$start] }, writer_may => { failed => 1 },
+                name => 'prepare', prepare => \&leased, begin => \&begin_prepare });
 
 diag(sprintf '%d instants were tried, all converged: %s', tried(), join ', ', map { "$SEEN{$_} $_" } sort keys %SEEN) if Test::More->builder->is_passing;
 done_testing();

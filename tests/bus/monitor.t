@@ -112,7 +112,7 @@ my $id = delete $new->{properties}{id};
 like($id, qr/^[0-9a-f-]{36}$/, 'the id of the allocation');
 is_deeply([$new, @events[0 .. 2], @events[5 .. 7]], [
         { event => 'allocation-new', name => 'guest',
-          properties => { name => 'guest', owner => $>, generation => 1, state => 'preparing', reason => undef, cpus => undef } },
+          properties => { name => 'guest', owner => $>, tag => undef, lease_end => 0, generation => 1, state => 'preparing', reason => undef, cpus => undef } },
         { event => 'device-changed', address => $gpu, properties => { state => 'allocated', reason => "$gpu is held by 'guest'.", allocation => 'guest' } },
         { event => 'job-new', id => 1,
           properties => { id => 1, verb => 'prepare', subject => 'guest', step => undef, steps_done => 0, steps_total => 3, message => undef } },

@@ -379,6 +379,7 @@ static void test_file(void **state) {
         assert_int_equal(share(t, "a", 5, "mpi", 256 * MIB, 0, NULL), VERDICT_NONE);
         a = ledger_find(t->ledger, "a");
         memset(a->id, 'a', 36);
+        a->state = ALLOCATION_READY;
         text = ledger_file_format(a);
         assert_int_equal(ledger_file_parse(text, strlen(text), &again, &message), LEDGER_FILE_OK);
         assert_int_equal(again->n_regions, 1);
