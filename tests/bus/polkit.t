@@ -180,6 +180,8 @@ kill 'STOP', $polkitd;
 my $leaves = bus_of('nobody');
 post_allocate($leaves, 'left', gpu => 1);
 $leaves->ask(THE_BUS, '/org/freedesktop/DBus', THE_BUS, 'GetId');
+# Then the daemon has asked the bus for the caller's uid, and has the answer.
+$root->ping() for 1 .. 2;
 my @many = map { $bus{nobody}->post(Bus::NAME, Bus::PATH, Bus::MANAGER, 'Release', 'st', 'none', 1) } 1 .. OF_ONE;
 is(error_of($bus{nobody}->reply($many[-1])), 'LimitExceeded', 'one user has a limit of calls that wait');
 is($root->ping()->{error}, undef, 'all of them arrived');
