@@ -20,7 +20,7 @@ sub signal_bus { my ($signal) = @_; return kill $signal, bus_pid() }
 sub end_bus {
         my $pid = bus_pid();
         kill 'KILL', $pid;
-        return wait_until(sub { !kill(0, $pid) || slurp("/proc/$pid/stat") =~ /\) Z / });
+        return wait_until(sub { !kill(0, $pid) || (slurp_existing("/proc/$pid/stat") // ') Z ') =~ /\) Z / });
 }
 
 # Starts the bus, with limits if there are any: name => value.

@@ -198,7 +198,7 @@ fault('hang 2');
 $job = $bus->call('Allocate', "s$signature", 'late', $entries)->{body}[1];
 ok(wait_until(sub { grep { /^2 .*PENDING/ } write_log() }), 'child killed: it is at work');
 is(noted(), "$export\n$daemon\n", 'child killed: what is stopped is noted');
-my ($child) = grep { slurp("/proc/$_/comm") eq "passthroughd-jo\n" } split ' ', slurp('/proc/' . pid() . '/task/' . pid() . '/children');
+my ($child) = grep { (slurp_existing("/proc/$_/comm") // '') eq "passthroughd-jo\n" } split ' ', slurp('/proc/' . pid() . '/task/' . pid() . '/children');
 ok($child && kill('KILL', $child), 'child killed: it is');
 fault('release');
 is($bus->result($job), 'failed', 'child killed: failed');
