@@ -55,6 +55,8 @@ sub begin {
 
 sub end { my ($pid) = @_; kill 'KILL', $pid; waitpid $pid, 0; return }
 
+sub becomes_true { my ($fact) = @_; for (my $end = time + DEADLINE; time < $end; sleep 0.01) { return 1 if $fact->() } return 0 }
+
 # What the user is answered: the errors of the calls, each made on its own connection, and on one more.
 sub answers_of {
         my ($user, @calls) = @_;
@@ -76,6 +78,14 @@ sub all_served {
 
 # ---- calls that wait, of which no process ends
 
+# Two calls are being computed, and stopped, so that none ends while the others are made.
+my ($first) = begin('nobody', sub {
+        my $client = Bus->new;
+        $client->post(plan_of(['repeat', ['b', 1]])) for 1 .. RUNNING_OF_ONE;
+        return ('', $client);
+});
+ok(becomes_true(sub { children() == RUNNING_OF_ONE }), 'one user has two processes at work');
+kill 'STOP', children();
 my ($attacker, $told) = begin('nobody', sub {
         my @clients = map { Bus->new } 1 .. CONNECTIONS;
         my @calls;
@@ -83,12 +93,11 @@ my ($attacker, $told) = begin('nobody', sub {
         $_->ping for @clients; # the daemon has read all calls
         return (scalar(grep { ($_->{error} // '') =~ /LimitExceeded/ } map { values %{ $_->{replies} } } @clients), @clients);
 });
-cmp_ok($told, '>=', CONNECTIONS * CALLS - CALLS, 'one user has a bound for all its connections') or diag($told);
-kill 'STOP', children();
-cmp_ok(scalar children(), '<=', RUNNING_OF_ONE, '... and for the processes that compute its replies');
+cmp_ok($told, '>=', CONNECTIONS * CALLS - CALLS, 'it has a bound for the calls of all its connections') or diag($told);
+is(scalar children(), RUNNING_OF_ONE, '... and for the processes that compute its replies');
 all_served('many calls of one user', [plan_of()], [Bus::NAME, Bus::PATH, Bus::MANAGER, 'Describe']);
-end($attacker);
-ok(sub { for (my $end = time + DEADLINE; time < $end; sleep 0.01) { return 1 if !children() } return 0 }->(), 'no process is left');
+end($_) for $first, $attacker;
+ok(becomes_true(sub { !children() }), 'no process is left');
 
 # ---- descriptors that are kept
 

@@ -19,6 +19,7 @@ my @request = (gpu => 1, cpus => 2, memory => 2**30, token => 'one', tag => "job
 sub post_allocate { my ($signature, $entries) = request(@_); return $bus->call('Allocate', "s$signature", 'vm', $entries) }
 sub error_of { my ($reply) = @_; return ($reply->{error} // 'none') =~ s/.*\.//r }
 sub generation_of { return (allocation($bus, 'vm') // { generation => 0 })->{generation} }
+sub hangs { return ok(wait_until(sub { grep { /PENDING/ } write_log() }), 'a write of the job hangs') }
 sub release_again { my ($generation) = @_; return $bus->call('Release', 'st', 'vm', $generation) }
 
 my $before = tree_without_identities();
@@ -29,6 +30,7 @@ fault('hang ' . (writes() + 1));
 my $first = post_allocate(@request);
 my $again = post_allocate(@request);
 is_deeply($again->{body}, $first->{body}, 'again, while the job runs: the same allocation and job');
+hangs();
 fault('release');
 is($bus->result($first->{body}[1]), 'done', 'the job ends');
 fault('reset');
@@ -60,6 +62,7 @@ fault('hang ' . (writes() + 1));
 my $release = release_again($generation);
 is_deeply(release_again($generation)->{body}, $release->{body}, 'a release again: the same job');
 is(error_of(release_again($generation - 1)), 'Stale', 'with another generation');
+hangs();
 fault('release');
 is($bus->result($release->{body}[0]), 'done', 'the job ends');
 fault('reset');
