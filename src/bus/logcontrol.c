@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The D-Bus interface org.freedesktop.LogControl1(5), which "systemctl service-log-level" uses. */
 
+#include <errno.h>
+
 #include "server-internal.h"
 #include "util/log.h"
 #include "util/strings.h"
@@ -51,16 +53,17 @@ static int property_get_identifier(sd_bus *bus, const char *path, const char *in
 
 static int set_property(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         const char *interface, *property, *text;
-        int r = sd_bus_message_read(call, "ss", &interface, &property);
+        int r = sd_bus_message_read(call, "ssv", &interface, &property, "s", &text);
 
+        if (r == -ENXIO)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                        "Set takes an interface, a property, and a string as its value.");
         if (r < 0)
                 return r;
         if (!streq(interface, INTERFACE) || (!streq(property, "LogLevel") && !streq(property, "LogTarget")))
                 return sd_bus_error_setf(error, SD_BUS_ERROR_UNKNOWN_PROPERTY, "There is no writable property '%s'.",
                                          QUOTABLE(property));
-        r = sd_bus_message_read(call, "v", "s", &text);
-        if (r >= 0)
-                r = streq(property, "LogLevel") ? set_level(text, error) : set_target(text, error);
+        r = streq(property, "LogLevel") ? set_level(text, error) : set_target(text, error);
         return r < 0 ? r : sd_bus_reply_method_return(call, NULL);
 }
 

@@ -57,6 +57,10 @@ for (['LogLevel', 'loud'], ['LogLevel', ''], ['LogTarget', 'printer'], ['LogTarg
         like($reply->{body}[0], $_->[0] eq 'LogLevel' ? qr/\bwarning\b/ : qr/\bjournal\b/, 'with what there is');
 }
 is(get('LogLevel') . get('LogTarget'), 'infoconsole', 'and changes nothing');
+for my $arguments (['asa{su}', [], []], ['ssv', 'org.freedesktop.LogControl1', 'LogLevel', ['u', 7]], []) {
+        is($bus->ask(Bus::NAME, $path, 'org.freedesktop.DBus.Properties', 'Set', @$arguments)->{error},
+                'org.freedesktop.DBus.Error.InvalidArgs', 'Set(' . ($arguments->[0] // '') . ') of ' . @$arguments . ' values is refused');
+}
 ok(set('SyslogIdentifier', 'x')->{error}, 'the identifier is fixed');
 is($bus->ping()->{error}, undef, 'the daemon lives');
 
