@@ -32,6 +32,9 @@ static void emit_to(Connection *c, const char *what, Emit function, const Signal
                 return;
         }
         r = function(c->bus, signal);
+        /* The other side has closed the connection, and the loop has not been told yet. */
+        if (r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE)
+                return;
         if (r < 0)
                 log_warning_errno(r, "Failed to emit the signal for %s, ignoring: %m", what);
 }

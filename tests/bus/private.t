@@ -59,6 +59,19 @@ is($peer->call('Allocate', 'sa{sv}', 'vm', [['devices', ['a(su)', [['gpu', 99]]]
         is($eager->reply($serial)->{error}, undef, 'a call that comes with the authentication is served');
 }
 
+# A peer that leaves before its call is served.
+{
+        my $leaves = Bus->new($socket);
+        my $log    = log_since();
+        kill 'STOP', pid();
+        $leaves->post(Bus::NAME, Bus::PATH, Bus::MANAGER, 'Allocate', 'sa{sv}', 'left', [['cpus', ['u', 1]], ['memory', ['t', 1 << 30]]]);
+        undef $leaves;
+        kill 'CONT', pid();
+        ok(wait_until(sub { allocation_state($peer, 'left') =~ /^(?:ready|gone)$/ }), 'a peer leaves');
+        is_deeply([grep { !/'left'/ } split /\n/, log_since($log)], [], '... and nothing but its allocation is logged');
+        private_ctl(qw(release left));
+}
+
 # No descriptor is free.
 sub cpu_seconds { my @stat = split ' ', slurp('/proc/' . pid() . '/stat') =~ s/^.*\) //r; return ($stat[11] + $stat[12]) / POSIX::sysconf(POSIX::_SC_CLK_TCK) }
 is(system('prlimit', '--pid=' . pid(), '--nofile=3:'), 0, 'the daemon may have no more descriptors');
