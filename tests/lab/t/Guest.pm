@@ -12,7 +12,7 @@ use Lab;
 
 use Fcntl qw(O_NOCTTY O_RDWR);
 
-our @EXPORT = qw(domain start_guest slot_order guest_functions guest_paths promised_paths guest_memory guest_hears guest_says says nodes_of qemu end_guest);
+our @EXPORT = qw(domain start_guest slot_order guest_functions guest_lists guest_paths promised_paths guest_memory guest_hears guest_says says nodes_of qemu end_guest);
 
 use constant BOOT_DEADLINE => 240;
 
@@ -75,6 +75,18 @@ sub guest_functions {
         my $text = wait_until(sub { my $all = join '', lines(console($name)); index($all, 'guest: end of list') >= 0 ? $all : '' }, BOOT_DEADLINE);
         return map { "$_->[0]:$_->[1] $_->[3]" } grep { $_->[2] !~ /^0604/ && $_->[3] >= 0 }
                 map { [/0x(\w+) 0x(\w+) 0x(\w+) numa=(-?\d+)/] } ($text =~ /^(guest: \S+:\S+ 0x.*)$/mg);
+}
+
+# What the guest has now, as guest_functions(), with the path of each: listed again after a word that no listing had before.
+my $listings = 0;
+
+sub guest_lists {
+        my ($name)  = @_;
+        my $word    = 'again' . ++$listings;
+        my $console = guest_hears($name, "list $word");
+        guest_says($name, "list $word") or return;
+        return map { "$_->[0]:$_->[1] $_->[3] $_->[4]" } grep { $_->[2] !~ /^0604/ && $_->[3] >= 0 }
+                map { [/0x(\w+) 0x(\w+) 0x(\w+) numa=(-?\d+) path=(\S+)/] } grep { /^guest: $word / } lines(console($name));
 }
 
 # Where it found each, below its root bus: "pci0000:f8/0000:f8:00.0/0000:f9:00.0".
