@@ -108,7 +108,7 @@ is(drivers()->{$vf}, $before->{$vf}, 'it is with the host again');
 # ---- the daemon is killed at any instant, and undoes what was begun
 
 my %whole = ('' => 1, 'nic-vf0 settled' => 1);
-for my $round (1 .. 8) {
+for my $round (1 .. 5) {
         my $attached = grep { /nic-vf0/ } slots();
         my @words    = $attached ? qw(detach vm nic-vf0) : qw(attach vm nic-vf=1);
         my $what     = "round $round, $words[0]";
