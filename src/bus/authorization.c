@@ -22,9 +22,8 @@
 #define ROUNDS_MAX 4U
 
 static const char *const action_ids[_POLKIT_ACTION_MAX] = {
-        [POLKIT_ALLOCATE] = BUS_NAME ".allocate",
-        [POLKIT_MANAGE] = BUS_NAME ".manage",
-        [POLKIT_CONFIGURE] = BUS_NAME ".configure",
+        [POLKIT_READ] = BUS_NAME ".read",     [POLKIT_ALLOCATE] = BUS_NAME ".allocate",
+        [POLKIT_MANAGE] = BUS_NAME ".manage", [POLKIT_CONFIGURE] = BUS_NAME ".configure",
         [POLKIT_FORCE] = BUS_NAME ".force",
 };
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Asks polkit whether a caller may change something. Root is never asked for. The daemon asks asynchronously: a call is
- * kept until polkit has decided, and the event loop serves other calls meanwhile. A call is dropped without a reply
- * when its sender leaves the bus.
+ * Asks polkit whether a caller may change something, or may read without being a member of the daemon's group. Root is
+ * never asked for. The daemon asks asynchronously: a call is kept until polkit has decided, and the event loop serves
+ * other calls meanwhile. A call is dropped without a reply when its sender leaves the bus.
  */
 
 #include <systemd/sd-bus.h>
@@ -22,6 +22,7 @@
 
 /* The actions of conf/org.passthroughd1.policy. */
 typedef enum PolkitAction {
+        POLKIT_READ,      /* call the daemon at all, without being a member of its group */
         POLKIT_ALLOCATE,  /* make, change and release allocations of one's own */
         POLKIT_MANAGE,    /* the same for allocations of anybody, and read their documents */
         POLKIT_CONFIGURE, /* change what the node offers, and the log level */
@@ -65,4 +66,5 @@ Verdict intent_to_attach(Server *s, sd_bus_message *call, uint32_t uid, Intent *
 Verdict intent_to_allocate(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal);
 /* A call whose first argument is the name of an allocation. */
 Verdict intent_on_allocation(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal);
+Verdict intent_to_read(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal);
 Verdict intent_to_configure(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal);

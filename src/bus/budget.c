@@ -71,8 +71,8 @@ static bool charge(Budget *b, const char *caller, bool is_root, uint64_t bytes) 
 
 static bool allows(Server *s, sd_bus_message *call) {
         const char *sender = sd_bus_message_get_sender(call);
-        char caller[32] = "unknown";
-        bool is_root = false;
+        char caller[32];
+        bool is_root;
         HostView view;
         uint64_t bytes;
         uint32_t uid;
@@ -83,13 +83,12 @@ static bool allows(Server *s, sd_bus_message *call) {
         bytes = estimate(&view, call);
         if (bytes <= SMALL)
                 return true;
-        if (caller_find_uid(s, call, &uid)) {
-                is_root = caller_is_root(uid);
-                if (is_root)
-                        (void) snprintf(caller, sizeof(caller), "%s", sender);
-                else
-                        (void) snprintf(caller, sizeof(caller), "uid %" PRIu32, uid);
-        }
+        uid = caller_uid(s, call);
+        is_root = caller_is_root(uid);
+        if (is_root)
+                (void) snprintf(caller, sizeof(caller), "%s", sender);
+        else
+                (void) snprintf(caller, sizeof(caller), "uid %" PRIu32, uid);
         return charge(&s->budget, caller, is_root, bytes);
 }
 

@@ -5,8 +5,7 @@
  * Limits the typed replies about thousands of objects. dbus-daemon counts what clients have not read against the
  * daemon, and reads no message of the daemon beyond 127 MiB. So the clients of the bus may ask for so many bytes in a
  * minute. A further call is refused with LimitExceeded. Replies of at most 16 KiB do not count. Root's peers have no
- * limit. Callers are counted as in answers.h. While the uid of a connection is not known, its calls count as those of
- * one caller, whom all such connections share.
+ * limit. Callers are counted as in answers.h.
  */
 
 #include <systemd/sd-bus.h>

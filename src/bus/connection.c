@@ -46,18 +46,22 @@ static uint64_t count_queued(const Connection *c) {
         return sd_bus_get_n_queued_write(c->bus, &n) < 0 ? 0 : n;
 }
 
-/* Refuses a call when the connection has unread replies, or its sender has used up its budget. Ignores a read-only call
- * that expects no reply: the bus limits the pending replies of a connection, so a caller cannot flood the daemon with
- * calls that expect a reply. */
+/* Refuses a call when its sender may not read or has used up its budget, or the connection has unread replies. Ignores
+ * a read-only call that expects no reply: the bus limits the pending replies of a connection, so a caller cannot flood
+ * the daemon with calls that expect a reply. */
 static int filter_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *member = sd_bus_message_get_member(m);
         _cleanup_refusal_ Refusal refusal = { 0 };
         const Connection *c = userdata;
+        int r;
 
         if (sd_bus_message_is_method_call(m, NULL, NULL) <= 0)
                 return 0;
-        if (sd_bus_message_get_expect_reply(m) <= 0)
-                return !bus_is_change(member) && !streq(member, "Set");
+        if (sd_bus_message_get_expect_reply(m) <= 0 && !bus_is_change(member) && !streq(member, "Set"))
+                return 1;
+        r = admission_check(c->server, m, error);
+        if (r != 0 || sd_bus_message_get_expect_reply(m) <= 0)
+                return r;
         /* sd_bus_process() may read a call although it has not written all messages. */
         if (count_queued(c) <= QUEUE_MAX)
                 return sd_bus_message_is_method_call(m, OBJECT_MANAGER, NULL) > 0 ? budget_check(c->server, m) : 0;
@@ -81,7 +85,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Connection *c = userdata;
         int r;
 
-        if (c->writable) {
+        if (c->writable || c->given_up) {
                 c->lost(c, "messages are not read in time");
                 return 0;
         }
@@ -121,6 +125,12 @@ static int on_prepare(sd_event_source *source, void *userdata) {
         if (waits == (c->writable != NULL))
                 return 0;
         return waits ? stop_reading(c) : start_reading(c);
+}
+
+void connection_give_up(Connection *c) {
+        c->given_up = true;
+        (void) sd_event_source_set_time(c->timer, 0);
+        (void) sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
 }
 
 static int add_timer(Connection *c) {
@@ -188,7 +198,7 @@ int connection_open_peer(Connection *c, Server *s, int fd, ConnectionLost lost) 
 }
 
 void connection_close(Connection *c) {
-        c->announced = c->authenticated = false;
+        c->announced = c->authenticated = c->given_up = false;
         if (c->bus) {
                 answers_drop(c->server, c->bus, NULL);
                 authorizations_drop(c->server, c->bus, NULL);

@@ -22,6 +22,7 @@ struct Connection {
         sd_event_source *timer;    /* ends when messages wait too long, or at once when sd-bus may have read some */
         sd_event_source *writable; /* the socket, while messages wait and no call is read; NULL: sd-bus watches it */
         bool authenticated;
+        bool given_up;  /* connection_give_up() was called */
         bool announced; /* the other side is sent signals */
         ConnectionLost lost;
 };
@@ -30,5 +31,8 @@ struct Connection {
 int connection_open(Connection *c, Server *s, sd_bus *bus, ConnectionLost lost);
 /* The same for a peer on the connected socket fd, which may call every method. Takes ownership of fd. */
 int connection_open_peer(Connection *c, Server *s, int fd, ConnectionLost lost);
+/* The other side does not answer: the connection is lost in the next turn of the event loop. sd-bus does not allow to
+ * close it in a callback of its own. */
+void connection_give_up(Connection *c);
 /* Drops what is queued. Idempotent. */
 void connection_close(Connection *c);

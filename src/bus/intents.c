@@ -127,6 +127,11 @@ Verdict intent_on_allocation(Server *s, sd_bus_message *call, uint32_t uid, Inte
         return VERDICT_NONE;
 }
 
+Verdict intent_to_read(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal) {
+        ret->actions = 1U << POLKIT_READ;
+        return VERDICT_NONE;
+}
+
 Verdict intent_to_configure(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal) {
         ret->actions = 1U << POLKIT_CONFIGURE;
         return VERDICT_NONE;

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "credentials.h"
 #include "error.h"
 #include "host/holders.h"
 #include "server-internal.h"
@@ -14,34 +15,6 @@
 
 #define SECOND_USEC UINT64_C(1000000)
 #define MINUTE_USEC (60 * SECOND_USEC)
-
-typedef struct Sender {
-        uint32_t uid, pid;
-} Sender;
-
-/* Reads the a{sv} of org.freedesktop.DBus.GetConnectionCredentials. */
-static int read_sender(sd_bus_message *answer, Sender *ret) {
-        bool has_uid = false;
-        int r = sd_bus_message_enter_container(answer, 'a', "{sv}");
-
-        while (r >= 0 && (r = sd_bus_message_enter_container(answer, 'e', "sv")) > 0) {
-                const char *key;
-
-                r = sd_bus_message_read(answer, "s", &key);
-                if (r < 0)
-                        return r;
-                if (streq(key, "UnixUserID"))
-                        r = sd_bus_message_read(answer, "v", "u", &ret->uid);
-                else if (streq(key, "ProcessID"))
-                        r = sd_bus_message_read(answer, "v", "u", &ret->pid);
-                else
-                        r = sd_bus_message_skip(answer, "v");
-                has_uid |= streq(key, "UnixUserID");
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(answer);
-        }
-        return r < 0 ? r : has_uid;
-}
 
 /* False: this uid, or more than the table holds, were logged within the last minute. */
 static bool may_log(Reports *reports, uint32_t uid, uint64_t now) {
@@ -59,7 +32,7 @@ static bool may_log(Reports *reports, uint32_t uid, uint64_t now) {
         return true;
 }
 
-static void log_sender(Reports *reports, const Sender *sender) {
+static void log_sender(Reports *reports, const Credentials *sender) {
         _cleanup_free_ char *others = NULL;
         char unit[HOLDER_UNIT_MAX];
 
@@ -74,9 +47,9 @@ static void log_sender(Reports *reports, const Sender *sender) {
 
 static int on_credentials(sd_bus_message *answer, void *userdata, sd_bus_error *error) {
         Reports *reports = userdata;
-        Sender sender = { 0 };
+        Credentials sender;
 
-        if (!sd_bus_message_is_method_error(answer, NULL) && read_sender(answer, &sender) > 0 &&
+        if (credentials_read(answer, GID_NONE, &sender) >= 0 &&
             may_log(reports, sender.uid, clock_usec(CLOCK_MONOTONIC)))
                 log_sender(reports, &sender);
         else
@@ -99,9 +72,7 @@ void report_refused(Server *s, sd_bus_message *call, const char *reason) {
         reports->asked = now;
         reports->reason = strdup(reason);
         if (!reports->reason ||
-            sd_bus_call_method_async(sd_bus_message_get_bus(call), &reports->query, "org.freedesktop.DBus",
-                                     "/org/freedesktop/DBus", "org.freedesktop.DBus", "GetConnectionCredentials",
-                                     on_credentials, reports, "s", sender) < 0)
+            credentials_query(sd_bus_message_get_bus(call), sender, on_credentials, reports, &reports->query) < 0)
                 reports_cancel(reports);
 }
 

@@ -5,6 +5,7 @@
 
 #include <sys/un.h>
 
+#include "admission.h"
 #include "answers.h"
 #include "authorization.h"
 #include "budget.h"
@@ -12,6 +13,7 @@
 #include "bus/server.h"
 #include "caller.h"
 #include "connection.h"
+#include "credentials.h"
 #include "handouts.h"
 #include "parked.h"
 #include "reports.h"
@@ -27,7 +29,9 @@ struct Server {
         const ServerCallbacks *callbacks;
         void *userdata;
         bool announced; /* server_announce() was called */
+        gid_t readers;  /* BUS_GROUP; GID_NONE: there is no such group */
         Callers callers;
+        Admission admission;
         Parked parked;
         Authorization *authorizations; /* newest first */
         uint64_t n_authorizations;     /* the last id for CancelCheckAuthorization */

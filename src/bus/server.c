@@ -7,6 +7,7 @@
 
 #include "server-internal.h"
 #include "util/clock.h"
+#include "util/group.h"
 #include "util/log.h"
 
 static int new_server(sd_event *event, const ServerCallbacks *callbacks, void *userdata, Server **ret) {
@@ -17,6 +18,7 @@ static int new_server(sd_event *event, const ServerCallbacks *callbacks, void *u
         s->event = event;
         s->callbacks = callbacks;
         s->userdata = userdata;
+        s->readers = GID_NONE;
         /* Another daemon begins with another number. */
         s->epoch = s->told_epoch = clock_usec(CLOCK_REALTIME);
         *ret = s;
@@ -26,9 +28,16 @@ static int new_server(sd_event *event, const ServerCallbacks *callbacks, void *u
 int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata, Server **ret) {
         int r = new_server(event, callbacks, userdata, ret);
 
-        if (r >= 0)
-                system_bus_start(*ret);
-        return r;
+        if (r < 0)
+                return r;
+        r = group_find(BUS_GROUP, &(*ret)->readers);
+        if (r < 0)
+                log_warning_errno(r,
+                                  "Failed to find the group %s, so only root and users whom polkit allows it can "
+                                  "read: %m",
+                                  BUS_GROUP);
+        system_bus_start(*ret);
+        return 0;
 }
 
 static void on_only_peer_lost(Connection *c, const char *why) {
@@ -62,7 +71,7 @@ Server *server_free(Server *s) {
                 return NULL;
         answers_done(s);
         handouts_done(s);
-        callers_done(s);
+        admission_done(&s->admission);
         parked_done(s);
         reports_cancel(&s->reports);
         peers_done(s);

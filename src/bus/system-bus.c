@@ -72,7 +72,8 @@ static void on_lost(Connection *c, const char *why) {
         SystemBus *b = &s->system_bus;
 
         b->query = sd_bus_slot_unref(b->query);
-        callers_done(s);
+        admission_done(&s->admission);
+        s->callers = (Callers){ 0 };
         reports_cancel(&s->reports);
         connection_close(c);
         /* What the bus counted against the daemon is gone with the connection. */

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/magic.h>
@@ -16,6 +15,7 @@
 
 #include "region-memory.h"
 #include "util/fileio.h"
+#include "util/group.h"
 #include "util/log.h"
 #include "util/strings.h"
 
@@ -23,7 +23,6 @@
 #define HUGEPAGES_NAME  "hugepages"
 #define DEV_ENTRIES_MAX 16384U
 #define SHM_ENTRIES_MAX 65536U
-#define GROUP_BUFFER    16384U
 
 #define MODE_NEW  0600 /* no other user can open the file before the region is complete */
 #define MODE_DONE 0660
@@ -140,25 +139,6 @@ static int open_intact(int dir, const Region *r) {
         return found.intact ? TAKE_FD(fd) : -EEXIST;
 }
 
-static int find_group(const char *group, gid_t *ret) {
-        _cleanup_free_ char *buffer = malloc(GROUP_BUFFER);
-        struct group entry, *found = NULL;
-        uint64_t number;
-        int r;
-
-        if (!buffer)
-                return -ENOMEM;
-        if (parse_unsigned(group, UINT32_MAX - 1, &number) == 0) {
-                *ret = (gid_t) number;
-                return 0;
-        }
-        r = getgrnam_r(group, &entry, buffer, GROUP_BUFFER, &found);
-        if (!found)
-                return r == ENOMEM ? -ENOMEM : -ESRCH;
-        *ret = entry.gr_gid;
-        return 0;
-}
-
 /*
  * Renames a file of another user that has the region's name. Every user can write to dev/shm and can create such a file
  * while the region has none, for example after a boot. The ledger reserves the name for the region. The other user's
@@ -267,7 +247,7 @@ int region_make(const Sysfs *fs, const Region *r, const char *group) {
         int k = place_find(fs, r, &p);
 
         if (k >= 0)
-                k = find_group(group, &gid);
+                k = group_find(group, &gid);
         if (k < 0)
                 return k;
         fd = create_or_open(p.memory, r, &made);

@@ -110,7 +110,7 @@ END
 
 # A daemon on the machine in a directory: its process id, and the seconds from fork to ready.
 sub start_daemon {
-        my ($bus, $root, $config, $state) = @_;
+        my ($bus, $root, $config, $state, @under) = @_;
         my $address = "$disk/notify";
         unlink $address;
         my $notify = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => $address) or die "notify socket: $!\n";
@@ -119,7 +119,7 @@ sub start_daemon {
         if (!$pid) {
                 @ENV{qw(DBUS_SYSTEM_BUS_ADDRESS STATE_DIRECTORY NOTIFY_SOCKET)} = ($bus, $state, $address);
                 open STDERR, '>', "$disk/daemon.log" or POSIX::_exit(127);
-                exec "$program/passthroughd", "--sysroot=$root", "--config=$config" or POSIX::_exit(127);
+                exec @under, "$program/passthroughd", "--sysroot=$root", "--config=$config" or POSIX::_exit(127);
         }
         push @processes, $pid;
         my $bits = '';

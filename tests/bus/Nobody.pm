@@ -6,11 +6,12 @@ use strict;
 use warnings;
 
 use Exporter qw(import);
+use FindBin;
 use JSON::PP;
 use POSIX ();
 use Test::More;
 
-our @EXPORT = qw(need_nobody as_nobody as_user);
+our @EXPORT = qw(need_nobody as_nobody as_user become groups_of with_readers);
 
 my $uid = getpwnam 'nobody';
 
@@ -24,16 +25,38 @@ sub need_nobody {
         return;
 }
 
+# The id of the group of the daemon's readers, see tests/with-node.
+use constant READERS => 64646;
+
+# For $): the groups of a user who is a member.
+sub groups_of { my ($user) = @_; my $gid = (getpwnam $user)[3]; return "$gid $gid " . READERS }
+
+# For a daemon that tests/with-node does not start: words before its command, for the group of its readers; the file is written.
+sub with_readers {
+        my ($file) = @_;
+        open my $out, '>', $file or die "$file: $!";
+        print $out 'passthrough:x:', READERS, ":\n";
+        close $out or die "$file: $!";
+        return ("$FindBin::Bin/../private-mounts", 'sh', '-c', 'mount --bind "$0" /etc/group && exec "$@"', $file);
+}
+
+# Makes this process one of the user, who is a member of the daemon's group.
+sub become {
+        my ($user) = @_;
+        my ($uid, $gid) = (getpwnam $user)[2, 3];
+        $) = groups_of($user);
+        POSIX::setgid($gid) or POSIX::_exit(1);
+        POSIX::setuid($uid) or POSIX::_exit(1);
+        return;
+}
+
 # What the function returns, as a list, when it is run as the user; by way of JSON. A sentence if it died.
 sub as_user {
         my ($user, $function) = @_;
-        my ($uid, $gid) = (getpwnam $user)[2, 3];
         pipe my $in, my $out or die "pipe: $!";
         my $pid = fork // die "fork: $!";
         if (!$pid) {
-                $) = "$gid $gid";
-                POSIX::setgid($gid) or POSIX::_exit(1);
-                POSIX::setuid($uid) or POSIX::_exit(1);
+                become($user);
                 my $result = eval { [$function->()] } // ["died: $@"];
                 syswrite $out, JSON::PP->new->ascii->encode($result);
                 POSIX::_exit(0);

@@ -21,7 +21,7 @@ my $config = spew("$disk/access.conf", "[Pool vf]\nMatch=vendor=15b3 type=vf\n")
 my $state  = directory("$disk/state");
 
 local $ENV{DBUS_SYSTEM_BUS_ADDRESS} = start_bus();
-start_daemon($ENV{DBUS_SYSTEM_BUS_ADDRESS}, $root, $config, $state);
+start_daemon($ENV{DBUS_SYSTEM_BUS_ADDRESS}, $root, $config, $state, with_readers("$disk/group"));
 
 my @request = ('sa{sv}', 'mine', [['devices', ['a(su)', [['vf', 1]]]]]);
 my %calls   = (

@@ -23,9 +23,8 @@ use constant { THE_BUS => 'org.freedesktop.DBus', DENIED => 'org.freedesktop.DBu
 # A connection of a user; the bus looks at who connects.
 sub bus_of {
         my ($user) = @_;
-        my ($uid, $gid) = (getpwnam $user)[2, 3];
-        local $) = "$gid $gid";
-        local $> = $uid;
+        local $) = groups_of($user);
+        local $> = getpwnam $user;
         return Bus->new;
 }
 
@@ -77,7 +76,8 @@ is_deeply([map { $_->{member} } grep { $_->{sender} ne THE_BUS } @{ $outsider->{
 sub ctl_as {
         my ($user, @words) = @_;
         my ($uid, $gid) = (getpwnam $user)[2, 3];
-        my $text = `setpriv --reuid=$uid --regid=$gid --clear-groups timeout 30 passthroughctl @words 2>&1`;
+        my $groups = $user eq 'nobody' ? '--groups=' . Nobody::READERS : '--clear-groups'; # nobody is a member
+        my $text = `setpriv --reuid=$uid --regid=$gid $groups timeout 30 passthroughctl @words 2>&1`;
         return ($? >> 8, $text);
 }
 for my $words ('list', 'rescan', 'monitor') {

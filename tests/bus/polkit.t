@@ -4,15 +4,15 @@
 use strict;
 use warnings;
 
-use File::Path qw(make_path);
 use FindBin;
 use lib $FindBin::Bin;
 
-use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
 
+use Nobody;
 use Node;
+use Polkit;
 use SystemBus;
 
 plan skip_all => 'needs root' if $> != 0;
@@ -21,11 +21,13 @@ configure(slurp("$FindBin::Bin/../nodes/hgx-h100.conf") . "[Daemon]\nSharedMemor
 
 # As src/bus/authorization.h has them.
 use constant { OF_ONE => 32, TIMEOUT => 25 };
-use constant { POLKIT => 'org.freedesktop.PolicyKit1', THE_BUS => 'org.freedesktop.DBus' };
+use constant THE_BUS => 'org.freedesktop.DBus';
 
 # All of them are members of the group. The user nobody may have two GPUs, and 8 MiB.
 my @users = qw(nobody daemon bin sys);
 my %uid   = map { $_ => scalar getpwnam $_ } @users;
+# Not members of the group: the bus lets their calls pass, and polkit lets the first one read.
+my ($reader, $stranger) = qw(games man);
 my $rules = <<'END';
 polkit.addRule(function(action, subject) {
     if (action.id == "org.passthroughd1.allocate" && subject.user == "nobody")
@@ -34,51 +36,26 @@ polkit.addRule(function(action, subject) {
         return polkit.Result.YES;
     if (action.id == "org.passthroughd1.configure" && subject.user == "sys")
         return polkit.Result.YES;
+    if (action.id == "org.passthroughd1.read" && subject.user == "games")
+        return polkit.Result.YES;
 });
 END
 
 spew("$ENV{NODE_TMP}/policy.conf", slurp("$ENV{NODE_TMP}/policy.conf")
-        =~ s{(?=</busconfig>)}{join '', map { qq{<policy user="$_"><allow send_destination="org.passthroughd1"/><allow receive_sender="org.passthroughd1"/></policy>} } @users}er);
+        =~ s{(?=</busconfig>)}{join '', map { qq{<policy user="$_"><allow send_destination="org.passthroughd1"/><allow receive_sender="org.passthroughd1"/></policy>} } @users, $reader, $stranger}er);
 my $root = Bus->new->listen;
 is($root->ask(THE_BUS, '/org/freedesktop/DBus', THE_BUS, 'ReloadConfig')->{error}, undef, 'the bus has a policy for all users');
 
 # A connection of a user.
 sub bus_of {
-        my ($user) = @_;
-        my ($uid, $gid) = (getpwnam $user)[2, 3];
-        local $) = "$gid $gid";
-        local $> = $uid;
+        my ($user, $groups) = @_;
+        local $) = $groups // groups_of($user);
+        local $> = getpwnam $user;
         return Bus->new;
 }
 
 # The end of the name of an error, or "none".
 sub error_of { my ($reply) = @_; return ($reply->{error} // 'none') =~ s/.*\.//r }
-
-my $polkitd;
-
-# polkitd finds actions and rules at fixed places: it gets its own there.
-sub start_polkitd {
-        my $dir = "$ENV{NODE_TMP}/polkit";
-        make_path(map { "$dir/$_" } qw(actions rules etc));
-        spew("$dir/actions/org.passthroughd1.policy", slurp("$FindBin::Bin/../../conf/org.passthroughd1.policy"));
-        spew("$dir/rules/50-test.rules", $rules);
-        $polkitd = fork // die "fork: $!";
-        if (!$polkitd) {
-                my @mounts = map { "mount --bind $dir/$_->[0] $_->[1]" } ['actions', '/usr/share/polkit-1/actions'], ['rules', '/usr/share/polkit-1/rules.d'], ['etc', '/etc/polkit-1/rules.d'];
-                exec "$FindBin::Bin/../private-mounts", 'sh', '-c', join(' && ', 'chmod -R a+rX ' . $dir, @mounts, 'exec /usr/lib/polkit-1/polkitd --no-debug >>$dir/log 2>&1') or POSIX::_exit(1);
-        }
-        return wait_until(sub { $root->ask(THE_BUS, '/org/freedesktop/DBus', THE_BUS, 'NameHasOwner', 's', POLKIT)->{body}[0] });
-}
-
-sub end_polkitd {
-        return if !$polkitd;
-        kill 'KILL', $polkitd;
-        waitpid $polkitd, 0;
-        is($?, 9, 'polkitd ran until now') or diag(slurp("$ENV{NODE_TMP}/polkit/log"));
-        $polkitd = undef;
-        return wait_until(sub { !$root->ask(THE_BUS, '/org/freedesktop/DBus', THE_BUS, 'NameHasOwner', 's', POLKIT)->{body}[0] });
-}
-END { kill 'KILL', $polkitd if $polkitd }
 
 sub post_allocate {
         my ($bus, $name, @pairs) = @_;
@@ -102,6 +79,18 @@ sub release_as {
 }
 
 my %bus = map { $_ => bus_of($_) } @users;
+sub bus_of_other { my ($user) = @_; my $gid = (getpwnam $user)[3]; return bus_of($user, "$gid $gid") }
+
+# What a new connection of somebody who is not a member is told, for each way to read.
+my @reads = (
+        [Bus::PATH, Bus::MANAGER, 'ListDevices'],
+        [Bus::PATH, Bus::MANAGER, 'Plan', request(gpu => 1)],
+        [Bus::PATH, 'org.freedesktop.DBus.Peer', 'Ping'],
+        [Bus::PATH, 'org.freedesktop.DBus.Introspectable', 'Introspect'],
+        [Bus::PATH, 'org.freedesktop.DBus.Properties', 'GetAll', 's', Bus::MANAGER],
+        [Bus::PATH, 'org.freedesktop.DBus.ObjectManager', 'GetManagedObjects'],
+);
+sub reads_of { my ($user) = @_; return [map { error_of(bus_of_other($user)->ask(Bus::NAME, @$_)) } @reads] }
 
 # ---- no polkitd
 
@@ -109,11 +98,19 @@ is_deeply([map { allocate_as($bus{$_}, 'vm', gpu => 1) } @users], [('AccessDenie
 is(allocate($root, 'roots', gpu => 1), 'done', 'and root may');
 is_deeply([map { error_of($bus{$_}->call('GetDomainXML', 'sa{sv}', 'roots', [])) } @users], [('AccessDenied') x 4], 'nor read the document of another');
 is(release_as($root, 'roots'), 'done', 'and root may release');
+is_deeply(reads_of($reader), [('AccessDenied') x @reads], 'without polkitd only members of the group may read');
 
 # ---- polkitd
 
-ok(start_polkitd(), 'polkitd runs');
+my $polkitd = start_polkitd("$ENV{NODE_TMP}/polkit", $rules);
+ok($polkitd, 'polkitd runs');
 my $refused = 'InteractiveAuthorizationRequired'; # what polkit says where no rule decides
+
+is_deeply(reads_of($_->[0]), [($_->[1]) x @reads], "$_->[0], who is not a member, may read: $_->[1]") for [$reader, 'none'], [$stranger, 'AccessDenied'];
+my %other = map { $_ => bus_of_other($_) } $reader, $stranger;
+is(error_of($other{$reader}->call('Rescan')), $refused, 'who may read may not change');
+is(error_of($other{$reader}->call('ListDevices')), 'none', '... and reads again');
+is(error_of($other{$stranger}->call('Release', 'st', 'none', 1)), 'AccessDenied', 'who may not read may not change either');
 
 # What each user is told about calls that change nothing else, in the order of @users.
 sub table { my (@call) = @_; return [map { error_of($bus{$_}->call(@call)) } @users] }
@@ -190,6 +187,22 @@ kill 'CONT', $polkitd;
 is_deeply([map { error_of($bus{nobody}->reply($_)) } @many[0 .. OF_ONE - 2]], [('NoSuchAllocation') x (OF_ONE - 1)], 'the others are answered');
 is(allocation($root, 'left'), undef, 'a caller that left has no allocation');
 
+kill 'STOP', $polkitd;
+$other{$reader} = bus_of_other($reader);
+@many = map { $other{$reader}->post(Bus::NAME, Bus::PATH, Bus::MANAGER, 'ListDevices') } 0 .. OF_ONE;
+is(error_of($other{$reader}->reply($many[-1])), 'LimitExceeded', 'so has one who asks polkit to read');
+kill 'CONT', $polkitd;
+is_deeply([map { error_of($other{$reader}->reply($_)) } @many[0 .. OF_ONE - 1]], [('none') x OF_ONE], 'the others are answered');
+
+# The first calls of a connection wait until the daemon knows who calls.
+for my $user ('nobody', $reader) {
+        my $new  = $user eq $reader ? bus_of_other($user) : bus_of($user);
+        my @ping = map { $new->post(Bus::NAME, Bus::PATH, 'org.freedesktop.DBus.Peer', 'Ping') } 1 .. OF_ONE - 2;
+        my (@order, %seen);
+        while (@order < @ping && $new->turn(time + TIMEOUT)) { push @order, grep { !$seen{$_}++ } keys %{ $new->{replies} } }
+        is_deeply(\@order, \@ping, "the calls of $user are answered in their order");
+}
+
 # ---- polkitd that hangs, dies, comes back
 
 kill 'STOP', $polkitd;
@@ -200,7 +213,7 @@ is($root->ping()->{error}, undef, 'a call waits');
 ok(end_polkitd(), 'polkitd dies');
 is(error_of($bus{nobody}->reply($killed)), 'AccessDenied', 'when polkitd dies, the call is refused');
 is_deeply(describe($root)->{allocations}, [], 'nothing was allocated');
-ok(start_polkitd(), 'polkitd is back');
+ok(start_polkitd("$ENV{NODE_TMP}/polkit", $rules), 'polkitd is back');
 is(allocate_as($bus{nobody}, 'again', gpu => 1), 'done', 'and so is the right to allocate');
 is(release_as($bus{nobody}, 'again'), 'done', '... and to release');
 

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "admission.h"
+
+#include <errno.h>
+
+#include "credentials.h"
+#include "error.h"
+#include "server-internal.h"
+
+/* A queued call. */
+struct WaitingCall {
+        Server *server;
+        sd_bus_message *call;
+        size_t size;
+        sd_bus_slot *query; /* the pending GetConnectionCredentials; NULL: another call of the connection has it */
+        bool admitted;      /* the call is in the queue of sd-bus again */
+};
+
+static WaitingCall *waiting_call_free(WaitingCall *w) {
+        if (!w)
+                return NULL;
+        sd_bus_slot_unref(w->query);
+        sd_bus_message_unref(w->call);
+        free(w);
+        return NULL;
+}
+
+void admission_done(Admission *a) {
+        while (a->n_waiting > 0)
+                waiting_call_free(a->waiting[--a->n_waiting]);
+}
+
+/* The caller frees it. */
+static WaitingCall *take(Admission *a, size_t i) {
+        WaitingCall *w = a->waiting[i];
+
+        a->n_waiting--;
+        memmove(&a->waiting[i], &a->waiting[i + 1], (a->n_waiting - i) * sizeof(a->waiting[0]));
+        return w;
+}
+
+/* True if calls of the connection are in the queue; asked: one for which the bus was asked. */
+static bool is_waiting(const Admission *a, const char *sender, bool asked) {
+        for (size_t i = 0; i < a->n_waiting; i++)
+                if ((!asked || a->waiting[i]->query) && streq(sd_bus_message_get_sender(a->waiting[i]->call), sender))
+                        return true;
+        return false;
+}
+
+static bool has_room(const Admission *a, const char *sender, size_t size) {
+        size_t of_one = 0, bytes = size;
+
+        for (size_t i = 0; i < a->n_waiting; i++) {
+                of_one += streq(sd_bus_message_get_sender(a->waiting[i]->call), sender);
+                bytes += a->waiting[i]->size > ADMISSION_SIZE_SMALL ? a->waiting[i]->size : 0;
+        }
+        return of_one < ADMISSION_WAITING_OF_ONE &&
+               a->n_waiting < (of_one > 0 ? ADMISSION_WAITING_MAX / 2 : ADMISSION_WAITING_MAX) &&
+               (size <= ADMISSION_SIZE_SMALL || bytes <= ADMISSION_WAITING_BYTES);
+}
+
+/* Has sd-bus serve the call again, after the calls that it has read already. */
+static int admit(WaitingCall *w) {
+        int r = sd_bus_enqueue_for_read(sd_bus_message_get_bus(w->call), w->call);
+
+        w->admitted = r >= 0;
+        return r;
+}
+
+static int on_credentials(sd_bus_message *answer, void *userdata, sd_bus_error *ret_error);
+
+/* Holds the call, of which there must be room. *ret is the place. */
+static int hold(Server *s, sd_bus_message *call, size_t size, WaitingCall **ret) {
+        WaitingCall *w = calloc(1, sizeof(*w));
+
+        if (!w)
+                return -ENOMEM;
+        *w = (WaitingCall){ .server = s, .call = sd_bus_message_ref(call), .size = size };
+        s->admission.waiting[s->admission.n_waiting++] = *ret = w;
+        return 0;
+}
+
+/* 1 when the call was queued or refused, or negative errno. Queued calls of callers who may read are admitted. */
+static int enqueue(Server *s, sd_bus_message *call, bool may_read) {
+        const char *sender = sd_bus_message_get_sender(call);
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        bool asked = is_waiting(&s->admission, sender, true);
+        WaitingCall *w;
+        size_t size;
+        int r = caller_check_size(s, call, &size);
+
+        if (r != 0)
+                return r;
+        if (!has_room(&s->admission, sender, size)) {
+                (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
+                              "Too many calls wait for the bus to return the uid of their caller.");
+                return refuse_sender(s, call, &refusal);
+        }
+        r = hold(s, call, size, &w);
+        if (r < 0)
+                return r;
+        if (may_read)
+                r = admit(w);
+        else if (!asked)
+                r = credentials_query(sd_bus_message_get_bus(call), sender, on_credentials, w, &w->query);
+        if (r < 0)
+                waiting_call_free(take(&s->admission, s->admission.n_waiting - 1));
+        return r < 0 ? r : 1;
+}
+
+/* polkit allows the caller to read. */
+static int admit_reader(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        KnownCaller *known = caller_find(&s->callers, sd_bus_message_get_sender(call));
+
+        if (known)
+                known->may_read = true;
+        return enqueue(s, call, true);
+}
+
+static int ask_polkit(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        return authorize(s, call, uid, intent_to_read, admit_reader, error);
+}
+
+/* The answer holds for all queued calls of the connection. */
+static int on_credentials(sd_bus_message *answer, void *userdata, sd_bus_error *ret_error) {
+        const WaitingCall *asked = userdata;
+        Server *s = asked->server;
+        Admission *a = &s->admission;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *first = sd_bus_message_ref(asked->call);
+        const char *sender = sd_bus_message_get_sender(first);
+        Credentials credentials;
+        int known = credentials_read(answer, s->readers, &credentials);
+        bool may_read = known >= 0 && (caller_is_root(credentials.uid) || credentials.is_member);
+
+        /* The bus reads no more of what the daemon sends. */
+        if (known == -ETIMEDOUT) {
+                connection_give_up(&s->system_bus.connection);
+                return 0;
+        }
+        if (known >= 0)
+                caller_remember(&s->callers, sender, credentials.uid, may_read);
+        for (size_t i = 0; i < a->n_waiting;) {
+                _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+                WaitingCall *w = a->waiting[i];
+                int r = 0;
+
+                if (w->admitted || !streq(sd_bus_message_get_sender(w->call), sender)) {
+                        i++;
+                        continue;
+                }
+                if (known < 0)
+                        r = sd_bus_error_set(&error, SD_BUS_ERROR_ACCESS_DENIED,
+                                             "The bus did not return the uid of the caller.");
+                else if (may_read)
+                        r = admit(w);
+                else
+                        r = ask_polkit(s, w->call, credentials.uid, &error);
+                caller_reply_error(w->call, r, &error);
+                if (w->admitted)
+                        i++;
+                else
+                        waiting_call_free(take(a, i));
+        }
+        return 0;
+}
+
+int admission_check(Server *s, sd_bus_message *call, sd_bus_error *error) {
+        const char *sender = sd_bus_message_get_sender(call);
+        Admission *a = &s->admission;
+        const KnownCaller *known;
+        bool was_admitted = false;
+
+        if (!sender)
+                return 0;
+        for (size_t i = 0; i < a->n_waiting; i++)
+                if (a->waiting[i]->call == call) {
+                        waiting_call_free(take(a, i));
+                        was_admitted = true;
+                        break;
+                }
+        known = caller_find(&s->callers, sender);
+        if (known && known->may_read && (was_admitted || !is_waiting(a, sender, false)))
+                return 0;
+        if (known && !known->may_read)
+                return ask_polkit(s, call, known->uid, error);
+        return enqueue(s, call, known);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Admits the callers of the bus. A bus message names only the caller's connection; GetConnectionCredentials returns the
+ * uid and the groups of a connection. The daemon asks asynchronously, once for a connection: the first calls of a
+ * connection are queued until the bus replies, and the event loop serves other calls meanwhile. Calls are refused with
+ * LimitExceeded when they are too long, or too many of them wait.
+ *
+ * Root and members of the group BUS_GROUP may read. For others polkit decides, once for a connection.
+ */
+
+#include "caller.h"
+
+/* Calls in the queue: in total, and of one connection. Half of the places are for the first calls of connections: the
+ * bus allows one uid 256 connections. */
+#define ADMISSION_WAITING_MAX    1024U
+#define ADMISSION_WAITING_OF_ONE 32U
+/* Bytes of the calls in the queue that are longer than ADMISSION_SIZE_SMALL. */
+#define ADMISSION_WAITING_BYTES  (4U << 20)
+#define ADMISSION_SIZE_SMALL     4096U
+
+typedef struct WaitingCall WaitingCall;
+
+typedef struct Admission {
+        WaitingCall *waiting[ADMISSION_WAITING_MAX]; /* oldest first */
+        size_t n_waiting;
+} Admission;
+
+/*
+ * For the filter of a connection: 0 when the call can be served now. 1 when it was queued, and comes again when its
+ * caller is known and may read, or when it was refused. Calls of one connection keep their order, but for those that
+ * polkit decides about. A peer without a bus may read.
+ */
+int admission_check(Server *s, sd_bus_message *call, sd_bus_error *error);
+
+/* Drops all queued calls without a reply. */
+void admission_done(Admission *a);
