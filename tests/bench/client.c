@@ -6,8 +6,10 @@
  * client call TIMES MEMBER                        Ping, or a method of the Manager without arguments
  * client plan TIMES POOL=N ...                    the request as of passthroughctl plan, memory= in GiB
  * client allocate TIMES DIR POOL=N ...            as "FLOOR OURS": a Ping and a durable 4 KiB file in DIR; Allocate.
- * All is released again. client keep TIMES DIR PREFIX POOL=N ...         the same, but the allocations PREFIX1,
- * PREFIX2, ... stay
+ *                                                 All is released again.
+ * client keep TIMES DIR PREFIX POOL=N ...         the same, but the allocations PREFIX1, PREFIX2, ... stay
+ * client checked TIMES DIR POOL=N ...             as "POLKIT OURS", of a user for whom the daemon asks polkit: polkit's
+ *                                                 own answer; Allocate. The allocations stay
  */
 
 #include <errno.h>
@@ -183,7 +185,21 @@ static double ask_floor(const char *dir) {
         return now_us() - start;
 }
 
-static void allocate(unsigned times, const char *dir, const char *prefix, bool keep) {
+/* polkit decides whether this process may allocate. */
+static double ask_polkit(void) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
+        const char *name;
+
+        check(sd_bus_get_unique_name(bus, &name));
+        check(sd_bus_message_new_method_call(bus, &call, "org.freedesktop.PolicyKit1",
+                                             "/org/freedesktop/PolicyKit1/Authority",
+                                             "org.freedesktop.PolicyKit1.Authority", "CheckAuthorization"));
+        check(sd_bus_message_append(call, "(sa{sv})sa{ss}us", "system-bus-name", 1, "name", "s", name,
+                                    BUS_NAME ".allocate", 0, 0U, ""));
+        return ask(call, &reply);
+}
+
+static void allocate(unsigned times, const char *dir, const char *prefix, bool keep, bool checked) {
         char path[4096], name[80];
 
         check(sd_bus_match_signal(bus, NULL, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "JobRemoved", on_job_removed,
@@ -195,7 +211,7 @@ static void allocate(unsigned times, const char *dir, const char *prefix, bool k
                 /* A new name each time, as Allocate has. */
                 (void) unlink(path);
                 (void) usleep(IDLE_USEC);
-                least = ask_floor(dir);
+                least = checked ? ask_polkit() : ask_floor(dir);
                 (void) snprintf(name, sizeof(name), "%s%u", prefix, i);
                 (void) usleep(IDLE_USEC);
                 taken = ask_allocate(name);
@@ -219,12 +235,15 @@ int main(int argc, char *argv[]) {
                         printf("%.1f\n", ask_plan());
         } else if (streq(verb, "allocate") && argc > 4) {
                 words = argv + 4;
-                allocate(times, argv[3], "bench", false);
+                allocate(times, argv[3], "bench", false, false);
         } else if (streq(verb, "keep") && argc > 5) {
                 words = argv + 5;
-                allocate(times, argv[3], argv[4], true);
+                allocate(times, argv[3], argv[4], true, false);
+        } else if (streq(verb, "checked") && argc > 4) {
+                words = argv + 4;
+                allocate(times, argv[3], "checked", true, true);
         } else {
-                (void) fprintf(stderr, "usage: client call|plan|allocate|keep TIMES ...\n");
+                (void) fprintf(stderr, "usage: client call|plan|allocate|keep|checked TIMES ...\n");
                 return EXIT_FAILURE;
         }
         sd_bus_flush_close_unref(bus);

@@ -18,6 +18,7 @@ use Time::HiRes qw(sleep time);
 
 use Node;
 use Nobody;
+use Polkit;
 
 need_nobody();
 for my $user (qw(daemon games)) { plan skip_all => "no user $user" if !defined getpwnam $user }
@@ -84,14 +85,11 @@ sub measure {
 # the bus has stopped reading from it, and why it failed.
 sub begin {
         my ($user, $function) = @_;
-        my ($uid, $gid) = (getpwnam $user)[2, 3];
         pipe my $in, my $out or die "pipe: $!";
         my $pid = fork // die "fork: $!";
         if (!$pid) {
                 close $in;
-                $) = "$gid $gid";
-                POSIX::setgid($gid);
-                POSIX::setuid($uid) or POSIX::_exit(1);
+                become($user);
                 my @kept = eval { $function->() };
                 syswrite $out, $@;
                 close $out;
@@ -197,6 +195,26 @@ sub attacked {
 }
 
 attacked('nobody', @$_) for @attacks;
+
+# ---- a user who may allocate, and whose calls polkit has to decide about
+
+my $polkitd = start_polkitd("$ENV{NODE_TMP}/polkit", 'polkit.addRule(function(action) { if (action.id == "org.passthroughd1.allocate") return polkit.Result.YES; });');
+ok($polkitd, 'polkitd runs');
+my @checked = ([@MANAGER, 'Release', 'st', 'none', 1], [@MANAGER, 'Allocate', 'sa{sv}', 'more', [['devices', ['a(su)', [['gpu', 99]]]]]]);
+for my $call (@checked) {
+        attacked('nobody', "1,024 calls of $call->[3], which polkit decides about", sub { map { repeat(128, @$call) } 1 .. 8 });
+        kill 'STOP', $polkitd;
+        attacked('nobody', "1,024 calls of $call->[3], while polkit hangs", sub { map { repeat(128, @$call) } 1 .. 8 });
+        kill 'CONT', $polkitd;
+}
+my %answers;
+$answers{$_}++ for as_nobody(sub {
+        my @clients = map { repeat(128, @{ $checked[0] }) } 1 .. 8;
+        return map { my $client = $_; map { ($client->reply($_)->{error} // 'none') =~ s/.*\.//r } 2 .. 129 } @clients; # the first is Hello
+});
+is_deeply([sort keys %answers], [qw(LimitExceeded NoSuchAllocation)], 'each call is answered, or refused for the limit') or diag(explain(\%answers));
+ok(end_polkitd(), 'polkitd ran until now');
+
 # The bus refuses all calls of an outsider.
 attacked('daemon', 'all of these, as an outsider', sub { map { $_->[1]->() } @attacks });
 is(pid(), $pid, 'it is the same daemon');
