@@ -187,7 +187,7 @@ golden: tests | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(BUILD) tests/update-golden
 
 check-long: tests | $(filter deps,$(MAKECMDGOALS))
-	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/torn.t tests/bus/hostile.t tests/long/soak.t)
+	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/torn.t tests/bus/hostile.t tests/long/soak.t)
 
 mutate: | $(filter deps,$(MAKECMDGOALS))
 	$(Q)mkdir -p $(BUILD) && BUILD=$(BUILD) CC="$(CC)" MUTANTS=$(MUTANTS) SEED=$(SEED) FILES="$(FILES)" UNIT=$(UNIT) tests/mutate

@@ -70,7 +70,7 @@ static int admit(WaitingCall *w) {
 
 static int on_credentials(sd_bus_message *answer, void *userdata, sd_bus_error *ret_error);
 
-/* Holds the call, of which there must be room. *ret is the place. */
+/* Adds the call to the queue, which must have room. */
 static int hold(Server *s, sd_bus_message *call, size_t size, WaitingCall **ret) {
         WaitingCall *w = calloc(1, sizeof(*w));
 

@@ -106,7 +106,7 @@ static void apply(GuestClient *c, int kind) {
         case -ENOMEM:
                 return end(c, "Out of memory.");
         default:
-                /* Of an incomplete first list only the complete one counts. */
+                /* While the first list is incomplete, a record in it is no change. */
                 c->dirty = !c->unknown;
         }
 }
