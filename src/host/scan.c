@@ -196,11 +196,11 @@ static bool may_be_locked(const Scan *s, const PciDevice *dev) {
 
 /* Copies driver_override of the device that was added last from the previous inventory. */
 static int keep_override(Scan *s, PciAddress address) {
-        PciDevice *now = &s->inv->devices[s->inv->n_devices - 1];
+        PciDevice *now = s->inv->n_devices > 0 ? &s->inv->devices[s->inv->n_devices - 1] : NULL;
         const PciDevice *before;
 
         /* The device was not added because it has disappeared. */
-        if (s->inv->n_devices == 0 || !pci_address_equal(now->address, address))
+        if (!now || !pci_address_equal(now->address, address))
                 return 0;
         before = find_before(s, now);
         return before ? string_copy(&now->driver_override, before->driver_override) : 0;

@@ -68,7 +68,8 @@ sub reload {
         my ($text, $what) = @_;
         my $offset = log_since();
         spew($conf, $text);
-        is($bus->call('Reload')->{error}, undef, $what);
+        my $reply = $bus->call('Reload');
+        is($reply->{error}, undef, $what) or diag($reply->{body}[0]);
         return log_since($offset);
 }
 
