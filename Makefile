@@ -56,6 +56,7 @@ FUSE_CFLAGS = $(eval FUSE_CFLAGS := $$(shell pkg-config --cflags fuse3))$(FUSE_C
 LIBVIRT_CFLAGS = $(eval LIBVIRT_CFLAGS := $$(shell pkg-config --cflags libvirt))$(LIBVIRT_CFLAGS)
 LIBVIRT_LIBS = $(eval LIBVIRT_LIBS := $$(shell pkg-config --libs libvirt libxml-2.0 libsystemd))$(LIBVIRT_LIBS)
 ROOT_LIBS = $(eval ROOT_LIBS := $$(shell pkg-config --libs libsystemd inih))$(ROOT_LIBS)
+PLACEMENT_LIBS = $(eval PLACEMENT_LIBS := $$(shell pkg-config --libs libsystemd json-c inih libcurl uuid))$(PLACEMENT_LIBS)
 HOLDERS_LIBS = $(eval HOLDERS_LIBS := $$(shell pkg-config --libs libsystemd))$(HOLDERS_LIBS)
 FUSE_LIBS = $(eval FUSE_LIBS := $$(shell pkg-config --libs fuse3))$(FUSE_LIBS)
 
@@ -79,6 +80,9 @@ DAEMON_SOURCES := $(sort $(wildcard src/daemon/*.c))
 CTL_SOURCES := $(sort $(wildcard src/ctl/*.c))
 HOLDERS_SOURCES := $(sort $(wildcard src/holders/*.c))
 ROOT_SOURCES := $(sort $(wildcard src/root/*.c))
+PLACEMENT_SOURCES := $(sort $(wildcard src/placement/*.c))
+# Of these, the pure ones.
+PROVIDER_TREE_SOURCES := src/placement/tree.c src/placement/wanted.c src/placement/difference.c
 VIRT_SOURCES := $(sort $(wildcard src/virt/*.c))
 NODESIM_SOURCES := $(sort $(wildcard tests/nodesim/*.c))
 UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c))
@@ -90,7 +94,7 @@ HYPERVISOR_SOURCES := $(sort $(wildcard tests/hypervisor/*.c))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIB := $(BUILD)/libpassthrough.a
-PROGRAMS := $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-root $(BUILD)/passthroughd-libvirt
+PROGRAMS := $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-root $(BUILD)/passthroughd-libvirt $(BUILD)/passthrough-placement
 NODESIM := $(BUILD)/tests/nodesim
 SHIM := $(BUILD)/tests/netlink.so
 DYING := $(BUILD)/tests/dying.so
@@ -99,7 +103,7 @@ UNIT_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
 TOOLS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TOOL_SOURCES))
 FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
-OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(ROOT_SOURCES) $(VIRT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES))
+OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(ROOT_SOURCES) $(VIRT_SOURCES) $(PLACEMENT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES))
 
 # Recordings of the simulated nodes, for passthroughctl --node.
 NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
@@ -136,6 +140,12 @@ $(BUILD)/passthroughd: $(call object,$(DAEMON_SOURCES)) $(LIB)
 $(BUILD)/passthroughctl: $(call object,$(CTL_SOURCES)) $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^)
+$(BUILD)/passthrough-placement: PKG_LIBS = $(PLACEMENT_LIBS)
+$(BUILD)/passthrough-placement: $(call object,$(PLACEMENT_SOURCES)) $(LIB)
+	$(call say,LD,$@)
+	$(call link,$^)
+$(BUILD)/tests/unit/test-provider-tree: PKG_LIBS = $(PLACEMENT_LIBS)
+$(BUILD)/tests/unit/test-provider-tree: $(call object,$(PROVIDER_TREE_SOURCES))
 # These two have rights that the daemon lacks: the fewer libraries the better.
 $(BUILD)/passthroughd-holders: PKG_LIBS = $(HOLDERS_LIBS)
 $(BUILD)/passthroughd-holders: $(call object,$(HOLDERS_SOURCES)) $(LIB)
@@ -165,7 +175,7 @@ $(SHIM) $(DYING) $(HYPERVISOR):
 	$(Q)mkdir -p $(@D) && $(CC) -shared -Wl,-z,now $(LDFLAGS) -o $@ $^
 $(UNIT_TESTS) $(TOOLS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIB)
 	$(call say,LD,$@)
-	$(call link,$^,$(if $(findstring /unit/,$@),-lcmocka))
+	$(call link,$(filter %.o,$^) $(LIB),$(if $(findstring /unit/,$@),-lcmocka))
 # tests/fuzz/run has libFuzzer's main instead: FUZZ_MAIN= LDFLAGS=-fsanitize=fuzzer
 $(FUZZ_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call object,$(FUZZ_MAIN)) $(LIB)
 	$(call say,LD,$@)
@@ -211,6 +221,7 @@ lint: | $(filter deps,$(MAKECMDGOALS))
 INSTALLED = \
 	755:$(BUILD)/passthroughd:$(PREFIX)/sbin/passthroughd \
 	755:$(BUILD)/passthroughctl:$(PREFIX)/bin/passthroughctl \
+	755:$(BUILD)/passthrough-placement:$(PREFIX)/libexec/passthrough-placement \
 	755:$(BUILD)/passthroughd-holders:$(PREFIX)/libexec/passthroughd-holders \
 	755:$(BUILD)/passthroughd-root:$(PREFIX)/libexec/passthroughd-root \
 	755:$(BUILD)/passthroughd-libvirt:$(PREFIX)/libexec/passthroughd-libvirt \
@@ -221,6 +232,7 @@ INSTALLED = \
 	644:systemd/passthroughd-root.socket:$(UNITDIR)/passthroughd-root.socket \
 	644:$(BUILD)/passthroughd-metrics.service:$(UNITDIR)/passthroughd-metrics.service \
 	644:systemd/passthroughd-metrics.timer:$(UNITDIR)/passthroughd-metrics.timer \
+	644:$(BUILD)/passthrough-placement.service:$(UNITDIR)/passthrough-placement.service \
 	644:conf/org.passthroughd1.conf:$(PREFIX)/share/dbus-1/system.d/org.passthroughd1.conf \
 	644:conf/org.passthroughd1.service:$(PREFIX)/share/dbus-1/system-services/org.passthroughd1.service \
 	644:conf/org.passthroughd1.policy:$(PREFIX)/share/polkit-1/actions/org.passthroughd1.policy \
@@ -230,9 +242,10 @@ INSTALLED = \
 	644:conf/passthroughctl.bash:$(PREFIX)/share/bash-completion/completions/passthroughctl \
 	$(foreach p,$(wildcard man/*.[1-8]),644:$(p):$(PREFIX)/share/man/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
 CONFIG_FILE = $(SYSCONFDIR)/passthroughd/passthroughd.conf
+PLACEMENT_FILE = $(SYSCONFDIR)/passthroughd/passthrough-placement.conf
 field = $(word $(1),$(subst :, ,$(2)))
 
-UNITS := $(BUILD)/passthroughd.service $(BUILD)/passthroughd-holders.service $(BUILD)/passthroughd-root@.service $(BUILD)/passthroughd-metrics.service
+UNITS := $(BUILD)/passthroughd.service $(BUILD)/passthroughd-holders.service $(BUILD)/passthroughd-root@.service $(BUILD)/passthroughd-metrics.service $(BUILD)/passthrough-placement.service
 $(UNITS): $(BUILD)/%: systemd/% Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)sed 's,/usr/\(\(s\?bin\|libexec\)/passthrough\),$(PREFIX)/\1,' $< > $@
@@ -248,6 +261,7 @@ install: all $(UNITS)
 	$(Q)$(foreach f,$(INSTALLED),install -vDm$(call field,1,$(f)) $(call field,2,$(f)) "$$DESTDIR"$(call field,3,$(f)) &&) true
 	$(Q)install -vd "$$DESTDIR"$(CONFIG_FILE).d
 	$(Q)test -e "$$DESTDIR"$(CONFIG_FILE) || install -vDm644 conf/passthroughd.conf "$$DESTDIR"$(CONFIG_FILE)
+	$(Q)test -e "$$DESTDIR"$(PLACEMENT_FILE) || install -vDm644 conf/passthrough-placement.conf "$$DESTDIR"$(PLACEMENT_FILE)
 
 uninstall:
 	$(Q)rm -vf $(foreach f,$(INSTALLED),"$$DESTDIR"$(call field,3,$(f)))

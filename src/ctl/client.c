@@ -12,14 +12,11 @@
 #include <unistd.h>
 
 #include "bus/names.h"
+#include "bus/reply-text.h"
 #include "client.h"
 #include "replay/replay.h"
 #include "report.h"
 #include "util/clock.h"
-#include "util/fileio.h"
-
-/* The longest text of a reply. */
-#define TEXT_MAX ((size_t) 1 << 30)
 
 static volatile sig_atomic_t interrupted;
 
@@ -287,34 +284,8 @@ int client_ask(Client *c, const char *member, sd_bus_message **ret_reply, const 
         return client_call(c, call, ret_reply);
 }
 
-static int read_descriptor(sd_bus_message *reply, char **ret) {
-        int fd, r = sd_bus_message_read(reply, "h", &fd);
-
-        if (r < 0)
-                return r;
-        return lseek(fd, 0, SEEK_SET) < 0 ? -errno : read_all_fd(fd, TEXT_MAX, ret, NULL);
-}
-
-static int read_string(sd_bus_message *reply, char **ret) {
-        const char *text;
-        int r = sd_bus_message_read(reply, "s", &text);
-
-        if (r < 0)
-                return r;
-        *ret = strdup(text);
-        return *ret ? 0 : -ENOMEM;
-}
-
 int client_read_text(const Client *c, sd_bus_message *reply, char **ret) {
-        const char *contents;
-        char type;
-        int r = sd_bus_message_peek_type(reply, &type, &contents);
+        int r = bus_read_reply_text(reply, ret);
 
-        if (r > 0 && type == 'v') {
-                type = *contents;
-                r = sd_bus_message_enter_container(reply, 'v', contents);
-        }
-        if (r >= 0)
-                r = type == 'h' ? read_descriptor(reply, ret) : read_string(reply, ret);
         return r < 0 ? client_bad_reply(c, r) : 0;
 }

@@ -56,7 +56,7 @@ for my $name ('plain', 'x y', q{it's "quoted"; a&b *}) {
         is(make('install', "DESTDIR=$dest"), 0, "$name: once more");
         is(slurp("$dest/etc/passthroughd/passthroughd.conf"), "mine too\n", "$name: the configuration stays");
         is(make('uninstall', "DESTDIR=$dest"), 0, "$name: uninstall");
-        is_deeply([files_below($dest)], ['/etc/passthroughd/passthroughd.conf', '/mine'], "$name: what is not ours is left");
+        is_deeply([files_below($dest)], ['/etc/passthroughd/passthrough-placement.conf', '/etc/passthroughd/passthroughd.conf', '/mine'], "$name: what is not ours is left");
 }
 is_deeply([grep { !m{^/(?:plain|x y|it's)} } files_below("$tmp/dest")], [], 'nothing is anywhere else');
 

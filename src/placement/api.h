@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * HTTP requests to Placement, with a token of Keystone where the settings have one. A call waits for the reply,
+ * API_TIMEOUT_SEC at most.
+ */
+
+#include <json-c/json.h>
+
+#include "settings.h"
+
+#define API_TIMEOUT_SEC 30L
+
+typedef struct Api Api;
+
+/* The settings stay the caller's and outlive the Api. 0 or a negative errno, logged. */
+int api_new(const Settings *settings, Api **ret);
+Api *api_free(Api *a);
+DEFINE_CLEANUP(Api *, api_free)
+
+/*
+ * Sends a request; body may be NULL and stays the caller's. Returns the status of HTTP, or a negative errno when there
+ * was no reply; then, and for statuses from 400 with the exception of 404 and 409, the failure was logged. ret_reply
+ * may be NULL; *ret_reply is NULL when the reply is no JSON. An expired token is renewed.
+ */
+int api_call(Api *a, const char *method, const char *path, json_object *body, json_object **ret_reply);
+
+/* Escapes a text for use in a query. The caller frees; NULL when out of memory. */
+char *api_escape(Api *a, const char *text);
+
+/* The number of requests so far. */
+unsigned api_requests(const Api *a);

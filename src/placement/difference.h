@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The requests that make Placement's tree the wanted tree. Pure.
+ *
+ * The agent changes only what it created: providers with its uuids, traits with its prefix, and claims of its consumer
+ * type. Inventory that a consumer of another program uses cannot be removed; its reserved amount becomes its total.
+ */
+
+#include "tree.h"
+
+/* In the order of execution. */
+typedef enum ChangeKind {
+        CHANGE_REMOVE_CLAIM,
+        CHANGE_ADD_PROVIDER,
+        CHANGE_MOVE_PROVIDER,
+        CHANGE_INVENTORIES,
+        CHANGE_TRAITS,
+        CHANGE_CLAIM,
+        CHANGE_REMOVE_PROVIDER,
+        _CHANGE_KIND_MAX,
+} ChangeKind;
+const char *change_kind_to_string(ChangeKind kind);
+
+typedef struct Change {
+        ChangeKind kind;
+        char uuid[TREE_UUID_SIZE]; /* of the provider or consumer */
+        char *name;                /* of the provider; NULL for a claim */
+        json_object *body;         /* without the generation of the provider; NULL for a removal */
+} Change;
+
+typedef struct Changes {
+        Change *changes;
+        size_t n;
+} Changes;
+
+void changes_done(Changes *c);
+#define _cleanup_changes_ _cleanup_(changes_done)
+
+typedef struct ClaimOwner {
+        const char *project, *user; /* every claim in Placement has both */
+} ClaimOwner;
+
+/* 0 or -ENOMEM. */
+int tree_difference(const Tree *wanted, const Tree *have, const ClaimOwner *owner, Changes *ret);

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthrough-placement: the loop. A signal of the daemon starts a comparison, and so do the start and a timer. */
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <systemd/sd-bus.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+
+#include "bus/names.h"
+#include "bus/reply-text.h"
+#include "sync.h"
+#include "util/log.h"
+#include "util/strings.h"
+
+#define SECOND_USEC    UINT64_C(1000000)
+#define FULL_USEC      (600 * SECOND_USEC) /* between full comparisons */
+#define RETRY_MIN_USEC (1 * SECOND_USEC)
+#define RETRY_MAX_USEC (60 * SECOND_USEC)
+#define DESCRIBE_USEC  (120 * SECOND_USEC)
+#define ACCURACY_USEC  (SECOND_USEC / 10)
+
+#define MATCH_EPOCH                                                                                                    \
+        "type='signal',sender='" BUS_NAME "',path='" BUS_PATH "',interface='org.freedesktop.DBus.Properties',"         \
+        "member='PropertiesChanged',arg0='" BUS_MANAGER_INTERFACE "'"
+#define MATCH_OWNER                                                                                                    \
+        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"      \
+        "path='/org/freedesktop/DBus',arg0='" BUS_NAME "'"
+
+typedef struct Agent {
+        Sync sync;
+        sd_event *event;
+        sd_bus *bus;
+        sd_event_source *change; /* compares in the next turn of the loop */
+        sd_event_source *timer;  /* the next full comparison, or the next try */
+        uint64_t delay;          /* until the next try; 0: the last comparison succeeded */
+} Agent;
+
+static const char *arg_config = SETTINGS_FILE;
+static bool arg_dry_run, arg_once;
+
+static int describe(sd_bus *bus, json_object **ret) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
+        _cleanup_free_ char *text = NULL;
+        int r = sd_bus_message_new_method_call(bus, &call, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "Describe");
+
+        if (r >= 0)
+                r = sd_bus_call(bus, call, DESCRIBE_USEC, &error, &reply);
+        if (r < 0)
+                return log_warning_errno(r, "Failed to ask passthroughd: %s", error.message ?: strerror(-r));
+        r = bus_read_reply_text(reply, &text);
+        *ret = r >= 0 ? json_tokener_parse(text) : NULL;
+        return *ret ? 0 : log_warning_errno(-EBADMSG, "Failed to parse the reply of passthroughd: %m");
+}
+
+/* One comparison. 0 or a negative errno, logged. */
+static int compare(Agent *a) {
+        _cleanup_json_ json_object *document = NULL;
+        unsigned changes = a->sync.changes, requests = api_requests(a->sync.api);
+        int r = describe(a->bus, &document);
+
+        if (r >= 0)
+                r = sync_run(&a->sync, document);
+        changes = a->sync.changes - changes;
+        requests = api_requests(a->sync.api) - requests;
+        if (changes > 0)
+                log_info("Placement: %u change%s of '%s' with %u request%s.", changes, PLURAL(changes),
+                         a->sync.settings->host, requests, PLURAL(requests));
+        return r;
+}
+
+static int set_timer(Agent *a, uint64_t usec) {
+        int r = sd_event_source_set_time_relative(a->timer, usec);
+
+        return r < 0 ? r : sd_event_source_set_enabled(a->timer, SD_EVENT_ONESHOT);
+}
+
+static int compare_and_plan(Agent *a) {
+        if (compare(a) >= 0) {
+                a->delay = 0;
+                (void) sd_notify(false, "STATUS=Placement equals the node.");
+                return 0;
+        }
+        a->delay = a->delay == 0 ? RETRY_MIN_USEC : MIN(a->delay * 2, RETRY_MAX_USEC);
+        (void) sd_notifyf(false, "STATUS=The last comparison failed; the next one is in %u s.",
+                          (unsigned) (a->delay / SECOND_USEC));
+        return set_timer(a, a->delay);
+}
+
+static int on_change(sd_event_source *source, void *userdata) {
+        return compare_and_plan(userdata);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        Agent *a = userdata;
+        int r;
+
+        /* Other programs change Placement without telling the agent. */
+        sync_forget(&a->sync);
+        r = set_timer(a, FULL_USEC);
+        return r < 0 ? r : compare_and_plan(a);
+}
+
+/* The signal says that something changed, not what. While Placement does not answer, the timer decides about the next
+ * try. */
+static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        Agent *a = userdata;
+
+        return a->delay > 0 ? 0 : sd_event_source_set_enabled(a->change, SD_EVENT_ONESHOT);
+}
+
+static int connect_bus(Agent *a) {
+        int r = sd_bus_open_system(&a->bus);
+
+        return r < 0 ? log_error_errno(r, "Failed to connect to the system bus: %m") : 0;
+}
+
+static int prepare_loop(Agent *a) {
+        sigset_t signals;
+        int r;
+
+        (void) sigemptyset(&signals);
+        (void) sigaddset(&signals, SIGTERM);
+        (void) sigaddset(&signals, SIGINT);
+        (void) sigprocmask(SIG_BLOCK, &signals, NULL);
+        r = sd_event_default(&a->event);
+        if (r >= 0)
+                r = sd_event_add_signal(a->event, NULL, SIGTERM, NULL, NULL);
+        if (r >= 0)
+                r = sd_event_add_signal(a->event, NULL, SIGINT, NULL, NULL);
+        if (r >= 0)
+                r = sd_event_add_defer(a->event, &a->change, on_change, a);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(a->change, SD_EVENT_OFF);
+        if (r >= 0) /* at once */
+                r = sd_event_add_time(a->event, &a->timer, CLOCK_MONOTONIC, 0, ACCURACY_USEC, on_timer, a);
+        /* After the signals of the daemon, so that one comparison covers all that have arrived. */
+        if (r >= 0)
+                r = sd_event_source_set_priority(a->change, SD_EVENT_PRIORITY_IDLE);
+        if (r >= 0)
+                r = sd_bus_attach_event(a->bus, a->event, SD_EVENT_PRIORITY_NORMAL);
+        if (r >= 0)
+                r = sd_bus_set_exit_on_disconnect(a->bus, true);
+        if (r >= 0)
+                r = sd_bus_add_match(a->bus, NULL, MATCH_EPOCH, on_signal, a);
+        if (r >= 0)
+                r = sd_bus_add_match(a->bus, NULL, MATCH_OWNER, on_signal, a);
+        return r < 0 ? log_error_errno(r, "Failed to prepare the loop: %m") : 0;
+}
+
+static int run_loop(Agent *a) {
+        int r = prepare_loop(a);
+
+        if (r < 0)
+                return r;
+        (void) sd_notify(false, "READY=1");
+        r = sd_event_loop(a->event);
+        return r < 0 ? log_error_errno(r, "The loop failed: %m") : r > 0 ? -ECONNRESET : 0;
+}
+
+static void agent_done(Agent *a) {
+        sync_done(&a->sync);
+        api_free(a->sync.api);
+        sd_event_source_unref(a->change);
+        sd_event_source_unref(a->timer);
+        sd_bus_flush_close_unref(a->bus);
+        sd_event_unref(a->event);
+}
+
+static int run(void) {
+        _cleanup_(settings_done) Settings settings = { 0 };
+        _cleanup_(agent_done) Agent a = { .sync = { .settings = &settings, .dry_run = arg_dry_run } };
+        int r = settings_read(arg_config, &settings);
+
+        if (r >= 0)
+                r = api_new(&settings, &a.sync.api);
+        if (r >= 0)
+                r = connect_bus(&a);
+        if (r < 0)
+                return r;
+        return arg_once || arg_dry_run ? compare(&a) : run_loop(&a);
+}
+
+static void help(void) {
+        puts("Usage: passthrough-placement [OPTION...]\n"
+             "Keep OpenStack Placement equal to this node's PCI devices, CPUs and memory.\n"
+             "\n"
+             "  --config=FILE   Read FILE instead of " SETTINGS_FILE "\n"
+             "  --dry-run       Print what would change in Placement, and exit\n"
+             "  --once          Compare once, and exit\n"
+             "  --debug         Log each request\n"
+             "  -h, --help      Show this help\n"
+             "  --version       Show the version\n"
+             "\n"
+             "See passthrough-placement(8).");
+}
+
+/* 1: go on. 0: done. -1: usage error. */
+static int parse_arguments(int argc, char *argv[]) {
+        enum {
+                ARG_CONFIG = 0x100,
+                ARG_DRY_RUN,
+                ARG_ONCE,
+                ARG_DEBUG,
+                ARG_VERSION
+        };
+        static const struct option options[] = {
+                { "config", required_argument, NULL, ARG_CONFIG },
+                { "dry-run", no_argument, NULL, ARG_DRY_RUN },
+                { "once", no_argument, NULL, ARG_ONCE },
+                { "debug", no_argument, NULL, ARG_DEBUG },
+                { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, ARG_VERSION },
+                { NULL, 0, NULL, 0 },
+        };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
+                switch (c) {
+                case ARG_CONFIG:
+                        arg_config = optarg;
+                        break;
+                case ARG_DRY_RUN:
+                        arg_dry_run = true;
+                        break;
+                case ARG_ONCE:
+                        arg_once = true;
+                        break;
+                case ARG_DEBUG:
+                        log_set_max_level(LOG_DEBUG);
+                        break;
+                case ARG_VERSION:
+                        puts("passthrough-placement " VERSION);
+                        return 0;
+                case 'h':
+                        help();
+                        return 0;
+                default:
+                        return -1;
+                }
+        return optind < argc ? -1 : 1;
+}
+
+int main(int argc, char *argv[]) {
+        int r = parse_arguments(argc, argv);
+
+        if (r < 0) {
+                (void) fprintf(stderr, "Try 'passthrough-placement --help'.\n");
+                return 2;
+        }
+        if (r == 0)
+                return fflush(stdout) != 0 || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+        return run() < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ini.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "util/fileio.h"
+#include "util/log.h"
+#include "util/strings.h"
+
+#define SECRET_NAME "passthrough-placement.secret"
+#define SECRET_MAX  4096U
+
+typedef struct Key {
+        const char *section, *name;
+        size_t offset; /* of the text in Settings */
+} Key;
+
+static const Key keys[] = {
+        { "Placement", "Url", offsetof(Settings, url) },
+        { "Placement", "Token", offsetof(Settings, token) },
+        { "Placement", "CaFile", offsetof(Settings, ca_file) },
+        { "Placement", "Host", offsetof(Settings, host) },
+        { "Placement", "Project", offsetof(Settings, project) },
+        { "Placement", "User", offsetof(Settings, user) },
+        { "Keystone", "Url", offsetof(Settings, keystone_url) },
+        { "Keystone", "Credential", offsetof(Settings, credential) },
+        { "Keystone", "Region", offsetof(Settings, region) },
+        { "Keystone", "Interface", offsetof(Settings, interface) },
+};
+
+typedef struct Reader {
+        Settings *settings;
+        char *secret_file;
+        const char *path;
+        int error;
+} Reader;
+
+void settings_done(Settings *s) {
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                free(*(char **) ((char *) s + keys[i].offset));
+        free(s->secret);
+        *s = (Settings){ 0 };
+}
+
+static int set_text(char **target, const char *value) {
+        return string_copy(target, *value ? value : NULL);
+}
+
+static int set_boolean(Reader *r, const char *value) {
+        r->settings->add_root = streq(value, "yes");
+        return r->settings->add_root || streq(value, "no") ? 0 : -EINVAL;
+}
+
+static int set_key(Reader *r, const char *section, const char *name, const char *value) {
+        if (streq(section, "Keystone") && streq(name, "SecretFile"))
+                return set_text(&r->secret_file, value);
+        if (streq(section, "Placement") && streq(name, "AddRoot"))
+                return set_boolean(r, value);
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                if (streq(section, keys[i].section) && streq(name, keys[i].name))
+                        return set_text((char **) ((char *) r->settings + keys[i].offset), value);
+        return -ENOENT;
+}
+
+/* Returns 1: the parser continues, so that each wrong line is logged. */
+static int on_line(void *userdata, const char *section, const char *name, const char *value) {
+        Reader *r = userdata;
+        int error = set_key(r, section, name, value ?: "");
+
+        if (error == -ENOENT)
+                log_error("%s: [%s] has no key '%s'.", r->path, QUOTABLE(section), QUOTABLE(name));
+        else if (error < 0)
+                log_error("%s: '%s' is no value of [%s] %s=.", r->path, QUOTABLE(value ?: ""), section, name);
+        if (error < 0)
+                r->error = -EINVAL;
+        return 1;
+}
+
+static int read_file(Reader *r) {
+        int line = ini_parse(r->path, on_line, r);
+
+        if (line < 0)
+                return log_error_errno(-errno, "Failed to read %s: %m", r->path);
+        if (line > 0)
+                return log_error("%s:%d: The line is neither [SECTION] nor KEY=VALUE.", r->path, line), -EINVAL;
+        return r->error;
+}
+
+static int read_secret(Reader *r) {
+        const char *directory = getenv("CREDENTIALS_DIRECTORY");
+        char path[PATH_MAX];
+        int e;
+
+        if (r->secret_file)
+                (void) snprintf(path, sizeof(path), "%s", r->secret_file);
+        else if (directory)
+                (void) snprintf(path, sizeof(path), "%s/" SECRET_NAME, directory);
+        else
+                return log_error("%s: [Keystone] needs SecretFile=, because this is no service of systemd.", r->path),
+                       -EINVAL;
+        e = read_file_at(AT_FDCWD, path, SECRET_MAX, &r->settings->secret, NULL);
+        if (e < 0)
+                return log_error_errno(e, "Failed to read the secret of the application credential, %s: %m", path);
+        r->settings->secret[strcspn(r->settings->secret, "\r\n")] = '\0';
+        return 0;
+}
+
+static int set_default(char **target, const char *value) {
+        return *target ? 0 : string_copy(target, value);
+}
+
+static int complete(Reader *r) {
+        Settings *s = r->settings;
+        char host[HOST_NAME_MAX + 1] = "";
+
+        if (gethostname(host, sizeof(host) - 1) < 0)
+                return log_error_errno(-errno, "Failed to read the name of the host: %m");
+        if (set_default(&s->host, host) < 0 || set_default(&s->project, "passthroughd") < 0 ||
+            set_default(&s->user, "passthroughd") < 0 || set_default(&s->interface, "internal") < 0)
+                return log_error_errno(-ENOMEM, "Failed to complete the settings: %m");
+        if (!s->url && !s->keystone_url)
+                return log_error("%s: Neither [Placement] Url= nor [Keystone] Url= is set.", r->path), -EINVAL;
+        if (s->keystone_url && !s->credential)
+                return log_error("%s: [Keystone] needs Credential=.", r->path), -EINVAL;
+        return s->keystone_url ? read_secret(r) : 0;
+}
+
+int settings_read(const char *path, Settings *ret) {
+        Reader r = { .settings = ret, .path = path };
+        int e;
+
+        *ret = (Settings){ .add_root = true };
+        e = read_file(&r);
+        if (e >= 0)
+                e = complete(&r);
+        free(r.secret_file);
+        if (e < 0)
+                settings_done(ret);
+        return e;
+}

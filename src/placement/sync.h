@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Makes Placement's tree the wanted tree. A Sync remembers Placement's tree with its generations, so that a change of
+ * the node costs one or two requests. A conflict means that another program changed Placement; the subject is read
+ * again.
+ */
+
+#include "api.h"
+#include "tree.h"
+
+typedef struct Sync {
+        const Settings *settings; /* not owned */
+        Api *api;                 /* not owned */
+        bool dry_run;             /* print the changes only */
+        Tree *have;               /* Placement's tree; NULL: not read yet */
+        char root[TREE_UUID_SIZE];
+        json_object *known; /* resource classes and traits that Placement has */
+        unsigned changes;   /* made so far */
+} Sync;
+
+void sync_done(Sync *s);
+
+/* The next run reads Placement's tree anew. */
+void sync_forget(Sync *s);
+
+/* describe: the daemon's document. 0, or a negative errno, logged: another run may succeed later. */
+int sync_run(Sync *s, json_object *describe);

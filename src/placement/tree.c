@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "tree.h"
+
+#include <errno.h>
+#include <uuid/uuid.h>
+
+#include "util/strings.h"
+
+/* The namespace of provider uuids (version 5). It must never change: all providers would be created anew. */
+static const uuid_t provider_namespace = {
+        0x9b, 0x1d, 0x53, 0x0c, 0x2e, 0x44, 0x4a, 0x0f, 0xb1, 0x7d, 0x57, 0x3c, 0xe8, 0x60, 0x2a, 0x91,
+};
+
+static void provider_done(Provider *p) {
+        for (size_t i = 0; i < p->n_traits; i++)
+                free(p->traits[i]);
+        free(p->traits);
+        free(p->resources);
+        free(p->name);
+}
+
+Tree *tree_free(Tree *t) {
+        if (!t)
+                return NULL;
+        for (size_t i = 0; i < t->n_providers; i++)
+                provider_done(&t->providers[i]);
+        for (size_t i = 0; i < t->n_claims; i++)
+                free(t->claims[i].parts);
+        free(t->providers);
+        free(t->claims);
+        free(t);
+        return NULL;
+}
+
+/* Copies a text that the caller has checked, or that cannot be too long. */
+static bool copy_text(char *to, size_t size, const char *from) {
+        size_t n = strlen(from);
+
+        if (n >= size)
+                return false;
+        memcpy(to, from, n + 1);
+        return true;
+}
+
+void tree_provider_uuid(const char *name, char ret[static TREE_UUID_SIZE]) {
+        uuid_t uuid;
+
+        uuid_generate_sha1(uuid, provider_namespace, name, strlen(name));
+        uuid_unparse_lower(uuid, ret);
+}
+
+bool provider_is_own(const Provider *p) {
+        char uuid[TREE_UUID_SIZE];
+
+        tree_provider_uuid(p->name, uuid);
+        return streq(uuid, p->uuid);
+}
+
+bool trait_is_own(const char *trait) {
+        return streq(trait, TRAIT_NUMA) || strncmp(trait, TRAIT_PREFIX, strlen(TRAIT_PREFIX)) == 0;
+}
+
+Provider *tree_find_provider(const Tree *t, const char *uuid) {
+        for (size_t i = 0; i < t->n_providers; i++)
+                if (streq(t->providers[i].uuid, uuid))
+                        return &t->providers[i];
+        return NULL;
+}
+
+Provider *tree_find_name(const Tree *t, const char *name) {
+        for (size_t i = 0; i < t->n_providers; i++)
+                if (streq(t->providers[i].name, name))
+                        return &t->providers[i];
+        return NULL;
+}
+
+Provider *tree_add_provider(Tree *t, const char *name, const char *uuid, const char *parent) {
+        Provider *p = tree_find_provider(t, uuid), new = { 0 };
+
+        if (p)
+                return p;
+        /* First, because the texts may be those of a provider that moves when the array grows. */
+        new.name = strdup(name);
+        if (!new.name || !copy_text(new.uuid, sizeof(new.uuid), uuid) ||
+            !copy_text(new.parent, sizeof(new.parent), parent) || ARRAY_RESERVE(t->providers, t->n_providers) < 0) {
+                free(new.name);
+                return NULL;
+        }
+        t->providers[t->n_providers] = new;
+        return &t->providers[t->n_providers++];
+}
+
+void tree_remove_provider(Tree *t, const char *uuid) {
+        Provider *p = tree_find_provider(t, uuid);
+
+        if (!p)
+                return;
+        provider_done(p);
+        t->n_providers--;
+        memmove(p, p + 1, (size_t) (t->providers + t->n_providers - p) * sizeof(*p));
+}
+
+Resource *provider_find_resource(const Provider *p, const char *class) {
+        for (size_t i = 0; i < p->n_resources; i++)
+                if (streq(p->resources[i].class, class))
+                        return &p->resources[i];
+        return NULL;
+}
+
+Resource *provider_add_resource(Provider *p, const char *class) {
+        Resource *r = provider_find_resource(p, class);
+
+        if (r)
+                return r;
+        if (ARRAY_RESERVE(p->resources, p->n_resources) < 0)
+                return NULL;
+        r = &p->resources[p->n_resources];
+        *r = (Resource){ 0 };
+        if (!copy_text(r->class, sizeof(r->class), class))
+                return NULL;
+        p->n_resources++;
+        return r;
+}
+
+bool provider_has_trait(const Provider *p, const char *trait) {
+        for (size_t i = 0; i < p->n_traits; i++)
+                if (streq(p->traits[i], trait))
+                        return true;
+        return false;
+}
+
+int provider_add_trait(Provider *p, const char *trait) {
+        if (provider_has_trait(p, trait))
+                return 0;
+        if (ARRAY_RESERVE(p->traits, p->n_traits) < 0)
+                return -ENOMEM;
+        p->traits[p->n_traits] = strdup(trait);
+        return p->traits[p->n_traits] ? (p->n_traits++, 0) : -ENOMEM;
+}
+
+Claim *tree_find_claim(const Tree *t, const char *consumer) {
+        for (size_t i = 0; i < t->n_claims; i++)
+                if (streq(t->claims[i].consumer, consumer))
+                        return &t->claims[i];
+        return NULL;
+}
+
+Claim *tree_add_claim(Tree *t, const char *consumer) {
+        Claim *c = tree_find_claim(t, consumer);
+
+        if (c)
+                return c;
+        if (ARRAY_RESERVE(t->claims, t->n_claims) < 0)
+                return NULL;
+        c = &t->claims[t->n_claims];
+        *c = (Claim){ 0 };
+        if (!copy_text(c->consumer, sizeof(c->consumer), consumer))
+                return NULL;
+        t->n_claims++;
+        return c;
+}
+
+void tree_remove_claim(Tree *t, const char *consumer) {
+        Claim *c = tree_find_claim(t, consumer);
+
+        if (!c)
+                return;
+        free(c->parts);
+        t->n_claims--;
+        memmove(c, c + 1, (size_t) (t->claims + t->n_claims - c) * sizeof(*c));
+}
+
+static ClaimPart *find_part(const Claim *c, const char *provider, const char *class) {
+        for (size_t i = 0; i < c->n_parts; i++)
+                if (streq(c->parts[i].provider, provider) && streq(c->parts[i].class, class))
+                        return &c->parts[i];
+        return NULL;
+}
+
+int64_t claim_amount(const Claim *c, const char *provider, const char *class) {
+        const ClaimPart *part = find_part(c, provider, class);
+
+        return part ? part->amount : 0;
+}
+
+int claim_add(Claim *c, const char *provider, const char *class, int64_t amount) {
+        ClaimPart *part = find_part(c, provider, class);
+
+        if (part) {
+                part->amount += amount;
+                return 0;
+        }
+        if (ARRAY_RESERVE(c->parts, c->n_parts) < 0)
+                return -ENOMEM;
+        part = &c->parts[c->n_parts];
+        *part = (ClaimPart){ .amount = amount };
+        if (!copy_text(part->provider, sizeof(part->provider), provider) ||
+            !copy_text(part->class, sizeof(part->class), class))
+                return -EBADMSG;
+        c->n_parts++;
+        return 0;
+}
+
+/* Placement's replies */
+
+static const char *member_text(json_object *o, const char *key) {
+        return json_object_get_string(json_object_object_get(o, key));
+}
+
+static int64_t member_number(json_object *o, const char *key) {
+        return json_object_get_int64(json_object_object_get(o, key));
+}
+
+int tree_parse_provider(Tree *t, json_object *o) {
+        const char *name = member_text(o, "name"), *uuid = member_text(o, "uuid");
+        const char *parent = member_text(o, "parent_provider_uuid") ?: "";
+        Provider *p;
+
+        if (!name || !uuid || strlen(uuid) >= TREE_UUID_SIZE || strlen(parent) >= TREE_UUID_SIZE)
+                return -EBADMSG;
+        p = tree_add_provider(t, name, uuid, parent);
+        if (!p)
+                return -ENOMEM;
+        (void) copy_text(p->parent, sizeof(p->parent), parent);
+        p->generation = member_number(o, "generation");
+        return 0;
+}
+
+int provider_parse_inventories(Provider *p, json_object *o) {
+        json_object *all = json_object_object_get(o, "inventories");
+
+        if (!json_object_is_type(all, json_type_object))
+                return -EBADMSG;
+        p->n_resources = 0;
+        p->generation = member_number(o, "resource_provider_generation");
+        json_object_object_foreach(all, class, i) {
+                Resource *r = provider_add_resource(p, class);
+
+                if (!r)
+                        return -ENOMEM;
+                r->total = member_number(i, "total");
+                r->reserved = member_number(i, "reserved");
+                r->is_altered = member_number(i, "min_unit") != 1 || member_number(i, "step_size") != 1 ||
+                                member_number(i, "max_unit") != r->total ||
+                                json_object_get_double(json_object_object_get(i, "allocation_ratio")) != 1.0;
+        }
+        return 0;
+}
+
+int provider_parse_traits(Provider *p, json_object *o) {
+        json_object *all = json_object_object_get(o, "traits");
+
+        if (!json_object_is_type(all, json_type_array))
+                return -EBADMSG;
+        while (p->n_traits > 0)
+                free(p->traits[--p->n_traits]);
+        p->generation = member_number(o, "resource_provider_generation");
+        for (size_t i = 0; i < json_object_array_length(all); i++)
+                if (provider_add_trait(p, json_object_get_string(json_object_array_get_idx(all, i)) ?: "") < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+/* Removes what the claim has of the provider, or all of it when provider is NULL. */
+static void claim_forget(Claim *c, const char *provider) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < c->n_parts; i++)
+                if (provider && !streq(c->parts[i].provider, provider))
+                        c->parts[n++] = c->parts[i];
+        c->n_parts = n;
+}
+
+/* allocation: {"resources": {CLASS: AMOUNT}} */
+static int claim_parse_part(Claim *c, const char *provider, json_object *allocation) {
+        json_object *resources = json_object_object_get(allocation, "resources");
+
+        if (!json_object_is_type(resources, json_type_object))
+                return -EBADMSG;
+        json_object_object_foreach(resources, class, amount) {
+                int r = claim_add(c, provider, class, json_object_get_int64(amount));
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int tree_parse_usage(Tree *t, const char *provider, json_object *o) {
+        json_object *all = json_object_object_get(o, "allocations");
+
+        if (!json_object_is_type(all, json_type_object))
+                return -EBADMSG;
+        for (size_t i = t->n_claims; i > 0; i--) {
+                claim_forget(&t->claims[i - 1], provider);
+                if (t->claims[i - 1].n_parts == 0)
+                        tree_remove_claim(t, t->claims[i - 1].consumer);
+        }
+        json_object_object_foreach(all, consumer, allocation) {
+                Claim *c = strlen(consumer) < TREE_UUID_SIZE ? tree_add_claim(t, consumer) : NULL;
+                int r = c ? claim_parse_part(c, provider, allocation) : -ENOMEM;
+
+                if (r < 0)
+                        return r;
+                c->generation = member_number(allocation, "consumer_generation");
+        }
+        return 0;
+}
+
+int tree_parse_claim(Tree *t, const char *consumer, json_object *o) {
+        json_object *all = json_object_object_get(o, "allocations");
+        const char *type = member_text(o, "consumer_type");
+        Claim *c;
+
+        if (!json_object_is_type(all, json_type_object))
+                return -EBADMSG;
+        if (json_object_object_length(all) == 0) {
+                tree_remove_claim(t, consumer);
+                return 0;
+        }
+        c = tree_add_claim(t, consumer);
+        if (!c)
+                return -ENOMEM;
+        claim_forget(c, NULL);
+        c->generation = member_number(o, "consumer_generation");
+        c->is_checked = true;
+        c->is_foreign = !streq_ptr(type, CONSUMER_TYPE);
+        json_object_object_foreach(all, provider, allocation) {
+                int r = claim_parse_part(c, provider, allocation);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Documents for Placement */
+
+static bool add(json_object *o, const char *key, json_object *value) {
+        if (value && json_object_object_add(o, key, value) == 0)
+                return true;
+        json_object_put(value);
+        return false;
+}
+
+json_object *resource_to_json(const Resource *r) {
+        _cleanup_json_ json_object *o = json_object_new_object();
+
+        if (!o || !add(o, "total", json_object_new_int64(r->total)) ||
+            !add(o, "reserved", json_object_new_int64(r->reserved)) || !add(o, "min_unit", json_object_new_int64(1)) ||
+            !add(o, "max_unit", json_object_new_int64(r->total)) || !add(o, "step_size", json_object_new_int64(1)) ||
+            !add(o, "allocation_ratio", json_object_new_double(1.0)))
+                return NULL;
+        return TAKE_PTR(o);
+}
+
+json_object *claim_to_json(const Claim *c) {
+        _cleanup_json_ json_object *o = json_object_new_object();
+
+        for (size_t i = 0; o && i < c->n_parts; i++) {
+                const ClaimPart *part = &c->parts[i];
+                json_object *of = json_object_object_get(o, part->provider), *resources;
+
+                if (!of) {
+                        of = json_object_new_object();
+                        if (!add(o, part->provider, of) || !add(of, "resources", json_object_new_object()))
+                                return NULL;
+                }
+                resources = json_object_object_get(of, "resources");
+                if (!add(resources, part->class, json_object_new_int64(part->amount)))
+                        return NULL;
+        }
+        return TAKE_PTR(o);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "wanted.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "util/strings.h"
+
+#define MIB ((uint64_t) 1 << 20)
+
+typedef struct Builder {
+        const WantedOptions *options;
+        json_object *nodes, *devices, *allocations; /* of the document */
+        Tree *tree;
+} Builder;
+
+static json_object *member(json_object *o, const char *key) {
+        return json_object_object_get(o, key);
+}
+
+static const char *member_text(json_object *o, const char *key) {
+        return json_object_get_string(member(o, key));
+}
+
+static uint64_t member_number(json_object *o, const char *key) {
+        return json_object_get_uint64(member(o, key));
+}
+
+/* Every array of the document, element by element. */
+static json_object *element(json_object *array, size_t i) {
+        return json_object_array_get_idx(array, i);
+}
+
+static size_t length(json_object *array) {
+        return json_object_array_length(array);
+}
+
+/* Placement's names have upper-case letters, digits and underscores only. */
+static void make_class(char *s) {
+        for (; *s; s++)
+                if (*s >= 'a' && *s <= 'z')
+                        *s = (char) (*s - 'a' + 'A');
+                else if (!(*s >= 'A' && *s <= 'Z') && !(*s >= '0' && *s <= '9'))
+                        *s = '_';
+}
+
+static int add_trait(Provider *p, const char *kind, const char *value) {
+        char trait[TREE_NAME_SIZE];
+
+        (void) snprintf(trait, sizeof(trait), TRAIT_PREFIX "%s%s", kind, value);
+        make_class(trait);
+        return provider_add_trait(p, trait);
+}
+
+/* The provider HOST_SUFFIX. */
+static Provider *add_provider(Builder *b, const char *suffix, const char *parent) {
+        _cleanup_free_ char *name = string_format("%s_%s", b->options->host, suffix);
+        char uuid[TREE_UUID_SIZE];
+
+        if (!name)
+                return NULL;
+        /* Nova writes the address in upper case. */
+        for (char *s = name + strlen(b->options->host); *s; s++)
+                if (*s >= 'a' && *s <= 'f')
+                        *s = (char) (*s - 'a' + 'A');
+        tree_provider_uuid(name, uuid);
+        return tree_add_provider(b->tree, name, uuid, parent);
+}
+
+/* The uuid of the provider of a NUMA node, or of the root when the node is unknown. */
+static const char *node_parent(Builder *b, json_object *id) {
+        _cleanup_free_ char *name = NULL;
+        const Provider *p;
+
+        if (!id || !(name = string_format("%s_NUMA%d", b->options->host, json_object_get_int(id))))
+                return b->options->root;
+        p = tree_find_name(b->tree, name);
+        return p ? p->uuid : b->options->root;
+}
+
+/* NUMA nodes */
+
+static int parse_cpus(json_object *o, const char *key, CpuSet *ret) {
+        return cpuset_parse(member_text(o, key) ?: "", ret) < 0 ? -EBADMSG : 0;
+}
+
+/* The size of the hugepages that the allocation has, or 0. */
+static uint64_t hugepage_size(json_object *allocation, json_object *pages) {
+        uint64_t size = member_number(allocation, "page_size");
+
+        for (size_t i = 0; i < length(pages); i++)
+                if (member_number(element(pages, i), "size") == size)
+                        return size;
+        return 0;
+}
+
+static uint64_t memory_on(json_object *allocation, int node) {
+        char key[16];
+
+        (void) snprintf(key, sizeof(key), "%d", node);
+        return member_number(member(allocation, "memory"), key);
+}
+
+static unsigned cpus_on(json_object *allocation, const CpuSet *node) {
+        CpuSet cpus, others;
+
+        if (parse_cpus(allocation, "cpus", &cpus) < 0)
+                return 0;
+        others = cpus;
+        cpuset_subtract(&others, node);
+        return cpuset_count(&cpus) - cpuset_count(&others);
+}
+
+/* Adds the class with what is neither free nor claimed as reserved. used: what allocations have of it. */
+static int add_counted(Provider *p, const char *class, uint64_t total, uint64_t available, uint64_t used) {
+        Resource *r;
+
+        if (total == 0)
+                return 0;
+        r = provider_add_resource(p, class);
+        if (!r)
+                return -ENOMEM;
+        r->total = (int64_t) total;
+        r->reserved = (int64_t) (total > available + used ? total - available - used : 0);
+        return 0;
+}
+
+/* Enters the amount into the claim of the allocation. */
+static int claim(Builder *b, json_object *allocation, const char *provider, const char *class, uint64_t amount) {
+        const char *id = member_text(allocation, "id");
+        Claim *c;
+
+        if (amount == 0)
+                return 0;
+        c = id && strlen(id) < TREE_UUID_SIZE ? tree_add_claim(b->tree, id) : NULL;
+        return c ? claim_add(c, provider, class, (int64_t) amount) : -ENOMEM;
+}
+
+static int add_cpus(Builder *b, Provider *p, json_object *node) {
+        CpuSet all, available;
+        uint64_t used = 0;
+        int r = 0;
+
+        if (parse_cpus(node, "cpus", &all) < 0 || parse_cpus(node, "cpus_free", &available) < 0)
+                return -EBADMSG;
+        for (size_t i = 0; r >= 0 && i < length(b->allocations); i++) {
+                unsigned n = cpus_on(element(b->allocations, i), &all);
+
+                used += n;
+                r = claim(b, element(b->allocations, i), p->uuid, "PCPU", n);
+        }
+        return r < 0 ? r : add_counted(p, "PCPU", cpuset_count(&all), cpuset_count(&available), used);
+}
+
+/* Ordinary memory in MiB with page_size 0, or hugepages of that size. */
+static int add_memory(Builder *b, Provider *p, json_object *node, uint64_t page_size, uint64_t total,
+                      uint64_t available) {
+        char class[TREE_NAME_SIZE] = "MEMORY_MB";
+        uint64_t unit = page_size ?: MIB, used = 0;
+        int r = 0;
+
+        if (page_size > 0)
+                (void) snprintf(class, sizeof(class), "CUSTOM_HUGEPAGES_%juKB", (uintmax_t) page_size / 1024);
+        for (size_t i = 0; r >= 0 && i < length(b->allocations); i++) {
+                json_object *a = element(b->allocations, i);
+                uint64_t bytes = memory_on(a, json_object_get_int(member(node, "id")));
+                uint64_t n = hugepage_size(a, member(node, "pages")) == page_size ? (bytes + unit - 1) / unit : 0;
+
+                used += n;
+                r = claim(b, a, p->uuid, class, n);
+        }
+        return r < 0 ? r : add_counted(p, class, total, available, used);
+}
+
+static int add_node(Builder *b, json_object *node) {
+        json_object *pages = member(node, "pages");
+        char suffix[32];
+        Provider *p;
+        int r;
+
+        if (!json_object_is_type(pages, json_type_array))
+                return -EBADMSG;
+        (void) snprintf(suffix, sizeof(suffix), "NUMA%d", json_object_get_int(member(node, "id")));
+        p = add_provider(b, suffix, b->options->root);
+        if (!p || provider_add_trait(p, TRAIT_NUMA) < 0 || add_trait(p, "", "") < 0)
+                return -ENOMEM;
+        if (b->options->devices_only)
+                return 0;
+        r = add_cpus(b, p, node);
+        if (r >= 0)
+                r = add_memory(b, p, node, 0, member_number(node, "memory") / MIB,
+                               member_number(node, "memory_free") / MIB);
+        for (size_t i = 0; r >= 0 && i < length(pages); i++) {
+                json_object *o = element(pages, i);
+
+                r = add_memory(b, p, node, member_number(o, "size"), member_number(o, "total"),
+                               member_number(o, "free"));
+        }
+        return r;
+}
+
+/* Devices */
+
+/*
+ * The upstream port of the first switch on the way from the root port to the device. A path is the name of the root
+ * bus, the root port, then an upstream and a downstream port for each switch, then the device. False: there is no
+ * switch.
+ */
+static bool find_switch(const char *path, char *ret, size_t size) {
+        const char *at = path ? strchr(path, '/') : NULL; /* before the root port */
+        const char *port = at ? strchr(at + 1, '/') : NULL;
+        const char *end = port ? strchr(port + 1, '/') : NULL; /* behind the upstream port */
+
+        if (!end || !strchr(end + 1, '/') || (size_t) (end - port) > size)
+                return false;
+        memcpy(ret, port + 1, (size_t) (end - port - 1));
+        ret[end - port - 1] = '\0';
+        return true;
+}
+
+static json_object *find_device(const Builder *b, const char *address) {
+        for (size_t i = 0; address && i < length(b->devices); i++)
+                if (streq_ptr(member_text(element(b->devices, i), "address"), address))
+                        return element(b->devices, i);
+        return NULL;
+}
+
+/* Adds the provider of the card: of the PF for a VF. The provider of its switch and of its NUMA node come first. */
+static Provider *add_card(Builder *b, json_object *card, const char *address) {
+        char port[64], suffix[96];
+        bool is_missing = !card || streq_ptr(member_text(card, "state"), "missing");
+        const char *path = is_missing ? NULL : member_text(card, "path"), *root = path ? strchr(path, '/') : NULL;
+        const char *parent = node_parent(b, card ? member(card, "numa_node") : NULL);
+        bool has_switch = find_switch(path, port, sizeof(port));
+        Provider *p;
+
+        if (has_switch) {
+                (void) snprintf(suffix, sizeof(suffix), "SWITCH_%s", port);
+                p = add_provider(b, suffix, parent);
+                if (!p || add_trait(p, "", "") < 0 || add_trait(p, "_SWITCH", "") < 0)
+                        return NULL;
+                parent = p->uuid;
+        }
+        p = add_provider(b, address, parent);
+        if (!p || add_trait(p, "", "") < 0 || (has_switch && add_trait(p, "_SWITCH_", port) < 0))
+                return NULL;
+        (void) snprintf(suffix, sizeof(suffix), "%.*s", root ? (int) (root - path) : 0, path ?: "");
+        if (root && add_trait(p, "_ROOT_", suffix) < 0)
+                return NULL;
+        p->is_missing = is_missing;
+        return p;
+}
+
+/* The device can be given out, or is given out and works. */
+static bool in_service(json_object *device) {
+        const char *state = member_text(device, "state") ?: "";
+
+        return streq(state, "available") ||
+               (member_text(device, "allocation") && (streq(state, "allocated") || streq(state, "reserved")));
+}
+
+static json_object *find_allocation(const Builder *b, const char *name) {
+        for (size_t i = 0; name && i < length(b->allocations); i++)
+                if (streq_ptr(member_text(element(b->allocations, i), "name"), name))
+                        return element(b->allocations, i);
+        return NULL;
+}
+
+static int add_device(Builder *b, json_object *device) {
+        const char *pool = member_text(device, "pool"), *address = member_text(device, "address");
+        const char *pf = member_text(device, "physical_function");
+        json_object *allocation = find_allocation(b, member_text(device, "allocation"));
+        char class[TREE_NAME_SIZE];
+        Provider *p;
+        Resource *r;
+
+        if (!pool || !address)
+                return 0;
+        p = add_card(b, pf ? find_device(b, pf) : device, pf ?: address);
+        if (!p || add_trait(p, "_POOL_", pool) < 0)
+                return -ENOMEM;
+        (void) snprintf(class, sizeof(class), "CUSTOM_PCI_%s_%s", member_text(device, "vendor") ?: "",
+                        member_text(device, "device") ?: "");
+        make_class(class);
+        r = provider_add_resource(p, class);
+        if (!r)
+                return -ENOMEM;
+        r->total++;
+        r->reserved += !in_service(device);
+        return allocation ? claim(b, allocation, p->uuid, class, 1) : 0;
+}
+
+/*
+ * A device out of service counts as reserved. An allocated VF counts in its claim already: counting it as reserved too
+ * would take a healthy VF of the same PF away, unless all VFs are out of service.
+ */
+static void subtract_claimed(Builder *b) {
+        for (size_t i = 0; i < length(b->devices); i++) {
+                json_object *device = element(b->devices, i);
+                const char *pf = member_text(device, "physical_function");
+                _cleanup_free_ char *name = NULL;
+                char class[TREE_NAME_SIZE];
+                Provider *p;
+                Resource *r;
+
+                if (!pf || !member_text(device, "pool") || in_service(device) ||
+                    !find_allocation(b, member_text(device, "allocation")))
+                        continue;
+                p = add_provider(b, pf, "");
+                (void) snprintf(class, sizeof(class), "CUSTOM_PCI_%s_%s", member_text(device, "vendor") ?: "",
+                                member_text(device, "device") ?: "");
+                make_class(class);
+                r = p ? provider_find_resource(p, class) : NULL;
+                if (r && r->reserved < r->total)
+                        r->reserved--;
+        }
+}
+
+int tree_wanted(json_object *describe, const WantedOptions *options, Tree **ret) {
+        _cleanup_(cleanup_tree_free) Tree *tree = calloc(1, sizeof(*tree));
+        Builder b = {
+                .options = options,
+                .nodes = member(describe, "nodes"),
+                .devices = member(describe, "devices"),
+                .allocations = member(describe, "allocations"),
+                .tree = tree,
+        };
+        int r = 0;
+
+        if (!json_object_is_type(b.nodes, json_type_array) || !json_object_is_type(b.devices, json_type_array) ||
+            !json_object_is_type(b.allocations, json_type_array))
+                return -EBADMSG;
+        if (!tree || !tree_add_provider(tree, options->host, options->root, ""))
+                return -ENOMEM;
+        for (size_t i = 0; r >= 0 && i < length(b.nodes); i++)
+                r = add_node(&b, element(b.nodes, i));
+        for (size_t i = 0; r >= 0 && i < length(b.devices); i++)
+                r = add_device(&b, element(b.devices, i));
+        if (r < 0)
+                return r;
+        subtract_claimed(&b);
+        *ret = TAKE_PTR(tree);
+        return 0;
+}

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A real OpenStack Placement (placement-api, SQLite, no Keystone) in the network namespace of the node, and passthrough-placement.
+package Placement;
+
+use strict;
+use warnings;
+
+use Exporter qw(import);
+use HTTP::Tiny;
+use JSON::PP;
+use Test::More;
+
+use Node;
+
+our @EXPORT = qw(placement_needed placement_start placement_stop placement placement_tree placement_claims agent agent_start agent_stop agent_conf URL);
+
+use constant URL => 'http://127.0.0.1:8778';
+
+my $json = JSON::PP->new->canonical->utf8->allow_nonref;
+my $api;
+my $directory = defined $ENV{NODE_TMP} ? "$ENV{NODE_TMP}/placement" : undef;
+
+sub placement_needed {
+        my ($program) = grep { -x } map { "$_/placement-api" } qw(/usr/bin /usr/local/bin);
+        plan skip_all => 'python3-placement is not installed' if !$program;
+        plan skip_all => 'needs root' if $> != 0;
+        plan skip_all => 'no network namespace' if $ENV{NODE_ROOT} && $ENV{NODE_EVENTS} ne 'yes';
+        return;
+}
+
+# Starts it, on the database of the last start.
+sub placement_start {
+        mkdir $directory;
+        system 'ip', 'link', 'set', 'lo', 'up';
+        spew("$directory/placement.conf", <<"END");
+[api]
+auth_strategy = noauth2
+[placement_database]
+connection = sqlite:///$directory/placement.sqlite
+sync_on_startup = true
+END
+        $api = fork // die "fork: $!";
+        if (!$api) {
+                open STDOUT, '>>', "$directory/log" or die $!;
+                open STDERR, '>&', \*STDOUT         or die $!;
+                $ENV{OS_PLACEMENT_CONFIG_DIR} = $directory;
+                exec '/usr/bin/python3', '/usr/bin/placement-api', '--host', '127.0.0.1', '--port', '8778' or die $!;
+        }
+        wait_until(sub { HTTP::Tiny->new(timeout => 5)->get(URL . '/')->{success} }) or die 'placement-api does not start: ' . slurp("$directory/log");
+        return;
+}
+
+sub placement_stop {
+        return if !$api;
+        kill 'KILL', $api;
+        waitpid $api, 0;
+        $api = undef;
+        return;
+}
+
+# placement(METHOD, PATH[, BODY]): status and document.
+sub placement {
+        my ($method, $path, $body) = @_;
+        my $reply = HTTP::Tiny->new(timeout => 30)->request(
+                $method,
+                URL . $path,
+                {
+                        headers => { 'X-Auth-Token' => 'admin', 'OpenStack-API-Version' => 'placement 1.38', 'Content-Type' => 'application/json' },
+                        defined $body ? (content => $json->encode($body)) : (),
+                });
+        return ($reply->{status}, eval { $json->decode($reply->{content}) });
+}
+
+# What Placement has: name to uuid, parent (by name), resources (CLASS => [TOTAL, RESERVED, USED]) and traits.
+sub placement_tree {
+        my (undef, $list) = placement('GET', '/resource_providers');
+        my %name = map { $_->{uuid} => $_->{name} } @{ $list->{resource_providers} };
+        my %tree;
+        for my $p (@{ $list->{resource_providers} }) {
+                my (undef, $inventories) = placement('GET', "/resource_providers/$p->{uuid}/inventories");
+                my (undef, $usages)      = placement('GET', "/resource_providers/$p->{uuid}/usages");
+                my (undef, $traits)      = placement('GET', "/resource_providers/$p->{uuid}/traits");
+                my $i = $inventories->{inventories};
+                $tree{ $p->{name} } = {
+                        uuid      => $p->{uuid},
+                        parent    => $p->{parent_provider_uuid} ? $name{ $p->{parent_provider_uuid} } : undef,
+                        resources => { map { $_ => [$i->{$_}{total}, $i->{$_}{reserved}, $usages->{usages}{$_} // 0] } keys %$i },
+                        traits    => [sort @{ $traits->{traits} }],
+                };
+        }
+        return \%tree;
+}
+
+# The claim of a consumer: name of the provider to resources; undef if there is none.
+sub placement_claims {
+        my ($consumer) = @_;
+        my (undef, $claim) = placement('GET', "/allocations/$consumer");
+        my (undef, $list)  = placement('GET', '/resource_providers');
+        my %name = map { $_->{uuid} => $_->{name} } @{ $list->{resource_providers} };
+        return if !%{ $claim->{allocations} };
+        return { map { $name{$_} => $claim->{allocations}{$_}{resources} } keys %{ $claim->{allocations} } };
+}
+
+sub agent_conf {
+        my (@lines) = @_;
+        spew("$ENV{NODE_TMP}/placement.conf", join "\n", @lines, '');
+        return;
+}
+
+# passthrough-placement ARGUMENTS: exit status, stdout, stderr.
+sub agent {
+        my (@arguments) = @_;
+        my @files = map { "$ENV{NODE_TMP}/agent.$_" } qw(out err);
+        my $pid   = fork // die "fork: $!";
+        if (!$pid) {
+                open STDOUT, '>', $files[0] or die $!;
+                open STDERR, '>', $files[1] or die $!;
+                exec "$ENV{BUILD}/passthrough-placement", "--config=$ENV{NODE_TMP}/placement.conf", @arguments or die $!;
+        }
+        waitpid $pid, 0;
+        return ($? & 127 ? 'signal ' . ($? & 127) : $? >> 8, map { slurp($_) } @files);
+}
+
+sub agent_start {
+        my $pid = fork // die "fork: $!";
+        if (!$pid) {
+                open STDOUT, '>>', "$ENV{NODE_TMP}/agent.log" or die $!;
+                open STDERR, '>&', \*STDOUT                   or die $!;
+                exec "$ENV{BUILD}/passthrough-placement", "--config=$ENV{NODE_TMP}/placement.conf", '--debug' or die $!;
+        }
+        return $pid;
+}
+
+sub agent_stop {
+        my ($pid, $signal) = @_;
+        kill $signal // 'TERM', $pid;
+        waitpid $pid, 0;
+        return $? & 127 ? 'signal ' . ($? & 127) : $? >> 8;
+}
+
+END { local $?; placement_stop() }
+
+1;

@@ -1,0 +1,153 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# passthrough-placement against a real OpenStack Placement: what Placement has is what the daemon says, whatever happens to either, and
+# what other programs have there stays.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Node;
+use Placement;
+
+placement_needed();
+node('hgx-h100', configure => 1);
+
+my ($gpu, $vf) = qw(CUSTOM_PCI_10DE_2330 CUSTOM_PCI_15B3_101E);
+my $pools = "[Daemon]\nAfterRelease=restore\n[Pool gpu]\nMatch=vendor=10de class=0302\n[Pool rdma]\nMatch=vendor=15b3 type=vf id=15b3:101e\nVirtualFunctions=4\n";
+my $consumer = '22222222-0000-4000-8000-000000000001';
+configure($pools);
+my $bus = Bus->new;
+
+sub id { my ($name) = @_; return allocation($bus, $name)->{id} }
+
+# The tree of Placement below the name of the host, without uuids.
+sub tree_of { my ($tree) = @_; return { map { $_ => { %{ $tree->{$_} }, uuid => undef } } keys %$tree } }
+
+# A claim of another program: of a resource of a provider, by name.
+sub claim {
+        my ($name, $class) = @_;
+        return (placement('PUT', "/allocations/$consumer",
+                { allocations => { placement_tree()->{$name}{uuid} => { resources => { $class => 1 } } }, project_id => 'p', user_id => 'u', consumer_generation => undef, consumer_type => 'INSTANCE' }))[0];
+}
+
+# ---- Placement does not answer
+
+agent_conf('[Placement]', 'Url=' . URL, 'Token=admin', 'Host=n1');
+is((agent('--once'))[0], 1, 'without Placement a comparison fails');
+
+placement_start();
+
+# ---- The first report
+
+my ($status, $out) = agent('--dry-run');
+is($status, 0, 'a dry run succeeds');
+is_deeply([(sort keys %{ placement_tree() })], [], 'a dry run changes nothing');
+is(scalar(() = $out =~ /^add provider /mg), 27, 'a dry run tells each provider: 1 root, 2 nodes, 8 switches, 8 GPUs, 8 PFs');
+is((agent('--once'))[0], 0, 'the first report');
+my $first = placement_tree();
+is(scalar keys %$first, 27, 'Placement has the providers');
+is_deeply([map { $first->{"n1_0000:$_:00.0"}{resources} } qw(13 14)], [{ $gpu => [1, 0, 0] }, { $vf => [4, 0, 0] }], 'a GPU, and the VFs of a PF');
+is_deeply($first->{n1_NUMA0}{traits}, [qw(CUSTOM_PASSTHROUGHD HW_NUMA_ROOT)], 'a NUMA node');
+is_deeply([agent('--dry-run')], [0, '', ''], 'then nothing is left to change');
+
+# ---- Candidates
+
+my (undef, $found) = placement('GET', "/allocation_candidates?required_S=CUSTOM_PASSTHROUGHD_SWITCH&resources_G=$gpu:1&resources_N=$vf:1&same_subtree=_S,_G,_N&group_policy=none&limit=1000");
+my %name = map { $first->{$_}{uuid} => $_ } keys %$first;
+is_deeply(
+        [sort map { join ' ', sort map { $name{$_} } keys %{ $_->{allocations} } } @{ $found->{allocation_requests} }],
+        [map { "n1_0000:${_}3:00.0 n1_0000:${_}4:00.0" } qw(1 2 3 4 9 A B C)],
+        'one GPU and one VF below the same switch');
+
+# ---- The agent runs
+
+my $agent = agent_start();
+my $log   = "$ENV{NODE_TMP}/agent.log";
+sub requests { return scalar(() = (slurp_existing($log) // q{}) =~ m{^\w+ \Q@{[URL]}\E/.*: \d+$}mg) }
+sub is_claimed { my ($id) = @_; return wait_until(sub { placement_claims($id) }) }
+
+ok(wait_until(sub { requests() >= 4 + 3 * 27 }), 'a full comparison at start');
+my $before = requests();
+is(allocate($bus, 'vm1', gpu => 1, rdma => 2, cpus => 4, memory => 8 << 30, proximity => 'switch'), 'done', 'a guest is prepared');
+my $id = id('vm1');
+is_deeply(is_claimed($id), { n1_NUMA0 => { PCPU => 4, MEMORY_MB => 8192 }, 'n1_0000:13:00.0' => { $gpu => 1 }, 'n1_0000:14:00.0' => { $vf => 2 } }, 'its claim');
+is((placement('GET', "/allocations/$id"))[1]{consumer_type}, 'PASSTHROUGHD', 'and its type');
+is_deeply([release($bus, 'vm1')], ['done'], 'it is released');
+ok(wait_until(sub { !placement_claims($id) }), 'the claim is gone');
+cmp_ok(requests() - $before, '<=', 4, 'two requests for a change at most');
+is_deeply(tree_of(placement_tree()), tree_of($first), 'Placement has the tree as at first');
+
+# ---- A GPU is pulled, and comes back
+
+my $path = readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/0000:23:00.0") =~ s{^(?:\.\./)+}{sys/}r;
+is(allocate($bus, 'vm2', at => [['gpu', '0000:23:00.0']]), 'done', 'a guest has a GPU');
+my $id2 = id('vm2');
+is_claimed($id2);
+fault("remove $path");
+ctl('rescan');
+ok(wait_until(sub { (placement_tree()->{'n1_0000:23:00.0'}{resources}{$gpu}[1] // 0) == 1 }), 'a GPU that is gone is reserved');
+is_deeply(placement_claims($id2), { 'n1_0000:23:00.0' => { $gpu => 1 } }, 'its claim stays');
+is(placement_tree()->{'n1_0000:23:00.0'}{parent}, 'n1_SWITCH_0000:21:00.0', 'and its place');
+release($bus, 'vm2');
+ok(wait_until(sub { !placement_tree()->{'n1_0000:23:00.0'} }), 'released, it is gone from Placement');
+
+# ---- Placement is down while the node goes on
+
+placement_stop();
+is(allocate($bus, 'vm3', gpu => 1), 'done', 'the node goes on without Placement');
+my $id3 = id('vm3');
+placement_start();
+ok(is_claimed($id3), 'the agent catches up');
+is(agent_stop($agent), 0, 'the agent ends when it is told to');
+
+# ---- Other programs
+
+my ($used) = grep { /^n1_0000/ } keys %{ placement_claims($id3) };
+is(claim($used, $gpu), 409, 'no other program gets a device of an allocation');
+my $rival = 'n1_0000:93:00.0';
+is(claim($rival, $gpu), 204, 'another program has claimed a GPU');
+is((placement('PUT', "/resource_providers/$first->{$rival}{uuid}/traits", { resource_provider_generation => (placement('GET', "/resource_providers/$first->{$rival}{uuid}"))[1]{generation}, traits => ['HW_GPU_API_VULKAN'] }))[0],
+        200, 'and the operator changed the traits');
+is((agent('--once'))[0], 0, 'a comparison');
+my $now = placement_tree();
+is_deeply($now->{$rival}{traits}, [sort @{ $first->{$rival}{traits} }, 'HW_GPU_API_VULKAN'], 'traits of the agent are back, that of the operator stays');
+is(allocate($bus, 'vm4', at => [['gpu', '0000:93:00.0']]), 'done', 'the daemon gives that GPU out');
+is((agent('--once'))[0], 0, 'Placement refuses that claim, and the rest goes on');
+is_deeply([placement_claims(id('vm4')), placement_claims($consumer)], [undef, { $rival => { $gpu => 1 } }], 'no claim is changed');
+release($bus, 'vm4');
+configure($pools =~ s{^Match=vendor=10de.*}{Match=address=0000:13:00.0}mr);
+is((agent('--once'))[0], 0, 'the pool has one GPU left');
+$now = placement_tree();
+is_deeply([grep { $now->{$_}{resources}{$gpu} } sort keys %$now], ['n1_0000:13:00.0', $rival], 'GPUs of no pool are gone, but for the one that another program has');
+is_deeply($now->{$rival}{resources}{$gpu}, [1, 1, 1], 'which nobody else gets');
+placement('DELETE', "/allocations/$consumer");
+is((agent('--once'))[0], 0, 'that program is done with it');
+ok(!placement_tree()->{$rival}, 'then it is gone too');
+
+# ---- Below the root of Nova
+
+my $nova = '33333333-0000-4000-8000-000000000001';
+placement('POST', '/resource_providers', { name => 'nova1', uuid => $nova });
+placement('PUT', "/resource_providers/$nova/inventories", { resource_provider_generation => 0, inventories => { VCPU => { total => 8 } } });
+agent_conf('[Placement]', 'Url=' . URL, 'Token=admin', 'Host=nova2', 'AddRoot=no');
+is((agent('--once'))[0], 1, 'a root that is to come is waited for');
+agent_conf('[Placement]', 'Url=' . URL, 'Token=admin', 'Host=nova1', 'AddRoot=no');
+is((agent('--once'))[0], 0, 'a root that is there is joined');
+$now = placement_tree();
+is_deeply([$now->{nova1}{uuid}, keys %{ $now->{nova1}{resources} }, @{ $now->{nova1}{traits} }], [$nova, 'VCPU'], 'and left alone');
+is_deeply([$now->{nova1_NUMA0}{parent}, $now->{nova1_NUMA0}{resources}], ['nova1', {}], 'CPUs and memory are Nova\'s');
+
+# ---- Wrong settings
+
+for my $wrong (['[Placement]'], ['[Keystone]', 'Url=http://127.0.0.1:1'], ['[Placement]', 'Url=' . URL, 'Wrong=1'], ['[Placement]', 'Url=' . URL, 'AddRoot=perhaps'], ['no line']) {
+        agent_conf(@$wrong);
+        is((agent('--once'))[0], 1, "refused: @$wrong");
+}
+agent_conf('[Placement]', 'Url=' . URL, 'Token=nobody');
+is((agent('--once'))[0], 1, 'a token without the role is refused');
+
+done_testing();
