@@ -267,6 +267,12 @@ static json_object *find_allocation(const Builder *b, const char *name) {
         return NULL;
 }
 
+static void device_class(json_object *device, char ret[static TREE_NAME_SIZE]) {
+        (void) snprintf(ret, TREE_NAME_SIZE, "CUSTOM_PCI_%s_%s", member_text(device, "vendor") ?: "",
+                        member_text(device, "device") ?: "");
+        make_class(ret);
+}
+
 static int add_device(Builder *b, json_object *device) {
         const char *pool = member_text(device, "pool"), *address = member_text(device, "address");
         const char *pf = member_text(device, "physical_function");
@@ -280,9 +286,7 @@ static int add_device(Builder *b, json_object *device) {
         p = add_card(b, pf ? find_device(b, pf) : device, pf ?: address);
         if (!p || add_trait(p, "_POOL_", pool) < 0)
                 return -ENOMEM;
-        (void) snprintf(class, sizeof(class), "CUSTOM_PCI_%s_%s", member_text(device, "vendor") ?: "",
-                        member_text(device, "device") ?: "");
-        make_class(class);
+        device_class(device, class);
         r = provider_add_resource(p, class);
         if (!r)
                 return -ENOMEM;
@@ -299,7 +303,6 @@ static void subtract_claimed(Builder *b) {
         for (size_t i = 0; i < length(b->devices); i++) {
                 json_object *device = element(b->devices, i);
                 const char *pf = member_text(device, "physical_function");
-                _cleanup_free_ char *name = NULL;
                 char class[TREE_NAME_SIZE];
                 Provider *p;
                 Resource *r;
@@ -308,9 +311,7 @@ static void subtract_claimed(Builder *b) {
                     !find_allocation(b, member_text(device, "allocation")))
                         continue;
                 p = add_provider(b, pf, "");
-                (void) snprintf(class, sizeof(class), "CUSTOM_PCI_%s_%s", member_text(device, "vendor") ?: "",
-                                member_text(device, "device") ?: "");
-                make_class(class);
+                device_class(device, class);
                 r = p ? provider_find_resource(p, class) : NULL;
                 if (r && r->reserved < r->total)
                         r->reserved--;

@@ -12,7 +12,7 @@ use Test::More;
 
 use Node;
 
-our @EXPORT = qw(placement_needed placement_start placement_stop placement placement_tree placement_claims agent agent_start agent_stop agent_conf URL);
+our @EXPORT = qw(placement_needed placement_start placement_stop placement placement_tree placement_provider placement_claims agent agent_start agent_stop agent_conf URL);
 
 use constant URL => 'http://127.0.0.1:8778';
 
@@ -71,25 +71,26 @@ sub placement {
         return ($reply->{status}, eval { $json->decode($reply->{content}) });
 }
 
-# What Placement has: name to uuid, parent (by name), resources (CLASS => [TOTAL, RESERVED, USED]) and traits.
-sub placement_tree {
-        my (undef, $list) = placement('GET', '/resource_providers');
-        my %name = map { $_->{uuid} => $_->{name} } @{ $list->{resource_providers} };
-        my %tree;
+# What Placement has of some of its providers: name to uuid, parent (a uuid), resources (CLASS => [TOTAL, RESERVED, USED]) and traits.
+sub read_providers {
+        my ($query) = @_;
+        my (undef, $list) = placement('GET', "/resource_providers$query");
+        my %found;
         for my $p (@{ $list->{resource_providers} }) {
-                my (undef, $inventories) = placement('GET', "/resource_providers/$p->{uuid}/inventories");
-                my (undef, $usages)      = placement('GET', "/resource_providers/$p->{uuid}/usages");
-                my (undef, $traits)      = placement('GET', "/resource_providers/$p->{uuid}/traits");
-                my $i = $inventories->{inventories};
-                $tree{ $p->{name} } = {
+                my ($inventories, $usages, $traits) = map { (placement('GET', "/resource_providers/$p->{uuid}/$_"))[1]{$_} } qw(inventories usages traits);
+                next if !$inventories || !$usages || !$traits;    # the provider was removed meanwhile
+                $found{ $p->{name} } = {
                         uuid      => $p->{uuid},
-                        parent    => $p->{parent_provider_uuid} ? $name{ $p->{parent_provider_uuid} } : undef,
-                        resources => { map { $_ => [$i->{$_}{total}, $i->{$_}{reserved}, $usages->{usages}{$_} // 0] } keys %$i },
-                        traits    => [sort @{ $traits->{traits} }],
+                        parent    => $p->{parent_provider_uuid},
+                        resources => { map { $_ => [$inventories->{$_}{total}, $inventories->{$_}{reserved}, $usages->{$_} // 0] } keys %$inventories },
+                        traits    => [sort @$traits],
                 };
         }
-        return \%tree;
+        return \%found;
 }
+
+sub placement_tree     { return read_providers('') }
+sub placement_provider { my ($name) = @_; return read_providers("?name=$name")->{$name} }
 
 # The claim of a consumer: name of the provider to resources; undef if there is none.
 sub placement_claims {
