@@ -12,7 +12,7 @@ use Test::More;
 
 use Node;
 
-our @EXPORT = qw(placement_needed placement_start placement_stop placement placement_tree placement_provider placement_claims agent agent_start agent_stop agent_conf URL);
+our @EXPORT = qw(placement_needed placement_start placement_start_tls placement_stop placement placement_tree placement_provider placement_claims agent agent_start agent_stop agent_conf URL);
 
 use constant URL => 'http://127.0.0.1:8778';
 
@@ -48,6 +48,35 @@ END
         }
         wait_until(sub { HTTP::Tiny->new(timeout => 5)->get(URL . '/')->{success} }) or die 'placement-api does not start: ' . slurp("$directory/log");
         return;
+}
+
+# Placement on port 8780, with TLS and the same database. Returns the process.
+sub placement_start_tls {
+        my ($key, $cert) = @_;
+        my $code = <<"END";
+import ssl
+from wsgiref.simple_server import make_server
+from placement.wsgi import init_application
+server = make_server('127.0.0.1', 8780, init_application())
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain('$cert', '$key')
+server.socket = context.wrap_socket(server.socket, server_side=True)
+open('$directory/tls', 'w').close()
+while True:
+    try:
+        server.handle_request()
+    except OSError:  # a client that refuses the certificate
+        pass
+END
+        my $pid = fork // die "fork: $!";
+        if (!$pid) {
+                open STDOUT, '>>', "$directory/log" or die $!;
+                open STDERR, '>&', \*STDOUT         or die $!;
+                $ENV{OS_PLACEMENT_CONFIG_DIR} = $directory;
+                exec '/usr/bin/python3', '-c', $code or die $!;
+        }
+        wait_until(sub { -e "$directory/tls" }) or die 'Placement with TLS does not start: ' . slurp("$directory/log");
+        return $pid;
 }
 
 sub placement_stop {
@@ -114,6 +143,7 @@ sub agent {
         my @files = map { "$ENV{NODE_TMP}/agent.$_" } qw(out err);
         my $pid   = fork // die "fork: $!";
         if (!$pid) {
+                spew("$ENV{NODE_TMP}/agent.pid", "$$\n");
                 open STDOUT, '>', $files[0] or die $!;
                 open STDERR, '>', $files[1] or die $!;
                 exec "$ENV{BUILD}/passthrough-placement", "--config=$ENV{NODE_TMP}/placement.conf", @arguments or die $!;
