@@ -138,8 +138,9 @@ is(compare_through(sub {
         placement('PUT', "/resource_providers/$uuid/traits", { resource_provider_generation => $now->{resource_provider_generation}, traits => [@{ $now->{traits} }, 'HW_GPU_API_VULKAN'] })
                 if !grep { $_ eq 'HW_GPU_API_VULKAN' } @{ $now->{traits} };
         return;
-}), 0, 'conflicts are resolved in one comparison');
-repaired('after conflicts');
+}), 0, 'others write at the same time');
+agent_conf('[Placement]', 'Url=' . URL, 'Token=admin', 'Host=n1');
+is_deeply([agent('--dry-run')], [0, '', ''], 'conflicts are resolved in one comparison');
 is_deeply([claimed()], ['vm1'], 'the claim');
 cmp_ok(scalar(grep { grep { $_ eq 'HW_GPU_API_VULKAN' } @{ $_->{traits} } } values %{ placement_tree() }), '>', 0, 'traits of the operator stay');
 

@@ -11,10 +11,12 @@ use lib $FindBin::Bin;
 use Test::More;
 
 use Node;
+use Nobody;
 use Placement;
 
 placement_needed();
 node('hgx-h100', configure => 1);
+need_nobody();
 
 my ($gpu, $vf) = qw(CUSTOM_PCI_10DE_2330 CUSTOM_PCI_15B3_101E);
 my $pools = "[Daemon]\nAfterRelease=restore\n[Pool gpu]\nMatch=vendor=10de class=0302\n[Pool rdma]\nMatch=vendor=15b3 type=vf id=15b3:101e\nVirtualFunctions=4\n";
@@ -50,6 +52,10 @@ is(scalar keys %$first, 27, 'Placement has the providers');
 is_deeply([map { $first->{"n1_0000:$_:00.0"}{resources} } qw(13 14)], [{ $gpu => [1, 0, 0] }, { $vf => [4, 0, 0] }], 'a GPU, and the VFs of a PF');
 is_deeply($first->{n1_NUMA0}{traits}, [qw(CUSTOM_PASSTHROUGHD HW_NUMA_ROOT)], 'a NUMA node');
 is_deeply([agent('--dry-run')], [0, '', ''], 'then nothing is left to change');
+
+system("cp $ENV{BUILD}/passthrough-placement $ENV{NODE_TMP}") == 0 or die 'cp';
+is((as_nobody(sub { return system("$ENV{NODE_TMP}/passthrough-placement", '--once', "--config=$ENV{NODE_TMP}/placement.conf") }))[0], 0,
+        'a user who may only call the daemon compares as well');
 
 # ---- Candidates
 
