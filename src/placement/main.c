@@ -99,7 +99,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         int r;
 
         /* Other programs change Placement without telling the agent. */
-        sync_forget(&a->sync);
+        sync_reread(&a->sync);
         r = set_timer(a, FULL_USEC);
         return r < 0 ? r : compare_and_plan(a);
 }

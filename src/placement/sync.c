@@ -19,10 +19,14 @@ enum {
         RESULT_CONFLICT, /* the subject was read again */
 };
 
-void sync_forget(Sync *s) {
+static void sync_forget(Sync *s) {
         s->have = tree_free(s->have);
         json_object_put(s->known);
         s->known = NULL;
+}
+
+void sync_reread(Sync *s) {
+        s->is_stale = true;
 }
 
 void sync_done(Sync *s) {
@@ -55,22 +59,30 @@ static int get_of(Sync *s, const char *uuid, const char *what, json_object **ret
         return get(s, ret, path, "");
 }
 
-/* Reads inventories, traits and claims of a provider. -ENOENT: Placement does not have it any more. */
-static int read_provider(Sync *s, const char *uuid) {
-        _cleanup_json_ json_object *inventories = NULL, *traits = NULL, *usage = NULL;
-        Provider *p = tree_find_provider(s->have, uuid);
+/* Claims change without a new generation of their provider. A provider without inventory has none. */
+static int read_usage(Sync *s, const char *uuid) {
+        _cleanup_json_ json_object *usage = NULL;
         int r = get_of(s, uuid, "/allocations", &usage);
 
-        if (r >= 0)
-                r = get_of(s, uuid, "/traits", &traits);
+        if (r < 0)
+                return r;
+        return tree_parse_usage(s->have, uuid, usage) < 0 ? bad_reply(uuid) : 0;
+}
+
+/* Reads inventories, traits and claims of a provider. -ENOENT: Placement does not have it any more. */
+static int read_provider(Sync *s, const char *uuid) {
+        _cleanup_json_ json_object *inventories = NULL, *traits = NULL;
+        Provider *p = tree_find_provider(s->have, uuid);
+        bool had_resources = p && p->n_resources > 0;
+        int r = get_of(s, uuid, "/traits", &traits);
+
         if (r >= 0)
                 r = get_of(s, uuid, "/inventories", &inventories);
         if (r < 0 || !p)
                 return r;
-        if (provider_parse_traits(p, traits) < 0 || provider_parse_inventories(p, inventories) < 0 ||
-            tree_parse_usage(s->have, uuid, usage) < 0)
+        if (provider_parse_traits(p, traits) < 0 || provider_parse_inventories(p, inventories) < 0)
                 return bad_reply(uuid);
-        return 0;
+        return had_resources || p->n_resources > 0 ? read_usage(s, uuid) : 0;
 }
 
 /* -ENOENT, logged: the root does not exist, and the settings leave it to Nova. */
@@ -130,11 +142,35 @@ static int read_providers(Sync *s) {
         return 0;
 }
 
+/* What was read of a provider is true as long as its generation is the same. */
+static int reread_provider(Sync *s, Provider *p, Tree *old) {
+        Provider *before = old ? tree_find_provider(old, p->uuid) : NULL;
+
+        if (!before || before->generation != p->generation)
+                return read_provider(s, p->uuid);
+        provider_take(p, before);
+        return p->n_resources > 0 ? read_usage(s, p->uuid) : 0;
+}
+
+/* The type of a consumer stays. */
+static void take_types(Sync *s, const Tree *old) {
+        for (size_t i = 0; old && i < s->have->n_claims; i++) {
+                Claim *c = &s->have->claims[i];
+                const Claim *before = tree_find_claim(old, c->consumer);
+
+                if (before && before->is_checked) {
+                        c->is_checked = true;
+                        c->is_foreign = before->is_foreign;
+                }
+        }
+}
+
 static int read_tree(Sync *s) {
+        _cleanup_(cleanup_tree_free) Tree *old = TAKE_PTR(s->have);
         int r;
 
-        sync_forget(s);
         s->have = calloc(1, sizeof(*s->have));
+        json_object_put(s->known);
         s->known = json_object_new_object();
         if (!s->have || !s->known)
                 return log_error_errno(-ENOMEM, "Failed to read Placement's tree: %m");
@@ -147,8 +183,12 @@ static int read_tree(Sync *s) {
                 r = read_providers(s);
         for (size_t i = 0; r >= 0 && i < s->have->n_providers; i++)
                 if (provider_is_own(&s->have->providers[i]))
-                        r = read_provider(s, s->have->providers[i].uuid);
-        return r;
+                        r = reread_provider(s, &s->have->providers[i], old);
+        if (r < 0)
+                return r;
+        take_types(s, old);
+        s->is_stale = false;
+        return 0;
 }
 
 static int read_claim(Sync *s, const char *consumer) {
@@ -375,7 +415,7 @@ static int run_once(Sync *s, json_object *describe) {
         ClaimOwner owner = { .project = s->settings->project, .user = s->settings->user };
         char own_root[TREE_UUID_SIZE];
         WantedOptions options = { .host = s->settings->host, .root = s->root };
-        int r = s->have ? 0 : read_tree(s);
+        int r = s->have && !s->is_stale ? 0 : read_tree(s);
 
         if (r < 0)
                 return r;

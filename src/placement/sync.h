@@ -15,6 +15,7 @@ typedef struct Sync {
         Api *api;                 /* not owned */
         bool dry_run;             /* print the changes only */
         Tree *have;               /* Placement's tree; NULL: not read yet */
+        bool is_stale;            /* other programs may have changed Placement since */
         char root[TREE_UUID_SIZE];
         json_object *known; /* resource classes and traits that Placement has */
         unsigned changes;   /* made so far */
@@ -22,8 +23,8 @@ typedef struct Sync {
 
 void sync_done(Sync *s);
 
-/* The next run reads Placement's tree anew. */
-void sync_forget(Sync *s);
+/* The next run compares all: it reads the claims again, and what has another generation. */
+void sync_reread(Sync *s);
 
 /* describe: the daemon's document. 0, or a negative errno, logged: another run may succeed later. */
 int sync_run(Sync *s, json_object *describe);

@@ -123,6 +123,14 @@ Resource *provider_add_resource(Provider *p, const char *class) {
         return r;
 }
 
+void provider_take(Provider *p, Provider *from) {
+        p->resources = TAKE_PTR(from->resources);
+        p->n_resources = from->n_resources;
+        p->traits = TAKE_PTR(from->traits);
+        p->n_traits = from->n_traits;
+        from->n_resources = from->n_traits = 0;
+}
+
 bool provider_has_trait(const Provider *p, const char *trait) {
         for (size_t i = 0; i < p->n_traits; i++)
                 if (streq(p->traits[i], trait))

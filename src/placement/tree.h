@@ -79,6 +79,8 @@ Provider *tree_add_provider(Tree *t, const char *name, const char *uuid, const c
 Provider *tree_find_provider(const Tree *t, const char *uuid);
 Provider *tree_find_name(const Tree *t, const char *name);
 void tree_remove_provider(Tree *t, const char *uuid);
+/* Moves inventories and traits. */
+void provider_take(Provider *p, Provider *from);
 Resource *provider_add_resource(Provider *p, const char *class);
 Resource *provider_find_resource(const Provider *p, const char *class);
 bool provider_has_trait(const Provider *p, const char *trait);

@@ -73,7 +73,7 @@ my $log   = "$ENV{NODE_TMP}/agent.log";
 sub requests { return scalar(() = (slurp_existing($log) // q{}) =~ m{^\w+ \Q@{[URL]}\E/.*: \d+$}mg) }
 sub is_claimed { my ($id) = @_; return wait_until(sub { placement_claims($id) }) }
 
-ok(wait_until(sub { requests() >= 4 + 3 * 27 }), 'a full comparison at start');
+ok(wait_until(sub { requests() >= 4 + 2 * 27 + 18 }), 'a full comparison at start');
 my $before = requests();
 is(allocate($bus, 'vm1', gpu => 1, rdma => 2, cpus => 4, memory => 8 << 30, proximity => 'switch'), 'done', 'a guest is prepared');
 my $id = id('vm1');
