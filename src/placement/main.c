@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthrough-placement: the loop. A signal of the daemon starts a comparison, and so do the start and a timer. */
+/* passthrough-placement: the loop. A signal of the daemon starts a comparison, and so do the start, a timer, and
+ * SIGHUP. */
 
 #include <errno.h>
 #include <getopt.h>
@@ -104,6 +105,13 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         return r < 0 ? r : compare_and_plan(a);
 }
 
+static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
+        Agent *a = userdata;
+
+        sync_reread(&a->sync);
+        return a->delay > 0 ? 0 : sd_event_source_set_enabled(a->change, SD_EVENT_ONESHOT);
+}
+
 /* The signal says that something changed, not what. While Placement does not answer, the timer decides about the next
  * try. */
 static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
@@ -125,12 +133,15 @@ static int prepare_loop(Agent *a) {
         (void) sigemptyset(&signals);
         (void) sigaddset(&signals, SIGTERM);
         (void) sigaddset(&signals, SIGINT);
+        (void) sigaddset(&signals, SIGHUP);
         (void) sigprocmask(SIG_BLOCK, &signals, NULL);
         r = sd_event_default(&a->event);
         if (r >= 0)
                 r = sd_event_add_signal(a->event, NULL, SIGTERM, NULL, NULL);
         if (r >= 0)
                 r = sd_event_add_signal(a->event, NULL, SIGINT, NULL, NULL);
+        if (r >= 0)
+                r = sd_event_add_signal(a->event, NULL, SIGHUP, on_reload, a);
         if (r >= 0)
                 r = sd_event_add_defer(a->event, &a->change, on_change, a);
         if (r >= 0)

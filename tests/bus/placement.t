@@ -84,6 +84,17 @@ ok(wait_until(sub { !placement_claims($id) }), 'the claim is gone');
 cmp_ok(requests() - $before, '<=', 4, 'two requests for a change at most');
 is_deeply(placement_tree(), $first, 'Placement has the tree as at first');
 
+# ---- Another program writes: the next full comparison finds it
+
+my $altered = $first->{'n1_0000:33:00.0'}{uuid};
+placement('PUT', "/resource_providers/$altered/traits",
+        { resource_provider_generation => (placement('GET', "/resource_providers/$altered"))[1]{generation}, traits => [] });
+$before = requests();
+kill 'HUP', $agent;
+ok(wait_until(sub { @{ placement_provider('n1_0000:33:00.0')->{traits} } }), 'the traits are back');
+cmp_ok(requests() - $before, '<=', 4 + 18 + 3, 'only what was altered is read again');
+is_deeply(placement_tree(), $first, 'Placement has the tree as at first');
+
 # ---- A GPU is pulled, and comes back
 
 my $path = readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/0000:23:00.0") =~ s{^(?:\.\./)+}{sys/}r;
