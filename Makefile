@@ -57,6 +57,7 @@ LIBVIRT_CFLAGS = $(eval LIBVIRT_CFLAGS := $$(shell pkg-config --cflags libvirt))
 LIBVIRT_LIBS = $(eval LIBVIRT_LIBS := $$(shell pkg-config --libs libvirt libxml-2.0 libsystemd))$(LIBVIRT_LIBS)
 ROOT_LIBS = $(eval ROOT_LIBS := $$(shell pkg-config --libs libsystemd inih))$(ROOT_LIBS)
 PLACEMENT_LIBS = $(eval PLACEMENT_LIBS := $$(shell pkg-config --libs libsystemd json-c inih libcurl uuid))$(PLACEMENT_LIBS)
+SLURM_LIBS = $(eval SLURM_LIBS := $$(shell pkg-config --libs libsystemd))$(SLURM_LIBS)
 HOLDERS_LIBS = $(eval HOLDERS_LIBS := $$(shell pkg-config --libs libsystemd))$(HOLDERS_LIBS)
 FUSE_LIBS = $(eval FUSE_LIBS := $$(shell pkg-config --libs fuse3))$(FUSE_LIBS)
 
@@ -84,6 +85,7 @@ PLACEMENT_SOURCES := $(sort $(wildcard src/placement/*.c))
 # Of these, the pure ones.
 PROVIDER_TREE_SOURCES := src/placement/tree.c src/placement/wanted.c src/placement/difference.c
 VIRT_SOURCES := $(sort $(wildcard src/virt/*.c))
+SLURM_SOURCES := $(sort $(wildcard src/slurm/*.c))
 NODESIM_SOURCES := $(sort $(wildcard tests/nodesim/*.c))
 UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz-*.c))
@@ -94,7 +96,12 @@ HYPERVISOR_SOURCES := $(sort $(wildcard tests/hypervisor/*.c))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIB := $(BUILD)/libpassthrough.a
-PROGRAMS := $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-root $(BUILD)/passthroughd-libvirt $(BUILD)/passthrough-placement
+# The plugin is loaded into programs of Slurm, so all that is in it is compiled for a shared object. Built where Slurm's headers are.
+PLUGIN := $(BUILD)/passthrough.so
+PLUGIN_OBJECTS := $(patsubst %.c,$(BUILD)/pic/%.o,$(SLURM_SOURCES) src/model/cpuset.c src/util/clock.c src/util/fileio.c src/util/strings.c)
+HAVE_SLURM := $(wildcard /usr/include/slurm/spank.h)
+
+PROGRAMS := $(if $(HAVE_SLURM),$(PLUGIN)) $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-root $(BUILD)/passthroughd-libvirt $(BUILD)/passthrough-placement
 NODESIM := $(BUILD)/tests/nodesim
 SHIM := $(BUILD)/tests/netlink.so
 DYING := $(BUILD)/tests/dying.so
@@ -182,7 +189,16 @@ $(FUZZ_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call object,$(FUZZ_MAI
 	$(call link,$^)
 fuzz-programs: $(FUZZ_TESTS)
 
--include $(OBJECTS:.o=.d)
+$(PLUGIN_OBJECTS): $(BUILD)/pic/%.o: %.c Makefile $(FLAGS_STAMP) | $(filter deps,$(MAKECMDGOALS))
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(filter-out -fPIE $(SANITIZE_FLAGS),$(ALL_CFLAGS)) -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
+# The functions of Slurm are those of the program that loads it.
+$(PLUGIN): $(PLUGIN_OBJECTS)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-z,relro,-z,now $(LDFLAGS) -o $@ $^ $(SLURM_LIBS)
+
+-include $(OBJECTS:.o=.d) $(PLUGIN_OBJECTS:.o=.d)
 
 deps:
 	$(Q)tests/deps

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Calls to slurmctld by libslurm. */
+#include <errno.h>
+#include <signal.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <stdlib.h>
+
+#include "controller.h"
+#include "model/cpuset.h"
+#include "util/strings.h"
+
+#define MEBIBYTE UINT64_C(1048576)
+
+/* As long as the list of every second CPU of the largest machine. */
+#define CPU_LIST_MAX 32768U
+
+/* The place of a node in the list of the job's nodes, or -1. */
+static int find_node(const job_info_t *info, const char *node) {
+        hostlist_t list = slurm_hostlist_create(info->nodes);
+        int i = list ? slurm_hostlist_find(list, node) : -1;
+
+        slurm_hostlist_destroy(list);
+        return i;
+}
+
+static int take_cpus(const job_info_t *info, const char *node, SlurmJob *job) {
+        char list[CPU_LIST_MAX];
+
+        if (!info->job_resrcs ||
+            slurm_job_cpus_allocated_str_on_node(list, sizeof(list), info->job_resrcs, node) != SLURM_SUCCESS || !*list)
+                return 0;
+        return string_copy(&job->cpus, list);
+}
+
+/* --mem-per-cpu counts CPUs, also those that the job got because cores are given whole. */
+static uint64_t find_memory(const job_info_t *info, const char *cpus) {
+        CpuSet set;
+
+        if (!(info->pn_min_memory & MEM_PER_CPU))
+                return info->pn_min_memory * MEBIBYTE;
+        if (!cpus || cpuset_parse(cpus, &set) < 0)
+                return 0;
+        return (info->pn_min_memory & ~MEM_PER_CPU) * cpuset_count(&set) * MEBIBYTE;
+}
+
+static int take_job(const job_info_t *info, const char *node, SlurmJob *ret) {
+        _cleanup_slurm_job_ SlurmJob job = { .id = info->job_id,
+                                             .restarts = info->restart_cnt,
+                                             .can_requeue = info->batch_flag && info->requeue };
+        int i = find_node(info, node), r = take_cpus(info, node, &job);
+
+        if (r == 0 && i >= 0 && (uint32_t) i < info->gres_detail_cnt)
+                r = string_copy(&job.gres, info->gres_detail_str[i]);
+        if (r < 0)
+                return r;
+        job.memory = find_memory(info, job.cpus);
+        *ret = job;
+        job = (SlurmJob){ 0 };
+        return 0;
+}
+
+int controller_load_job(uint32_t id, const char *node, SlurmJob *ret, char **ret_sentence) {
+        job_info_msg_t *message = NULL;
+        int r = -EIO;
+
+        if (slurm_load_job(&message, id, SHOW_DETAIL) == SLURM_SUCCESS && message->record_count > 0)
+                r = take_job(&message->job_array[0], node, ret);
+        if (r < 0)
+                (void) string_replace(ret_sentence, "slurmctld does not describe job %u: %s.", id,
+                                      slurm_strerror(errno));
+        slurm_free_job_info_msg(message);
+        return r;
+}
+
+void slurm_job_done(SlurmJob *job) {
+        free(job->cpus);
+        free(job->gres);
+        *job = (SlurmJob){ 0 };
+}
+
+/* libslurm does not write to the texts of its messages, though they are not const. */
+static char *text_of(const char *s) {
+        return (char *) (uintptr_t) s;
+}
+
+static void tell_owner(const SlurmJob *job, const char *sentence) {
+        job_desc_msg_t change;
+
+        slurm_init_job_desc_msg(&change);
+        change.job_id = job->id;
+        change.admin_comment = text_of(sentence);
+        (void) slurm_update_job(&change);
+        if (!job->can_requeue)
+                (void) slurm_notify_job(job->id, text_of(sentence));
+}
+
+int controller_refuse_job(const SlurmJob *job, bool hold, const char *sentence) {
+        int r;
+
+        tell_owner(job, sentence);
+        if (job->can_requeue)
+                r = slurm_requeue(job->id, hold ? JOB_REQUEUE_HOLD : 0);
+        else
+                r = slurm_kill_job(job->id, SIGKILL, 0);
+        return r == SLURM_SUCCESS ? 0 : -EIO;
+}
+
+static bool is_drained(const char *node) {
+        node_info_msg_t *message = NULL;
+        bool drained = slurm_load_node_single(&message, text_of(node), 0) == SLURM_SUCCESS &&
+                       message->record_count > 0 && message->node_array[0].node_state & NODE_STATE_DRAIN;
+
+        slurm_free_node_info_msg(message);
+        return drained;
+}
+
+int controller_drain(const char *node, const char *sentence) {
+        update_node_msg_t change;
+
+        if (is_drained(node))
+                return 0;
+        slurm_init_update_node_msg(&change);
+        change.node_names = text_of(node);
+        change.node_state = NODE_STATE_DRAIN;
+        change.reason = text_of(sentence);
+        return slurm_update_node(&change) == SLURM_SUCCESS ? 0 : -EIO;
+}

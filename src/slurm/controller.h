@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Calls to slurmctld: what it knows of a job, and what it shall do with a job or a node. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "util/cleanup.h"
+
+typedef struct SlurmJob {
+        uint32_t id;
+        unsigned restarts;
+        bool can_requeue; /* a batch job, submitted without --no-requeue */
+        char *cpus;       /* its CPUs on this node, in Slurm's numbers; NULL if it has none */
+        uint64_t memory;  /* bytes on this node; 0: not known */
+        char *gres;       /* its GRES on this node, or NULL */
+} SlurmJob;
+
+/* 0, or -EIO with *ret_sentence, which the caller frees. The caller frees *ret with slurm_job_done(). */
+int controller_load_job(uint32_t id, const char *node, SlurmJob *ret, char **ret_sentence);
+void slurm_job_done(SlurmJob *job);
+#define _cleanup_slurm_job_ _cleanup_(slurm_job_done)
+
+/*
+ * Takes the job off its nodes: a batch job waits for others, with hold until its owner or an administrator releases it.
+ * An interactive job, or one that must not run twice, is canceled. The sentence is for the owner: the job's terminal
+ * and its AdminComment. 0 or -EIO.
+ */
+int controller_refuse_job(const SlurmJob *job, bool hold, const char *sentence);
+
+/* Drains a node, unless it drains already: running jobs stay, no further job is started. 0 or -EIO. */
+int controller_drain(const char *node, const char *sentence);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The files of a job, in the directory of the settings: NAME.xml, the domain document, for the job's user alone; and
+ * NAME.env, the variables for the environment of its steps, for root alone.
+ */
+
+#include <sys/types.h>
+
+#include "util/cleanup.h"
+
+/* The variables. */
+#define VARIABLE_ALLOCATION "PASSTHROUGH_ALLOCATION" /* the name of the allocation */
+#define VARIABLE_DOCUMENT   "PASSTHROUGH_DOCUMENT"   /* the path of NAME.xml */
+#define VARIABLE_DEVICES    "PASSTHROUGH_DEVICES"    /* "gpu0=0000:13:00.0,ib-vf0=0000:14:00.1" */
+
+/* Writes both files, in place of older ones. 0 or a negative errno. */
+int handout_write(const char *directory, const char *name, uid_t uid, const char *document, const char *devices);
+
+/* Removes both; files that are missing are not an error. 0 or a negative errno. */
+int handout_remove(const char *directory, const char *name);
+
+/* Calls set() for each variable of NAME.env. -ENOENT without that file, or another negative errno, also of set(). */
+int handout_read(const char *directory, const char *name,
+                 int (*set)(const char *variable, const char *value, void *userdata), void *userdata);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The value of --passthrough, "gpu=1,ib-vf=2", and the Slurm GRES that count the same devices. Pure. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/cleanup.h"
+
+typedef struct PoolCount {
+        char *pool;
+        uint32_t count;
+} PoolCount;
+
+typedef struct JobRequest {
+        PoolCount *pools;
+        size_t n_pools;
+} JobRequest;
+
+/* Parses POOL=COUNT[,POOL=COUNT...]; "gpu" alone means one. -EINVAL with *ret_sentence, which the caller frees;
+ * -ENOMEM. The caller frees *ret with job_request_done(). */
+int job_request_parse(const char *text, JobRequest *ret, char **ret_sentence);
+void job_request_done(JobRequest *q);
+#define _cleanup_job_request_ _cleanup_(job_request_done)
+
+/* The GRES that counts the devices of a pool is its name after this prefix. Slurm drops a GRES named gpu that has no
+ * files. */
+#define GRES_PREFIX "vm"
+
+/*
+ * Checks that Slurm gave the job at least as many GRES as it asks devices for: other jobs were promised the rest.
+ * detail is the text of Slurm for this node, "vmgpu:h100(CNT:2),vmrdma(CNT:1)", or NULL. 0; -EPERM with *ret_sentence,
+ * which the caller frees; or -ENOMEM.
+ */
+int job_request_check(const JobRequest *q, const char *detail, char **ret_sentence);

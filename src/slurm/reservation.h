@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The allocation of a job, by calls to passthroughd. A call that a restart of the daemon or of the bus interrupted is
+ * made again. */
+
+#include "controller.h"
+#include "request.h"
+#include "settings.h"
+
+/* What follows for the job and for the node. */
+typedef enum Outcome {
+        OUTCOME_DONE,
+        OUTCOME_SHORT,   /* not now: the job can run later, or on another node */
+        OUTCOME_INVALID, /* never: the request has to be changed */
+        OUTCOME_BROKEN,  /* the node needs its administrator */
+} Outcome;
+
+/* "slurm-12": the allocation of job 12. */
+#define RESERVATION_NAME_MAX 32
+void reservation_name(uint32_t id, char buf[static RESERVATION_NAME_MAX]);
+
+/* Allocates what the job asks for, and waits until it is prepared. uid: the owner. cpus: the kernel's numbers, or NULL.
+ * Without OUTCOME_DONE the caller frees *ret_sentence, which is NULL if there is no memory for it. */
+Outcome reservation_make(const Settings *settings, const SlurmJob *job, uid_t uid, const JobRequest *request,
+                         const char *cpus, char **ret_sentence);
+
+/* Releases the allocation of a job, if there is one, and waits until it is gone. OUTCOME_SHORT if it stays because a
+ * guest still runs. The sentence as in reservation_make(). */
+Outcome reservation_release(const Settings *settings, uint32_t id, char **ret_sentence);
+
+/* The domain document, and the devices as "gpu0=0000:13:00.0,ib-vf0=0000:14:00.1". The caller frees both. The sentence
+ * as in reservation_make(). */
+Outcome reservation_describe(const Settings *settings, uint32_t id, char **ret_document, char **ret_devices,
+                             char **ret_sentence);
