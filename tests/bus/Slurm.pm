@@ -121,6 +121,7 @@ PrologFlags=Alloc
 PlugStackConfig=$dir/$name.plugstack
 DebugFlags=NO_CONF_HASH
 ReturnToService=2
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1
 PartitionName=all Nodes=ALL Default=YES State=UP
 END
                 $command{"slurmd-$name"} = ['slurmd', '-D', '-f', "$dir/$name.conf", '-N', $name];

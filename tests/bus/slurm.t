@@ -31,18 +31,19 @@ sub numbers { my ($list) = @_; return map { my ($first, $last) = split /-/; $fir
 
 # Runs until it is canceled, and shows its environment in a file of its number.
 my $script = "$ENV{NODE_TMP}/job";
-spew($script, "#!/bin/sh\ncd $ENV{NODE_TMP}/out && env >\$SLURM_JOB_ID.new && mv \$SLURM_JOB_ID.new \$SLURM_JOB_ID.\$SLURM_RESTART_COUNT && exec sleep 600\n");
+spew($script, "#!/bin/sh\ncd $ENV{NODE_TMP}/out && env >\$SLURM_JOB_ID.new && mv \$SLURM_JOB_ID.new \$SLURM_JOB_ID && exec sleep 600\n");
 mkdir "$ENV{NODE_TMP}/out"       or die $!;
 chmod 0777, "$ENV{NODE_TMP}/out" or die $!;
 my @job = (@user, qw(-n1 -c4 --mem=1000 -o /dev/null -D /));
 
-# The environment of a job once it runs, for the time that it was restarted.
+# The environment of a job once it runs.
 sub environment {
-        my ($id, $restart) = @_;
-        my $file = "$ENV{NODE_TMP}/out/$id." . ($restart // '');
+        my ($id) = @_;
+        my $file = "$ENV{NODE_TMP}/out/$id";
         ok(wait_until(sub { -e $file }), "job $id runs") or diag(explain(job($id)), slurm_logs());
         return { (slurp_existing($file) // '') =~ /^(\w+)=(.*)$/mg };
 }
+
 sub is_gone {
         my ($id) = @_;
         ok(wait_until(sub { allocation_state($bus, "slurm-$id") eq 'gone' && !node_state('n1')->{CPUAlloc} }), "job $id leaves nothing") or diag(explain(job($id)), slurm_logs());
@@ -71,6 +72,91 @@ is_deeply([$stat[2] & 07777, $stat[4]], [0600, scalar getpwnam 'nobody'], 'the d
 is(slurp($env->{PASSTHROUGH_DOCUMENT}), (ctl('xml', "slurm-$id"))[1], 'it is that of the allocation');
 slurm('scancel', $id);
 is_gone($id);
+same_tree($before, 'the node is as before', tree_without_identities());
+is(node_state('n1')->{State}, 'IDLE', 'the node is idle');
+
+# ---- not enough
+
+sub is_refused {
+        my ($id, $fact) = @_;
+        ok(wait_until(sub { my $job = job($id); $job->{JobState} eq 'PENDING' && $job->{Restarts} }), "job $id is queued again") or diag(explain(job($id)), slurm_logs());
+        like(slurm('scontrol', 'show', 'job', $id), names($fact), "job $id is told why");
+        return;
+}
+
+is(allocate($bus, 'other', gpu => 1), 'done', 'another guest has the GPU');
+$id = submit(@job, '--passthrough=gpu=1', '--gres=vmgpu:1', $script);
+is_refused($id, 'other');
+is(node_state('n1')->{State}, 'IDLE', 'the node stays up');
+is(release($bus, 'other'), 'done', 'the GPU is free');
+$env = environment($id);
+is($env->{PASSTHROUGH_ALLOCATION}, "slurm-$id", 'the job gets it');
+slurm('scancel', $id);
+is_gone($id);
+
+# ---- what can never be
+
+isnt((slurm('sbatch', '--passthrough=gpu=x', '--wrap=true'))[0], 0, 'sbatch refuses what is no request');
+for ([['--passthrough=gpu=1'], 'vmgpu'], [['--passthrough=gpu=1,ib-vf=2', '--gres=vmgpu:1,vmib-vf:1'], 'vmib-vf'], [['--passthrough=disk=1'], 'vmdisk']) {
+        my ($options, $fact) = @$_;
+        $id = submit(@job, @$options, $script);
+        is_refused($id, $fact);
+        is(job($id)->{Priority}, 0, 'and held');
+        slurm('scancel', $id);
+}
+my ($status, $text) = slurm(qw(srun -n1 -c1 --mem=100 --passthrough=gpu=1 true));
+isnt($status, 0, 'srun fails');
+like($text, names('vmgpu'), 'and says why');
+is(node_state('n1')->{State}, 'IDLE', 'the node stays up');
+
+# ---- broken hardware
+
+fault('reset', 'fail 1 EIO');
+$id = submit(@job, '--passthrough=gpu=1', '--gres=vmgpu:1', $script);
+is_refused($id, '0000:82:00.0');
+fault('reset');
+like(node_state('n1')->{State}, qr/DRAIN/, 'the node drains');
+like((slurm(qw(sinfo --noheader --format=%E)))[1], names('0000:82:00.0'), 'and says why');
+is(allocation_state($bus, "slurm-$id"), 'gone', 'nothing is allocated');
+slurm('scancel', $id);
+slurm(qw(scontrol update NodeName=n1 State=RESUME));
+
+# ---- the daemon or slurmd is killed
+
+my @gpu = ('--passthrough=gpu=1', '--gres=vmgpu:1');
+
+fault('hang ' . (writes() + 1));
+$id = submit(@job, @gpu, $script);
+ok(wait_until(sub { grep { /PENDING/ } write_log() }), 'a write before the job hangs');
+is(daemon('stop', 'KILL'), 0, 'the daemon is killed');
+fault('release', 'reset');
+is(daemon('start'), 0, 'the daemon starts');
+is(environment($id)->{PASSTHROUGH_ALLOCATION}, "slurm-$id", 'the job has its allocation');
+is(allocation_state($bus, "slurm-$id"), 'ready', 'which is ready');
+
+is(daemon('stop', 'KILL'), 0, 'the daemon is killed while the job runs');
+slurm('scancel', $id);
+ok(wait_until(sub { job($id)->{JobState} =~ /^C/ }), 'the job is canceled');
+is(daemon('start'), 0, 'the daemon starts');
+is_gone($id);
+
+$id = submit(@job, @gpu, $script);
+environment($id);
+kill_program('slurmd-n1', 'KILL');
+slurm('scancel', $id);
+start_program('slurmd-n1');
+is_gone($id);
+
+fault('hang ' . (writes() + 1));
+$id = submit(@job, @gpu, $script);
+ok(wait_until(sub { grep { /PENDING/ } write_log() }), 'a write before the job hangs');
+kill_program('slurmd-n1', 'KILL');
+start_program('slurmd-n1');
+fault('release', 'reset');
+ok(wait_until(sub { allocation_state($bus, "slurm-$id") eq 'ready' }), 'its allocation becomes ready');
+slurm('scancel', $id);
+is_gone($id);
+
 same_tree($before, 'the node is as before', tree_without_identities());
 is(node_state('n1')->{State}, 'IDLE', 'the node is idle');
 
