@@ -76,7 +76,7 @@ ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(SANITIZE_FLAGS) $(LDFLAGS)
 # The rooms in their order (src/README.md): a file uses its own room and those before it. The first ones are pure.
 PURE_ROOMS := model config ledger steps guest plan
 ROOMS := util $(PURE_ROOMS) host bus replay
-LIB_SOURCES := $(sort $(foreach room,$(ROOMS),$(wildcard src/$(room)/*.c)))
+LIB_SOURCES := $(sort $(foreach room,$(ROOMS),$(wildcard src/$(room)/*.c)) src/slurm/gres.c)
 DAEMON_SOURCES := $(sort $(wildcard src/daemon/*.c))
 CTL_SOURCES := $(sort $(wildcard src/ctl/*.c))
 HOLDERS_SOURCES := $(sort $(wildcard src/holders/*.c))
@@ -85,7 +85,7 @@ PLACEMENT_SOURCES := $(sort $(wildcard src/placement/*.c))
 # Of these, the pure ones.
 PROVIDER_TREE_SOURCES := src/placement/tree.c src/placement/wanted.c src/placement/difference.c
 VIRT_SOURCES := $(sort $(wildcard src/virt/*.c))
-SLURM_SOURCES := $(sort $(wildcard src/slurm/*.c))
+SLURM_SOURCES := $(filter-out src/slurm/gres.c,$(sort $(wildcard src/slurm/*.c)))
 NODESIM_SOURCES := $(sort $(wildcard tests/nodesim/*.c))
 UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz-*.c))
@@ -98,10 +98,13 @@ object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIB := $(BUILD)/libpassthrough.a
 # The plugin is loaded into programs of Slurm, so all that is in it is compiled for a shared object. Built where Slurm's headers are.
 PLUGIN := $(BUILD)/passthrough.so
-PLUGIN_OBJECTS := $(patsubst %.c,$(BUILD)/pic/%.o,$(SLURM_SOURCES) src/model/cpuset.c src/util/clock.c src/util/fileio.c src/util/strings.c)
+pic = $(patsubst %.c,$(BUILD)/pic/%.o,$(1))
+PLUGIN_OBJECTS := $(call pic,$(filter-out src/slurm/agent.c,$(SLURM_SOURCES)) src/model/cpuset.c src/util/clock.c src/util/fileio.c src/util/strings.c)
+SLURM_AGENT_OBJECTS := $(call pic,$(addprefix src/slurm/,agent.c controller.c node.c))
+PIC_OBJECTS := $(sort $(PLUGIN_OBJECTS) $(SLURM_AGENT_OBJECTS))
 HAVE_SLURM := $(wildcard /usr/include/slurm/spank.h)
 
-PROGRAMS := $(if $(HAVE_SLURM),$(PLUGIN)) $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-root $(BUILD)/passthroughd-libvirt $(BUILD)/passthrough-placement
+PROGRAMS := $(if $(HAVE_SLURM),$(PLUGIN) $(BUILD)/passthroughd-slurm) $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-root $(BUILD)/passthroughd-libvirt $(BUILD)/passthrough-placement
 NODESIM := $(BUILD)/tests/nodesim
 SHIM := $(BUILD)/tests/netlink.so
 DYING := $(BUILD)/tests/dying.so
@@ -189,7 +192,7 @@ $(FUZZ_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call object,$(FUZZ_MAI
 	$(call link,$^)
 fuzz-programs: $(FUZZ_TESTS)
 
-$(PLUGIN_OBJECTS): $(BUILD)/pic/%.o: %.c Makefile $(FLAGS_STAMP) | $(filter deps,$(MAKECMDGOALS))
+$(PIC_OBJECTS): $(BUILD)/pic/%.o: %.c Makefile $(FLAGS_STAMP) | $(filter deps,$(MAKECMDGOALS))
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(filter-out -fPIE $(SANITIZE_FLAGS),$(ALL_CFLAGS)) -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
@@ -197,8 +200,12 @@ $(PLUGIN_OBJECTS): $(BUILD)/pic/%.o: %.c Makefile $(FLAGS_STAMP) | $(filter deps
 $(PLUGIN): $(PLUGIN_OBJECTS)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-z,relro,-z,now $(LDFLAGS) -o $@ $^ $(SLURM_LIBS)
+$(BUILD)/passthroughd-slurm: PKG_LIBS = $(SLURM_LIBS) -ljson-c -lslurm
+$(BUILD)/passthroughd-slurm: $(SLURM_AGENT_OBJECTS) $(LIB)
+	$(call say,LD,$@)
+	$(call link,$^)
 
--include $(OBJECTS:.o=.d) $(PLUGIN_OBJECTS:.o=.d)
+-include $(OBJECTS:.o=.d) $(PIC_OBJECTS:.o=.d)
 
 deps:
 	$(Q)tests/deps

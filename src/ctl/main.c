@@ -74,6 +74,7 @@ static const Verb verbs[] = {
           history_notes },
         { "quarantine", verb_quarantine, "[DEVICE]", 0, 1, BIT(OPTION_CLEAR) | BIT(OPTION_NO_WAIT),
           "List devices in quarantine, or clear one" },
+        { "gres", verb_gres, "", 0, 0, OPTIONS_NODE, "Print the pools as resources for Slurm" },
         { "metrics", verb_metrics, "", 0, 0, 0, "Print numbers of the node for Prometheus", metrics_notes },
         { "rescan", verb_rescan, "", 0, 0, 0, "Read the hardware again" },
         { "reload", verb_reload, "", 0, 0, 0, "Read the configuration again" },

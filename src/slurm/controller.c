@@ -15,6 +15,19 @@
 /* As long as the list of every second CPU of the largest machine. */
 #define CPU_LIST_MAX 32768U
 
+/* libslurm does not write to the texts of its messages, though they are not const. */
+static char *text_of(const char *s) {
+        return (char *) (uintptr_t) s;
+}
+
+/* slurmctld replies for all jobs of an array. NULL: the job is not among them. */
+static const job_info_t *find_job(const job_info_msg_t *message, uint32_t id) {
+        for (uint32_t i = 0; i < message->record_count; i++)
+                if (message->job_array[i].job_id == id)
+                        return &message->job_array[i];
+        return NULL;
+}
+
 /* The place of a node in the list of the job's nodes, or -1. */
 static int find_node(const job_info_t *info, const char *node) {
         hostlist_t list = slurm_hostlist_create(info->nodes);
@@ -62,10 +75,13 @@ static int take_job(const job_info_t *info, const char *node, SlurmJob *ret) {
 
 int controller_load_job(uint32_t id, const char *node, SlurmJob *ret, char **ret_sentence) {
         job_info_msg_t *message = NULL;
+        const job_info_t *info = NULL;
         int r = -EIO;
 
-        if (slurm_load_job(&message, id, SHOW_DETAIL) == SLURM_SUCCESS && message->record_count > 0)
-                r = take_job(&message->job_array[0], node, ret);
+        if (slurm_load_job(&message, id, SHOW_DETAIL) == SLURM_SUCCESS)
+                info = find_job(message, id);
+        if (info)
+                r = take_job(info, node, ret);
         if (r < 0)
                 (void) string_replace(ret_sentence, "slurmctld does not describe job %u: %s.", id,
                                       slurm_strerror(errno));
@@ -77,11 +93,6 @@ void slurm_job_done(SlurmJob *job) {
         free(job->cpus);
         free(job->gres);
         *job = (SlurmJob){ 0 };
-}
-
-/* libslurm does not write to the texts of its messages, though they are not const. */
-static char *text_of(const char *s) {
-        return (char *) (uintptr_t) s;
 }
 
 static void tell_owner(const SlurmJob *job, const char *sentence) {
@@ -106,10 +117,19 @@ int controller_refuse_job(const SlurmJob *job, bool hold, const char *sentence) 
         return r == SLURM_SUCCESS ? 0 : -EIO;
 }
 
-static bool is_drained(const char *node) {
+/* The description of one node. NULL: slurmctld does not reply, or does not know the node. */
+static node_info_msg_t *load_node(const char *node) {
         node_info_msg_t *message = NULL;
-        bool drained = slurm_load_node_single(&message, text_of(node), 0) == SLURM_SUCCESS &&
-                       message->record_count > 0 && message->node_array[0].node_state & NODE_STATE_DRAIN;
+
+        if (slurm_load_node_single(&message, text_of(node), 0) == SLURM_SUCCESS && message->record_count > 0)
+                return message;
+        slurm_free_node_info_msg(message);
+        return NULL;
+}
+
+static bool is_drained(const char *node) {
+        node_info_msg_t *message = load_node(node);
+        bool drained = message && message->node_array[0].node_state & NODE_STATE_DRAIN;
 
         slurm_free_node_info_msg(message);
         return drained;
@@ -125,4 +145,41 @@ int controller_drain(const char *node, const char *sentence) {
         change.node_state = NODE_STATE_DRAIN;
         change.reason = text_of(sentence);
         return slurm_update_node(&change) == SLURM_SUCCESS ? 0 : -EIO;
+}
+
+int controller_load_gres(const char *node, char **ret) {
+        node_info_msg_t *message = load_node(node);
+        int r = message ? string_copy(ret, message->node_array[0].gres ?: "") : -EIO;
+
+        slurm_free_node_info_msg(message);
+        return r;
+}
+
+int controller_set_gres(const char *node, const char *gres) {
+        update_node_msg_t change;
+
+        slurm_init_update_node_msg(&change);
+        change.node_names = text_of(node);
+        change.gres = text_of(gres);
+        return slurm_update_node(&change) == SLURM_SUCCESS ? 0 : -EIO;
+}
+
+static bool is_on_node(const job_info_t *info, const char *node) {
+        uint32_t state = info->job_state & JOB_STATE_BASE;
+
+        return (state == JOB_RUNNING || state == JOB_SUSPENDED || info->job_state & JOB_COMPLETING) &&
+               find_node(info, node) >= 0;
+}
+
+int controller_has_job(uint32_t id, const char *node) {
+        job_info_msg_t *message = NULL;
+        const job_info_t *info;
+        int r;
+
+        if (slurm_load_job(&message, id, SHOW_ALL) != SLURM_SUCCESS)
+                return errno == ESLURM_INVALID_JOB_ID ? 0 : -EIO;
+        info = find_job(message, id);
+        r = info && is_on_node(info, node);
+        slurm_free_job_info_msg(message);
+        return r;
 }

@@ -31,3 +31,11 @@ int controller_refuse_job(const SlurmJob *job, bool hold, const char *sentence);
 
 /* Drains a node, unless it drains already: running jobs stay, no further job is started. 0 or -EIO. */
 int controller_drain(const char *node, const char *sentence);
+
+/* The Gres= of the node as Slurm has it now; the caller frees *ret. 0, -EIO or -ENOMEM. */
+int controller_load_gres(const char *node, char **ret);
+/* 0 or -EIO. Lasts until slurmctld reads its configuration again, or slurmd registers with other numbers. */
+int controller_set_gres(const char *node, const char *gres);
+
+/* 1: the job runs or ends on the node; 0: it does not, or does not exist; -EIO: slurmctld does not reply. */
+int controller_has_job(uint32_t id, const char *node);

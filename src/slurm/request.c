@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "request.h"
+#include "slurm/gres.h"
 #include "util/strings.h"
 
 /* Parses one word, which is modified. */

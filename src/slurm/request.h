@@ -24,10 +24,6 @@ int job_request_parse(const char *text, JobRequest *ret, char **ret_sentence);
 void job_request_done(JobRequest *q);
 #define _cleanup_job_request_ _cleanup_(job_request_done)
 
-/* The GRES that counts the devices of a pool is its name after this prefix. Slurm drops a GRES named gpu that has no
- * files. */
-#define GRES_PREFIX "vm"
-
 /*
  * Checks that Slurm gave the job at least as many GRES as it asks devices for: other jobs were promised the rest.
  * detail is the text of Slurm for this node, "vmgpu:h100(CNT:2),vmrdma(CNT:1)", or NULL. 0; -EPERM with *ret_sentence,

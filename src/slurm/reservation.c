@@ -4,28 +4,23 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
-#include <systemd/sd-bus.h>
 #include <time.h>
 
 #include "bus/names.h"
 #include "model/cpuset.h"
+#include "node.h"
 #include "reservation.h"
+#include "slurm/gres.h"
 #include "util/clock.h"
-#include "util/fileio.h"
 #include "util/strings.h"
 
 #define SECOND UINT64_C(1000000)
-
-/* For one method call: Allocate and Release reply before their jobs run. */
-#define CALL_TIMEOUT (60 * SECOND)
 
 /* While the bus itself is away. */
 #define PAUSE_MSEC 200
 
 /* The object path of no job. */
 #define JOB_NONE "/"
-
-#define DOCUMENT_MAX ((size_t) 16 << 20)
 
 /* Not an Outcome: the daemon or the bus was away, or a job of the allocation is running. */
 #define AGAIN (-1)
@@ -54,7 +49,7 @@ static void news_done(News *n) {
 #define _cleanup_news_ _cleanup_(news_done)
 
 void reservation_name(uint32_t id, char buf[static RESERVATION_NAME_MAX]) {
-        (void) snprintf(buf, RESERVATION_NAME_MAX, "slurm-%" PRIu32, id);
+        (void) snprintf(buf, RESERVATION_NAME_MAX, GRES_ALLOCATION_PREFIX "%" PRIu32, id);
 }
 
 /* Keeps the message of the job, which a signal changed. */
@@ -100,28 +95,9 @@ static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
         return 0;
 }
 
-static int open_bus(const Settings *settings, sd_bus **ret) {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        int r = settings->bus ? sd_bus_new(&bus) : sd_bus_open_system(&bus);
-
-        if (r >= 0 && settings->bus) {
-                r = sd_bus_set_address(bus, settings->bus);
-                if (r >= 0)
-                        r = sd_bus_set_bus_client(bus, true);
-                if (r >= 0)
-                        r = sd_bus_start(bus);
-        }
-        if (r >= 0)
-                r = sd_bus_set_method_call_timeout(bus, CALL_TIMEOUT);
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(bus);
-        return 0;
-}
-
 static int open_news(const Settings *settings, News *n) {
         static const char *const matches[] = { MATCH_JOBS, MATCH_REMOVED, MATCH_OWNER };
-        int r = open_bus(settings, &n->bus);
+        int r = node_open_bus(settings->bus, &n->bus);
 
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(matches); i++)
                 r = sd_bus_add_match(n->bus, NULL, matches[i], on_signal, n);
@@ -378,21 +354,6 @@ typedef struct DescribeCall {
         char **ret_document, **ret_devices;
 } DescribeCall;
 
-static int read_document(sd_bus_message *reply, char **ret) {
-        const char *contents, *text;
-        int fd, r = sd_bus_message_peek_type(reply, NULL, &contents);
-
-        if (r >= 0 && streq(contents, "s")) {
-                r = sd_bus_message_read(reply, "v", "s", &text);
-                return r < 0 ? r : string_copy(ret, text);
-        }
-        if (r >= 0)
-                r = sd_bus_message_read(reply, "v", "h", &fd);
-        if (r < 0)
-                return r;
-        return lseek(fd, 0, SEEK_SET) < 0 ? -errno : read_all_fd(fd, DOCUMENT_MAX, ret, NULL);
-}
-
 static int read_devices(sd_bus_message *reply, char **ret) {
         const char *slot, *address;
         int r = sd_bus_message_enter_container(reply, SD_BUS_TYPE_ARRAY, "(ss)");
@@ -410,7 +371,7 @@ static int describe(sd_bus *bus, const char *name, char **ret_document, char **r
         r = sd_bus_call_method(bus, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "GetDomainXML", error, &document,
                                "sa{sv}", name, 0);
         if (r >= 0)
-                r = read_document(document, ret_document);
+                r = node_read_text(document, ret_document);
         if (r >= 0)
                 r = sd_bus_call_method(bus, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "GetAllocation", error,
                                        &allocation, "s", name);

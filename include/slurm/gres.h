@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The pools of the node as generic resources (GRES) of Slurm. Pure. */
+
+#include <json-c/json.h>
+
+#include "util/cleanup.h"
+
+/* The GRES that counts the devices of a pool is its name after this prefix. Slurm drops a GRES named gpu that has no
+ * files. */
+#define GRES_PREFIX "vm"
+
+typedef struct Gres {
+        const char *pool; /* borrowed from the description */
+        char *type;       /* "h100" if all devices of the pool are GPUs of that model, or NULL */
+        unsigned total;   /* devices */
+        unsigned usable;  /* those in service, less those of allocations that are not jobs of Slurm */
+} Gres;
+
+typedef struct GresList {
+        Gres *items; /* in the order of the pools */
+        size_t n;
+} GresList;
+
+/* The allocations of jobs begin with this. */
+#define GRES_ALLOCATION_PREFIX "slurm-"
+
+/* description: what Describe returns, which outlives the list. 0 or -ENOMEM. The caller frees *ret with
+ * gres_list_done(). */
+int gres_list_new(json_object *description, GresList *ret);
+void gres_list_done(GresList *list);
+#define _cleanup_gres_list_ _cleanup_(gres_list_done)
+
+/* The Gres= of the node in slurm.conf, "vmgpu:h100:8,vmib-vf:64"; "" without pools. The caller frees; NULL when out of
+ * memory. */
+char *gres_list_format(const GresList *list);
+
+/* The same text as present, the Gres= that Slurm has for the node now, with the usable number in the entries of the
+ * pools. Other entries, and the types, stay. The caller frees; NULL when out of memory. */
+char *gres_list_update(const GresList *list, const char *present);

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * passthroughd-slurm: a service beside passthroughd. It keeps the numbers of Slurm's GRES equal to the devices that the
+ * node can give to jobs, and releases the allocations of jobs whose epilog did not.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <slurm/slurm.h>
+#include <stdio.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+
+#include "bus/names.h"
+#include "controller.h"
+#include "node.h"
+#include "slurm/gres.h"
+#include "util/log.h"
+#include "util/strings.h"
+
+#define SECOND UINT64_C(1000000)
+
+/* Signals that come together are one change. */
+#define SETTLE_TIME (SECOND / 5)
+
+/* slurmctld does not tell when it has read its configuration again. */
+#define PERIOD (30 * SECOND)
+
+#define MATCH_DAEMON "type='signal',sender='" BUS_NAME "',path_namespace='" BUS_PATH "'"
+#define MATCH_OWNER  "type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg0='" BUS_NAME "'"
+
+typedef struct Agent {
+        const char *node;
+        sd_bus *bus;
+        sd_event *event;
+        sd_event_source *timer;
+        bool failed; /* slurmctld did not reply; logged once */
+} Agent;
+
+static void agent_done(Agent *a) {
+        sd_event_source_unref(a->timer);
+        sd_bus_flush_close_unref(a->bus);
+        sd_event_unref(a->event);
+}
+
+static void free_json(json_object **o) {
+        (void) json_object_put(*o);
+}
+
+/* NULL: passthroughd is not there. A signal comes when it is. */
+static json_object *describe(Agent *a) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_free_ char *text = NULL;
+        int r = sd_bus_call_method(a->bus, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "Describe", &error, &reply, "");
+
+        if (r < 0) {
+                log_warning_errno(r, "passthroughd does not describe the node: %s, ignoring", error.message);
+                return NULL;
+        }
+        return node_read_text(reply, &text) < 0 ? NULL : json_tokener_parse(text);
+}
+
+static int update_gres(Agent *a, json_object *description) {
+        _cleanup_gres_list_ GresList list = { 0 };
+        _cleanup_free_ char *present = NULL, *wanted = NULL;
+        int r = gres_list_new(description, &list);
+
+        if (r == 0)
+                r = controller_load_gres(a->node, &present);
+        if (r < 0)
+                return r;
+        wanted = gres_list_update(&list, present);
+        if (!wanted)
+                return -ENOMEM;
+        if (streq(wanted, present))
+                return 0;
+        r = controller_set_gres(a->node, wanted);
+        if (r == 0)
+                log_info("Gres of node %s changed from %s to %s.", a->node, present, wanted);
+        return r;
+}
+
+static void release(Agent *a, const char *name, uint64_t generation) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        int r = sd_bus_call_method(a->bus, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "Release", &error, NULL, "st",
+                                   name, generation);
+
+        if (r < 0)
+                log_warning("Cannot release %s, whose job has ended: %s, ignoring", name, error.message);
+        else
+                log_info("Released %s, whose job has ended.", name);
+}
+
+static const char *text_of(json_object *o, const char *key) {
+        json_object *value = NULL;
+
+        (void) json_object_object_get_ex(o, key, &value);
+        return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+}
+
+/* Jobs of passthroughd on the allocation come to an end without help. */
+static bool is_settled(json_object *allocation) {
+        const char *state = text_of(allocation, "state");
+
+        return !streq(state, "preparing") && !streq(state, "releasing");
+}
+
+/* An allocation whose job Slurm does not have on this node. */
+static int release_orphan(Agent *a, json_object *allocation) {
+        const char *name = text_of(allocation, "name");
+        size_t prefix = strlen(GRES_ALLOCATION_PREFIX);
+        json_object *generation = NULL;
+        uint64_t id;
+        int r;
+
+        if (strncmp(name, GRES_ALLOCATION_PREFIX, prefix) != 0 || parse_unsigned(name + prefix, UINT32_MAX, &id) < 0 ||
+            !is_settled(allocation))
+                return 0;
+        r = controller_has_job((uint32_t) id, a->node);
+        if (r != 0)
+                return MIN(r, 0);
+        (void) json_object_object_get_ex(allocation, "generation", &generation);
+        release(a, name, json_object_get_uint64(generation));
+        return 0;
+}
+
+static int release_orphans(Agent *a, json_object *description) {
+        json_object *list = NULL;
+        int r = 0;
+
+        (void) json_object_object_get_ex(description, "allocations", &list);
+        for (size_t i = 0; r == 0 && i < json_object_array_length(list); i++)
+                r = release_orphan(a, json_object_array_get_idx(list, i));
+        return r;
+}
+
+static void compare(Agent *a) {
+        _cleanup_(free_json) json_object *description = describe(a);
+        int r;
+
+        if (!description)
+                return;
+        r = release_orphans(a, description);
+        if (r == 0)
+                r = update_gres(a, description);
+        if (r < 0 && !a->failed)
+                log_warning_errno(r, "slurmctld cannot be told what node %s has: %m, ignoring", a->node);
+        a->failed = r < 0;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        Agent *a = userdata;
+        int r;
+
+        compare(a);
+        r = sd_event_source_set_time_relative(source, PERIOD);
+        return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        Agent *a = userdata;
+        uint64_t due, now;
+
+        /* Only ever sooner: a node whose devices change all the time is compared as well. */
+        if (sd_event_source_get_time(a->timer, &due) >= 0 && sd_event_now(a->event, CLOCK_MONOTONIC, &now) >= 0 &&
+            due > now + SETTLE_TIME)
+                (void) sd_event_source_set_time(a->timer, now + SETTLE_TIME);
+        return 0;
+}
+
+static int start(Agent *a) {
+        int r = sd_event_default(&a->event);
+
+        if (r >= 0)
+                r = node_open_bus(NULL, &a->bus);
+        if (r >= 0)
+                r = sd_bus_attach_event(a->bus, a->event, SD_EVENT_PRIORITY_NORMAL);
+        if (r >= 0)
+                r = sd_bus_set_exit_on_disconnect(a->bus, true);
+        if (r >= 0)
+                r = sd_event_add_time_relative(a->event, &a->timer, CLOCK_MONOTONIC, 0, SETTLE_TIME, on_timer, a);
+        if (r >= 0)
+                r = sd_bus_add_match(a->bus, NULL, MATCH_DAEMON, on_signal, a);
+        if (r >= 0)
+                r = sd_bus_add_match(a->bus, NULL, MATCH_OWNER, on_signal, a);
+        return r;
+}
+
+static int usage(void) {
+        puts("Usage: passthroughd-slurm [--node=NAME]\n"
+             "Keeps the GRES of this node in Slurm equal to the devices that passthroughd can give.\n\n"
+             "  --node=NAME  The name of the node in slurm.conf; default: the host name up to its first dot\n"
+             "  -h, --help   Show this help\n"
+             "  --version    Show the version");
+        return EXIT_SUCCESS;
+}
+
+static const char *host_name(char *buf, size_t size) {
+        if (gethostname(buf, size) < 0)
+                return "localhost";
+        buf[size - 1] = '\0';
+        buf[strcspn(buf, ".")] = '\0';
+        return buf;
+}
+
+int main(int argc, char *argv[]) {
+        static const struct option options[] = {
+                { "node", required_argument, NULL, 'n' },
+                { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, 'v' },
+                { 0 },
+        };
+        _cleanup_(agent_done) Agent a = { 0 };
+        char host[256];
+        int c, r;
+
+        while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0) {
+                if (c == 'h')
+                        return usage();
+                if (c == 'v')
+                        return puts("passthroughd-slurm " VERSION) < 0;
+                if (c != 'n')
+                        return EXIT_FAILURE;
+                a.node = optarg;
+        }
+        if (!a.node)
+                a.node = host_name(host, sizeof(host));
+        slurm_init(NULL);
+        r = start(&a);
+        if (r >= 0) {
+                (void) sd_notify(0, "READY=1");
+                r = sd_event_loop(a.event);
+        }
+        slurm_fini();
+        if (r < 0)
+                log_error_errno(r, "Cannot watch passthroughd: %m");
+        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Makes the GRES of Slurm of the pools of the node. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "slurm/gres.h"
+#include "util/strings.h"
+
+/* NULL when the member is null or absent. */
+static const char *text_of(json_object *o, const char *key) {
+        json_object *value = NULL;
+
+        (void) json_object_object_get_ex(o, key, &value);
+        return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
+}
+
+static size_t length_of(json_object *o, const char *key, json_object **ret) {
+        (void) json_object_object_get_ex(o, key, ret);
+        return json_object_is_type(*ret, json_type_array) ? json_object_array_length(*ret) : 0;
+}
+
+/* Class 03: displays and 3D controllers. */
+static bool is_gpu(json_object *device) {
+        const char *class = text_of(device, "class");
+
+        return class && strncmp(class, "03", 2) == 0;
+}
+
+/* Appends a word in lower case, what a GRES type cannot have replaced. */
+static int append_word(char **type, const char *word, size_t n) {
+        int r = string_append(type, "_", "%.*s", (int) n, word);
+
+        for (char *p = *type; r == 0 && *p; p++)
+                *p = isalnum((unsigned char) *p) || *p == '-' ? (char) tolower((unsigned char) *p) : '_';
+        return r;
+}
+
+/*
+ * The model in the brackets of a name of pci.ids: "GH100 [H100 SXM5 80GB]" is "h100", the first word with a digit. A
+ * word of digits only would be a count for Slurm, so it gets the word before: "GA102 [GeForce RTX 3090]" is "rtx_3090".
+ */
+static int find_type(const char *name, char **ret) {
+        const char *at = name ? strchr(name, '[') : NULL, *before = NULL;
+        size_t n, n_before = 0;
+
+        for (at = at ? at + 1 : ""; *at && *at != ']'; at += n) {
+                at += strspn(at, " ");
+                n = strcspn(at, " ]");
+                if (strcspn(at, "0123456789") < n) {
+                        int r = 0;
+
+                        if (strspn(at, "0123456789") == n)
+                                r = before ? append_word(ret, before, n_before) : -ENOENT;
+                        return r < 0 ? MIN(r, 0) : append_word(ret, at, n);
+                }
+                before = at;
+                n_before = n;
+        }
+        return 0;
+}
+
+static bool is_in_service(const char *state) {
+        return streq_ptr(state, "available") || streq_ptr(state, "allocated") || streq_ptr(state, "reserved");
+}
+
+static void count_device(Gres *gres, json_object *device) {
+        const char *allocation = text_of(device, "allocation");
+
+        gres->total++;
+        if (is_in_service(text_of(device, "state")) &&
+            (!allocation || strncmp(allocation, GRES_ALLOCATION_PREFIX, strlen(GRES_ALLOCATION_PREFIX)) == 0))
+                gres->usable++;
+}
+
+/* A pool with devices of several models has no type. */
+static int take_type(Gres *gres, json_object *device) {
+        _cleanup_free_ char *type = NULL;
+        int r = is_gpu(device) ? find_type(text_of(device, "name"), &type) : 0;
+
+        if (r == -ENOMEM)
+                return r;
+        if (gres->total == 1)
+                gres->type = TAKE_PTR(type);
+        else if (!streq_ptr(gres->type, type)) {
+                free(gres->type);
+                gres->type = NULL;
+        }
+        return 0;
+}
+
+static int take_devices(Gres *gres, json_object *devices, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                json_object *device = json_object_array_get_idx(devices, i);
+                int r;
+
+                if (!streq_ptr(text_of(device, "pool"), gres->pool))
+                        continue;
+                count_device(gres, device);
+                r = take_type(gres, device);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int gres_list_new(json_object *description, GresList *ret) {
+        _cleanup_gres_list_ GresList list = { 0 };
+        json_object *pools = NULL, *devices = NULL;
+        size_t n_pools = length_of(description, "pools", &pools),
+               n_devices = length_of(description, "devices", &devices);
+
+        for (size_t i = 0; i < n_pools; i++) {
+                const char *pool = text_of(json_object_array_get_idx(pools, i), "name");
+                int r = ARRAY_RESERVE(list.items, list.n);
+
+                if (r < 0)
+                        return r;
+                list.items[list.n++] = (Gres){ .pool = pool ? pool : "" };
+                r = take_devices(&list.items[list.n - 1], devices, n_devices);
+                if (r < 0)
+                        return r;
+        }
+        *ret = list;
+        list = (GresList){ 0 };
+        return 0;
+}
+
+void gres_list_done(GresList *list) {
+        for (size_t i = 0; i < list->n; i++)
+                free(list->items[i].type);
+        free(list->items);
+        *list = (GresList){ 0 };
+}
+
+char *gres_list_format(const GresList *list) {
+        char *text = strdup("");
+
+        for (size_t i = 0; text && i < list->n; i++) {
+                const Gres *g = &list->items[i];
+
+                if (string_append(&text, ",", GRES_PREFIX "%s%s%s:%u", g->pool, g->type ? ":" : "", g->type ?: "",
+                                  g->total) < 0) {
+                        free(text);
+                        return NULL;
+                }
+        }
+        return text;
+}
+
+/* The pool of an entry "vmPOOL[:TYPE]:COUNT[(...)]", or NULL. */
+static const Gres *find_entry(const GresList *list, const char *entry) {
+        size_t prefix = strlen(GRES_PREFIX), n = strcspn(entry, ":(");
+
+        if (n < prefix || strncmp(entry, GRES_PREFIX, prefix) != 0)
+                return NULL;
+        for (size_t i = 0; i < list->n; i++)
+                if (strlen(list->items[i].pool) == n - prefix &&
+                    strncmp(list->items[i].pool, entry + prefix, n - prefix) == 0)
+                        return &list->items[i];
+        return NULL;
+}
+
+/* The length of the entry up to its count: "vmgpu:h100" of "vmgpu:h100:8(S:0-1)". */
+static size_t name_length(const char *entry) {
+        size_t n = strcspn(entry, "("), i = n;
+
+        while (i > 0 && isdigit((unsigned char) entry[i - 1]))
+                i--;
+        return i > 0 && i < n && entry[i - 1] == ':' ? i - 1 : n;
+}
+
+char *gres_list_update(const GresList *list, const char *present) {
+        _cleanup_free_ char *copy = strdup(present), *text = strdup("");
+        char *rest = copy, *entry;
+        int r = copy && text ? 0 : -ENOMEM;
+
+        while (r == 0 && (entry = strsep(&rest, ","))) {
+                const Gres *g = find_entry(list, entry);
+
+                if (g)
+                        r = string_append(&text, ",", "%.*s:%u", (int) name_length(entry), entry, g->usable);
+                else
+                        r = string_append(&text, ",", "%s", entry);
+        }
+        return r == 0 ? TAKE_PTR(text) : NULL;
+}
