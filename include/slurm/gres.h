@@ -15,7 +15,7 @@ typedef struct Gres {
         const char *pool; /* borrowed from the description */
         char *type;       /* "h100" if all devices of the pool are GPUs of that model, or NULL */
         unsigned total;   /* devices */
-        unsigned usable;  /* those in service, less those of allocations that are not jobs of Slurm */
+        unsigned healthy; /* those in service, allocated or not */
 } Gres;
 
 typedef struct GresList {
@@ -23,7 +23,7 @@ typedef struct GresList {
         size_t n;
 } GresList;
 
-/* The allocations of jobs begin with this. */
+/* The names of the allocations of jobs begin with this; the number of the job follows. */
 #define GRES_ALLOCATION_PREFIX "slurm-"
 
 /* description: what Describe returns, which outlives the list. 0 or -ENOMEM. The caller frees *ret with
@@ -36,6 +36,9 @@ void gres_list_done(GresList *list);
  * memory. */
 char *gres_list_format(const GresList *list);
 
-/* The same text as present, the Gres= that Slurm has for the node now, with the usable number in the entries of the
- * pools. Other entries, and the types, stay. The caller frees; NULL when out of memory. */
-char *gres_list_update(const GresList *list, const char *present);
+/*
+ * The same text as present, the Gres= that Slurm has for the node now, with the healthy number in the entries of the
+ * pools. Other entries stay. Slurm drops an entry of 0: it is added again if types, the GresTypes= of slurm.conf, has
+ * it. The caller frees; NULL when out of memory.
+ */
+char *gres_list_update(const GresList *list, const char *present, const char *types);

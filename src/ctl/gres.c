@@ -37,7 +37,8 @@ static json_object *make_item(const Gres *g) {
         _cleanup_free_ char *name = string_format(GRES_PREFIX "%s", g->pool);
 
         if (o && name && document_add(o, "name", name) && document_add(o, "pool", g->pool) &&
-            document_add(o, "type", g->type) && add_number(o, "total", g->total) && add_number(o, "usable", g->usable))
+            document_add(o, "type", g->type) && add_number(o, "total", g->total) &&
+            add_number(o, "healthy", g->healthy))
                 return o;
         json_object_put(o);
         return NULL;

@@ -64,14 +64,14 @@ static json_object *describe(Agent *a) {
 
 static int update_gres(Agent *a, json_object *description) {
         _cleanup_gres_list_ GresList list = { 0 };
-        _cleanup_free_ char *present = NULL, *wanted = NULL;
+        _cleanup_free_ char *present = NULL, *types = NULL, *wanted = NULL;
         int r = gres_list_new(description, &list);
 
         if (r == 0)
-                r = controller_load_gres(a->node, &present);
+                r = controller_load_gres(a->node, &present, &types);
         if (r < 0)
                 return r;
-        wanted = gres_list_update(&list, present);
+        wanted = gres_list_update(&list, present, types);
         if (!wanted)
                 return -ENOMEM;
         if (streq(wanted, present))

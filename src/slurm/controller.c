@@ -147,10 +147,15 @@ int controller_drain(const char *node, const char *sentence) {
         return slurm_update_node(&change) == SLURM_SUCCESS ? 0 : -EIO;
 }
 
-int controller_load_gres(const char *node, char **ret) {
+int controller_load_gres(const char *node, char **ret_gres, char **ret_types) {
         node_info_msg_t *message = load_node(node);
-        int r = message ? string_copy(ret, message->node_array[0].gres ?: "") : -EIO;
+        slurm_conf_t *conf = NULL;
+        int r = message ? string_copy(ret_gres, message->node_array[0].gres ?: "") : -EIO;
 
+        if (r == 0)
+                r = slurm_load_ctl_conf(0, &conf) == SLURM_SUCCESS ? string_copy(ret_types, conf->gres_plugins ?: "")
+                                                                   : -EIO;
+        slurm_free_ctl_conf(conf);
         slurm_free_node_info_msg(message);
         return r;
 }

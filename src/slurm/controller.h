@@ -32,8 +32,9 @@ int controller_refuse_job(const SlurmJob *job, bool hold, const char *sentence);
 /* Drains a node, unless it drains already: running jobs stay, no further job is started. 0 or -EIO. */
 int controller_drain(const char *node, const char *sentence);
 
-/* The Gres= of the node as Slurm has it now; the caller frees *ret. 0, -EIO or -ENOMEM. */
-int controller_load_gres(const char *node, char **ret);
+/* The Gres= of the node as Slurm has it now, and the GresTypes= of slurm.conf. 0, -EIO or -ENOMEM. The caller frees
+ * both, also after a failure. */
+int controller_load_gres(const char *node, char **ret_gres, char **ret_types);
 /* 0 or -EIO. Lasts until slurmctld reads its configuration again, or slurmd registers with other numbers. */
 int controller_set_gres(const char *node, const char *gres);
 

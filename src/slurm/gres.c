@@ -64,15 +64,6 @@ static bool is_in_service(const char *state) {
         return streq_ptr(state, "available") || streq_ptr(state, "allocated") || streq_ptr(state, "reserved");
 }
 
-static void count_device(Gres *gres, json_object *device) {
-        const char *allocation = text_of(device, "allocation");
-
-        gres->total++;
-        if (is_in_service(text_of(device, "state")) &&
-            (!allocation || strncmp(allocation, GRES_ALLOCATION_PREFIX, strlen(GRES_ALLOCATION_PREFIX)) == 0))
-                gres->usable++;
-}
-
 /* A pool with devices of several models has no type. */
 static int take_type(Gres *gres, json_object *device) {
         _cleanup_free_ char *type = NULL;
@@ -96,7 +87,9 @@ static int take_devices(Gres *gres, json_object *devices, size_t n) {
 
                 if (!streq_ptr(text_of(device, "pool"), gres->pool))
                         continue;
-                count_device(gres, device);
+                gres->total++;
+                if (is_in_service(text_of(device, "state")))
+                        gres->healthy++;
                 r = take_type(gres, device);
                 if (r < 0)
                         return r;
@@ -133,30 +126,26 @@ void gres_list_done(GresList *list) {
         *list = (GresList){ 0 };
 }
 
-char *gres_list_format(const GresList *list) {
-        char *text = strdup("");
+/* Whether the entry of a list, "vmgpu", "vmgpu:8" or "vmgpu:h100:8(S:0-1)", is of this pool. */
+static bool is_of_pool(const char *entry, const Gres *g) {
+        size_t n = strcspn(entry, ":(,"), prefix = strlen(GRES_PREFIX);
 
-        for (size_t i = 0; text && i < list->n; i++) {
-                const Gres *g = &list->items[i];
-
-                if (string_append(&text, ",", GRES_PREFIX "%s%s%s:%u", g->pool, g->type ? ":" : "", g->type ?: "",
-                                  g->total) < 0) {
-                        free(text);
-                        return NULL;
-                }
-        }
-        return text;
+        return n == prefix + strlen(g->pool) && strncmp(entry, GRES_PREFIX, prefix) == 0 &&
+               strncmp(entry + prefix, g->pool, n - prefix) == 0;
 }
 
-/* The pool of an entry "vmPOOL[:TYPE]:COUNT[(...)]", or NULL. */
-static const Gres *find_entry(const GresList *list, const char *entry) {
-        size_t prefix = strlen(GRES_PREFIX), n = strcspn(entry, ":(");
+static bool has_pool(const char *entries, const Gres *g) {
+        for (const char *at = entries; at; at = strchr(at, ',')) {
+                at += *at == ',';
+                if (is_of_pool(at, g))
+                        return true;
+        }
+        return false;
+}
 
-        if (n < prefix || strncmp(entry, GRES_PREFIX, prefix) != 0)
-                return NULL;
+static const Gres *find_pool(const GresList *list, const char *entry) {
         for (size_t i = 0; i < list->n; i++)
-                if (strlen(list->items[i].pool) == n - prefix &&
-                    strncmp(list->items[i].pool, entry + prefix, n - prefix) == 0)
+                if (is_of_pool(entry, &list->items[i]))
                         return &list->items[i];
         return NULL;
 }
@@ -170,18 +159,35 @@ static size_t name_length(const char *entry) {
         return i > 0 && i < n && entry[i - 1] == ':' ? i - 1 : n;
 }
 
-char *gres_list_update(const GresList *list, const char *present) {
+static int append_gres(char **text, const Gres *g, unsigned count) {
+        return string_append(text, ",", GRES_PREFIX "%s%s%s:%u", g->pool, g->type ? ":" : "", g->type ?: "", count);
+}
+
+char *gres_list_format(const GresList *list) {
+        _cleanup_free_ char *text = strdup("");
+        int r = text ? 0 : -ENOMEM;
+
+        for (size_t i = 0; r == 0 && i < list->n; i++)
+                r = append_gres(&text, &list->items[i], list->items[i].total);
+        return r == 0 ? TAKE_PTR(text) : NULL;
+}
+
+char *gres_list_update(const GresList *list, const char *present, const char *types) {
         _cleanup_free_ char *copy = strdup(present), *text = strdup("");
         char *rest = copy, *entry;
         int r = copy && text ? 0 : -ENOMEM;
 
         while (r == 0 && (entry = strsep(&rest, ","))) {
-                const Gres *g = find_entry(list, entry);
+                const Gres *g = find_pool(list, entry);
 
-                if (g)
-                        r = string_append(&text, ",", "%.*s:%u", (int) name_length(entry), entry, g->usable);
-                else
+                if (g && g->healthy > 0)
+                        r = string_append(&text, ",", "%.*s:%u", (int) name_length(entry), entry, g->healthy);
+                else if (!g)
                         r = string_append(&text, ",", "%s", entry);
         }
+        for (size_t i = 0; r == 0 && i < list->n; i++)
+                if (list->items[i].healthy > 0 && !has_pool(present, &list->items[i]) &&
+                    has_pool(types, &list->items[i]))
+                        r = append_gres(&text, &list->items[i], list->items[i].healthy);
         return r == 0 ? TAKE_PTR(text) : NULL;
 }

@@ -123,6 +123,7 @@ slurm(qw(scontrol update NodeName=n1 State=RESUME));
 
 # ---- the daemon or slurmd is killed
 
+my $path = 'sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0';
 my @gpu = ('--passthrough=gpu=1', '--gres=vmgpu:1');
 
 fault('hang ' . (writes() + 1));
@@ -159,5 +160,34 @@ is_gone($id);
 
 same_tree($before, 'the node is as before', tree_without_identities());
 is(node_state('n1')->{State}, 'IDLE', 'the node is idle');
+
+# ---- the service
+
+sub gres { return join ',', sort split /,/, node_state('n1')->{Gres} }
+sub gres_becomes { my ($gres, $name) = @_; return ok(wait_until(sub { gres() eq $gres }), $name) || diag(gres(), slurm_logs()) }
+
+my $all = gres();
+is(ctl_json('gres')->{gres}, $all, 'passthroughctl prints the Gres= of the node');
+start_program('agent-n1');
+fault("remove $path");
+is($bus->call('Rescan')->{error}, undef, 'the GPU is removed');
+gres_becomes('vmib-vf:4', 'Slurm has no GPU');
+fault('write sys/bus/pci/rescan 1');
+is($bus->call('Rescan')->{error}, undef, 'the GPU is back');
+gres_becomes($all, 'Slurm has all again');
+
+$id = submit(@job, @gpu, $script);
+environment($id);
+is(ctl_json('gres')->{resources}[0]{healthy}, 1, 'the device of a job is healthy');
+is(gres(), $all, 'and counted');
+slurm('scancel', $id);
+is_gone($id);
+
+slurm(qw(scontrol update NodeName=n1), 'Gres=vmgpu:k20m:0,vmib-vf:0');
+kill_program('agent-n1', 'KILL');
+is(allocate($bus, "slurm-$id", gpu => 1), 'done', 'the epilog of a job did not run');
+start_program('agent-n1');
+is_gone($id);
+gres_becomes($all, 'after a restart of the service Slurm has all');
 
 done_testing();
