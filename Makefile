@@ -17,6 +17,7 @@
 # make bench               speed, as ratios to a floor and to lspci (root, about two minutes); BENCH_QUICK=1 for small machines and no limits
 # make lint                static checks
 # make install, uninstall  into, or from, $(DESTDIR)$(PREFIX)
+# make install-slurm, uninstall-slurm  the plugin and the service for Slurm
 # make deb                 a Debian package in BUILD
 # make deb-check           installs, starts, upgrades and purges it in a fresh Debian 12 under systemd-nspawn (root, network)
 # make lab                 the tests of tests/lab in an emulated machine with a real kernel, IOMMU, SR-IOV and libvirt (root, network); LAB="a.t b.t"
@@ -118,7 +119,7 @@ OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDE
 # Recordings of the simulated nodes, for passthroughctl --node.
 NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
 
-.PHONY: all deps demo check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall deb deb-check lab lab-shell clean tests
+.PHONY: all deps demo check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-slurm uninstall-slurm deb deb-check lab lab-shell clean tests
 all: $(PROGRAMS)
 tests: all $(NODESIM) $(NODES) $(SHIM) $(DYING) $(HYPERVISOR) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
 
@@ -263,18 +264,23 @@ INSTALLED = \
 	644:conf/passthroughd.sysusers:$(PREFIX)/lib/sysusers.d/passthroughd.conf \
 	644:conf/passthroughd.catalog:$(PREFIX)/lib/systemd/catalog/passthroughd.catalog \
 	644:conf/passthroughctl.bash:$(PREFIX)/share/bash-completion/completions/passthroughctl \
-	$(foreach p,$(wildcard man/*.[1-8]),644:$(p):$(PREFIX)/share/man/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
+	$(foreach p,$(filter-out man/passthrough-slurm.7,$(wildcard man/*.[1-8])),644:$(p):$(PREFIX)/share/man/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
+INSTALLED_SLURM = \
+	644:$(PLUGIN):$(PREFIX)/lib/passthroughd/passthrough.so \
+	755:$(BUILD)/passthroughd-slurm:$(PREFIX)/libexec/passthroughd-slurm \
+	644:$(BUILD)/passthroughd-slurm.service:$(UNITDIR)/passthroughd-slurm.service \
+	644:man/passthrough-slurm.7:$(PREFIX)/share/man/man7/passthrough-slurm.7
 CONFIG_FILE = $(SYSCONFDIR)/passthroughd/passthroughd.conf
 PLACEMENT_FILE = $(SYSCONFDIR)/passthroughd/passthrough-placement.conf
 field = $(word $(1),$(subst :, ,$(2)))
 
-UNITS := $(BUILD)/passthroughd.service $(BUILD)/passthroughd-holders.service $(BUILD)/passthroughd-root@.service $(BUILD)/passthroughd-metrics.service $(BUILD)/passthrough-placement.service
+UNITS := $(BUILD)/passthroughd.service $(BUILD)/passthroughd-holders.service $(BUILD)/passthroughd-root@.service $(BUILD)/passthroughd-metrics.service $(BUILD)/passthroughd-slurm.service $(BUILD)/passthrough-placement.service
 $(UNITS): $(BUILD)/%: systemd/% Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)sed 's,/usr/\(\(s\?bin\|libexec\)/passthrough\),$(PREFIX)/\1,' $< > $@
 
 # Any directory will do, so the shell sees it only as a variable. The others stand in paths as words.
-install uninstall: export DESTDIR := $(DESTDIR)
+install uninstall install-slurm uninstall-slurm: export DESTDIR := $(DESTDIR)
 ifneq ($(words [$(PREFIX)] [$(SYSCONFDIR)] [$(UNITDIR)]),3)
 $(error PREFIX, SYSCONFDIR and UNITDIR are one path each, without blanks)
 endif
@@ -285,6 +291,13 @@ install: all $(UNITS)
 	$(Q)install -vd "$$DESTDIR"$(CONFIG_FILE).d
 	$(Q)test -e "$$DESTDIR"$(CONFIG_FILE) || install -vDm644 conf/passthroughd.conf "$$DESTDIR"$(CONFIG_FILE)
 	$(Q)test -e "$$DESTDIR"$(PLACEMENT_FILE) || install -vDm644 conf/passthrough-placement.conf "$$DESTDIR"$(PLACEMENT_FILE)
+
+# What connects the daemon to Slurm, where Slurm's headers are.
+install-slurm: all $(UNITS)
+	$(Q)$(foreach f,$(INSTALLED_SLURM),install -vDm$(call field,1,$(f)) $(call field,2,$(f)) "$$DESTDIR"$(call field,3,$(f)) &&) true
+
+uninstall-slurm:
+	$(Q)rm -vf $(foreach f,$(INSTALLED_SLURM),"$$DESTDIR"$(call field,3,$(f)))
 
 uninstall:
 	$(Q)rm -vf $(foreach f,$(INSTALLED),"$$DESTDIR"$(call field,3,$(f)))

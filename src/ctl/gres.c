@@ -26,19 +26,14 @@ static int print_text(const GresList *list, const char *gres) {
         return 0;
 }
 
-static bool add_number(json_object *o, const char *key, unsigned n) {
-        json_object *value = json_object_new_int64(n);
-
-        return value && json_object_object_add(o, key, value) == 0;
-}
-
 static json_object *make_item(const Gres *g) {
         json_object *o = json_object_new_object();
         _cleanup_free_ char *name = string_format(GRES_PREFIX "%s", g->pool);
 
         if (o && name && document_add(o, "name", name) && document_add(o, "pool", g->pool) &&
-            document_add(o, "type", g->type) && add_number(o, "total", g->total) &&
-            add_number(o, "healthy", g->healthy))
+            document_add(o, "type", g->type) &&
+            json_object_object_add(o, "total", json_object_new_int64(g->total)) == 0 &&
+            json_object_object_add(o, "healthy", json_object_new_int64(g->healthy)) == 0)
                 return o;
         json_object_put(o);
         return NULL;
