@@ -77,7 +77,7 @@ ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(SANITIZE_FLAGS) $(LDFLAGS)
 # The rooms in their order (src/README.md): a file uses its own room and those before it. The first ones are pure.
 PURE_ROOMS := model config ledger steps guest plan
 ROOMS := util $(PURE_ROOMS) host bus replay
-LIB_SOURCES := $(sort $(foreach room,$(ROOMS),$(wildcard src/$(room)/*.c)) src/slurm/gres.c)
+LIB_SOURCES := $(sort $(foreach room,$(ROOMS),$(wildcard src/$(room)/*.c)) $(addprefix src/slurm/,cpus.c gres.c request.c))
 DAEMON_SOURCES := $(sort $(wildcard src/daemon/*.c))
 CTL_SOURCES := $(sort $(wildcard src/ctl/*.c))
 HOLDERS_SOURCES := $(sort $(wildcard src/holders/*.c))
@@ -121,7 +121,8 @@ NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
 
 .PHONY: all deps demo check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-slurm uninstall-slurm deb deb-check lab lab-shell clean tests
 all: $(PROGRAMS)
-tests: all $(NODESIM) $(NODES) $(SHIM) $(DYING) $(HYPERVISOR) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
+# Tests need all packages of "make deps", which may install the headers of Slurm after this file is read.
+tests: all $(PLUGIN) $(BUILD)/passthroughd-slurm $(NODESIM) $(NODES) $(SHIM) $(DYING) $(HYPERVISOR) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
 
 # Objects are rebuilt when a flag that matters changes.
 FLAGS_STAMP := $(BUILD)/flags

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Requests of jobs, CPU numbers and GRES of Slurm. */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "slurm/cpus.h"
+#include "slurm/gres.h"
+#include "slurm/request.h"
+#include "tmptree.h"
+#include "util/strings.h"
+
+static int parse(const char *text, JobRequest *ret) {
+        _cleanup_free_ char *sentence = NULL;
+        int r = job_request_parse(text, ret, &sentence);
+
+        assert_int_equal(!!sentence, r == -EINVAL);
+        return r;
+}
+
+static void test_request(void **state) {
+        static const char *const wrong[] = { "", "gpu=", "gpu=0", "gpu=-1", "gpu=x", "=1", "gpu=1,", "gpu=4294967296" };
+        _cleanup_job_request_ JobRequest q = { 0 };
+
+        assert_int_equal(parse("gpu=1,ib-vf,disk=4294967295", &q), 0);
+        assert_int_equal(q.n_pools, 3);
+        assert_string_equal(q.pools[0].pool, "gpu");
+        assert_int_equal(q.pools[0].count, 1);
+        assert_string_equal(q.pools[1].pool, "ib-vf");
+        assert_int_equal(q.pools[1].count, 1);
+        assert_int_equal(q.pools[2].count, UINT32_MAX);
+        for (size_t i = 0; i < ELEMENTSOF(wrong); i++)
+                assert_int_equal(parse(wrong[i], &(JobRequest){ 0 }), -EINVAL);
+}
+
+static int check(const char *request, const char *detail) {
+        _cleanup_job_request_ JobRequest q = { 0 };
+        _cleanup_free_ char *sentence = NULL;
+
+        assert_int_equal(parse(request, &q), 0);
+        return job_request_check(&q, detail, &sentence);
+}
+
+static void test_check(void **state) {
+        assert_int_equal(check("gpu=2", "vmgpu:h100(CNT:2)"), 0);
+        assert_int_equal(check("gpu=1", "vmgpu(CNT:2)"), 0);
+        assert_int_equal(check("gpu=3", "vmgpu:h100(CNT:2),vmgpu:a100(CNT:1)"), 0);
+        assert_int_equal(check("gpu=1,ib-vf=2", "vmib-vf(CNT:2),vmgpu:h100(CNT:1)"), 0);
+        assert_int_equal(check("gpu=3", "vmgpu:h100(CNT:2)"), -EPERM);
+        assert_int_equal(check("gpu=2,gpu=1", "vmgpu:h100(CNT:2)"), -EPERM);
+        assert_int_equal(check("gpu", NULL), -EPERM);
+        assert_int_equal(check("gpu", "gpu(CNT:1),vmgpus(CNT:1),vmgp(CNT:1),vmgpu:8"), -EPERM);
+}
+
+/* Two sockets of two cores of two threads each; the second threads are numbered last, and the sockets in turn. */
+static void make_cpus(const char *t) {
+        tree_file(t, "sys/devices/system/cpu/online", "0-7\n");
+        for (unsigned cpu = 0; cpu < 8; cpu++) {
+                char path[80], value[16];
+
+                (void) snprintf(path, sizeof(path), "sys/devices/system/cpu/cpu%u/topology/core_cpus_list", cpu);
+                (void) snprintf(value, sizeof(value), "%u,%u\n", cpu % 4, cpu % 4 + 4);
+                tree_file(t, path, value);
+                (void) snprintf(path, sizeof(path), "sys/devices/system/cpu/cpu%u/topology/physical_package_id", cpu);
+                (void) snprintf(value, sizeof(value), "%u\n", cpu % 2);
+                tree_file(t, path, value);
+        }
+}
+
+static void assert_cpus(const char *root, const char *list, const char *want) {
+        _cleanup_free_ char *found = NULL;
+        int r = cpus_from_slurm(root, list, &found);
+
+        assert_int_equal(r, want ? 0 : -EINVAL);
+        if (want)
+                assert_string_equal(found, want);
+}
+
+static void test_cpus(void **state) {
+        char *root = tree_new();
+        char *found;
+
+        assert_int_equal(cpus_from_slurm(root, "0", &found), -ENOENT);
+        make_cpus(root);
+        assert_cpus(root, "0-1", "0,4");
+        assert_cpus(root, "0-3", "0,2,4,6");
+        assert_cpus(root, "4-5", "1,5");
+        assert_cpus(root, "2,6", "2-3");
+        assert_cpus(root, "0-7", "0-7");
+        assert_cpus(root, "8", NULL);
+        assert_cpus(root, "x", NULL);
+        /* Without the last core. */
+        tree_file(root, "sys/devices/system/cpu/online", "0-2,4-6\n");
+        assert_cpus(root, "4-5", "1,5");
+        assert_cpus(root, "6", NULL);
+        tree_done(root);
+}
+
+#define GPU(model, state)                                                                                              \
+        "{\"pool\":\"gpu\",\"class\":\"030200\",\"state\":\"" state "\",\"name\":\"NVIDIA Corporation " model "\"}"
+#define NODE(devices)                                                                                                  \
+        "{\"pools\":[{\"name\":\"gpu\"},{\"name\":\"ib-vf\"}],\"devices\":[" devices                                   \
+        ",{\"pool\":\"ib-vf\",\"class\":\"020700\",\"state\":\"allocated\",\"name\":\"MT27500 [ConnectX-3]\"},"        \
+        "{\"pool\":null,\"class\":\"060400\",\"state\":\"host\",\"name\":null}]}"
+
+static char *format_update(const char *description, const char *present) {
+        json_object *o = json_tokener_parse(description);
+        _cleanup_gres_list_ GresList list = { 0 };
+        char *text;
+
+        assert_non_null(o);
+        assert_int_equal(gres_list_new(o, &list), 0);
+        text = present ? gres_list_update(&list, present, "vmgpu,gpu,vmib-vf") : gres_list_format(&list);
+        assert_non_null(text);
+        json_object_put(o);
+        return text;
+}
+
+static void assert_gres(const char *description, const char *present, const char *want) {
+        _cleanup_free_ char *text = format_update(description, present);
+
+        assert_string_equal(text, want);
+}
+
+static void test_gres_types(void **state) {
+        assert_gres(NODE(GPU("GH100[H100 SXM5 80GB]", "available")), NULL, "vmgpu:h100:1,vmib-vf:1");
+        assert_gres(NODE(GPU("GK110GL [Tesla K20m]", "quarantined")), NULL, "vmgpu:k20m:1,vmib-vf:1");
+        assert_gres(NODE(GPU("GA102 [GeForce RTX 3090]", "available")), NULL, "vmgpu:rtx_3090:1,vmib-vf:1");
+        assert_gres(NODE(GPU("GA102 [3090]", "available")), NULL, "vmgpu:1,vmib-vf:1");
+        assert_gres(NODE(GPU("A B [X/1 Y]", "available")), NULL, "vmgpu:x_1:1,vmib-vf:1");
+        assert_gres(NODE(GPU("Device 2bb5", "available")), NULL, "vmgpu:1,vmib-vf:1");
+        assert_gres(NODE(GPU("[H100]", "available") "," GPU("[H100]", "stuck")), NULL, "vmgpu:h100:2,vmib-vf:1");
+        assert_gres(NODE(GPU("[H100]", "available") "," GPU("[A100]", "available")), NULL, "vmgpu:2,vmib-vf:1");
+        assert_gres("{}", NULL, "");
+}
+
+static void test_gres_update(void **state) {
+        assert_gres(NODE(GPU("[H100]", "available")), "vmgpu:h100:8,vmib-vf:64", "vmgpu:h100:1,vmib-vf:1");
+        assert_gres(NODE(GPU("[H100]", "reserved")), "gpu:a100:2(S:0),vmib-vf:64,vmgpu:8",
+                    "gpu:a100:2(S:0),vmib-vf:1,vmgpu:1");
+        assert_gres(NODE(GPU("[H100]", "available")), "vmgpu:h100:8(S:0-1),vmib-vf", "vmgpu:h100:1,vmib-vf:1");
+        assert_gres(NODE(GPU("[H100]", "quarantined")), "vmgpu:h100:8,vmib-vf:1", "vmib-vf:1");
+        assert_gres(NODE(GPU("[H100]", "quarantined")), "vmib-vf:1", "vmib-vf:1");
+        assert_gres(NODE(GPU("[H100]", "available")), "vmib-vf:1", "vmib-vf:1,vmgpu:h100:1");
+        assert_gres(NODE(GPU("[H100]", "available")), "", "vmgpu:h100:1,vmib-vf:1");
+        assert_gres("{\"pools\":[{\"name\":\"disk\"}]}", "vmgpu:8", "vmgpu:8");
+        assert_gres("{\"pools\":[{\"name\":\"disk\"}],\"devices\":[{\"pool\":\"disk\",\"state\":\"available\"}]}", "",
+                    "");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_request),    cmocka_unit_test(test_check),       cmocka_unit_test(test_cpus),
+                cmocka_unit_test(test_gres_types), cmocka_unit_test(test_gres_update),
+        };
+
+        return cmocka_run_group_tests_name("slurm", tests, NULL, NULL);
+}
