@@ -7,13 +7,12 @@
 #include <stdlib.h>
 
 #include "controller.h"
-#include "model/cpuset.h"
 #include "util/strings.h"
 
 #define MEBIBYTE UINT64_C(1048576)
 
-/* As long as the list of every second CPU of the largest machine. */
-#define CPU_LIST_MAX 32768U
+/* As long as the list of every second core of the largest machine. */
+#define CORE_LIST_MAX 32768U
 
 /* libslurm does not write to the texts of its messages, though they are not const. */
 static char *text_of(const char *s) {
@@ -37,37 +36,37 @@ static int find_node(const job_info_t *info, const char *node) {
         return i;
 }
 
-static int take_cpus(const job_info_t *info, const char *node, SlurmJob *job) {
-        char list[CPU_LIST_MAX];
+/* What libslurm calls CPUs are cores here: it knows the threads of a core only when it prints. */
+static int take_cores(const job_info_t *info, const char *node, SlurmJob *job) {
+        char list[CORE_LIST_MAX];
 
         if (!info->job_resrcs ||
             slurm_job_cpus_allocated_str_on_node(list, sizeof(list), info->job_resrcs, node) != SLURM_SUCCESS || !*list)
                 return 0;
-        return string_copy(&job->cpus, list);
+        return string_copy(&job->cores, list);
 }
 
-/* --mem-per-cpu counts CPUs, also those that the job got because cores are given whole. */
-static uint64_t find_memory(const job_info_t *info, const char *cpus) {
-        CpuSet set;
+/* --mem-per-cpu counts all CPUs of the job, also those that it got because cores are given whole. */
+static uint64_t find_memory(const job_info_t *info, const char *node) {
+        int cpus;
 
         if (!(info->pn_min_memory & MEM_PER_CPU))
                 return info->pn_min_memory * MEBIBYTE;
-        if (!cpus || cpuset_parse(cpus, &set) < 0)
-                return 0;
-        return (info->pn_min_memory & ~MEM_PER_CPU) * cpuset_count(&set) * MEBIBYTE;
+        cpus = info->job_resrcs ? slurm_job_cpus_allocated_on_node(info->job_resrcs, node) : 0;
+        return (info->pn_min_memory & ~MEM_PER_CPU) * (uint64_t) MAX(cpus, 0) * MEBIBYTE;
 }
 
 static int take_job(const job_info_t *info, const char *node, SlurmJob *ret) {
         _cleanup_slurm_job_ SlurmJob job = { .id = info->job_id,
                                              .restarts = info->restart_cnt,
                                              .can_requeue = info->batch_flag && info->requeue };
-        int i = find_node(info, node), r = take_cpus(info, node, &job);
+        int i = find_node(info, node), r = take_cores(info, node, &job);
 
         if (r == 0 && i >= 0 && (uint32_t) i < info->gres_detail_cnt)
                 r = string_copy(&job.gres, info->gres_detail_str[i]);
         if (r < 0)
                 return r;
-        job.memory = find_memory(info, job.cpus);
+        job.memory = find_memory(info, node);
         *ret = job;
         job = (SlurmJob){ 0 };
         return 0;
@@ -90,7 +89,7 @@ int controller_load_job(uint32_t id, const char *node, SlurmJob *ret, char **ret
 }
 
 void slurm_job_done(SlurmJob *job) {
-        free(job->cpus);
+        free(job->cores);
         free(job->gres);
         *job = (SlurmJob){ 0 };
 }

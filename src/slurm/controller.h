@@ -12,7 +12,7 @@ typedef struct SlurmJob {
         uint32_t id;
         unsigned restarts;
         bool can_requeue; /* a batch job, submitted without --no-requeue */
-        char *cpus;       /* its CPUs on this node, in Slurm's numbers; NULL if it has none */
+        char *cores;      /* its cores on this node, in Slurm's numbers; NULL if it has none */
         uint64_t memory;  /* bytes on this node; 0: not known */
         char *gres;       /* its GRES on this node, or NULL */
 } SlurmJob;

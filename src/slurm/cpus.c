@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Translates the CPU numbers of Slurm to those of the kernel. */
+/* Translates the core numbers of Slurm to the CPU numbers of the kernel. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -111,28 +111,32 @@ static int read_places(int dir_fd, Place **ret, size_t *ret_n) {
         return 0;
 }
 
-int cpus_from_slurm(const char *root, const char *list, char **ret) {
+int cpus_of_slurm_cores(const char *root, const char *cores, char **ret) {
         _cleanup_free_ char *path = string_format("%s/sys/devices/system/cpu", root);
         _cleanup_close_ int dir_fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
         _cleanup_free_ Place *places = NULL;
         CpuSet wanted, found = { 0 };
         size_t n = 0;
+        unsigned core = 0;
         int r;
 
         if (!path)
                 return -ENOMEM;
         if (dir_fd < 0)
                 return -errno;
-        r = cpuset_parse(list, &wanted);
+        r = cpuset_parse(cores, &wanted);
         if (r == 0)
                 r = read_places(dir_fd, &places, &n);
         if (r < 0)
                 return r;
-        for (int i = cpuset_next(&wanted, 0); i >= 0; i = cpuset_next(&wanted, (unsigned) i + 1)) {
-                if ((size_t) i >= n)
-                        return -EINVAL;
-                cpuset_add(&found, places[i].cpu);
+        for (size_t i = 0; i < n; i++) {
+                if (i > 0 && places[i].core != places[i - 1].core)
+                        core++;
+                if (cpuset_has(&wanted, core))
+                        cpuset_add(&found, places[i].cpu);
         }
+        if (n == 0 || cpuset_next(&wanted, core + 1) >= 0)
+                return -EINVAL;
         *ret = cpuset_format(&found);
         return *ret ? 0 : -ENOMEM;
 }

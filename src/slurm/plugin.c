@@ -98,10 +98,10 @@ static Outcome reserve(const Settings *settings, const SlurmJob *job, uid_t uid,
         if (job_request_parse(text, &request, ret_sentence) < 0 ||
             job_request_check(&request, job->gres, ret_sentence) < 0)
                 return OUTCOME_INVALID;
-        r = job->cpus ? cpus_from_slurm(settings->root, job->cpus, &cpus) : 0;
+        r = job->cores ? cpus_of_slurm_cores(settings->root, job->cores, &cpus) : 0;
         if (r < 0) {
-                (void) string_replace(ret_sentence, "Cannot find the CPUs %s of Slurm on this machine: %s.", job->cpus,
-                                      strerror(-r));
+                (void) string_replace(ret_sentence, "Cannot find the cores %s of Slurm on this machine: %s.",
+                                      job->cores, strerror(-r));
                 return OUTCOME_BROKEN;
         }
         outcome = reservation_make(settings, job, uid, &request, cpus, ret_sentence);

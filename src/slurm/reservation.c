@@ -244,7 +244,7 @@ Outcome reservation_release(const Settings *settings, uint32_t id, char **ret_se
 }
 
 typedef struct Wanted {
-        const char *name, *token, *cpus;
+        const char *name, *token, *cpus, *numa;
         const SlurmJob *job;
         const JobRequest *request;
         unsigned n_cpus;
@@ -276,6 +276,8 @@ static int append_cpus(sd_bus_message *m, const Wanted *w) {
         r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_CPUS, "u", w->n_cpus);
         if (r >= 0)
                 r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_CPUS_FROM, "s", w->cpus);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_NUMA, "s", w->numa);
         return r < 0 ? r : sd_bus_message_append(m, "{sv}", REQUEST_KEY_MEMORY, "t", w->job->memory);
 }
 
@@ -339,7 +341,13 @@ static int try_allocate(News *n, const void *what, char **ret_sentence) {
 Outcome reservation_make(const Settings *settings, const SlurmJob *job, uid_t uid, const JobRequest *request,
                          const char *cpus, char **ret_sentence) {
         char name[RESERVATION_NAME_MAX], token[RESERVATION_NAME_MAX];
-        Wanted w = { .name = name, .token = token, .cpus = cpus, .job = job, .request = request, .uid = uid };
+        Wanted w = { .name = name,
+                     .token = token,
+                     .cpus = cpus,
+                     .numa = settings->numa,
+                     .job = job,
+                     .request = request,
+                     .uid = uid };
         CpuSet set;
 
         reservation_name(job->id, name);

@@ -22,6 +22,8 @@ static int take_argument(const char *argument, Settings *s) {
                 s->root = value;
         else if ((value = value_of(argument, "directory")))
                 s->directory = value;
+        else if ((value = value_of(argument, "numa")))
+                s->numa = value;
         else if ((value = value_of(argument, "wait")) && parse_unsigned(value, 3600, &seconds) == 0)
                 s->wait = (unsigned) seconds;
         else
@@ -30,7 +32,7 @@ static int take_argument(const char *argument, Settings *s) {
 }
 
 int settings_parse(int argc, char **argv, Settings *ret, const char **ret_wrong) {
-        Settings s = { .root = "", .directory = SETTINGS_DIRECTORY, .wait = SETTINGS_WAIT };
+        Settings s = { .root = "", .directory = SETTINGS_DIRECTORY, .numa = SETTINGS_NUMA, .wait = SETTINGS_WAIT };
 
         for (int i = 0; i < argc; i++)
                 if (take_argument(argv[i], &s) < 0) {

@@ -5,17 +5,21 @@ package Slurm;
 use strict;
 use warnings;
 
+use Cwd qw(abs_path);
 use Exporter qw(import);
+use File::Basename qw(dirname);
 use POSIX ();
 use Test::More;
 
 use Node;
 
-our @EXPORT = qw(need_slurm start_slurm start_program kill_program submit slurm slurm_logs job node_state);
+our @EXPORT = qw(need_slurm second_node start_slurm start_program kill_program submit slurm slurm_logs job node_state);
 
 my $dir;
 my %pid;      # of programs: "munged", "slurmctld", "slurmd-NODE"
 my %command;
+my %env;      # of programs that have one of their own
+my $second;   # closed, the second node ends
 
 sub need_slurm {
         plan skip_all => 'needs root' if $> != 0;
@@ -45,6 +49,7 @@ sub start_program {
                 open STDIN,  '<',  '/dev/null'      or die $!;
                 open STDOUT, '>>', "$dir/$name.log" or die $!;
                 open STDERR, '>&', \*STDOUT         or die $!;
+                local %ENV = (%ENV, %{ $env{$name} // {} });
                 exec @{ $command{$name} } or POSIX::_exit(127);
         }
         $pid{$name} = $pid;
@@ -79,7 +84,20 @@ sub submit {
         return int $text;
 }
 
-# A node is its name, a slurm.conf line, and the arguments of the plugin there. Other lines of slurm.conf: $more.
+# Another simulated node in the network of this one, which stays until the test ends: its environment.
+sub second_node {
+        my ($name) = @_;
+        my ($tests, $file) = (abs_path(dirname(__FILE__) . '/..'), "$ENV{NODE_TMP}/second.env");
+        my $pid = open($second, '|-') // die "fork: $!";
+        if (!$pid) {
+                $ENV{WITH_NODE_BESIDE} = 1;
+                exec "$tests/with-node", "$tests/nodes/$name.tree", '--', 'sh', '-c', "env -0 >$file.new && mv $file.new $file && exec cat >/dev/null" or POSIX::_exit(127);
+        }
+        ok(wait_until(sub { -e $file }), 'a second node') or die;
+        return map { split /=/, $_, 2 } split /\0/, slurp($file);
+}
+
+# A node is its name, a slurm.conf line, the arguments of the plugin, and if it is another one the environment there. Other lines of slurm.conf: $more.
 sub start_slurm {
         my ($more, @nodes) = @_;
         $dir = "$ENV{NODE_TMP}/slurm";
@@ -125,6 +143,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1
 PartitionName=all Nodes=ALL Default=YES State=UP
 END
                 $command{"agent-$name"}  = ['passthroughd-slurm', "--node=$name"];
+                $env{"agent-$name"}      = $node->{env};
                 $command{"slurmd-$name"} = ['slurmd', '-D', '-f', "$dir/$name.conf", '-N', $name];
         }
         $ENV{SLURM_CONF} = "$dir/$nodes[0]{name}.conf";
@@ -150,6 +169,10 @@ sub stop_slurm {
         return;
 }
 
-END { local $? = $?; stop_slurm() if $dir }
+END {
+        local $? = $?;
+        stop_slurm() if $dir;
+        close $second if $second;
+}
 
 1;

@@ -34,7 +34,7 @@ my $script = "$ENV{NODE_TMP}/job";
 spew($script, "#!/bin/sh\ncd $ENV{NODE_TMP}/out && env >\$SLURM_JOB_ID.new && mv \$SLURM_JOB_ID.new \$SLURM_JOB_ID && exec sleep 600\n");
 mkdir "$ENV{NODE_TMP}/out"       or die $!;
 chmod 0777, "$ENV{NODE_TMP}/out" or die $!;
-my @job = (@user, qw(-n1 -c4 --mem=1000 -o /dev/null -D /));
+my @job = (@user, qw(-c4 --mem=1000 -o /dev/null -D /));
 
 # The environment of a job once it runs.
 sub environment {

@@ -76,7 +76,7 @@ static void make_cpus(const char *t) {
 
 static void assert_cpus(const char *root, const char *list, const char *want) {
         _cleanup_free_ char *found = NULL;
-        int r = cpus_from_slurm(root, list, &found);
+        int r = cpus_of_slurm_cores(root, list, &found);
 
         assert_int_equal(r, want ? 0 : -EINVAL);
         if (want)
@@ -87,19 +87,19 @@ static void test_cpus(void **state) {
         char *root = tree_new();
         char *found;
 
-        assert_int_equal(cpus_from_slurm(root, "0", &found), -ENOENT);
+        assert_int_equal(cpus_of_slurm_cores(root, "0", &found), -ENOENT);
         make_cpus(root);
-        assert_cpus(root, "0-1", "0,4");
-        assert_cpus(root, "0-3", "0,2,4,6");
-        assert_cpus(root, "4-5", "1,5");
-        assert_cpus(root, "2,6", "2-3");
-        assert_cpus(root, "0-7", "0-7");
-        assert_cpus(root, "8", NULL);
+        assert_cpus(root, "0", "0,4");
+        assert_cpus(root, "0-1", "0,2,4,6");
+        assert_cpus(root, "2", "1,5");
+        assert_cpus(root, "1-2", "1-2,5-6");
+        assert_cpus(root, "0-3", "0-7");
+        assert_cpus(root, "4", NULL);
         assert_cpus(root, "x", NULL);
-        /* Without the last core. */
-        tree_file(root, "sys/devices/system/cpu/online", "0-2,4-6\n");
-        assert_cpus(root, "4-5", "1,5");
-        assert_cpus(root, "6", NULL);
+        /* Without the last core, and without one thread. */
+        tree_file(root, "sys/devices/system/cpu/online", "0-2,4-5\n");
+        assert_cpus(root, "1-2", "1-2,5");
+        assert_cpus(root, "3", NULL);
         tree_done(root);
 }
 
