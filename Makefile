@@ -7,7 +7,7 @@
 # make check               all tests (root); with VALGRIND=1 most of those of tests/bus, the daemon under valgrind
 # make golden              writes the golden files of tests/ anew after a sentence, a plan or a picture changed: read the difference
 # make check-long          the crash sweep at every point, all that hostile callers send (TESTS=tests/bus/hostile.t: alone, on a
-#                          quiet machine), and 10,000 random operations (SOAK_OPERATIONS=, SOAK_SEED=)
+#                          quiet machine), 200 random jobs of Slurm, and 10,000 random operations (SOAK_OPERATIONS=, SOAK_SEED=)
 # make mutate              changes the code in MUTANTS=60 places, drawn by SEED=1, one at a time: the tests must notice each; FILES="a.c b.c:7",
 #                          UNIT=1 for unit tests alone (root)
 # make check-placement     the planner against exhaustive search (CASES=), against the clock (ROUNDS=), and against simpler choosers (REQUESTS=)
@@ -222,7 +222,7 @@ golden: tests | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(BUILD) tests/update-golden
 
 check-long: tests | $(filter deps,$(MAKECMDGOALS))
-	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/torn.t tests/bus/hostile.t tests/long/soak.t)
+	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/torn.t tests/bus/hostile.t tests/bus/slurm-random.t tests/long/soak.t)
 
 mutate: | $(filter deps,$(MAKECMDGOALS))
 	$(Q)mkdir -p $(BUILD) && BUILD=$(BUILD) CC="$(CC)" MUTANTS=$(MUTANTS) SEED=$(SEED) FILES="$(FILES)" UNIT=$(UNIT) tests/mutate

@@ -17,6 +17,7 @@
 
 /* Slurm finds these by name; all else in this plugin is hidden. */
 #pragma GCC visibility push(default)
+/* cppcheck-suppress unknownMacro */
 SPANK_PLUGIN(passthrough, 1)
 extern spank_f slurm_spank_init, slurm_spank_job_prolog, slurm_spank_init_post_opt, slurm_spank_job_epilog;
 #pragma GCC visibility pop

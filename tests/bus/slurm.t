@@ -9,11 +9,12 @@ use lib $FindBin::Bin;
 
 use Test::More;
 
+use Guests;
 use Node;
 use Slurm;
 
 need_slurm();
-node('paper-testbed', root => 1);
+node_with_guests('paper-testbed', root => 1);
 
 my $bus   = Bus->new->listen;
 my $files = "$ENV{NODE_TMP}/slurm-files";
@@ -22,7 +23,7 @@ start_slurm('GresTypes=vmgpu,vmib-vf', {
         name   => 'n1',
         line   => 'Sockets=2 CoresPerSocket=8 ThreadsPerCore=1 RealMemory=40000 Gres=vmgpu:k20m:1,vmib-vf:4',
         gres   => "Name=vmgpu Type=k20m Count=1 Flags=CountOnly\nNodeName=n1 Name=vmib-vf Count=4 Flags=CountOnly\n",
-        plugin => ["bus=$ENV{DBUS_SYSTEM_BUS_ADDRESS}", "root=$ENV{NODE_ROOT}", "directory=$files"],
+        plugin => ["bus=$ENV{DBUS_SYSTEM_BUS_ADDRESS}", "root=$ENV{NODE_ROOT}", "directory=$files", 'wait=10'],
 });
 my $before = tree_without_identities();
 
@@ -75,6 +76,16 @@ is_gone($id);
 same_tree($before, 'the node is as before', tree_without_identities());
 is(node_state('n1')->{State}, 'IDLE', 'the node is idle');
 
+my ($status, $text) = slurm(qw(srun -c4 --mem=1000 --passthrough=gpu=1 --gres=vmgpu:1 env));
+is($status, 0, 'srun') or diag($text);
+like($text, qr/^PASSTHROUGH_DEVICES=gpu0=0000:82:00\.0$/m, 'tells its command the devices');
+like($text, qr/^PASSTHROUGH_ALLOCATION=(?!slurm-$id$)slurm-\d+$/m, 'of another allocation');
+is_gone($id + 1);
+($status, $text) = slurm(qw(salloc -c4 --mem=1000 --passthrough=gpu=1 --gres=vmgpu:1 srun env));
+is($status, 0, 'salloc') or diag($text);
+like($text, qr/^PASSTHROUGH_DEVICES=gpu0=0000:82:00\.0$/m, 'so does a step of salloc');
+is_gone($id + 2);
+
 # ---- not enough
 
 sub is_refused {
@@ -104,7 +115,7 @@ for ([['--passthrough=gpu=1'], 'vmgpu'], [['--passthrough=gpu=1,ib-vf=2', '--gre
         is(job($id)->{Priority}, 0, 'and held');
         slurm('scancel', $id);
 }
-my ($status, $text) = slurm(qw(srun -n1 -c1 --mem=100 --passthrough=gpu=1 true));
+($status, $text) = slurm(qw(srun -c1 --mem=100 --passthrough=gpu=1 true));
 isnt($status, 0, 'srun fails');
 like($text, names('vmgpu'), 'and says why');
 is(node_state('n1')->{State}, 'IDLE', 'the node stays up');
@@ -119,6 +130,14 @@ like(node_state('n1')->{State}, qr/DRAIN/, 'the node drains');
 like((slurm(qw(sinfo --noheader --format=%E)))[1], names('0000:82:00.0'), 'and says why');
 is(allocation_state($bus, "slurm-$id"), 'gone', 'nothing is allocated');
 slurm('scancel', $id);
+slurm(qw(scontrol update NodeName=n1 State=RESUME));
+
+is(daemon('stop'), 0, 'the daemon stops');
+$id = submit(@job, '--passthrough=gpu=1', '--gres=vmgpu:1', $script);
+is_refused($id, 'passthroughd');
+like(node_state('n1')->{State}, qr/DRAIN/, 'the node drains when the daemon stays away');
+slurm('scancel', $id);
+is(daemon('start'), 0, 'the daemon starts');
 slurm(qw(scontrol update NodeName=n1 State=RESUME));
 
 # ---- the daemon or slurmd is killed
@@ -158,9 +177,6 @@ ok(wait_until(sub { allocation_state($bus, "slurm-$id") eq 'ready' }), 'its allo
 slurm('scancel', $id);
 is_gone($id);
 
-same_tree($before, 'the node is as before', tree_without_identities());
-is(node_state('n1')->{State}, 'IDLE', 'the node is idle');
-
 # ---- the service
 
 sub gres { return join ',', sort split /,/, node_state('n1')->{Gres} }
@@ -189,5 +205,19 @@ is(allocate($bus, "slurm-$id", gpu => 1), 'done', 'the epilog of a job did not r
 start_program('agent-n1');
 is_gone($id);
 gres_becomes($all, 'after a restart of the service Slurm has all');
+
+# ---- a guest outlives its job
+
+$id = submit(@job, @gpu, $script);
+environment($id);
+libvirt_reports($bus, running_domain("slurm-$id", UUID, '0000:82:00.0'));
+is(allocation_state($bus, "slurm-$id"), 'in-use', 'a guest of the job runs');
+slurm('scancel', $id);
+ok(wait_until(sub { node_state('n1')->{State} eq 'IDLE' }), 'the job ends, and the node is idle') or diag(slurm_logs());
+is(allocation_state($bus, "slurm-$id"), 'in-use', 'the guest keeps its devices');
+libvirt_reports($bus);
+is_gone($id);
+
+same_tree($before, 'the node is as before', tree_without_identities());
 
 done_testing();
