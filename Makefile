@@ -101,7 +101,7 @@ LIB := $(BUILD)/libpassthrough.a
 PLUGIN := $(BUILD)/passthrough.so
 pic = $(patsubst %.c,$(BUILD)/pic/%.o,$(1))
 PLUGIN_OBJECTS := $(call pic,$(filter-out src/slurm/agent.c,$(SLURM_SOURCES)) src/model/cpuset.c src/util/clock.c src/util/fileio.c src/util/strings.c)
-SLURM_AGENT_OBJECTS := $(call pic,$(addprefix src/slurm/,agent.c controller.c node.c))
+SLURM_AGENT_OBJECTS := $(call pic,$(addprefix src/slurm/,agent.c controller.c handout.c node.c))
 PIC_OBJECTS := $(sort $(PLUGIN_OBJECTS) $(SLURM_AGENT_OBJECTS))
 HAVE_SLURM := $(wildcard /usr/include/slurm/spank.h)
 

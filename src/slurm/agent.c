@@ -14,7 +14,9 @@
 
 #include "bus/names.h"
 #include "controller.h"
+#include "handout.h"
 #include "node.h"
+#include "settings.h"
 #include "slurm/gres.h"
 #include "util/log.h"
 #include "util/strings.h"
@@ -31,7 +33,7 @@
 #define MATCH_OWNER  "type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg0='" BUS_NAME "'"
 
 typedef struct Agent {
-        const char *node;
+        const char *node, *directory;
         sd_bus *bus;
         sd_event *event;
         sd_event_source *timer;
@@ -84,9 +86,12 @@ static int update_gres(Agent *a, json_object *description) {
 
 static void release(Agent *a, const char *name, uint64_t generation) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        int r = sd_bus_call_method(a->bus, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "Release", &error, NULL, "st",
-                                   name, generation);
+        int r = handout_remove(a->directory, name);
 
+        if (r < 0)
+                log_warning_errno(r, "Cannot remove the files of %s: %m, ignoring", name);
+        r = sd_bus_call_method(a->bus, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "Release", &error, NULL, "st", name,
+                               generation);
         if (r < 0)
                 log_warning("Cannot release %s, whose job has ended: %s, ignoring", name, error.message);
         else
@@ -189,11 +194,12 @@ static int start(Agent *a) {
 }
 
 static int usage(void) {
-        puts("Usage: passthroughd-slurm [--node=NAME]\n"
+        puts("Usage: passthroughd-slurm [--node=NAME] [--directory=DIR]\n"
              "Keeps the GRES of this node in Slurm equal to the devices that passthroughd can give.\n\n"
-             "  --node=NAME  The name of the node in slurm.conf; default: the host name up to its first dot\n"
-             "  -h, --help   Show this help\n"
-             "  --version    Show the version");
+             "  --node=NAME      The name of the node in slurm.conf; default: the host name up to its first dot\n"
+             "  --directory=DIR  The directory of the plugin in plugstack.conf; default: " SETTINGS_DIRECTORY "\n"
+             "  -h, --help       Show this help\n"
+             "  --version        Show the version");
         return EXIT_SUCCESS;
 }
 
@@ -208,11 +214,12 @@ static const char *host_name(char *buf, size_t size) {
 int main(int argc, char *argv[]) {
         static const struct option options[] = {
                 { "node", required_argument, NULL, 'n' },
+                { "directory", required_argument, NULL, 'd' },
                 { "help", no_argument, NULL, 'h' },
                 { "version", no_argument, NULL, 'v' },
                 { 0 },
         };
-        _cleanup_(agent_done) Agent a = { 0 };
+        _cleanup_(agent_done) Agent a = { .directory = SETTINGS_DIRECTORY };
         char host[256];
         int c, r;
 
@@ -221,9 +228,12 @@ int main(int argc, char *argv[]) {
                         return usage();
                 if (c == 'v')
                         return puts("passthroughd-slurm " VERSION) < 0;
-                if (c != 'n')
+                if (c == 'n')
+                        a.node = optarg;
+                else if (c == 'd')
+                        a.directory = optarg;
+                else
                         return EXIT_FAILURE;
-                a.node = optarg;
         }
         if (!a.node)
                 a.node = host_name(host, sizeof(host));

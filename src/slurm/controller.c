@@ -56,9 +56,17 @@ static uint64_t find_memory(const job_info_t *info, const char *node) {
         return (info->pn_min_memory & ~MEM_PER_CPU) * (uint64_t) MAX(cpus, 0) * MEBIBYTE;
 }
 
+/* Slurm has taken its resources back, or its epilogs still run. */
+static bool is_over(const job_info_t *info) {
+        uint32_t state = info->job_state & JOB_STATE_BASE;
+
+        return (state != JOB_RUNNING && state != JOB_SUSPENDED) || info->job_state & JOB_COMPLETING;
+}
+
 static int take_job(const job_info_t *info, const char *node, SlurmJob *ret) {
         _cleanup_slurm_job_ SlurmJob job = { .id = info->job_id,
                                              .restarts = info->restart_cnt,
+                                             .is_over = is_over(info),
                                              .can_requeue = info->batch_flag && info->requeue };
         int i = find_node(info, node), r = take_cores(info, node, &job);
 
@@ -105,15 +113,34 @@ static void tell_owner(const SlurmJob *job, const char *sentence) {
                 (void) slurm_notify_job(job->id, text_of(sentence));
 }
 
-int controller_refuse_job(const SlurmJob *job, bool hold, const char *sentence) {
-        int r;
+/* A call for a job that its owner canceled meanwhile, or that waits again, is not a failure. */
+static int result_of(int r) {
+        if (r == SLURM_SUCCESS || errno == ESLURM_ALREADY_DONE || errno == ESLURM_INVALID_JOB_ID ||
+            errno == ESLURM_JOB_PENDING)
+                return 0;
+        return -EIO;
+}
 
+/* Slurm also requeues a job that is being canceled. */
+static bool has_ended(uint32_t id) {
+        job_info_msg_t *message = NULL;
+        const job_info_t *info = NULL;
+        bool ended;
+
+        if (slurm_load_job(&message, id, SHOW_ALL) == SLURM_SUCCESS)
+                info = find_job(message, id);
+        ended = info && is_over(info);
+        slurm_free_job_info_msg(message);
+        return ended;
+}
+
+int controller_refuse_job(const SlurmJob *job, bool hold, const char *sentence) {
+        if (has_ended(job->id))
+                return 0;
         tell_owner(job, sentence);
-        if (job->can_requeue)
-                r = slurm_requeue(job->id, hold ? JOB_REQUEUE_HOLD : 0);
-        else
-                r = slurm_kill_job(job->id, SIGKILL, 0);
-        return r == SLURM_SUCCESS ? 0 : -EIO;
+        if (job->can_requeue && result_of(slurm_requeue(job->id, hold ? JOB_REQUEUE_HOLD : 0)) == 0)
+                return 0;
+        return result_of(slurm_kill_job(job->id, SIGKILL, 0));
 }
 
 /* The description of one node. NULL: slurmctld does not reply, or does not know the node. */
@@ -169,10 +196,7 @@ int controller_set_gres(const char *node, const char *gres) {
 }
 
 static bool is_on_node(const job_info_t *info, const char *node) {
-        uint32_t state = info->job_state & JOB_STATE_BASE;
-
-        return (state == JOB_RUNNING || state == JOB_SUSPENDED || info->job_state & JOB_COMPLETING) &&
-               find_node(info, node) >= 0;
+        return (!is_over(info) || info->job_state & JOB_COMPLETING) && find_node(info, node) >= 0;
 }
 
 int controller_has_job(uint32_t id, const char *node) {

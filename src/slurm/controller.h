@@ -11,6 +11,7 @@
 typedef struct SlurmJob {
         uint32_t id;
         unsigned restarts;
+        bool is_over;     /* it was canceled: its epilog follows */
         bool can_requeue; /* a batch job, submitted without --no-requeue */
         char *cores;      /* its cores on this node, in Slurm's numbers; NULL if it has none */
         uint64_t memory;  /* bytes on this node; 0: not known */
@@ -23,9 +24,9 @@ void slurm_job_done(SlurmJob *job);
 #define _cleanup_slurm_job_ _cleanup_(slurm_job_done)
 
 /*
- * Takes the job off its nodes: a batch job waits for others, with hold until its owner or an administrator releases it.
- * An interactive job, or one that must not run twice, is canceled. The sentence is for the owner: the job's terminal
- * and its AdminComment. 0 or -EIO.
+ * Takes the job off its nodes, unless it is over: a batch job waits for others, with hold until its owner or an
+ * administrator releases it. An interactive job, or one that must not run twice, is canceled. The sentence is for the
+ * owner: the job's terminal and its AdminComment. 0 or -EIO.
  */
 int controller_refuse_job(const SlurmJob *job, bool hold, const char *sentence);
 

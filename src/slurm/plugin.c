@@ -141,6 +141,8 @@ int slurm_spank_job_prolog(spank_t spank, int argc, char **argv) {
                 slurm_error("passthrough: %s", or_no_memory(sentence));
                 return -1;
         }
+        if (job.is_over)
+                return 0;
         outcome = reserve(&settings, &job, uid, text, &sentence);
         if (outcome == OUTCOME_DONE) {
                 slurm_info("passthrough: job %u: %s is allocated to uid %u", id, text, uid);

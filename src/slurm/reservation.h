@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The allocation of a job, by calls to passthroughd. A call that a restart of the daemon or of the bus interrupted is
- * made again. */
+/* The allocation of a job. */
 
+#include "attempt.h"
 #include "controller.h"
 #include "request.h"
-#include "settings.h"
-
-/* What follows for the job and for the node. */
-typedef enum Outcome {
-        OUTCOME_DONE,
-        OUTCOME_SHORT,   /* not now: the job can run later, or on another node */
-        OUTCOME_INVALID, /* never: the request has to be changed */
-        OUTCOME_BROKEN,  /* the node needs its administrator */
-} Outcome;
 
 /* "slurm-12": the allocation of job 12. */
 #define RESERVATION_NAME_MAX 32

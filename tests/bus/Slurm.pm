@@ -142,7 +142,7 @@ ReturnToService=2
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1
 PartitionName=all Nodes=ALL Default=YES State=UP
 END
-                $command{"agent-$name"}  = ['passthroughd-slurm', "--node=$name"];
+                $command{"agent-$name"}  = ['passthroughd-slurm', "--node=$name", map { /^directory=/ ? "--$_" : () } @{ $node->{plugin} }];
                 $env{"agent-$name"}      = $node->{env};
                 $command{"slurmd-$name"} = ['slurmd', '-D', '-f', "$dir/$name.conf", '-N', $name];
         }

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Two nodes, jobs of random size, and kills of jobs, slurmd and daemons at random: in the end nothing is left, and no node drains.
+# Two nodes, jobs of random size on one or both, and kills of jobs, slurmd and daemons at random: in the end nothing is left, and no node drains.
 # SLURM_JOBS= is their number, SLURM_SEED= what they are drawn by.
 use strict;
 use warnings;
@@ -66,9 +66,9 @@ for (1 .. $count) {
         my ($gpus, $vfs, $cores) = (1 + int rand 4, int rand 3, 1 + int rand 8);
         my $request = "gpu=$gpus" . ($vfs ? ",rdma=$vfs"   : '');
         my $gres    = "vmgpu:$gpus" . ($vfs ? ",vmrdma:$vfs" : '');
-        $jobs{ submit("--passthrough=$request", "--gres=$gres", '-c' . 2 * $cores, '--mem=' . 1000 * $cores, qw(-o /dev/null -D / --wrap), 'sleep ' . rand 2) } = 1;
-        kill_something() if rand() < 0.4;
+        $jobs{ submit("--passthrough=$request", "--gres=$gres", '-N' . pick(1, 1, 1, 2), '-c' . 2 * $cores, '--mem=' . 1000 * $cores, qw(-o /dev/null -D / --wrap), 'sleep ' . rand 2) } = 1;
         select undef, undef, undef, rand 0.5;
+        kill_something() if rand() < 0.4;
 }
 diag('killed: ', join ', ', map { "$killed{$_} $_" } sort keys %killed);
 

@@ -202,6 +202,7 @@ is_gone($id);
 slurm(qw(scontrol update NodeName=n1), 'Gres=vmgpu:k20m:0,vmib-vf:0');
 kill_program('agent-n1', 'KILL');
 is(allocate($bus, "slurm-$id", gpu => 1), 'done', 'the epilog of a job did not run');
+spew("$files/slurm-$id.$_", '') for qw(env xml);
 start_program('agent-n1');
 is_gone($id);
 gres_becomes($all, 'after a restart of the service Slurm has all');
