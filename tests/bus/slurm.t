@@ -105,6 +105,16 @@ is($env->{PASSTHROUGH_ALLOCATION}, "slurm-$id", 'the job gets it');
 slurm('scancel', $id);
 is_gone($id);
 
+is(allocate($bus, 'other', gpu => 1), 'done', 'another guest has the GPU');
+kill 'STOP', pid();
+$id = submit(@job, '--passthrough=gpu=1', '--gres=vmgpu:1', $script);
+ok(wait_until(sub { job($id)->{JobState} =~ /RUNNING|CONFIGURING/ }), 'a prolog runs');
+slurm('scancel', $id);
+kill 'CONT', pid();
+ok(wait_until(sub { job($id)->{JobState} eq 'CANCELLED' }), 'a job that is canceled meanwhile ends') or diag(explain(job($id)), slurm_logs());
+is(job($id)->{Restarts}, 0, 'and is not queued again');
+is(release($bus, 'other'), 'done', 'the GPU is free');
+
 # ---- what can never be
 
 isnt((slurm('sbatch', '--passthrough=gpu=x', '--wrap=true'))[0], 0, 'sbatch refuses what is no request');
