@@ -86,16 +86,16 @@ static int update_gres(Agent *a, json_object *description) {
 
 static void release(Agent *a, const char *name, uint64_t generation) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        int r = handout_remove(a->directory, name);
+        int r = sd_bus_call_method(a->bus, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "Release", &error, NULL, "st",
+                                   name, generation);
 
-        if (r < 0)
-                log_warning_errno(r, "Cannot remove the files of %s: %m, ignoring", name);
-        r = sd_bus_call_method(a->bus, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "Release", &error, NULL, "st", name,
-                               generation);
         if (r < 0)
                 log_warning("Cannot release %s, whose job has ended: %s, ignoring", name, error.message);
         else
                 log_info("Released %s, whose job has ended.", name);
+        r = handout_remove(a->directory, name);
+        if (r < 0)
+                log_warning_errno(r, "Cannot remove the files of %s: %m, ignoring", name);
 }
 
 static const char *text_of(json_object *o, const char *key) {

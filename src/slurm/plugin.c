@@ -82,8 +82,13 @@ static Outcome hand_out(const Settings *settings, const SlurmJob *job, uid_t uid
                 return outcome;
         reservation_name(job->id, name);
         r = handout_write(settings->directory, name, uid, document, devices ? devices : "");
-        if (r == 0)
-                return OUTCOME_DONE;
+        if (r == 0) {
+                /* The epilog of a job that was canceled meanwhile may have looked for the files already. */
+                outcome = reservation_check(settings, job->id, ret_sentence);
+                if (outcome != OUTCOME_DONE)
+                        (void) handout_remove(settings->directory, name);
+                return outcome;
+        }
         (void) string_replace(ret_sentence, "Cannot write the files of the job in %s: %s.", settings->directory,
                               strerror(-r));
         return OUTCOME_BROKEN;
@@ -164,8 +169,9 @@ int slurm_spank_job_epilog(spank_t spank, int argc, char **argv) {
         if (read_settings(argc, argv, &settings) < 0 || spank_get_item(spank, S_JOB_ID, &id) != ESPANK_SUCCESS)
                 return -1;
         reservation_name(id, name);
-        (void) handout_remove(settings.directory, name);
         outcome = reservation_release(&settings, id, &sentence);
+        /* After the release: a prolog that still runs looks for the allocation when it has written the files. */
+        (void) handout_remove(settings.directory, name);
         if (outcome == OUTCOME_DONE)
                 return 0;
         slurm_error("passthrough: job %u: %s", id, or_no_memory(sentence));

@@ -63,6 +63,27 @@ Outcome reservation_release(const Settings *settings, uint32_t id, char **ret_se
         return attempt_repeat(settings, try_release, name, ret_sentence);
 }
 
+static Outcome try_find(Attempt *a, const void *what, char **ret_sentence) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        const char *name = what;
+        uint64_t generation;
+        int r = find_generation(a->bus, name, &generation, &error);
+
+        if (r < 0)
+                return attempt_judge(r, &error, ret_sentence);
+        if (generation > 0)
+                return OUTCOME_DONE;
+        (void) string_replace(ret_sentence, "%s was released while the job was being prepared.", name);
+        return OUTCOME_SHORT;
+}
+
+Outcome reservation_check(const Settings *settings, uint32_t id, char **ret_sentence) {
+        char name[RESERVATION_NAME_MAX];
+
+        reservation_name(id, name);
+        return attempt_repeat(settings, try_find, name, ret_sentence);
+}
+
 typedef struct Wanted {
         const char *name, *token, *cpus, *numa;
         const SlurmJob *job;

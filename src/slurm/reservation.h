@@ -20,6 +20,11 @@ Outcome reservation_make(const Settings *settings, const SlurmJob *job, uid_t ui
  * guest still runs. The sentence as in reservation_make(). */
 Outcome reservation_release(const Settings *settings, uint32_t id, char **ret_sentence);
 
+/* OUTCOME_DONE while the job has an allocation, OUTCOME_SHORT if it was released. The sentence as in
+ * reservation_make().
+ */
+Outcome reservation_check(const Settings *settings, uint32_t id, char **ret_sentence);
+
 /* The domain document, and the devices as "gpu0=0000:13:00.0,ib-vf0=0000:14:00.1". The caller frees both. The sentence
  * as in reservation_make(). */
 Outcome reservation_describe(const Settings *settings, uint32_t id, char **ret_document, char **ret_devices,
