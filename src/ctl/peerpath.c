@@ -58,7 +58,7 @@ char *peer_path_text(json_object *path, bool brief) {
                 r = add_ports(&text, path, brief);
         else if (r >= 0)
                 r = string_append(&text, "", "%s", known ?: "unknown: ACS or ATS could not be read");
-        if (r >= 0 && (!access || streq(access, "redirected")))
+        if (r >= 0 && (streq_ptr(access, "redirected") || (!access && !brief)))
                 r = add_ats(&text, path, brief);
         return r < 0 ? NULL : TAKE_PTR(text);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "page.h"
 #include "report.h"
 #include "table.h"
 
@@ -15,7 +16,8 @@ static bool wants_colour(void) {
 
 void table_init(Table *t, const Column *columns, size_t n) {
         *t = (Table){ .scols = scols_new_table(), .columns = columns };
-        t->failed = !t->scols || scols_table_enable_colors(t->scols, wants_colour()) < 0;
+        t->failed = !t->scols || scols_table_enable_colors(t->scols, wants_colour()) < 0 ||
+                    scols_table_set_termwidth(t->scols, page_width()) < 0;
         for (size_t i = 0; !t->failed && i < n; i++)
                 t->failed = !scols_table_new_column(t->scols, columns[i].name, 0,
                                                     (columns[i].right ? SCOLS_FL_RIGHT : 0) |
@@ -70,12 +72,4 @@ int table_print_array(const Args *args, const Column *columns, size_t n, json_ob
         for (size_t i = 0; i < rows; i++)
                 table_add_object(&t, json_object_array_get_idx(array, i));
         return table_print(&t, args, empty);
-}
-
-size_t table_terminal_width(void) {
-        struct libscols_table *t = scols_new_table();
-        size_t width = t ? scols_table_get_termwidth(t) : 80;
-
-        scols_unref_table(t);
-        return width;
 }

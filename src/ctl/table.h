@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Tables and trees on stdout, drawn by libsmartcols. A failure to add a row is remembered until table_print(). */
+/* Tables and trees on stdout, drawn by libsmartcols. Only on a terminal are columns cut, to page_width(). A failure to
+ * add a row is remembered until table_print(). */
 
 #include <libsmartcols.h>
 
@@ -42,6 +43,3 @@ int table_print(Table *t, const Args *args, const char *empty);
 
 /* Prints a table with a row for each object of the array, as table_add_object() and table_print(). */
 int table_print_array(const Args *args, const Column *columns, size_t n, json_object *array, const char *empty);
-
-/* In columns; 80 when stdout is not a terminal. */
-size_t table_terminal_width(void);

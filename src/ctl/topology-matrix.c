@@ -4,7 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "peerpath.h"
+#include "cpus.h"
+#include "page.h"
 #include "report.h"
 #include "table.h"
 #include "topology.h"
@@ -22,6 +23,8 @@ const DistanceWord distance_words[DISTANCE_WORDS] = {
 };
 
 void members_done(Members *m) {
+        for (size_t i = 0; i < m->n; i++)
+                free(m->all[i].cpus);
         free(m->all);
 }
 
@@ -52,6 +55,22 @@ static void member_find_pool(Member *m, const Items *items) {
         }
 }
 
+static int member_find_affinity(Member *m, json_object *node) {
+        const char *cpus = NULL;
+
+        (void) snprintf(m->numa, sizeof(m->numa), "-");
+        for (size_t i = 0; m->item->section >= 0 && i < reply_length(node, "nodes"); i++) {
+                json_object *numa = reply_element(node, "nodes", i);
+
+                if ((int64_t) number_of(numa, "id") == m->item->section)
+                        cpus = reply_text(reply_member(reply_member(numa, "cpus"), "total"), "cpus");
+        }
+        if (m->item->section >= 0)
+                (void) snprintf(m->numa, sizeof(m->numa), "%" PRId64, m->item->section);
+        m->cpus = cpus_shorten(cpus ?: "");
+        return m->cpus ? 0 : -ENOMEM;
+}
+
 static void drop_members_without_pool(Members *m) {
         size_t n = 0;
 
@@ -67,7 +86,8 @@ static void drop_members_without_pool(Members *m) {
         m->n = n;
 }
 
-int members_init(Members *m, const Items *items, json_object *matrix, bool all) {
+int members_init(Members *m, const Items *items, json_object *node, bool all) {
+        json_object *matrix = reply_member(node, "matrix");
         size_t n = reply_length(matrix, "devices"), numbers[2] = { 0 };
 
         *m = (Members){ .all = calloc(n + 1, sizeof(Member)) };
@@ -84,12 +104,16 @@ int members_init(Members *m, const Items *items, json_object *matrix, bool all) 
         }
         if (!all)
                 drop_members_without_pool(m);
+        m->cpus_width = strlen(CPU_AFFINITY);
         for (size_t i = 0; i < m->n; i++) {
                 bool gpu = is_gpu(m->all[i].item);
                 int width = snprintf(m->all[i].label, sizeof(m->all[i].label), "%s%zu", gpu ? "GPU" : "NIC",
                                      numbers[gpu]++);
 
                 m->label_width = MAX(m->label_width, (size_t) width);
+                if (member_find_affinity(&m->all[i], node) < 0)
+                        return -ENOMEM;
+                m->cpus_width = MAX(m->cpus_width, strlen(m->all[i].cpus));
         }
         return 0;
 }
@@ -110,64 +134,59 @@ const char *matrix_distance(json_object *matrix, const Member *a, const Member *
         return word && strlen(word) <= WORD_WIDTH && text_is_clean(word) ? word : "?";
 }
 
-bool pair_is_redirected(json_object *pair) {
-        return pair && streq_ptr(reply_text(reply_member(pair, "path"), "peer_to_peer"), "redirected");
+static size_t cell_width(const Members *m) {
+        return MAX(m->label_width, WORD_WIDTH);
 }
 
-int pair_note(const Members *m, json_object *pair, char **ret) {
-        const Member *gpu = members_find(m, reply_cell(pair, "gpu")), *peer = members_find(m, reply_cell(pair, "peer"));
-        const char *access = reply_text(reply_member(pair, "path"), "peer_to_peer");
-        _cleanup_free_ char *path = NULL;
-        char *text = NULL;
-        int r;
+/* Prints rows of cells; without the affinity, the last cell of a row has no spaces after it. */
+static void print_columns(const Members *m, json_object *matrix, size_t first, size_t end, bool affinity) {
+        int label = (int) m->label_width, width = (int) cell_width(m), cpus = (int) m->cpus_width;
 
-        *ret = NULL;
-        if (!gpu || !peer || streq_ptr(access, "direct") || streq_ptr(access, "card"))
-                return 0;
-        path = peer_path_text(reply_member(pair, "path"), true);
-        r = path ? string_replace(&text, "%s, %s: %s", gpu->label, peer->label, path) : -ENOMEM;
-        if (r >= 0)
-                *ret = text;
-        return r;
-}
-
-static void print_columns(const Members *m, json_object *matrix, size_t first, size_t end) {
-        int width = (int) MAX(m->label_width, WORD_WIDTH);
-
-        printf("%*s", (int) m->label_width, "");
+        printf("%*s", label, "");
         for (size_t i = first; i < end; i++)
-                printf(" %-*s", i + 1 < end ? width : 0, m->all[i].label);
+                printf(" %-*s", i + 1 < end || affinity ? width : 0, m->all[i].label);
+        if (affinity)
+                printf(" %-*s %s", cpus, CPU_AFFINITY, NUMA_AFFINITY);
         putchar('\n');
         for (size_t row = 0; row < m->n; row++) {
-                printf("%-*s", (int) m->label_width, m->all[row].label);
+                printf("%-*s", label, m->all[row].label);
                 for (size_t i = first; i < end; i++)
-                        printf(" %-*s", i + 1 < end ? width : 0, matrix_distance(matrix, &m->all[row], &m->all[i]));
+                        printf(" %-*s", i + 1 < end || affinity ? width : 0,
+                               matrix_distance(matrix, &m->all[row], &m->all[i]));
+                if (affinity)
+                        printf(" %-*s %s", cpus, m->all[row].cpus, m->all[row].numa);
                 putchar('\n');
         }
         putchar('\n');
 }
 
-/* When the terminal is too narrow for all columns, prints several blocks, each with only GPUs or only NICs. */
+/* When not all columns fit, prints several blocks, each with only GPUs or only NICs. The affinity ends the last block,
+ * or is a block of its own. */
 static void print_blocks(const Members *m, json_object *matrix) {
-        size_t fit = (table_terminal_width() - m->label_width) / (MAX(m->label_width, WORD_WIDTH) + 1), end;
+        size_t width = page_width(), each = cell_width(m) + 1, affinity = 1 + m->cpus_width + 1 + strlen(NUMA_AFFINITY),
+               first = 0, end;
+        size_t room = width > m->label_width ? width - m->label_width : 0, fit = MAX(room / each, 1U);
 
-        for (size_t first = 0; first < m->n; first = end) {
+        for (; first < m->n; first = end) {
+                bool ends;
+
                 end = first + MIN(fit, m->n - first);
                 for (size_t i = first + 1; m->n > fit && i < end; i++)
                         if (is_gpu(m->all[i].item) != is_gpu(m->all[first].item))
                                 end = i;
-                print_columns(m, matrix, first, end);
+                ends = end == m->n && (end - first) * each + affinity <= room;
+                print_columns(m, matrix, first, end, ends);
+                if (end == m->n && !ends)
+                        print_columns(m, matrix, 0, 0, true);
         }
 }
 
 static void add_member(Table *t, const Member *m) {
         _cleanup_free_ char *name = device_short_name(m->item->device);
-        char node[24] = "-", vfs[64];
+        char vfs[64];
 
-        if (m->item->section >= 0)
-                (void) snprintf(node, sizeof(node), "%" PRId64, m->item->section);
         (void) snprintf(vfs, sizeof(vfs), "%zu of %zu VFs", m->available, m->n_vfs);
-        table_add(t, (const char *[]){ m->label, m->item->address, node, m->pool ?: "-",
+        table_add(t, (const char *[]){ m->label, m->item->address, m->numa, m->pool ?: "-",
                                        m->n_vfs > 0 ? vfs : reply_cell(m->item->device, "state"), m->allocation ?: "-",
                                        name });
 }
@@ -190,21 +209,19 @@ static int print_members(const Args *args, const Members *m) {
         return table_print(&t, args, NULL);
 }
 
-/* Prints a line for each pair without direct peer-to-peer access, which the distance does not show. */
 static int print_notes(const Members *m, json_object *matrix) {
-        bool any = false;
+        _cleanup_notes_ Notes notes;
+        int r = notes_init(&notes, m, matrix);
 
-        for (size_t i = 0; i < reply_length(matrix, "pairs"); i++) {
-                _cleanup_free_ char *text = NULL;
-                int r = pair_note(m, reply_element(matrix, "pairs", i), &text);
+        for (size_t i = 0; r >= 0 && i < notes.n; i++) {
+                _cleanup_free_ char *text = string_format("%s: %s", notes.all[i].pairs, notes.all[i].text);
 
-                if (r < 0)
-                        return r;
-                if (text)
-                        printf("%s%s\n", any ? "" : "\n", text);
-                any = any || text;
+                if (!text)
+                        return -ENOMEM;
+                fputs(i == 0 ? "\n" : "", stdout);
+                page_wrap(text, 0, 2);
         }
-        return 0;
+        return r;
 }
 
 static int print_legend(const Args *args, const Members *m, json_object *matrix) {
@@ -233,7 +250,7 @@ int matrix_print(const Args *args, json_object *node) {
                 return report_failure(args, NULL, "There are too many GPUs and NICs on this node for a matrix.");
         r = items_init(&items, node);
         if (r >= 0)
-                r = members_init(&members, &items, matrix, args_has(args, OPTION_ALL));
+                r = members_init(&members, &items, node, args_has(args, OPTION_ALL));
         if (r < 0)
                 return report_errno(args, r, "Cannot print");
         if (members.n == 0) {

@@ -5,9 +5,11 @@
 #include "topology-svg.h"
 #include "util/strings.h"
 
-#define COLUMNS     2
+#define COLUMN_MIN  300 /* boxes are at least as wide */
+#define COLUMNS_MAX 8
 #define HEADER      22 /* height of the title of a box with boxes inside */
-#define CARD_HEIGHT 54
+#define CARD_LEFT   14
+#define CARD_BELOW  8 /* below the last baseline */
 #define BELOW       8 /* gap below and between boxes */
 #define INSET       8
 #define LINE        15
@@ -89,29 +91,41 @@ static void draw_title(Drawing *d, const Item *item, const char *state, const ch
                       driver ? ", driver " : "", driver ? driver : "");
 }
 
-static void draw_card(Drawing *d, const Item *item, int height, Spot s) {
+/* The lines of a card: address, name, state. The name is wrapped. Returns their height. */
+static int place_lines(Drawing *d, const Item *item, Spot s) {
         _cleanup_free_ char *name = device_short_name(item->device);
         const char *state = reply_cell(item->device, "state"), *pool = reply_text(item->device, "pool"),
                    *holder = reply_text(item->device, "allocation");
         const Member *member = members_find(&d->members, item->address);
-        const StateLook *look = svg_state_look(state);
-        Font strong = { svg_small_strong.size, true, ALIGN_LEFT, look->strong };
-        int x = s.x + 14, width = s.width - 22;
+        Font strong = { svg_small_strong.size, true, ALIGN_LEFT, svg_state_look(state)->strong };
+        int y = s.y + 16 + LINE;
 
         d->picture.failed = d->picture.failed || !name;
-        draw_title(d, item, state, pool);
-        picture_box(&d->picture, (Box){ s.x, s.y, s.width, height }, &look->look);
-        picture_box(&d->picture, (Box){ s.x + 3, s.y + 5, 4, CARD_HEIGHT - 12 }, &(Look){ look->strong, NULL, 2 });
-        picture_text(&d->picture, x, s.y + 16, width * 3 / 4, &svg_strong, "%s", item->address);
-        picture_text(&d->picture, x, s.y + 16 + LINE, width, &svg_small, "%s", name ? name : "");
-        picture_text(&d->picture, x, s.y + 16 + 2 * LINE, holder ? width / 2 : width, &strong, "%s%s%s",
-                     pool ? pool : "", pool ? " \u00b7 " : "", state);
+        if (s.draw)
+                picture_text(&d->picture, s.x, s.y + 16, s.width * 3 / 4, &svg_strong, "%s", item->address);
+        y += LINE * picture_paragraph(&d->picture, s.x, y, s.width, LINE, &svg_small, name ?: "", s.draw);
+        if (!s.draw)
+                return y + CARD_BELOW;
+        picture_text(&d->picture, s.x, y, holder ? s.width / 2 : s.width, &strong, "%s%s%s", pool ?: "",
+                     pool ? " \u00b7 " : "", state);
         strong.align = ALIGN_RIGHT;
         if (holder)
-                picture_text(&d->picture, x + width, s.y + 16 + 2 * LINE, width / 2, &strong, "%s", holder);
+                picture_text(&d->picture, s.x + s.width, y, s.width / 2, &strong, "%s", holder);
         strong.colour = svg_dim.colour;
         if (member)
-                picture_text(&d->picture, x + width, s.y + 16, width / 4, &strong, "%s", member->label);
+                picture_text(&d->picture, s.x + s.width, s.y + 16, s.width / 4, &strong, "%s", member->label);
+        return y + CARD_BELOW;
+}
+
+/* lines: the height of its text; height: with the box of its VFs. */
+static void draw_card(Drawing *d, const Item *item, int lines, int height, Spot s) {
+        const char *state = reply_cell(item->device, "state");
+        const StateLook *look = svg_state_look(state);
+
+        draw_title(d, item, state, reply_text(item->device, "pool"));
+        picture_box(&d->picture, (Box){ s.x, s.y, s.width, height }, &look->look);
+        picture_box(&d->picture, (Box){ s.x + 3, s.y + 5, 4, lines - 12 }, &(Look){ look->strong, NULL, 2 });
+        (void) place_lines(d, item, (Spot){ s.x + CARD_LEFT, s.y, s.width - CARD_LEFT - INSET, true });
         picture_end(&d->picture);
 }
 
@@ -119,12 +133,13 @@ static int place_list(Drawing *d, const Item *list, unsigned depth, Spot s);
 
 static int place_device(Drawing *d, const Item *item, Spot s) {
         const Item *vfs = item->child && item_begins_vfs(item->child) ? item->child : NULL;
-        int height = CARD_HEIGHT + (vfs ? vfs_height(vfs) + 4 : 0);
+        int lines = place_lines(d, item, (Spot){ .width = s.width - CARD_LEFT - INSET }),
+            height = lines + (vfs ? vfs_height(vfs) + 4 : 0);
 
         if (s.draw)
-                draw_card(d, item, height, s);
+                draw_card(d, item, lines, height, s);
         if (s.draw && vfs)
-                draw_vfs(d, vfs, inside(s, CARD_HEIGHT));
+                draw_vfs(d, vfs, inside(s, lines));
         return height + BELOW;
 }
 
@@ -170,17 +185,19 @@ static int place_list(Drawing *d, const Item *list, unsigned depth, Spot s) {
 /* Boxes in columns; each box goes to the column that is shortest so far. */
 typedef struct Columns {
         Spot all;
-        int width, heights[COLUMNS];
+        int n, width, heights[COLUMNS_MAX];
         int column; /* the column of the last spot that columns_next() returned */
 } Columns;
 
 static Columns columns_of(Spot s) {
-        return (Columns){ .all = s, .width = (s.width - (COLUMNS - 1) * BELOW) / COLUMNS };
+        int n = MIN(MAX((s.width + BELOW) / (COLUMN_MIN + BELOW), 1), COLUMNS_MAX);
+
+        return (Columns){ .all = s, .n = n, .width = (s.width - (n - 1) * BELOW) / n };
 }
 
 static Spot columns_next(Columns *c) {
         c->column = 0;
-        for (int i = 1; i < COLUMNS; i++)
+        for (int i = 1; i < c->n; i++)
                 if (c->heights[i] < c->heights[c->column])
                         c->column = i;
         return (Spot){ c->all.x + c->column * (c->width + BELOW), c->all.y + c->heights[c->column], c->width,
@@ -190,7 +207,7 @@ static Spot columns_next(Columns *c) {
 static int columns_height(const Columns *c) {
         int height = 0;
 
-        for (int i = 0; i < COLUMNS; i++)
+        for (int i = 0; i < c->n; i++)
                 height = MAX(height, c->heights[i]);
         return height;
 }

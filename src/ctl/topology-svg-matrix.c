@@ -5,13 +5,14 @@
 #include "topology-svg.h"
 #include "util/strings.h"
 
-#define MATRIX_MAX  24U
+#define MATRIX_MAX  64U
 #define LABEL_WIDTH 52
 #define CELL_WIDTH  44
 #define CELL_HEIGHT 20
+#define NUMA_WIDTH  100
+#define DIGIT_WIDTH 7 /* upper estimate for a digit of a list of CPUs */
 #define LINE        17
-#define NOTES_WIDTH 440
-#define NOTES_MAX   24U
+#define NOTES_WIDTH 320
 
 static const Font cell_font = { 11, false, ALIGN_MIDDLE, "#1f2328" };
 static const Font head_font = { 11, true, ALIGN_MIDDLE, "#1f2328" };
@@ -52,9 +53,23 @@ static void draw_cell(Drawing *d, const Member *a, const Member *b, Box box) {
                      near && pair_is_redirected(pair_of(d->matrix, a, b)) ? "*" : "");
 }
 
+static int cpus_width(const Members *m) {
+        return (int) m->cpus_width * DIGIT_WIDTH + 16;
+}
+
+/* The columns that nvidia-smi topo -m has after the distances. */
+static void draw_affinity(Drawing *d, const char *cpus, const char *numa, const Font *font, int x, int y) {
+        int width = cpus_width(&d->members);
+
+        picture_text(&d->picture, x + width / 2, y + 14, width, font, "%s", cpus);
+        picture_text(&d->picture, x + width + NUMA_WIDTH / 2, y + 14, NUMA_WIDTH, font, "%s", numa);
+}
+
 static void draw_table(Drawing *d, Spot s) {
         const Members *m = &d->members;
+        int affinity = s.x + LABEL_WIDTH + (int) m->n * CELL_WIDTH;
 
+        draw_affinity(d, CPU_AFFINITY, NUMA_AFFINITY, &head_font, affinity, s.y);
         for (size_t i = 0; i < m->n; i++) {
                 int y = s.y + ((int) i + 1) * CELL_HEIGHT;
 
@@ -65,6 +80,7 @@ static void draw_table(Drawing *d, Spot s) {
                 for (size_t j = 0; j < m->n; j++)
                         draw_cell(d, &m->all[i], &m->all[j],
                                   (Box){ s.x + LABEL_WIDTH + (int) j * CELL_WIDTH, y, CELL_WIDTH, CELL_HEIGHT });
+                draw_affinity(d, m->all[i].cpus, m->all[i].numa, &cell_font, affinity, y);
         }
 }
 
@@ -88,36 +104,35 @@ static int place_line(Drawing *d, const char *text, Spot s) {
                4;
 }
 
-/* The legend, and a note for each pair without direct peer-to-peer access. */
+/* The legend, and the pairs without direct peer-to-peer access. */
 static int place_notes(Drawing *d, Spot s) {
-        size_t n = 0;
+        _cleanup_notes_ Notes notes;
         int at = place_words(d, s);
 
-        for (size_t i = 0; i < reply_length(d->matrix, "pairs"); i++) {
-                json_object *pair = reply_element(d->matrix, "pairs", i);
-                _cleanup_free_ char *note = NULL, *text = NULL;
+        if (notes_init(&notes, &d->members, d->matrix) < 0)
+                d->picture.failed = true;
+        for (size_t i = 0; i < notes.n; i++) {
+                _cleanup_free_ char *text = string_format("%s%s: %s", notes.all[i].redirected ? "* " : "",
+                                                          notes.all[i].pairs, notes.all[i].text);
 
-                if (pair_note(&d->members, pair, &note) < 0)
-                        d->picture.failed = true;
-                if (!note || n++ >= NOTES_MAX)
-                        continue;
-                if (string_replace(&text, "%s%s", pair_is_redirected(pair) ? "* " : "", note) < 0)
-                        d->picture.failed = true;
-                else
-                        at += place_line(d, text, (Spot){ s.x, s.y + at, s.width, s.draw });
+                if (text)
+                        at += place_line(d, text, svg_below(s, at));
+                d->picture.failed = d->picture.failed || !text;
         }
-        if (n == 0)
+        if (notes.n == 0)
                 return at;
-        return at + place_line(d,
-                               n > NOTES_MAX ? "More pairs, and settings for direct access: passthroughctl "
-                                               "topology --json."
-                                             : "Settings for direct access: passthroughctl topology --json.",
-                               (Spot){ s.x, s.y + at, s.width, s.draw });
+        return at + place_line(d, "Settings for direct access: passthroughctl topology --json.", svg_below(s, at));
+}
+
+int svg_matrix_width(const Drawing *d) {
+        const Members *m = &d->members;
+
+        return m->n < 2 || m->n > MATRIX_MAX ? 0 : LABEL_WIDTH + (int) m->n * CELL_WIDTH + cpus_width(m) + NUMA_WIDTH;
 }
 
 int svg_matrix(Drawing *d, Spot s) {
         const Members *m = &d->members;
-        int table = LABEL_WIDTH + (int) m->n * CELL_WIDTH, notes_x = s.x + table + SVG_GAP * 2, height;
+        int table = svg_matrix_width(d), notes_x = s.x + table + SVG_GAP, height = ((int) m->n + 1) * CELL_HEIGHT;
         bool beside = s.x + s.width - notes_x >= NOTES_WIDTH;
         Spot notes = { beside ? notes_x : s.x, s.y + 30, 0, s.draw };
 
@@ -134,7 +149,6 @@ int svg_matrix(Drawing *d, Spot s) {
                                 m->n);
                 return 50;
         }
-        height = ((int) m->n + 1) * CELL_HEIGHT;
         notes.width = beside ? s.x + s.width - notes_x : s.width;
         notes.y += beside ? 0 : height + SVG_GAP;
         if (s.draw)

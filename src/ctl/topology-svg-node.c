@@ -3,15 +3,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "cpus.h"
 #include "topology-svg.h"
 #include "util/strings.h"
 
-#define HEAD        26
-#define LINE        20
-#define LABEL_WIDTH 96
-#define BAR_WIDTH   140
-#define BAR_HEIGHT  12
-#define PARTS_MAX   4U
+#define HEAD          26
+#define LINE          20
+#define LABEL_WIDTH   96
+#define BAR_WIDTH     140
+#define BAR_HEIGHT    12
+#define PARTS_MAX     4U
+#define SECTION_SLACK 6 /* of the gap below the last box */
 
 static const Look section_look = { "#ffffff", "#57606a", 8 };
 static const Look bar_look = { "#ffffff", "#8c959f", 0 };
@@ -128,35 +130,41 @@ static int place_pages(Drawing *d, json_object *node, Spot s) {
         return height;
 }
 
-static void draw_distances(Drawing *d, json_object *node, const char *id, Spot s) {
-        _cleanup_free_ char *text = NULL;
-        Font right = svg_dim;
-
-        if (node_distances(node, id, &text) < 0)
-                d->picture.failed = true;
-        right.align = ALIGN_RIGHT;
-        if (text)
-                picture_text(&d->picture, s.x + s.width, s.y + 14, s.width * 3 / 5, &right, "distance %s", text);
+/* Text that is wrapped, not cut. */
+static int place_paragraph(Drawing *d, const char *text, const Font *font, Spot s) {
+        return picture_paragraph(&d->picture, s.x, s.y + 11, s.width, LINE - 4, font, text, s.draw) * (LINE - 4) + 4;
 }
 
-static void draw_head(Drawing *d, json_object *node, Spot s) {
+static int place_cpus(Drawing *d, json_object *node, Spot s) {
         const char *cpus = reply_text(reply_member(reply_member(node, "cpus"), "total"), "cpus");
+        _cleanup_free_ char *list = cpus_shorten(cpus ?: ""), *text = NULL;
+
+        if (!list || string_append(&text, "", "CPUs %s", cpus && *cpus ? list : "none") < 0)
+                d->picture.failed = true;
+        return text ? place_paragraph(d, text, &svg_text, s) : 0;
+}
+
+static int place_distances(Drawing *d, json_object *node, const char *id, Spot s) {
+        _cleanup_free_ char *list = NULL, *text = NULL;
+
+        if (node_distances(node, id, &list) < 0 || (list && string_append(&text, "", "distance %s", list) < 0))
+                d->picture.failed = true;
+        return text ? place_paragraph(d, text, &svg_dim, s) : 0;
+}
+
+/* The head of the box: name, CPUs, and distances to the other nodes. */
+static int place_head(Drawing *d, json_object *node, Spot s) {
         char id[24], package[40] = "";
+        int at = HEAD;
         int64_t n;
 
         (void) snprintf(id, sizeof(id), "%" PRIu64, number_of(node, "id"));
         if (reply_number(node, "package", &n))
                 (void) snprintf(package, sizeof(package), ", socket %" PRId64, n);
-        picture_text(&d->picture, s.x, s.y + 14, s.width * 2 / 5, &svg_heading, "NUMA node %s%s", id, package);
-        draw_distances(d, node, id, s);
-        picture_text(&d->picture, s.x, s.y + HEAD + 11, s.width, &svg_text, "CPUs %s", cpus && *cpus ? cpus : "none");
-}
-
-/* The head of the box: name, CPUs, and distances to the other nodes. */
-static int place_head(Drawing *d, json_object *node, Spot s) {
         if (s.draw)
-                draw_head(d, node, s);
-        return HEAD + LINE;
+                picture_text(&d->picture, s.x, s.y + 14, s.width, &svg_heading, "NUMA node %s%s", id, package);
+        at += place_cpus(d, node, svg_below(s, at));
+        return at + place_distances(d, node, id, svg_below(s, at));
 }
 
 static int place_offers(Drawing *d, int64_t section, Spot s) {
@@ -171,26 +179,30 @@ static int place_offers(Drawing *d, int64_t section, Spot s) {
         return LINE + 4;
 }
 
-int svg_section(Drawing *d, json_object *node, int64_t section, int height, Spot s) {
-        Spot in = { s.x + SVG_PAD, s.y + SVG_PAD, s.width - 2 * SVG_PAD, s.draw };
+/* The content of a section, in its box. */
+static int place_content(Drawing *d, json_object *node, int64_t section, Spot s) {
         char title[SECTION_TITLE_MAX];
-        int at = 0;
+        int at = 28;
 
-        if (s.draw)
-                picture_box(&d->picture, (Box){ s.x, s.y, s.width, height }, &section_look);
         if (node) {
-                at += place_head(d, node, in);
-                at += place_cores(d, node, svg_below(in, at));
-                at += place_memory(d, node, svg_below(in, at));
-                at += place_pages(d, node, svg_below(in, at));
+                at = place_head(d, node, s);
+                at += place_cores(d, node, svg_below(s, at));
+                at += place_memory(d, node, svg_below(s, at));
+                at += place_pages(d, node, svg_below(s, at));
                 at += 4;
-        } else {
-                if (s.draw)
-                        picture_text(&d->picture, in.x, in.y + 14, in.width, &svg_heading, "%s",
-                                     section_title(section, title));
-                at += 28;
+        } else if (s.draw)
+                picture_text(&d->picture, s.x, s.y + 14, s.width, &svg_heading, "%s", section_title(section, title));
+        at += place_offers(d, section, svg_below(s, at));
+        return at + svg_devices(d, section, svg_below(s, at));
+}
+
+int svg_section(Drawing *d, json_object *node, int64_t section, Spot s) {
+        int width = s.width - 2 * SVG_PAD, height = place_content(d, node, section, (Spot){ .width = width });
+
+        height += 2 * SVG_PAD - SECTION_SLACK;
+        if (s.draw) {
+                picture_box(&d->picture, (Box){ s.x, s.y, s.width, height }, &section_look);
+                (void) place_content(d, node, section, (Spot){ s.x + SVG_PAD, s.y + SVG_PAD, width, true });
         }
-        at += place_offers(d, section, svg_below(in, at));
-        at += svg_devices(d, section, svg_below(in, at));
-        return at + 2 * SVG_PAD;
+        return height;
 }

@@ -9,50 +9,40 @@
 #include "topology-svg.h"
 #include "util/strings.h"
 
-#define COLUMNS      2
-#define HEADER       66
-#define FOOTER       20
-#define TITLE_MAX    256U
-#define DEVICES_MAX  4096U
-#define SECTIONS_MAX 128U
+#define COLUMNS     2
+#define HEADER      66
+#define FOOTER      20
+#define TITLE_MAX   256U
+#define DEVICES_MAX 4096U
 
-typedef struct Section {
-        json_object *node; /* NULL: the section is not a NUMA node */
-        int64_t id;
-        int height;
-} Section;
+/* Places the NUMA nodes; each takes the column that is shortest so far. */
+static int place_nodes(Drawing *d, int y) {
+        int ends[COLUMNS];
 
-typedef struct Sections {
-        Section all[SECTIONS_MAX];
-        size_t n;
-} Sections;
-
-static void find_sections(Drawing *d, Sections *s) {
-        int64_t other = INT64_MIN;
-
-        for (size_t i = 0; i < reply_length(d->node, "nodes") && s->n < SECTIONS_MAX; i++) {
+        for (size_t i = 0; i < COLUMNS; i++)
+                ends[i] = y;
+        for (size_t i = 0; i < reply_length(d->node, "nodes"); i++) {
                 json_object *node = reply_element(d->node, "nodes", i);
+                size_t column = 0;
 
-                s->all[s->n++] = (Section){ .node = node, .id = (int64_t) number_of(node, "id") };
+                for (size_t j = 1; j < COLUMNS; j++)
+                        if (ends[j] < ends[column])
+                                column = j;
+                ends[column] += SVG_GAP + svg_section(d, node, (int64_t) number_of(node, "id"),
+                                                      (Spot){ SVG_MARGIN + (int) column * (SVG_NODE_WIDTH + SVG_GAP),
+                                                              ends[column], SVG_NODE_WIDTH, true });
         }
-        while (s->n < SECTIONS_MAX && items_next_section(&d->items, d->node, &other))
-                s->all[s->n++] = (Section){ .id = other };
+        for (size_t i = 0; i < COLUMNS; i++)
+                y = MAX(y, ends[i]);
+        return y;
 }
 
-static int place_sections(Drawing *d, Sections *s, int y) {
-        for (size_t first = 0; first < s->n; first += COLUMNS) {
-                size_t end = MIN(first + COLUMNS, s->n);
-                int height = 0;
+/* Places the devices that are on none of these nodes. */
+static int place_others(Drawing *d, int width, int y) {
+        int64_t section = INT64_MIN;
 
-                for (size_t i = first; i < end; i++)
-                        height = MAX(height, svg_section(d, s->all[i].node, s->all[i].id, 0,
-                                                         (Spot){ .width = SVG_NODE_WIDTH }));
-                for (size_t i = first; i < end; i++)
-                        (void) svg_section(d, s->all[i].node, s->all[i].id, height,
-                                           (Spot){ SVG_MARGIN + (int) (i - first) * (SVG_NODE_WIDTH + SVG_GAP), y,
-                                                   SVG_NODE_WIDTH, true });
-                y += height + SVG_GAP;
-        }
+        while (items_next_section(&d->items, d->node, &section))
+                y += SVG_GAP + svg_section(d, NULL, section, (Spot){ SVG_MARGIN, y, width, true });
         return y;
 }
 
@@ -87,15 +77,22 @@ static void name_node(const Args *args, char name[static TITLE_MAX]) {
                 (void) snprintf(name, TITLE_MAX, "Topology");
 }
 
-static void draw_page(Drawing *d, const char *name, int *ret_width, int *ret_height) {
-        Sections sections = { 0 };
-        int width, y;
+/* As wide as one NUMA node, if that is all that there is. */
+static int sections_width(Drawing *d) {
+        int64_t section = INT64_MIN;
 
-        find_sections(d, &sections);
-        width = sections.n < COLUMNS ? SVG_NODE_WIDTH : COLUMNS * SVG_NODE_WIDTH + SVG_GAP;
+        return reply_length(d->node, "nodes") < COLUMNS && !items_next_section(&d->items, d->node, &section)
+                       ? SVG_NODE_WIDTH
+                       : COLUMNS * SVG_NODE_WIDTH + SVG_GAP;
+}
+
+static void draw_page(Drawing *d, const char *name, int *ret_width, int *ret_height) {
+        int sections = sections_width(d), width = MAX(sections, svg_matrix_width(d)), y;
+
         picture_text(&d->picture, SVG_MARGIN, SVG_MARGIN + 12, width, &svg_title, "%s", name);
         draw_key(&d->picture, SVG_MARGIN, SVG_MARGIN + 24);
-        y = place_sections(d, &sections, SVG_MARGIN + HEADER - 10);
+        y = place_nodes(d, SVG_MARGIN + HEADER - 10);
+        y = place_others(d, sections, y);
         y += svg_matrix(d, (Spot){ SVG_MARGIN, y, width, true });
         *ret_width = width + 2 * SVG_MARGIN;
         *ret_height = y + FOOTER;
@@ -117,7 +114,7 @@ static int drawing_init(Drawing *d, const Args *args, json_object *node) {
         if (r >= 0)
                 r = items_init(&d->items, node);
         if (r >= 0 && d->matrix)
-                r = members_init(&d->members, &d->items, d->matrix, d->all);
+                r = members_init(&d->members, &d->items, node, d->all);
         return r;
 }
 

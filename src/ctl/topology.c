@@ -4,19 +4,30 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "cpus.h"
+#include "page.h"
 #include "report.h"
 #include "topology.h"
 #include "util/strings.h"
 #include "verbs.h"
 
 #define INDENT      "  "
+#define KEY_WIDTH   12U
 #define COUNT_WIDTH 24U
 
-static void print_cpus(json_object *node) {
+static void print_wrapped(const char *key, const char *text) {
+        printf(INDENT "%-9s ", key);
+        page_wrap(text, KEY_WIDTH, KEY_WIDTH);
+}
+
+static int print_cpus(json_object *node) {
         json_object *cpus = reply_member(node, "cpus"), *total = reply_member(cpus, "total");
         uint64_t housekeeping = number_of(reply_member(cpus, "housekeeping"), "cores");
+        _cleanup_free_ char *list = cpus_shorten(reply_text(total, "cpus") ?: "");
         char kept[COUNT_WIDTH + 16] = "";
 
+        if (!list)
+                return -ENOMEM;
         if (housekeeping > 0)
                 (void) snprintf(kept, sizeof(kept), ", %" PRIu64 " housekeeping", housekeeping);
         if (number_of(total, "cores") == 0)
@@ -24,7 +35,8 @@ static void print_cpus(json_object *node) {
         else
                 printf(INDENT "cores     %" PRIu64 ": %" PRIu64 " free, %" PRIu64 " allocated%s; CPUs %s\n",
                        number_of(total, "cores"), number_of(reply_member(cpus, "free"), "cores"),
-                       number_of(reply_member(cpus, "allocated"), "cores"), kept, reply_cell(total, "cpus"));
+                       number_of(reply_member(cpus, "allocated"), "cores"), kept, list);
+        return 0;
 }
 
 static void print_hugepages(json_object *node) {
@@ -67,7 +79,7 @@ static int print_distances(json_object *node, const char *id) {
         int r = node_distances(node, id, &text);
 
         if (text)
-                printf(INDENT "distance  %s\n", text);
+                print_wrapped("distance", text);
         return r;
 }
 
@@ -78,22 +90,25 @@ static int print_devices(const Args *args, Items *items, int64_t section) {
         if (items_offers(items, section, &text) < 0)
                 return report_errno(args, -ENOMEM, "Cannot print");
         if (text)
-                printf(INDENT "available %s\n", text);
+                print_wrapped("available", text);
         return items_print(items, section, args);
 }
 
 static int print_node(const Args *args, json_object *node, Items *items) {
         char id[COUNT_WIDTH], package[COUNT_WIDTH + 16] = "";
         int64_t n;
+        int r;
 
         if (reply_number(node, "package", &n))
                 (void) snprintf(package, sizeof(package), ", socket %" PRId64, n);
         (void) snprintf(id, sizeof(id), "%" PRIu64, number_of(node, "id"));
         printf("NUMA node %s%s\n", id, package);
-        print_cpus(node);
+        r = print_cpus(node);
         print_memory(node);
-        if (print_distances(node, id) < 0)
-                return report_errno(args, -ENOMEM, "Cannot print");
+        if (r >= 0)
+                r = print_distances(node, id);
+        if (r < 0)
+                return report_errno(args, r, "Cannot print");
         return print_devices(args, items, (int64_t) number_of(node, "id"));
 }
 

@@ -74,6 +74,10 @@ typedef struct Size {
 } Size;
 Size size_round(uint64_t bytes);
 
+/* The headings of the columns after the distances, as nvidia-smi topo -m has them. */
+#define CPU_AFFINITY  "CPU Affinity"
+#define NUMA_AFFINITY "NUMA Affinity"
+
 /* topology-matrix.c. One device of the matrix. A PF represents its VFs. */
 typedef struct Member {
         const Item *item;
@@ -81,17 +85,19 @@ typedef struct Member {
         size_t n_vfs, available;       /* number of its VFs in pools, and of those that are available */
         const char *pool, *allocation; /* its own, or those of its first VF that has one */
         char label[16];                /* "GPU0" */
+        char numa[24];                 /* its NUMA node; "-" when that is unknown */
+        char *cpus;                    /* the CPUs of its NUMA node; "-" when that is unknown */
 } Member;
 
 typedef struct Members {
         Member *all;
         size_t n, skipped; /* skipped: devices in no pool */
-        size_t label_width;
+        size_t label_width, cpus_width;
 } Members;
 
 /* Collects the devices of the matrix that are in a pool or have a VF in one. All devices are collected when none is, or
- * when all is set. 0, -ENOMEM or -EBADMSG. */
-int members_init(Members *m, const Items *items, json_object *matrix, bool all);
+ * when all is set. node: the reply to DescribeTopology, which has a matrix. 0, -ENOMEM or -EBADMSG. */
+int members_init(Members *m, const Items *items, json_object *node, bool all);
 void members_done(Members *m);
 #define _cleanup_members_ _cleanup_(members_done)
 /* NULL when no member has that address. */
@@ -99,12 +105,26 @@ const Member *members_find(const Members *m, const char *address);
 /* The word for the distance, as in distance_words; "?" when the document has none. */
 const char *matrix_distance(json_object *matrix, const Member *a, const Member *b);
 
-/* pair: an element of the matrix's pairs. *ret is "GPU0, NIC0: redirected by ACS at ...", or NULL when one of the two
- * is not a member or when peer-to-peer access between them is direct or within one card. The caller frees. 0 or
- * -ENOMEM. */
-int pair_note(const Members *m, json_object *pair, char **ret);
 /* True when ACS redirects peer-to-peer access between the two. pair may be NULL. */
 bool pair_is_redirected(json_object *pair);
+
+/* topology-notes.c. What ACS or ATS make of peer-to-peer access between some pairs. */
+typedef struct Note {
+        char *pairs; /* "GPU0-NIC0, GPU1-NIC1" */
+        char *text;  /* "redirected by ACS at 0000:12:00.0" */
+        bool redirected;
+} Note;
+
+typedef struct Notes {
+        Note *all;
+        size_t n;
+} Notes;
+
+/* Collects the pairs of members without direct access, one note for all pairs with the same text. Pairs within one card
+ * have none. 0 or -ENOMEM; the caller calls notes_done() in either case. */
+int notes_init(Notes *notes, const Members *m, json_object *matrix);
+void notes_done(Notes *notes);
+#define _cleanup_notes_ _cleanup_(notes_done)
 
 #define DISTANCE_WORDS 6U
 typedef struct DistanceWord {

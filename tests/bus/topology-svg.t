@@ -66,6 +66,20 @@ sub in_order {
         return;
 }
 
+# Each section ends below the last box in it, whatever the one beside it has.
+sub as_high_as_content {
+        my ($svg, $what) = @_;
+        my @boxes    = boxes($svg);
+        my @sections = map { numbers($_, qw(x y width height)) } $svg =~ m{<rect( [^>]*fill="#ffffff" stroke="#57606a"[^>]*)/>}g;
+        my @slack;
+        for my $section (@sections) {
+                my ($last) = sort { $b <=> $a } map { $_->[1] + $_->[3] } grep { "@$_" ne "@$section" && is_in($_, $section) } @boxes;
+                push @slack, $section->[1] + $section->[3] - $last;
+        }
+        ok(@sections && !(grep { $_ < 8 || $_ > 32 } @slack), "$what: sections are as high as their content") or diag("@slack");
+        return;
+}
+
 # Devices and bridges, each as often as it is drawn.
 sub drawn { my ($svg) = @_; return sort map { /^(?:[a-z][a-z ]* )?([[:xdigit:]]{4}:\S+\.[0-7])$/ ? $1 : () } texts($svg) }
 
@@ -73,6 +87,7 @@ sub check {
         my ($svg, $what) = @_;
         well_formed($svg, $what);
         in_order($svg, $what);
+        as_high_as_content($svg, $what);
         my %seen;
         is(scalar(grep { /^[[:xdigit:]]{4}:\S+\.[0-7]$/ && $seen{$_}++ } texts($svg)), 0, "$what: no device is there twice");
         return;
@@ -93,6 +108,7 @@ like($text, qr/^NUMA node $_, socket $_$/m, "node $_") for 0, 1;
 like($text, qr/^root complex pci0000:10\nswitch 0000:11:00\.0$/m, 'root complex and switch');
 like($text, qr/^0000:13:00\.0\n.*\ngpu \x{b7} allocated\nvm7\nGPU0$/m, 'a GPU with state, holder and its name in the matrix');
 like($text, qr/^16 VFs \x{b7} rdma \x{b7} 15 available\n1 in vm7$/m, 'VFs of a PF share one box');
+is_deeply([grep { /\x{2026}$/ && !/a-training/ } @texts], [], 'long names of devices are wrapped, not cut');
 like($text, qr/^0000:33:00\.0\n.*\ngpu \x{b7} allocated\na-training\S*\x{2026}$/m, 'a long name is cut');
 like($svg, qr/<title>0000:33:00\.0 .*, in allocation ${\LONG},/, 'and whole where the pointer is');
 like($text, qr/^56 cores\n35 free, 20 allocated, 1 housekeeping$/m, 'cores');
@@ -101,7 +117,7 @@ like($text, qr/^400 \x{d7} 1 GiB\n336 free, 64 allocated$/m, 'hugepages');
 like($text, qr/^Available: 1 of 4 gpu, 59 of 64 rdma$/m, 'what is left');
 like($text, qr/^distance 21 to node 1$/m, 'how far nodes are');
 is(scalar(grep { $_ eq 'PIX*' } @texts), 16, 'pairs below one switch, redirected');
-like($text, qr/^\* GPU0, NIC0: .*\bredirected by ACS at 0000:12:01\.0/m, 'by which ports');
+like($text, qr/^\* GPU0-NIC0: .*\bredirected by ACS at 0000:12:01\.0/m, 'by which ports');
 is(picture(), $svg, 'always the same');
 
 $svg = picture('--all');
@@ -176,6 +192,13 @@ like((ctl('topology', '--svg', $_->[0]))[2], names($_->[0]), "$_->[0]: says why"
         for ['/dev/full', 'No space left on device'], [$ENV{NODE_TMP}, 'Is a directory'], ["$ENV{NODE_TMP}/none/x.svg", 'No such file or directory'];
 
 # Many.
+is(system("$nodes/generate 1024 >$ENV{NODE_TMP}/generated.tree && nodesim --print $ENV{NODE_TMP}/generated.tree >$ENV{NODE_TMP}/many.tree"), 0, 'a node of 1024 functions');
+$svg = picture('--node', "$ENV{NODE_TMP}/many.tree");
+well_formed($svg, '1024 functions');
+my ($page) = boxes($svg);
+ok(!(grep { !is_in($_, $page) } boxes($svg)), 'all boxes are on the page');
+is(scalar(grep { /^(?:PIX|PXB|PHB|NODE|SYS)\*?$/ } texts($svg)), 64 * 63 + 5, 'a table of 64 devices, and its legend');
+is(scalar(grep { /^\d+-\d+$/ } texts($svg)), 64, 'and the CPUs near each');
 is(system("$nodes/generate 4096 >$ENV{NODE_TMP}/generated.tree && nodesim --print $ENV{NODE_TMP}/generated.tree >$ENV{NODE_TMP}/many.tree"), 0, 'a node of 4096 functions');
 $svg = picture('--node', "$ENV{NODE_TMP}/many.tree");
 well_formed($svg, '4096 functions');

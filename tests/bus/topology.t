@@ -19,6 +19,8 @@ node('hgx-h100');
 
 my $bus = Bus->new->listen;
 
+delete $ENV{COLUMNS};
+
 # Lines of passthroughctl topology ARGUMENTS as characters, without a terminal.
 sub drawn {
         my ($locale, @arguments) = @_;
@@ -104,6 +106,11 @@ for my $columns (60, 80, 150) {
         is_deeply([map { /(0000:..:..\..) / } plain(@terminal)], [map { /(0000:..:..\..) / } @lines], '... has all devices');
 }
 ok((grep { index($_, LONG) >= 0 } on_terminal(150, '')), 'a wide one is made use of');
+cmp_ok(widest(grep { $_ =~ $row } on_terminal(150, 'COLUMNS=70')), '<=', 70, 'COLUMNS is obeyed on a terminal');
+{
+        local $ENV{COLUMNS} = 60;
+        ok((grep { index($_, LONG) >= 0 } drawn('C.UTF-8')), 'it cuts nothing without one');
+}
 
 # Colours.
 ok(!(grep { /\033/ } @lines), 'no colours without a terminal');
@@ -120,7 +127,7 @@ is(scalar @{ $topology->{devices} }, scalar keys %device, 'with all devices');
 
 # The matrix: as drawn, as in JSON, and as the planner has it.
 my $matrix = $topology->{matrix};
-my (%distance, %label, @columns);
+my (%distance, %label, %affinity, @columns);
 for my $i (0 .. $#{ $matrix->{devices} }) {
         $distance{ $matrix->{devices}[$i] }{ $matrix->{devices}[$_] } = $matrix->{distances}[$i][$_] for 0 .. $#{ $matrix->{devices} };
 }
@@ -132,6 +139,8 @@ for (@drawn) {
         if (/^ +(?:GPU|NIC)/) { @columns = split; next }
         next if !/^(?:GPU|NIC)\d+ +(?:X|PIX|PXB|PHB|NODE|SYS)\b/;
         my ($row, @words) = split;
+        my ($cpus) = grep { $columns[$_] eq 'CPU' } 0 .. $#columns;
+        $affinity{$row} = join ' ', splice @words, $cpus, 2 if defined $cpus;
         for my $i (0 .. $#words) {
                 $cells++;
                 $wrong++ if $words[$i] ne $distance{ $label{$row} }{ $label{ $columns[$i] } };
@@ -139,6 +148,8 @@ for (@drawn) {
 }
 is($cells, 256, 'each with each');
 is($wrong, 0,   'the words are those of the document');
+is_deeply([@affinity{qw(GPU0 NIC3 GPU4 NIC7)}], ['0-55,112-167 0', '0-55,112-167 0', '56-111,168-223 1', '56-111,168-223 1'], 'CPU and NUMA affinity');
+is(scalar keys %affinity, 16, '... of each device, once');
 release_all($bus);
 my $plan = ctl_json('plan', 'gpu=8', 'rdma=8');
 is(scalar @{ $plan->{pairs} }, 8, 'a plan with pairs');
@@ -148,12 +159,39 @@ for my $pair (@{ $plan->{pairs} }) {
 }
 my (undef, $text) = ctl('plan', 'gpu=1', 'rdma=1');
 like($text, qr/0000:13:00\.0 to 0000:14:00\.1: PIX\n +path: .*0000:12:01\.0 \(SV RR CR UF\), 0000:12:00\.0 \(SV RR CR UF\); ATS of 0000:14:00\.0 off; ATS of 0000:13:00\.0 none\n +setting: .*config_acs=/, 'what the way allows, and the setting');
-is((grep { /^GPU0, NIC0: / } @drawn)[0], 'GPU0, NIC0: redirected by ACS at 0000:12:01.0, 0000:12:00.0; ATS of 0000:14:00.0 off', 'as below the matrix');
+like((join "\n", @drawn), qr/^GPU0-NIC0: redirected by ACS at 0000:12:01\.0, 0000:12:00\.0; ATS of 0000:14:00\.0\n  off$/m, 'as below the matrix');
 is_deeply([map { $_->{path}{peer_to_peer} } @{ $matrix->{pairs} }], [('redirected') x 8], 'of pairs below one root port');
 is(scalar(grep { /^(?:X|PIX|PXB|PHB|NODE|SYS) +\S/ } @drawn), 6, 'with a legend');
 like($drawn[-1], names(qr/^\d+\b/, '--all'), 'and how many are left out');
 my @both = drawn('C', '--matrix', '--all');
 is(scalar(grep { /^(?:GPU|NIC)\d+ +0000:\S+ / } @both), scalar @{ $matrix->{devices} }, '--matrix --all has them too');
+
+# Many devices come in blocks as wide as the page, which has no end to be cut.
+is(system("$FindBin::Bin/../nodes/generate 1024 >$ENV{NODE_TMP}/1024.tree && nodesim --print $ENV{NODE_TMP}/1024.tree >$ENV{NODE_TMP}/many.tree"), 0, 'a node of 1024 functions');
+for my $columns (undef, 10, 60, 400) {
+        local $ENV{COLUMNS} = $columns // 'none';
+        my @many = drawn('C', '--matrix', '--node', "$ENV{NODE_TMP}/many.tree");
+        my ($end) = grep { $many[$_] =~ /DEVICE/ } 0 .. $#many;
+        my $widest = widest(@many[0 .. $end - 1], grep { /^ *(?:GPU|NIC)\d+-/ } @many);
+        my ($heads, $words) = (0, 0);
+        for (@many[0 .. $end - 1]) {
+                $heads += () = /(?:GPU|NIC)\d+/g if /^ /;
+                $words += () = /\b(?:X|PIX|PXB|PHB|NODE|SYS)\b/g;
+        }
+        is("$heads $words", '64 4096', ($columns // 'no') . ' columns: 64 devices, each with each');
+        cmp_ok($widest, '<=', $columns // 80, '... and no line is longer') if ($columns // 80) >= 60;
+}
+
+# CPUs that alternate between the NUMA nodes.
+my $alternate = "[proc]\ncmdline=ro\n";
+for my $numa (0, 1) {
+        $alternate .= "[sys/devices/system/node/node$numa]\ncpulist=" . join(',', map { 2 * $_ + $numa } 0 .. 9, 20) . "\n";
+        $alternate .= "[sys/devices/pci0000:0$numa/0000:0$numa:01.0]\nvendor=0x10de\ndevice=0x2330\nclass=0x030200\nnuma_node=$numa\n";
+}
+spew("$ENV{NODE_TMP}/hand-written.tree", $alternate);
+is(system("nodesim --print $ENV{NODE_TMP}/hand-written.tree >$ENV{NODE_TMP}/alternate.tree"), 0, 'a node with alternating CPUs');
+is_deeply([map { /^GPU\d +(?:X|SYS) +(?:X|SYS) +(\S+ \S+)$/ ? $1 : () } map { s/ +/ /gr } drawn('C', '--matrix', '--node', "$ENV{NODE_TMP}/alternate.tree")],
+        ['0-18:2,40 0', '1-19:2,41 1'], 'a step stands for their gaps');
 
 # A device that is gone is still drawn, with its holder.
 is(allocate($bus, 'gone', gpu => 1), 'done', 'an allocation of one GPU');
