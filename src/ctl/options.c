@@ -76,6 +76,8 @@ static const OptionInfo options[_OPTION_MAX] = {
                            "Only the last N entries, at most 1000" },
         [OPTION_REPEAT] = { "--repeat", 0, OPTION_TYPE_FLAG, NULL, 0,
                             "Count how many such requests fit, and show where" },
+        [OPTION_PATHS] = { "--paths", 0, OPTION_TYPE_FLAG, NULL, 0, "Add what ACS and ATS allow between the pairs" },
+        [OPTION_STEPS] = { "--steps", 0, OPTION_TYPE_FLAG, NULL, 0, "Add the steps of the job" },
         [OPTION_START] = { "--start", 0, OPTION_TYPE_FLAG, NULL, 0, "Start the domain, too" },
         [OPTION_CONNECT] = { "--connect", 'c', OPTION_TYPE_FILE, "URI", 0, "The libvirt (default: qemu:///system)" },
         [OPTION_CLEAR] = { "--clear", 0, OPTION_TYPE_FLAG, NULL, 0, "End the quarantine of DEVICE" },

@@ -56,6 +56,8 @@ typedef enum Option {
         OPTION_LINES,
         OPTION_CLEAR,
         OPTION_REPEAT,
+        OPTION_PATHS,
+        OPTION_STEPS,
         OPTION_START,
         OPTION_CONNECT,
         _OPTION_MAX,

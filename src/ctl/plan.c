@@ -1,78 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl plan: the devices that allocate would choose, and the steps of its job. */
+/* passthroughctl plan: what allocate would choose, or how many such requests fit. */
 #include <stdio.h>
 
-#include "peerpath.h"
+#include "plan-view.h"
 #include "reply.h"
+#include "report.h"
 #include "request.h"
 #include "util/strings.h"
 #include "verbs.h"
 #include "view.h"
-
-/* Prints the members of the score; those with value 0 are left out. */
-static void print_score(json_object *plan) {
-        json_object *score = reply_object(plan, "score");
-        _cleanup_free_ char *text = NULL;
-
-        if (!score)
-                return;
-        json_object_object_foreach(score, key, value) {
-                const char *s = json_object_get_string(value);
-
-                if (s && !streq(s, "0") && string_append(&text, ", ", "%s %s", key, s) < 0)
-                        return;
-        }
-        view_field("Cost", "%s", text ?: "nothing");
-}
-
-static void print_runner_up(json_object *plan) {
-        json_object *second = reply_object(plan, "runner_up");
-        _cleanup_free_ char *nodes = second ? view_join(second, "numa_nodes", ", ") : NULL;
-
-        if (!second)
-                view_field("Runner-up", "none: no other choice of as many NUMA nodes fits");
-        else
-                view_field("Runner-up", "on NUMA node%s %s. %s", PLURAL(reply_length(second, "numa_nodes")),
-                           nodes ?: "-", reply_cell(second, "reason"));
-}
-
-static void print_limits(json_object *plan) {
-        for (size_t i = 0; i < reply_length(plan, "limits"); i++) {
-                json_object *limit = reply_element(plan, "limits", i);
-                _cleanup_free_ char *pools = view_join(limit, "pools", ":");
-
-                view_field(i ? "" : "Proximity", "%s=%s: %s at most", pools ?: "-", reply_cell(limit, "limit"),
-                           reply_cell(limit, "distance"));
-        }
-}
-
-static void print_path(json_object *pair) {
-        json_object *path = reply_member(pair, "path");
-        _cleanup_free_ char *text = NULL;
-
-        if (!path)
-                return;
-        text = peer_path_text(path, false);
-        if (text)
-                view_field("", "  path: %s", text);
-        if (reply_text(path, "setting"))
-                view_field("", "  setting: %s", reply_text(path, "setting"));
-}
-
-static void print_plan(json_object *plan) {
-        view_allocation(plan);
-        for (size_t i = 0; i < reply_length(plan, "pairs"); i++) {
-                json_object *pair = reply_element(plan, "pairs", i);
-                view_field(i ? "" : "Distances", "%s to %s: %s", reply_cell(pair, "gpu"), reply_cell(pair, "nic"),
-                           reply_cell(pair, "distance"));
-                print_path(pair);
-        }
-        print_limits(plan);
-        print_score(plan);
-        print_runner_up(plan);
-        for (size_t i = 0; i < reply_length(plan, "steps"); i++)
-                view_field(i ? "" : "Steps", "%zu. %s", i + 1, reply_element_cell(plan, "steps", i));
-}
 
 /* Prints "1. node 0: 0000:13:00.0 0000:14:00.1, at most PIX". */
 static void print_fit(json_object *fit, size_t number) {
@@ -106,6 +42,8 @@ int verb_plan(const Args *args) {
         _cleanup_free_ char *text = NULL;
         int r;
 
+        if (args_has(args, OPTION_REPEAT) && (args_has(args, OPTION_PATHS) || args_has(args, OPTION_STEPS)))
+                return report_usage(args, "--repeat prints no single plan: leave out --paths and --steps");
         r = pool_counts_parse(args, 0, &pools);
         if (r != 0)
                 return r;
@@ -128,9 +66,8 @@ int verb_plan(const Args *args) {
         if (r < 0)
                 return r;
         view_read_only(node);
-        if (args_has(args, OPTION_REPEAT))
-                print_repeat(plan);
-        else
-                print_plan(plan);
+        if (!args_has(args, OPTION_REPEAT))
+                return plan_print(args, plan);
+        print_repeat(plan);
         return 0;
 }

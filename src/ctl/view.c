@@ -4,19 +4,30 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "page.h"
 #include "util/strings.h"
 #include "view.h"
+
+#define KEY_WIDTH 18
 
 void view_field(const char *key, const char *format, ...) {
         char left[32];
         va_list ap;
 
         snprintf(left, sizeof(left), "%s%s", key, *key ? ":" : "");
-        printf("%-17s ", left);
+        printf("%-*s", KEY_WIDTH, left);
         va_start(ap, format);
         vprintf(format, ap);
         va_end(ap);
         putchar('\n');
+}
+
+void view_paragraph(const char *key, const char *text) {
+        char left[32];
+
+        snprintf(left, sizeof(left), "%s%s", key, *key ? ":" : "");
+        printf("%-*s", KEY_WIDTH, left);
+        page_wrap(text, KEY_WIDTH, KEY_WIDTH);
 }
 
 void view_member(const char *key, json_object *o, const char *member) {
@@ -162,9 +173,7 @@ void view_device(json_object *d) {
         view_member("Fault", d, "fault");
 }
 
-/* The VF attributes as a request writes them, "mac=02:00:00:00:00:01 spoof-check=on". NULL without attributes or when
- * out of memory. */
-static char *join_attributes(json_object *device) {
+char *view_attributes(json_object *device) {
         json_object *attributes = reply_object(device, "attributes");
         _cleanup_free_ char *text = NULL;
 
@@ -193,7 +202,7 @@ static void view_devices(json_object *a) {
                 json_object *d = reply_element(a, "devices", i);
                 const char *slot = reply_cell(d, "slot"), *guest = reply_text(d, "guest_address");
                 const char *pf = reply_text(d, "physical_function");
-                _cleanup_free_ char *attributes = join_attributes(d);
+                _cleanup_free_ char *attributes = view_attributes(d);
 
                 if (is_held(d))
                         continue;
@@ -231,8 +240,7 @@ static void view_cells(json_object *a) {
         }
 }
 
-/* Prints "mpi: 256 MiB on node 0, pages of 2 MiB, shared by vm1 vm2". The members include this allocation. */
-static void view_regions(json_object *a) {
+void view_regions(json_object *a) {
         for (size_t i = 0; i < reply_length(a, "shared_memory"); i++) {
                 json_object *region = reply_element(a, "shared_memory", i);
                 _cleanup_free_ char *members = view_join(region, "members", " ");

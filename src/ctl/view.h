@@ -7,6 +7,8 @@
 
 /* Prints one line; values are aligned. Key "" continues the field above. */
 void view_field(const char *key, const char *format, ...) _printf_(2, 3);
+/* As view_field(), wrapped at the width of the page. */
+void view_paragraph(const char *key, const char *text);
 /* Prints a member of o as view_field() does; nothing when the member is null or absent. */
 void view_member(const char *key, json_object *o, const char *member);
 
@@ -28,5 +30,9 @@ unsigned view_count_cpus(json_object *o, const char *key);
 void view_read_only(json_object *node);
 
 void view_device(json_object *device);
-/* Prints an allocation or a plan. */
 void view_allocation(json_object *allocation);
+/* The VF attributes of a device as a request writes them, "mac=02:00:00:00:00:01 spoof-check=on". The caller frees;
+ * NULL without attributes or when out of memory. */
+char *view_attributes(json_object *allocation_device);
+/* Prints "mpi: 256 MiB on node 0, pages of 2 MiB, shared by vm1 vm2". The members include this allocation. */
+void view_regions(json_object *allocation);
