@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "difference.h"
+#include "read.h"
 #include "util/log.h"
 #include "util/strings.h"
 #include "wanted.h"
@@ -31,188 +32,6 @@ void sync_reread(Sync *s) {
 
 void sync_done(Sync *s) {
         sync_forget(s);
-}
-
-static int bad_reply(const char *path) {
-        return log_error("Placement's reply to %s cannot be parsed.", path), -EBADMSG;
-}
-
-/* Placement's tree */
-
-/* GET. 0 with a document, -ENOENT for status 404, or a negative errno, logged. */
-static int get(Sync *s, json_object **ret, const char *format, const char *argument) {
-        _cleanup_free_ char *path = string_format("%s%s", format, argument);
-        int status = path ? api_call(s->api, "GET", path, NULL, ret) : -ENOMEM;
-
-        if (status < 0)
-                return status;
-        if (status == 200 && *ret)
-                return 0;
-        json_object_put(TAKE_PTR(*ret));
-        return status == 404 ? -ENOENT : status < 400 ? bad_reply(path) : -EACCES;
-}
-
-static int get_of(Sync *s, const char *uuid, const char *what, json_object **ret) {
-        char path[128];
-
-        (void) snprintf(path, sizeof(path), "/resource_providers/%s%s", uuid, what);
-        return get(s, ret, path, "");
-}
-
-/* Claims change without a new generation of their provider. A provider without inventory has none. */
-static int read_usage(Sync *s, const char *uuid) {
-        _cleanup_json_ json_object *usage = NULL;
-        int r = get_of(s, uuid, "/allocations", &usage);
-
-        if (r < 0)
-                return r;
-        return tree_parse_usage(s->have, uuid, usage) < 0 ? bad_reply(uuid) : 0;
-}
-
-/* Reads inventories, traits and claims of a provider. -ENOENT: Placement does not have it any more. */
-static int read_provider(Sync *s, const char *uuid) {
-        _cleanup_json_ json_object *inventories = NULL, *traits = NULL;
-        Provider *p = tree_find_provider(s->have, uuid);
-        bool had_resources = p && p->n_resources > 0;
-        int r = get_of(s, uuid, "/traits", &traits);
-
-        if (r >= 0)
-                r = get_of(s, uuid, "/inventories", &inventories);
-        if (r < 0 || !p)
-                return r;
-        if (provider_parse_traits(p, traits) < 0 || provider_parse_inventories(p, inventories) < 0)
-                return bad_reply(uuid);
-        return had_resources || p->n_resources > 0 ? read_usage(s, uuid) : 0;
-}
-
-/* -ENOENT, logged: the root does not exist, and the settings leave it to Nova. */
-static int find_root(Sync *s) {
-        _cleanup_free_ char *name = api_escape(s->api, s->settings->host);
-        _cleanup_json_ json_object *reply = NULL;
-        const char *uuid;
-        int r = name ? get(s, &reply, "/resource_providers?name=", name) : -ENOMEM;
-
-        if (r < 0)
-                return r;
-        uuid = json_object_get_string(json_object_object_get(
-                json_object_array_get_idx(json_object_object_get(reply, "resource_providers"), 0), "uuid"));
-        if (uuid && strlen(uuid) < sizeof(s->root))
-                (void) strcpy(s->root, uuid);
-        else if (s->settings->add_root)
-                tree_provider_uuid(s->settings->host, s->root);
-        else
-                return log_warning_errno(-ENOENT, "Placement has no provider '%s' yet.", s->settings->host);
-        return 0;
-}
-
-static int read_known(Sync *s, const char *path, const char *key) {
-        _cleanup_json_ json_object *reply = NULL;
-        json_object *all;
-        int r = get(s, &reply, path, "");
-
-        if (r < 0)
-                return r;
-        all = json_object_object_get(reply, key);
-        if (!json_object_is_type(all, json_type_array))
-                return bad_reply(path);
-        for (size_t i = 0; i < json_object_array_length(all); i++) {
-                json_object *o = json_object_array_get_idx(all, i);
-                const char *name = json_object_get_string(
-                        json_object_is_type(o, json_type_object) ? json_object_object_get(o, "name") : o);
-
-                if (name && json_object_object_add(s->known, name, NULL) < 0)
-                        return -ENOMEM;
-        }
-        return 0;
-}
-
-static int read_providers(Sync *s) {
-        _cleanup_json_ json_object *reply = NULL;
-        json_object *all;
-        int r = get(s, &reply, "/resource_providers?in_tree=", s->root);
-
-        if (r < 0)
-                return r;
-        all = json_object_object_get(reply, "resource_providers");
-        if (!json_object_is_type(all, json_type_array))
-                return bad_reply("/resource_providers");
-        for (size_t i = 0; i < json_object_array_length(all); i++)
-                if (tree_parse_provider(s->have, json_object_array_get_idx(all, i)) < 0)
-                        return bad_reply("/resource_providers");
-        return 0;
-}
-
-/* What was read of a provider is true as long as its generation is the same. */
-static int reread_provider(Sync *s, Provider *p, Tree *old) {
-        Provider *before = old ? tree_find_provider(old, p->uuid) : NULL;
-
-        if (!before || before->generation != p->generation)
-                return read_provider(s, p->uuid);
-        provider_take(p, before);
-        return p->n_resources > 0 ? read_usage(s, p->uuid) : 0;
-}
-
-/* The type of a consumer stays. */
-static void take_types(Sync *s, const Tree *old) {
-        for (size_t i = 0; old && i < s->have->n_claims; i++) {
-                Claim *c = &s->have->claims[i];
-                const Claim *before = tree_find_claim(old, c->consumer);
-
-                if (before && before->is_checked) {
-                        c->is_checked = true;
-                        c->is_foreign = before->is_foreign;
-                }
-        }
-}
-
-static int read_tree(Sync *s) {
-        _cleanup_(cleanup_tree_free) Tree *old = TAKE_PTR(s->have);
-        int r;
-
-        s->have = calloc(1, sizeof(*s->have));
-        json_object_put(s->known);
-        s->known = json_object_new_object();
-        if (!s->have || !s->known)
-                return log_error_errno(-ENOMEM, "Failed to read Placement's tree: %m");
-        r = find_root(s);
-        if (r >= 0)
-                r = read_known(s, "/resource_classes", "resource_classes");
-        if (r >= 0)
-                r = read_known(s, "/traits?name=startswith:" TRAIT_PREFIX, "traits");
-        if (r >= 0)
-                r = read_providers(s);
-        for (size_t i = 0; r >= 0 && i < s->have->n_providers; i++)
-                if (provider_is_own(&s->have->providers[i]))
-                        r = reread_provider(s, &s->have->providers[i], old);
-        if (r < 0)
-                return r;
-        take_types(s, old);
-        s->is_stale = false;
-        return 0;
-}
-
-static int read_claim(Sync *s, const char *consumer) {
-        _cleanup_json_ json_object *reply = NULL;
-        int r = get(s, &reply, "/allocations/", consumer);
-
-        if (r < 0)
-                return r;
-        return tree_parse_claim(s->have, consumer, reply) < 0 ? bad_reply(consumer) : 0;
-}
-
-/* Finds out which claims that are not wanted are the agent's. */
-static int check_claims(Sync *s, const Tree *wanted) {
-        int r = 0;
-
-        for (size_t i = s->have->n_claims; r >= 0 && i > 0; i--) {
-                const Claim *c = &s->have->claims[i - 1];
-                char consumer[TREE_UUID_SIZE];
-
-                memcpy(consumer, c->consumer, sizeof(consumer));
-                if (!c->is_checked && !tree_find_claim(wanted, consumer))
-                        r = read_claim(s, consumer);
-        }
-        return r;
 }
 
 /* Changes */
@@ -343,11 +162,11 @@ static int resolve_conflict(Sync *s, const Change *c, json_object *reply) {
         }
         log_debug("Conflict: %s '%s', reading it again.", change_kind_to_string(c->kind), change_subject(c));
         if (is_claim) {
-                int r = read_claim(s, c->uuid);
+                int r = placement_read_claim(s, c->uuid);
 
                 return r < 0 ? r : RESULT_CONFLICT;
         }
-        switch (read_provider(s, c->uuid)) {
+        switch (placement_read_provider(s, c->uuid)) {
         case 0:
                 return RESULT_CONFLICT;
         case -ENOENT:
@@ -379,7 +198,7 @@ static int make_change(Sync *s, const Change *c) {
                 return status == 400 ? RESULT_REFUSED : -EACCES;
         r = enter_change(s, c, reply);
         if (r < 0)
-                return bad_reply(path);
+                return placement_bad_reply(path);
         s->changes++;
         return RESULT_DONE;
 }
@@ -415,7 +234,7 @@ static int run_once(Sync *s, json_object *describe) {
         ClaimOwner owner = { .project = s->settings->project, .user = s->settings->user };
         char own_root[TREE_UUID_SIZE];
         WantedOptions options = { .host = s->settings->host, .root = s->root };
-        int r = s->have && !s->is_stale ? 0 : read_tree(s);
+        int r = s->have && !s->is_stale ? 0 : placement_read_tree(s);
 
         if (r < 0)
                 return r;
@@ -424,7 +243,7 @@ static int run_once(Sync *s, json_object *describe) {
         r = tree_wanted(describe, &options, &wanted);
         if (r < 0)
                 return log_error_errno(r, "Failed to read the reply of passthroughd: %m");
-        r = check_claims(s, wanted);
+        r = placement_check_claims(s, wanted);
         if (r >= 0)
                 r = tree_difference(wanted, s->have, &owner, &changes);
         if (r < 0)

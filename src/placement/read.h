@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Reads Placement's tree into a Sync. Each function returns 0, or a negative errno, logged. */
+
+#include "sync.h"
+
+/* Logs that a reply cannot be parsed; returns -EBADMSG. */
+int placement_bad_reply(const char *path);
+/* The root, resource classes and traits, and all providers and claims. A provider with the same generation as before is
+ * not read again. -ENOENT: the root does not exist, and the settings leave it to Nova. */
+int placement_read_tree(Sync *s);
+/* Inventories, traits and claims of a provider. -ENOENT: Placement does not have it any more. */
+int placement_read_provider(Sync *s, const char *uuid);
+/* What a consumer has, and whether the agent made its claim. */
+int placement_read_claim(Sync *s, const char *consumer);
+/* Finds out which claims that are not wanted are the agent's. */
+int placement_check_claims(Sync *s, const Tree *wanted);
