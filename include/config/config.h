@@ -62,6 +62,17 @@ typedef enum VfPlacement {
 const char *vf_placement_to_string(VfPlacement p);
 VfPlacement vf_placement_from_string(const char *s);
 
+/* Who decides which guest gets the devices of a pool. */
+typedef enum PoolScheduler {
+        POOL_SCHEDULER_NONE,      /* the daemon, for each request (the default) */
+        POOL_SCHEDULER_PLACEMENT, /* OpenStack Placement: a request names its consumer there, and the exact devices */
+        POOL_SCHEDULER_NOVA,      /* Nova assigns the devices itself; the daemon only prepares and cleans them */
+        _POOL_SCHEDULER_MAX,
+        _POOL_SCHEDULER_INVALID = -22,
+} PoolScheduler;
+const char *pool_scheduler_to_string(PoolScheduler s);
+PoolScheduler pool_scheduler_from_string(const char *s);
+
 /* The protocol of a port of an mlx4 card; the numbers are those of mlx4_core's port_type_array. */
 typedef enum PortType {
         PORT_TYPE_AUTO, /* as set in its firmware */
@@ -105,6 +116,7 @@ typedef struct Pool {
         VfIdentity identity;     /* VfIdentity= */
         NumaPolicy numa;         /* NumaPolicy=: the stricter of this and the request's applies */
         VfPlacement placement;   /* VfPlacement= */
+        PoolScheduler scheduler; /* Scheduler= */
         bool one_time_use;       /* OneTimeUse=: a released device is quarantined until an admin clears it */
         PortType port_types[PORT_TYPES_MAX]; /* PortTypes=: of mlx4 cards on which this pool creates VFs */
         size_t n_port_types;                 /* 0: not set */

@@ -19,6 +19,7 @@
 #define ALLOCATION_HOLD_MAX   86400U /* seconds */
 #define ALLOCATION_TAG_MAX    255U   /* bytes */
 #define ALLOCATION_TOKEN_MAX  128U   /* bytes */
+#define ALLOCATION_CONSUMER   36U    /* bytes: a UUID */
 
 typedef enum AllocationState {
         ALLOCATION_RESERVED,  /* planned; or, on disk, leased: removed at the end of the lease unless it is prepared */
@@ -109,6 +110,7 @@ typedef struct Allocation {
         uint64_t lease_end;       /* CLOCK_BOOTTIME, microseconds; 0: no lease */
         char *tag;                /* what the caller wants to be shown with it; NULL: nothing */
         char *token;              /* of the request: the same request again means this allocation; NULL: none */
+        char *consumer;           /* UUID of its consumer in OpenStack Placement, lower case; NULL: none */
         bool release_with_domain; /* release the allocation when its domain ends */
         bool had_domain;          /* a domain has run with the allocation */
         bool forced;              /* requested with force: the console's device may be allocated */

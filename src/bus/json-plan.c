@@ -142,6 +142,7 @@ static json_object *json_allocation_or_plan(const Inventory *inv, const Allocati
         json_object_object_add(o, "id", planned ? NULL : json_object_new_string(a->id));
         json_object_object_add(o, "owner", planned ? NULL : json_object_new_int64(a->owner));
         json_object_object_add(o, "tag", json_string_or_null(a->tag));
+        json_object_object_add(o, "consumer", json_string_or_null(a->consumer));
         json_object_object_add(o, "lease_end", a->hold > 0 ? json_object_new_uint64(a->lease_end) : NULL);
         json_object_object_add(
                 o, "state",

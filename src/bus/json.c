@@ -164,9 +164,11 @@ static json_object *json_pools(const HostView *view) {
         json_object *array = c ? json_object_new_array() : NULL;
 
         for (size_t i = 0; c && i < c->n_pools; i++) {
+                const char *scheduler = pool_scheduler_to_string(view->config->pools[i].scheduler);
                 json_object *o = json_object_new_object();
 
                 json_object_object_add(o, "name", json_object_new_string(c->pools[i].name));
+                json_object_object_add(o, "scheduler", json_object_new_string(scheduler));
                 add_counts(o, &c->pools[i].counts);
                 json_object_object_add(o, "numa_nodes", json_pool_nodes(&c->pools[i]));
                 json_object_object_add(o, "models", json_models(&c->pools[i]));

@@ -258,6 +258,10 @@ static int read_token(sd_bus_message *m, Request *r, Refusal *ret) {
         return read_text(m, ALLOCATION_TOKEN_MAX, &r->token, ret);
 }
 
+static int read_consumer(sd_bus_message *m, Request *r, Refusal *ret) {
+        return read_text(m, ALLOCATION_CONSUMER, &r->consumer, ret);
+}
+
 static int read_force(sd_bus_message *m, Request *r, Refusal *ret) {
         int force, k = sd_bus_message_read(m, "b", &force);
 
@@ -304,6 +308,7 @@ static const struct {
         { REQUEST_KEY_HOLD, "u", read_hold },
         { REQUEST_KEY_TAG, "s", read_tag },
         { REQUEST_KEY_TOKEN, "s", read_token },
+        { REQUEST_KEY_CONSUMER, "s", read_consumer },
         { REQUEST_KEY_FORCE, "b", read_force },
         { REQUEST_KEY_REPEAT, "b", read_repeat },
         { REQUEST_KEY_RELEASE_WITH_DOMAIN, "b", read_release_with_domain },
@@ -338,11 +343,12 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
                         k = request_keys[i].read(m, r, ret);
                 return k < 0 ? k : sd_bus_message_exit_container(m);
         }
-        (void) refuse_request(ret,
-                              "The keys are devices, at, host-nodes, cpus-from, cpus, memory, page-size, cells, numa, "
-                              "proximity, topology, vf-attributes, "
-                              "shared-memory, owner, hold, tag, token, release-with-domain, force and repeat.",
-                              "There is no request key '%s'.", QUOTABLE(key));
+        (void) refuse_request(
+                ret,
+                "The keys are devices, at, host-nodes, cpus-from, cpus, memory, page-size, cells, numa, "
+                "proximity, topology, vf-attributes, "
+                "shared-memory, owner, hold, tag, token, consumer, release-with-domain, force and repeat.",
+                "There is no request key '%s'.", QUOTABLE(key));
         return -EINVAL;
 }
 

@@ -71,6 +71,7 @@ DEFINE_WORD_PARSER(after_release, after_release, after_release)
 DEFINE_WORD_PARSER(bind, pool_bind, pools[p->pool].bind)
 DEFINE_WORD_PARSER(numa_policy, numa_policy, pools[p->pool].numa)
 DEFINE_WORD_PARSER(vf_placement, vf_placement, pools[p->pool].placement)
+DEFINE_WORD_PARSER(scheduler, pool_scheduler, pools[p->pool].scheduler)
 DEFINE_WORD_PARSER(vf_identity, vf_identity, pools[p->pool].identity)
 
 static int parse_housekeeping(ConfigParser *p, const char *value) {
@@ -335,6 +336,7 @@ static const struct Key {
         { SECTION_POOL, "Bind", parse_bind, "allocate", "allocate or start" },
         { SECTION_POOL, "NumaPolicy", parse_numa_policy, "preferred", "preferred, legacy, socket or required" },
         { SECTION_POOL, "VfPlacement", parse_vf_placement, "spread", "spread or pack" },
+        { SECTION_POOL, "Scheduler", parse_scheduler, "none", "none, placement or nova" },
         { SECTION_POOL, "OneTimeUse", parse_one_time_use, "no", "yes or no" },
         { SECTION_POOL, "StopServices", parse_stop_services, "",
           "names of systemd units with spaces between, as in nvidia-dcgm.service nvidia-persistenced.service" },

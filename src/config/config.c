@@ -34,6 +34,14 @@ static const char *const vf_placement_table[_VF_PLACEMENT_MAX] = {
 
 DEFINE_STRING_TABLE(vf_placement, VfPlacement, _VF_PLACEMENT_MAX)
 
+static const char *const pool_scheduler_table[_POOL_SCHEDULER_MAX] = {
+        [POOL_SCHEDULER_NONE] = "none",
+        [POOL_SCHEDULER_PLACEMENT] = "placement",
+        [POOL_SCHEDULER_NOVA] = "nova",
+};
+
+DEFINE_STRING_TABLE(pool_scheduler, PoolScheduler, _POOL_SCHEDULER_MAX)
+
 static const char *const port_type_table[_PORT_TYPE_MAX] = {
         [PORT_TYPE_AUTO] = "auto",
         [PORT_TYPE_IB] = "ib",

@@ -41,6 +41,7 @@ typedef enum Option {
         OPTION_OWNER,
         OPTION_HOLD,
         OPTION_TAG,
+        OPTION_CONSUMER,
         OPTION_TOKEN,
         OPTION_FORCE,
         OPTION_RELEASE_WITH_DOMAIN,
@@ -72,8 +73,9 @@ typedef enum Option {
         (OPTION_BIT(OPTION_CPUS) | OPTION_BIT(OPTION_MEMORY) | OPTION_BIT(OPTION_PAGE_SIZE) |                          \
          OPTION_BIT(OPTION_CELLS) | OPTION_BIT(OPTION_NUMA) | OPTION_BIT(OPTION_PROXIMITY) |                           \
          OPTION_BIT(OPTION_TOPOLOGY) | OPTION_BIT(OPTION_OWNER) | OPTION_BIT(OPTION_TAG) |                             \
-         OPTION_BIT(OPTION_SHARED_MEMORY) | OPTION_BIT(OPTION_FORCE) | OPTION_BIT(OPTION_RELEASE_WITH_DOMAIN) |        \
-         OPTION_BIT(OPTION_AT) | OPTION_BIT(OPTION_HOST_NODES) | OPTION_BIT(OPTION_CPUS_FROM))
+         OPTION_BIT(OPTION_CONSUMER) | OPTION_BIT(OPTION_SHARED_MEMORY) | OPTION_BIT(OPTION_FORCE) |                   \
+         OPTION_BIT(OPTION_RELEASE_WITH_DOMAIN) | OPTION_BIT(OPTION_AT) | OPTION_BIT(OPTION_HOST_NODES) |              \
+         OPTION_BIT(OPTION_CPUS_FROM))
 
 /* The parsed command line. Strings are borrowed from argv unless marked as owned. */
 typedef struct Args {

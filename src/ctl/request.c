@@ -242,6 +242,7 @@ static const RequestOption request_options[] = {
         { OPTION_HOLD, REQUEST_KEY_HOLD, 'u' },
         { OPTION_TAG, REQUEST_KEY_TAG, 's' },
         { OPTION_TOKEN, REQUEST_KEY_TOKEN, 's' },
+        { OPTION_CONSUMER, REQUEST_KEY_CONSUMER, 's' },
         { OPTION_FORCE, REQUEST_KEY_FORCE, 'b' },
         { OPTION_REPEAT, REQUEST_KEY_REPEAT, 'b' },
         { OPTION_RELEASE_WITH_DOMAIN, REQUEST_KEY_RELEASE_WITH_DOMAIN, 'b' },

@@ -72,6 +72,7 @@ Allocation *allocation_free(Allocation *a) {
         free(a->domain);
         free(a->tag);
         free(a->token);
+        free(a->consumer);
         free(a->vfio_driver);
         free(a->name);
         free(a);
@@ -108,13 +109,15 @@ Allocation *allocation_copy(const Allocation *a) {
                 return NULL;
         *copy = *a;
         copy->name = copy->domain = copy->reason = copy->vfio_driver = copy->tag = copy->token = NULL;
+        copy->consumer = NULL;
         copy->devices = NULL;
         copy->n_devices = 0;
         memset(copy->shared, 0, sizeof(copy->shared));
         copy->pins = calloc(a->n_pins + 1, sizeof(*copy->pins));
         if (!copy->pins || string_copy(&copy->name, a->name) < 0 || string_copy(&copy->domain, a->domain) < 0 ||
             string_copy(&copy->reason, a->reason) < 0 || string_copy(&copy->vfio_driver, a->vfio_driver) < 0 ||
-            string_copy(&copy->tag, a->tag) < 0 || string_copy(&copy->token, a->token) < 0)
+            string_copy(&copy->tag, a->tag) < 0 || string_copy(&copy->token, a->token) < 0 ||
+            string_copy(&copy->consumer, a->consumer) < 0)
                 return NULL;
         for (size_t i = 0; i < a->n_pins; i++)
                 copy->pins[i] = a->pins[i];

@@ -326,6 +326,7 @@ static int parse_head(json_object *o, Allocation *a) {
         r = r ?: get_flag(o, "forced", &a->forced);
         r = r ?: get_optional(o, "tag", ALLOCATION_TAG_MAX, &a->tag);
         r = r ?: get_optional(o, "token", ALLOCATION_TOKEN_MAX, &a->token);
+        r = r ?: get_optional(o, "consumer", ALLOCATION_CONSUMER, &a->consumer);
         r = r ?: get_number(o, "generation", INT64_MAX, &a->generation);
         r = r ?: parse_guest_pci(o, a);
         r = r ?: get_number(o, "page_size", ALLOCATION_MEMORY_MAX, &a->page_size);

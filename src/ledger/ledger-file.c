@@ -133,6 +133,8 @@ char *ledger_file_format(const Allocation *a) {
                 put_member(&t, "tag", string, a->tag);
         if (a->token)
                 put_member(&t, "token", string, a->token);
+        if (a->consumer)
+                put_member(&t, "consumer", string, a->consumer);
         if (a->state == ALLOCATION_RESERVED) {
                 put_member(&t, "hold", number, a->hold);
                 put_member(&t, "lease_boot", string, a->lease_boot);

@@ -34,6 +34,7 @@ static const char *const verdict_table[_VERDICT_MAX] = {
         [VERDICT_INSUFFICIENT_DEVICES] = "insufficient-devices",
         [VERDICT_INSUFFICIENT_CPUS] = "insufficient-cpus",
         [VERDICT_INSUFFICIENT_MEMORY] = "insufficient-memory",
+        [VERDICT_SCHEDULED] = "scheduled",
         [VERDICT_NUMA] = "numa",
         [VERDICT_PROXIMITY] = "proximity",
         [VERDICT_NO_FREE_PORT] = "no-free-port",

@@ -246,13 +246,17 @@ static json_object *claim_body(const Comparison *c, const Claim *claim, const Cl
 
 static int compare_claim(Comparison *c, const Claim *wanted) {
         const Claim *have = tree_find_claim(c->have, wanted->consumer);
+        const Claim *cover = tree_find_claim(c->have, wanted->covered_by);
         Claim possible = { 0 };
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < wanted->n_parts; i++)
-                if (part_is_possible(c, &wanted->parts[i], have))
-                        r = claim_add(&possible, wanted->parts[i].provider, wanted->parts[i].class,
-                                      wanted->parts[i].amount);
+        for (size_t i = 0; r >= 0 && i < wanted->n_parts; i++) {
+                const ClaimPart *part = &wanted->parts[i];
+                int64_t covered = cover ? claim_amount(cover, part->provider, part->class) : 0;
+
+                if (part->amount > covered && part_is_possible(c, part, have))
+                        r = claim_add(&possible, part->provider, part->class, part->amount - covered);
+        }
         if (r >= 0 && !claims_equal(&possible, have))
                 r = possible.n_parts > 0
                             ? add_change(c, CHANGE_CLAIM, wanted->consumer, NULL, claim_body(c, &possible, have))

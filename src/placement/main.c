@@ -6,12 +6,15 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/random.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
 #include "bus/names.h"
 #include "bus/reply-text.h"
+#include "claim.h"
+#include "read.h"
 #include "sync.h"
 #include "util/log.h"
 #include "util/strings.h"
@@ -39,7 +42,7 @@ typedef struct Agent {
         uint64_t delay;          /* until the next try; 0: the last comparison succeeded */
 } Agent;
 
-static const char *arg_config = SETTINGS_FILE;
+static const char *arg_config = SETTINGS_FILE, *arg_claim;
 static bool arg_dry_run, arg_once;
 
 static int describe(sd_bus *bus, json_object **ret) {
@@ -73,22 +76,58 @@ static int compare(Agent *a) {
         return r;
 }
 
+/* Prints the consumer's claim as a request. */
+static int print_claim(Agent *a, const char *consumer) {
+        _cleanup_json_ json_object *document = NULL;
+        _cleanup_free_ char *line = NULL;
+        const Claim *claim;
+        int r = describe(a->bus, &document);
+
+        if (r < 0)
+                return r;
+        a->sync.have = calloc(1, sizeof(*a->sync.have));
+        r = a->sync.have ? placement_read_claim(&a->sync, consumer) : -ENOMEM;
+        if (r < 0)
+                return r;
+        claim = tree_find_claim(a->sync.have, consumer);
+        r = claim ? claim_request(claim, a->sync.settings->host, document, &line) : -ENOENT;
+        if (r == -ENOENT)
+                return log_error_errno(r, "The consumer '%s' has claimed nothing on this node.", QUOTABLE(consumer));
+        if (r == -EBUSY)
+                return log_error_errno(r, "Not all devices that '%s' has claimed are available.", QUOTABLE(consumer));
+        if (r < 0)
+                return log_error_errno(r, "Failed to read the claim: %m");
+        puts(line);
+        return fflush(stdout) == 0 ? 0 : -errno;
+}
+
 static int set_timer(Agent *a, uint64_t usec) {
         int r = sd_event_source_set_time_relative(a->timer, usec);
 
         return r < 0 ? r : sd_event_source_set_enabled(a->timer, SD_EVENT_ONESHOT);
 }
 
+/* Below max. Without random numbers, all agents that a restart of Placement has cut off would return at once. */
+static uint64_t random_usec(uint64_t max) {
+        uint64_t n = 0;
+
+        (void) getrandom(&n, sizeof(n), GRND_NONBLOCK);
+        return n % max;
+}
+
 static int compare_and_plan(Agent *a) {
+        uint64_t usec;
+
         if (compare(a) >= 0) {
                 a->delay = 0;
                 (void) sd_notify(false, "STATUS=Placement equals the node.");
                 return 0;
         }
         a->delay = a->delay == 0 ? RETRY_MIN_USEC : MIN(a->delay * 2, RETRY_MAX_USEC);
-        (void) sd_notifyf(false, "STATUS=The last comparison failed; the next one is in %u s.",
-                          (unsigned) (a->delay / SECOND_USEC));
-        return set_timer(a, a->delay);
+        usec = a->delay / 2 + random_usec(a->delay);
+        (void) sd_notifyf(false, "STATUS=The last comparison failed; the next one is in %.1f s.",
+                          (double) usec / SECOND_USEC);
+        return set_timer(a, usec);
 }
 
 static int on_change(sd_event_source *source, void *userdata) {
@@ -192,6 +231,8 @@ static int run(void) {
                 r = connect_bus(&a);
         if (r < 0)
                 return r;
+        if (arg_claim)
+                return print_claim(&a, arg_claim);
         return arg_once || arg_dry_run ? compare(&a) : run_loop(&a);
 }
 
@@ -200,6 +241,7 @@ static void help(void) {
              "Keep OpenStack Placement equal to this node's PCI devices, CPUs and memory.\n"
              "\n"
              "  --config=FILE   Read FILE instead of " SETTINGS_FILE "\n"
+             "  --claim=UUID    Print a consumer's claim as operands of 'passthroughctl allocate'\n"
              "  --dry-run       Print what would change in Placement, and exit\n"
              "  --once          Compare once, and exit\n"
              "  --debug         Log each request\n"
@@ -213,19 +255,17 @@ static void help(void) {
 static int parse_arguments(int argc, char *argv[]) {
         enum {
                 ARG_CONFIG = 0x100,
+                ARG_CLAIM,
                 ARG_DRY_RUN,
                 ARG_ONCE,
                 ARG_DEBUG,
                 ARG_VERSION
         };
         static const struct option options[] = {
-                { "config", required_argument, NULL, ARG_CONFIG },
-                { "dry-run", no_argument, NULL, ARG_DRY_RUN },
-                { "once", no_argument, NULL, ARG_ONCE },
-                { "debug", no_argument, NULL, ARG_DEBUG },
-                { "help", no_argument, NULL, 'h' },
-                { "version", no_argument, NULL, ARG_VERSION },
-                { NULL, 0, NULL, 0 },
+                { "config", required_argument, NULL, ARG_CONFIG }, { "claim", required_argument, NULL, ARG_CLAIM },
+                { "dry-run", no_argument, NULL, ARG_DRY_RUN },     { "once", no_argument, NULL, ARG_ONCE },
+                { "debug", no_argument, NULL, ARG_DEBUG },         { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, ARG_VERSION },     { NULL, 0, NULL, 0 },
         };
         int c;
 
@@ -233,6 +273,9 @@ static int parse_arguments(int argc, char *argv[]) {
                 switch (c) {
                 case ARG_CONFIG:
                         arg_config = optarg;
+                        break;
+                case ARG_CLAIM:
+                        arg_claim = optarg;
                         break;
                 case ARG_DRY_RUN:
                         arg_dry_run = true;

@@ -183,5 +183,8 @@ int placement_check_claims(Sync *s, const Tree *wanted) {
                 if (!c->is_checked && !tree_find_claim(wanted, consumer))
                         r = placement_read_claim(s, consumer);
         }
+        for (size_t i = 0; r >= 0 && i < wanted->n_claims; i++)
+                if (*wanted->claims[i].covered_by && !tree_find_claim(s->have, wanted->claims[i].covered_by))
+                        r = placement_read_claim(s, wanted->claims[i].covered_by);
         return r;
 }

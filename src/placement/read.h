@@ -14,5 +14,6 @@ int placement_read_tree(Sync *s);
 int placement_read_provider(Sync *s, const char *uuid);
 /* What a consumer has, and whether the agent made its claim. */
 int placement_read_claim(Sync *s, const char *consumer);
-/* Finds out which claims that are not wanted are the agent's. */
+/* Reads the claims that the comparison needs: those that are not wanted, to find out which of them are the agent's, and
+ * those of other consumers that cover wanted claims. */
 int placement_check_claims(Sync *s, const Tree *wanted);

@@ -49,6 +49,8 @@ typedef struct ClaimPart {
 typedef struct Claim {
         char consumer[TREE_UUID_SIZE];
         int64_t generation; /* of the consumer, in Placement's tree */
+        /* Of the wanted tree: what this other consumer has claimed already is not claimed again. Empty: none. */
+        char covered_by[TREE_UUID_SIZE];
         ClaimPart *parts;
         size_t n_parts;
         bool is_checked; /* of Placement's tree: is_foreign is known */

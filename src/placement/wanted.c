@@ -11,7 +11,7 @@
 
 typedef struct Builder {
         const WantedOptions *options;
-        json_object *nodes, *devices, *allocations; /* of the document */
+        json_object *nodes, *devices, *allocations, *pools; /* of the document */
         Tree *tree;
 } Builder;
 
@@ -53,17 +53,23 @@ static int add_trait(Provider *p, const char *kind, const char *value) {
         return provider_add_trait(p, trait);
 }
 
+/* HOST_SUFFIX. Nova writes the address of a device in upper case. */
+static char *provider_name(const char *host, const char *suffix) {
+        char *name = string_format("%s_%s", host, suffix);
+
+        for (char *s = name ? name + strlen(host) : NULL; s && *s; s++)
+                if (*s >= 'a' && *s <= 'f')
+                        *s = (char) (*s - 'a' + 'A');
+        return name;
+}
+
 /* The provider HOST_SUFFIX. */
 static Provider *add_provider(Builder *b, const char *suffix, const char *parent) {
-        _cleanup_free_ char *name = string_format("%s_%s", b->options->host, suffix);
+        _cleanup_free_ char *name = provider_name(b->options->host, suffix);
         char uuid[TREE_UUID_SIZE];
 
         if (!name)
                 return NULL;
-        /* Nova writes the address in upper case. */
-        for (char *s = name + strlen(b->options->host); *s; s++)
-                if (*s >= 'a' && *s <= 'f')
-                        *s = (char) (*s - 'a' + 'A');
         tree_provider_uuid(name, uuid);
         return tree_add_provider(b->tree, name, uuid, parent);
 }
@@ -128,13 +134,17 @@ static int add_counted(Provider *p, const char *class, uint64_t total, uint64_t 
 
 /* Enters the amount into the claim of the allocation. */
 static int claim(Builder *b, json_object *allocation, const char *provider, const char *class, uint64_t amount) {
-        const char *id = member_text(allocation, "id");
+        const char *id = member_text(allocation, "id"), *consumer = member_text(allocation, "consumer");
         Claim *c;
 
         if (amount == 0)
                 return 0;
         c = id && strlen(id) < TREE_UUID_SIZE ? tree_add_claim(b->tree, id) : NULL;
-        return c ? claim_add(c, provider, class, (int64_t) amount) : -ENOMEM;
+        if (!c)
+                return -ENOMEM;
+        if (consumer && strlen(consumer) < sizeof(c->covered_by))
+                (void) strcpy(c->covered_by, consumer);
+        return claim_add(c, provider, class, (int64_t) amount);
 }
 
 static int add_cpus(Builder *b, Provider *p, json_object *node) {
@@ -273,6 +283,32 @@ static void device_class(json_object *device, char ret[static TREE_NAME_SIZE]) {
         make_class(ret);
 }
 
+int wanted_provider(const char *host, const char *suffix, char ret_uuid[static TREE_UUID_SIZE]) {
+        _cleanup_free_ char *name = provider_name(host, suffix);
+
+        if (!name)
+                return -ENOMEM;
+        tree_provider_uuid(name, ret_uuid);
+        return 0;
+}
+
+int wanted_device(const char *host, json_object *device, char ret_uuid[static TREE_UUID_SIZE],
+                  char ret_class[static TREE_NAME_SIZE]) {
+        device_class(device, ret_class);
+        return wanted_provider(host, member_text(device, "physical_function") ?: member_text(device, "address") ?: "",
+                               ret_uuid);
+}
+
+/* A pool of the daemon has the device. Nova itself reports the devices of a pool that it schedules. */
+static bool is_reported(const Builder *b, json_object *device) {
+        const char *pool = member_text(device, "pool");
+
+        for (size_t i = 0; pool && i < length(b->pools); i++)
+                if (streq_ptr(member_text(element(b->pools, i), "name"), pool))
+                        return !streq_ptr(member_text(element(b->pools, i), "scheduler"), "nova");
+        return pool;
+}
+
 static int add_device(Builder *b, json_object *device) {
         const char *pool = member_text(device, "pool"), *address = member_text(device, "address");
         const char *pf = member_text(device, "physical_function");
@@ -281,7 +317,7 @@ static int add_device(Builder *b, json_object *device) {
         Provider *p;
         Resource *r;
 
-        if (!pool || !address)
+        if (!is_reported(b, device) || !address)
                 return 0;
         p = add_card(b, pf ? find_device(b, pf) : device, pf ?: address);
         if (!p || add_trait(p, "_POOL_", pool) < 0)
@@ -307,7 +343,7 @@ static void subtract_claimed(Builder *b) {
                 Provider *p;
                 Resource *r;
 
-                if (!pf || !member_text(device, "pool") || in_service(device) ||
+                if (!pf || !is_reported(b, device) || in_service(device) ||
                     !find_allocation(b, member_text(device, "allocation")))
                         continue;
                 p = add_provider(b, pf, "");
@@ -325,12 +361,13 @@ int tree_wanted(json_object *describe, const WantedOptions *options, Tree **ret)
                 .nodes = member(describe, "nodes"),
                 .devices = member(describe, "devices"),
                 .allocations = member(describe, "allocations"),
+                .pools = member(describe, "pools"),
                 .tree = tree,
         };
         int r = 0;
 
         if (!json_object_is_type(b.nodes, json_type_array) || !json_object_is_type(b.devices, json_type_array) ||
-            !json_object_is_type(b.allocations, json_type_array))
+            !json_object_is_type(b.allocations, json_type_array) || !json_object_is_type(b.pools, json_type_array))
                 return -EBADMSG;
         if (!tree || !tree_add_provider(tree, options->host, options->root, ""))
                 return -ENOMEM;

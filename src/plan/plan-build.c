@@ -137,7 +137,8 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
         a->release_with_domain = p->request->release_with_domain;
         a->hold = p->request->hold;
         a->spare_ports = p->context->config->spare_ports;
-        if (string_copy(&a->tag, p->request->tag) < 0 || string_copy(&a->token, p->request->token) < 0)
+        if (string_copy(&a->tag, p->request->tag) < 0 || string_copy(&a->token, p->request->token) < 0 ||
+            string_copy(&a->consumer, p->request->consumer) < 0)
                 return refuse_no_memory(ret_refusal);
         v = guest_topology_choose(p->context->inventory, p->request->topology, a, ret_refusal);
         if (v != VERDICT_NONE)

@@ -60,13 +60,38 @@ static Verdict check_architecture(const HostView *view, const Request *r, Refusa
                       QUOTABLE(inventory_architecture(view->inventory)));
 }
 
+/* A scheduler that gives out the devices of the pool has chosen them already: the daemon obeys, and chooses none. */
+static Verdict check_scheduler(const Pool *pool, const Request *r, unsigned count, Refusal *ret) {
+        unsigned named = 0;
+
+        if (pool->scheduler == POOL_SCHEDULER_NOVA)
+                return refuse(ret, VERDICT_SCHEDULED, NULL, "Ask Nova for an instance with such a device.",
+                              "Nova gives out the devices of pool '%s'.", pool->name);
+        if (pool->scheduler == POOL_SCHEDULER_NONE)
+                return VERDICT_NONE;
+        for (size_t i = 0; i < r->n_at; i++)
+                named += streq(r->at[i].pool, pool->name);
+        if (r->consumer && named == count)
+                return VERDICT_NONE;
+        return refuse(
+                ret, VERDICT_SCHEDULED, NULL,
+                "Claim the devices in Placement; 'passthrough-placement --claim CONSUMER' then prints the request.",
+                "OpenStack Placement gives out the devices of pool '%s', and the request names %s.", pool->name,
+                r->consumer ? "not each of them with 'at'" : "no consumer");
+}
+
 static Verdict check_pools(const HostView *view, const Request *r, Refusal *ret) {
-        for (size_t i = 0; i < r->n_pools; i++)
-                if (!config_find_pool(view->config, r->pools[i].pool))
-                        return refuse(ret, VERDICT_NO_SUCH_POOL, NULL,
-                                      "'passthroughctl list' shows the pools of this node.", "There is no pool '%s'.",
-                                      r->pools[i].pool);
-        return VERDICT_NONE;
+        Verdict v = VERDICT_NONE;
+
+        for (size_t i = 0; v == VERDICT_NONE && i < r->n_pools; i++) {
+                const Pool *pool = config_find_pool(view->config, r->pools[i].pool);
+
+                v = pool ? check_scheduler(pool, r, r->pools[i].count, ret)
+                         : refuse(ret, VERDICT_NO_SUCH_POOL, NULL,
+                                  "'passthroughctl list' shows the pools of this node.", "There is no pool '%s'.",
+                                  r->pools[i].pool);
+        }
+        return v;
 }
 
 /* Plans with a policy that ignores the boot VGA device and the card of the console. */

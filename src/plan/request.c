@@ -27,6 +27,7 @@ void request_done(Request *r) {
         }
         free(r->tag);
         free(r->token);
+        free(r->consumer);
         request_init(r);
 }
 
@@ -368,6 +369,18 @@ static Verdict check_text(const char *key, const char *text, size_t max, Refusal
         return refuse_request(ret, NULL, "The %s must have 1 to %zu bytes and no control characters.", key, max);
 }
 
+/* Placement writes UUIDs in lower case, and a comparison must not depend on the spelling of the caller. */
+static Verdict check_consumer(const char *consumer, Refusal *ret) {
+        static const char pattern[ALLOCATION_CONSUMER + 1] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+        bool ok = !consumer || strlen(consumer) == sizeof(pattern) - 1;
+
+        for (size_t i = 0; ok && consumer && consumer[i]; i++)
+                ok = pattern[i] == '-' ? consumer[i] == '-' : strchr("0123456789abcdef", consumer[i]) != NULL;
+        return ok ? VERDICT_NONE
+                  : refuse_request(ret, "Name the UUID of the consumer in Placement, in lower case.",
+                                   "The consumer '%s' is not a UUID.", QUOTABLE(consumer));
+}
+
 /* What a caller wants besides hardware. */
 static Verdict check_caller(const Request *r, Refusal *ret) {
         Verdict v = r->hold <= ALLOCATION_HOLD_MAX
@@ -377,7 +390,9 @@ static Verdict check_caller(const Request *r, Refusal *ret) {
         if (v == VERDICT_NONE)
                 v = check_text("tag", r->tag, ALLOCATION_TAG_MAX, ret);
 
-        return v != VERDICT_NONE ? v : check_text("token", r->token, ALLOCATION_TOKEN_MAX, ret);
+        if (v == VERDICT_NONE)
+                v = check_text("token", r->token, ALLOCATION_TOKEN_MAX, ret);
+        return v != VERDICT_NONE ? v : check_consumer(r->consumer, ret);
 }
 
 Verdict request_check(const Request *r, Refusal *ret) {

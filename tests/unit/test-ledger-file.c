@@ -61,6 +61,7 @@ static Allocation *make_full(void) {
         assert_int_equal(string_copy(&a->reason, "\"It\" did not\ncome back: \\ \x01 \xc3\xa4."), 0);
         assert_int_equal(string_copy(&a->tag, "job 7 \xc3\xa4"), 0);
         assert_int_equal(string_copy(&a->token, "\"1\""), 0);
+        assert_int_equal(string_copy(&a->consumer, "22222222-0000-4000-8000-000000000001"), 0);
         d = add(a, "10000:82:00.0", DEVICE_ROLE_ASSIGNED, "gpu0", "gpu");
         d->phase = DEVICE_PHASE_DETACHING;
         d->vendor = 0xffff;
@@ -163,6 +164,7 @@ static void assert_same(const Allocation *a, const Allocation *b) {
         assert_true(streq_ptr(a->vfio_driver, b->vfio_driver));
         assert_true(streq_ptr(a->tag, b->tag));
         assert_true(streq_ptr(a->token, b->token));
+        assert_true(streq_ptr(a->consumer, b->consumer));
         assert_int_equal(a->hold, b->hold);
         assert_int_equal(a->lease_end, b->lease_end);
         assert_string_equal(a->lease_boot, b->lease_boot);

@@ -34,8 +34,10 @@
         "{'address':'0000:14:00." n "','path':'pci0000:10/0000:10:01.0/0000:14:00." n "','vendor':'15b3',"             \
         "'device':'101e','pool':'ib-vf','physical_function':'0000:14:00.0','numa_node':0,'state':'" state              \
         "','allocation':" allocation "}"
-#define ALLOCATION                     "{'id':'" CONSUMER "','name':'vm1','cpus':'1-2','memory':{'0':2147483648},'page_size':null}"
-#define DOCUMENT(devices, allocations) "{'nodes':[" NODE "],'devices':[" devices "],'allocations':[" allocations "]}"
+#define ALLOCATION "{'id':'" CONSUMER "','name':'vm1','cpus':'1-2','memory':{'0':2147483648},'page_size':null}"
+#define DOCUMENT(devices, allocations)                                                                                 \
+        "{'nodes':[" NODE "],'devices':[" devices "],'allocations':[" allocations                                      \
+        "],'pools':[{'name':'gpu','scheduler':'none'}]}"
 
 static const ClaimOwner owner = { .project = "p", .user = "u" };
 
@@ -166,8 +168,8 @@ static void test_out_of_service(void **state) {
 }
 
 static void test_bad_document(void **state) {
-        static const char *const wrong[] = { "{}", "[]", "{'nodes':[],'devices':{},'allocations':[]}",
-                                             "{'nodes':[{'id':0}],'devices':[],'allocations':[]}" };
+        static const char *const wrong[] = { "{}", "[]", "{'nodes':[],'devices':{},'allocations':[],'pools':[]}",
+                                             "{'nodes':[{'id':0}],'devices':[],'allocations':[],'pools':[]}" };
 
         for (size_t i = 0; i < ELEMENTSOF(wrong); i++) {
                 _cleanup_json_ json_object *o = document(wrong[i]);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "claim.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "util/strings.h"
+#include "wanted.h"
+
+typedef struct Words {
+        const char *host;
+        json_object *counts; /* pool to the number of its devices, in the order of the document */
+        char *at, *nodes;    /* options; NULL: none */
+        int64_t cpus, memory_mib, page_kib;
+} Words;
+
+static const char *member_text(json_object *o, const char *key) {
+        return json_object_get_string(json_object_object_get(o, key));
+}
+
+static int add_device(Words *w, json_object *device) {
+        const char *pool = member_text(device, "pool");
+        int64_t n = json_object_get_int64(json_object_object_get(w->counts, pool));
+
+        if (json_object_object_add(w->counts, pool, json_object_new_int64(n + 1)) < 0)
+                return -ENOMEM;
+        return string_replace(&w->at, "%s --at %s=%s", w->at ?: "", pool, member_text(device, "address"));
+}
+
+/* Takes the first available devices. */
+static int add_devices(Words *w, json_object *devices, const ClaimPart *part, int64_t *left) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && *left > 0 && i < json_object_array_length(devices); i++) {
+                json_object *device = json_object_array_get_idx(devices, i);
+                char uuid[TREE_UUID_SIZE], class[TREE_NAME_SIZE];
+
+                if (!member_text(device, "pool") || !streq_ptr(member_text(device, "state"), "available"))
+                        continue;
+                r = wanted_device(w->host, device, uuid, class);
+                if (r < 0 || !streq(uuid, part->provider) || !streq(class, part->class))
+                        continue;
+                r = add_device(w, device);
+                (*left)--;
+        }
+        return r;
+}
+
+static bool add_amount(Words *w, const ClaimPart *part) {
+        uint64_t size = 0;
+
+        if (streq(part->class, "PCPU"))
+                w->cpus += part->amount;
+        else if (streq(part->class, "MEMORY_MB"))
+                w->memory_mib += part->amount;
+        else if (sscanf(part->class, "CUSTOM_HUGEPAGES_%" SCNu64 "KB", &size) == 1 && size > 0) {
+                w->page_kib = (int64_t) size;
+                w->memory_mib += part->amount * (int64_t) size / 1024;
+        } else
+                return false;
+        return true;
+}
+
+/* The part is on a NUMA node. Each node is named once, although the claim has CPUs and memory there. */
+static int add_node(Words *w, json_object *nodes, const Claim *claim, const ClaimPart *part) {
+        for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+                int id = json_object_get_int(json_object_object_get(json_object_array_get_idx(nodes, i), "id"));
+                char suffix[32], uuid[TREE_UUID_SIZE];
+
+                (void) snprintf(suffix, sizeof(suffix), "NUMA%d", id);
+                if (wanted_provider(w->host, suffix, uuid) < 0)
+                        return -ENOMEM;
+                if (!streq(uuid, part->provider) || !add_amount(w, part))
+                        continue;
+                for (const ClaimPart *before = claim->parts; before < part; before++)
+                        if (streq(before->provider, uuid))
+                                return 0;
+                return string_replace(&w->nodes, "%s%s%d", w->nodes ?: "", w->nodes ? "," : " --host-nodes ", id);
+        }
+        return 0;
+}
+
+/* A provider of this node's devices has the part, whether or not devices are available. */
+static int is_device_part(const Words *w, json_object *devices, const ClaimPart *part) {
+        for (size_t i = 0; i < json_object_array_length(devices); i++) {
+                char uuid[TREE_UUID_SIZE], class[TREE_NAME_SIZE];
+                json_object *device = json_object_array_get_idx(devices, i);
+                int r = member_text(device, "vendor") ? wanted_device(w->host, device, uuid, class) : -ENOENT;
+
+                if (r == -ENOMEM)
+                        return r;
+                if (r == 0 && streq(uuid, part->provider) && streq(class, part->class))
+                        return 1;
+        }
+        return 0;
+}
+
+static int join(Words *w, const char *consumer, char **ret) {
+        _cleanup_free_ char *line = string_format("--consumer %s", consumer);
+        int r = line ? 0 : -ENOMEM;
+
+        json_object_object_foreach(w->counts, pool, count) {
+                if (r >= 0)
+                        r = string_replace(&line, "%s %s=%s", line, pool, json_object_get_string(count));
+        }
+        if (r >= 0)
+                r = string_replace(&line, "%s%s%s", line, w->at ?: "", w->nodes ?: "");
+        if (r >= 0 && w->cpus > 0)
+                r = string_replace(&line, "%s --cpus %" PRId64, line, w->cpus);
+        if (r >= 0 && w->memory_mib > 0)
+                r = string_replace(&line, "%s --memory %" PRId64 "M", line, w->memory_mib);
+        if (r >= 0 && w->page_kib > 0)
+                r = string_replace(&line, "%s --page-size %" PRId64 "K", line, w->page_kib);
+        if (r >= 0)
+                *ret = TAKE_PTR(line);
+        return r;
+}
+
+int claim_request(const Claim *claim, const char *host, json_object *describe, char **ret) {
+        json_object *devices = json_object_object_get(describe, "devices");
+        json_object *nodes = json_object_object_get(describe, "nodes");
+        Words w = { .host = host, .counts = json_object_new_object() };
+        int r = w.counts ? 0 : -ENOMEM;
+
+        if (!json_object_is_type(devices, json_type_array) || !json_object_is_type(nodes, json_type_array))
+                r = -EBADMSG;
+        for (size_t i = 0; r >= 0 && i < claim->n_parts; i++) {
+                const ClaimPart *part = &claim->parts[i];
+                int64_t left = part->amount;
+
+                r = is_device_part(&w, devices, part);
+                if (r > 0)
+                        r = add_devices(&w, devices, part, &left) < 0 ? -ENOMEM : left > 0 ? -EBUSY : 0;
+                else if (r == 0)
+                        r = add_node(&w, nodes, claim, part);
+        }
+        if (r >= 0 && !w.at && !w.nodes)
+                r = -ENOENT;
+        if (r >= 0)
+                r = join(&w, claim->consumer, ret);
+        json_object_put(w.counts);
+        free(w.at);
+        free(w.nodes);
+        return r;
+}
