@@ -62,7 +62,7 @@ same_tree($before, 'the tree is that of the start');
 # ---- a recorded node
 
 spew("$dropins/driver.conf", '');
-my ($status, $out, $err) = ctl('plan', qw(gpu=1 --cpus 2 --memory 2G --node), "$ENV{BUILD}/nodes/variants.tree", '--config', "$FindBin::Bin/../nodes/variants.conf");
+my ($status, $out, $err) = ctl('plan', qw(--steps gpu=1 --cpus 2 --memory 2G --node), "$ENV{BUILD}/nodes/variants.tree", '--config', "$FindBin::Bin/../nodes/variants.conf");
 is($status, 0, 'a plan on a recorded node') or diag($err);
 like($out, names('nvgrace-gpu-vfio-pci'), 'has the driver of that kernel');
 

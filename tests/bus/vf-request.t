@@ -96,11 +96,11 @@ same_state($state, 'nor is it on disk');
 
 # ---- on the command line
 
-my @command = (qw(plan gpu=1 ib-vf=2), 'ib-vf0:mac=02:00:00:00:00:01,link=up', 'ib-vf1:trust=off');
+my @command = (qw(plan --steps gpu=1 ib-vf=2), 'ib-vf0:mac=02:00:00:00:00:01,link=up', 'ib-vf1:trust=off');
 my ($status, $out) = ctl(@command);
 is($status, 0, 'operands of both kinds');
-like($out, qr/ib-vf0 .*\n +mac=02:00:00:00:00:01 vlan=7 qos=3 trust=on link=up\n.*ib-vf1 .*\n +vlan=7 qos=3 trust=off\n/, 'below a VF is what it gets');
-like($out, qr/^ .*\d+\. .*vlan=7/m, 'and a step gives it');
+like($out, qr/\bib-vf0: mac=02:00:00:00:00:01 vlan=7 qos=3 trust=on link=up\n +ib-vf1: vlan=7 qos=3 trust=off\n/, 'each VF with what it gets');
+like($out, qr/^.* \d+\. .*vlan=7/m, 'and a step gives it');
 for my $where (['a directory', $ENV{NODE_ROOT}], ['a tree', "$ENV{BUILD}/nodes/paper-testbed.tree"]) {
         is_deeply([ctl(@command, '--node', $where->[1], '--config', $file)], [0, $out, ''], "the same of $where->[0], without a daemon");
 }
