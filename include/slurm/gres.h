@@ -32,6 +32,9 @@ int gres_list_new(json_object *description, GresList *ret);
 void gres_list_done(GresList *list);
 #define _cleanup_gres_list_ _cleanup_(gres_list_done)
 
+/* Counts the devices of this allocation as not in service: its job has ended, and it cannot be released. */
+void gres_list_withhold(GresList *list, json_object *description, const char *allocation);
+
 /* The Gres= of the node in slurm.conf, "vmgpu:h100:8,vmib-vf:64"; "" without pools. The caller frees; NULL when out of
  * memory. */
 char *gres_list_format(const GresList *list);

@@ -64,16 +64,13 @@ static json_object *describe(Agent *a) {
         return node_read_text(reply, &text) < 0 ? NULL : json_tokener_parse(text);
 }
 
-static int update_gres(Agent *a, json_object *description) {
-        _cleanup_gres_list_ GresList list = { 0 };
+static int update_gres(Agent *a, const GresList *list) {
         _cleanup_free_ char *present = NULL, *types = NULL, *wanted = NULL;
-        int r = gres_list_new(description, &list);
+        int r = controller_load_gres(a->node, &present, &types);
 
-        if (r == 0)
-                r = controller_load_gres(a->node, &present, &types);
         if (r < 0)
                 return r;
-        wanted = gres_list_update(&list, present, types);
+        wanted = gres_list_update(list, present, types);
         if (!wanted)
                 return -ENOMEM;
         if (streq(wanted, present))
@@ -84,18 +81,20 @@ static int update_gres(Agent *a, json_object *description) {
         return r;
 }
 
-static void release(Agent *a, const char *name, uint64_t generation) {
+/* False: it stays, for example because a guest still runs. */
+static bool release(Agent *a, const char *name, uint64_t generation) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        int r = sd_bus_call_method(a->bus, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "Release", &error, NULL, "st",
-                                   name, generation);
+        int removed, r = sd_bus_call_method(a->bus, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "Release", &error, NULL,
+                                            "st", name, generation);
 
         if (r < 0)
                 log_warning("Cannot release %s, whose job has ended: %s, ignoring", name, error.message);
         else
                 log_info("Released %s, whose job has ended.", name);
-        r = handout_remove(a->directory, name);
-        if (r < 0)
-                log_warning_errno(r, "Cannot remove the files of %s: %m, ignoring", name);
+        removed = handout_remove(a->directory, name);
+        if (removed < 0)
+                log_warning_errno(removed, "Cannot remove the files of %s: %m, ignoring", name);
+        return r >= 0;
 }
 
 static const char *text_of(json_object *o, const char *key) {
@@ -113,7 +112,7 @@ static bool is_settled(json_object *allocation) {
 }
 
 /* An allocation whose job Slurm does not have on this node. */
-static int release_orphan(Agent *a, json_object *allocation) {
+static int release_orphan(Agent *a, json_object *description, json_object *allocation, GresList *list) {
         const char *name = text_of(allocation, "name");
         size_t prefix = strlen(GRES_ALLOCATION_PREFIX);
         json_object *generation = NULL;
@@ -127,29 +126,33 @@ static int release_orphan(Agent *a, json_object *allocation) {
         if (r != 0)
                 return MIN(r, 0);
         (void) json_object_object_get_ex(allocation, "generation", &generation);
-        release(a, name, json_object_get_uint64(generation));
+        if (!release(a, name, json_object_get_uint64(generation)))
+                gres_list_withhold(list, description, name);
         return 0;
 }
 
-static int release_orphans(Agent *a, json_object *description) {
-        json_object *list = NULL;
+static int release_orphans(Agent *a, json_object *description, GresList *list) {
+        json_object *allocations = NULL;
         int r = 0;
 
-        (void) json_object_object_get_ex(description, "allocations", &list);
-        for (size_t i = 0; r == 0 && i < json_object_array_length(list); i++)
-                r = release_orphan(a, json_object_array_get_idx(list, i));
+        (void) json_object_object_get_ex(description, "allocations", &allocations);
+        for (size_t i = 0; r == 0 && i < json_object_array_length(allocations); i++)
+                r = release_orphan(a, description, json_object_array_get_idx(allocations, i), list);
         return r;
 }
 
 static void compare(Agent *a) {
         _cleanup_(free_json) json_object *description = describe(a);
+        _cleanup_gres_list_ GresList list = { 0 };
         int r;
 
         if (!description)
                 return;
-        r = release_orphans(a, description);
+        r = gres_list_new(description, &list);
         if (r == 0)
-                r = update_gres(a, description);
+                r = release_orphans(a, description, &list);
+        if (r == 0)
+                r = update_gres(a, &list);
         if (r < 0 && !a->failed)
                 log_warning_errno(r, "slurmctld cannot be told what node %s has: %m, ignoring", a->node);
         a->failed = r < 0;

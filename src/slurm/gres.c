@@ -119,6 +119,21 @@ int gres_list_new(json_object *description, GresList *ret) {
         return 0;
 }
 
+void gres_list_withhold(GresList *list, json_object *description, const char *allocation) {
+        json_object *devices = NULL;
+        size_t n = length_of(description, "devices", &devices);
+
+        for (size_t i = 0; i < n; i++) {
+                json_object *device = json_object_array_get_idx(devices, i);
+
+                if (!streq_ptr(text_of(device, "allocation"), allocation) || !is_in_service(text_of(device, "state")))
+                        continue;
+                for (size_t j = 0; j < list->n; j++)
+                        if (streq_ptr(text_of(device, "pool"), list->items[j].pool))
+                                list->items[j].healthy--;
+        }
+}
+
 void gres_list_done(GresList *list) {
         for (size_t i = 0; i < list->n; i++)
                 free(list->items[i].type);

@@ -223,11 +223,18 @@ $id = submit(@job, @gpu, $script);
 environment($id);
 libvirt_reports($bus, running_domain("slurm-$id", UUID, '0000:82:00.0'));
 is(allocation_state($bus, "slurm-$id"), 'in-use', 'a guest of the job runs');
+kill_program('agent-n1', 'KILL');
+slurm('scontrol', 'requeue', $id);
+ok(wait_until(sub { my $job = job($id); $job->{JobState} eq 'PENDING' && $job->{Restarts} > 1 }), 'a job that starts again is queued once more') or diag(explain(job($id)), slurm_logs());
 slurm('scancel', $id);
 ok(wait_until(sub { node_state('n1')->{State} eq 'IDLE' }), 'the job ends, and the node is idle') or diag(slurm_logs());
 is(allocation_state($bus, "slurm-$id"), 'in-use', 'the guest keeps its devices');
+start_program('agent-n1');
+gres_becomes('vmib-vf:4', 'which Slurm does not give to other jobs');
+is(node_state('n1')->{State}, 'IDLE', 'the node stays up');
 libvirt_reports($bus);
 is_gone($id);
+gres_becomes($all, 'after the guest they are given to jobs');
 
 same_tree($before, 'the node is as before', tree_without_identities());
 
