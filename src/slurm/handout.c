@@ -11,13 +11,17 @@
 
 #define VARIABLES_MAX ((size_t) 1 << 20)
 
+/* Root writes files there, and reads what becomes the environment of jobs: -EPERM where others could put theirs. */
 static int open_directory(const char *path, bool create) {
-        int fd;
+        _cleanup_close_ int fd = -1;
+        struct stat st;
 
         if (create && mkdir(path, 0755) < 0 && errno != EEXIST)
                 return -errno;
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        return st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)) ? TAKE_FD(fd) : -EPERM;
 }
 
 static int write_document(int dir_fd, const char *file, uid_t uid, const char *document) {

@@ -9,6 +9,9 @@
 #include "slurm/gres.h"
 #include "util/strings.h"
 
+/* More than the names of all pools that passthroughd takes in a request. */
+#define TEXT_MAX ((size_t) 1024)
+
 /* Parses one word, which is modified. */
 static int parse_word(char *word, PoolCount *ret) {
         char *equals = strchr(word, '=');
@@ -28,6 +31,9 @@ int job_request_parse(const char *text, JobRequest *ret, char **ret_sentence) {
         char *rest = list, *word;
         int r = list ? 0 : -ENOMEM;
 
+        /* The prolog parses it as root, and its messages go to terminals. */
+        if (r == 0 && (strnlen(text, TEXT_MAX + 1) > TEXT_MAX || !text_is_clean(text)))
+                r = -EINVAL;
         while (r == 0 && (word = strsep(&rest, ","))) {
                 r = ARRAY_RESERVE(q.pools, q.n_pools);
                 if (r == 0)

@@ -18,8 +18,9 @@ typedef struct JobRequest {
         size_t n_pools;
 } JobRequest;
 
-/* Parses POOL=COUNT[,POOL=COUNT...]; "gpu" alone means one. -EINVAL with *ret_sentence, which the caller frees;
- * -ENOMEM. The caller frees *ret with job_request_done(). */
+/* Parses POOL=COUNT[,POOL=COUNT...]; "gpu" alone means one. -EINVAL with *ret_sentence, which the caller frees, also
+ * for a text of more than 1024 bytes or with control characters; -ENOMEM. The caller frees *ret with
+ * job_request_done(). */
 int job_request_parse(const char *text, JobRequest *ret, char **ret_sentence);
 void job_request_done(JobRequest *q);
 #define _cleanup_job_request_ _cleanup_(job_request_done)

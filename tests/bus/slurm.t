@@ -236,6 +236,18 @@ libvirt_reports($bus);
 is_gone($id);
 gres_becomes($all, 'after the guest they are given to jobs');
 
+# ---- others can write in the directory
+
+chmod 0777, $files;
+$id = submit(@job, @gpu, $script);
+is_refused($id, $files);
+like(node_state('n1')->{State}, qr/DRAIN/, 'the node drains');
+is_deeply([glob "$files/*"], [], 'nothing is written there');
+slurm('scancel', $id);
+ok(wait_until(sub { allocation_state($bus, "slurm-$id") eq 'gone' }), 'nothing is allocated');
+chmod 0755, $files;
+slurm(qw(scontrol update NodeName=n1 State=RESUME));
+
 same_tree($before, 'the node is as before', tree_without_identities());
 
 done_testing();

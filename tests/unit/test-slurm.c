@@ -26,8 +26,10 @@ static int parse(const char *text, JobRequest *ret) {
 }
 
 static void test_request(void **state) {
-        static const char *const wrong[] = { "", "gpu=", "gpu=0", "gpu=-1", "gpu=x", "=1", "gpu=1,", "gpu=4294967296" };
+        static const char *const wrong[] = { "",       "gpu=",           "gpu=0",     "gpu=-1", "gpu=x",  "=1",
+                                             "gpu=1,", "gpu=4294967296", "\033[2J=1", "\377=1", "gpu=1\n" };
         _cleanup_job_request_ JobRequest q = { 0 };
+        char text[1026];
 
         assert_int_equal(parse("gpu=1,ib-vf,disk=4294967295", &q), 0);
         assert_int_equal(q.n_pools, 3);
@@ -38,6 +40,9 @@ static void test_request(void **state) {
         assert_int_equal(q.pools[2].count, UINT32_MAX);
         for (size_t i = 0; i < ELEMENTSOF(wrong); i++)
                 assert_int_equal(parse(wrong[i], &(JobRequest){ 0 }), -EINVAL);
+        memset(text, 'a', sizeof(text));
+        text[1025] = '\0';
+        assert_int_equal(parse(text, &(JobRequest){ 0 }), -EINVAL);
 }
 
 static int check(const char *request, const char *detail) {
