@@ -65,12 +65,15 @@ static int connect_service(void) {
         strcpy(address.sun_path, socket_path);
         if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0 ||
             setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
-            connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
+            TEMP_FAILURE_RETRY(connect(fd, (const struct sockaddr *) &address, sizeof(address))) < 0)
                 return -errno;
         return TAKE_FD(fd);
 }
 
-/* Returns -EAGAIN when the service takes too long. */
+/*
+ * Returns -EAGAIN when the service takes too long. A call on a socket with a timeout fails with EINTR when the process
+ * goes on after a stop, for example by a freezer.
+ */
 static int exchange(int fd, const HolderNodes *nodes, Answer *ret) {
         Question q = { .n_nodes = nodes->n, .n_ignored = nodes->n_ignored };
         struct iovec parts[] = {
@@ -79,13 +82,13 @@ static int exchange(int fd, const HolderNodes *nodes, Answer *ret) {
                 { nodes->ignored, nodes->n_ignored * sizeof(*nodes->ignored) },
         };
         const struct msghdr message = { .msg_iov = parts, .msg_iovlen = ELEMENTSOF(parts) };
-        ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL);
+        ssize_t n = TEMP_FAILURE_RETRY(sendmsg(fd, &message, MSG_NOSIGNAL));
 
         if (n < 0)
                 return -errno;
         if ((size_t) n != parts[0].iov_len + parts[1].iov_len + parts[2].iov_len)
                 return -EAGAIN;
-        n = recv(fd, ret, sizeof(*ret), MSG_WAITALL);
+        n = TEMP_FAILURE_RETRY(recv(fd, ret, sizeof(*ret), MSG_WAITALL));
         if (n < 0)
                 return -errno;
         return n == sizeof(*ret) && (ret->result <= 0 || ret->node < nodes->n) ? 0 : -ECONNRESET;

@@ -80,7 +80,7 @@ static int connect_service(uint64_t end) {
         strcpy(address.sun_path, socket_path);
         if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time)) < 0 ||
             setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)) < 0 ||
-            connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
+            TEMP_FAILURE_RETRY(connect(fd, (const struct sockaddr *) &address, sizeof(address))) < 0)
                 return -errno;
         return TAKE_FD(fd);
 }
@@ -108,7 +108,10 @@ static int take_descriptor(struct msghdr *m) {
         return fd;
 }
 
-/* output: a descriptor to pass; -1: none. */
+/*
+ * A call on a socket with a timeout fails with EINTR when the process goes on after a stop, for example by a freezer.
+ * output: a descriptor to pass; -1: none.
+ */
 static int exchange(const Request *q, const void *payload, size_t size, int output, Answer *ret) {
         _cleanup_close_ int fd = connect_service(q->end);
         struct iovec parts[] = { { (void *) q, sizeof(*q) }, { (void *) payload, size } };
@@ -120,9 +123,9 @@ static int exchange(const Request *q, const void *payload, size_t size, int outp
                 return fd;
         if (output >= 0)
                 pass_descriptor(&message, &passed, output);
-        if (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
+        if (TEMP_FAILURE_RETRY(sendmsg(fd, &message, MSG_NOSIGNAL)) < 0)
                 return -errno;
-        n = recv(fd, ret, sizeof(*ret), 0);
+        n = TEMP_FAILURE_RETRY(recv(fd, ret, sizeof(*ret), 0));
         if (n < 0)
                 return -errno;
         return n == sizeof(*ret) ? 0 : -ECONNRESET;

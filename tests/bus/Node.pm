@@ -18,7 +18,7 @@ use Bus;
 use Names;
 
 our @EXPORT = qw(
-        node configure ctl ctl_json fault tree tree_without_identities writes write_log slurp slurp_existing spew snapshot ledger_file pid holders_pid daemon_children daemon restart log_since wait_until
+        node configure ctl ctl_json fault tree tree_without_identities writes write_log slurp slurp_existing spew snapshot ledger_file pid holders_pid daemon_children daemon restart log_since wait_until stopped_and_continued
         request describe device plan_ok devices_state allocate release release_all same_tree same_state is_error nothing_written
         allocation allocation_state within_a_second clear_quarantine driver_of other_hand_binds start_again killed_in
         history history_shows
@@ -203,6 +203,15 @@ sub wait_until {
                 return $value if $value || time > $end;
                 sleep 0.005;
         }
+}
+
+# Stops the process and lets it go on, as a freezer does. This interrupts calls that have a timeout.
+sub stopped_and_continued {
+        my ($pid) = @_;
+        kill 'STOP', $pid;
+        my $stopped = wait_until(sub { (slurp_existing("/proc/$pid/stat") // return 1) =~ /.*\) T /s });
+        kill 'CONT', $pid;
+        return $stopped;
 }
 
 # The kernel notifies of what the function changes: within a second there is a signal that the other function is true for. Where a Ping

@@ -9,7 +9,7 @@ use lib $FindBin::Bin;
 
 use IO::Socket::UNIX;
 use Test::More;
-use Time::HiRes qw(time);
+use Time::HiRes qw(sleep time);
 
 use Node;
 
@@ -72,6 +72,18 @@ is($bus->ping()->{error}, undef, 'the daemon answers');
 is(warnings($log), 1, 'the log says so once');
 kill 'CONT', -$pid or die "kill: $!";
 ok(wait_until(sub { (allocate($bus, 'vm', gpu => 1))[0] eq 'done' }), 'it goes on: the device is allocated');
+
+# ---- the daemon is stopped while it waits, and goes on
+
+is((release($bus, 'vm'))[0], 'done', 'released');
+$log = log_since();
+kill 'STOP', -$pid or die "kill: $!";
+my ($signature, $entries) = request(gpu => 1);
+my $asked = $bus->post(Bus::NAME, Bus::PATH, Bus::MANAGER, 'Allocate', "s$signature", 'vm', $entries);
+for (1 .. 20) { stopped_and_continued(pid()); sleep 0.01 }
+kill 'CONT', -$pid or die "kill: $!";
+is($bus->result($bus->reply($asked)->{body}[1]), 'done', 'the daemon is stopped while it waits: the device is allocated');
+is(warnings($log), 0, '... without a word');
 
 # ---- it is gone, and the daemon releases nothing that it knows nothing of
 

@@ -146,6 +146,21 @@ like(log_since($log), names($gpu, 'passthroughd-holders'), 'the users are unknow
 unlink "$dir/$daemon.stop";
 nothing_done('the users are unknown');
 
+# The process of the job waits for passthroughd-root while the last service stops.
+begin();
+unlink "$dir/$daemon.stop";
+mkfifo("$dir/$daemon.stop", 0600) or die "mkfifo: $!";
+$job = $bus->call('Allocate', "s$signature", 'late', $entries)->{body}[1];
+open $fifo, '>', "$dir/$daemon.stop" or die "$dir/$daemon.stop: $!";
+my ($waiting) = daemon_children('passthroughd-jo');
+ok(wait_until(sub { slurp("/proc/$waiting/stat") =~ /\) S / }), 'the process of a job waits for a service');
+ok(stopped_and_continued($waiting), '... is stopped, and goes on');
+print $fifo "remove proc/812\n";
+close $fifo or die "$dir/$daemon.stop: $!";
+is($bus->result($job), 'done', '... and gets the answer');
+unlink "$dir/$daemon.stop";
+is((release($bus, 'late'))[0], 'done', 'released');
+
 # ---- two at once
 
 configure(pools("@services") . "[Pool third]\nMatch=address=0000:33:00.0\nStopServices=$daemon\n");
