@@ -65,12 +65,18 @@ sub running_domain {
 # What libvirt reports from the next time on.
 sub write_guests {
         my (@records) = @_;
-        spew("$ENV{BUILD}/guests", join '', map { "$_\n" } 'features|maxphysaddr|driver-model', 'list', @records, 'complete');
-        return;
+        return write_raw(join '', map { "$_\n" } 'features|maxphysaddr|driver-model', 'list', @records, 'complete');
 }
 
-# As write_guests(), with any lines of tests/fake-libvirt.
-sub write_raw { my ($text) = @_; return spew("$ENV{BUILD}/guests", $text) }
+# As write_guests(), with any lines of tests/fake-libvirt. Returns the number of the file, which is another one each time.
+sub write_raw {
+        my ($text) = @_;
+        my $file   = "$ENV{BUILD}/guests";
+        my $number = 1 + (split ' ', slurp_existing($file) // '0')[0];
+        spew("$file.new", "$number\n$text");
+        rename "$file.new", $file or die "$file: $!";
+        return $number;
+}
 
 # The process id of tests/fake-libvirt after its first report; 0 when it does not run.
 sub libvirt_process {
@@ -81,12 +87,15 @@ sub libvirt_process {
 # libvirt reports these domains and no others; returns when the daemon has read that.
 sub libvirt_reports {
         my ($bus, @records) = @_;
-        write_guests(@records);
+        my $number = write_guests(@records);
+        my $told   = 0;
         $bus->call('Rescan') if !libvirt_process();
-        wait_until(sub { libvirt_process() }) or die 'libvirt does not report';
-        my $before = slurp("$ENV{BUILD}/sent");
-        kill 'HUP', libvirt_process();
-        wait_until(sub { slurp("$ENV{BUILD}/sent") ne $before }) or die 'libvirt does not report';
+        # A process that ends may be followed by another one.
+        wait_until(sub {
+                my $process = libvirt_process();
+                kill 'HUP', $told = $process if $process && $process != $told;
+                return (slurp_existing("$ENV{BUILD}/sent") // '') =~ / $number$/;
+        }) or die 'libvirt does not report';
         $bus->ping() for 1 .. 2;
         return;
 }

@@ -122,8 +122,9 @@ my $asked = time;
 release_refused(names('md-worker', 'guest'), 'libvirt hangs: a release');
 cmp_ok(time - $asked, '<', 20, 'libvirt hangs: which is answered in time');
 ok(!$bus->ping()->{error}, 'libvirt hangs: and others are');
-kill 'KILL', libvirt_process();
-ok(wait_until(sub { libvirt_process() && !describe($bus)->{libvirt}{reason} }), 'libvirt answers again');
+my $hung = libvirt_process();
+kill 'KILL', $hung;
+ok(wait_until(sub { libvirt_process() != $hung && libvirt_process() && !describe($bus)->{libvirt}{reason} }), 'libvirt answers again');
 runs();
 is(release($bus, 'guest'), 'done', 'and the domain has ended');
 
