@@ -99,8 +99,9 @@ sub kill_hanging {
 sub calls_of { my ($what) = @_; return scalar(() = (slurp_existing("$domain/calls") // '') =~ /^$what/mg) }
 
 does('hang');
-my $job = begin_attach('ib-vf' => 1);
-kill_hanging('attach', calls_of('attach') + 1);
+my $n_attach = calls_of('attach');
+my $job      = begin_attach('ib-vf' => 1);
+kill_hanging('attach', $n_attach + 1);
 does('break');
 is($bus->result($job), 'failed', 'the client dies in an attach');
 is_deeply([devices_of()], ['gpu0 settled', 'ib-vf0 settled'], 'which is undone');
