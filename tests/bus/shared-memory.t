@@ -300,7 +300,7 @@ fault('reset', 'hang 1');
 my $job = $bus->call('Allocate', "s$signature", 'vm1', $entries)->{body}[1];
 ok(wait_until(sub { grep { /^1 .*PENDING/ } write_log() }), 'a job hangs at its device');
 ok(exists_as('mpi', 4 * MIB), '... after the memory was made');
-is_deeply([map { slurp("/proc/$_/oom_score_adj") } daemon_children()], [slurp('/proc/' . pid() . '/oom_score_adj')], '... and is as dear to the kernel as the daemon');
+is_deeply([map { slurp("/proc/$_/oom_score_adj") } daemon_children('passthroughd-jo')], [slurp('/proc/' . pid() . '/oom_score_adj')], '... and is as dear to the kernel as the daemon');
 fault('release');
 is($bus->result($job), 'done', '... and ends');
 is((release($bus, 'vm1'))[0], 'done', 'released');
