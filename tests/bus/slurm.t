@@ -52,6 +52,12 @@ sub is_gone {
         return;
 }
 
+# The node completes a job for a moment after its epilog.
+sub is_idle {
+        my ($what) = @_;
+        return ok(wait_until(sub { node_state('n1')->{State} eq 'IDLE' }), $what) || diag(node_state('n1')->{State}, slurm_logs());
+}
+
 # ---- one job
 
 my $id  = submit(@job, '--passthrough=gpu=1,ib-vf=1', '--gres=vmgpu:1,vmib-vf:1', $script);
@@ -74,7 +80,7 @@ is(slurp($env->{PASSTHROUGH_DOCUMENT}), (ctl('xml', "slurm-$id"))[1], 'it is tha
 slurm('scancel', $id);
 is_gone($id);
 same_tree($before, 'the node is as before', tree_without_identities());
-is(node_state('n1')->{State}, 'IDLE', 'the node is idle');
+is_idle('the node is idle');
 
 my ($status, $text) = slurm(qw(srun -c4 --mem=1000 --passthrough=gpu=1 --gres=vmgpu:1 env));
 is($status, 0, 'srun') or diag($text);
@@ -98,7 +104,7 @@ sub is_refused {
 is(allocate($bus, 'other', gpu => 1), 'done', 'another guest has the GPU');
 $id = submit(@job, '--passthrough=gpu=1', '--gres=vmgpu:1', $script);
 is_refused($id, 'other');
-is(node_state('n1')->{State}, 'IDLE', 'the node stays up');
+is_idle('the node stays up');
 is(release($bus, 'other'), 'done', 'the GPU is free');
 $env = environment($id);
 is($env->{PASSTHROUGH_ALLOCATION}, "slurm-$id", 'the job gets it');
@@ -128,7 +134,7 @@ for ([['--passthrough=gpu=1'], 'vmgpu'], [['--passthrough=gpu=1,ib-vf=2', '--gre
 ($status, $text) = slurm(qw(srun -c1 --mem=100 --passthrough=gpu=1 true));
 isnt($status, 0, 'srun fails');
 like($text, names('vmgpu'), 'and says why');
-is(node_state('n1')->{State}, 'IDLE', 'the node stays up');
+is_idle('the node stays up');
 
 # ---- broken hardware
 
@@ -227,7 +233,7 @@ kill_program('agent-n1', 'KILL');
 slurm('scontrol', 'requeue', $id);
 ok(wait_until(sub { my $job = job($id); $job->{JobState} eq 'PENDING' && $job->{Restarts} > 1 }), 'a job that starts again is queued once more') or diag(explain(job($id)), slurm_logs());
 slurm('scancel', $id);
-ok(wait_until(sub { node_state('n1')->{State} eq 'IDLE' }), 'the job ends, and the node is idle') or diag(slurm_logs());
+is_idle('the job ends, and the node is idle');
 is(allocation_state($bus, "slurm-$id"), 'in-use', 'the guest keeps its devices');
 start_program('agent-n1');
 gres_becomes('vmib-vf:4', 'which Slurm does not give to other jobs');
