@@ -182,7 +182,11 @@ $root->ping() for 1 .. 2;
 my @many = map { $bus{nobody}->post(Bus::NAME, Bus::PATH, Bus::MANAGER, 'Release', 'st', 'none', 1) } 1 .. OF_ONE;
 is(error_of($bus{nobody}->reply($many[-1])), 'LimitExceeded', 'one user has a limit of calls that wait');
 is($root->ping()->{error}, undef, 'all of them arrived');
+my $name = $leaves->{name};
 $leaves = undef;
+# Then the daemon has been told that the caller has left.
+ok(wait_until(sub { !$root->ask(THE_BUS, '/org/freedesktop/DBus', THE_BUS, 'NameHasOwner', 's', $name)->{body}[0] }), 'a caller leaves');
+$root->ping();
 kill 'CONT', $polkitd;
 is_deeply([map { error_of($bus{nobody}->reply($_)) } @many[0 .. OF_ONE - 2]], [('NoSuchAllocation') x (OF_ONE - 1)], 'the others are answered');
 is(allocation($root, 'left'), undef, 'a caller that left has no allocation');
