@@ -271,7 +271,9 @@ sub devices_state {
 sub history {
         my ($device, @options) = @_;
         system(qw(journalctl --quiet --sync)) == 0 or die 'the journal does not answer';
-        return @{ ctl_json('history', $device, @options) };
+        my $events = ctl_json('history', $device, @options);
+        die 'no history: ', JSON::PP->new->canonical->encode($events) if ref $events ne 'ARRAY';
+        return @$events;
 }
 
 # The function is true for the kinds of the events of a device.
