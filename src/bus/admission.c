@@ -180,9 +180,12 @@ int admission_check(Server *s, sd_bus_message *call, sd_bus_error *error) {
                         break;
                 }
         known = caller_find(&s->callers, sender);
-        if (known && known->may_read && (was_admitted || !is_waiting(a, sender, false)))
+        if (known && known->may_read && was_admitted)
                 return 0;
-        if (known && !known->may_read)
+        /* After the first permission a call still waits behind the earlier ones that polkit decides about. */
+        if (known && (!known->may_read || authorizations_have(s, sender, intent_to_read)))
                 return ask_polkit(s, call, known->uid, error);
+        if (known && !is_waiting(a, sender, false))
+                return 0;
         return enqueue(s, call, known);
 }

@@ -29,8 +29,8 @@ typedef struct Admission {
 
 /*
  * For the filter of a connection: 0 when the call can be served now. 1 when it was queued, and comes again when its
- * caller is known and may read, or when it was refused. Calls of one connection keep their order, but for those that
- * polkit decides about. A peer without a bus may read.
+ * caller is known and may read, or when it was refused. Calls of one connection keep their order. A peer without a bus
+ * may read.
  */
 int admission_check(Server *s, sd_bus_message *call, sd_bus_error *error);
 

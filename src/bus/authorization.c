@@ -283,6 +283,13 @@ int authorize(Server *s, sd_bus_message *call, uint32_t uid, IntentRead read, Ca
         return 1;
 }
 
+bool authorizations_have(const Server *s, const char *sender, IntentRead read) {
+        for (const Authorization *a = s->authorizations; a; a = a->next)
+                if (a->read == read && streq_ptr(sd_bus_message_get_sender(a->call), sender))
+                        return true;
+        return false;
+}
+
 void authorizations_drop(Server *s, const sd_bus *bus, const char *sender) {
         for (Authorization *a = s->authorizations, *next; a; a = next) {
                 next = a->next;

@@ -58,6 +58,9 @@ typedef Verdict (*IntentRead)(Server *s, sd_bus_message *call, uint32_t uid, Int
  */
 int authorize(Server *s, sd_bus_message *call, uint32_t uid, IntentRead read, CallerMethod method, sd_bus_error *error);
 
+/* True if a call of the sender waits for polkit with this intent. */
+bool authorizations_have(const Server *s, const char *sender, IntentRead read);
+
 /* Drops all calls of a connection to the daemon, or with sender those of one client of the bus. */
 void authorizations_drop(Server *s, const sd_bus *bus, const char *sender);
 

@@ -201,9 +201,13 @@ is_deeply([map { error_of($other{$reader}->reply($_)) } @many[0 .. OF_ONE - 1]],
 # The first calls of a connection wait until the daemon knows who calls.
 for my $user ('nobody', $reader) {
         my $new  = $user eq $reader ? bus_of_other($user) : bus_of($user);
-        my @ping = map { $new->post(Bus::NAME, Bus::PATH, 'org.freedesktop.DBus.Peer', 'Ping') } 1 .. OF_ONE - 2;
+        my $post = sub { return map { $new->post(Bus::NAME, Bus::PATH, 'org.freedesktop.DBus.Peer', 'Ping') } 1 .. OF_ONE / 2 - 1 };
+        my @ping = $post->();
         my (@order, %seen);
-        while (@order < @ping && $new->turn(time + TIMEOUT)) { push @order, grep { !$seen{$_}++ } keys %{ $new->{replies} } }
+        while (@order < @ping && $new->turn(time + TIMEOUT)) {
+                push @order, grep { !$seen{$_}++ } keys %{ $new->{replies} };
+                push @ping, $post->() if @order == 1; # when the first one is answered, and the others are not
+        }
         is_deeply(\@order, \@ping, "the calls of $user are answered in their order");
 }
 
