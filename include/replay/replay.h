@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Recorded machines: recording a machine as a .tree file, unpacking the file, and serving the D-Bus objects of the
- * daemon for the recorded machine on a private connection.
+ * Recorded machines: recording a machine as a .tree file, unpacking the file, serving the D-Bus objects of the daemon
+ * for the recorded machine on a private connection, and checking whether a machine is ready for passthrough.
  */
 
 #include <stdio.h>
@@ -45,3 +45,11 @@ typedef enum SnapshotFlags {
  * caller finds it when it flushes out.
  */
 int snapshot_write(const char *node, SnapshotFlags flags, FILE *out, char **ret_problem);
+
+/*
+ * Checks whether a machine is ready for passthrough (plan/check.h). node: "/" for this machine, or a recorded machine.
+ * config: as for replay_new(). *ret_json (caller frees) is an object with "result", the worst of all results, and
+ * "findings", an array of objects with "check", "result", "message" and "remedy" (a string or null). On failure
+ * *ret_problem (caller frees) is a sentence, or NULL when out of memory.
+ */
+int replay_check(const char *node, const char *config, char **ret_json, char **ret_problem);

@@ -31,7 +31,14 @@ static const OptionNote history_notes[] = {
         { 0 },
 };
 
+static const OptionNote check_notes[] = {
+        { OPTION_NODE, "Check NODE instead of this machine" },
+        { 0 },
+};
+
 static const Verb verbs[] = {
+        { "check", verb_check, "", 0, 0, OPTIONS_NODE, "Say whether the node is ready, and what it lacks",
+          check_notes },
         { "list", verb_list, "", 0, 0, BIT(OPTION_POOL) | BIT(OPTION_ALL) | OPTIONS_NODE, "List the devices in pools" },
         { "pools", verb_pools, "", 0, 0, OPTIONS_NODE, "Show what is free, by pool and by NUMA node" },
         { "show", verb_show, "DEVICE|ALLOCATION", 1, 1, OPTIONS_NODE,

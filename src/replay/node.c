@@ -46,18 +46,24 @@ static int read_config(HostState *n, const char *root, const char *file, char **
 }
 
 /* Requires the configuration, because the pools depend on both. */
-static int read_facts(ReplayNode *n, const char *node, const char *root, char **ret_problem) {
+static int read_facts(HostState *n, const char *node, const char *root, char **ret_problem) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         Inventory *inv, *old;
         int r = sysfs_new(root, &fs);
 
         if (r >= 0)
-                r = host_state_read_machine_id(&n->node, fs);
+                r = host_state_read_machine_id(n, fs);
         if (r >= 0)
                 r = scan_inventory(fs, &inv);
         if (r >= 0)
-                r = host_state_take_inventory(&n->node, fs, inv, &old);
+                r = host_state_take_inventory(n, fs, inv, &old);
         return r < 0 ? fail(r, ret_problem, "The recorded node %s could not be read: %s.", node, strerror(-r)) : 0;
+}
+
+int replay_read(HostState *n, const char *node, const char *root, const char *config, char **ret_problem) {
+        int r = read_config(n, root, config, ret_problem);
+
+        return r < 0 ? r : read_facts(n, node, root, ret_problem);
 }
 
 static int check_config(const HostState *n, char **ret_problem) {
@@ -111,9 +117,7 @@ int replay_node_load(const char *node, const char *config, ReplayNode **ret, cha
                 return -ENOMEM;
         r = root_open(&root, node, ret_problem);
         if (r >= 0)
-                r = read_config(&n->node, root.dir, config, ret_problem);
-        if (r >= 0)
-                r = read_facts(n, node, root.dir, ret_problem);
+                r = replay_read(&n->node, node, root.dir, config, ret_problem);
         if (r >= 0)
                 r = check_config(&n->node, ret_problem);
         if (r < 0)

@@ -7,6 +7,7 @@
  */
 
 #include "bus/server.h"
+#include "host/hoststate.h"
 
 typedef struct ReplayNode ReplayNode;
 
@@ -17,6 +18,13 @@ typedef struct ReplayNode ReplayNode;
 int replay_node_load(const char *node, const char *config, ReplayNode **ret, char **ret_problem);
 ReplayNode *replay_node_free(ReplayNode *n);
 DEFINE_CLEANUP(ReplayNode *, replay_node_free)
+
+/*
+ * Reads the configuration and the inventory of the machine below root into n, which must be zeroed, and makes the
+ * policy. A conflict of the policy is no failure. node: the path, for messages. On failure as replay_node_load(); the
+ * caller calls host_state_done() in every case.
+ */
+int replay_read(HostState *n, const char *node, const char *root, const char *config, char **ret_problem);
 
 /* Logs problems of the configuration, a missing configuration, and VFs that the configuration wants but the recorded
  * machine lacks. node: the path, for messages. */

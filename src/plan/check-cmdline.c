@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reads the kernel command line. */
+
+#include "check-internal.h"
+
+#define BLANKS " \t\n"
+
+/* '-' and '_' are the same. */
+static bool is_key(const char *word, size_t n, const char *key) {
+        if (strlen(key) != n)
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if ((word[i] == '-' ? '_' : word[i]) != (key[i] == '-' ? '_' : key[i]))
+                        return false;
+        return true;
+}
+
+bool cmdline_next(const char **rest, const char *key, const char **ret_value, size_t *ret_n) {
+        for (;;) {
+                const char *word = *rest + strspn(*rest, BLANKS);
+                size_t n = strcspn(word, BLANKS), length = strcspn(word, "=" BLANKS);
+
+                if (n == 0)
+                        return false;
+                *rest = word + n;
+                if (!is_key(word, length, key))
+                        continue;
+                *ret_value = length < n ? word + length + 1 : word + n;
+                *ret_n = (size_t) (*rest - *ret_value);
+                return true;
+        }
+}
+
+bool cmdline_has(const char *cmdline, const char *key) {
+        const char *value;
+        size_t n;
+
+        return cmdline_next(&cmdline, key, &value, &n);
+}
+
+static bool list_has(const char *list, size_t n, const char *word) {
+        const char *end = list + n;
+        size_t length;
+
+        for (; list < end; list += length + 1) {
+                length = strcspn(list, "," BLANKS);
+                if (length == strlen(word) && strncmp(list, word, length) == 0)
+                        return true;
+        }
+        return false;
+}
+
+bool cmdline_says(const char *cmdline, const char *key, const char *word) {
+        const char *value;
+        size_t n;
+
+        while (cmdline_next(&cmdline, key, &value, &n))
+                if (list_has(value, n, word))
+                        return true;
+        return false;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Check: drivers and settings that take devices before passthroughd or after it. */
+
+#include "check-internal.h"
+
+static void check_cmdline_ids(const char *cmdline, CheckReport *report) {
+        static const char *const keys[] = { "vfio-pci.ids", "pci-stub.ids" };
+
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                if (cmdline_has(cmdline, keys[i]))
+                        check_add(report, CHECK_WARNING,
+                                  "Remove it, and set Bind=start in the pools that need the driver from the start.",
+                                  "The kernel command line has %s=, which takes every device of a model from the host.",
+                                  keys[i]);
+}
+
+static void check_nouveau(const Inventory *inv, CheckReport *report) {
+        const PciDevice *first = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; i < inv->n_devices; i++)
+                if (streq_ptr(inv->devices[i].driver, "nouveau") && !pci_device_is_display(&inv->devices[i])) {
+                        first = first ?: &inv->devices[i];
+                        n++;
+                }
+        if (first)
+                check_add(report, CHECK_WARNING,
+                          "Add modprobe.blacklist=nouveau to the kernel command line, unless the host needs the GPU.",
+                          "GPU %s%s: nouveau is bound, which may hang when it is unbound.",
+                          PCI_ADDRESS_STR(first->address), CHECK_OTHERS(n));
+}
+
+/* An override that names another driver than the bound one: the next probe changes the driver. */
+static void check_overrides(const Inventory *inv, CheckReport *report) {
+        const PciDevice *first = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                const PciDevice *dev = &inv->devices[i];
+
+                if (dev->driver_override && !streq_ptr(dev->driver, dev->driver_override)) {
+                        first = first ?: dev;
+                        n++;
+                }
+        }
+        if (first)
+                check_add(report, CHECK_WARNING,
+                          "If no allocation has the device, remove the setting of driverctl, udev or the admin.",
+                          "%s%s: driver_override is %s, but the bound driver is %s.", PCI_ADDRESS_STR(first->address),
+                          CHECK_OTHERS(n), first->driver_override, first->driver ?: "none");
+}
+
+void check_drivers(const CheckFacts *facts, CheckReport *report) {
+        check_cmdline_ids(facts->cmdline, report);
+        check_nouveau(facts->policy->inventory, report);
+        check_overrides(facts->policy->inventory, report);
+}

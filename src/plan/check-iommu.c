@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Check: the IOMMU is on, isolates, and remaps interrupts. */
+
+#include "check-internal.h"
+
+static const char *iommu_remedy(const Inventory *inv) {
+        if (streq(inventory_architecture(inv), ARCHITECTURE_AARCH64))
+                return "Turn on the SMMU in the firmware and reboot.";
+        return "Turn on VT-d (Intel) or AMD-Vi (AMD) in the firmware, add intel_iommu=on to the kernel command line on "
+               "an Intel machine, and reboot.";
+}
+
+static const char *key_that_turns_off(const char *cmdline) {
+        static const char *const keys[] = { "intel_iommu", "amd_iommu", "iommu" };
+
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                if (cmdline_says(cmdline, keys[i], "off"))
+                        return keys[i];
+        return NULL;
+}
+
+void check_iommu(const CheckFacts *facts, CheckReport *report) {
+        const Inventory *inv = facts->policy->inventory;
+        const char *key = key_that_turns_off(facts->cmdline);
+
+        if (!inv->iommu && key)
+                check_add(report, CHECK_FAILURE, "Remove it from the kernel command line and reboot.",
+                          "The kernel command line has %s=off, so no device has an IOMMU group.", key);
+        else if (!inv->iommu)
+                check_add(report, CHECK_FAILURE, iommu_remedy(inv), "No device has an IOMMU group.");
+        if (cmdline_has(facts->cmdline, "pcie_acs_override"))
+                check_add(report, CHECK_WARNING, "Remove it from the kernel command line and reboot.",
+                          "The kernel command line has pcie_acs_override=, so IOMMU groups claim an isolation that the "
+                          "hardware may lack.");
+}
+
+void check_interrupts(const CheckFacts *facts, CheckReport *report) {
+        if (cmdline_says(facts->cmdline, "intremap", "off") || cmdline_has(facts->cmdline, "nointremap"))
+                check_add(report, CHECK_FAILURE, "Remove intremap=off or nointremap from it and reboot.",
+                          "The kernel command line turns interrupt remapping off, and VFIO refuses devices then.");
+        if (facts->unsafe_interrupts)
+                check_add(report, CHECK_WARNING,
+                          "Turn on interrupt remapping in the firmware, and remove the option from modprobe.d and the "
+                          "kernel command line.",
+                          "VFIO's allow_unsafe_interrupts is on, so a guest can send any interrupt to the host.");
+}

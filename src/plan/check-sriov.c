@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Check: PFs without VFs, because of the firmware, the driver, or the configuration. */
+
+#include "check-internal.h"
+
+#define VENDOR_MELLANOX 0x15b3
+
+/* A ConnectX whose firmware hides the SR-IOV capability. mlx4 cards and their module options are another matter. */
+static bool has_sriov_off(const PciDevice *dev) {
+        return dev->vendor == VENDOR_MELLANOX && pci_device_is_nic(dev) && dev->type == PCI_TYPE_DEVICE &&
+               !pci_device_is_mlx4_pf(dev);
+}
+
+static void check_firmware(const Inventory *inv, CheckReport *report) {
+        const PciDevice *first = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; i < inv->n_devices; i++)
+                if (has_sriov_off(&inv->devices[i])) {
+                        first = first ?: &inv->devices[i];
+                        n++;
+                }
+        if (first)
+                check_add(report, CHECK_WARNING,
+                          "If guests need their VFs: mlxconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=8, then reboot.",
+                          "%s%s: SR-IOV is off in the firmware of the NIC.", PCI_ADDRESS_STR(first->address),
+                          CHECK_OTHERS(n));
+}
+
+/* PFs on which the pool asks for VFs; has_driver: those with a driver, which could have created the VFs. */
+static void check_pool(const Policy *policy, const Pool *pool, bool has_driver, CheckReport *report) {
+        const Inventory *inv = policy->inventory;
+        const PciDevice *first = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                const PciDevice *pf = &inv->devices[i];
+
+                if (pf->n_vfs == 0 && !pf->driver == !has_driver && policy_vf_pool(policy, pf) == pool) {
+                        first = first ?: pf;
+                        n++;
+                }
+        }
+        if (first && has_driver)
+                check_add(report, CHECK_WARNING, "Start passthroughd, and look for errors in its journal.",
+                          "PF %s%s: there are no VFs, but pool '%s' asks for %u.", PCI_ADDRESS_STR(first->address),
+                          CHECK_OTHERS(n), pool->name, pool->virtual_functions);
+        else if (first)
+                check_add(report, CHECK_WARNING, "Load the driver of the PF; only a driver creates VFs.",
+                          "PF %s%s: no driver is bound, so pool '%s' gets no VFs.", PCI_ADDRESS_STR(first->address),
+                          CHECK_OTHERS(n), pool->name);
+}
+
+void check_sriov(const CheckFacts *facts, CheckReport *report) {
+        const Config *config = facts->policy->config;
+
+        for (size_t i = 0; i < config->n_pools; i++) {
+                check_pool(facts->policy, &config->pools[i], true, report);
+                check_pool(facts->policy, &config->pools[i], false, report);
+        }
+        check_firmware(facts->policy->inventory, report);
+}

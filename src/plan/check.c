@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The table of checks. */
+#include <errno.h>
+
+#include "check-internal.h"
+
+static const struct Check {
+        const char *name;
+        void (*run)(const CheckFacts *facts, CheckReport *report);
+        const char *ok; /* the message when there is no problem */
+} checks[] = {
+        { "iommu", check_iommu, "The IOMMU is on." },
+        { "interrupts", check_interrupts, "Interrupt remapping is not turned off." },
+        { "vfio", check_vfio, "The VFIO driver is loaded." },
+        { "facts", check_facts, "All facts about the node can be read." },
+        { "configuration", check_configuration, "The configuration has no errors." },
+        { "pools", check_pools, "Each device of the pools can be allocated." },
+        { "groups", check_groups, "No IOMMU group withholds a GPU outside of the pools." },
+        { "sriov", check_sriov, "Each PF that needs VFs has them." },
+        { "drivers", check_drivers, "No other program or driver claims the devices." },
+        { "numa", check_numa, "The NUMA nodes of GPUs and NICs are known, or there is only one node." },
+        { "cpus", check_cpus, "CPUs are kept for the host." },
+        { "hugepages", check_hugepages, "The NUMA nodes have hugepages." },
+};
+
+int check_node(const CheckFacts *facts, CheckReport *ret) {
+        for (size_t i = 0; i < ELEMENTSOF(checks); i++) {
+                size_t before = ret->n;
+
+                checks[i].run(facts, ret);
+                if (ret->n == before)
+                        check_add(ret, CHECK_OK, NULL, "%s", checks[i].ok);
+                for (size_t k = before; k < ret->n; k++)
+                        ret->findings[k].check = checks[i].name;
+        }
+        return ret->failed ? -ENOMEM : 0;
+}

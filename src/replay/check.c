@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reads a machine, recorded or not, and reports whether it is ready for passthrough. */
+#include <errno.h>
+
+#include "model/json-text.h"
+#include "node.h"
+#include "plan/check.h"
+#include "replay/replay.h"
+#include "root.h"
+
+#define CMDLINE_MAX 8192
+
+/* What only the checks need. A file that cannot be read leaves its fact unknown. */
+static int read_kernel(const char *root, CheckFacts *facts, char cmdline[static CMDLINE_MAX]) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        char buf[SYSFS_ATTRIBUTE_MAX];
+        int r = sysfs_new(root, &fs);
+
+        if (r < 0)
+                return r;
+        if (sysfs_read(fs, "proc/cmdline", cmdline, CMDLINE_MAX) < 0)
+                cmdline[0] = '\0';
+        facts->cmdline = cmdline;
+        facts->unsafe_interrupts = sysfs_read(fs, "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts", buf,
+                                              sizeof(buf)) > 0 &&
+                                   streq(buf, "Y");
+        return 0;
+}
+
+static void write_finding(JsonText *t, const Finding *f) {
+        json_text_first_key(t, "check");
+        json_text_string(t, f->check);
+        json_text_key(t, "result");
+        json_text_string(t, check_result_to_string(f->result));
+        json_text_key(t, "message");
+        json_text_string(t, f->message);
+        json_text_key(t, "remedy");
+        json_text_string(t, f->remedy);
+        json_text_literal(t, "}");
+}
+
+static char *report_to_json(const CheckReport *report) {
+        JsonText t = json_text_new();
+
+        json_text_first_key(&t, "result");
+        json_text_string(&t, check_result_to_string(report->result));
+        json_text_key(&t, "findings");
+        json_text_literal(&t, "[");
+        for (size_t i = 0; i < report->n; i++) {
+                if (i > 0)
+                        json_text_literal(&t, ",");
+                write_finding(&t, &report->findings[i]);
+        }
+        json_text_literal(&t, "]}");
+        return json_text_finish(&t);
+}
+
+static int check_root(HostState *state, const char *node, const char *root, const char *config, char **ret_json,
+                      char **ret_problem) {
+        CheckReport report = { 0 };
+        CheckFacts facts = { 0 };
+        char cmdline[CMDLINE_MAX];
+        int r = replay_read(state, node, root, config, ret_problem);
+
+        if (r >= 0)
+                r = read_kernel(root, &facts, cmdline);
+        if (r < 0)
+                return r;
+        facts.policy = state->policy;
+        r = check_node(&facts, &report);
+        if (r >= 0) {
+                *ret_json = report_to_json(&report);
+                r = *ret_json ? 0 : -ENOMEM;
+        }
+        check_report_done(&report);
+        return r;
+}
+
+int replay_check(const char *node, const char *config, char **ret_json, char **ret_problem) {
+        _cleanup_root_ Root root = { 0 };
+        HostState state = { 0 };
+        int r = root_open(&root, node, ret_problem);
+
+        if (r >= 0)
+                r = check_root(&state, node, root.dir, config, ret_json, ret_problem);
+        host_state_done(&state);
+        return r;
+}
