@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * passthroughd-slurm: a service beside passthroughd. It keeps the numbers of Slurm's GRES equal to the devices that the
- * node can give to jobs, and releases the allocations of jobs whose epilog did not.
+ * node can give to jobs, releases the allocations of jobs whose epilog did not, and terminates jobs whose devices fail.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -111,8 +111,25 @@ static bool is_settled(json_object *allocation) {
         return !streq(state, "preparing") && !streq(state, "releasing");
 }
 
-/* An allocation whose job Slurm does not have on this node. */
-static int release_orphan(Agent *a, json_object *description, json_object *allocation, GresList *list) {
+/* Before its files exist, the prolog of the job reports the failure. */
+static int terminate_failed(Agent *a, uint32_t id, json_object *allocation) {
+        const char *name = text_of(allocation, "name");
+        _cleanup_free_ char *sentence = string_format("passthroughd: %s", text_of(allocation, "reason"));
+        int r;
+
+        if (!streq(text_of(allocation, "state"), "failed"))
+                return 0;
+        r = handout_exists(a->directory, name);
+        if (r <= 0)
+                return r;
+        r = sentence ? controller_terminate_job(id, sentence) : -ENOMEM;
+        if (r == 0)
+                log_info("Terminated the job of %s, whose devices failed: %s", name, text_of(allocation, "reason"));
+        return r;
+}
+
+/* Releases an allocation whose job Slurm does not have on this node; terminates the job of one that failed. */
+static int check_allocation(Agent *a, json_object *description, json_object *allocation, GresList *list) {
         const char *name = text_of(allocation, "name");
         size_t prefix = strlen(GRES_ALLOCATION_PREFIX);
         json_object *generation = NULL;
@@ -124,20 +141,20 @@ static int release_orphan(Agent *a, json_object *description, json_object *alloc
                 return 0;
         r = controller_has_job((uint32_t) id, a->node);
         if (r != 0)
-                return MIN(r, 0);
+                return r < 0 ? r : terminate_failed(a, (uint32_t) id, allocation);
         (void) json_object_object_get_ex(allocation, "generation", &generation);
         if (!release(a, name, json_object_get_uint64(generation)))
                 gres_list_withhold(list, description, name);
         return 0;
 }
 
-static int release_orphans(Agent *a, json_object *description, GresList *list) {
+static int check_allocations(Agent *a, json_object *description, GresList *list) {
         json_object *allocations = NULL;
         int r = 0;
 
         (void) json_object_object_get_ex(description, "allocations", &allocations);
         for (size_t i = 0; r == 0 && i < json_object_array_length(allocations); i++)
-                r = release_orphan(a, description, json_object_array_get_idx(allocations, i), list);
+                r = check_allocation(a, description, json_object_array_get_idx(allocations, i), list);
         return r;
 }
 
@@ -150,7 +167,7 @@ static void compare(Agent *a) {
                 return;
         r = gres_list_new(description, &list);
         if (r == 0)
-                r = release_orphans(a, description, &list);
+                r = check_allocations(a, description, &list);
         if (r == 0)
                 r = update_gres(a, &list);
         if (r < 0 && !a->failed)

@@ -102,15 +102,16 @@ void slurm_job_done(SlurmJob *job) {
         *job = (SlurmJob){ 0 };
 }
 
-static void tell_owner(const SlurmJob *job, const char *sentence) {
+/* With notify, also on the terminal or in the output of the job. */
+static void tell_owner(uint32_t id, bool notify, const char *sentence) {
         job_desc_msg_t change;
 
         slurm_init_job_desc_msg(&change);
-        change.job_id = job->id;
+        change.job_id = id;
         change.admin_comment = text_of(sentence);
         (void) slurm_update_job(&change);
-        if (!job->can_requeue)
-                (void) slurm_notify_job(job->id, text_of(sentence));
+        if (notify)
+                (void) slurm_notify_job(id, text_of(sentence));
 }
 
 /* A call for a job that its owner canceled meanwhile, or that waits again, is not a failure. */
@@ -137,10 +138,17 @@ static bool has_ended(uint32_t id) {
 int controller_refuse_job(const SlurmJob *job, bool hold, const char *sentence) {
         if (has_ended(job->id))
                 return 0;
-        tell_owner(job, sentence);
+        tell_owner(job->id, !job->can_requeue, sentence);
         if (job->can_requeue && result_of(slurm_requeue(job->id, hold ? JOB_REQUEUE_HOLD : 0)) == 0)
                 return 0;
         return result_of(slurm_kill_job(job->id, SIGKILL, 0));
+}
+
+int controller_terminate_job(uint32_t id, const char *sentence) {
+        if (has_ended(id))
+                return 0;
+        tell_owner(id, true, sentence);
+        return result_of(slurm_kill_job(id, SIGTERM, KILL_FULL_JOB));
 }
 
 /* The description of one node. NULL: slurmctld does not reply, or does not know the node. */

@@ -30,6 +30,10 @@ void slurm_job_done(SlurmJob *job);
  */
 int controller_refuse_job(const SlurmJob *job, bool hold, const char *sentence);
 
+/* Sends SIGTERM to all processes of a job that runs. The sentence is for the owner: the job's output and its
+ * AdminComment. 0 or -EIO. */
+int controller_terminate_job(uint32_t id, const char *sentence);
+
 /* Drains a node, unless it drains already: running jobs stay, no further job is started. 0 or -EIO. */
 int controller_drain(const char *node, const char *sentence);
 

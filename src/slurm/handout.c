@@ -64,6 +64,19 @@ int handout_remove(const char *directory, const char *name) {
         return r < 0 ? r : remove_one(dir_fd, name, "xml");
 }
 
+int handout_exists(const char *directory, const char *name) {
+        _cleanup_close_ int dir_fd = open_directory(directory, false);
+        _cleanup_free_ char *file = string_format("%s.env", name);
+
+        if (!file)
+                return -ENOMEM;
+        if (dir_fd < 0)
+                return dir_fd == -ENOENT ? 0 : dir_fd;
+        if (faccessat(dir_fd, file, F_OK, 0) < 0)
+                return errno == ENOENT ? 0 : -errno;
+        return 1;
+}
+
 int handout_read(const char *directory, const char *name,
                  int (*set)(const char *variable, const char *value, void *userdata), void *userdata) {
         _cleanup_close_ int dir_fd = open_directory(directory, false);

@@ -21,6 +21,9 @@ int handout_write(const char *directory, const char *name, uid_t uid, const char
 /* Removes both; files that are missing are not an error. 0 or a negative errno. */
 int handout_remove(const char *directory, const char *name);
 
+/* 1 if the job has files, else 0, or a negative errno. */
+int handout_exists(const char *directory, const char *name);
+
 /* Calls set() for each variable of NAME.env. -ENOENT without that file, or another negative errno, also of set(). */
 int handout_read(const char *directory, const char *name,
                  int (*set)(const char *variable, const char *value, void *userdata), void *userdata);

@@ -47,7 +47,7 @@ sub environment {
 
 sub is_gone {
         my ($id) = @_;
-        ok(wait_until(sub { allocation_state($bus, "slurm-$id") eq 'gone' && !node_state('n1')->{CPUAlloc} }), "job $id leaves nothing") or diag(explain(job($id)), slurm_logs());
+        ok(wait_until(sub { allocation_state($bus, "slurm-$id") eq 'gone' && node_state('n1')->{State} !~ /ALLOCATED|MIXED|COMPLETING/ }), "job $id leaves nothing") or diag(explain(job($id)), slurm_logs());
         ok(wait_until(sub { !glob "$files/*" }), "job $id leaves no files") or diag(glob "$files/*");
         return;
 }
@@ -204,6 +204,18 @@ start_program('agent-n1');
 fault("remove $path");
 is($bus->call('Rescan')->{error}, undef, 'the GPU is removed');
 gres_becomes('vmib-vf:4', 'Slurm has no GPU');
+fault('write sys/bus/pci/rescan 1');
+is($bus->call('Rescan')->{error}, undef, 'the GPU is back');
+gres_becomes($all, 'Slurm has all again');
+
+$id = submit(@job, @gpu, $script);
+environment($id);
+fault("remove $path");
+is($bus->call('Rescan')->{error}, undef, 'the GPU is removed while a job runs');
+ok(wait_until(sub { job($id)->{JobState} eq 'FAILED' }), 'the job fails') or diag(explain(job($id)), slurm_logs());
+like(slurm('scontrol', 'show', 'job', $id), names('0000:82:00.0'), 'and is told why');
+is_gone($id);
+like(node_state('n1')->{State}, qr/^IDLE$/, 'the node stays up');
 fault('write sys/bus/pci/rescan 1');
 is($bus->call('Rescan')->{error}, undef, 'the GPU is back');
 gres_becomes($all, 'Slurm has all again');
