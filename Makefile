@@ -4,6 +4,8 @@
 # make deps                install the Debian 12 packages that building, running and testing need (root)
 # make tests               build what tests run, and what tests/with-node needs
 # make demo                the main job on a simulated node
+# make deps-cluster        install the packages that building and "make demo-cluster" need (root)
+# make demo-cluster        Slurm and OpenStack Placement with the devices of two simulated nodes (root)
 # make check               all tests (root); with VALGRIND=1 most of those of tests/bus, the daemon under valgrind
 # make golden              writes the golden files of tests/ anew after a sentence, a plan or a picture changed: read the difference
 # make check-long          the crash sweep at every point, all that hostile callers send (TESTS=tests/bus/hostile.t: alone, on a
@@ -11,7 +13,7 @@
 # make mutate              changes the code in MUTANTS=60 places, drawn by SEED=1, one at a time: the tests must notice each; FILES="a.c b.c:7",
 #                          UNIT=1 for unit tests alone (root)
 # make check-placement     the planner against exhaustive search (CASES=), against the clock (ROUNDS=), and against simpler choosers (REQUESTS=)
-# make check-fresh         make deps demo, make deps check and the other targets that need no second machine, in a fresh Debian 12 with nothing but
+# make check-fresh         make deps-cluster demo-cluster, make deps demo, make deps check and the other targets that need no second machine, in a fresh Debian 12 with nothing but
 #                          make, on a clone of the last commit (root, network)
 # make fuzz SECONDS=60     the parsers with random input, SECONDS each; FUZZ=NAME for one of tests/fuzz/fuzz-NAME.c (clang)
 # make bench               speed, as ratios to a floor and to lspci (root, about two minutes); BENCH_QUICK=1 for small machines and no limits
@@ -49,6 +51,8 @@ Q := @
 say = @printf '  %-5s %s\n' $(1) $(2);
 endif
 
+# What installs packages goes before what needs them.
+DEPS := $(filter deps deps-cluster,$(MAKECMDGOALS))
 PACKAGES := libsystemd libudev libpci json-c libxml-2.0 inih smartcols libnl-3.0 numa
 # Asked for when a recipe first needs it, not when this file is read: "make deps" may just have installed it.
 PKG_CFLAGS = $(eval PKG_CFLAGS := $$(shell pkg-config --cflags $(PACKAGES)))$(PKG_CFLAGS)
@@ -119,7 +123,7 @@ OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDE
 # Recordings of the simulated nodes, for passthroughctl --node.
 NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
 
-.PHONY: all deps demo check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-slurm uninstall-slurm deb deb-check lab lab-shell clean tests
+.PHONY: all deps deps-cluster demo demo-cluster check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-slurm uninstall-slurm deb deb-check lab lab-shell clean tests
 all: $(PROGRAMS)
 # Tests need all packages of "make deps", which may install the headers of Slurm after this file is read.
 tests: all $(PLUGIN) $(BUILD)/passthroughd-slurm $(NODESIM) $(NODES) $(SHIM) $(DYING) $(HYPERVISOR) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
@@ -131,7 +135,7 @@ ifneq ($(strip $(shell cat $(FLAGS_STAMP) 2>/dev/null)),$(strip $(FLAGS_NOW)))
 $(shell mkdir -p $(BUILD) && echo '$(FLAGS_NOW)' > $(FLAGS_STAMP))
 endif
 
-$(OBJECTS): $(BUILD)/obj/%.o: %.c Makefile $(FLAGS_STAMP) | $(filter deps,$(MAKECMDGOALS))
+$(OBJECTS): $(BUILD)/obj/%.o: %.c Makefile $(FLAGS_STAMP) | $(DEPS)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
@@ -194,7 +198,7 @@ $(FUZZ_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call object,$(FUZZ_MAI
 	$(call link,$^)
 fuzz-programs: $(FUZZ_TESTS)
 
-$(PIC_OBJECTS): $(BUILD)/pic/%.o: %.c Makefile $(FLAGS_STAMP) | $(filter deps,$(MAKECMDGOALS))
+$(PIC_OBJECTS): $(BUILD)/pic/%.o: %.c Makefile $(FLAGS_STAMP) | $(DEPS)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(filter-out -fPIE $(SANITIZE_FLAGS),$(ALL_CFLAGS)) -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
@@ -211,35 +215,40 @@ $(BUILD)/passthroughd-slurm: $(SLURM_AGENT_OBJECTS) $(LIB)
 
 deps:
 	$(Q)tests/deps
+deps-cluster:
+	$(Q)tests/deps cluster
 
-demo: $(PROGRAMS) $(NODESIM) $(SHIM) | $(filter deps,$(MAKECMDGOALS))
+demo: $(PROGRAMS) $(NODESIM) $(SHIM) | $(DEPS)
 	$(Q)BUILD=$(BUILD) tests/demo
 
-check: tests | $(filter deps,$(MAKECMDGOALS))
+demo-cluster: $(PROGRAMS) $(PLUGIN) $(BUILD)/passthroughd-slurm $(NODESIM) $(SHIM) | $(DEPS)
+	$(Q)BUILD=$(abspath $(BUILD)) tests/demo-cluster
+
+check: tests | $(DEPS)
 	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) CHECK_VALGRIND=$(VALGRIND) tests/run $(TESTS)
 
-golden: tests | $(filter deps,$(MAKECMDGOALS))
+golden: tests | $(DEPS)
 	$(Q)BUILD=$(BUILD) tests/update-golden
 
-check-long: tests | $(filter deps,$(MAKECMDGOALS))
+check-long: tests | $(DEPS)
 	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/torn.t tests/bus/hostile.t tests/bus/slurm-random.t tests/long/soak.t)
 
-mutate: | $(filter deps,$(MAKECMDGOALS))
+mutate: | $(DEPS)
 	$(Q)mkdir -p $(BUILD) && BUILD=$(BUILD) CC="$(CC)" MUTANTS=$(MUTANTS) SEED=$(SEED) FILES="$(FILES)" UNIT=$(UNIT) tests/mutate
 
-check-placement: tests | $(filter deps,$(MAKECMDGOALS))
+check-placement: tests | $(DEPS)
 	$(Q)BUILD=$(BUILD) tests/placement/run
 
-check-fresh: | $(filter deps,$(MAKECMDGOALS))
+check-fresh: | $(DEPS)
 	$(Q)BUILD=$(BUILD) tests/fresh/run
 
-bench: tests | $(filter deps,$(MAKECMDGOALS))
+bench: tests | $(DEPS)
 	$(Q)BUILD=$(abspath $(BUILD)) tests/bench/run
 
-fuzz: | $(filter deps,$(MAKECMDGOALS))
+fuzz: | $(DEPS)
 	$(Q)+BUILD=$(BUILD) tests/fuzz/run $(or $(SECONDS),60) $(FUZZ)
 
-lint: | $(filter deps,$(MAKECMDGOALS))
+lint: | $(DEPS)
 	$(Q)+tests/lint
 
 # MODE:SOURCE:DESTINATION
@@ -305,13 +314,13 @@ uninstall:
 	@echo "Left: $$DESTDIR"'$(SYSCONFDIR)/passthroughd, and /var/lib/passthroughd, the ledger of what is allocated.'
 
 # A binary package of what "make install" installs.
-deb: all $(UNITS) | $(filter deps,$(MAKECMDGOALS))
+deb: all $(UNITS) | $(DEPS)
 	$(Q)+VERSION=$(VERSION) conf/debian/build $(BUILD)
 
 deb-check: deb
 	$(Q)+BUILD=$(BUILD) tests/deb/run
 
-lab lab-shell: all $(UNITS) $(BUILD)/tests/lab/ivshmem-server $(BUILD)/tests/lab/rights | $(filter deps,$(MAKECMDGOALS))
+lab lab-shell: all $(UNITS) $(BUILD)/tests/lab/ivshmem-server $(BUILD)/tests/lab/rights | $(DEPS)
 	$(Q)+BUILD=$(BUILD) tests/lab/build
 	$(Q)BUILD=$(BUILD) $(if $(filter lab,$@),perl -Itests -S prove --harness NoSkips --verbose --timer $(if $(LAB),tests/lab/run :: $(LAB),--jobs 2 tests/lab/run-1 tests/lab/run-2),tests/lab/run --shell)
 
