@@ -274,6 +274,7 @@ INSTALLED = \
 	644:conf/passthroughd.sysusers:$(PREFIX)/lib/sysusers.d/passthroughd.conf \
 	644:conf/passthroughd.catalog:$(PREFIX)/lib/systemd/catalog/passthroughd.catalog \
 	644:conf/passthroughctl.bash:$(PREFIX)/share/bash-completion/completions/passthroughctl \
+	644:conf/passthroughctl.zsh:$(PREFIX)/share/zsh/vendor-completions/_passthroughctl \
 	$(foreach p,$(filter-out man/passthrough-slurm.7,$(wildcard man/*.[1-8])),644:$(p):$(PREFIX)/share/man/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
 INSTALLED_SLURM = \
 	644:$(PLUGIN):$(PREFIX)/lib/passthroughd/passthrough.so \
