@@ -10,6 +10,7 @@
 
 typedef enum DeviceFinding {
         DEVICE_FOREIGN,   /* a guest without an allocation of the device uses it */
+        DEVICE_ASSIGNED,  /* a guest of Nova uses the device, whose pool has Scheduler=nova */
         DEVICE_STUCK,     /* the kernel has not returned from a job's access to the device */
         DEVICE_BUSY,      /* a job works on the device, which is in no allocation */
         DEVICE_UNHEALTHY, /* a health check failed. The allocation that has the device keeps it */

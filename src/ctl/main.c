@@ -82,6 +82,7 @@ static const Verb verbs[] = {
           history_notes },
         { "quarantine", verb_quarantine, "[DEVICE]", 0, 1, BIT(OPTION_CLEAR) | BIT(OPTION_NO_WAIT),
           "List devices in quarantine, or clear one" },
+        { "nova-config", verb_nova_config, "", 0, 0, OPTIONS_NODE, "Print the pools of Nova for nova.conf" },
         { "gres", verb_gres, "", 0, 0, OPTIONS_NODE, "Print the pools as resources for Slurm" },
         { "metrics", verb_metrics, "", 0, 0, 0, "Print numbers of the node for Prometheus", metrics_notes },
         { "rescan", verb_rescan, "", 0, 0, 0, "Read the hardware again" },

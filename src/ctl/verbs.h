@@ -42,6 +42,7 @@ int verb_history(const Args *args);
 int verb_quarantine(const Args *args);
 int verb_pools(const Args *args);
 int verb_gres(const Args *args);
+int verb_nova_config(const Args *args);
 int verb_metrics(const Args *args);
 int verb_rescan(const Args *args);
 int verb_reload(const Args *args);

@@ -57,7 +57,7 @@ bool manager_wants_binding(const HostState *host, const PciDevice *dev) {
         HostView view = host_state_view(host);
         const Pool *pool = policy_pool(host->policy, dev);
 
-        return pool && pool->bind == POOL_BIND_START && !dev->vfio &&
+        return pool && (pool->bind == POOL_BIND_START || pool->scheduler == POOL_SCHEDULER_NOVA) && !dev->vfio &&
                !streq_ptr(dev->driver, host->config->vfio_driver) &&
                device_state(&view, dev, NULL) == DEVICE_STATE_AVAILABLE;
 }

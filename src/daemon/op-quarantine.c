@@ -6,14 +6,20 @@
 #include "operations.h"
 
 #include <errno.h>
+#include <systemd/sd-id128.h>
 
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
 
 static JobResult clear_finished(Manager *m, Job *job, JobResult result);
+static void clear_failed(Manager *m, Job *job, const Step *step, const char *message);
 
-static const JobKind clear_kind = { .verb = "clear-quarantine", .finished = clear_finished };
+static const JobKind clear_kind = {
+        .verb = "clear-quarantine",
+        .device_failed = clear_failed,
+        .finished = clear_finished,
+};
 
 /* Puts the device in quarantine in memory, also when that cannot be written to disk. Returns 0 when it was written. */
 static int quarantine(Manager *m, const Allocation *a, const AllocationDevice *d, const char *evidence) {
@@ -67,19 +73,19 @@ int manager_quarantine_used(Manager *m, const Allocation *a) {
 /* Saves the intent before the first step, so that a restart after a crash finishes the clearing. */
 static Verdict start_clearing(Manager *m, Allocation *rest, uint32_t *ret_job, Refusal *ret) {
         PciAddress device = rest->devices[0].address;
-        StepList *steps;
+        AfterRelease after = rest->had_domain ? AFTER_RELEASE_KEEP : manager_after_release(&m->host, rest);
+        _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
         Verdict v;
         int r;
 
-        if (steps_release(rest, m->host.inventory, manager_after_release(&m->host, rest), false, &steps) < 0)
+        if (steps_release(rest, m->host.inventory, after, rest->had_domain, &steps) < 0 ||
+            (rest->had_domain && steps_clean(rest, m->host.config, steps) < 0))
                 return refuse_no_memory(ret);
         rest->state = ALLOCATION_RELEASING;
         r = store_save_quarantined(m->store, rest);
-        if (r < 0) {
-                step_list_free(steps);
-                v = refuse_storage(ret, r);
-        } else
-                v = manager_start_job(m, &clear_kind, PCI_ADDRESS_STR(device), steps, &device, 1, ret_job, ret);
+        v = r < 0 ? refuse_storage(ret, r)
+                  : manager_start_job(m, &clear_kind, PCI_ADDRESS_STR(device), TAKE_PTR(steps), &device, 1, ret_job,
+                                      ret);
         if (v != VERDICT_NONE)
                 rest->state = ALLOCATION_FAILED;
         return v;
@@ -124,6 +130,69 @@ bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job) {
         return v == VERDICT_NONE;
 }
 
+/* The record names the pool, because Nova's guests have no allocation. */
+static Allocation *make_used(const Manager *m, const PciDevice *dev, const char *message) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
+        HostView view = host_state_view(&m->host);
+        Allocation *rest;
+        sd_id128_t id;
+
+        if (plan_single(&view, dev, &a) < 0 || string_copy(&a->name, policy_pool(m->host.policy, dev)->name) < 0 ||
+            sd_id128_randomize(&id) < 0 || store_next_generation(m->store, &a->generation) < 0)
+                return NULL;
+        (void) sd_id128_to_uuid_string(id, a->id);
+        rest = allocation_reduce(a, allocation_find_device(a, dev->address), message);
+        if (rest)
+                rest->had_domain = true;
+        return rest;
+}
+
+void manager_note_used(Manager *m, PciAddress device, const char *message) {
+        const PciDevice *dev = inventory_find(m->host.inventory, device);
+        _cleanup_(cleanup_allocation_free) Allocation *rest = NULL;
+        int r;
+
+        if (!dev || ledger_find_quarantined(m->host.ledger, device) ||
+            manager_check_may_change(m, NULL) != VERDICT_NONE)
+                return;
+        rest = make_used(m, dev, message);
+        r = rest ? store_save_quarantined(m->store, rest) : -ENOMEM;
+        if (r >= 0)
+                r = ledger_quarantine(m->host.ledger, rest);
+        if (r >= 0)
+                TAKE_PTR(rest);
+        else
+                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(device) }),
+                         "Failed to note that %s has to be cleaned: %m", PCI_ADDRESS_STR(device));
+}
+
+bool manager_clean_used(Manager *m, PciAddress device) {
+        Allocation *rest = ledger_find_quarantined(m->host.ledger, device);
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        uint32_t job;
+
+        if (!rest || !rest->had_domain || rest->state != ALLOCATION_FAILED ||
+            device_status_get(&m->host.status, device, DEVICE_ASSIGNED) ||
+            manager_check_may_change(m, NULL) != VERDICT_NONE)
+                return true;
+        /* The process of the guest may still have the device open. */
+        return manager_clear_quarantine(m, device, &job, &refusal) != VERDICT_BUSY;
+}
+
+/* The device stays in quarantine until an admin clears it. */
+static void clear_failed(Manager *m, Job *job, const Step *step _unused_, const char *message) {
+        Allocation *rest = ledger_find_quarantined(m->host.ledger, job->devices[0]);
+
+        rest->state = ALLOCATION_FAILED;
+        rest->had_domain = false;
+        (void) string_copy(&rest->reason, message);
+        job_set_message(job, message);
+        if (store_save_quarantined(m->store, rest) < 0)
+                job->unsaved = true;
+        history_record(HISTORY_QUARANTINED, job->devices[0], rest, "%s is in quarantine: %s",
+                       PCI_ADDRESS_STR(job->devices[0]), message);
+}
+
 static JobResult clear_finished(Manager *m, Job *job, JobResult result) {
         PciAddress device = job->devices[0];
         _cleanup_(cleanup_allocation_free) Allocation *rest = NULL;
@@ -131,9 +200,12 @@ static JobResult clear_finished(Manager *m, Job *job, JobResult result) {
 
         if (result != JOB_TIMEOUT)
                 (void) manager_refresh(m, &device, 1, false);
+        if (result == JOB_DONE && ledger_find_quarantined(m->host.ledger, device)->state == ALLOCATION_FAILED)
+                result = JOB_FAILED;
         if (result != JOB_DONE) {
                 Allocation *still = ledger_find_quarantined(m->host.ledger, device);
 
+                still->had_domain = false;
                 still->state = ALLOCATION_FAILED;
                 /* Otherwise the next start of the daemon tries again. */
                 if (result == JOB_FAILED)

@@ -283,6 +283,9 @@ static void release_abandoned(Manager *m) {
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
                 if (!release_with_domain(m, m->host.ledger->allocations[i]))
                         m->reconcile.guests_read = true;
+        for (size_t i = 0; i < m->host.ledger->n_quarantined; i++)
+                if (!manager_clean_used(m, m->host.ledger->quarantined[i]->devices[0].address))
+                        m->reconcile.guests_read = true;
 }
 
 /* Handles what was put off while a job or an orphan worked on the devices. */

@@ -54,21 +54,43 @@ static void set_foreign(Manager *m, PciAddress address, const char *domain) {
         manager_publish_devices(m, &address, 1);
 }
 
+/* Nova's guests are expected on the devices of its pools. */
+static void set_assigned(Manager *m, PciAddress address, const char *domain) {
+        const char *known = device_status_get(&m->host.status, address, DEVICE_ASSIGNED);
+        _cleanup_free_ char *message = NULL;
+
+        if (domain && string_replace(&message, "The domain '%s' of Nova runs with %s.", QUOTABLE(domain),
+                                     PCI_ADDRESS_STR(address)) < 0)
+                return;
+        if (streq_ptr(message, known) || device_status_set(&m->host.status, address, DEVICE_ASSIGNED, message) < 0)
+                return;
+        if (message)
+                manager_note_used(m, address, message);
+        manager_publish_devices(m, &address, 1);
+}
+
 /* Finds devices that guests use without an allocation. Devices in no pool are ignored. */
 static void look_for_foreign(Manager *m, const GuestList *guests) {
         for (size_t i = m->host.status.n; i-- > 0;) {
                 PciAddress address = m->host.status.devices[i].address;
 
-                if (!guest_list_find_device(guests, address) || ledger_holder(m->host.ledger, address))
+                if (!guest_list_find_device(guests, address) || ledger_holder(m->host.ledger, address)) {
                         set_foreign(m, address, NULL);
+                        set_assigned(m, address, NULL);
+                }
         }
         for (size_t i = 0; i < guests->n; i++)
                 for (size_t j = 0; j < guests->guests[i].n_devices; j++) {
                         PciAddress address = guests->guests[i].devices[j];
                         const PciDevice *dev = inventory_find(m->host.inventory, address);
 
-                        if (dev && policy_pool(m->host.policy, dev) && !ledger_holder(m->host.ledger, address))
-                                set_foreign(m, address, guests->guests[i].domain);
+                        const Pool *pool = dev ? policy_pool(m->host.policy, dev) : NULL;
+                        bool expected = pool && pool->scheduler == POOL_SCHEDULER_NOVA;
+
+                        if (!pool || ledger_holder(m->host.ledger, address))
+                                continue;
+                        set_assigned(m, address, expected ? guests->guests[i].domain : NULL);
+                        set_foreign(m, address, expected ? NULL : guests->guests[i].domain);
                 }
 }
 

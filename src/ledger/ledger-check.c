@@ -18,6 +18,8 @@ Verdict ledger_check_kept(const Ledger *l, const DeviceStatusTable *status, PciA
         const Allocation *q = ledger_find_quarantined(l, address);
         Verdict v = device_status_check(status, address, DEVICE_FOREIGN, ret);
 
+        if (v == VERDICT_NONE)
+                v = device_status_check(status, address, DEVICE_ASSIGNED, ret);
         if (v == VERDICT_NONE && q)
                 v = refuse(ret, VERDICT_QUARANTINED, &address,
                            "Inspect it, then run 'passthroughctl quarantine --clear DEVICE'.", "%s", q->reason);

@@ -12,6 +12,7 @@ static const struct {
         const char *remedy;
 } refusals[_DEVICE_FINDING_MAX] = {
         [DEVICE_FOREIGN] = { VERDICT_CONTESTED, "Shut that guest down, or allocate its devices to it." },
+        [DEVICE_ASSIGNED] = { VERDICT_ALLOCATED, "Delete the instance in Nova." },
         [DEVICE_STUCK] = { VERDICT_STUCK, "See the journal for the call it is stuck in; a reboot clears it." },
         [DEVICE_BUSY] = { VERDICT_BUSY, "Wait for the job to end." },
         [DEVICE_UNHEALTHY] = { VERDICT_UNHEALTHY, "See the kernel log. After a reset, power cycle or replacement run "

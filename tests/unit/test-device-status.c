@@ -63,11 +63,9 @@ static void test_contested(void **state _unused_) {
 
 static void test_check(void **state _unused_) {
         static const Verdict verdicts[_DEVICE_FINDING_MAX] = {
-                [DEVICE_FOREIGN] = VERDICT_CONTESTED,
-                [DEVICE_STUCK] = VERDICT_STUCK,
-                [DEVICE_BUSY] = VERDICT_BUSY,
-                [DEVICE_UNHEALTHY] = VERDICT_UNHEALTHY,
-                [DEVICE_CONTESTED] = VERDICT_VFS_PRESENT,
+                [DEVICE_FOREIGN] = VERDICT_CONTESTED,   [DEVICE_ASSIGNED] = VERDICT_ALLOCATED,
+                [DEVICE_STUCK] = VERDICT_STUCK,         [DEVICE_BUSY] = VERDICT_BUSY,
+                [DEVICE_UNHEALTHY] = VERDICT_UNHEALTHY, [DEVICE_CONTESTED] = VERDICT_VFS_PRESENT,
         };
         DeviceStatusTable t = { 0 };
 

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughctl nova-config: prints the devices of pools with Scheduler=nova for nova.conf. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "document.h"
+#include "reply.h"
+#include "report.h"
+#include "util/strings.h"
+#include "verbs.h"
+
+static const char *text(json_object *o, const char *key) {
+        return json_object_get_string(json_object_object_get(o, key)) ?: "";
+}
+
+static json_object *find_pool(json_object *pools, const char *name) {
+        for (size_t i = 0; i < json_object_array_length(pools); i++) {
+                json_object *pool = json_object_array_get_idx(pools, i);
+
+                if (streq(text(pool, "name"), name))
+                        return pool;
+        }
+        return NULL;
+}
+
+static bool is_one_time_use(json_object *pool) {
+        json_object *traits = json_object_object_get(pool, "traits");
+
+        for (size_t i = 0; json_object_is_type(traits, json_type_array) && i < json_object_array_length(traits); i++)
+                if (streq(json_object_get_string(json_object_array_get_idx(traits, i)) ?: "", "one-time-use"))
+                        return true;
+        return false;
+}
+
+/* The daemon has bound the device: with "managed" at "no", libvirt leaves its driver alone. */
+static json_object *make_spec(json_object *device, json_object *pool) {
+        json_object *o = json_object_new_object();
+
+        if (o && document_add(o, "address", text(device, "address")) &&
+            document_add(o, "vendor_id", text(device, "vendor")) &&
+            document_add(o, "product_id", text(device, "device")) && document_add(o, "managed", "no") &&
+            (!is_one_time_use(pool) || *text(device, "physical_function") || document_add(o, "one_time_use", "true")))
+                return o;
+        json_object_put(o);
+        return NULL;
+}
+
+static int make_specs(json_object *node, json_object *ret) {
+        json_object *devices = json_object_object_get(node, "devices"), *pools = json_object_object_get(node, "pools");
+
+        if (!json_object_is_type(devices, json_type_array) || !json_object_is_type(pools, json_type_array))
+                return -EBADMSG;
+        for (size_t i = 0; i < json_object_array_length(devices); i++) {
+                json_object *device = json_object_array_get_idx(devices, i), *spec;
+                json_object *pool = find_pool(pools, text(device, "pool"));
+
+                /* A device that the host needs stays with the host. */
+                if (!pool || !streq(text(pool, "scheduler"), "nova") || streq(text(device, "state"), "host"))
+                        continue;
+                spec = make_spec(device, pool);
+                if (!spec || json_object_array_add(ret, spec) < 0) {
+                        json_object_put(spec);
+                        return -ENOMEM;
+                }
+        }
+        return 0;
+}
+
+int verb_nova_config(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_json_ json_object *node = NULL, *o = json_object_new_object();
+        json_object *specs = json_object_new_array();
+        int r = client_new(args, &c);
+
+        if (r >= 0)
+                r = reply_ask(c, "Describe", NULL, NULL, &node);
+        if (r < 0) {
+                json_object_put(specs);
+                return r;
+        }
+        if (!o || !specs || json_object_object_add(o, "device_spec", specs) < 0)
+                r = -ENOMEM;
+        if (r >= 0)
+                r = make_specs(node, specs);
+        if (r < 0)
+                return report_errno(args, r, "Cannot print");
+        if (args_has(args, OPTION_JSON))
+                return document_print(args, TAKE_PTR(o));
+        printf("[pci]\n");
+        for (size_t i = 0; i < json_object_array_length(specs); i++)
+                printf("device_spec = %s\n",
+                       json_object_to_json_string_ext(json_object_array_get_idx(specs, i),
+                                                      JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE));
+        return 0;
+}
