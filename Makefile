@@ -88,7 +88,7 @@ HOLDERS_SOURCES := $(sort $(wildcard src/holders/*.c))
 ROOT_SOURCES := $(sort $(wildcard src/root/*.c))
 PLACEMENT_SOURCES := $(sort $(wildcard src/placement/*.c))
 # Of these, the pure ones.
-PROVIDER_TREE_SOURCES := src/placement/tree.c src/placement/wanted.c src/placement/difference.c src/placement/claim.c
+PROVIDER_TREE_SOURCES := src/placement/tree.c src/placement/wanted.c src/placement/difference.c src/placement/claim.c src/placement/provider-name.c
 VIRT_SOURCES := $(sort $(wildcard src/virt/*.c))
 SLURM_SOURCES := $(filter-out src/slurm/gres.c,$(sort $(wildcard src/slurm/*.c)))
 NODESIM_SOURCES := $(sort $(wildcard tests/nodesim/*.c))

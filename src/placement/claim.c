@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "provider-name.h"
 #include "util/strings.h"
-#include "wanted.h"
 
 typedef struct Words {
         const char *host;
@@ -39,7 +39,7 @@ static int add_devices(Words *w, json_object *devices, const ClaimPart *part, in
 
                 if (!member_text(device, "pool") || !streq_ptr(member_text(device, "state"), "available"))
                         continue;
-                r = wanted_device(w->host, device, uuid, class);
+                r = name_device(w->host, device, uuid, class);
                 if (r < 0 || !streq(uuid, part->provider) || !streq(class, part->class))
                         continue;
                 r = add_device(w, device);
@@ -70,7 +70,7 @@ static int add_node(Words *w, json_object *nodes, const Claim *claim, const Clai
                 char suffix[32], uuid[TREE_UUID_SIZE];
 
                 (void) snprintf(suffix, sizeof(suffix), "NUMA%d", id);
-                if (wanted_provider(w->host, suffix, uuid) < 0)
+                if (name_provider(w->host, suffix, uuid) < 0)
                         return -ENOMEM;
                 if (!streq(uuid, part->provider) || !add_amount(w, part))
                         continue;
@@ -87,7 +87,7 @@ static int is_device_part(const Words *w, json_object *devices, const ClaimPart 
         for (size_t i = 0; i < json_object_array_length(devices); i++) {
                 char uuid[TREE_UUID_SIZE], class[TREE_NAME_SIZE];
                 json_object *device = json_object_array_get_idx(devices, i);
-                int r = member_text(device, "vendor") ? wanted_device(w->host, device, uuid, class) : -ENOENT;
+                int r = member_text(device, "vendor") ? name_device(w->host, device, uuid, class) : -ENOENT;
 
                 if (r == -ENOMEM)
                         return r;

@@ -166,6 +166,38 @@ static int compare_inventories(Comparison *c, const Provider *wanted, const Prov
         return r;
 }
 
+static int64_t used_by_all(const Tree *have, const char *provider, const char *class) {
+        int64_t sum = 0;
+
+        for (size_t i = 0; i < have->n_claims; i++)
+                sum += claim_amount(&have->claims[i], provider, class);
+        return sum;
+}
+
+bool provider_awaits_return(const Tree *have, const Provider *p, bool *ret_used) {
+        const Resource *r = p->n_resources == 1 ? &p->resources[0] : NULL;
+
+        if (provider_is_own(p) || !r || r->is_altered || r->total == 0 || r->reserved != r->total)
+                return false;
+        *ret_used = used_by_all(have, p->uuid, r->class) > 0;
+        return true;
+}
+
+/* Nova has reserved the device for ever when an instance got it. The daemon has cleaned it since. */
+static int compare_cleaned(Comparison *c, const char *name) {
+        const Provider *p = tree_find_name(c->have, name);
+        bool is_used;
+        Provider returned;
+        Resource r;
+
+        if (!p || !provider_awaits_return(c->have, p, &is_used) || is_used)
+                return 0;
+        r = p->resources[0];
+        r.reserved = 0;
+        returned = (Provider){ .resources = &r, .n_resources = 1 };
+        return add_change(c, CHANGE_INVENTORIES, p->uuid, p->name, inventories_body(&returned));
+}
+
 /* Traits */
 
 static bool traits_equal(const Provider *wanted, const Provider *have) {
@@ -323,6 +355,8 @@ int tree_difference(const Tree *wanted, const Tree *have, const ClaimOwner *owne
         for (size_t i = 0; r >= 0 && i < have->n_providers; i++)
                 if (provider_is_own(&have->providers[i]) && !tree_find_provider(wanted, have->providers[i].uuid))
                         r = compare_inventories(&c, NULL, &have->providers[i]);
+        for (size_t i = 0; r >= 0 && i < wanted->n_cleaned; i++)
+                r = compare_cleaned(&c, wanted->cleaned[i]);
         for (size_t i = 0; r >= 0 && i < wanted->n_providers; i++)
                 if (is_reported(&c, &wanted->providers[i]))
                         r = compare_traits(&c, &wanted->providers[i]);

@@ -5,7 +5,9 @@
  * The requests that make Placement's tree the wanted tree. Pure.
  *
  * The agent changes only what it created: providers with its uuids, traits with its prefix, and claims of its consumer
- * type. Inventory that a consumer of another program uses cannot be removed; its reserved amount becomes its total.
+ * type. The exception is the reserved amount of Nova's one-time-use devices, which the agent sets back to 0 when the
+ * daemon has cleaned the device. Inventory that a consumer of another program uses cannot be removed; its reserved
+ * amount becomes its total.
  */
 
 #include "tree.h"
@@ -41,6 +43,9 @@ void changes_done(Changes *c);
 typedef struct ClaimOwner {
         const char *project, *user; /* every claim in Placement has both */
 } ClaimOwner;
+
+/* Another program's provider has reserved its only class as a whole. ret_used: a consumer has claimed it. */
+bool provider_awaits_return(const Tree *have, const Provider *p, bool *ret_used);
 
 /* 0 or -ENOMEM. */
 int tree_difference(const Tree *wanted, const Tree *have, const ClaimOwner *owner, Changes *ret);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "difference.h"
 #include "util/log.h"
 #include "util/strings.h"
 
@@ -144,6 +145,7 @@ int placement_read_tree(Sync *s) {
         s->have = calloc(1, sizeof(*s->have));
         json_object_put(s->known);
         s->known = json_object_new_object();
+        json_object_put(TAKE_PTR(s->returned));
         if (!s->have || !s->known)
                 return log_error_errno(-ENOMEM, "Failed to read Placement's tree: %m");
         r = find_root(s);
@@ -186,5 +188,27 @@ int placement_check_claims(Sync *s, const Tree *wanted) {
         for (size_t i = 0; r >= 0 && i < wanted->n_claims; i++)
                 if (*wanted->claims[i].covered_by && !tree_find_claim(s->have, wanted->claims[i].covered_by))
                         r = placement_read_claim(s, wanted->claims[i].covered_by);
+        return r;
+}
+
+int placement_read_cleaned(Sync *s, const Tree *wanted) {
+        json_object *returned = json_object_new_object();
+        int r = returned ? 0 : -ENOMEM;
+
+        for (size_t i = 0; r >= 0 && i < wanted->n_cleaned; i++) {
+                const char *name = wanted->cleaned[i];
+                Provider *p = tree_find_name(s->have, name);
+                bool is_used;
+
+                if (!p || provider_is_own(p))
+                        continue;
+                if (!json_object_object_get_ex(s->returned, name, NULL))
+                        r = placement_read_provider(s, p->uuid);
+                /* While Nova still has the claim, the provider is read again each time. */
+                if (r >= 0 && !(provider_awaits_return(s->have, p, &is_used) && is_used))
+                        r = json_object_object_add(returned, name, NULL);
+        }
+        json_object_put(s->returned);
+        s->returned = returned;
         return r;
 }

@@ -12,6 +12,8 @@ int placement_bad_reply(const char *path);
 int placement_read_tree(Sync *s);
 /* Inventories, traits and claims of a provider. -ENOENT: Placement does not have it any more. */
 int placement_read_provider(Sync *s, const char *uuid);
+/* Nova's providers of cleaned devices. A device that was clean at the last comparison is not read again. */
+int placement_read_cleaned(Sync *s, const Tree *wanted);
 /* What a consumer has, and whether the agent made its claim. */
 int placement_read_claim(Sync *s, const char *consumer);
 /* Reads the claims that the comparison needs: those that are not wanted, to find out which of them are the agent's, and

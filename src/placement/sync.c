@@ -24,6 +24,7 @@ static void sync_forget(Sync *s) {
         s->have = tree_free(s->have);
         json_object_put(s->known);
         s->known = NULL;
+        json_object_put(TAKE_PTR(s->returned));
 }
 
 void sync_reread(Sync *s) {
@@ -243,7 +244,9 @@ static int run_once(Sync *s, json_object *describe) {
         r = tree_wanted(describe, &options, &wanted);
         if (r < 0)
                 return log_error_errno(r, "Failed to read the reply of passthroughd: %m");
-        r = placement_check_claims(s, wanted);
+        r = placement_read_cleaned(s, wanted);
+        if (r >= 0)
+                r = placement_check_claims(s, wanted);
         if (r >= 0)
                 r = tree_difference(wanted, s->have, &owner, &changes);
         if (r < 0)

@@ -17,8 +17,9 @@ typedef struct Sync {
         Tree *have;               /* Placement's tree; NULL: not read yet */
         bool is_stale;            /* other programs may have changed Placement since */
         char root[TREE_UUID_SIZE];
-        json_object *known; /* resource classes and traits that Placement has */
-        unsigned changes;   /* made so far */
+        json_object *known;    /* resource classes and traits that Placement has */
+        json_object *returned; /* names of Nova's providers whose devices were clean at the last comparison */
+        unsigned changes;      /* made so far */
 } Sync;
 
 void sync_done(Sync *s);

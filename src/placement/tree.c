@@ -27,6 +27,9 @@ Tree *tree_free(Tree *t) {
                 provider_done(&t->providers[i]);
         for (size_t i = 0; i < t->n_claims; i++)
                 free(t->claims[i].parts);
+        for (size_t i = 0; i < t->n_cleaned; i++)
+                free(t->cleaned[i]);
+        free(t->cleaned);
         free(t->providers);
         free(t->claims);
         free(t);
@@ -145,6 +148,13 @@ int provider_add_trait(Provider *p, const char *trait) {
                 return -ENOMEM;
         p->traits[p->n_traits] = strdup(trait);
         return p->traits[p->n_traits] ? (p->n_traits++, 0) : -ENOMEM;
+}
+
+int tree_add_cleaned(Tree *t, const char *name) {
+        if (ARRAY_RESERVE(t->cleaned, t->n_cleaned) < 0)
+                return -ENOMEM;
+        t->cleaned[t->n_cleaned] = strdup(name);
+        return t->cleaned[t->n_cleaned] ? (t->n_cleaned++, 0) : -ENOMEM;
 }
 
 Claim *tree_find_claim(const Tree *t, const char *consumer) {

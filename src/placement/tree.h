@@ -65,6 +65,9 @@ typedef struct Tree {
         size_t n_providers;
         Claim *claims;
         size_t n_claims;
+        /* Of the wanted tree: names of Nova's providers whose one-time-use device is clean and in no guest. */
+        char **cleaned;
+        size_t n_cleaned;
 } Tree;
 
 Tree *tree_free(Tree *t);
@@ -88,6 +91,8 @@ Resource *provider_find_resource(const Provider *p, const char *class);
 bool provider_has_trait(const Provider *p, const char *trait);
 int provider_add_trait(Provider *p, const char *trait);
 
+/* Copies name. 0 or -ENOMEM. */
+int tree_add_cleaned(Tree *t, const char *name);
 Claim *tree_add_claim(Tree *t, const char *consumer);
 Claim *tree_find_claim(const Tree *t, const char *consumer);
 void tree_remove_claim(Tree *t, const char *consumer);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "provider-name.h"
 #include "util/strings.h"
 
 #define MIB ((uint64_t) 1 << 20)
@@ -36,36 +37,17 @@ static size_t length(json_object *array) {
         return json_object_array_length(array);
 }
 
-/* Placement's names have upper-case letters, digits and underscores only. */
-static void make_class(char *s) {
-        for (; *s; s++)
-                if (*s >= 'a' && *s <= 'z')
-                        *s = (char) (*s - 'a' + 'A');
-                else if (!(*s >= 'A' && *s <= 'Z') && !(*s >= '0' && *s <= '9'))
-                        *s = '_';
-}
-
 static int add_trait(Provider *p, const char *kind, const char *value) {
         char trait[TREE_NAME_SIZE];
 
         (void) snprintf(trait, sizeof(trait), TRAIT_PREFIX "%s%s", kind, value);
-        make_class(trait);
+        name_make_class(trait);
         return provider_add_trait(p, trait);
-}
-
-/* HOST_SUFFIX. Nova writes the address of a device in upper case. */
-static char *provider_name(const char *host, const char *suffix) {
-        char *name = string_format("%s_%s", host, suffix);
-
-        for (char *s = name ? name + strlen(host) : NULL; s && *s; s++)
-                if (*s >= 'a' && *s <= 'f')
-                        *s = (char) (*s - 'a' + 'A');
-        return name;
 }
 
 /* The provider HOST_SUFFIX. */
 static Provider *add_provider(Builder *b, const char *suffix, const char *parent) {
-        _cleanup_free_ char *name = provider_name(b->options->host, suffix);
+        _cleanup_free_ char *name = name_make(b->options->host, suffix);
         char uuid[TREE_UUID_SIZE];
 
         if (!name)
@@ -277,36 +259,38 @@ static json_object *find_allocation(const Builder *b, const char *name) {
         return NULL;
 }
 
-static void device_class(json_object *device, char ret[static TREE_NAME_SIZE]) {
-        (void) snprintf(ret, TREE_NAME_SIZE, "CUSTOM_PCI_%s_%s", member_text(device, "vendor") ?: "",
-                        member_text(device, "device") ?: "");
-        make_class(ret);
-}
-
-int wanted_provider(const char *host, const char *suffix, char ret_uuid[static TREE_UUID_SIZE]) {
-        _cleanup_free_ char *name = provider_name(host, suffix);
-
-        if (!name)
-                return -ENOMEM;
-        tree_provider_uuid(name, ret_uuid);
-        return 0;
-}
-
-int wanted_device(const char *host, json_object *device, char ret_uuid[static TREE_UUID_SIZE],
-                  char ret_class[static TREE_NAME_SIZE]) {
-        device_class(device, ret_class);
-        return wanted_provider(host, member_text(device, "physical_function") ?: member_text(device, "address") ?: "",
-                               ret_uuid);
-}
-
-/* A pool of the daemon has the device. Nova itself reports the devices of a pool that it schedules. */
-static bool is_reported(const Builder *b, json_object *device) {
+static json_object *find_pool(const Builder *b, json_object *device) {
         const char *pool = member_text(device, "pool");
 
         for (size_t i = 0; pool && i < length(b->pools); i++)
                 if (streq_ptr(member_text(element(b->pools, i), "name"), pool))
-                        return !streq_ptr(member_text(element(b->pools, i), "scheduler"), "nova");
-        return pool;
+                        return element(b->pools, i);
+        return NULL;
+}
+
+/* A pool of the daemon has the device. Nova itself reports the devices of a pool that it schedules. */
+static bool is_reported(const Builder *b, json_object *device) {
+        return member_text(device, "pool") && !streq_ptr(member_text(find_pool(b, device), "scheduler"), "nova");
+}
+
+static bool is_one_time_use(json_object *pool) {
+        json_object *traits = member(pool, "traits");
+
+        for (size_t i = 0; json_object_is_type(traits, json_type_array) && i < length(traits); i++)
+                if (streq_ptr(json_object_get_string(element(traits, i)), "one-time-use"))
+                        return true;
+        return false;
+}
+
+/* Nova knows one-time use of whole devices, not of VFs. */
+static int add_cleaned(Builder *b, json_object *device) {
+        _cleanup_free_ char *name = NULL;
+
+        if (is_reported(b, device) || !is_one_time_use(find_pool(b, device)) ||
+            member_text(device, "physical_function") || !streq_ptr(member_text(device, "state"), "available"))
+                return 0;
+        name = name_make(b->options->host, member_text(device, "address"));
+        return name ? tree_add_cleaned(b->tree, name) : -ENOMEM;
 }
 
 static int add_device(Builder *b, json_object *device) {
@@ -322,7 +306,7 @@ static int add_device(Builder *b, json_object *device) {
         p = add_card(b, pf ? find_device(b, pf) : device, pf ?: address);
         if (!p || add_trait(p, "_POOL_", pool) < 0)
                 return -ENOMEM;
-        device_class(device, class);
+        name_device_class(device, class);
         r = provider_add_resource(p, class);
         if (!r)
                 return -ENOMEM;
@@ -347,7 +331,7 @@ static void subtract_claimed(Builder *b) {
                     !find_allocation(b, member_text(device, "allocation")))
                         continue;
                 p = add_provider(b, pf, "");
-                device_class(device, class);
+                name_device_class(device, class);
                 r = p ? provider_find_resource(p, class) : NULL;
                 if (r && r->reserved < r->total)
                         r->reserved--;
@@ -375,6 +359,8 @@ int tree_wanted(json_object *describe, const WantedOptions *options, Tree **ret)
                 r = add_node(&b, element(b.nodes, i));
         for (size_t i = 0; r >= 0 && i < length(b.devices); i++)
                 r = add_device(&b, element(b.devices, i));
+        for (size_t i = 0; r >= 0 && i < length(b.devices); i++)
+                r = add_cleaned(&b, element(b.devices, i));
         if (r < 0)
                 return r;
         subtract_claimed(&b);

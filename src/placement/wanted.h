@@ -18,11 +18,5 @@ typedef struct WantedOptions {
         bool devices_only; /* no CPUs and no memory: Nova reports them */
 } WantedOptions;
 
-/* The uuid of the provider HOST_SUFFIX. 0 or -ENOMEM. */
-int wanted_provider(const char *host, const char *suffix, char ret_uuid[static TREE_UUID_SIZE]);
-/* Of a device in the daemon's document: the uuid of its provider, and its resource class there. 0 or -ENOMEM. */
-int wanted_device(const char *host, json_object *device, char ret_uuid[static TREE_UUID_SIZE],
-                  char ret_class[static TREE_NAME_SIZE]);
-
 /* 0, -ENOMEM, or -EBADMSG for a document that the daemon does not send. */
 int tree_wanted(json_object *describe, const WantedOptions *options, Tree **ret);

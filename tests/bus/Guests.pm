@@ -34,7 +34,7 @@ sub node_with_guests {
         if (!$ENV{NODE_ROOT}) {
                 my $build = abs_path($ENV{BUILD} // "$DIR/../../build");
                 my $dir   = $ENV{BUILD} = tempdir('guests.XXXXXX', TMPDIR => 1);
-                symlink "$build/$_", "$dir/$_" or die "$dir/$_: $!" for qw(tests passthroughctl passthroughd-holders passthroughd-slurm passthrough.so);
+                symlink "$build/$_", "$dir/$_" or die "$dir/$_: $!" for qw(tests passthroughctl passthroughd-holders passthroughd-slurm passthrough-placement passthrough.so);
                 for (qw(passthroughd passthroughd-root)) { cp("$build/$_", "$dir/$_") or die "$dir/$_: $!" }
                 my $preload = hypervisor_preload();
                 spew("$dir/passthroughd-libvirt", <<"END");

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "provider-name.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "util/strings.h"
+
+static const char *member_text(json_object *o, const char *key) {
+        return json_object_get_string(json_object_object_get(o, key));
+}
+
+void name_make_class(char *s) {
+        for (; *s; s++)
+                if (*s >= 'a' && *s <= 'z')
+                        *s = (char) (*s - 'a' + 'A');
+                else if (!(*s >= 'A' && *s <= 'Z') && !(*s >= '0' && *s <= '9'))
+                        *s = '_';
+}
+
+char *name_make(const char *host, const char *suffix) {
+        char *name = string_format("%s_%s", host, suffix);
+
+        for (char *s = name ? name + strlen(host) : NULL; s && *s; s++)
+                if (*s >= 'a' && *s <= 'f')
+                        *s = (char) (*s - 'a' + 'A');
+        return name;
+}
+
+void name_device_class(json_object *device, char ret[static TREE_NAME_SIZE]) {
+        (void) snprintf(ret, TREE_NAME_SIZE, "CUSTOM_PCI_%s_%s", member_text(device, "vendor") ?: "",
+                        member_text(device, "device") ?: "");
+        name_make_class(ret);
+}
+
+int name_provider(const char *host, const char *suffix, char ret_uuid[static TREE_UUID_SIZE]) {
+        _cleanup_free_ char *name = name_make(host, suffix);
+
+        if (!name)
+                return -ENOMEM;
+        tree_provider_uuid(name, ret_uuid);
+        return 0;
+}
+
+int name_device(const char *host, json_object *device, char ret_uuid[static TREE_UUID_SIZE],
+                char ret_class[static TREE_NAME_SIZE]) {
+        name_device_class(device, ret_class);
+        return name_provider(host, member_text(device, "physical_function") ?: member_text(device, "address") ?: "",
+                               ret_uuid);
+}
