@@ -5,7 +5,8 @@
 
 #define VENDOR_MELLANOX 0x15b3
 
-/* A ConnectX whose firmware hides the SR-IOV capability. mlx4 cards and their module options are another matter. */
+/* A ConnectX without the SR-IOV capability, which its firmware shows when SR-IOV is on. mlx4 cards and their module
+ * options are another matter. */
 static bool has_sriov_off(const PciDevice *dev) {
         return dev->vendor == VENDOR_MELLANOX && pci_device_is_nic(dev) && dev->type == PCI_TYPE_DEVICE &&
                !pci_device_is_mlx4_pf(dev);
@@ -23,8 +24,8 @@ static void check_firmware(const Inventory *inv, CheckReport *report) {
         if (first)
                 check_add(report, CHECK_WARNING,
                           "If guests need their VFs: mlxconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=8, then reboot.",
-                          "%s%s: SR-IOV is off in the firmware of the NIC.", PCI_ADDRESS_STR(first->address),
-                          CHECK_OTHERS(n));
+                          "NIC %s%s: there is no SR-IOV capability, which the firmware can turn on.",
+                          PCI_ADDRESS_STR(first->address), CHECK_OTHERS(n));
 }
 
 /* PFs on which the pool asks for VFs; has_driver: those with a driver, which could have created the VFs. */
