@@ -97,9 +97,12 @@ typedef struct PciDevice {
         uint16_t vf_device;  /* PCI device id of its VFs (sriov_vf_device), 0 unknown */
         char *reset_methods; /* reset_method attribute, NULL when the device has none */
         char *power_state;
+        char *kernel_names; /* names of its RDMA devices, network interfaces, NVMe controllers and DRM nodes, separated
+                               by spaces: "mlx5_0 ens1f0"; NULL when it has none */
         unsigned link_speed,
                 link_width; /* maximum of the link (model/pcilink.h); for bridges, GPUs and NICs other than VFs */
-        uint64_t bar_size[PCI_BARS_MAX]; /* bytes, 0 unused */
+        unsigned current_speed, current_width; /* the link as trained, for GPUs and NICs other than VFs */
+        uint64_t bar_size[PCI_BARS_MAX];       /* bytes, 0 unused */
         PciAcs acs;
         uint16_t acs_capabilities, acs_enabled; /* PCI_ACS_BIT()s of the capability and control registers; 0 when acs is
                                                    unknown or clean */

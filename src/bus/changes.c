@@ -12,6 +12,7 @@ static const char *const device_property_table[_DEVICE_PROPERTY_MAX] = {
         [DEVICE_PROPERTY_STATE] = "State",
         [DEVICE_PROPERTY_REASON] = "Reason",
         [DEVICE_PROPERTY_DRIVER] = "Driver",
+        [DEVICE_PROPERTY_KERNEL_NAMES] = "KernelNames",
         [DEVICE_PROPERTY_IOMMU_GROUP] = "IommuGroup",
         [DEVICE_PROPERTY_ALLOCATION] = "Allocation",
 };
@@ -42,6 +43,7 @@ DeviceSnapshot device_snapshot(const HostView *view, const PciDevice *dev) {
                         [DEVICE_PROPERTY_STATE] = state,
                         [DEVICE_PROPERTY_REASON] = digest_string(DIGEST_START, why.message),
                         [DEVICE_PROPERTY_DRIVER] = digest_string(DIGEST_START, dev->driver),
+                        [DEVICE_PROPERTY_KERNEL_NAMES] = digest_string(DIGEST_START, dev->kernel_names),
                         [DEVICE_PROPERTY_IOMMU_GROUP] = (uint64_t) dev->iommu_group,
                         [DEVICE_PROPERTY_ALLOCATION] = digest_string(DIGEST_START, holder ? holder->name : NULL),
                 },

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "error.h"
+#include "model/pcilink.h"
 #include "plan/device-state.h"
 #include "server-internal.h"
 #include "util/strings.h"
@@ -66,6 +67,24 @@ static const char *string_property(const HostView *view, const PciDevice *dev, c
         return holder ? holder->name : "";
 }
 
+static int append_words(sd_bus_message *m, const char *words) {
+        _cleanup_free_ char *copy = strdup(words ?: "");
+        char *word, *rest = copy;
+        int r = copy ? sd_bus_message_open_container(m, 'a', "s") : -ENOMEM;
+
+        while (r >= 0 && (word = strsep(&rest, " ")))
+                r = *word ? sd_bus_message_append(m, "s", word) : 0;
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static unsigned link_property(const PciDevice *dev, const char *property) {
+        if (streq(property, "LinkGeneration"))
+                return pci_link_generation(dev->current_speed);
+        if (streq(property, "LinkWidth"))
+                return dev->current_width;
+        return streq(property, "MaxLinkWidth") ? dev->link_width : pci_link_generation(dev->link_speed);
+}
+
 static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property,
                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         HostView view = server_view(userdata);
@@ -88,6 +107,10 @@ static int property_get(sd_bus *bus, const char *path, const char *interface, co
                 return sd_bus_message_append(reply, "i", dev->numa_node);
         if (streq(property, "IommuGroup"))
                 return sd_bus_message_append(reply, "i", dev->iommu_group);
+        if (streq(property, "KernelNames"))
+                return append_words(reply, dev->kernel_names);
+        if (strstr(property, "Link"))
+                return sd_bus_message_append(reply, "u", link_property(dev, property));
         if (streq(property, "State") || streq(property, "Reason"))
                 return sd_bus_message_append(reply, "s", state_property(&view, dev, property, &why));
         return sd_bus_message_append(reply, "s", string_property(&view, dev, property));
@@ -105,6 +128,11 @@ static const sd_bus_vtable device_vtable[] = {
         SD_BUS_PROPERTY("State", "s", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Reason", "s", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Driver", "s", property_get, 0, CHANGES),
+        SD_BUS_PROPERTY("KernelNames", "as", property_get, 0, CHANGES),
+        SD_BUS_PROPERTY("LinkGeneration", "u", property_get, 0, 0),
+        SD_BUS_PROPERTY("LinkWidth", "u", property_get, 0, 0),
+        SD_BUS_PROPERTY("MaxLinkGeneration", "u", property_get, 0, 0),
+        SD_BUS_PROPERTY("MaxLinkWidth", "u", property_get, 0, 0),
         SD_BUS_PROPERTY("NumaNode", "i", property_get, 0, CONST),
         SD_BUS_PROPERTY("IommuGroup", "i", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("PhysicalFunction", "s", property_get, 0, CONST),

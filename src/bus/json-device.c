@@ -4,6 +4,7 @@
 
 #include "json-internal.h"
 #include "model/json-text.h"
+#include "model/pcilink.h"
 #include "util/strings.h"
 
 static void put_ids(JsonText *t, const PciDevice *dev) {
@@ -72,6 +73,27 @@ static void put_bars(JsonText *t, const PciDevice *dev) {
         json_text_literal(t, "]");
 }
 
+/* 0 is unknown and becomes null. */
+static void put_link_number(JsonText *t, unsigned n) {
+        json_text_known(t, n > 0 ? (int) n : -1);
+}
+
+static void put_link(JsonText *t, const PciDevice *dev) {
+        if (dev->link_speed == 0 && dev->link_width == 0) {
+                json_text_literal(t, "null");
+                return;
+        }
+        json_text_first_key(t, "generation");
+        put_link_number(t, pci_link_generation(dev->current_speed));
+        json_text_key(t, "width");
+        put_link_number(t, dev->current_width);
+        json_text_key(t, "max_generation");
+        put_link_number(t, pci_link_generation(dev->link_speed));
+        json_text_key(t, "max_width");
+        put_link_number(t, dev->link_width);
+        json_text_literal(t, "}");
+}
+
 static void put_facts(JsonText *t, const HostView *view, const PciDevice *dev) {
 
         json_text_key(t, "numa_node");
@@ -82,6 +104,10 @@ static void put_facts(JsonText *t, const HostView *view, const PciDevice *dev) {
         json_text_string(t, dev->driver);
         json_text_key(t, "driver_override");
         json_text_string(t, dev->driver_override);
+        json_text_key(t, "kernel_names");
+        json_text_words(t, dev->kernel_names);
+        json_text_key(t, "link");
+        put_link(t, dev);
         json_text_key(t, "physical_function");
         json_text_string(t, dev->type == PCI_TYPE_VF ? PCI_ADDRESS_STR(dev->physfn) : NULL);
         json_text_key(t, "virtual_functions");
@@ -134,7 +160,7 @@ json_object *json_device(const HostView *view, const PciDevice *dev) {
  * does not record is null. */
 static json_object *json_missing(const HostView *view, const Claim *claim) {
         static const char *const unknown[] = {
-                "class", "virtual_functions", "total_vfs", "reset_methods", "bars", "acs", "isolated",
+                "class", "kernel_names", "virtual_functions", "total_vfs", "reset_methods", "bars", "acs", "isolated",
         };
         static const Refusal why = {
                 .verdict = VERDICT_MISSING,

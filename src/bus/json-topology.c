@@ -84,6 +84,17 @@ static json_object *json_root(const PciDevice *top) {
         return n > 0 ? json_object_new_string_len(top->path, (int) n) : NULL;
 }
 
+static json_object *json_kernel_names(const PciDevice *dev) {
+        _cleanup_free_ char *names = strdup(dev->kernel_names ?: "");
+        json_object *o = names ? json_object_new_array() : NULL;
+        char *name, *rest = names;
+
+        while (o && (name = strsep(&rest, " ")))
+                if (*name)
+                        (void) json_object_array_add(o, json_object_new_string(name));
+        return o;
+}
+
 static json_object *json_place(const HostView *view, const Tree *t, const PciDevice *dev, const PciDevice *top) {
         int above = t->above[inventory_device_index(view->inventory, dev)];
         const Pool *pool = policy_pool(view->policy, dev);
@@ -101,6 +112,7 @@ static json_object *json_place(const HostView *view, const Tree *t, const PciDev
         json_object_object_add(o, "name", json_string_or_null(dev->name));
         json_object_object_add(o, "numa_node", json_known_or_null(dev->numa_node));
         json_object_object_add(o, "driver", json_string_or_null(dev->driver));
+        json_object_object_add(o, "kernel_names", json_kernel_names(dev));
         json_object_object_add(o, "acs_capability", json_acs_bits(dev, dev->acs_capabilities));
         json_object_object_add(o, "acs_control", json_acs_bits(dev, dev->acs_enabled));
         json_object_object_add(o, "ats", json_ats(dev));
@@ -113,8 +125,8 @@ static json_object *json_place(const HostView *view, const Tree *t, const PciDev
 /* An allocated device that is missing from the host. A value that the allocation does not record is null. */
 static json_object *json_missing(const Claim *claim) {
         static const char *const unknown[] = {
-                "root",      "above",  "kind",           "type",        "class", "name",
-                "numa_node", "driver", "acs_capability", "acs_control", "ats",
+                "root",      "above",  "kind",         "type",           "class",       "name",
+                "numa_node", "driver", "kernel_names", "acs_capability", "acs_control", "ats",
         };
         const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
         json_object *o = json_object_new_object();

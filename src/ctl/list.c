@@ -19,6 +19,7 @@ static const Column columns[] = {
         { "GROUP", "iommu_group", .right = true },
         { "DRIVER", "driver" },
         { "ALLOCATION", "allocation" },
+        { "KERNEL NAMES", "kernel_names", .cut = true },
         { "NAME", "name", .cut = true },
 };
 

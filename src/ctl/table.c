@@ -6,6 +6,7 @@
 #include "page.h"
 #include "report.h"
 #include "table.h"
+#include "view.h"
 
 /* See https://no-color.org/: the variable disables colours when it is not empty. */
 static bool wants_colour(void) {
@@ -44,12 +45,23 @@ void table_add(Table *t, const char *const *cells) {
         (void) table_add_below(t, NULL, NULL, cells);
 }
 
+/* The elements of an array are separated by spaces. */
+static int set_cell(struct libscols_line *line, size_t i, json_object *o, const char *key) {
+        _cleanup_free_ char *words = NULL;
+
+        if (reply_length(o, key) == 0)
+                return scols_line_set_data(
+                        line, i, json_object_is_type(reply_member(o, key), json_type_array) ? "-" : reply_cell(o, key));
+        words = view_join(o, key, " ");
+        return words ? scols_line_set_data(line, i, words) : -ENOMEM;
+}
+
 void table_add_object(Table *t, json_object *o) {
         struct libscols_line *line = t->failed ? NULL : scols_table_new_line(t->scols, NULL);
 
         t->failed = !line;
         for (size_t i = 0; !t->failed && i < scols_table_get_ncols(t->scols); i++)
-                t->failed = scols_line_set_data(line, i, reply_cell(o, t->columns[i].key)) < 0;
+                t->failed = set_cell(line, i, o, t->columns[i].key) < 0;
         t->n++;
 }
 

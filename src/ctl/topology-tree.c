@@ -6,6 +6,7 @@
 #include "table.h"
 #include "topology.h"
 #include "util/strings.h"
+#include "view.h"
 
 static const Column columns[] = {
         { "DEVICE", .tree = true }, { "POOL" }, { "STATE" }, { "ALLOCATION", .cut = true }, { "NAME", .cut = true },
@@ -133,7 +134,7 @@ static const char *skip_vendor(const char *name) {
         return after ? after + 2 : name;
 }
 
-char *device_short_name(json_object *device) {
+static char *product_name(json_object *device) {
         const char *name = reply_text(device, "name"), *kind = reply_text(device, "kind"), *open;
         char *text = NULL;
         size_t n;
@@ -149,6 +150,14 @@ char *device_short_name(json_object *device) {
         if (open && name[n - 1] == ']' && (streq_ptr(kind, "gpu") || streq_ptr(kind, "nic")))
                 return strndup(open + 1, n - 2 - (size_t) (open - name));
         return strdup(name);
+}
+
+char *device_short_name(json_object *device) {
+        _cleanup_free_ char *name = product_name(device), *kernel = view_join(device, "kernel_names", " ");
+
+        if (name && kernel && string_append(&name, " ", "(%s)", kernel) < 0)
+                return NULL;
+        return TAKE_PTR(name);
 }
 
 #define COLOUR_DIM "\033[2m"

@@ -53,7 +53,7 @@ const char *root_name(const Item *root);
 /* "root port", "switch" or "bridge". */
 const char *bridge_word(const Item *item);
 /* The name without the vendor; of a GPU or NIC only the product: of "GH100 [H100 SXM5 80GB]" the part in brackets. The
- * caller frees; NULL when out of memory. */
+ * names in kernel_names follow: "MT2910 (mlx5_0 ens1f0)". The caller frees; NULL when out of memory. */
 char *device_short_name(json_object *device);
 
 /* topology-sections.c: available and total devices of each pool in a section, "2 of 4 gpu, 62 of 64 rdma". *ret is NULL

@@ -147,6 +147,20 @@ static const char *isolation(json_object *d) {
         return streq(acs, "unknown") ? "peers may reach it" : "isolated from its peers";
 }
 
+static void view_link(json_object *d) {
+        json_object *link = reply_object(d, "link");
+
+        if (!link)
+                return;
+        if (reply_text(link, "generation") || reply_text(link, "width"))
+                view_field("PCIe link", "generation %s x%s, at most generation %s x%s", reply_cell(link, "generation"),
+                           reply_cell(link, "width"), reply_cell(link, "max_generation"),
+                           reply_cell(link, "max_width"));
+        else
+                view_field("PCIe link", "at most generation %s x%s", reply_cell(link, "max_generation"),
+                           reply_cell(link, "max_width"));
+}
+
 void view_device(json_object *d) {
         view_field("Address", "%s", reply_cell(d, "address"));
         view_member("Name", d, "name");
@@ -160,6 +174,8 @@ void view_device(json_object *d) {
         view_member("Allocation", d, "allocation");
         view_field("Driver", "%s", reply_cell(d, "driver"));
         view_member("Driver override", d, "driver_override");
+        view_list("Kernel names", d, "kernel_names");
+        view_link(d);
         view_field("NUMA node", "%s", reply_text(d, "numa_node") ? reply_text(d, "numa_node") : "unknown");
         view_field("IOMMU group", "%s", reply_cell(d, "iommu_group"));
         view_member("PF", d, "physical_function");

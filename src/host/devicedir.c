@@ -16,18 +16,25 @@
 #define LISTING_SIZE  8192U /* enough for most functions in one call; opendir() would need four calls and a buffer */
 #define QUOTE_MAX     40U
 #define VFIO_DEVS_MAX 16U
+#define ENTRIES_MAX   4096U
 
 static const char *const attribute_table[_ATTRIBUTE_MAX] = {
         [ATTRIBUTE_BOOT_VGA] = "boot_vga",
         [ATTRIBUTE_CLASS] = "class",
         [ATTRIBUTE_CONFIG] = "config",
+        [ATTRIBUTE_CURRENT_LINK_SPEED] = "current_link_speed",
+        [ATTRIBUTE_CURRENT_LINK_WIDTH] = "current_link_width",
         [ATTRIBUTE_DEVICE] = "device",
         [ATTRIBUTE_DRIVER] = "driver",
         [ATTRIBUTE_DRIVER_OVERRIDE] = "driver_override",
+        [ATTRIBUTE_DRM] = "drm",
+        [ATTRIBUTE_INFINIBAND] = "infiniband",
         [ATTRIBUTE_IOMMU_GROUP] = "iommu_group",
         [ATTRIBUTE_MAX_LINK_SPEED] = "max_link_speed",
         [ATTRIBUTE_MAX_LINK_WIDTH] = "max_link_width",
+        [ATTRIBUTE_NET] = "net",
         [ATTRIBUTE_NUMA_NODE] = "numa_node",
+        [ATTRIBUTE_NVME] = "nvme",
         [ATTRIBUTE_PHYSFN] = "physfn",
         [ATTRIBUTE_POWER_STATE] = "power_state",
         [ATTRIBUTE_RESET_METHOD] = "reset_method",
@@ -53,9 +60,9 @@ struct DeviceDir {
 
 /* The first attribute of each letter; most entries of a directory are no attribute that is read. */
 static const Attribute first_attribute[] = {
-        ['b'] = ATTRIBUTE_BOOT_VGA,    ['c'] = ATTRIBUTE_CLASS,          ['d'] = ATTRIBUTE_DEVICE,
-        ['i'] = ATTRIBUTE_IOMMU_GROUP, ['m'] = ATTRIBUTE_MAX_LINK_SPEED, ['n'] = ATTRIBUTE_NUMA_NODE,
-        ['p'] = ATTRIBUTE_PHYSFN,      ['r'] = ATTRIBUTE_RESET_METHOD,   ['s'] = ATTRIBUTE_SECONDARY_BUS_NUMBER,
+        ['b'] = ATTRIBUTE_BOOT_VGA,   ['c'] = ATTRIBUTE_CLASS,          ['d'] = ATTRIBUTE_DEVICE,
+        ['i'] = ATTRIBUTE_INFINIBAND, ['m'] = ATTRIBUTE_MAX_LINK_SPEED, ['n'] = ATTRIBUTE_NET,
+        ['p'] = ATTRIBUTE_PHYSFN,     ['r'] = ATTRIBUTE_RESET_METHOD,   ['s'] = ATTRIBUTE_SECONDARY_BUS_NUMBER,
         ['v'] = ATTRIBUTE_VENDOR,
 };
 
@@ -278,4 +285,21 @@ bool device_dir_has_vfio_cdev(const DeviceDir *d) {
         }
         (void) free_names(names, n);
         return has;
+}
+
+int device_dir_append_entries(const DeviceDir *d, Attribute a, char **names) {
+        char **entries = NULL;
+        size_t n = 0;
+        int r;
+
+        if (!device_dir_has(d, a))
+                return 0;
+        r = list_dir_at(d->fd, attribute_table[a], ENTRIES_MAX, &entries, &n);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                if (text_is_clean(entries[i]) && !strchr(entries[i], ' '))
+                        r = string_append(names, " ", "%s", entries[i]);
+        (void) free_names(entries, n);
+        return r;
 }

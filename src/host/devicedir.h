@@ -14,13 +14,19 @@ typedef enum Attribute {
         ATTRIBUTE_BOOT_VGA,
         ATTRIBUTE_CLASS,
         ATTRIBUTE_CONFIG,
+        ATTRIBUTE_CURRENT_LINK_SPEED,
+        ATTRIBUTE_CURRENT_LINK_WIDTH,
         ATTRIBUTE_DEVICE,
         ATTRIBUTE_DRIVER,
         ATTRIBUTE_DRIVER_OVERRIDE,
+        ATTRIBUTE_DRM,
+        ATTRIBUTE_INFINIBAND,
         ATTRIBUTE_IOMMU_GROUP,
         ATTRIBUTE_MAX_LINK_SPEED,
         ATTRIBUTE_MAX_LINK_WIDTH,
+        ATTRIBUTE_NET,
         ATTRIBUTE_NUMA_NODE,
+        ATTRIBUTE_NVME,
         ATTRIBUTE_PHYSFN,
         ATTRIBUTE_POWER_STATE,
         ATTRIBUTE_RESET_METHOD,
@@ -56,6 +62,9 @@ uint64_t device_dir_instance(const DeviceDir *d);
 bool device_dir_has(const DeviceDir *d, Attribute a);
 /* Whether vfio-dev/vfioN has a device number, so that the kernel has created /dev/vfio/devices/vfioN. */
 bool device_dir_has_vfio_cdev(const DeviceDir *d);
+/* Appends the entries of the directory a to *names, separated by spaces. Appends nothing when the directory is absent
+ * or cannot be read, and leaves out entries with spaces or control characters. Returns 0 or -ENOMEM. */
+int device_dir_append_entries(const DeviceDir *d, Attribute a, char **names);
 /* Whether the device was removed since device_dir_open(): its IDs are listed but can no longer be read. */
 bool device_dir_is_gone(const DeviceDir *d);
 /* The numbers N of the entries virtfnN, ascending. d owns the array. */

@@ -152,6 +152,16 @@ int device_facts_read_group(const DeviceDir *d, PciDevice *dev) {
         return 0;
 }
 
+/* The order is that of kernel_names. */
+static int read_kernel_names(const DeviceDir *d, PciDevice *dev) {
+        static const Attribute directories[] = { ATTRIBUTE_INFINIBAND, ATTRIBUTE_NET, ATTRIBUTE_NVME, ATTRIBUTE_DRM };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(directories); i++)
+                r = device_dir_append_entries(d, directories[i], &dev->kernel_names);
+        return r;
+}
+
 int device_facts_read_driver(const DeviceDir *d, PciDevice *dev) {
         char buf[SYSFS_ATTRIBUTE_MAX];
         int r;
@@ -161,6 +171,8 @@ int device_facts_read_driver(const DeviceDir *d, PciDevice *dev) {
         r = device_dir_read_link(d, ATTRIBUTE_DRIVER, dev, buf);
         if (r >= 0)
                 r = string_copy(&dev->driver, r > 0 ? buf : NULL);
+        if (r >= 0)
+                r = read_kernel_names(d, dev);
         if (r < 0)
                 return r;
 
@@ -236,23 +248,35 @@ static int read_power_and_reset(const DeviceDir *d, PciDevice *dev) {
         return MIN(r, 0);
 }
 
-/* Reads the link of bridges, GPUs and NICs: only these matter for paths between GPUs and NICs. */
-static int read_link(const DeviceDir *d, PciDevice *dev) {
-        bool matters = dev->class >> 8 == CLASS_PCI_BRIDGE || pci_device_is_gpu(dev) || pci_device_is_nic(dev);
+static int read_link_values(const DeviceDir *d, Attribute speed, Attribute width, PciDevice *dev, unsigned *ret_speed,
+                            unsigned *ret_width) {
         char buf[SYSFS_ATTRIBUTE_MAX];
-        int r;
+        int r = device_dir_read_text(d, speed, dev, buf);
 
-        if (dev->type == PCI_TYPE_VF || !matters)
-                return 0;
-        r = device_dir_read_text(d, ATTRIBUTE_MAX_LINK_SPEED, dev, buf);
         if (r > 0)
-                dev->link_speed = pci_link_parse_speed(buf);
+                *ret_speed = pci_link_parse_speed(buf);
         if (r < 0)
                 return r;
-        r = device_dir_read_text(d, ATTRIBUTE_MAX_LINK_WIDTH, dev, buf);
+        r = device_dir_read_text(d, width, dev, buf);
         if (r > 0)
-                dev->link_width = pci_link_parse_width(buf);
+                *ret_width = pci_link_parse_width(buf);
         return MIN(r, 0);
+}
+
+/* Reads the link of bridges, GPUs and NICs: only these matter for paths between GPUs and NICs. */
+static int read_link(const DeviceDir *d, PciDevice *dev) {
+        bool bridge = dev->class >> 8 == CLASS_PCI_BRIDGE, endpoint = pci_device_is_gpu(dev) || pci_device_is_nic(dev);
+        int r;
+
+        if (dev->type == PCI_TYPE_VF || (!bridge && !endpoint))
+                return 0;
+        r = read_link_values(d, ATTRIBUTE_MAX_LINK_SPEED, ATTRIBUTE_MAX_LINK_WIDTH, dev, &dev->link_speed,
+                             &dev->link_width);
+        /* A read of the current link would resume a device in D3cold. */
+        if (r < 0 || bridge || streq_ptr(dev->power_state, "D3cold"))
+                return r;
+        return read_link_values(d, ATTRIBUTE_CURRENT_LINK_SPEED, ATTRIBUTE_CURRENT_LINK_WIDTH, dev, &dev->current_speed,
+                                &dev->current_width);
 }
 
 int device_facts_read(const DeviceDir *d, PciDevice *dev) {

@@ -189,7 +189,9 @@ static int check_same(const Sysfs *fs, const PciDevice *now, size_t n_virtfns, c
 static void take_driver(PciDevice *dev, PciDevice *now) {
         free(dev->driver);
         free(dev->driver_override);
+        free(dev->kernel_names);
         dev->driver = TAKE_PTR(now->driver);
+        dev->kernel_names = TAKE_PTR(now->kernel_names);
         dev->driver_override = TAKE_PTR(now->driver_override);
         dev->has_override = now->has_override;
         dev->vfio = now->vfio;
@@ -223,5 +225,6 @@ int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked) {
         free(now.fault); /* the last scan reported the same fault */
         free(now.driver);
         free(now.driver_override);
+        free(now.kernel_names);
         return MIN(r, 0);
 }

@@ -50,6 +50,7 @@ static void pci_device_done(PciDevice *dev) {
         free(dev->vfs);
         free(dev->reset_methods);
         free(dev->power_state);
+        free(dev->kernel_names);
         free(dev->critical);
         free(dev->console);
         free(dev->fault);
@@ -118,6 +119,7 @@ static int copy_strings(PciDevice *to, const PciDevice *from) {
                 { &to->driver_override, from->driver_override },
                 { &to->reset_methods, from->reset_methods },
                 { &to->power_state, from->power_state },
+                { &to->kernel_names, from->kernel_names },
                 { &to->fault, from->fault },
         };
         int r = 0;
@@ -135,7 +137,7 @@ int inventory_copy_device(Inventory *inv, const PciDevice *dev) {
         *copy = *dev;
         copy->numa_node = dev->own_node;
         copy->name = copy->vf_name = copy->path = copy->driver = copy->driver_override = copy->reset_methods =
-                copy->power_state = copy->critical = copy->console = copy->fault = NULL;
+                copy->power_state = copy->kernel_names = copy->critical = copy->console = copy->fault = NULL;
         copy->linked = copy->vfs = NULL;
         copy->n_linked = copy->n_vfs = 0;
         if (dev->n_linked > 0) {

@@ -27,6 +27,15 @@ unsigned pci_link_parse_width(const char *text) {
         return parse_unsigned(text, WIDTH_MAX, &width) < 0 ? 0 : (unsigned) width;
 }
 
+unsigned pci_link_generation(unsigned speed) {
+        static const unsigned speeds[] = { 2500, 5000, 8000, 16000, 32000, 64000 };
+
+        for (unsigned i = 0; i < ELEMENTSOF(speeds); i++)
+                if (speeds[i] == speed)
+                        return i + 1;
+        return 0;
+}
+
 const char *pci_link_format_speed(unsigned speed, char buf[static PCI_LINK_SPEED_MAX]) {
         (void) snprintf(buf, PCI_LINK_SPEED_MAX, "%u.%u GT/s", speed / 1000, speed % 1000 / 100);
         return buf;

@@ -133,12 +133,13 @@ static const struct Part {
         { "sys/kernel/iommu_groups/*/{name,reserved_regions,type}" },
         { DEVICES "/{.,*}" },
         /* With what a simulation needs to create VFs. */
-        { DEVICES "/*/{.,boot_vga,class,device,driver,driver_override,infiniband,iommu_group,max_link_speed,"
-                  "max_link_width,net,numa_node,physfn,power_state,reset_method,resource,revision,"
+        { DEVICES "/*/{.,boot_vga,class,current_link_speed,current_link_width,device,driver,driver_override,drm,"
+                  "infiniband,iommu_group,max_link_speed,max_link_width,net,numa_node,nvme,physfn,power_state,"
+                  "reset_method,resource,revision,"
                   "secondary_bus_number,sriov_drivers_autoprobe,sriov_offset,sriov_stride,sriov_totalvfs,"
                   "sriov_vf_device,subsystem_device,subsystem_vendor,vendor,vfio-dev,virtfn*}" },
         { DEVICES "/*/config", record_config },
-        { DEVICES "/*/{infiniband,net,vfio-dev}/*" },
+        { DEVICES "/*/{drm,infiniband,net,nvme,vfio-dev}/*" },
         { DEVICES "/*/infiniband/*/{node_guid,sys_image_guid}" },
         { DEVICES "/*/net/*/address" },
 

@@ -81,6 +81,35 @@ static void test_links(void **state) {
         }
         nic_has(f, "max_link_width", "255");
         assert_int_equal(scan_nic(f)->link_width, 0);
+
+        nic_has(f, "current_link_speed", "8.0 GT/s PCIe");
+        nic_has(f, "current_link_width", "4");
+        assert_int_equal(scan_nic(f)->current_speed, 8000);
+        assert_int_equal(scan_nic(f)->current_width, 4);
+        nic_has(f, "power_state", "D3cold"); /* a read would resume the device */
+        assert_int_equal(scan_nic(f)->current_speed, 0);
+        assert_int_equal(scan_nic(f)->current_width, 0);
+}
+
+static void test_kernel_names(void **state) {
+        Fixture *f = *state;
+
+        assert_null(scan_nic(f)->kernel_names);
+        nic_has(f, "drm/card1/dev", "226:1");
+        nic_has(f, "infiniband/mlx5_0/node_type", "1: CA");
+        nic_has(f, "net/eth1/type", "1");
+        nic_has(f, "net/eth0/type", "1");
+        nic_has(f, "net/odd name/type", "1");
+        nic_has(f, "nvme/nvme0/model", "x");
+        assert_string_equal(scan_nic(f)->kernel_names, "mlx5_0 eth0 eth1 nvme0 card1");
+        assert_null(scan_nic(f)->fault);
+
+        /* A driver that was bound since the scan has made another name. */
+        nic_has(f, "net/eth2/type", "1");
+        assert_int_equal(
+                scan_refresh(f->fs, &f->inv->devices[inventory_device_index(f->inv, find(f, "0000:01:00.0"))], false),
+                0);
+        assert_string_equal(find(f, "0000:01:00.0")->kernel_names, "mlx5_0 eth0 eth1 eth2 nvme0 card1");
 }
 
 #define ALIASES "lib/modules/6.1.0-x/modules.alias"
@@ -142,6 +171,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_phys_bits, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_architecture, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_links, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_kernel_names, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_variants, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_vfio_cdev, setup, teardown),
         };

@@ -50,11 +50,19 @@ static void test_format(void **state) {
         assert_string_equal(PCI_LINK_SPEED_STR(UINT32_MAX), "4294967.2 GT/s");
 }
 
+static void test_generation(void **state) {
+        assert_int_equal(pci_link_generation(2500), 1);
+        assert_int_equal(pci_link_generation(64000), 6);
+        assert_int_equal(pci_link_generation(0), 0);
+        assert_int_equal(pci_link_generation(9000), 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_speed),
                 cmocka_unit_test(test_width),
                 cmocka_unit_test(test_format),
+                cmocka_unit_test(test_generation),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
