@@ -32,7 +32,7 @@ END
 }
 
 my @help  = qx(passthroughctl --help);
-my @verbs = sort map { /^  ([a-z]+) / ? $1 : () } @help[0 .. (grep { $help[$_] =~ /^Options/ } 0 .. $#help)[0]];
+my @verbs = sort map { /^  ([a-z-]+) / ? $1 : () } @help[0 .. (grep { $help[$_] =~ /^Options/ } 0 .. $#help)[0]];
 my @wide = grep { length > length("\n") + 80 } @help, map { qx(passthroughctl $_ --help) } @verbs;
 is("@wide", '', 'what it takes them from fits 80 columns');
 is(offered('passthroughctl', ''), "@verbs", 'the verbs');
