@@ -14,7 +14,7 @@ use Test::More;
 use Node;
 
 my ($zsh) = grep { -x } map { "$_/zsh" } split /:/, $ENV{PATH};
-plan skip_all => 'optional: no zsh' if !$zsh;
+plan skip_all => 'no zsh' if !$zsh;
 node('paper-testbed');
 
 # As installed.
