@@ -48,7 +48,7 @@ sub environment {
 sub is_gone {
         my ($id) = @_;
         ok(wait_until(sub { allocation_state($bus, "slurm-$id") eq 'gone' && node_state('n1')->{State} !~ /ALLOCATED|MIXED|COMPLETING/ }), "job $id leaves nothing") or diag(explain(job($id)), slurm_logs());
-        ok(wait_until(sub { !glob "$files/*" }), "job $id leaves no files") or diag(glob "$files/*");
+        ok(wait_until(sub { my @left = glob "$files/*"; return !@left }), "job $id leaves no files") or diag(glob "$files/*");
         return;
 }
 
