@@ -153,6 +153,7 @@ is_deeply([lines_until($text, qr/./)],
 is_deeply([events_until($json, 'device-added')], [{ event => 'device-added', address => $gpu, properties => {
         address => $gpu, name => 'NVIDIA Corporation GK110GL [Tesla K20m]', class => '030200', pool => 'gpu', state => 'available', reason => undef,
         driver => 'nvidia', numa_node => undef, iommu_group => 7, physical_function => undef, allocation => undef,
+        link_generation => 0, link_width => 0, max_link_generation => 0, max_link_width => 0,
 } }], 'with --json all of it, in the words of the other verbs');
 fault('events on') if $ENV{NODE_EVENTS} eq 'yes';
 
