@@ -9,7 +9,8 @@
 # make check               all tests (root); with VALGRIND=1 most of those of tests/bus, the daemon under valgrind
 # make golden              writes the golden files of tests/ anew after a sentence, a plan or a picture changed: read the difference
 # make check-long          the crash sweep at every point, all that hostile callers send (TESTS=tests/bus/hostile.t: alone, on a
-#                          quiet machine), 200 random jobs of Slurm, and 10,000 random operations (SOAK_OPERATIONS=, SOAK_SEED=)
+#                          quiet machine), 200 random jobs of Slurm, 1,000 random operations on a node and its Placement, 64 agents on one
+#                          Placement (AGENTS=), one with a real Keystone, and 10,000 random operations (SOAK_OPERATIONS=, SOAK_SEED=)
 # make mutate              changes the code in MUTANTS=60 places, drawn by SEED=1, one at a time: the tests must notice each; FILES="a.c b.c:7",
 #                          UNIT=1 for unit tests alone (root)
 # make check-placement     the planner against exhaustive search (CASES=), against the clock (ROUNDS=), and against simpler choosers (REQUESTS=)
@@ -18,10 +19,10 @@
 # make fuzz SECONDS=60     the parsers with random input, SECONDS each; FUZZ=NAME for one of tests/fuzz/fuzz-NAME.c (clang)
 # make bench               speed, as ratios to a floor and to lspci (root, about two minutes); BENCH_QUICK=1 for small machines and no limits
 # make lint                static checks
-# make install, uninstall  into, or from, $(DESTDIR)$(PREFIX)
-# make install-slurm, uninstall-slurm  the plugin and the service for Slurm
-# make deb                 a Debian package in BUILD
-# make deb-check           installs, starts, upgrades and purges it in a fresh Debian 12 under systemd-nspawn (root, network)
+# make install, uninstall  the daemon and passthroughctl into, or from, $(DESTDIR)$(PREFIX)
+# make install-placement, install-slurm, uninstall-...  the agent for OpenStack Placement; the plugin and the service for Slurm
+# make deb                 Debian packages in BUILD, one for each of these three: passthroughd, passthroughd-placement, passthroughd-slurm
+# make deb-check           installs, starts, upgrades and purges them in a fresh Debian 12 under systemd-nspawn (root, network)
 # make lab                 the tests of tests/lab in an emulated machine with a real kernel, IOMMU, SR-IOV and libvirt (root, network); LAB="a.t b.t"
 # make lab-shell           a root shell on that machine
 #
@@ -31,6 +32,8 @@
 PREFIX ?= /usr
 SYSCONFDIR ?= /etc
 UNITDIR ?= $(PREFIX)/lib/systemd/system
+# Debian's PluginDir= of slurm.conf(5)
+SLURM_PLUGINDIR = $(PREFIX)/lib/$(shell $(CC) -print-multiarch)/slurm-wlm
 BUILD ?= build
 CFLAGS ?= -O2 -g
 # That of the newest entry: "passthroughd (0.2) unstable; urgency=medium".
@@ -98,13 +101,14 @@ TOOL_SOURCES := $(sort $(wildcard tests/*.c tests/bench/*.c tests/placement/*.c 
 SHIM_SOURCES := $(sort $(wildcard tests/netlink/*.c))
 DYING_SOURCES := $(sort $(wildcard tests/dying/*.c))
 HYPERVISOR_SOURCES := $(sort $(wildcard tests/hypervisor/*.c))
+NVIDIA_SOURCES := $(sort $(wildcard tests/nvidia/*.c))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIB := $(BUILD)/libpassthrough.a
 # The plugin is loaded into programs of Slurm, so all that is in it is compiled for a shared object. Built where Slurm's headers are.
 PLUGIN := $(BUILD)/passthrough.so
 pic = $(patsubst %.c,$(BUILD)/pic/%.o,$(1))
-PLUGIN_OBJECTS := $(call pic,$(filter-out src/slurm/agent.c,$(SLURM_SOURCES)) src/model/cpuset.c src/util/clock.c src/util/fileio.c src/util/strings.c)
+PLUGIN_OBJECTS := $(call pic,$(filter-out src/slurm/agent.c,$(SLURM_SOURCES)) src/bus/reply-text.c src/model/cpuset.c src/util/clock.c src/util/fileio.c src/util/strings.c)
 SLURM_AGENT_OBJECTS := $(call pic,$(addprefix src/slurm/,agent.c controller.c handout.c node.c))
 PIC_OBJECTS := $(sort $(PLUGIN_OBJECTS) $(SLURM_AGENT_OBJECTS))
 HAVE_SLURM := $(wildcard /usr/include/slurm/spank.h)
@@ -114,19 +118,20 @@ NODESIM := $(BUILD)/tests/nodesim
 SHIM := $(BUILD)/tests/netlink.so
 DYING := $(BUILD)/tests/dying.so
 HYPERVISOR := $(BUILD)/tests/hypervisor.so
+NVIDIA := $(patsubst %.c,$(BUILD)/%.so.1,$(NVIDIA_SOURCES))
 UNIT_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
 TOOLS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TOOL_SOURCES))
 FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
-OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(ROOT_SOURCES) $(VIRT_SOURCES) $(PLACEMENT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES))
+OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(ROOT_SOURCES) $(VIRT_SOURCES) $(PLACEMENT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES))
 
 # Recordings of the simulated nodes, for passthroughctl --node.
 NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
 
-.PHONY: all deps deps-cluster demo demo-cluster check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-slurm uninstall-slurm deb deb-check lab lab-shell clean tests
+.PHONY: all deps deps-cluster demo demo-cluster check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-placement uninstall-placement install-slurm uninstall-slurm deb deb-check lab lab-shell clean tests
 all: $(PROGRAMS)
 # Tests need all packages of "make deps", which may install the headers of Slurm after this file is read.
-tests: all $(PLUGIN) $(BUILD)/passthroughd-slurm $(NODESIM) $(NODES) $(SHIM) $(DYING) $(HYPERVISOR) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
+tests: all $(PLUGIN) $(BUILD)/passthroughd-slurm $(NODESIM) $(NODES) $(SHIM) $(DYING) $(HYPERVISOR) $(NVIDIA) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
 
 # Objects are rebuilt when a flag that matters changes.
 FLAGS_STAMP := $(BUILD)/flags
@@ -182,11 +187,12 @@ $(NODESIM): $(call object,$(NODESIM_SOURCES)) $(LIB)
 $(NODES): $(BUILD)/%: tests/% $(NODESIM)
 	$(Q)mkdir -p $(@D) && $(NODESIM) --print $< >$@
 # Preloaded into programs with and without sanitizers, so it has none itself.
-$(call object,$(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES)): ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden $(CFLAGS)
+$(call object,$(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES)): ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden $(CFLAGS)
 $(SHIM): $(call object,$(SHIM_SOURCES))
 $(DYING): $(call object,$(DYING_SOURCES))
 $(HYPERVISOR): $(call object,$(HYPERVISOR_SOURCES))
-$(SHIM) $(DYING) $(HYPERVISOR):
+$(NVIDIA): $(BUILD)/%.so.1: $(BUILD)/obj/%.o
+$(SHIM) $(DYING) $(HYPERVISOR) $(NVIDIA):
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -shared -Wl,-z,now $(LDFLAGS) -o $@ $^
 $(UNIT_TESTS) $(TOOLS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIB)
@@ -231,7 +237,7 @@ golden: tests | $(DEPS)
 	$(Q)BUILD=$(BUILD) tests/update-golden
 
 check-long: tests | $(DEPS)
-	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/torn.t tests/bus/hostile.t tests/bus/slurm-random.t tests/long/soak.t)
+	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 PLACEMENT_OPERATIONS=1000 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/torn.t tests/bus/hostile.t tests/bus/slurm-random.t tests/bus/placement-random.t tests/long/soak.t tests/long/agents.t tests/long/keystone.t)
 
 mutate: | $(DEPS)
 	$(Q)mkdir -p $(BUILD) && BUILD=$(BUILD) CC="$(CC)" MUTANTS=$(MUTANTS) SEED=$(SEED) FILES="$(FILES)" UNIT=$(UNIT) tests/mutate
@@ -255,7 +261,6 @@ lint: | $(DEPS)
 INSTALLED = \
 	755:$(BUILD)/passthroughd:$(PREFIX)/sbin/passthroughd \
 	755:$(BUILD)/passthroughctl:$(PREFIX)/bin/passthroughctl \
-	755:$(BUILD)/passthrough-placement:$(PREFIX)/libexec/passthrough-placement \
 	755:$(BUILD)/passthroughd-holders:$(PREFIX)/libexec/passthroughd-holders \
 	755:$(BUILD)/passthroughd-root:$(PREFIX)/libexec/passthroughd-root \
 	755:$(BUILD)/passthroughd-libvirt:$(PREFIX)/libexec/passthroughd-libvirt \
@@ -266,7 +271,6 @@ INSTALLED = \
 	644:systemd/passthroughd-root.socket:$(UNITDIR)/passthroughd-root.socket \
 	644:$(BUILD)/passthroughd-metrics.service:$(UNITDIR)/passthroughd-metrics.service \
 	644:systemd/passthroughd-metrics.timer:$(UNITDIR)/passthroughd-metrics.timer \
-	644:$(BUILD)/passthrough-placement.service:$(UNITDIR)/passthrough-placement.service \
 	644:conf/org.passthroughd1.conf:$(PREFIX)/share/dbus-1/system.d/org.passthroughd1.conf \
 	644:conf/org.passthroughd1.service:$(PREFIX)/share/dbus-1/system-services/org.passthroughd1.service \
 	644:conf/org.passthroughd1.policy:$(PREFIX)/share/polkit-1/actions/org.passthroughd1.policy \
@@ -275,15 +279,25 @@ INSTALLED = \
 	644:conf/passthroughd.catalog:$(PREFIX)/lib/systemd/catalog/passthroughd.catalog \
 	644:conf/passthroughctl.bash:$(PREFIX)/share/bash-completion/completions/passthroughctl \
 	644:conf/passthroughctl.zsh:$(PREFIX)/share/zsh/vendor-completions/_passthroughctl \
-	$(foreach p,$(filter-out man/passthrough-slurm.7,$(wildcard man/*.[1-8])),644:$(p):$(PREFIX)/share/man/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
+	$(foreach p,$(patsubst conf/guest/%,%,$(wildcard conf/guest/lib/*/*.conf conf/guest/lib/systemd/system/*)),644:conf/guest/$(p):$(PREFIX)/share/passthroughd/guest/$(p)) \
+	$(foreach p,$(filter-out man/passthrough-placement.8 man/passthrough-slurm.7,$(wildcard man/*.[1-8])),644:$(p):$(PREFIX)/share/man/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
+INSTALLED_PLACEMENT = \
+	755:$(BUILD)/passthrough-placement:$(PREFIX)/libexec/passthrough-placement \
+	644:$(BUILD)/passthrough-placement.service:$(UNITDIR)/passthrough-placement.service \
+	644:conf/passthrough-placement.sysusers:$(PREFIX)/lib/sysusers.d/passthrough-placement.conf \
+	644:man/passthrough-placement.8:$(PREFIX)/share/man/man8/passthrough-placement.8
 INSTALLED_SLURM = \
-	644:$(PLUGIN):$(PREFIX)/lib/passthroughd/passthrough.so \
+	644:$(PLUGIN):$(SLURM_PLUGINDIR)/passthrough.so \
 	755:$(BUILD)/passthroughd-slurm:$(PREFIX)/libexec/passthroughd-slurm \
 	644:$(BUILD)/passthroughd-slurm.service:$(UNITDIR)/passthroughd-slurm.service \
 	644:man/passthrough-slurm.7:$(PREFIX)/share/man/man7/passthrough-slurm.7
 CONFIG_FILE = $(SYSCONFDIR)/passthroughd/passthroughd.conf
 PLACEMENT_FILE = $(SYSCONFDIR)/passthroughd/passthrough-placement.conf
 field = $(word $(1),$(subst :, ,$(2)))
+install_files = $(Q)$(foreach f,$(1),install -vDm$(call field,1,$(f)) $(call field,2,$(f)) "$$DESTDIR"$(call field,3,$(f)) &&) true
+remove_files = $(Q)rm -vf $(foreach f,$(1),"$$DESTDIR"$(call field,3,$(f)))
+# The configuration is the admin's: one that is there stays, also when the rest is uninstalled.
+install_config = $(Q)test -e "$$DESTDIR"$(1) || install -vDm644 conf/$(notdir $(1)) "$$DESTDIR"$(1)
 
 UNITS := $(BUILD)/passthroughd.service $(BUILD)/passthroughd-holders.service $(BUILD)/passthroughd-root@.service $(BUILD)/passthroughd-metrics.service $(BUILD)/passthroughd-slurm.service $(BUILD)/passthrough-placement.service
 $(UNITS): $(BUILD)/%: systemd/% Makefile
@@ -291,31 +305,36 @@ $(UNITS): $(BUILD)/%: systemd/% Makefile
 	$(Q)sed 's,/usr/\(\(s\?bin\|libexec\)/passthrough\),$(PREFIX)/\1,' $< > $@
 
 # Any directory will do, so the shell sees it only as a variable. The others stand in paths as words.
-install uninstall install-slurm uninstall-slurm: export DESTDIR := $(DESTDIR)
+install uninstall install-placement uninstall-placement install-slurm uninstall-slurm: export DESTDIR := $(DESTDIR)
 ifneq ($(words [$(PREFIX)] [$(SYSCONFDIR)] [$(UNITDIR)]),3)
 $(error PREFIX, SYSCONFDIR and UNITDIR are one path each, without blanks)
 endif
 
-# The configuration is the admin's: one that is there stays, also when the rest is uninstalled.
 install: all $(UNITS)
-	$(Q)$(foreach f,$(INSTALLED),install -vDm$(call field,1,$(f)) $(call field,2,$(f)) "$$DESTDIR"$(call field,3,$(f)) &&) true
+	$(call install_files,$(INSTALLED))
 	$(Q)install -vd "$$DESTDIR"$(CONFIG_FILE).d
-	$(Q)test -e "$$DESTDIR"$(CONFIG_FILE) || install -vDm644 conf/passthroughd.conf "$$DESTDIR"$(CONFIG_FILE)
-	$(Q)test -e "$$DESTDIR"$(PLACEMENT_FILE) || install -vDm644 conf/passthrough-placement.conf "$$DESTDIR"$(PLACEMENT_FILE)
-
-# What connects the daemon to Slurm, where Slurm's headers are.
-install-slurm: all $(UNITS)
-	$(Q)$(foreach f,$(INSTALLED_SLURM),install -vDm$(call field,1,$(f)) $(call field,2,$(f)) "$$DESTDIR"$(call field,3,$(f)) &&) true
-
-uninstall-slurm:
-	$(Q)rm -vf $(foreach f,$(INSTALLED_SLURM),"$$DESTDIR"$(call field,3,$(f)))
+	$(call install_config,$(CONFIG_FILE))
 
 uninstall:
-	$(Q)rm -vf $(foreach f,$(INSTALLED),"$$DESTDIR"$(call field,3,$(f)))
+	$(call remove_files,$(INSTALLED))
 	@echo "Left: $$DESTDIR"'$(SYSCONFDIR)/passthroughd, and /var/lib/passthroughd, the ledger of what is allocated.'
 
-# A binary package of what "make install" installs.
-deb: all $(UNITS) | $(DEPS)
+install-placement: all $(UNITS)
+	$(call install_files,$(INSTALLED_PLACEMENT))
+	$(call install_config,$(PLACEMENT_FILE))
+
+uninstall-placement:
+	$(call remove_files,$(INSTALLED_PLACEMENT))
+	@echo "Left: $$DESTDIR"'$(PLACEMENT_FILE).'
+
+install-slurm: all $(PLUGIN) $(BUILD)/passthroughd-slurm $(UNITS)
+	$(call install_files,$(INSTALLED_SLURM))
+
+uninstall-slurm:
+	$(call remove_files,$(INSTALLED_SLURM))
+
+# Binary packages of what "make install", "make install-placement" and "make install-slurm" install.
+deb: all $(PLUGIN) $(BUILD)/passthroughd-slurm $(UNITS) | $(DEPS)
 	$(Q)+VERSION=$(VERSION) conf/debian/build $(BUILD)
 
 deb-check: deb

@@ -15,7 +15,8 @@
 
 /*
  * Every device of a pool is counted in the total and in exactly one of the others, by its DeviceState. A device that an
- * allocation has and that is missing from the node is counted as well.
+ * allocation has and that is missing from the node is counted as well. A service is counted like a pool, by its slots;
+ * slots that allocations keep although their endpoint has fewer now are counted as well.
  */
 typedef enum DeviceCount {
         DEVICE_COUNT_TOTAL,
@@ -68,7 +69,7 @@ typedef struct NodeCapacity {
 } NodeCapacity;
 
 typedef struct Capacity {
-        PoolCapacity *pools; /* in the order of the configuration */
+        PoolCapacity *pools; /* in the order of the configuration, services last */
         size_t n_pools;
         NodeCapacity *nodes; /* ascending by id */
         size_t n_nodes;

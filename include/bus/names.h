@@ -63,6 +63,7 @@
 #define REQUEST_KEY_TAG                 "tag"                 /* s: free text that is shown with the allocation */
 #define REQUEST_KEY_CONSUMER            "consumer"            /* s: UUID of the consumer in OpenStack Placement */
 #define REQUEST_KEY_TOKEN               "token"               /* s: the same call again means the same allocation */
+#define REQUEST_KEY_FABRIC              "fabric"              /* s: partition, off */
 #define REQUEST_KEY_FORCE               "force"               /* b: allow the boot VGA and the console's card */
 #define REQUEST_KEY_REPEAT              "repeat"              /* b: Plan only: count how often it fits */
 #define REQUEST_KEY_VFS                 "vf-attributes"       /* a{ss}: slot or pool to "vlan=100,trust=on" */
@@ -72,9 +73,12 @@
 /* Keys of GetDomainXML's options, a{sv}. */
 #define OPTION_KEY_TEMPLATE "template" /* s: a domain document */
 #define OPTION_KEY_QEMU_COMMANDLINE                                                                                    \
-        "allow-qemu-commandline"   /* b: the document may have elements of QEMU's namespace                            \
-                                    */
-#define OPTION_KEY_DEVICE "device" /* s: a slot, whose <hostdev> is the document; not of GetNcclTopology */
+        "allow-qemu-commandline" /* b: the document may have elements of QEMU's namespace                              \
+                                  */
+/* The others are not of GetNcclTopology. */
+#define OPTION_KEY_DEVICE         "device"         /* s: a slot, whose <hostdev> is the document */
+#define OPTION_KEY_GUEST_INFO     "guest-info"     /* b: tell the guest about its devices; default: true */
+#define OPTION_KEY_HOST_ADDRESSES "host-addresses" /* b: also their addresses on the host */
 
 /* Values of the result argument of JobRemoved. */
 #define JOB_RESULT_DONE    "done"

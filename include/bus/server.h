@@ -20,6 +20,7 @@ typedef struct JobView {
         const char *step;    /* description of the current step; "" before the first step */
         const char *message; /* a sentence: why the job failed; "" if it did not fail */
         unsigned steps_done, steps_total;
+        uint64_t deadline; /* when the job is given up, in microseconds of CLOCK_REALTIME; 0 before it begins */
 } JobView;
 
 /* The ended jobs of a verb with the same result. */

@@ -8,6 +8,7 @@
  */
 
 #include "model/cpuset.h"
+#include "model/fabric.h"
 #include "model/inventory.h"
 #include "model/numapolicy.h"
 #include "model/vfattr.h"
@@ -23,6 +24,10 @@
 #define CLEANER_WORDS_MAX     16U
 #define UNIT_NAME_MAX         255U
 #define POOL_NAME_MAX         63U /* [a-z0-9][a-z0-9-]* */
+#define REMOTE_SERVICES_MAX   16U
+#define REMOTE_ENDPOINTS_MAX  16U  /* of a service */
+#define ENDPOINT_MAX          127U /* bytes of HOST:PORT */
+#define ENDPOINT_SLOTS_MAX    1024U
 
 typedef enum AfterRelease {
         AFTER_RELEASE_RESTORE, /* restore the driver and driver_override of before the allocation (the default) */
@@ -121,11 +126,56 @@ typedef struct Pool {
         PortType port_types[PORT_TYPES_MAX]; /* PortTypes=: of mlx4 cards on which this pool creates VFs */
         size_t n_port_types;                 /* 0: not set */
         ConfigPlace port_types_place;
-        char *cleaner;        /* CleanerCommand=: a path and arguments, separated by spaces; NULL: none */
+        char *cleaner;   /* CleanerCommand=: a path and arguments, separated by spaces; NULL: none */
+        char *vgpu_type; /* VgpuType=: the pool offers vGPUs of this type; NULL: it offers whole devices */
+        ConfigPlace vgpu_type_place;
         char **stop_services; /* StopServices=: units to stop, in this order, before the host driver is unbound from a
                                  device */
         size_t n_stop_services;
+        bool fabric; /* Fabric=: the GPUs that a guest gets from such pools are an NVLink partition */
 } Pool;
+
+/* Whose client the guest has: it decides which variables tell the guest its endpoints. */
+typedef enum RemoteKind {
+        REMOTE_KIND_CUSTOM, /* Variables= alone (the default) */
+        REMOTE_KIND_RCUDA,
+        REMOTE_KIND_GVIRTUS,
+        REMOTE_KIND_CRICKET,
+        REMOTE_KIND_LUPINE,
+        _REMOTE_KIND_MAX,
+        _REMOTE_KIND_INVALID = -22,
+} RemoteKind;
+const char *remote_kind_to_string(RemoteKind k);
+RemoteKind remote_kind_from_string(const char *s);
+/* A client of this kind can use several endpoints. */
+bool remote_kind_spans(RemoteKind k);
+
+typedef struct RemoteEndpoint {
+        char name[ENDPOINT_MAX + 1]; /* HOST:PORT, lower case */
+        unsigned slots;              /* 0: out of service */
+} RemoteEndpoint;
+
+/* A [Service NAME] section: GPUs of other machines, which are counted and have no PCI function here. */
+typedef struct RemoteService {
+        char *name;
+        ConfigPlace place, latest; /* as in Pool */
+        RemoteKind kind;
+        RemoteEndpoint endpoints[REMOTE_ENDPOINTS_MAX]; /* an endpoint is in one service only */
+        size_t n_endpoints;
+        char *via;       /* Via=: an allocation of slots has a device of this pool; NULL: it needs none */
+        char *variables; /* Variables=: NAME=VALUE words; %h, %p and %n are host, port and slots. NULL: none */
+} RemoteService;
+
+/* HOST:PORT, with a host name or an IPv4 address in lower case and a port from 1 to 65535. */
+bool endpoint_is_valid(const char *endpoint);
+/* Words NAME=VALUE with spaces between them, safe in a file of variables. */
+bool variables_are_valid(const char *variables);
+
+/* A Module= line of [Fabric]. */
+typedef struct ConfigModule {
+        PciAddress address;
+        unsigned module;
+} ConfigModule;
 
 typedef struct ConfigProblem {
         char *file;
@@ -157,8 +207,14 @@ typedef struct Config {
         size_t n_keep_interfaces;
         Pool *pools; /* in the order of their first section headers */
         size_t n_pools;
+        RemoteService *services; /* in the order of their first section headers; no name is that of a pool */
+        size_t n_services;
         Match *excludes;
         size_t n_excludes;
+        char *fabric_manager; /* Manager= of [Fabric]: HOST:PORT or the path of a socket; NULL: none */
+        FabricTable fabric;   /* Partitions= and Partition= of [Fabric] */
+        ConfigModule modules[FABRIC_MODULE_MAX]; /* Module= of [Fabric]: each address and each module id once */
+        size_t n_modules;
         /*
          * NULL, or a sentence with FILE:LINE about a line that may have excluded devices and could not be read: a
          * broken line of [Exclude], a broken KeepInterfaces= line, a broken or unknown section header that may mean
@@ -193,6 +249,11 @@ int config_parse(const char *file, const char *text, size_t size, Config **ret);
 int config_add_problem(Config *c, const char *file, unsigned line, const char *format, ...) _printf_(4, 5);
 
 const Pool *config_find_pool(const Config *c, const char *name);
+const RemoteService *config_find_service(const Config *c, const char *name);
+/* The slots of the endpoint, in whichever service it is; 0 when it is in none. */
+unsigned config_endpoint_slots(const Config *c, const char *endpoint);
+/* The NVLink module id of the GPU: that of Module=, or else the one that was learnt; 0: unknown. */
+unsigned config_module(const Config *c, const PciDevice *gpu);
 bool pool_name_is_valid(const char *name);
 /*
  * A name that StopServices= accepts: a service, socket, timer or path unit that the daemon does not itself depend on.

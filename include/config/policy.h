@@ -32,6 +32,12 @@ int policy_new_forced(const Config *config, const Inventory *inv, Policy **ret);
 Policy *policy_free(Policy *p);
 DEFINE_CLEANUP(Policy *, policy_free)
 
+/*
+ * Adds the VFs to inv that the daemon would create with this configuration (inventory_expect_vfs()), as far as their
+ * addresses are known. inv: of a recorded machine, with PciDevice.critical set. 0 or -ENOMEM.
+ */
+int policy_expect_vfs(const Config *config, Inventory *inv);
+
 /* Adds "file:line: sentence" to problems, up to CONFIG_PROBLEMS_MAX. 0 or -ENOMEM. */
 int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, ...) _printf_(3, 4);
 
@@ -42,6 +48,8 @@ void policy_recheck(Policy *p, const PciDevice *dev);
 bool policy_is_excluded(const Policy *p, const PciDevice *dev);
 /* NULL when the device is in no pool. */
 const Pool *policy_pool(const Policy *p, const PciDevice *dev);
+/* The device is in a pool with Fabric=yes. */
+bool policy_has_fabric(const Policy *p, const PciDevice *dev);
 /*
  * The device is in a pool and neither excluded nor needed by the host. policy_check() tells whether it can be
  * allocated.

@@ -4,21 +4,23 @@
 /* Facts in the documents of libvirt: the host devices of a domain, and the features of libvirt and QEMU. */
 
 #include "model/libvirt.h"
-#include "model/pciaddr.h"
+#include "util/strings.h"
 
 /*
- * Appends the host PCI functions of a live <domain>: the address in the <source> of each element of <devices>, such as
- * <hostdev>, <interface type='hostdev'> and <disk type='nvme'> (libvirt formatdomain). Returns 0, -EINVAL when xml is
- * no such document, or -ENOMEM.
+ * Lists the host devices of a live <domain>: the <source> of each element of <devices>, such as <hostdev>, <interface
+ * type='hostdev'> and <disk type='nvme'> (libvirt formatdomain). A PCI function is named by its address, a mediated
+ * device by its UUID. NULL follows the last name; mark the variable _cleanup_names_ (util/fileio.h). Returns 0, -EINVAL
+ * when xml is no such document, or -ENOMEM.
  */
-int domain_facts_devices(const char *xml, PciAddress **ret, size_t *ret_n);
+int domain_facts_devices(const char *xml, char ***ret, size_t *ret_n);
 /*
- * The host PCI function of a text that is one <hostdev> as passthroughd writes it: of a PCI device that libvirt shall
- * not bind to a driver, with nothing that names a file or another device. 0, -EINVAL for any other text.
+ * The host device of a text that is one <hostdev> as passthroughd writes it: of a PCI device that libvirt shall not
+ * bind to a driver, or of a mediated device, with nothing that names a file or another device. 0, -EINVAL for any other
+ * text.
  */
-int domain_facts_hostdev(const char *xml, PciAddress *ret);
-/* The alias of the element with this host PCI function. The caller frees; NULL when there is none, or out of memory. */
-char *domain_facts_alias(const char *xml, PciAddress device);
+int domain_facts_hostdev(const char *xml, char ret[static UUID_STRING_MAX]);
+/* The alias of the element with this host device. The caller frees; NULL when there is none, or out of memory. */
+char *domain_facts_alias(const char *xml, const char *device);
 
 /*
  * The features of a libvirt and a QEMU of these versions (major * 1000000 + minor * 1000 + micro). capabilities: the

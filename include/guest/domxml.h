@@ -32,13 +32,21 @@ typedef struct DomainTemplate {
         bool qemu_commandline; /* permits elements of QEMU's namespace, and keeps them unchanged and unchecked */
 } DomainTemplate;
 
+/* What the document tells the guest in fw_cfg: the topology for NCCL, and the slots and addresses of the devices. */
+typedef enum GuestInfo {
+        GUEST_INFO_GUEST, /* addresses in the guest only */
+        GUEST_INFO_HOST,  /* addresses on the host, too */
+        GUEST_INFO_NONE,
+} GuestInfo;
+
 /* VERDICT_INVALID_TEMPLATE for a text longer than DOMXML_TEMPLATE_MAX, otherwise VERDICT_NONE. The functions below
  * check this too. */
 Verdict domxml_check_size(const char *text, Refusal *ret);
 
 /*
  * template: NULL: a bootable skeleton. Returns VERDICT_NONE and sets *ret to the document, which the caller frees.
- * Otherwise VERDICT_INVALID_TEMPLATE; VERDICT_INVALID_REQUEST: no CPUs or no memory, or more devices than bus numbers;
+ * Otherwise VERDICT_INVALID_TEMPLATE; VERDICT_INVALID_REQUEST: no CPUs or no memory, more devices than bus numbers, or
+ * more for the guest than fw_cfg takes;
  * VERDICT_NOT_SUPPORTED: libvirt has no way to express it (a PCI domain above ffff, more than 255 vCPUs without KVM);
  * VERDICT_LIMIT: out of memory.
  *
@@ -46,13 +54,14 @@ Verdict domxml_check_size(const char *text, Refusal *ret);
  * libvirt requires.
  */
 Verdict domxml_make(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
-                    char **ret, Refusal *ret_refusal);
+                    GuestInfo info, char **ret, Refusal *ret_refusal);
 /*
  * As domxml_make(), as input for passthroughd-libvirt: the document, a NUL, then the template lines in the format of
  * guest/validation.h. *ret_size is the size of all of it.
  */
 Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const Allocation *a,
-                               const DomainTemplate *template, char **ret, size_t *ret_size, Refusal *ret_refusal);
+                               const DomainTemplate *template, GuestInfo info, char **ret, size_t *ret_size,
+                               Refusal *ret_refusal);
 
 /*
  * The <hostdev> of one assigned or companion device, as in the document of domxml_make(). It has no address if the

@@ -7,9 +7,11 @@
  *
  *   list                            All running domains follow.
  *   domain UUID STATE NAME DEVICE…  A domain runs. Each word is a line. STATE: "running", or "starting" while QEMU may
- *                                   not have allocated all its memory. DEVICE: the address of a host PCI function.
+ *                                   not have allocated all its memory. DEVICE: the address of a host PCI function, or
+ *                                   the UUID of a mediated device.
  *   ended UUID                      The domain does not run any more.
- *   features WORD…                  The features of libvirt: "maxphysaddr", "driver-model", "iommufd", "acpi-nodeset".
+ *   features WORD…                  The features of libvirt: "maxphysaddr", "driver-model", "iommufd", "acpi-nodeset",
+ *                                   "fwcfg". The versions (LibvirtFeatures): "libvirt NUMBER", "qemu NUMBER".
  *   complete                        All domains were sent since "list". Other domains do not run.
  *   failed REASON                   libvirt cannot be asked, and passthroughd-libvirt ends.
  *
@@ -17,11 +19,10 @@
  */
 
 #include "model/libvirt.h"
-#include "model/pciaddr.h"
 #include "util/cleanup.h"
 
-/* Bytes of a record: an address of a device has at most 17. */
-#define GUEST_RECORD_MAX  16384U
+/* Bytes of a record: the name of a device has at most 36. */
+#define GUEST_RECORD_MAX  32768U
 #define GUEST_DEVICES_MAX 512U
 #define GUESTS_MAX        4096U
 #define GUEST_UUID_SIZE   37U /* with its NUL */
@@ -30,9 +31,9 @@
 typedef struct Guest {
         char uuid[GUEST_UUID_SIZE];
         char *domain;
-        bool starting; /* the guest may not have allocated all its memory yet */
-        bool listed;   /* since the last "list" */
-        PciAddress *devices;
+        bool starting;  /* the guest may not have allocated all its memory yet */
+        bool listed;    /* since the last "list" */
+        char **devices; /* as guest/domain-facts.h names them */
         size_t n_devices;
 } Guest;
 
@@ -61,5 +62,5 @@ typedef enum GuestRecord {
 int guest_list_apply(GuestList *l, const char *record, size_t size);
 
 /* The guest that has the device, or NULL. */
-const Guest *guest_list_find_device(const GuestList *l, PciAddress device);
+const Guest *guest_list_find_device(const GuestList *l, const char *device);
 const Guest *guest_list_find(const GuestList *l, const char *uuid);

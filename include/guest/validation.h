@@ -26,3 +26,5 @@ typedef enum Validation {
 /* For one document. The program stops its search for the element after the first, and is killed after the second. */
 #define VALIDATION_SEARCH_SEC  4U
 #define VALIDATION_TIMEOUT_SEC 10U
+/* nice(2): the daemon, which other callers wait for, gets the CPU before the program. */
+#define VALIDATION_NICE        10

@@ -6,7 +6,7 @@
  * to answer, which can take long.
  */
 
-#include "model/pciaddr.h"
+#include "model/inventory.h"
 #include "util/sysfs.h"
 
 #define NVIDIA_DRIVER        "nvidia"
@@ -14,6 +14,15 @@
 #define NVIDIA_MINOR_LAST    253U
 #define NVIDIA_MINOR_UNKNOWN UINT32_MAX
 
+/* The line of /proc/driver/nvidia/gpus/ADDRESS/information that has the minor number. */
+#define NVIDIA_MINOR_KEY "Device Minor:"
+
 /* Reads the minor number of the GPU; NVIDIA_MINOR_UNKNOWN when the driver does not report it. Must run in a child
  * process because it can block. */
 uint32_t nvidia_read_minor(const Sysfs *fs, PciAddress gpu);
+
+/* Makes the node of the GPU, "nvidia0", the first of its kernel_names; removes it when the minor is unknown.
+ * Idempotent. 0 or -ENOMEM. */
+int nvidia_set_name(PciDevice *gpu, uint32_t minor);
+/* As nvidia_set_name() with nvidia_read_minor(), for all GPUs of a recorded node. */
+int nvidia_read_names(const Sysfs *fs, Inventory *inv);

@@ -3,9 +3,10 @@
 
 /*
  * What takes root: stopping and starting the units of StopServices=, running a CleanerCommand=, writing the options of
- * mlx4_core, and changing the devices of the domains of Libvirt=. The daemon is not root, so it asks a service,
- * passthroughd-root. The service takes units and commands from the configuration alone, which belongs to root: a
- * request names a unit, a pool or a domain, and never a command.
+ * mlx4_core, changing the devices of the domains of Libvirt=, asking the Fabric Manager of Manager=, and asking
+ * NVIDIA's driver. The daemon is not root, so it asks a service, passthroughd-root. The service takes units and
+ * commands from the configuration alone, which belongs to root: a request names a unit, a pool or a domain, and never a
+ * command.
  *
  * systemd starts the service for each connection. A request is one message, and so is its answer.
  */
@@ -48,6 +49,21 @@ int root_set_options(const char *text, uint64_t end);
  * service does not answer, the result is PLUG_UNKNOWN.
  */
 PlugResult root_plug(const PlugRequest *request, char **ret_text);
+
+/*
+ * Activates or deactivates an NVLink partition of the configuration, as fabric_manager_set() in host/fabricmanager.h
+ * says. -ETIMEDOUT: Fabric Manager hangs, and may still do it.
+ */
+int root_set_partition(unsigned id, bool active, uint64_t end);
+/*
+ * Sends a Fabric Manager that has restarted and waits for them the ids of the active partitions, or has its report
+ * about these partitions, as fabric_manager_follow() in host/fabricmanager.h says.
+ */
+int root_follow_partitions(const unsigned *ids, size_t n, uint64_t end, FabricReport *ret);
+
+/* The NVLink module id of a GPU that NVIDIA's driver has, as nvml_read_module() in host/nvml.h says. -ETIMEDOUT: the
+ * driver does not answer. */
+int root_read_module(PciAddress gpu, uint64_t end);
 
 /*
  * For the service: reads a request from the connection fd, does what it asks for if c has it, and sends the answer.

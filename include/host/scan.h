@@ -19,8 +19,9 @@ int scan_inventory(const Sysfs *fs, Inventory **ret);
 /*
  * As scan_inventory(), while jobs work on the devices in busy. A job that is stuck in a write to unbind, bind or
  * sriov_numvfs holds the lock of its device and of the VFs that it removes, and a read of driver_override waits for
- * that lock. Therefore driver_override of busy devices and their VFs is not read but copied from old, the previous
- * inventory (NULL for the first scan).
+ * that lock; a job that creates a vGPU may make the vendor's driver wait for the GPU. Therefore driver_override and the
+ * vGPU of busy devices and their VFs are not read but copied from old, the previous inventory (NULL for the first
+ * scan).
  */
 int scan_inventory_except(const Sysfs *fs, const Inventory *old, const PciAddress *busy, size_t n_busy,
                           Inventory **ret);
@@ -28,15 +29,15 @@ int scan_inventory_except(const Sysfs *fs, const Inventory *old, const PciAddres
 /*
  * As scan_inventory_except(), when only the given devices were added, removed or changed since old was read. Reads
  * these devices and the other functions of their slots, their PFs and their VFs. All other devices, the CPUs and the
- * memory are copied from old. locked: driver_override is copied from old for all devices, because a hot-plug or a
- * driver may hold the device locks. PciDevice.critical is not set.
+ * memory are copied from old. locked: driver_override and the vGPU are copied from old for all devices, because a
+ * hot-plug or a driver may hold the device locks. PciDevice.critical is not set.
  */
 int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices, size_t n, bool locked,
                 const PciAddress *busy, size_t n_busy, Inventory **ret);
 
 /*
- * Reads driver, driver_override, vfio and vfio_cdev of a device again. locked: driver_override is not read, because a
- * driver may hold the device lock. -ENOENT: the device is gone. -ESTALE: the device was replaced, or its VFs or its
- * IOMMU group changed; a scan is necessary. On failure dev is unchanged.
+ * Reads driver, driver_override, vfio, vfio_cdev and the vGPU of a device again. locked: driver_override and the vGPU
+ * are not read, because a driver may hold the device lock. -ENOENT: the device is gone. -ESTALE: the device was
+ * replaced, or its VFs or its IOMMU group changed; a scan is necessary. On failure dev is unchanged.
  */
 int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked);

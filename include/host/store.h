@@ -8,6 +8,7 @@
  *   STATE/quarantine/ADDRESS.json  one file per quarantined device
  *   STATE/generation               a number that is at least the highest generation ever assigned
  *   STATE/released                 name and generation of the last RELEASED_MAX allocations that were released
+ *   STATE/nvlink-modules           serial numbers of GPUs and their NVLink module ids
  *   STATE/stopped-services         the services that are to be started again; missing when there are none
  */
 
@@ -57,6 +58,10 @@ bool store_was_released(const Store *s, const char *name, uint64_t generation);
 
 /* Saves the names of services that are to be started again, one per line. NULL: there are none. */
 int store_save_services(Store *s, const char *text);
+
+/* Text of the daemon about the NVLink module ids of GPUs. NULL: there is none. The caller frees. */
+char *store_load_modules(const Store *s);
+int store_save_modules(Store *s, const char *text);
 
 /* Assigns a generation that was never assigned before. STATE/generation is written once per GENERATION_BLOCK calls; a
  * restart of the daemon skips the rest of the block. */

@@ -6,20 +6,22 @@
  * not reserved yet.
  */
 
+#include "config/config.h"
 #include "ledger/region.h"
 #include "model/cores.h"
 #include "model/inventory.h"
 #include "model/refusal.h"
 #include "model/vfattr.h"
 
-#define ALLOCATION_NAME_MAX   63U
-#define ALLOCATION_CPUS_MAX   4096U
-#define ALLOCATION_MEMORY_MAX (1ULL << 50) /* bytes: 1 PiB */
-#define ALLOCATION_CELLS_MAX  8U
-#define ALLOCATION_HOLD_MAX   86400U /* seconds */
-#define ALLOCATION_TAG_MAX    255U   /* bytes */
-#define ALLOCATION_TOKEN_MAX  128U   /* bytes */
-#define ALLOCATION_CONSUMER   36U    /* bytes: a UUID */
+#define ALLOCATION_NAME_MAX     63U
+#define ALLOCATION_CPUS_MAX     4096U
+#define ALLOCATION_MEMORY_MAX   (1ULL << 50) /* bytes: 1 PiB */
+#define ALLOCATION_CELLS_MAX    8U
+#define ALLOCATION_HOLD_MAX     86400U /* seconds */
+#define ALLOCATION_TAG_MAX      255U   /* bytes */
+#define ALLOCATION_TOKEN_MAX    128U   /* bytes */
+#define ALLOCATION_CONSUMER     36U    /* bytes: a UUID */
+#define ALLOCATION_SERVICES_MAX 64U    /* endpoints */
 
 typedef enum AllocationState {
         ALLOCATION_RESERVED,  /* planned; or, on disk, leased: removed at the end of the lease unless it is prepared */
@@ -66,7 +68,13 @@ typedef struct AllocationDevice {
         char *pool; /* NULL for companions and held devices that are in no pool */
         char *prior_driver;   /* driver before the allocation, which AfterRelease=restore binds again; NULL: none */
         char *prior_override; /* driver_override before the allocation; NULL: not set */
-        char *vfio_driver;    /* the VFIO variant driver of this device; NULL: vfio_driver of the allocation */
+        char *vfio_driver;    /* the VFIO variant driver of this device, or with a vGPU its host driver, which the VF
+                                 keeps; NULL: vfio_driver of the allocation */
+        unsigned vgpu_type;   /* id of the type of its vGPU; 0: the guest has the whole device */
+        char *vgpu_name;      /* name of the type; NULL without a vGPU */
+        unsigned vgpu_total;  /* vGPUs of this type that its GPU can have, 0 unknown. Kept, because the driver tells it
+                                 only while the GPU has no vGPU */
+        char mdev[UUID_STRING_MAX]; /* UUID of the mediated device that is its vGPU; "": none, or not assigned yet */
         bool is_vf;
         PciAddress physfn;       /* when is_vf */
         VfAttributes attributes; /* of an assigned VF: the attributes to set, including generated ones */
@@ -101,6 +109,15 @@ typedef struct Cell {
         CpuSet vcpus;
 } Cell;
 
+/* Slots of one endpoint of a service. Kind and variables are kept: the guest is told the same while it exists. */
+typedef struct AllocationService {
+        char name[POOL_NAME_MAX + 1];
+        RemoteKind kind;
+        char variables[CONFIG_LINE_MAX + 1]; /* "": none */
+        char endpoint[ENDPOINT_MAX + 1];
+        unsigned slots;
+} AllocationService;
+
 typedef struct Allocation {
         char *name;
         char id[37];              /* UUID; the domain has the same */
@@ -119,16 +136,18 @@ typedef struct Allocation {
         char *domain;             /* the running domain that uses its devices, NULL: none known; not on disk */
         bool running;        /* the guest has all its memory allocated; not on disk. Changed by ledger_set_running() */
         bool halted;         /* the last job on its devices that are not settled has failed; not on disk */
-        bool resume_refused; /* ready, but its devices are not bound: reconcile binds them when the cause has passed;
-                                not on disk */
+        bool partition_lost; /* ready, but Fabric Manager reports that its partition is not active; not on disk */
+        bool resume_refused; /* ready, but its devices are not bound or its partition is lost: reconcile prepares it
+                                again when the cause has passed; not on disk */
         char *reason; /* a sentence: the cause of the state, or of a ready allocation that no guest can use as reserved.
                          NULL usually */
         char *vfio_driver; /* VFIO driver of its devices; a later change of VfioDriver= does not affect it */
         AllocationDevice
                 *devices; /* assigned devices in slot order, each followed by its companions; then held devices */
         size_t n_devices;
-        CpuSet cpus; /* claimed host CPUs: whole cores, so there may be more than pins */
-        Pin *pins;   /* ascending by vcpu */
+        int partition; /* id of the NVLink partition that its GPUs are; -1: none */
+        CpuSet cpus;   /* claimed host CPUs: whole cores, so there may be more than pins */
+        Pin *pins;     /* ascending by vcpu */
         size_t n_pins;
         Cell cells[ALLOCATION_CELLS_MAX]; /* guest cell i lies on host node cells[i].node */
         size_t n_cells;
@@ -140,6 +159,8 @@ typedef struct Allocation {
         const struct SharedRegion *shared[ALLOCATION_REGIONS_MAX]; /* the ledger's entry for each region, while the
                                                                       allocation is in the ledger */
         size_t n_regions;
+        AllocationService *services; /* each endpoint once */
+        size_t n_services;
 } Allocation;
 
 /* The VFIO driver for d, a device of a. */
@@ -164,6 +185,8 @@ Allocation *allocation_copy(const Allocation *a);
  * of memory.
  */
 AllocationDevice *allocation_add_device(Allocation *a, PciAddress address, DeviceRole role);
+/* Appends slots of the endpoint. -ENOMEM. */
+int allocation_add_service(Allocation *a, const AllocationService *s);
 /* The guest has the device, or will have it: it is neither on its way to the allocation nor back to the host. */
 static inline bool allocation_device_is_settled(const AllocationDevice *d) {
         return d->phase == DEVICE_PHASE_SETTLED || d->phase == DEVICE_PHASE_KEPT;
@@ -194,8 +217,18 @@ uint64_t allocation_memory(const Allocation *a);
  * serial number is unknown, the same path.
  */
 bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev);
-/* Every settled device of a is present, is the allocated card, and is bound to its VFIO driver. A boot undoes the
- * binding. */
+/* The host device that a guest gets with d, as guest/domain-facts.h names it. */
+#define ALLOCATION_DEVICE_SOURCE(d) (*(d)->mdev ? (d)->mdev : PCI_ADDRESS_STR((d)->address))
+
+/* dev has the vGPU of d: its type and, for a mediated device, its UUID. */
+bool allocation_device_has_vgpu(const AllocationDevice *d, const PciDevice *dev);
+/*
+ * Gives each vGPU of a that will be a mediated device a UUID, unless it has one: the id of a, which is random, with the
+ * address of its VF as the last eight digits.
+ */
+void allocation_assign_mdevs(Allocation *a, const Inventory *inv);
+/* Every settled device of a is present, is the allocated card, is bound to its VFIO driver and has its vGPU. A boot
+ * undoes both. */
 bool allocation_is_bound(const Allocation *a, const Inventory *inv);
 /* Both serial numbers are known, and they differ. */
 bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev);

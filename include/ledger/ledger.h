@@ -5,8 +5,9 @@
  * The ledger: which allocation has which hardware. Every claim is made here, so the ledger alone prevents
  * overcommitment. Invariants: a device and all devices of its IOMMU group are in at most one allocation; a PF is never
  * allocated together with its VFs; a CPU belongs to at most one allocation; the memory claimed on a node with one page
- * size never exceeds the node's memory less the reserve; a shared region has one owner and counts once. The cost of a
- * claim does not depend on the number of allocations except for a binary search. Pure: host/store.h writes the ledger
+ * size never exceeds the node's memory less the reserve; a shared region has one owner and counts once; a claim never
+ * makes the slots taken at an endpoint more than the endpoint has. The cost of a claim does not depend on the number of
+ * allocations except for a binary search. Pure: host/store.h writes the ledger
  * to disk.
  */
 
@@ -35,6 +36,11 @@ typedef struct MemoryClaim {
                             does not count it as free */
 } MemoryClaim;
 
+typedef struct SlotClaim {
+        char endpoint[ENDPOINT_MAX + 1];
+        unsigned slots; /* more than 0 */
+} SlotClaim;
+
 /* A region and the allocations that share it. */
 typedef struct SharedRegion {
         Region region;
@@ -56,6 +62,8 @@ typedef struct Ledger {
         size_t n_memory;
         SharedRegion **regions; /* ascending by name; owned */
         size_t n_regions;
+        SlotClaim *slots; /* in no order: services have few endpoints */
+        size_t n_slots;
         CpuSet cpus;
         /*
          * Devices in quarantine: their release failed, or an admin must inspect them after each use (OneTimeUse=).
@@ -114,6 +122,10 @@ Verdict ledger_check_region_owner(const Ledger *l, const Region *r, uint32_t own
 Verdict ledger_check_region_kind(const Ledger *l, const Region *r, Refusal *ret);
 /* Number of VFs of the PF that are in allocations. */
 unsigned ledger_pf_use(const Ledger *l, PciAddress pf);
+/* Slots of the endpoint in all allocations. */
+unsigned ledger_slots(const Ledger *l, const char *endpoint);
+/* Slots of the endpoint that a further allocation may have. */
+unsigned ledger_slots_free(const Ledger *l, const Config *config, const char *endpoint);
 /* Bytes of the node and page size in all allocations. */
 uint64_t ledger_memory(const Ledger *l, int node, uint64_t page_size);
 /* Bytes of those that no running guest uses yet. */
@@ -135,6 +147,16 @@ void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *confi
  */
 Verdict ledger_check_device(const Ledger *l, const DeviceStatusTable *status, const Inventory *inv,
                             const PciDevice *dev, const Allocation *except, Refusal *ret);
+/* What the GPU of a VF can have of a type of vGPU. */
+typedef struct VgpuRoom {
+        unsigned type;    /* id of the type; 0: the VF does not list it now */
+        unsigned total;   /* of the type in all; 0 unknown */
+        unsigned further; /* besides the vGPUs that the GPU has and those promised to allocations */
+} VgpuRoom;
+void ledger_vgpu_room(const Ledger *l, const Inventory *inv, const PciDevice *vf, const char *name, VgpuRoom *ret);
+/* VERDICT_NONE when each GPU has room for the vGPUs of a, which is not in the ledger; VERDICT_NO_VGPU. */
+Verdict ledger_check_vgpus(const Ledger *l, const Inventory *inv, const Allocation *a, Refusal *ret);
+
 /* VERDICT_NONE when the device is neither blocked by a job, nor quarantined, nor used by a guest without an allocation.
  */
 Verdict ledger_check_kept(const Ledger *l, const DeviceStatusTable *status, PciAddress address, Refusal *ret);

@@ -14,6 +14,8 @@ typedef enum DeviceFinding {
         DEVICE_STUCK,     /* the kernel has not returned from a job's access to the device */
         DEVICE_BUSY,      /* a job works on the device, which is in no allocation */
         DEVICE_UNHEALTHY, /* a health check failed. The allocation that has the device keeps it */
+        DEVICE_LOST,      /* as DEVICE_UNHEALTHY: NVIDIA's driver has lost the GPU */
+        DEVICE_UNLINKED,  /* as DEVICE_UNHEALTHY: Fabric Manager reports failed NVLinks of the GPU */
         DEVICE_CONTESTED, /* another program changed the number of VFs of the PF. Refuses no request */
         _DEVICE_FINDING_MAX,
 } DeviceFinding;
@@ -43,5 +45,7 @@ const DeviceStatus *device_status_find(const DeviceStatusTable *t, PciAddress ad
 const char *device_status_get(const DeviceStatusTable *t, PciAddress address, DeviceFinding finding);
 /* Refuses with the sentence of the finding. VERDICT_NONE: not found. */
 Verdict device_status_check(const DeviceStatusTable *t, PciAddress address, DeviceFinding finding, Refusal *ret);
+/* VERDICT_NONE when no finding says that the device is unhealthy. */
+Verdict device_status_check_unhealthy(const DeviceStatusTable *t, PciAddress address, Refusal *ret);
 /* VERDICT_NONE when the device is neither stuck nor busy. */
 Verdict device_status_check_blocked(const DeviceStatusTable *t, PciAddress address, Refusal *ret);

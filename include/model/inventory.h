@@ -11,10 +11,12 @@
 #include "model/libvirt.h"
 #include "model/pciaddr.h"
 #include "util/cleanup.h"
+#include "util/strings.h"
 
 #define INVENTORY_DEVICES_MAX  65536U
 #define INVENTORY_NODES_MAX    64U
 #define PCI_BARS_MAX           7U /* six BARs and the expansion ROM: the first lines of the sysfs "resource" file */
+#define PCI_VF_BARS_MAX        6U /* the next lines: the BARs of all VFs of a PF */
 #define PAGE_SIZES_MAX         8U
 #define INVENTORY_VARIANTS_MAX 1024U
 
@@ -69,6 +71,7 @@ typedef struct PciDevice {
         bool named;        /* name and vf_name were looked up */
         uint64_t serial;   /* of the card; a VF has that of its PF (model/serial.h); 0: none */
         bool serial_known; /* the serial number was read; read only when an allocation needs it */
+        unsigned module;   /* NVLink module id that was learnt from the driver; 0: unknown (model/fabric.h) */
         char *path; /* path below sys/devices: "pci0000:80/0000:80:02.0/0000:82:00.0". Some machines have a prefix,
                        "LNXSYSTM:00/.../pci0000:80/..." */
         uint64_t instance; /* inode of its sysfs directory: changes when the card is replugged */
@@ -82,6 +85,11 @@ typedef struct PciDevice {
         bool has_override;     /* the driver_override file exists */
         bool vfio;             /* vfio-dev/ exists: the device is bound to a VFIO driver (domain.md B11) */
         bool vfio_cdev;        /* the device has a VFIO character device, which iommufd needs */
+        char *vgpu_types;      /* the vGPU types that can be created on this VF (model/vgpu.h); NULL: the VF is not on a
+                                  driver with vGPUs */
+        unsigned vgpu_type;    /* id of the type of its vGPU, 0 none */
+        bool mdev_parent;      /* its driver creates mediated devices, which are the vGPUs of a VF; host/mdev.h */
+        char mdev[UUID_STRING_MAX]; /* UUID of the mediated device that is its vGPU; "": none */
         bool boot_vga;
         bool is_bridge; /* header type 1 or class 0604/0607: cannot be passed to a guest (A11) */
         PciType type;
@@ -94,11 +102,16 @@ typedef struct PciDevice {
                 *vfs; /* PCI_TYPE_PF: present VFs by index, without gaps. inventory_finish() derives them from linked */
         size_t n_vfs;
         unsigned total_vfs;
-        uint16_t vf_device;  /* PCI device id of its VFs (sriov_vf_device), 0 unknown */
-        char *reset_methods; /* reset_method attribute, NULL when the device has none */
+        uint16_t vf_device;            /* PCI device id of its VFs (sriov_vf_device), 0 unknown */
+        uint16_t vf_offset, vf_stride; /* of a PF without VFs: from its routing ID to that of its first VF, and from VF
+                                          to VF; 0 unknown */
+        uint64_t vf_bar_size[PCI_VF_BARS_MAX]; /* of a PF without VFs: bytes of each VF, 0 unused */
+        bool expected;                         /* a VF that does not exist yet (inventory_expect_vfs()) */
+        char *reset_methods;                   /* reset_method attribute, NULL when the device has none */
         char *power_state;
-        char *kernel_names; /* names of its RDMA devices, network interfaces, NVMe controllers and DRM nodes, separated
-                               by spaces: "mlx5_0 ens1f0"; NULL when it has none */
+        char *kernel_names; /* names of its RDMA devices, network interfaces, NVMe controllers, DRM and accelerator
+                               nodes, and disks, separated by spaces: "mlx5_0 ens1f0"; first the node of NVIDIA's
+                               driver, if known: "nvidia0"; NULL when it has none */
         unsigned link_speed,
                 link_width; /* maximum of the link (model/pcilink.h); for bridges, GPUs and NICs other than VFs */
         unsigned current_speed, current_width; /* the link as trained, for GPUs and NICs other than VFs */
@@ -202,6 +215,9 @@ PciDevice *inventory_add_device(Inventory *inv, PciAddress address);
 int inventory_copy_device(Inventory *inv, const PciDevice *dev);
 /* Appends a sentence to device->fault, separated by "; ". 0 or -ENOMEM. */
 int pci_device_add_fault(PciDevice *dev, const char *format, ...) _printf_(2, 3);
+/* Copies vgpu_types, vgpu_type, mdev_parent and mdev. 0 or -ENOMEM. */
+int pci_device_copy_vgpu(PciDevice *to, const PciDevice *from);
+bool pci_device_same_vgpu(const PciDevice *a, const PciDevice *b);
 /* 0, -ENOMEM, or -E2BIG beyond INVENTORY_VARIANTS_MAX. */
 int inventory_add_variant(Inventory *inv, const char *pattern, const char *driver);
 /* Copies drivers and variants. to must have neither. 0 or -ENOMEM. */
@@ -222,6 +238,9 @@ int inventory_set_group_direct(Inventory *inv, int number);
 /* Binary searches; NULL when absent. */
 const PciDevice *inventory_find(const Inventory *inv, PciAddress address);
 const IommuGroup *inventory_find_group(const Inventory *inv, int number);
+/* The device whose VFs change with dev: the PF of a VF that can be a vGPU, or dev itself. NULL when dev is NULL or the
+ * PF is missing. */
+const PciDevice *inventory_find_vgpu_parent(const Inventory *inv, const PciDevice *dev);
 const NumaNode *inventory_find_node(const Inventory *inv, int id);
 const Cpu *inventory_find_cpu(const Inventory *inv, unsigned id);
 /* Position in nodes[], or -1. */
@@ -236,9 +255,12 @@ const PagePool *numa_node_pages(const NumaNode *node, uint64_t page_size);
 bool pci_device_driver_is_harmless(const PciDevice *dev);
 /* The device is the boot VGA or drives the host's console. */
 bool pci_device_is_display(const PciDevice *dev);
-/* pci_device_is_gpu(): class 03xx or 12xx, a GPU or accelerator. pci_device_is_nic(): class 02xx. */
+/* pci_device_is_gpu(): class 03xx or 12xx, a GPU or accelerator, but no display controller of a BMC or a hypervisor.
+ * pci_device_is_nic(): class 02xx. */
 bool pci_device_is_gpu(const PciDevice *dev);
 bool pci_device_is_nic(const PciDevice *dev);
+/* A whole NIC of Mellanox or NVIDIA, not a VF. */
+bool pci_device_is_connectx(const PciDevice *dev);
 /* A PF of an mlx4 card, recognised by its driver or its device id: an unbound PF has no driver to go by. */
 bool pci_device_is_mlx4_pf(const PciDevice *dev);
 /*
@@ -253,6 +275,16 @@ bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other);
 bool pci_device_is_platform(const PciDevice *dev);
 /* Returns the VFIO variant driver whose alias matches dev most specifically; NULL when only vfio-pci matches. */
 const char *inventory_variant_driver(const Inventory *inv, const PciDevice *dev);
+/*
+ * Adds the n VFs that the kernel would create on a PF without VFs, then calls inventory_finish(). They get an IOMMU
+ * group of their own, or that of the PF if ACS does not isolate them. 0, -ENOMEM, -ENODATA when the PF's vf_offset or
+ * vf_stride is unknown, or -ERANGE when an address is taken or is beyond the last bus.
+ */
+int inventory_expect_vfs(Inventory *inv, PciAddress pf, unsigned n);
+/* The kernel would give each VF of this PF an IOMMU group of its own: no device outside its slot is in its group. */
+bool inventory_isolates_vfs(const Inventory *inv, const PciDevice *pf);
+/* Says what is assumed about a VF that is expected: sentences, which the caller frees. NULL when out of memory. */
+char *inventory_describe_expected(const Inventory *inv, const PciDevice *vf);
 /*
  * Length of the part of the path up to and including the host bridge, "pci0000:80" with its prefix; 0 when the path
  * names no host bridge.

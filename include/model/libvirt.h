@@ -6,11 +6,13 @@
 
 /* The features of libvirt and its default QEMU that a domain document may use. */
 typedef struct LibvirtFeatures {
-        bool known;        /* libvirt was asked; otherwise only features of every libvirt are used */
-        bool maxphysaddr;  /* <cpu><maxphysaddr> */
-        bool driver_model; /* <hostdev><driver model=>: the VFIO driver */
-        bool iommufd;      /* <hostdev><driver iommufd=> */
-        bool acpi_nodeset; /* <hostdev><acpi nodeset=> */
+        bool known;             /* libvirt was asked; otherwise only features of every libvirt are used */
+        bool maxphysaddr;       /* <cpu><maxphysaddr> */
+        bool driver_model;      /* <hostdev><driver model=>: the VFIO driver */
+        bool iommufd;           /* <hostdev><driver iommufd=> */
+        bool acpi_nodeset;      /* <hostdev><acpi nodeset=> */
+        bool fwcfg;             /* <sysinfo type='fwcfg'> */
+        unsigned libvirt, qemu; /* versions: major * 1000000 + minor * 1000 + micro; 0 unknown */
 } LibvirtFeatures;
 
 /* Whether libvirt reports which domains run. */

@@ -29,8 +29,9 @@ typedef enum Verdict {
         VERDICT_ALLOCATED,
         VERDICT_STUCK,
         VERDICT_QUARANTINED,
-        VERDICT_UNHEALTHY, /* the device does not respond, or reported fatal errors */
+        VERDICT_UNHEALTHY, /* the device does not respond, had fatal errors, or its NVLinks failed */
         VERDICT_CONTESTED, /* a guest of another program uses the device */
+        VERDICT_NO_VGPU, /* the GPU can create no vGPU of the type now, or the VF of an allocation has lost its vGPU */
         VERDICT_MISSING,
         VERDICT_HARDWARE_CHANGED,
         VERDICT_BUSY, /* a job is working on the device */
@@ -40,10 +41,11 @@ typedef enum Verdict {
         VERDICT_INSUFFICIENT_DEVICES,
         VERDICT_INSUFFICIENT_CPUS,
         VERDICT_INSUFFICIENT_MEMORY,
-        VERDICT_SCHEDULED,    /* a scheduler gives out the devices of the pool (Scheduler=) */
-        VERDICT_NUMA,         /* enough devices in total, but not on the NUMA nodes that the policy requires */
-        VERDICT_PROXIMITY,    /* enough devices in total, but not close enough to each other */
-        VERDICT_NO_FREE_PORT, /* no port of the running guest is free where the device belongs */
+        VERDICT_INSUFFICIENT_SLOTS, /* of remote GPUs */
+        VERDICT_SCHEDULED,          /* a scheduler gives out the devices of the pool (Scheduler=) */
+        VERDICT_NUMA,               /* enough devices in total, but not on the NUMA nodes that the policy requires */
+        VERDICT_PROXIMITY,          /* enough devices in total, but not close enough to each other */
+        VERDICT_NO_FREE_PORT,       /* no port of the running guest is free where the device belongs */
         /* the ledger */
         VERDICT_NAME_TAKEN,
         VERDICT_SHARED_MEMORY_TAKEN, /* the name belongs to shared memory of another owner, size or page size */

@@ -7,19 +7,36 @@
  */
 
 #include "config/policy.h"
+#include "model/daemon-report.h"
 
 typedef enum CheckResult {
         CHECK_OK,
+        CHECK_UNKNOWN, /* the facts are not known, because a recording cannot have them, for example */
         CHECK_WARNING, /* works, but some device is not usable or a guest is slower than necessary */
         CHECK_FAILURE, /* no device of the node can be allocated */
         _CHECK_RESULT_MAX,
 } CheckResult;
 const char *check_result_to_string(CheckResult r);
 
+/* A file of driverctl, which binds a device to a driver at boot. */
+typedef struct DriverSetting {
+        PciAddress device;
+        char driver[64];
+} DriverSetting;
+
+#define CHECK_SETTINGS_MAX 256U
+
 typedef struct CheckFacts {
         const Policy *policy;   /* with the inventory and the configuration */
         const char *cmdline;    /* of the kernel; "" when unknown */
         bool unsafe_interrupts; /* VFIO accepts an IOMMU without interrupt remapping */
+        bool running;           /* this machine, not a recorded one: the next members are known */
+        DriverSetting settings[CHECK_SETTINGS_MAX];
+        size_t n_settings;
+        PciAddress managed_vfs[CHECK_SETTINGS_MAX]; /* VFs with an interface that NetworkManager configures */
+        size_t n_managed_vfs;
+        uint64_t memory_lock; /* bytes that QEMU may lock when libvirt starts it; UINT64_MAX: unlimited; 0 unknown */
+        const DaemonReport *daemon; /* NULL: not asked */
 } CheckFacts;
 
 typedef struct Finding {
@@ -33,7 +50,7 @@ typedef struct Finding {
 typedef struct CheckReport {
         Finding *findings;
         size_t n;
-        CheckResult result; /* the worst of the findings */
+        CheckResult result; /* the worst of the findings; CHECK_UNKNOWN counts as CHECK_OK */
         bool failed;        /* out of memory; while the checks run */
 } CheckReport;
 

@@ -22,5 +22,12 @@ typedef enum DeviceState {
 } DeviceState;
 const char *device_state_to_string(DeviceState s);
 
-/* ret (or NULL): why the device is not available. */
+/*
+ * For a VF of a pool with VgpuType=, VERDICT_NONE when it offers a vGPU to a new allocation: it has none, its GPU can
+ * create one, and no VF before it takes the room. VERDICT_CONTESTED when it has a vGPU, which no allocation made;
+ * VERDICT_NO_VGPU. VERDICT_NONE for all other devices.
+ */
+Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *ret);
+
+/* ret (or NULL): why the device is not available; of an available one, that it does not exist yet. */
 DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *ret);

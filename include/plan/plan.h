@@ -41,8 +41,10 @@ typedef struct Plan {
         size_t n_pairs;
         PlanLimit *limits; /* in the order of the request */
         size_t n_limits;
-        bool has_runner_up; /* the next members are set: the best plan on the same number of other NUMA nodes */
+        bool has_runner_up; /* the next members are set: the best plan on the same number of other NUMA nodes, or with
+                               another NVLink partition */
         Score runner_up;
+        int runner_up_partition; /* as Allocation.partition */
         int runner_up_nodes[ALLOCATION_CELLS_MAX];
         size_t n_runner_up_nodes;
         PciAddress runner_up_devices[REQUEST_DEVICES_MAX];

@@ -28,19 +28,21 @@ bool allocation_left_pools(const Policy *p, const Allocation *a);
  * VERDICT_NONE when a guest may use device d of allocation a. The device is on the node, it is the card that was
  * allocated, and no other device of its IOMMU group makes the group unusable for a guest. When a is ready, the device
  * is also bound to its VFIO driver, and the PF of a VF reports the attributes that were promised. Otherwise
- * VERDICT_MISSING, _HARDWARE_CHANGED, _NO_IOMMU, _GROUP_NOT_VIABLE, _STUCK, _NO_VFIO_DRIVER or _CONTESTED. A device
- * that is not settled is accepted.
+ * VERDICT_MISSING, _HARDWARE_CHANGED, _NO_IOMMU, _GROUP_NOT_VIABLE, _STUCK, _NO_VFIO_DRIVER, _NO_VGPU or _CONTESTED. A
+ * device that is not settled is accepted.
  */
 Verdict promise_check_device(const HostView *view, const Allocation *a, const AllocationDevice *d, Refusal *ret);
 /*
- * As promise_check_device() for all devices of a, but with any driver and any attributes: the conditions for binding
- * the first device. a need not be in the ledger; claims of an allocation with the same name count as claims of a.
+ * As promise_check_device() for all devices of a, but with any driver and any attributes, and with a vGPU or with room
+ * for it: the conditions for binding the first device. a need not be in the ledger; claims of an allocation with the
+ * same name count as claims of a.
  */
 Verdict promise_check_hardware(const HostView *view, const Allocation *a, Refusal *ret);
 /*
  * VERDICT_NONE when a guest can run with the ready allocation a as promised: promise_check_device() accepts all its
- * devices, its CPUs are online, its NUMA nodes have the memory promised to allocations, and its shared memory still
- * exists. Memory is not checked while a guest runs with a: the guest has its memory already. Otherwise also
- * VERDICT_INSUFFICIENT_CPUS or _INSUFFICIENT_MEMORY. Following the remedy does not disturb a running guest.
+ * devices, its NVLink partition is active, its CPUs are online, its NUMA nodes have the memory promised to allocations,
+ * and its shared memory still exists. Memory is not checked while a guest runs with a: the guest has its memory
+ * already. Otherwise also VERDICT_INSUFFICIENT_CPUS or _INSUFFICIENT_MEMORY. Following the remedy does not disturb a
+ * running guest.
  */
 Verdict promise_check_kept(const HostView *view, const Allocation *a, Refusal *ret);

@@ -44,8 +44,11 @@ typedef struct RequestDevice {
 } RequestDevice;
 
 typedef struct Request {
-        RequestPool pools[REQUEST_POOLS_MAX]; /* in the caller's order, which is the order of the guest slots */
+        RequestPool pools[REQUEST_POOLS_MAX]; /* in the caller's order, which is the order of the guest slots. Services
+                                                 too, as the caller names them alike */
         size_t n_pools;
+        RequestPool services[REQUEST_POOLS_MAX]; /* set by request_for_hardware() */
+        size_t n_services;
         RequestDevice at[REQUEST_DEVICES_MAX]; /* each address at most once */
         size_t n_at;
         RequestAttributes attributes[REQUEST_DEVICES_MAX]; /* each slot at most once */
@@ -71,6 +74,7 @@ typedef struct Request {
         bool has_owner;
         bool release_with_domain; /* release the allocation when the domain that used it is gone */
         bool repeat;              /* count how often the request fits; only for a plan */
+        bool no_fabric;           /* GPUs of pools with Fabric=yes need not be an NVLink partition */
         bool force;               /* also give out the boot VGA device and the card of the console */
 } Request;
 
@@ -109,6 +113,12 @@ bool request_is_exact(const Request *r);
 
 /* The page size of the request's memory, in bytes. */
 uint64_t request_page(const Request *r);
+
+/*
+ * Returns r with its services apart from its pools, and with one device of each Via= pool that r does not name. The
+ * result borrows all names and must not be freed.
+ */
+Request request_for_hardware(const Request *r, const Config *config);
 
 /* Checks bounds and consistency, as far as that needs no inventory. VERDICT_NONE or VERDICT_INVALID_REQUEST. */
 Verdict request_check(const Request *r, Refusal *ret);

@@ -20,6 +20,7 @@ typedef struct Score {
         unsigned left_over; /* free physical devices that stay unused on the switches and nodes of chosen devices */
         unsigned vf_load;   /* VFs in use on the PFs of VFs from pools with VfPlacement=spread; see below */
         unsigned vf_left;   /* free VFs that stay unused on the PFs of VFs from pools that pack */
+        unsigned broken;    /* GPUs of larger NVLink partitions that are whole and of which GPUs are chosen */
 } Score;
 
 /*
@@ -49,6 +50,7 @@ typedef enum ScoreMember {
         SCORE_LEFT_OVER,
         SCORE_VF_LOAD,
         SCORE_VF_LEFT,
+        SCORE_BROKEN,
         _SCORE_MEMBER_MAX,
 } ScoreMember;
 const char *score_member_to_string(ScoreMember m);

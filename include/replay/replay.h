@@ -3,12 +3,13 @@
 
 /*
  * Recorded machines: recording a machine as a .tree file, unpacking the file, serving the D-Bus objects of the daemon
- * for the recorded machine on a private connection, and checking whether a machine is ready for passthrough.
+ * for the recorded machine on a private connection, checking whether a machine is ready for passthrough, and suggesting
+ * a configuration for it.
  */
 
 #include <stdio.h>
 
-#include "util/cleanup.h"
+#include "model/daemon-report.h"
 
 typedef struct Replay Replay;
 
@@ -48,8 +49,16 @@ int snapshot_write(const char *node, SnapshotFlags flags, FILE *out, char **ret_
 
 /*
  * Checks whether a machine is ready for passthrough (plan/check.h). node: "/" for this machine, or a recorded machine.
- * config: as for replay_new(). *ret_json (caller frees) is an object with "result", the worst of all results, and
- * "findings", an array of objects with "check", "result", "message" and "remedy" (a string or null). On failure
- * *ret_problem (caller frees) is a sentence, or NULL when out of memory.
+ * config: as for replay_new(). daemon: what the daemon of this machine says; NULL: it is not asked. *ret_json (caller
+ * frees) is an object with "result", the worst of all results, and "findings", an array of objects with "check",
+ * "result", "message" and "remedy" (a string or null). On failure *ret_problem (caller frees) is a sentence, or NULL
+ * when out of memory.
  */
-int replay_check(const char *node, const char *config, char **ret_json, char **ret_problem);
+int replay_check(const char *node, const char *config, const DaemonReport *daemon, char **ret_json, char **ret_problem);
+
+/*
+ * Suggests a configuration for a machine (plan/suggest.h). node: "/" for this machine, or a recorded machine. *ret
+ * (caller frees) is the text of the file. On failure *ret_problem (caller frees) is a sentence, or NULL when out of
+ * memory.
+ */
+int replay_suggest(const char *node, char **ret, char **ret_problem);

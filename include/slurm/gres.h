@@ -14,7 +14,7 @@
 typedef struct Gres {
         const char *pool; /* borrowed from the description */
         char *type;       /* "h100" if all devices of the pool are GPUs of that model, or NULL */
-        unsigned total;   /* devices */
+        unsigned total;   /* devices, or slots of a service */
         unsigned healthy; /* those in service, allocated or not */
 } Gres;
 
@@ -23,11 +23,13 @@ typedef struct GresList {
         size_t n;
 } GresList;
 
-/* The names of the allocations of jobs begin with this; the number of the job follows. */
+/* The names of the allocations of jobs begin with the prefix; the number of the job follows. The tag tells them from
+ * allocations of the same name that others made. */
 #define GRES_ALLOCATION_PREFIX "slurm-"
+#define GRES_ALLOCATION_TAG    "Slurm job"
 
-/* description: what Describe returns, which outlives the list. 0 or -ENOMEM. The caller frees *ret with
- * gres_list_done(). */
+/* description: what Describe returns, which outlives the list. Devices that another scheduler gives out are not
+ * counted. 0 or -ENOMEM. The caller frees *ret with gres_list_done(). */
 int gres_list_new(json_object *description, GresList *ret);
 void gres_list_done(GresList *list);
 #define _cleanup_gres_list_ _cleanup_(gres_list_done)

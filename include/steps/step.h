@@ -35,7 +35,11 @@ typedef enum StepKind {
                                domain, these have nothing to do */
         STEP_PLUG,          /* attach the <hostdev> to to the domain from */
         STEP_UNPLUG,        /* have the domain from release the <hostdev> to; a domain without it has released it */
-        STEP_CHECK_UNUSED,  /* wait until no process has the device open, which is bound to its VFIO driver */
+        STEP_VGPU,         /* the type of the vGPU of the VF device: from, to; an id, "TYPE/UUID" for a mediated device,
+                              "0" for no vGPU */
+        STEP_CHECK_UNUSED, /* wait until no process has the device open, which is bound to its VFIO driver */
+        STEP_ACTIVATE,     /* have Fabric Manager activate the NVLink partition */
+        STEP_DEACTIVATE,   /* have Fabric Manager deactivate the NVLink partition */
         _STEP_KIND_MAX,
 } StepKind;
 
@@ -52,8 +56,9 @@ typedef struct Step {
          */
         unsigned vf;
         PciAddress target;
-        bool skipped;  /* the job found at its start that this step is not needed */
-        Region region; /* only for STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
+        unsigned partition; /* only for STEP_ACTIVATE and STEP_DEACTIVATE, which have no device */
+        bool skipped;       /* the job found at its start that this step is not needed */
+        Region region;      /* only for STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
 } Step;
 
 static inline bool step_gives_attributes(const Step *s) {
@@ -100,7 +105,8 @@ char *step_describe(const Step *s);
 
 /*
  * The steps that bring all devices of an allocation from their state in inv to their VFIO driver: set all overrides,
- * unbind all, set VF attributes, then bind all. VFs of a running domain keep their attributes.
+ * unbind all, set VF attributes, then bind all. VFs of a running domain keep their attributes. A VF with a vGPU keeps
+ * its driver and override, and its vGPU is created last.
  */
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
 /*
@@ -108,7 +114,7 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
  * a guest may have had are first reset and checked; a device that fails there is quarantined, keeps its driver, and the
  * others go on. A device on any host driver counts as returned. Devices that are gone, or whose address another card
  * has, are skipped, also when they leave while the steps run. AFTER_RELEASE_KEEP: if all devices are on the VFIO
- * driver, they stay there.
+ * driver, they stay there. vGPUs are removed first, because that fails while a process has one open.
  */
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret);
 /*
@@ -143,7 +149,14 @@ bool step_is_of_service(const Step *s);
 int steps_make_regions(const Allocation *a, const Config *config, StepList *steps);
 int steps_remove_regions(const Allocation *a, StepList *steps);
 bool step_is_of_region(const Step *s);
-/* True when the step acts on a device, not on a service or on shared memory. */
+/*
+ * With Manager= in the configuration: steps_activate() activates the NVLink partition of a after all other steps, when
+ * the GPUs are bound; steps_deactivate() deactivates it before all other steps. 0 or -ENOMEM.
+ */
+int steps_activate(const Allocation *a, const Config *config, StepList *steps);
+int steps_deactivate(const Allocation *a, const Config *config, StepList *steps);
+bool step_is_of_fabric(const Step *s);
+/* True when the step acts on a device, not on a service, shared memory or an NVLink partition. */
 bool step_has_device(const Step *s);
 bool step_lists_share_region(const StepList *a, const StepList *b);
 bool step_list_has_service(const StepList *l, const char *name);

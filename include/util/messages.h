@@ -42,7 +42,7 @@
 #define MESSAGE_DEVICE_ACCEPTED    "a896bd2576094225ae15921f26c2fe76" /* an admin accepted another card in its place */
 #define MESSAGE_DEVICE_QUARANTINED "bbc9e86c38454a51b589d1d46e71e50d" /* the device is in quarantine */
 #define MESSAGE_DEVICE_CLEARED     "2823b521baa7460d8e4901108704339d" /* an admin cleared the device from quarantine */
-#define MESSAGE_DEVICE_UNHEALTHY   "e40cff5cfb5f4facac51299c40e2d627" /* no response, or fatal errors were reported */
+#define MESSAGE_DEVICE_UNHEALTHY   "e40cff5cfb5f4facac51299c40e2d627" /* no response, fatal errors, or failed NVLinks */
 #define MESSAGE_DEVICE_HEALTHY     "cfde76e2366c491ca2f44b146f8aa163" /* the device is healthy again */
 #define MESSAGE_PROMISE_BROKEN     "9a69305e07014bc0a2eac7cbdc7a3ac2" /* no guest can use the allocation as reserved */
 #define MESSAGE_PROMISE_KEPT       "14bf3a3fdd214ff8a9b1296c8033f8c4" /* guests can use it as reserved again */

@@ -75,6 +75,11 @@ bool text_is_utf8(const char *s);
 /* True when s is valid UTF-8 without control characters. */
 bool text_is_clean(const char *s);
 
+#define UUID_STRING_MAX 37
+
+/* True for a UUID in lower case, as the kernel, libvirt and OpenStack write it. */
+bool text_is_uuid(const char *s);
+
 /*
  * Makes untrusted text safe to quote in a message: at most 64 bytes, then "..."; control characters and invalid UTF-8
  * bytes become \xHH. buf: QUOTABLE_MAX bytes.

@@ -61,6 +61,16 @@ static int append_regions(sd_bus_message *reply, const Allocation *a) {
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
+/* Appends (service, endpoint, slots). */
+static int append_services(sd_bus_message *reply, const Allocation *a) {
+        int r = sd_bus_message_open_container(reply, 'a', "(ssu)");
+
+        for (size_t i = 0; r >= 0 && i < a->n_services; i++)
+                r = sd_bus_message_append(reply, "(ssu)", a->services[i].name, a->services[i].endpoint,
+                                          a->services[i].slots);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
 static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property,
                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         HostView view = server_view(userdata);
@@ -81,6 +91,8 @@ static int property_get(sd_bus *bus, const char *path, const char *interface, co
                 return append_memory(reply, a);
         if (streq(property, "SharedMemory"))
                 return append_regions(reply, a);
+        if (streq(property, "Services"))
+                return append_services(reply, a);
         if (streq(property, "Cpus")) {
                 cpus = cpuset_format(&a->cpus);
                 return cpus ? sd_bus_message_append(reply, "s", cpus) : -ENOMEM;
@@ -109,6 +121,7 @@ static const sd_bus_vtable allocation_vtable[] = {
         SD_BUS_PROPERTY("Devices", "a(ss)", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Cpus", "s", property_get, 0, CONST),
         SD_BUS_PROPERTY("Memory", "a(it)", property_get, 0, CONST),
+        SD_BUS_PROPERTY("Services", "a(ssu)", property_get, 0, CONST),
         SD_BUS_PROPERTY("SharedMemory", "a(stias)", property_get, 0, 0), /* members change without a signal */
         SD_BUS_VTABLE_END,
 };

@@ -107,6 +107,7 @@ _Noreturn static void run_child(const Answer *a, pid_t parent) {
         /* This child waits for no byte from its parent, so the text stands in for go. */
         if (child_settle(parent, "passthrough-txt", a->text, a->text, -1) < 0)
                 _exit(ANSWER_FAILED);
+        (void) nice(ANSWER_NICE);
         v = a->make(&view, a, &refusal);
         if (v != VERDICT_NONE)
                 write_refusal(&refusal);

@@ -25,6 +25,8 @@
 #define ANSWERS_MAX            64U
 /* A child that runs longer is killed. */
 #define ANSWER_TIMEOUT_SEC     20U
+/* nice(2): the event loop, which other callers wait for, gets the CPU before the children. */
+#define ANSWER_NICE            10
 /* A longer text is sent as a memfd. */
 #define ANSWER_STRING_MAX      16384U
 
@@ -48,6 +50,7 @@ struct Answer {
         char id[37];      /* of the allocation of that name, when the caller was found to have the right to read it */
         DomainTemplate template;
         const char *slot; /* of the only device to write; NULL: the whole document */
+        GuestInfo info;   /* of the whole document */
         bool validate;    /* the text is for passthroughd-libvirt: domxml_make_with_lines() */
 
         int text; /* the memfd that the child writes to; -1: the child was not started */

@@ -30,7 +30,7 @@ typedef enum PolkitAction {
         _POLKIT_ACTION_MAX,
 } PolkitAction;
 
-#define INTENT_DETAILS_MAX 24U
+#define INTENT_DETAILS_MAX 40U
 
 /* What a call wants to do, for the rules of polkit. */
 typedef struct Intent {

@@ -129,6 +129,21 @@ static void count_missing(const HostView *view, Capacity *c) {
         }
 }
 
+static void count_slots(const HostView *view, const RemoteService *s, PoolCapacity *pool) {
+        uint32_t *n = pool->counts.n;
+
+        for (size_t i = 0; i < view->ledger->n_allocations; i++) {
+                const Allocation *a = view->ledger->allocations[i];
+
+                for (size_t k = 0; k < a->n_services; k++)
+                        if (streq(a->services[k].name, s->name))
+                                n[a->hold > 0 ? DEVICE_COUNT_RESERVED : DEVICE_COUNT_ALLOCATED] += a->services[k].slots;
+        }
+        for (size_t i = 0; i < s->n_endpoints; i++)
+                n[DEVICE_COUNT_AVAILABLE] += ledger_slots_free(view->ledger, view->config, s->endpoints[i].name);
+        n[DEVICE_COUNT_TOTAL] = n[DEVICE_COUNT_AVAILABLE] + n[DEVICE_COUNT_ALLOCATED] + n[DEVICE_COUNT_RESERVED];
+}
+
 static NodeCapacity measure_node(const HostView *view, const NumaNode *node) {
         NodeCapacity n = { .id = node->id, .cpus = cpuset_count(&node->cpus), .memory = node->memory };
         CpuSet cpus;
@@ -150,7 +165,7 @@ Capacity *capacity_new(const HostView *view, const DeviceSnapshotList *shown) {
 
         if (!c)
                 return NULL;
-        c->pools = calloc(view->config->n_pools + 1, sizeof(*c->pools));
+        c->pools = calloc(view->config->n_pools + view->config->n_services + 1, sizeof(*c->pools));
         c->nodes = calloc(view->inventory->n_nodes + 1, sizeof(*c->nodes));
         if (!c->pools || !c->nodes)
                 return NULL;
@@ -159,6 +174,11 @@ Capacity *capacity_new(const HostView *view, const DeviceSnapshotList *shown) {
                                 view->config->pools[c->n_pools].name);
         count_present(view, shown, c);
         count_missing(view, c);
+        for (size_t i = 0; i < view->config->n_services; i++, c->n_pools++) {
+                (void) snprintf(c->pools[c->n_pools].name, sizeof(c->pools->name), "%s",
+                                view->config->services[i].name);
+                count_slots(view, &view->config->services[i], &c->pools[c->n_pools]);
+        }
         for (; c->n_nodes < view->inventory->n_nodes; c->n_nodes++)
                 c->nodes[c->n_nodes] = measure_node(view, &view->inventory->nodes[c->n_nodes]);
         return TAKE_PTR(c);

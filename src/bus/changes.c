@@ -121,6 +121,8 @@ int changes_append_relatives(const Inventory *inv, PciAddress address, const Pci
                 r = pci_address_append(array, n, *physfn);
         for (size_t i = 0; r >= 0 && group && i < group->n_members; i++)
                 r = pci_address_append(array, n, inv->devices[group->members[i]].address);
+        /* Each vGPU of a GPU changes what its other VFs can create. */
+        dev = inventory_find_vgpu_parent(inv, dev);
         for (size_t i = 0; r >= 0 && dev && i < dev->n_vfs; i++)
                 r = pci_address_append(array, n, dev->vfs[i]);
         return r;

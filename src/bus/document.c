@@ -14,11 +14,16 @@
 typedef enum DocumentOption {
         DOCUMENT_TEMPLATE,
         DOCUMENT_QEMU_COMMANDLINE,
-        DOCUMENT_DEVICE, /* of GetDomainXML alone */
+        DOCUMENT_DEVICE, /* this and the following: of GetDomainXML alone */
+        DOCUMENT_GUEST_INFO,
+        DOCUMENT_HOST_ADDRESSES,
+        _DOCUMENT_OPTION_MAX,
 } DocumentOption;
 
 static Verdict find_option(const char *key, size_t n_options, DocumentOption *ret, Refusal *ret_refusal) {
-        static const char *const names[] = { OPTION_KEY_TEMPLATE, OPTION_KEY_QEMU_COMMANDLINE, OPTION_KEY_DEVICE };
+        static const char *const names[_DOCUMENT_OPTION_MAX] = { OPTION_KEY_TEMPLATE, OPTION_KEY_QEMU_COMMANDLINE,
+                                                                 OPTION_KEY_DEVICE, OPTION_KEY_GUEST_INFO,
+                                                                 OPTION_KEY_HOST_ADDRESSES };
         _cleanup_free_ char *all = NULL;
         int option = string_table_find(names, n_options, key);
 
@@ -32,13 +37,14 @@ static Verdict find_option(const char *key, size_t n_options, DocumentOption *re
         return refuse_request(ret_refusal, all, "There is no option '%s'.", QUOTABLE(key));
 }
 
-/* Parses one option. Strings are borrowed from the message. seen: the options before. */
-static Verdict read_option(sd_bus_message *m, const char *key, size_t n_options, unsigned *seen, Answer *a,
-                           Refusal *ret) {
+/* Parses one option, and adds it to seen, the set of options that the call has. on is the set of options that are true.
+ * a borrows the strings of the message. */
+static Verdict read_option(sd_bus_message *m, const char *key, size_t n_options, unsigned *seen, unsigned *on,
+                           Answer *a, Refusal *ret) {
         DocumentOption option;
         Verdict v = find_option(key, n_options, &option, ret);
-        bool is_text = option != DOCUMENT_QEMU_COMMANDLINE;
-        int r, permitted = false;
+        bool is_text = option == DOCUMENT_TEMPLATE || option == DOCUMENT_DEVICE;
+        int r, value = false;
 
         if (v != VERDICT_NONE)
                 return v;
@@ -48,17 +54,21 @@ static Verdict read_option(sd_bus_message *m, const char *key, size_t n_options,
         if (is_text)
                 r = sd_bus_message_read(m, "v", "s", option == DOCUMENT_DEVICE ? &a->slot : &a->template.text);
         else
-                r = sd_bus_message_read(m, "v", "b", &permitted);
+                r = sd_bus_message_read(m, "v", "b", &value);
         if (r < 0)
                 return refuse_request(ret, NULL, "The option '%s' is not a %s.", key, is_text ? "string" : "boolean");
-        a->template.qemu_commandline |= permitted;
+        if (value)
+                *on |= 1U << option;
+        else
+                *on &= ~(1U << option);
         return option == DOCUMENT_TEMPLATE ? domxml_check_size(a->template.text, ret) : VERDICT_NONE;
 }
 
 /* Parses the options (a{sv}): the first n_options of DocumentOption. */
 static Verdict read_options(sd_bus_message *m, size_t n_options, Answer *a, Refusal *ret) {
         const char *key;
-        unsigned seen = 0;
+        unsigned seen = 0, on = 1U << DOCUMENT_GUEST_INFO;
+        bool info, host;
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
         while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
@@ -67,13 +77,21 @@ static Verdict read_options(sd_bus_message *m, size_t n_options, Answer *a, Refu
                 r = sd_bus_message_read(m, "s", &key);
                 if (r < 0)
                         break;
-                v = read_option(m, key, n_options, &seen, a, ret);
+                v = read_option(m, key, n_options, &seen, &on, a, ret);
                 if (v != VERDICT_NONE)
                         return v;
                 r = sd_bus_message_exit_container(m);
         }
         if (r < 0)
                 return refuse_request(ret, NULL, "The options could not be read.");
+        info = on & (1U << DOCUMENT_GUEST_INFO);
+        host = on & (1U << DOCUMENT_HOST_ADDRESSES);
+        if (host && !info)
+                return refuse_request(ret, "Leave out one of them.",
+                                      "With 'guest-info' false, there is nothing to add '%s' to.",
+                                      OPTION_KEY_HOST_ADDRESSES);
+        a->info = !info ? GUEST_INFO_NONE : host ? GUEST_INFO_HOST : GUEST_INFO_GUEST;
+        a->template.qemu_commandline = on & (1U << DOCUMENT_QEMU_COMMANDLINE);
         return VERDICT_NONE;
 }
 
@@ -118,8 +136,8 @@ static Verdict make_domain_xml(const HostView *view, const Answer *a, Refusal *r
         if (!allocation)
                 return ret->verdict;
         v = a->slot ? domxml_hostdev(view->inventory, view->config, allocation, template_of(a), a->slot, &document, ret)
-                    : domxml_make_with_lines(view->inventory, view->config, allocation, template_of(a), &document,
-                                             &size, ret);
+                    : domxml_make_with_lines(view->inventory, view->config, allocation, template_of(a), a->info,
+                                             &document, &size, ret);
         /* The lines are for the validation. */
         if (v == VERDICT_NONE)
                 answer_write(document, a->validate ? size : strlen(document));
@@ -154,7 +172,7 @@ static int queue_document(Server *s, sd_bus_message *call, uint32_t uid, AnswerM
         view = server_view(s);
         allocation = find_usable(&view, a->name, &refusal);
         if (!allocation ||
-            read_options(call, is_domain ? DOCUMENT_DEVICE + 1 : DOCUMENT_DEVICE, a, &refusal) != VERDICT_NONE ||
+            read_options(call, is_domain ? _DOCUMENT_OPTION_MAX : DOCUMENT_DEVICE, a, &refusal) != VERDICT_NONE ||
             s->callbacks->check_runnable(s->userdata, a->name, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         memcpy(a->id, allocation->id, sizeof(a->id));

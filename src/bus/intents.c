@@ -10,15 +10,21 @@
 
 typedef struct Holdings {
         uint64_t cpus, memory;
-        uint64_t devices[REQUEST_POOLS_MAX]; /* by pool of the request */
 } Holdings;
 
-static void add_devices(Holdings *h, const Request *r, const Allocation *a) {
-        size_t pool;
+/* The devices of the pool, or the slots of the service, that the owner has. */
+static uint64_t count_pool(const HostView *view, uint32_t owner, const char *pool) {
+        uint64_t n = 0;
 
-        for (size_t i = 0; i < a->n_devices; i++)
-                if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && request_find_pool(r, a->devices[i].pool, &pool))
-                        h->devices[pool]++;
+        for (size_t i = 0; i < view->ledger->n_allocations; i++) {
+                const Allocation *a = view->ledger->allocations[i];
+
+                for (size_t k = 0; k < a->n_devices && a->owner == owner; k++)
+                        n += a->devices[k].role == DEVICE_ROLE_ASSIGNED && streq_ptr(a->devices[k].pool, pool);
+                for (size_t k = 0; k < a->n_services && a->owner == owner; k++)
+                        n += streq(a->services[k].name, pool) ? a->services[k].slots : 0;
+        }
+        return n;
 }
 
 /* The memory that the request takes. A shared region counts for the request that creates it. */
@@ -35,14 +41,11 @@ static uint64_t count_memory(const HostView *view, const Request *r) {
 static Holdings count_holdings(const HostView *view, const Request *r, bool again) {
         Holdings h = { .cpus = again ? 0 : r->cpus, .memory = again ? 0 : count_memory(view, r) };
 
-        for (size_t i = 0; i < r->n_pools && !again; i++)
-                h.devices[i] = r->pools[i].count;
         for (size_t i = 0; i < view->ledger->n_allocations; i++) {
                 const Allocation *a = view->ledger->allocations[i];
 
                 if (a->owner != r->owner)
                         continue;
-                add_devices(&h, r, a);
                 h.cpus += a->n_pins;
                 for (size_t k = 0; k < a->n_cells; k++)
                         h.memory += a->cells[k].memory;
@@ -53,20 +56,28 @@ static Holdings count_holdings(const HostView *view, const Request *r, bool agai
         return h;
 }
 
+static void add_pools(Intent *i, const HostView *view, const Request *r, const RequestPool *pools, size_t n,
+                      bool again) {
+        for (size_t k = 0; k < n; k++) {
+                _cleanup_free_ char *key = string_format("pool.%s", pools[k].pool);
+                _cleanup_free_ char *total = string_format("total.pool.%s", pools[k].pool);
+
+                intent_add(i, key ?: "", "%u", pools[k].count);
+                intent_add(i, total ?: "", "%" PRIu64,
+                           (again ? 0 : pools[k].count) + count_pool(view, r->owner, pools[k].pool));
+        }
+}
+
 static void add_request(Intent *i, const HostView *view, const Request *r, bool again) {
+        Request hardware = request_for_hardware(r, view->config);
         Holdings h = count_holdings(view, r, again);
 
         intent_add(i, "cpus", "%u", r->cpus);
         intent_add(i, "memory", "%" PRIu64, count_memory(view, r));
         intent_add(i, "total.cpus", "%" PRIu64, h.cpus);
         intent_add(i, "total.memory", "%" PRIu64, h.memory);
-        for (size_t k = 0; k < r->n_pools; k++) {
-                _cleanup_free_ char *key = string_format("pool.%s", r->pools[k].pool);
-                _cleanup_free_ char *total = string_format("total.pool.%s", r->pools[k].pool);
-
-                intent_add(i, key ?: "", "%u", r->pools[k].count);
-                intent_add(i, total ?: "", "%" PRIu64, h.devices[k]);
-        }
+        add_pools(i, view, r, hardware.pools, hardware.n_pools, again);
+        add_pools(i, view, r, hardware.services, hardware.n_services, again);
 }
 
 Verdict intent_to_allocate(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal) {

@@ -36,6 +36,8 @@ static int property_get(sd_bus *bus, const char *path, const char *interface, co
                 return sd_bus_message_append(reply, "u", view.steps_done);
         if (streq(property, "StepsTotal"))
                 return sd_bus_message_append(reply, "u", view.steps_total);
+        if (streq(property, "Deadline"))
+                return sd_bus_message_append(reply, "t", view.deadline);
         return sd_bus_message_append(reply, "s",
                                      streq(property, "Verb")      ? view.verb
                                      : streq(property, "Subject") ? view.subject
@@ -54,6 +56,7 @@ static const sd_bus_vtable job_vtable[] = {
         SD_BUS_PROPERTY("Step", "s", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("StepsDone", "u", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("StepsTotal", "u", property_get, 0, CHANGES),
+        SD_BUS_PROPERTY("Deadline", "t", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Message", "s", property_get, 0, CHANGES),
         SD_BUS_VTABLE_END,
 };

@@ -2,9 +2,12 @@
 /* Devices as JSON. A host can have thousands of devices. Printing them as text directly is several times faster than
  * creating a json_object for each value. */
 
+#include <stdio.h>
+
 #include "json-internal.h"
 #include "model/json-text.h"
 #include "model/pcilink.h"
+#include "model/vgpu.h"
 #include "util/strings.h"
 
 static void put_ids(JsonText *t, const PciDevice *dev) {
@@ -94,8 +97,46 @@ static void put_link(JsonText *t, const PciDevice *dev) {
         json_text_literal(t, "}");
 }
 
-static void put_facts(JsonText *t, const HostView *view, const PciDevice *dev) {
+static void put_vgpu(JsonText *t, const PciDevice *dev) {
+        const char *rest = dev->vgpu_types;
+        VgpuType type;
 
+        if (!dev->vgpu_types) {
+                json_text_literal(t, "null");
+                return;
+        }
+        json_text_first_key(t, "type");
+        json_text_known(t, dev->vgpu_type > 0 ? (int) dev->vgpu_type : -1);
+        json_text_key(t, "creatable");
+        json_text_literal(t, "[");
+        for (bool first = true; vgpu_types_next(&rest, &type); first = false) {
+                char name[VGPU_NAME_MAX + 1];
+
+                if (!first)
+                        json_text_literal(t, ",");
+                (void) snprintf(name, sizeof(name), "%.*s", (int) type.length, type.name);
+                json_text_string(t, name);
+        }
+        json_text_literal(t, "]");
+        json_text_key(t, "mdev");
+        json_text_string(t, *dev->mdev ? dev->mdev : NULL);
+        json_text_literal(t, "}");
+}
+
+int device_module(const HostView *view, PciAddress address) {
+        const PciDevice *dev = inventory_find(view->inventory, address);
+        unsigned module = dev ? config_module(view->config, dev) : 0;
+
+        return module > 0 ? (int) module : -1;
+}
+
+int device_partition(const HostView *view, PciAddress address) {
+        const Allocation *holder = device_module(view, address) > 0 ? ledger_holder(view->ledger, address) : NULL;
+
+        return holder ? holder->partition : -1;
+}
+
+static void put_facts(JsonText *t, const HostView *view, const PciDevice *dev) {
         json_text_key(t, "numa_node");
         json_text_known(t, dev->numa_node);
         json_text_key(t, "iommu_group");
@@ -108,10 +149,16 @@ static void put_facts(JsonText *t, const HostView *view, const PciDevice *dev) {
         json_text_words(t, dev->kernel_names);
         json_text_key(t, "link");
         put_link(t, dev);
+        json_text_key(t, "module");
+        json_text_known(t, device_module(view, dev->address));
+        json_text_key(t, "partition");
+        json_text_known(t, device_partition(view, dev->address));
         json_text_key(t, "physical_function");
         json_text_string(t, dev->type == PCI_TYPE_VF ? PCI_ADDRESS_STR(dev->physfn) : NULL);
         json_text_key(t, "virtual_functions");
         put_vfs(t, dev);
+        json_text_key(t, "vgpu");
+        put_vgpu(t, dev);
         json_text_key(t, "total_vfs");
         json_text_number(t, dev->total_vfs);
         json_text_key(t, "reset_methods");
@@ -156,11 +203,22 @@ json_object *json_device(const HostView *view, const PciDevice *dev) {
         return parse(&t);
 }
 
+json_object *json_link(const PciDevice *dev) {
+        JsonText t;
+
+        if (dev->link_speed == 0 && dev->link_width == 0)
+                return NULL;
+        t = json_text_new();
+        put_link(&t, dev);
+        return parse(&t);
+}
+
 /* An allocated device that is missing from the host, with the same keys as json_device(). A value that the allocation
  * does not record is null. */
 static json_object *json_missing(const HostView *view, const Claim *claim) {
         static const char *const unknown[] = {
-                "class", "kernel_names", "virtual_functions", "total_vfs", "reset_methods", "bars", "acs", "isolated",
+                "class", "kernel_names", "virtual_functions", "total_vfs", "vgpu", "reset_methods",
+                "bars",  "acs",          "isolated",
         };
         static const Refusal why = {
                 .verdict = VERDICT_MISSING,

@@ -66,6 +66,8 @@ static json_object *json_allocation_devices(const Inventory *inv, const Allocati
                 json_object_object_add(o, "guest_address", g ? json_address(g->guest) : NULL);
                 json_object_object_add(o, "seen_address", g && g->seen.bus > 0 ? json_address(g->seen) : NULL);
                 json_object_object_add(o, "physical_function", d->is_vf ? json_address(d->physfn) : NULL);
+                json_object_object_add(o, "vgpu_type", json_string_or_null(d->vgpu_name));
+                json_object_object_add(o, "mdev", json_string_or_null(*d->mdev ? d->mdev : NULL));
                 json_object_object_add(o, "attributes", with_attributes ? json_attributes(&d->attributes) : NULL);
                 (void) json_object_array_add(array, o);
         }
@@ -133,6 +135,21 @@ static json_object *json_regions(const Allocation *a) {
         return array;
 }
 
+static json_object *json_services(const Allocation *a) {
+        json_object *array = json_object_new_array();
+
+        for (size_t i = 0; i < a->n_services; i++) {
+                json_object *o = json_object_new_object();
+
+                json_object_object_add(o, "pool", json_object_new_string(a->services[i].name));
+                json_object_object_add(o, "kind", json_string_or_null(remote_kind_to_string(a->services[i].kind)));
+                json_object_object_add(o, "endpoint", json_object_new_string(a->services[i].endpoint));
+                json_object_object_add(o, "slots", json_object_new_int64(a->services[i].slots));
+                (void) json_object_array_add(array, o);
+        }
+        return array;
+}
+
 /* planned: a is the allocation of a plan, which has no name, id, generation and owner yet. */
 static json_object *json_allocation_or_plan(const Inventory *inv, const Allocation *a, bool planned,
                                             bool with_attributes) {
@@ -151,9 +168,11 @@ static json_object *json_allocation_or_plan(const Inventory *inv, const Allocati
         json_object_object_add(o, "domain", json_string_or_null(a->domain));
         json_object_object_add(o, "generation", planned ? NULL : json_object_new_uint64(a->generation));
         json_object_object_add(o, "topology", json_string_or_null(guest_topology_to_string(a->topology)));
+        json_object_object_add(o, "partition", json_known_or_null(a->partition));
         json_object_object_add(o, "devices", json_allocation_devices(inv, a, with_attributes));
         add_placement(o, a);
         json_object_object_add(o, "shared_memory", json_regions(a));
+        json_object_object_add(o, "services", json_services(a));
         return o;
 }
 
@@ -185,6 +204,7 @@ static json_object *json_runner_up(const Plan *p) {
         for (size_t i = 0; i < p->n_runner_up_nodes; i++)
                 (void) json_object_array_add(nodes, json_object_new_int(p->runner_up_nodes[i]));
         json_object_object_add(o, "numa_nodes", nodes);
+        json_object_object_add(o, "partition", json_known_or_null(p->runner_up_partition));
         json_object_object_add(o, "devices", devices);
         json_object_object_add(o, "score", json_score(&p->runner_up, p->n_pairs > 0));
         json_object_object_add(o, "lost_by", json_string_or_null(score_member_to_string(lost_by)));
@@ -198,7 +218,8 @@ static json_object *json_steps(const HostView *view, const Plan *p) {
 
         if (steps_prepare(p->allocation, view->inventory, &steps) < 0 ||
             steps_around_services(p->allocation, view->config, steps) < 0 ||
-            steps_make_regions(p->allocation, view->config, steps) < 0)
+            steps_make_regions(p->allocation, view->config, steps) < 0 ||
+            steps_activate(p->allocation, view->config, steps) < 0)
                 return array;
         for (size_t i = 0; i < steps->n; i++) {
                 _cleanup_free_ char *text = step_describe(&steps->steps[i]);
@@ -237,9 +258,27 @@ static json_object *json_limits(const Plan *p) {
         return array;
 }
 
+/* What is assumed about devices that do not exist yet: sentences. */
+static json_object *json_assumptions(const Inventory *inv, const Allocation *a) {
+        json_object *array = json_object_new_array();
+
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(inv, a->devices[i].address);
+                _cleanup_free_ char *text = dev && dev->expected ? inventory_describe_expected(inv, dev) : NULL;
+
+                if (text)
+                        (void) json_object_array_add(array, json_object_new_string(text));
+        }
+        return array;
+}
+
 json_object *json_plan(const HostView *view, const Plan *p) {
         json_object *o = json_allocation_or_plan(view->inventory, p->allocation, true, true),
-                    *pairs = json_object_new_array();
+                    *pairs = json_object_new_array(), *devices = json_object_object_get(o, "devices");
+
+        for (size_t i = 0; i < p->allocation->n_devices; i++)
+                json_object_object_add(json_object_array_get_idx(devices, i), "module",
+                                       json_known_or_null(device_module(view, p->allocation->devices[i].address)));
 
         for (size_t i = 0; i < p->n_pairs; i++) {
                 json_object *pair = json_object_new_object();
@@ -257,5 +296,6 @@ json_object *json_plan(const HostView *view, const Plan *p) {
         json_object_object_add(o, "limits", json_limits(p));
         json_object_object_add(o, "runner_up", p->has_runner_up ? json_runner_up(p) : NULL);
         json_object_object_add(o, "steps", json_steps(view, p));
+        json_object_object_add(o, "assumptions", json_assumptions(view->inventory, p->allocation));
         return o;
 }

@@ -63,15 +63,20 @@ static int tree_next(const Tree *t, int i) {
         return i >= 0 ? t->next[i] : -1;
 }
 
-/* Class 0x13, "non-essential instrumentation": placeholder functions; some machines have dozens of them. */
-static bool is_dummy(const PciDevice *dev) {
-        return dev->class >> 16 == 0x13;
+#define VENDOR_AMD    0x1022U
+#define VENDOR_NVIDIA 0x10deU
+
+/* Functions that CPUs have dozens of and no guest needs: placeholders ("non-essential instrumentation"), performance
+ * counters, and AMD's encryption controllers. */
+static bool is_part_of_cpu(const PciDevice *dev) {
+        return dev->class >> 16 == 0x13 || dev->class >> 8 == 0x1101 ||
+               (dev->class >> 8 == 0x1080 && dev->vendor == VENDOR_AMD);
 }
 
 static const char *device_kind(const PciDevice *dev) {
         if (dev->is_bridge)
                 return "bridge";
-        if (pci_device_is_platform(dev) || is_dummy(dev))
+        if (pci_device_is_platform(dev) || is_part_of_cpu(dev))
                 return "platform";
         if (pci_device_is_gpu(dev))
                 return "gpu";
@@ -111,8 +116,11 @@ static json_object *json_place(const HostView *view, const Tree *t, const PciDev
         json_object_object_add(o, "class", json_hex(dev->class, 6));
         json_object_object_add(o, "name", json_string_or_null(dev->name));
         json_object_object_add(o, "numa_node", json_known_or_null(dev->numa_node));
+        json_object_object_add(o, "module", json_known_or_null(device_module(view, dev->address)));
+        json_object_object_add(o, "partition", json_known_or_null(device_partition(view, dev->address)));
         json_object_object_add(o, "driver", json_string_or_null(dev->driver));
         json_object_object_add(o, "kernel_names", json_kernel_names(dev));
+        json_object_object_add(o, "link", json_link(dev));
         json_object_object_add(o, "acs_capability", json_acs_bits(dev, dev->acs_capabilities));
         json_object_object_add(o, "acs_control", json_acs_bits(dev, dev->acs_enabled));
         json_object_object_add(o, "ats", json_ats(dev));
@@ -125,8 +133,8 @@ static json_object *json_place(const HostView *view, const Tree *t, const PciDev
 /* An allocated device that is missing from the host. A value that the allocation does not record is null. */
 static json_object *json_missing(const Claim *claim) {
         static const char *const unknown[] = {
-                "root",      "above",  "kind",         "type",           "class",       "name",
-                "numa_node", "driver", "kernel_names", "acs_capability", "acs_control", "ats",
+                "root",      "above",  "kind",         "type", "class",          "name",        "numa_node", "module",
+                "partition", "driver", "kernel_names", "link", "acs_capability", "acs_control", "ats",
         };
         const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
         json_object *o = json_object_new_object();
@@ -228,19 +236,22 @@ static json_object *json_node(const HostView *view, const NumaNode *node) {
         return o;
 }
 
-static bool is_in_matrix(const PciDevice *dev) {
-        return dev->type != PCI_TYPE_VF && (pci_device_is_gpu(dev) || pci_device_is_nic(dev)) && !dev->is_bridge;
+/* The order in the matrix: NVIDIA GPUs as nvidia-smi numbers them, other GPUs, NICs. -1: not in the matrix. */
+static int matrix_rank(const PciDevice *dev) {
+        if (dev->type == PCI_TYPE_VF || dev->is_bridge)
+                return -1;
+        if (pci_device_is_gpu(dev))
+                return dev->vendor != VENDOR_NVIDIA;
+        return pci_device_is_nic(dev) ? 2 : -1;
 }
 
 /* Stores the inventory indices of all GPUs, then of all NICs. Returns their number, even if members has less room. */
 static size_t matrix_members(const Inventory *inv, uint32_t members[static TOPOLOGY_MATRIX_MAX]) {
         size_t n = 0;
 
-        for (int nics = 0; nics <= 1; nics++)
+        for (int rank = 0; rank <= 2; rank++)
                 for (size_t i = 0; i < inv->n_devices; i++) {
-                        const PciDevice *dev = &inv->devices[i];
-
-                        if (!is_in_matrix(dev) || pci_device_is_nic(dev) != nics)
+                        if (matrix_rank(&inv->devices[i]) != rank)
                                 continue;
                         if (n < TOPOLOGY_MATRIX_MAX)
                                 members[n] = (uint32_t) i;
@@ -249,9 +260,18 @@ static size_t matrix_members(const Inventory *inv, uint32_t members[static TOPOL
         return n;
 }
 
+static bool are_joined(const HostView *view, uint32_t a, uint32_t b) {
+        const PciDevice *devices = view->inventory->devices;
+
+        return fabric_table_joins(&view->config->fabric, config_module(view->config, &devices[a]),
+                                  config_module(view->config, &devices[b]));
+}
+
 /* The matrix shares one JSON string for each distance, by reference count. */
-static json_object *json_distances(const Locality *l, const uint32_t *members, size_t n) {
-        json_object *rows = json_object_new_array(), *self = json_object_new_string("X"), *words[_DISTANCE_MAX];
+static json_object *json_distances(const HostView *view, const uint32_t *members, size_t n) {
+        json_object *rows = json_object_new_array(), *self = json_object_new_string("X"), *words[_DISTANCE_MAX],
+                    *nvlink = json_object_new_string("NVL");
+        const Locality *l = view->locality;
 
         for (Distance d = 0; d < _DISTANCE_MAX; d++)
                 words[d] = json_object_new_string(distance_to_string(d));
@@ -261,13 +281,17 @@ static json_object *json_distances(const Locality *l, const uint32_t *members, s
                 for (size_t j = 0; j < n; j++) {
                         Distance d = place_distance(&l->places[members[i]], &l->places[members[j]]);
 
-                        (void) json_object_array_add(row, json_object_get(i == j ? self : words[d]));
+                        (void) json_object_array_add(row, json_object_get(i == j ? self
+                                                                          : are_joined(view, members[i], members[j])
+                                                                                  ? nvlink
+                                                                                  : words[d]));
                 }
                 (void) json_object_array_add(rows, row);
         }
         for (Distance d = 0; d < _DISTANCE_MAX; d++)
                 (void) json_object_put(words[d]);
         (void) json_object_put(self);
+        (void) json_object_put(nvlink);
         return rows;
 }
 
@@ -319,7 +343,7 @@ static json_object *json_matrix(const HostView *view) {
         for (size_t i = 0; i < n; i++)
                 (void) json_object_array_add(devices, json_address(view->inventory->devices[members[i]].address));
         json_object_object_add(o, "devices", devices);
-        json_object_object_add(o, "distances", json_distances(view->locality, members, n));
+        json_object_object_add(o, "distances", json_distances(view, members, n));
         json_object_object_add(o, "pairs", json_near_pairs(view, members, n));
         return o;
 }

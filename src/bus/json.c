@@ -100,8 +100,34 @@ static json_object *json_node(const HostView *view, const NumaNode *node) {
         return o;
 }
 
+/* "11.3.0"; NULL when unknown. */
+static json_object *json_version(unsigned version) {
+        _cleanup_free_ char *text = string_format("%u.%u.%u", version / 1000000, version / 1000 % 1000, version % 1000);
+
+        return version > 0 ? json_string_or_null(text) : NULL;
+}
+
+static json_object *json_features(const LibvirtFeatures *f) {
+        const struct {
+                const char *name;
+                bool has;
+        } features[] = {
+                { "maxphysaddr", f->maxphysaddr },
+                { "driver-model", f->driver_model },
+                { "iommufd", f->iommufd },
+                { "acpi-nodeset", f->acpi_nodeset },
+                { "fwcfg", f->fwcfg },
+        };
+        json_object *array = json_object_new_array();
+
+        for (size_t i = 0; i < ELEMENTSOF(features); i++)
+                if (features[i].has)
+                        (void) json_object_array_add(array, json_object_new_string(features[i].name));
+        return array;
+}
+
 /* NULL when Libvirt= is empty, and for a recorded node. */
-static json_object *json_libvirt(const LibvirtStatus *l) {
+static json_object *json_libvirt(const LibvirtStatus *l, const LibvirtFeatures *f) {
         json_object *o;
 
         if (!l || !l->configured)
@@ -109,6 +135,9 @@ static json_object *json_libvirt(const LibvirtStatus *l) {
         o = json_object_new_object();
         json_object_object_add(o, "unknown_since", l->reason ? json_object_new_uint64(l->since) : NULL);
         json_object_object_add(o, "reason", json_string_or_null(l->reason));
+        json_object_object_add(o, "version", json_version(f->libvirt));
+        json_object_object_add(o, "qemu_version", json_version(f->qemu));
+        json_object_object_add(o, "features", json_features(f));
         return o;
 }
 
@@ -159,20 +188,49 @@ static json_object *json_traits(const PoolCapacity *pool) {
         return array;
 }
 
+/* The reason names the slots that are taken although the endpoint has fewer. NULL: a pool of devices. */
+static json_object *json_endpoints(const HostView *view, const RemoteService *s) {
+        json_object *array = s ? json_object_new_array() : NULL;
+
+        for (size_t i = 0; s && i < s->n_endpoints; i++) {
+                unsigned slots = s->endpoints[i].slots, taken = ledger_slots(view->ledger, s->endpoints[i].name);
+                json_object *o = json_object_new_object();
+                _cleanup_free_ char *reason = NULL;
+
+                if (slots == 0)
+                        reason = strdup("It is out of service: it has 0 slots.");
+                else if (taken > slots)
+                        reason =
+                                string_format("%u slots are allocated, but it has %u: it offers none until allocations "
+                                              "are released.",
+                                              taken, slots);
+                json_object_object_add(o, "endpoint", json_object_new_string(s->endpoints[i].name));
+                json_object_object_add(o, "slots", json_object_new_int64(slots));
+                json_object_object_add(o, "allocated", json_object_new_int64(taken));
+                json_object_object_add(o, "reason", json_string_or_null(reason));
+                (void) json_object_array_add(array, o);
+        }
+        return array;
+}
+
 static json_object *json_pools(const HostView *view) {
         _cleanup_(cleanup_capacity_free) Capacity *c = capacity_new(view, NULL);
         json_object *array = c ? json_object_new_array() : NULL;
 
         for (size_t i = 0; c && i < c->n_pools; i++) {
-                const char *scheduler = pool_scheduler_to_string(view->config->pools[i].scheduler);
+                const Pool *pool = i < view->config->n_pools ? &view->config->pools[i] : NULL;
+                const RemoteService *service = pool ? NULL : &view->config->services[i - view->config->n_pools];
+                const char *scheduler = pool_scheduler_to_string(pool ? pool->scheduler : POOL_SCHEDULER_NONE);
                 json_object *o = json_object_new_object();
 
                 json_object_object_add(o, "name", json_object_new_string(c->pools[i].name));
                 json_object_object_add(o, "scheduler", json_object_new_string(scheduler));
+                json_object_object_add(o, "vgpu_type", json_string_or_null(pool ? pool->vgpu_type : NULL));
                 add_counts(o, &c->pools[i].counts);
                 json_object_object_add(o, "numa_nodes", json_pool_nodes(&c->pools[i]));
                 json_object_object_add(o, "models", json_models(&c->pools[i]));
                 json_object_object_add(o, "traits", json_traits(&c->pools[i]));
+                json_object_object_add(o, "endpoints", json_endpoints(view, service));
                 (void) json_object_array_add(array, o);
         }
         return array;
@@ -218,7 +276,7 @@ static json_object *describe_with(const HostView *view, const char *version, uin
                 (void) json_object_array_add(problems, json_object_new_string(view->policy->problems[i]));
         json_object_object_add(o, "version", json_string_or_null(version));
         json_object_object_add(o, "read_only", json_string_or_null(ledger_problem(view->ledger)));
-        json_object_object_add(o, "libvirt", json_libvirt(view->libvirt));
+        json_object_object_add(o, "libvirt", json_libvirt(view->libvirt, &view->inventory->libvirt));
         json_object_object_add(o, "devices", devices);
         json_object_object_add(o, "pools", json_pools(view));
         json_object_object_add(o, "nodes", nodes);

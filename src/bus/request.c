@@ -87,6 +87,19 @@ static int read_topology(sd_bus_message *m, Request *r, Refusal *ret) {
         return -EINVAL;
 }
 
+static int read_fabric(sd_bus_message *m, Request *r, Refusal *ret) {
+        const char *s;
+        int k = sd_bus_message_read(m, "s", &s);
+
+        if (k < 0)
+                return k;
+        r->no_fabric = streq(s, "off");
+        if (r->no_fabric || streq(s, "partition"))
+                return 0;
+        (void) refuse_request(ret, "Say partition or off.", "There is no use of the NVLink fabric '%s'.", QUOTABLE(s));
+        return -EINVAL;
+}
+
 static int read_cpus(sd_bus_message *m, Request *r, Refusal *ret) {
         return sd_bus_message_read(m, "u", &r->cpus);
 }
@@ -309,6 +322,7 @@ static const struct {
         { REQUEST_KEY_TAG, "s", read_tag },
         { REQUEST_KEY_TOKEN, "s", read_token },
         { REQUEST_KEY_CONSUMER, "s", read_consumer },
+        { REQUEST_KEY_FABRIC, "s", read_fabric },
         { REQUEST_KEY_FORCE, "b", read_force },
         { REQUEST_KEY_REPEAT, "b", read_repeat },
         { REQUEST_KEY_RELEASE_WITH_DOMAIN, "b", read_release_with_domain },
@@ -346,7 +360,7 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
         (void) refuse_request(
                 ret,
                 "The keys are devices, at, host-nodes, cpus-from, cpus, memory, page-size, cells, numa, "
-                "proximity, topology, vf-attributes, "
+                "proximity, topology, fabric, vf-attributes, "
                 "shared-memory, owner, hold, tag, token, consumer, release-with-domain, force and repeat.",
                 "There is no request key '%s'.", QUOTABLE(key));
         return -EINVAL;

@@ -59,7 +59,7 @@ static int emit_job_new(sd_bus *bus, const Signal *signal) {
 
 static int emit_job_changed(sd_bus *bus, const Signal *signal) {
         return sd_bus_emit_properties_changed(bus, signal->path, BUS_JOB_INTERFACE, "Step", "StepsDone", "StepsTotal",
-                                              "Message", NULL);
+                                              "Deadline", "Message", NULL);
 }
 
 static int emit_job_removed(sd_bus *bus, const Signal *signal) {

@@ -9,7 +9,9 @@ typedef enum Section {
         SECTION_NONE,    /* before the first header */
         SECTION_IGNORED, /* after a broken header: its keys are skipped without further problems */
         SECTION_DAEMON,
-        SECTION_POOL, /* config->pools[pool] */
+        SECTION_FABRIC,
+        SECTION_POOL,    /* config->pools[pool] */
+        SECTION_SERVICE, /* config->services[service] */
         SECTION_EXCLUDE,
         _SECTION_MAX,
 } Section;
@@ -21,7 +23,7 @@ typedef struct ConfigParser {
         const char *end;
         unsigned line;
         Section section;
-        size_t pool;
+        size_t pool, service;
         bool suspect; /* the ignored section may be a misspelt [Exclude]: a Match= line in it holds back all devices */
         bool pending; /* libinih has the line and has not yet reported a key in it */
         bool resets;  /* the line is just "Match=" */

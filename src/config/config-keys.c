@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "config-internal.h"
+#include "model/vgpu.h"
 #include "util/strings.h"
 
 #define JOB_TIMEOUT_MAX       3600U
@@ -14,7 +15,8 @@
 #define INTERFACE_GLOB_MAX    63U
 #define INTERFACE_GLOB        DRIVER_NAME ".:@*?[]^!"
 #define GROUP_NAME_MAX        31U
-#define SERVER_MAX            44U /* with a name in it, what an address of a UNIX socket holds */
+#define MANAGER_MAX           107U /* what an address of a UNIX socket holds */
+#define SERVER_MAX            44U  /* with a name in it, what an address of a UNIX socket holds */
 
 /* Value parsers return 0, -ENOMEM, or another error, which becomes the problem "expected ..." of the table. */
 
@@ -73,6 +75,7 @@ DEFINE_WORD_PARSER(numa_policy, numa_policy, pools[p->pool].numa)
 DEFINE_WORD_PARSER(vf_placement, vf_placement, pools[p->pool].placement)
 DEFINE_WORD_PARSER(scheduler, pool_scheduler, pools[p->pool].scheduler)
 DEFINE_WORD_PARSER(vf_identity, vf_identity, pools[p->pool].identity)
+DEFINE_WORD_PARSER(kind, remote_kind, services[p->service].kind)
 
 static int parse_housekeeping(ConfigParser *p, const char *value) {
         return cpuset_parse(value, &p->config->housekeeping);
@@ -147,10 +150,95 @@ static int parse_keep_interfaces(ConfigParser *p, const char *value) {
         return told < 0 ? told : r;
 }
 
-static int parse_one_time_use(ConfigParser *p, const char *value) {
+static int parse_yes(const char *value, bool *ret) {
         if (!streq(value, "yes") && !streq(value, "no"))
                 return -EINVAL;
-        p->config->pools[p->pool].one_time_use = streq(value, "yes");
+        *ret = streq(value, "yes");
+        return 0;
+}
+
+static int parse_one_time_use(ConfigParser *p, const char *value) {
+        return parse_yes(value, &p->config->pools[p->pool].one_time_use);
+}
+
+static int parse_fabric(ConfigParser *p, const char *value) {
+        return parse_yes(value, &p->config->pools[p->pool].fabric);
+}
+
+/* The address of Fabric Manager: a host and a port, or an absolute path. */
+static int parse_manager(ConfigParser *p, const char *value) {
+        size_t host = strspn(value, DRIVER_NAME ".");
+        uint64_t port;
+
+        if (*value && strlen(value) > MANAGER_MAX)
+                return -EINVAL;
+        if (*value == '/' ? value[strspn(value, DRIVER_NAME "./")] || strstr(value, "/..")
+                          : *value && (host == 0 || value[host] != ':' ||
+                                       parse_unsigned(value + host + 1, UINT16_MAX, &port) < 0))
+                return -EINVAL;
+        return string_copy(&p->config->fabric_manager, *value ? value : NULL);
+}
+
+/* The partitions of a machine, in place of those of earlier lines. */
+static int parse_partitions(ConfigParser *p, const char *value) {
+        if (*value)
+                return fabric_table_of(value, &p->config->fabric);
+        p->config->fabric.n = 0;
+        return 0;
+}
+
+/* "3=1,3": the id of a partition and its module ids. */
+static int parse_partition(ConfigParser *p, const char *value) {
+        const char *list = strchr(value, '=');
+        _cleanup_free_ char *text = list ? strndup(value, (size_t) (list - value)) : NULL;
+        uint64_t id, modules = 0;
+        CpuSet set;
+        int module = -1;
+
+        if (!*value)
+                return parse_partitions(p, value);
+        if (!list)
+                return -EINVAL;
+        if (!text)
+                return -ENOMEM;
+        if (parse_unsigned(text, FABRIC_ID_MAX, &id) < 0 || cpuset_parse(list + 1, &set) < 0)
+                return -EINVAL;
+        while ((module = cpuset_next(&set, (unsigned) (module + 1))) >= 0) {
+                if (module == 0 || module > (int) FABRIC_MODULE_MAX)
+                        return -EINVAL;
+                modules |= fabric_bit((unsigned) module);
+        }
+        return modules == 0 ? -EINVAL : fabric_table_add(&p->config->fabric, (unsigned) id, modules);
+}
+
+/* "0000:1b:00.0=5". Two GPUs cannot have one module id: the later line is ignored. */
+static int parse_module(ConfigParser *p, const char *value) {
+        const char *number = strchr(value, '=');
+        _cleanup_free_ char *text = number ? strndup(value, (size_t) (number - value)) : NULL;
+        Config *c = p->config;
+        PciAddress address;
+        uint64_t module;
+        size_t at = 0;
+
+        if (!*value) {
+                c->n_modules = 0;
+                return 0;
+        }
+        if (!number)
+                return -EINVAL;
+        if (!text)
+                return -ENOMEM;
+        if (pci_address_parse(text, &address) < 0 || parse_unsigned(number + 1, FABRIC_MODULE_MAX, &module) < 0 ||
+            module == 0)
+                return -EINVAL;
+        for (size_t i = 0; i < c->n_modules; i++)
+                if (c->modules[i].module == module && !pci_address_equal(c->modules[i].address, address))
+                        return parser_problem(p, "Module= is ignored: %s has module id %u already.",
+                                              PCI_ADDRESS_STR(c->modules[i].address), (unsigned) module);
+        while (at < c->n_modules && !pci_address_equal(c->modules[at].address, address))
+                at++;
+        c->n_modules = MAX(c->n_modules, at + 1);
+        c->modules[at] = (ConfigModule){ address, (unsigned) module };
         return 0;
 }
 
@@ -244,6 +332,15 @@ static int parse_vf_attributes(ConfigParser *p, const char *value) {
         return 0;
 }
 
+static int parse_vgpu_type(ConfigParser *p, const char *value) {
+        Pool *pool = &p->config->pools[p->pool];
+
+        if (*value && !vgpu_name_is_valid(value))
+                return -EINVAL;
+        pool->vgpu_type_place = (ConfigPlace){ p->file, p->line };
+        return string_copy(&pool->vgpu_type, *value ? value : NULL);
+}
+
 /* "ib,eth": the first port and the second. */
 static int parse_port_types(ConfigParser *p, const char *value) {
         Pool *pool = &p->config->pools[p->pool];
@@ -310,6 +407,63 @@ static int parse_exclude_match(ConfigParser *p, const char *value) {
         return add_match(p, value, &p->config->excludes, &p->config->n_excludes);
 }
 
+/* An endpoint of an earlier line gets the slots of this one, so that a drop-in can take it out of service. */
+static int set_endpoint(ConfigParser *p, const char *name, unsigned slots) {
+        RemoteService *service = &p->config->services[p->service];
+        size_t at = 0;
+
+        for (size_t i = 0; i < p->config->n_services; i++)
+                for (size_t k = 0; k < p->config->services[i].n_endpoints && i != p->service; k++)
+                        if (streq(p->config->services[i].endpoints[k].name, name))
+                                return parser_problem(p, "Endpoint= is ignored: [Service %s] has %s already.",
+                                                      p->config->services[i].name, name);
+        while (at < service->n_endpoints && !streq(service->endpoints[at].name, name))
+                at++;
+        if (at == REMOTE_ENDPOINTS_MAX)
+                return parser_problem(p, "Endpoint= is ignored: a service has at most %u endpoints.",
+                                      REMOTE_ENDPOINTS_MAX);
+        service->n_endpoints = MAX(service->n_endpoints, at + 1);
+        service->endpoints[at].slots = slots;
+        memcpy(service->endpoints[at].name, name, strlen(name) + 1);
+        return 0;
+}
+
+/* "gpu1.example.org:9999 slots=2" */
+static int parse_endpoint(ConfigParser *p, const char *value) {
+        _cleanup_free_ char *copy = strdup(value);
+        char *rest = copy, *name, *slots;
+        uint64_t n;
+
+        if (!copy)
+                return -ENOMEM;
+        if (!*value) {
+                p->config->services[p->service].n_endpoints = 0;
+                return 0;
+        }
+        name = string_next_word(&rest);
+        slots = string_next_word(&rest);
+        for (char *c = name; c && *c; c++)
+                if (*c >= 'A' && *c <= 'Z')
+                        *c += 'a' - 'A';
+        /* One endpoint has one name: no port with a leading zero, no host name with a trailing dot. */
+        if (!slots || string_next_word(&rest) || !endpoint_is_valid(name) || strstr(name, ":0") || strstr(name, ".:") ||
+            strncmp(slots, "slots=", 6) != 0 || parse_unsigned(slots + 6, ENDPOINT_SLOTS_MAX, &n) < 0)
+                return -EINVAL;
+        return set_endpoint(p, name, (unsigned) n);
+}
+
+static int parse_via(ConfigParser *p, const char *value) {
+        if (*value && !pool_name_is_valid(value))
+                return -EINVAL;
+        return string_copy(&p->config->services[p->service].via, *value ? value : NULL);
+}
+
+static int parse_variables(ConfigParser *p, const char *value) {
+        if (*value && !variables_are_valid(value))
+                return -EINVAL;
+        return string_copy(&p->config->services[p->service].variables, *value ? value : NULL);
+}
+
 static const struct Key {
         Section section;
         const char *name;
@@ -330,6 +484,12 @@ static const struct Key {
         { SECTION_DAEMON, "SharedMemoryGroup", parse_shared_memory_group, "kvm", "the name of a group, as in kvm" },
         { SECTION_DAEMON, "SharedMemoryServer", parse_shared_memory_server, "",
           "an absolute path with %n in it, as in /run/ivshmem/%n.sock" },
+        { SECTION_FABRIC, "Manager", parse_manager, "",
+          "a host and a port, as in 127.0.0.1:6666, or the absolute path of a socket" },
+        { SECTION_FABRIC, "Partitions", parse_partitions, "", "hgx-a100, hgx-h100 or hgx-b200" },
+        { SECTION_FABRIC, "Partition", parse_partition, "",
+          "the id of a partition and the module ids of its GPUs, as in 3=1,3" },
+        { SECTION_FABRIC, "Module", parse_module, "", "the address of a GPU and its module id, as in 0000:1b:00.0=5" },
         { SECTION_POOL, "Match", parse_pool_match, "", "terms" },
         { SECTION_POOL, "VirtualFunctions", parse_virtual_functions, "0", "a number from 0 to 65535, or external" },
         { SECTION_POOL, "PortTypes", parse_port_types, "", "ib, eth or auto, or two of them with a comma between" },
@@ -338,19 +498,26 @@ static const struct Key {
         { SECTION_POOL, "VfPlacement", parse_vf_placement, "spread", "spread or pack" },
         { SECTION_POOL, "Scheduler", parse_scheduler, "none", "none, placement or nova" },
         { SECTION_POOL, "OneTimeUse", parse_one_time_use, "no", "yes or no" },
+        { SECTION_POOL, "Fabric", parse_fabric, "no", "yes or no" },
         { SECTION_POOL, "StopServices", parse_stop_services, "",
           "names of systemd units with spaces between, as in nvidia-dcgm.service nvidia-persistenced.service" },
         { SECTION_POOL, "CleanerCommand", parse_cleaner, "",
           "an absolute path and at most 15 arguments with spaces between, without quotes, backslashes or $" },
+        { SECTION_POOL, "VgpuType", parse_vgpu_type, "", "the name of a vGPU type, as in NVIDIA H100L-12C" },
         { SECTION_POOL, "VfAttributes", parse_vf_attributes, "", "attributes" },
         { SECTION_POOL, "VfIdentity", parse_vf_identity, "fresh", "fresh or stable" },
+        { SECTION_SERVICE, "Kind", parse_kind, "custom", "rcuda, gvirtus, cricket, lupine or custom" },
+        { SECTION_SERVICE, "Endpoint", parse_endpoint, "",
+          "a host, a port and slots from 0 to 1024, as in gpu1.example.org:9999 slots=2" },
+        { SECTION_SERVICE, "Via", parse_via, "", "the name of a pool, as in ib-vf" },
+        { SECTION_SERVICE, "Variables", parse_variables, "",
+          "NAME=VALUE with spaces between, without quotes, backslashes or $, as in SERVER=%h:%p" },
         { SECTION_EXCLUDE, "Match", parse_exclude_match, "", "terms" },
 };
 
 static const char *const section_names[_SECTION_MAX] = {
-        [SECTION_DAEMON] = "[Daemon]",
-        [SECTION_POOL] = "[Pool]",
-        [SECTION_EXCLUDE] = "[Exclude]",
+        [SECTION_DAEMON] = "[Daemon]",   [SECTION_FABRIC] = "[Fabric]",   [SECTION_POOL] = "[Pool]",
+        [SECTION_SERVICE] = "[Service]", [SECTION_EXCLUDE] = "[Exclude]",
 };
 
 bool config_may_be_header(const char *text) {
@@ -381,8 +548,11 @@ static int key_without_section(ConfigParser *p, const char *name) {
         if (streq(name, "Match") && parser_hold_back(p, "A Match= line before any section, perhaps of an [Exclude] "
                                                         "that was lost, could not be read") < 0)
                 return -ENOMEM;
-        return parser_problem(p, "'%s=' is outside any section; expected [Daemon], [Pool NAME] or [Exclude] first.",
-                              name);
+        return parser_problem(
+                p,
+                "'%s=' is outside any section; expected [Daemon], [Fabric], [Pool NAME], [Service NAME] or [Exclude] "
+                "first.",
+                name);
 }
 
 int config_parse_key(ConfigParser *p, const char *name, const char *value) {

@@ -52,28 +52,78 @@ static int begin_pool(ConfigParser *p, const char *name) {
         return 0;
 }
 
+static int add_service(ConfigParser *p, const char *name) {
+        Config *c = p->config;
+        RemoteService service = { .place = { p->file, p->line }, .latest = { p->file, p->line } };
+
+        if (c->n_services >= REMOTE_SERVICES_MAX)
+                return parser_problem(p, "[Service %s] is ignored: there are more than %u services.", name,
+                                      REMOTE_SERVICES_MAX);
+        if (ARRAY_RESERVE(c->services, c->n_services) < 0 || string_copy(&service.name, name) < 0)
+                return -ENOMEM;
+        p->service = c->n_services;
+        c->services[c->n_services++] = service;
+        p->section = SECTION_SERVICE;
+        return 0;
+}
+
+/* As begin_pool(). */
+static int begin_service(ConfigParser *p, const char *name) {
+        Config *c = p->config;
+        size_t i = 0;
+
+        p->section = SECTION_IGNORED;
+        if (!pool_name_is_valid(name))
+                return parser_problem(p,
+                                      "[Service %s] is ignored: the name of a service is 1 to %u lower-case letters, "
+                                      "digits and '-', and does not begin with '-'.",
+                                      name, POOL_NAME_MAX);
+        while (i < c->n_services && !streq(c->services[i].name, name))
+                i++;
+        if (i == c->n_services)
+                return add_service(p, name);
+        if (c->services[i].latest.file == p->file)
+                return parser_problem(p, "[Service %s] is ignored: line %u already has this service.", name,
+                                      c->services[i].latest.line);
+        c->services[i].latest = (ConfigPlace){ p->file, p->line };
+        p->service = i;
+        p->section = SECTION_SERVICE;
+        return 0;
+}
+
 /* name: the text between the brackets. */
 static int begin_section(ConfigParser *p, const char *name) {
         if (strncmp(name, "Pool ", 5) == 0)
                 return begin_pool(p, name + 5 + strspn(name + 5, " "));
+        if (strncmp(name, "Service ", 8) == 0)
+                return begin_service(p, name + 8 + strspn(name + 8, " "));
 
         p->section = SECTION_IGNORED;
         if (streq(name, "Daemon"))
                 p->section = SECTION_DAEMON;
+        else if (streq(name, "Fabric"))
+                p->section = SECTION_FABRIC;
         else if (streq(name, "Exclude"))
                 p->section = SECTION_EXCLUDE;
         else if (streq(name, "Pool"))
                 return parser_problem(p, "[Pool] is ignored: it needs a name, as in [Pool gpu].");
+        else if (streq(name, "Service"))
+                return parser_problem(p, "[Service] is ignored: it needs a name, as in [Service remote-gpu].");
         else {
                 p->suspect = true;
-                return parser_problem(p, "Section [%s] is ignored; known: [Daemon], [Pool NAME], [Exclude].", name);
+                return parser_problem(
+                        p,
+                        "Section [%s] is ignored; known: [Daemon], [Fabric], [Pool NAME], [Service NAME], "
+                        "[Exclude].",
+                        name);
         }
         return 0;
 }
 
 /* A broken header that cannot mean [Exclude]. */
-static bool is_pool_header(const char *line) {
-        return strncmp(line, "[Pool", 5) == 0 && strchr(" ]", line[5]);
+static bool is_named_header(const char *line) {
+        return (strncmp(line, "[Pool", 5) == 0 && strchr(" ]", line[5])) ||
+               (strncmp(line, "[Service", 8) == 0 && strchr(" ]", line[8]));
 }
 
 static int parse_header(ConfigParser *p, char *line) {
@@ -83,7 +133,7 @@ static int parse_header(ConfigParser *p, char *line) {
         p->suspect = false;
         if (!end || (*rest && !strchr(";#", *rest))) {
                 p->section = SECTION_IGNORED;
-                p->suspect = !is_pool_header(line);
+                p->suspect = !is_named_header(line);
                 return parser_problem(p,
                                       "'%s' is not a section header, so the lines after it are ignored: write "
                                       "[Section] and nothing else.",
@@ -125,7 +175,7 @@ static bool next_line(ConfigParser *p, char *buf, size_t size, size_t *ret_len) 
 static int handle_unreadable_line(ConfigParser *p, const char *buf, size_t n) {
         if (buf[0] == '[') {
                 p->section = SECTION_IGNORED;
-                return is_pool_header(buf) ? 0 : parser_hold_back_header(p);
+                return is_named_header(buf) ? 0 : parser_hold_back_header(p);
         }
         return memchr(buf, '=', n) ? 0 : parser_hold_back_header(p);
 }

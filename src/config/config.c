@@ -50,6 +50,17 @@ static const char *const port_type_table[_PORT_TYPE_MAX] = {
 
 DEFINE_STRING_TABLE(port_type, PortType, _PORT_TYPE_MAX)
 
+static const char *const remote_kind_table[_REMOTE_KIND_MAX] = {
+        [REMOTE_KIND_CUSTOM] = "custom",   [REMOTE_KIND_RCUDA] = "rcuda",   [REMOTE_KIND_GVIRTUS] = "gvirtus",
+        [REMOTE_KIND_CRICKET] = "cricket", [REMOTE_KIND_LUPINE] = "lupine",
+};
+
+DEFINE_STRING_TABLE(remote_kind, RemoteKind, _REMOTE_KIND_MAX)
+
+bool remote_kind_spans(RemoteKind k) {
+        return k == REMOTE_KIND_RCUDA || k == REMOTE_KIND_LUPINE;
+}
+
 Config *config_new(void) {
         _cleanup_(cleanup_config_free) Config *c = calloc(1, sizeof(*c));
 
@@ -73,6 +84,12 @@ static void free_matches(Match *matches, size_t n) {
         free(matches);
 }
 
+static void service_done(RemoteService *s) {
+        free(s->name);
+        free(s->via);
+        free(s->variables);
+}
+
 Config *config_free(Config *c) {
         if (!c)
                 return NULL;
@@ -84,7 +101,11 @@ Config *config_free(Config *c) {
                         free(c->pools[i].stop_services[j]);
                 free(c->pools[i].stop_services);
                 free(c->pools[i].cleaner);
+                free(c->pools[i].vgpu_type);
         }
+        for (size_t i = 0; i < c->n_services; i++)
+                service_done(&c->services[i]);
+        free(c->services);
         for (size_t i = 0; i < c->n_problems; i++) {
                 free(c->problems[i].file);
                 free(c->problems[i].message);
@@ -104,6 +125,7 @@ Config *config_free(Config *c) {
         free(c->shared_memory_group);
         free(c->shared_memory_server);
         free(c->libvirt);
+        free(c->fabric_manager);
         free(c);
         return NULL;
 }
@@ -178,10 +200,80 @@ static int check_port_types(Config *c, const Pool *pool) {
                                   "PortTypes= is ignored: it needs a number in VirtualFunctions= of the same pool.");
 }
 
+/* The vendor's tool creates the VFs of a GPU, and they stay on its driver. */
+static int check_vgpu_type(Config *c, Pool *pool) {
+        const char *ignored = pool->virtual_functions > 0        ? "VirtualFunctions="
+                              : pool->bind != POOL_BIND_ALLOCATE ? "Bind="
+                                                                 : NULL;
+
+        if (!pool->vgpu_type || !ignored)
+                return 0;
+        pool->virtual_functions = 0;
+        pool->bind = POOL_BIND_ALLOCATE;
+        return config_add_problem(c, pool->vgpu_type_place.file, pool->vgpu_type_place.line,
+                                  "%s of [Pool %s] is ignored because of VgpuType=: the vendor's tool creates the VFs "
+                                  "of a GPU with vGPUs, and they keep their driver.",
+                                  ignored, pool->name);
+}
+
+/* The planner then refuses requests for a partition. */
+static int check_fabric(Config *c, const Pool *pool) {
+        if (!pool->fabric || c->fabric.n > 0)
+                return 0;
+        return config_add_problem(c, pool->place.file, pool->place.line,
+                                  "[Pool %s] has Fabric=yes, but [Fabric] has no partitions, so it offers nothing to a "
+                                  "request without fabric=off.",
+                                  pool->name);
+}
+
+/* A request names pools and services alike. */
+static int drop_ambiguous_services(Config *c) {
+        size_t n = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < c->n_services; i++) {
+                RemoteService *s = &c->services[i];
+
+                if (!config_find_pool(c, s->name)) {
+                        c->services[n++] = *s;
+                        continue;
+                }
+                r = r
+                            ?: config_add_problem(c, s->place.file, s->place.line,
+                                                  "[Service %s] is ignored: there is a pool of this name.", s->name);
+                service_done(s);
+        }
+        c->n_services = n;
+        return r;
+}
+
+static int check_service(Config *c, const RemoteService *s) {
+        int r = s->n_endpoints > 0 ? 0
+                                   : config_add_problem(c, s->place.file, s->place.line,
+                                                        "[Service %s] has no valid Endpoint= line, so it offers "
+                                                        "nothing.",
+                                                        s->name);
+
+        if (r >= 0 && s->via && !config_find_pool(c, s->via))
+                r = config_add_problem(c, s->place.file, s->place.line,
+                                       "[Service %s] offers nothing: Via= names the pool '%s', which does not exist.",
+                                       s->name, s->via);
+        if (r >= 0 && s->kind == REMOTE_KIND_CUSTOM && !s->variables)
+                r = config_add_problem(c, s->place.file, s->place.line,
+                                       "[Service %s] tells guests nothing: it has neither Kind= nor Variables=.",
+                                       s->name);
+        return r;
+}
+
 int config_finish(Config *c) {
+        int r = drop_ambiguous_services(c);
+
+        for (size_t i = 0; r >= 0 && i < c->n_services; i++)
+                r = check_service(c, &c->services[i]);
+        if (r < 0)
+                return r;
         for (size_t i = 0; i < c->n_pools; i++) {
                 Pool *pool = &c->pools[i];
-                int r;
 
                 if (pool->n_matches > 0)
                         r = check_virtual_functions(c, pool);
@@ -190,6 +282,10 @@ int config_finish(Config *c) {
                                                "[Pool %s] has no valid Match= line, so it offers nothing.", pool->name);
                 if (r >= 0)
                         r = check_port_types(c, pool);
+                if (r >= 0)
+                        r = check_vgpu_type(c, pool);
+                if (r >= 0)
+                        r = check_fabric(c, pool);
                 if (r < 0)
                         return r;
         }
@@ -203,11 +299,68 @@ const Pool *config_find_pool(const Config *c, const char *name) {
         return NULL;
 }
 
+const RemoteService *config_find_service(const Config *c, const char *name) {
+        for (size_t i = 0; i < c->n_services; i++)
+                if (streq(c->services[i].name, name))
+                        return &c->services[i];
+        return NULL;
+}
+
+unsigned config_endpoint_slots(const Config *c, const char *endpoint) {
+        for (size_t i = 0; i < c->n_services; i++)
+                for (size_t k = 0; k < c->services[i].n_endpoints; k++)
+                        if (streq(c->services[i].endpoints[k].name, endpoint))
+                                return c->services[i].endpoints[k].slots;
+        return 0;
+}
+
+unsigned config_module(const Config *c, const PciDevice *gpu) {
+        for (size_t i = 0; i < c->n_modules; i++)
+                if (pci_address_equal(c->modules[i].address, gpu->address))
+                        return c->modules[i].module;
+        return gpu->module;
+}
+
 bool pool_name_is_valid(const char *name) {
         size_t len = strnlen(name, POOL_NAME_MAX + 1);
 
         return len > 0 && len <= POOL_NAME_MAX && name[0] != '-' &&
                strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len;
+}
+
+bool endpoint_is_valid(const char *endpoint) {
+        size_t host = strspn(endpoint, "abcdefghijklmnopqrstuvwxyz0123456789.-");
+        uint64_t port;
+
+        return host > 0 && strlen(endpoint) <= ENDPOINT_MAX && endpoint[host] == ':' && !strchr(".-", endpoint[0]) &&
+               parse_unsigned(endpoint + host + 1, UINT16_MAX, &port) >= 0 && port > 0;
+}
+
+/* After %, only h, p and n. No character has a meaning to a shell or to systemd. */
+static bool variable_is_valid(const char *word, size_t length) {
+        static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+        size_t name = strspn(word, letters);
+
+        if (name == 0 || name >= length || word[name] != '=' || (word[0] >= '0' && word[0] <= '9'))
+                return false;
+        for (size_t i = name + 1; i < length; i++)
+                if (!strchr(letters, word[i]) && !strchr("%:/.,@+=-", word[i]))
+                        return false;
+                else if (word[i] == '%' && (i + 1 == length || !strchr("hpn", word[i + 1])))
+                        return false;
+        return true;
+}
+
+bool variables_are_valid(const char *variables) {
+        size_t length;
+
+        for (const char *word = variables;; word += length + 1) {
+                length = strcspn(word, " ");
+                if (length > 0 && !variable_is_valid(word, length))
+                        return false;
+                if (!word[length])
+                        return strlen(variables) <= CONFIG_LINE_MAX;
+        }
 }
 
 bool service_name_is_valid(const char *name) {

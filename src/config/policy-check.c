@@ -30,6 +30,12 @@ static bool is_offered(const Policy *p, const PciDevice *dev) {
         return false;
 }
 
+static bool offers_vgpu(const Policy *p, const PciDevice *dev) {
+        const Pool *pool = policy_pool(p, dev);
+
+        return pool && pool->vgpu_type;
+}
+
 GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevice *member) {
         bool harmless = pci_device_driver_is_harmless(member);
 
@@ -47,6 +53,9 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
         if (!member->has_override)
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
+        /* A VF with a vGPU keeps its driver, so it cannot be held for another device. */
+        if (offers_vgpu(p, dev) || offers_vgpu(p, member))
+                return harmless && !policy_pool(p, member) ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
         /* A port of the same card that is in no pool may be in use by the host. */
         if (pci_device_is_companion(dev, member) &&
             (policy_pool(p, member) || harmless || is_function_of_gpu(dev, member)))
@@ -82,6 +91,8 @@ static Verdict refuse_member(const Policy *p, const PciDevice *dev, const PciDev
                 why = "a PF that has VFs";
         else if (!m->has_override)
                 why = "which has no driver_override in the kernel";
+        else if (offers_vgpu(p, dev) || offers_vgpu(p, m))
+                why = "which cannot be held beside a vGPU";
         else {
                 why = "which no pool offers";
                 remedy = pci_device_is_companion(dev, m) ? "Put it into a pool too, or unbind its driver."
@@ -167,6 +178,29 @@ Verdict policy_refuse_driver(const PciAddress *device, const char *driver, Refus
                       PCI_ADDRESS_STR(*device));
 }
 
+/* The vendor's driver creates vGPUs on VFs that it keeps, so neither vfio-pci nor driver_override is needed. */
+static Verdict check_vgpu(const PciDevice *dev, const Pool *pool, Refusal *ret) {
+        _cleanup_free_ char *remedy = NULL;
+
+        if (dev->vgpu_types)
+                return VERDICT_NONE;
+        if (dev->type == PCI_TYPE_VF)
+                (void) string_replace(&remedy, "See whether NVIDIA's vGPU manager runs on this node.");
+        else if (!dev->mdev_parent || dev->total_vfs > 0)
+                (void) string_replace(&remedy,
+                                      "Create VFs: /usr/lib/nvidia/sriov-manage -e %s; and add type=vf to the Match= "
+                                      "line of the pool.",
+                                      PCI_ADDRESS_STR(dev->address));
+        if (dev->mdev_parent)
+                return refuse(ret, VERDICT_NO_VGPU, &dev->address, remedy,
+                              "Pool '%s' offers vGPUs on VFs, but %s is no VF.", pool->name,
+                              PCI_ADDRESS_STR(dev->address));
+        return refuse(ret, VERDICT_NO_VGPU, &dev->address, remedy,
+                      "Pool '%s' offers vGPUs, but %s, bound to %s, has neither nvidia/creatable_vgpu_types nor "
+                      "mdev_supported_types in sysfs.",
+                      pool->name, PCI_ADDRESS_STR(dev->address), dev->driver ?: "no driver");
+}
+
 static Verdict refuse_display(const PciDevice *dev, Refusal *ret) {
         const char *remedy = "Use another card for the console, or ask with --force.";
 
@@ -217,6 +251,11 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                                : refuse(ret, VERDICT_NO_IOMMU, &dev->address,
                                         "Enable VT-d or AMD-Vi in the firmware and boot with intel_iommu=on (Intel).",
                                         "This node has no IOMMU groups: the IOMMU is off.");
+        if (offers_vgpu(p, dev)) {
+                Verdict v = check_vgpu(dev, policy_pool(p, dev), ret);
+
+                return v != VERDICT_NONE ? v : check_group(p, dev, ret);
+        }
         if (!dev->has_override)
                 return refuse(ret, VERDICT_NO_DRIVER_OVERRIDE, &dev->address, "Boot Linux 3.16 or later.",
                               "The kernel has no driver_override for it, so it cannot be bound to VFIO alone.");

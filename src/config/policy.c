@@ -63,6 +63,12 @@ const Pool *policy_pool(const Policy *p, const PciDevice *dev) {
         return pool < 0 ? NULL : &p->config->pools[pool];
 }
 
+bool policy_has_fabric(const Policy *p, const PciDevice *dev) {
+        const Pool *pool = policy_pool(p, dev);
+
+        return pool && pool->fabric;
+}
+
 /* Losing the display does not stop the host, so force may allocate it. */
 bool policy_is_display(const Policy *p, const PciDevice *dev) {
         return !p->forced && pci_device_is_display(dev);

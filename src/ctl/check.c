@@ -3,8 +3,9 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "daemon.h"
+#include "page.h"
 #include "replay/replay.h"
-#include "reply.h"
 #include "report.h"
 #include "util/strings.h"
 #include "verbs.h"
@@ -14,13 +15,17 @@ enum {
         EXIT_NOT_READY = 2
 };
 
+#define INDENT 24 /* of the message and the remedy */
+
 static void print_finding(json_object *finding) {
         const char *remedy = reply_text(finding, "remedy");
 
-        printf("%-8s %-14s %s\n", reply_cell(finding, "result"), reply_cell(finding, "check"),
-               reply_cell(finding, "message"));
-        if (remedy)
-                printf("%23s %s\n", "", remedy);
+        printf("%-8s %-14s ", reply_cell(finding, "result"), reply_cell(finding, "check"));
+        page_wrap(reply_cell(finding, "message"), INDENT, INDENT);
+        if (remedy) {
+                printf("%*s", INDENT, "");
+                page_wrap(remedy, INDENT, INDENT);
+        }
 }
 
 static int exit_status(const char *result) {
@@ -43,9 +48,16 @@ static int print_report(const Args *args, const char *text) {
 }
 
 int verb_check(const Args *args) {
+        _cleanup_daemon_report_ DaemonReport daemon = { 0 };
         _cleanup_free_ char *problem = NULL, *text = NULL;
-        int r = replay_check(args->text[OPTION_NODE] ?: "/", args->text[OPTION_CONFIG], &text, &problem);
+        _cleanup_json_ json_object *node = NULL;
+        bool recorded = args_has(args, OPTION_NODE);
+        int r = recorded ? 0 : daemon_ask(args, &daemon, &node);
 
+        if (r < 0)
+                return EXIT_NOT_READY;
+        r = replay_check(recorded ? args->text[OPTION_NODE] : "/", args->text[OPTION_CONFIG], recorded ? NULL : &daemon,
+                         &text, &problem);
         if (r < 0)
                 (void) report_failure(args, NULL, "%s", problem ?: "Out of memory.");
         else

@@ -154,11 +154,12 @@ int client_method(Client *c, const char *member, sd_bus_message **ret) {
         return r < 0 ? report_errno(c->args, r, "Cannot build the D-Bus call") : 0;
 }
 
-/* The time until the bus's next timeout, for ppoll(). NULL: no timeout. */
-static struct timespec *time_left(Client *c, struct timespec *buf) {
+/* The time until the bus's next timeout, and at most until end, for ppoll(). NULL: no timeout. */
+static struct timespec *time_left(Client *c, uint64_t end, struct timespec *buf) {
         uint64_t until, usec;
 
-        if (sd_bus_get_timeout(c->bus, &until) < 0 || until == UINT64_MAX)
+        until = sd_bus_get_timeout(c->bus, &until) < 0 ? end : MIN(until, end);
+        if (until == UINT64_MAX)
                 return NULL;
         usec = clock_usec(CLOCK_MONOTONIC);
         usec = until > usec ? until - usec : 0;
@@ -167,6 +168,10 @@ static struct timespec *time_left(Client *c, struct timespec *buf) {
 }
 
 int client_turn(Client *c) {
+        return client_turn_until(c, UINT64_MAX);
+}
+
+int client_turn_until(Client *c, uint64_t end) {
         struct pollfd pfd;
         struct timespec buf;
         sigset_t set;
@@ -180,7 +185,7 @@ int client_turn(Client *c) {
         pfd = (struct pollfd){ .fd = sd_bus_get_fd(c->bus), .events = (short) r };
         (void) sigprocmask(SIG_BLOCK, NULL, &set);
         sigdelset(&set, SIGINT);
-        r = ppoll(&pfd, 1, time_left(c, &buf), &set) < 0 && errno != EINTR ? -errno : 0;
+        r = ppoll(&pfd, 1, time_left(c, end, &buf), &set) < 0 && errno != EINTR ? -errno : 0;
         if (interrupted)
                 return -EINTR;
         if (r >= 0)
@@ -239,7 +244,7 @@ static int report_bus_error(const Client *c, sd_bus_message *reply) {
 static int report_error_reply(const Client *c, sd_bus_message *reply) {
         const char *sentence, *refusal;
 
-        if (args_has(c->args, OPTION_JSON) && sd_bus_message_has_signature(reply, "ss") > 0 &&
+        if (args_has(c->args, OPTION_JSON) && !c->args->problem && sd_bus_message_has_signature(reply, "ss") > 0 &&
             sd_bus_message_read(reply, "ss", &sentence, &refusal) > 0) {
                 puts(refusal);
                 return EXIT_FAILURE;

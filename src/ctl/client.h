@@ -54,6 +54,8 @@ void client_catch_interrupt(void);
 
 /* Waits for traffic and dispatches one message. 0, or a negative errno, not reported; -EINTR on Ctrl-C. */
 int client_turn(Client *c);
+/* As client_turn(), but waits no longer than until this time of CLOCK_MONOTONIC. */
+int client_turn_until(Client *c, uint64_t usec);
 
 /* Reports a lost connection to the bus. Returns error. */
 int client_lost(const Client *c, int error);

@@ -75,6 +75,10 @@ int domain_request(Client *c, const char *name, const char *template, char **ret
                 r = append_text(call, OPTION_KEY_DEVICE, c->args->text[OPTION_DEVICE]);
         if (r >= 0 && args_has(c->args, OPTION_ALLOW_QEMU_COMMANDLINE))
                 r = sd_bus_message_append(call, "{sv}", OPTION_KEY_QEMU_COMMANDLINE, "b", 1);
+        if (r >= 0 && args_has(c->args, OPTION_NO_GUEST_INFO))
+                r = sd_bus_message_append(call, "{sv}", OPTION_KEY_GUEST_INFO, "b", 0);
+        if (r >= 0 && args_has(c->args, OPTION_HOST_ADDRESSES))
+                r = sd_bus_message_append(call, "{sv}", OPTION_KEY_HOST_ADDRESSES, "b", 1);
         if (r >= 0)
                 r = sd_bus_message_close_container(call);
         if (r < 0)

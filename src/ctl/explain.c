@@ -15,6 +15,7 @@ static void print_verdict(json_object *d) {
         const char *address = reply_cell(d, "address"), *name = reply_text(d, "name");
         const char *reason = reply_text(d, "reason"), *remedy = reply_text(d, "remedy");
         const char *allocation = reply_text(d, "allocation");
+        const char *module = reply_text(d, "module"), *partition = reply_text(d, "partition");
 
         printf("%s%s%s%s ", address, name ? " (" : "", name ? name : "", name ? ")" : "");
         if (streq_ptr(reply_text(d, "state"), "available"))
@@ -23,6 +24,8 @@ static void print_verdict(json_object *d) {
                 printf("is not available: allocation '%s' has it.\n", allocation);
         else
                 printf("is not available.\n");
+        if (module)
+                printf("It is NVLink module %s%s%s.\n", module, partition ? ", in partition " : "", partition ?: "");
         if (reason)
                 puts(reason);
         if (remedy)

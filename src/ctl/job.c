@@ -7,6 +7,7 @@
 #include "bus/names.h"
 #include "document.h"
 #include "job.h"
+#include "progress.h"
 #include "properties.h"
 #include "reply.h"
 #include "report.h"
@@ -33,6 +34,8 @@ struct Watch {
         const char *daemon; /* unique name; signals of other senders are ignored; not owned */
         char *step, *message, *result;
         uint32_t done, total;
+        uint64_t deadline; /* of the job, in microseconds of CLOCK_REALTIME; 0 unknown */
+        Progress progress;
         bool lost; /* the daemon left the bus */
 };
 
@@ -70,13 +73,16 @@ static int take_properties(Watch *w, json_object *properties) {
                 w->done = (uint32_t) n;
         if (reply_number(properties, "steps_total", &n))
                 w->total = (uint32_t) n;
+        if (reply_number(properties, "deadline", &n))
+                w->deadline = (uint64_t) n;
         return r;
 }
 
 /* Step names the step that is running; StepsDone counts the steps before it. */
-static void print_step(const Watch *w) {
+static void print_step(Watch *w) {
         if (args_has(w->client->args, OPTION_JSON) || !w->step)
                 return;
+        progress_begin(&w->progress);
         printf("[%u/%u] %s\n", MIN(w->done + 1, w->total), w->total, w->step);
         (void) fflush(stdout);
 }
@@ -158,6 +164,7 @@ int watch_new(Client *c, const char *verb, const char *subject, Watch **ret) {
         w->client = c;
         w->verb = verb;
         w->subject = subject;
+        w->progress = progress_new(!args_has(c->args, OPTION_JSON));
         for (size_t i = 0; i < ELEMENTSOF(matches); i++) {
                 int r = sd_bus_add_match(c->bus, &w->slots[i], matches[i], on_signal, w);
                 if (r < 0)
@@ -168,10 +175,14 @@ int watch_new(Client *c, const char *verb, const char *subject, Watch **ret) {
         return 0;
 }
 
-int watch_interrupted(const Watch *w) {
+int watch_interrupted(Watch *w) {
+        char until[PROGRESS_TIME_MAX];
+
+        progress_end(&w->progress);
         (void) report_failure(w->client->args, NULL,
-                              "Stopped waiting; the job to %s '%s' continues. See 'passthroughctl show %s'.", w->verb,
-                              w->subject, w->subject);
+                              "Stopped waiting; passthroughd continues the job to %s '%s'%s. 'passthroughctl monitor' "
+                              "follows it, 'passthroughctl show %s' shows its result.",
+                              w->verb, w->subject, progress_until(w->deadline, until), w->subject);
         return EXIT_INTERRUPTED;
 }
 
@@ -205,8 +216,12 @@ int watch_wait(Watch *w, sd_bus_message *reply, const char *job) {
         for (size_t i = 0; i < w->n_backlog; i++)
                 (void) handle(w, w->backlog[i]);
         watch_drop_backlog(w);
-        while (r >= 0 && !w->result && !w->lost)
-                r = client_turn(w->client);
+        while (r >= 0 && !w->result && !w->lost) {
+                r = client_turn_until(w->client, progress_next(&w->progress));
+                if (r >= 0 && !w->result)
+                        progress_show(&w->progress, w->deadline);
+        }
+        progress_end(&w->progress);
         if (w->result)
                 return report_result(w);
         if (r == -EINTR)

@@ -26,7 +26,7 @@ DEFINE_CLEANUP(Watch *, watch_free)
  */
 int watch_wait(Watch *w, sd_bus_message *reply, const char *job);
 /* Reports that Ctrl-C ended the wait. Returns EXIT_INTERRUPTED. */
-int watch_interrupted(const Watch *w);
+int watch_interrupted(Watch *w);
 /* JOB_RESULT_*; NULL unless the job has ended. */
 const char *watch_result(const Watch *w);
 

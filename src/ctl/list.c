@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "bus/names.h"
+#include "device-name.h"
 #include "document.h"
 #include "reply.h"
 #include "report.h"
@@ -17,10 +18,13 @@ static const Column columns[] = {
         { "STATE", "state" },
         { "NODE", "numa_node", .right = true },
         { "GROUP", "iommu_group", .right = true },
-        { "DRIVER", "driver" },
+        { "DRIVER", "driver", .wide = true },
         { "ALLOCATION", "allocation" },
-        { "KERNEL NAMES", "kernel_names", .cut = true },
-        { "NAME", "name", .cut = true },
+        { "PCIE", .text = view_link_short, .wide = true },
+        { "MODULE", "module", .right = true }, /* this and the next column: only on a node with NVSwitches */
+        { "PARTITION", "partition", .right = true },
+        { "KERNEL", "kernel_names" },
+        { "NAME", .text = device_product, .cut = true },
 };
 
 /* Without --pool and --all: devices in a pool, in an allocation, or in any state but "host". */
@@ -33,18 +37,36 @@ static bool is_wanted(const Args *args, json_object *device) {
                !streq_ptr(reply_text(device, "state"), "host");
 }
 
+/* Copies the columns to print. Returns their number. */
+static size_t choose_columns(const Args *args, json_object *node, Column chosen[static ELEMENTSOF(columns)]) {
+        bool has_modules = false;
+        size_t n = 0;
+
+        for (size_t i = 0; i < reply_length(node, "devices"); i++) {
+                json_object *device = reply_element(node, "devices", i);
+
+                has_modules = has_modules || (is_wanted(args, device) && reply_text(device, "module"));
+        }
+        for (size_t i = 0; i < ELEMENTSOF(columns); i++)
+                if (has_modules || (!streq_ptr(columns[i].key, "module") && !streq_ptr(columns[i].key, "partition")))
+                        chosen[n++] = columns[i];
+        return n;
+}
+
 static int print_table(const Args *args, json_object *node) {
+        Column chosen[ELEMENTSOF(columns)];
+        size_t n = choose_columns(args, node, chosen);
         _cleanup_table_ Table table;
 
-        table_init(&table, columns, ELEMENTSOF(columns));
+        table_init(&table, chosen, n);
         for (size_t i = 0; i < reply_length(node, "devices"); i++)
                 if (is_wanted(args, reply_element(node, "devices", i)))
                         table_add_object(&table, reply_element(node, "devices", i));
         return table_print(&table, args,
                            args_has(args, OPTION_ALL)    ? "This node has no PCI devices."
                            : args_has(args, OPTION_POOL) ? "No device is in this pool."
-                                                         : "No device is in a pool. Define pools in "
-                                                           "passthroughd.conf(5); 'list --all' shows all devices.");
+                                                         : "No device is in a pool. 'passthroughctl suggest' prints a "
+                                                           "configuration; 'list --all' shows all devices.");
 }
 
 /* With --pool the daemon's document is printed with only the devices of that pool. */

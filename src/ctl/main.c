@@ -36,9 +36,22 @@ static const OptionNote check_notes[] = {
         { 0 },
 };
 
+static const OptionNote overview_notes[] = {
+        { OPTION_JSON, NULL, "without a verb there is no JSON; 'list --json' and 'check --json' have it" },
+        { 0 },
+};
+
+static const OptionNote suggest_notes[] = {
+        { OPTION_NODE, "Suggest for NODE instead of this machine" },
+        { OPTION_JSON, NULL, "suggest prints a configuration file" },
+        { 0 },
+};
+
 static const Verb verbs[] = {
         { "check", verb_check, "", 0, 0, OPTIONS_NODE, "Say whether the node is ready, and what it lacks",
           check_notes },
+        { "suggest", verb_suggest, "", 0, 0, BIT(OPTION_NODE), "Print a configuration for this node", suggest_notes,
+          "suggest writes to standard output, use > " },
         { "list", verb_list, "", 0, 0, BIT(OPTION_POOL) | BIT(OPTION_ALL) | OPTIONS_NODE, "List the devices in pools" },
         { "pools", verb_pools, "", 0, 0, OPTIONS_NODE, "Show what is free, by pool and by NUMA node" },
         { "show", verb_show, "DEVICE|ALLOCATION", 1, 1, OPTIONS_NODE,
@@ -61,16 +74,18 @@ static const Verb verbs[] = {
           "Prepare an allocation that is reserved" },
         { "renew", verb_renew, "NAME SECONDS", 2, 2, BIT(OPTION_GENERATION), "Reserve an allocation for longer" },
         { "attach", verb_attach, "NAME POOL=COUNT...", 2, SIZE_MAX,
-          BIT(OPTION_AT) | BIT(OPTION_NUMA) | BIT(OPTION_PROXIMITY) | BIT(OPTION_GENERATION) | BIT(OPTION_NO_WAIT),
+          BIT(OPTION_AT) | BIT(OPTION_NUMA) | BIT(OPTION_PROXIMITY) | BIT(OPTION_FABRIC) | BIT(OPTION_GENERATION) |
+                  BIT(OPTION_NO_WAIT),
           "Add devices to an allocation and its guest" },
         { "detach", verb_detach, "NAME SLOT", 2, 2, BIT(OPTION_GENERATION) | BIT(OPTION_NO_WAIT),
           "Take a device from an allocation and its guest" },
         { "xml", verb_xml, "NAME [POOL=COUNT...]", 1, SIZE_MAX,
           BIT(OPTION_TEMPLATE) | BIT(OPTION_ALLOW_QEMU_COMMANDLINE) | BIT(OPTION_NCCL) | BIT(OPTION_DEVICE) |
-                  OPTIONS_REQUEST | OPTIONS_NODE,
+                  BIT(OPTION_NO_GUEST_INFO) | BIT(OPTION_HOST_ADDRESSES) | OPTIONS_REQUEST | OPTIONS_NODE,
           "Print the libvirt domain of an allocation" },
         { "define", verb_define, "NAME", 1, 1,
-          BIT(OPTION_TEMPLATE) | BIT(OPTION_ALLOW_QEMU_COMMANDLINE) | BIT(OPTION_START) | BIT(OPTION_CONNECT),
+          BIT(OPTION_TEMPLATE) | BIT(OPTION_ALLOW_QEMU_COMMANDLINE) | BIT(OPTION_NO_GUEST_INFO) |
+                  BIT(OPTION_HOST_ADDRESSES) | BIT(OPTION_START) | BIT(OPTION_CONNECT),
           "Define the domain of an allocation in libvirt" },
         { "sriov", verb_sriov, "PF [NUMBER]", 1, 2, BIT(OPTION_NO_WAIT),
           "Show the VFs of a PF, or change their number" },
@@ -89,6 +104,10 @@ static const Verb verbs[] = {
         { "reload", verb_reload, "", 0, 0, 0, "Read the configuration again" },
 };
 
+static const Verb overview = {
+        "passthroughctl without a verb", overview_run, "", 0, 0, OPTIONS_NODE, NULL, overview_notes
+};
+
 static const Verb *verb_find(const char *name) {
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
                 if (streq(verbs[i].name, name))
@@ -97,8 +116,9 @@ static const Verb *verb_find(const char *name) {
 }
 
 static int print_usage(void) {
-        puts("Usage: passthroughctl [OPTION...] VERB [ARGUMENT...]\n"
-             "Give the PCI devices, CPUs and memory of a node to virtual machines.\n\nVerbs:");
+        puts("Usage: passthroughctl [OPTION...] [VERB [ARGUMENT...]]\n"
+             "Give the PCI devices, CPUs and memory of a node to virtual machines.\n"
+             "Without a verb, show the node in a few lines.\n\nVerbs:");
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
                 char left[48];
 
@@ -167,7 +187,7 @@ static int check_args(const Args *args, const Verb *verb) {
 }
 
 static int run_verb(const Args *args) {
-        const Verb *verb = NULL;
+        const Verb *verb = &overview;
         int r;
 
         if (args->verb) {
@@ -176,13 +196,11 @@ static int run_verb(const Args *args) {
                         return report_usage(&(Args){ 0 }, "there is no verb '%s'", args->verb);
         }
         if (args_has(args, OPTION_HELP))
-                return verb ? print_verb_usage(verb) : print_usage();
+                return args->verb ? print_verb_usage(verb) : print_usage();
         if (args_has(args, OPTION_VERSION)) {
                 puts("passthroughctl " VERSION);
                 return EXIT_SUCCESS;
         }
-        if (!verb)
-                return report_usage(args, "a verb is missing");
         r = check_args(args, verb);
         if (r != 0)
                 return r;

@@ -12,6 +12,7 @@
 #include "util/clock.h"
 #include "util/strings.h"
 #include "verbs.h"
+#include "view.h"
 
 #define MATCH_DAEMON "type='signal',sender='" BUS_NAME "',path_namespace='" BUS_PATH "'"
 
@@ -30,11 +31,13 @@ typedef struct Kind {
         const char *name;
         const char *key;      /* the JSON key of the label */
         const char *made;     /* the word for the appearance of an object: "added" or "new" */
-        const char *shown[4]; /* the properties to print for a new object */
+        const char *shown[5]; /* the properties to print for a new object */
 } Kind;
 
 static const Kind kind_device = {
-        BUS_DEVICE_PREFIX, BUS_DEVICE_INTERFACE, "device", "address", "added", { "pool", "state", "driver", "name" },
+        BUS_DEVICE_PREFIX, BUS_DEVICE_INTERFACE,
+        "device",          "address",
+        "added",           { "pool", "state", "driver", "kernel_names", "name" },
 };
 static const Kind kind_allocation = {
         BUS_ALLOCATION_PREFIX, BUS_ALLOCATION_INTERFACE, "allocation", "name", "new", { "state" },
@@ -58,8 +61,17 @@ static void monitor_done(Monitor *m) {
 
 /* The lines on stdout */
 
+static bool is_empty_list(json_object *properties, const char *key) {
+        return json_object_is_type(reply_member(properties, key), json_type_array) &&
+               reply_length(properties, key) == 0;
+}
+
 static void print_property(json_object *properties, const char *key, const char *separator) {
-        const char *s = reply_cell(properties, key), *quote = strchr(s, ' ') ? "\"" : "";
+        _cleanup_free_ char *words = view_join(properties, key, " ");
+        const char *s = words
+                                ?: is_empty_list(properties, key) ? "-"
+                                                                  : reply_cell(properties, key),
+                   *quote = strchr(s, ' ') ? "\"" : "";
 
         printf("%s %s %s%s%s", separator, key, quote, s, quote);
 }
@@ -68,7 +80,8 @@ static void print_shown(const Kind *kind, json_object *properties) {
         const char *separator = ":";
 
         for (size_t i = 0; i < ELEMENTSOF(kind->shown); i++)
-                if (kind->shown[i] && reply_text(properties, kind->shown[i])) {
+                if (kind->shown[i] && reply_text(properties, kind->shown[i]) &&
+                    !is_empty_list(properties, kind->shown[i])) {
                         print_property(properties, kind->shown[i], separator);
                         separator = ",";
                 }

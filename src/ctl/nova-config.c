@@ -45,7 +45,8 @@ static json_object *make_spec(json_object *device, json_object *pool) {
         return NULL;
 }
 
-static int make_specs(json_object *node, json_object *ret) {
+/* Nova refuses one-time-use devices that it does not report to Placement. */
+static int make_specs(json_object *node, json_object *ret, bool *ret_report) {
         json_object *devices = json_object_object_get(node, "devices"), *pools = json_object_object_get(node, "pools");
 
         if (!json_object_is_type(devices, json_type_array) || !json_object_is_type(pools, json_type_array))
@@ -62,6 +63,7 @@ static int make_specs(json_object *node, json_object *ret) {
                         json_object_put(spec);
                         return -ENOMEM;
                 }
+                *ret_report = *ret_report || json_object_object_get_ex(spec, "one_time_use", NULL);
         }
         return 0;
 }
@@ -70,6 +72,7 @@ int verb_nova_config(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_json_ json_object *node = NULL, *o = json_object_new_object();
         json_object *specs = json_object_new_array();
+        bool report = false;
         int r = client_new(args, &c);
 
         if (r >= 0)
@@ -81,12 +84,14 @@ int verb_nova_config(const Args *args) {
         if (!o || !specs || json_object_object_add(o, "device_spec", specs) < 0)
                 r = -ENOMEM;
         if (r >= 0)
-                r = make_specs(node, specs);
+                r = make_specs(node, specs, &report);
+        if (r >= 0)
+                r = json_object_object_add(o, "report_in_placement", json_object_new_boolean(report));
         if (r < 0)
                 return report_errno(args, r, "Cannot print");
         if (args_has(args, OPTION_JSON))
                 return document_print(args, TAKE_PTR(o));
-        printf("[pci]\n");
+        printf("[pci]\n%s", report ? "report_in_placement = true\n" : "");
         for (size_t i = 0; i < json_object_array_length(specs); i++)
                 printf("device_spec = %s\n",
                        json_object_to_json_string_ext(json_object_array_get_idx(specs, i),

@@ -50,6 +50,7 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_PROXIMITY] = { "--proximity", 0, OPTION_TYPE_LIST, "LIMIT", 0,
                                "GPU to NIC at most: switch, root-complex, node, any" },
         [OPTION_TOPOLOGY] = { "--topology", 0, OPTION_TYPE_TEXT, "SHAPE", 0, "Guest's PCI tree: mirror or flat" },
+        [OPTION_FABRIC] = { "--fabric", 0, OPTION_TYPE_TEXT, "off", 0, "Any GPUs: the guest uses no NVLink" },
         [OPTION_SHARED_MEMORY] = { "--shared-memory", 0, OPTION_TYPE_LIST, "REGION", 0,
                                    "Memory shared by guests: NAME=SIZE[:PAGESIZE]" },
         [OPTION_OWNER] = { "--owner", 0, OPTION_TYPE_NUMBER, "UID", UINT32_MAX,
@@ -68,6 +69,10 @@ static const OptionInfo options[_OPTION_MAX] = {
                                             "Permit <qemu:commandline> in the template" },
         [OPTION_NCCL] = { "--nccl", 0, OPTION_TYPE_FLAG, NULL, 0, "Print NCCL's topology file for the guest instead" },
         [OPTION_DEVICE] = { "--device", 0, OPTION_TYPE_TEXT, "SLOT", 0, "Print the <hostdev> of this device alone" },
+        [OPTION_NO_GUEST_INFO] = { "--no-guest-info", 0, OPTION_TYPE_FLAG, NULL, 0,
+                                   "Tell the guest nothing in fw_cfg" },
+        [OPTION_HOST_ADDRESSES] = { "--host-addresses", 0, OPTION_TYPE_FLAG, NULL, 0,
+                                    "Tell the guest the host's addresses, too" },
         [OPTION_NO_WAIT] = { "--no-wait", 0, OPTION_TYPE_FLAG, NULL, 0, "Do not wait for the job to finish" },
         [OPTION_MATRIX] = { "--matrix", 0, OPTION_TYPE_FLAG, NULL, 0, "Show the distances between GPUs and NICs" },
         [OPTION_SVG] = { "--svg", 0, OPTION_TYPE_FILE, "FILE", 0, "Write an SVG picture to a file; - is stdout" },
@@ -221,7 +226,8 @@ int args_words(const Args *args, const char ***ret) {
 
         if (!words)
                 return -ENOMEM;
-        words[n++] = args->verb;
+        if (args->verb)
+                words[n++] = args->verb;
         for (int i = 0; i < _OPTION_MAX; i++) {
                 if (!args_has(args, (Option) i))
                         continue;

@@ -37,6 +37,7 @@ typedef enum Option {
         OPTION_NUMA,
         OPTION_PROXIMITY,
         OPTION_TOPOLOGY,
+        OPTION_FABRIC,
         OPTION_SHARED_MEMORY,
         OPTION_OWNER,
         OPTION_HOLD,
@@ -50,6 +51,8 @@ typedef enum Option {
         OPTION_ALLOW_QEMU_COMMANDLINE,
         OPTION_NCCL,
         OPTION_DEVICE,
+        OPTION_NO_GUEST_INFO,
+        OPTION_HOST_ADDRESSES,
         OPTION_NO_WAIT,
         OPTION_MATRIX,
         OPTION_SVG,
@@ -75,7 +78,7 @@ typedef enum Option {
          OPTION_BIT(OPTION_TOPOLOGY) | OPTION_BIT(OPTION_OWNER) | OPTION_BIT(OPTION_TAG) |                             \
          OPTION_BIT(OPTION_CONSUMER) | OPTION_BIT(OPTION_SHARED_MEMORY) | OPTION_BIT(OPTION_FORCE) |                   \
          OPTION_BIT(OPTION_RELEASE_WITH_DOMAIN) | OPTION_BIT(OPTION_AT) | OPTION_BIT(OPTION_HOST_NODES) |              \
-         OPTION_BIT(OPTION_CPUS_FROM))
+         OPTION_BIT(OPTION_CPUS_FROM) | OPTION_BIT(OPTION_FABRIC))
 
 /* The parsed command line. Strings are borrowed from argv unless marked as owned. */
 typedef struct Args {
@@ -84,6 +87,7 @@ typedef struct Args {
         const char *text[_OPTION_MAX];
         char *lists[_OPTION_MAX]; /* owned: the joined text of an option that may be repeated */
         uint64_t number[_OPTION_MAX];
+        char **problem;        /* where to store the sentence of a failure instead of printing it; NULL: print it */
         const char **operands; /* the operands after the verb; the array is owned */
         size_t n_operands;
 } Args;

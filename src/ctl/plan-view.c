@@ -63,6 +63,28 @@ static int print_held(json_object *plan) {
         return 0;
 }
 
+static int print_assumptions(json_object *plan) {
+        for (size_t i = 0; i < reply_length(plan, "assumptions"); i++)
+                view_paragraph(i ? "" : "Assumed", reply_element_cell(plan, "assumptions", i));
+        return 0;
+}
+
+/* Prints "3, of modules 1, 3". */
+static int print_partition(json_object *plan) {
+        const char *partition = reply_text(plan, "partition");
+        _cleanup_free_ char *modules = NULL;
+
+        for (size_t i = 0; partition && i < reply_length(plan, "devices"); i++) {
+                const char *module = reply_text(reply_element(plan, "devices", i), "module");
+
+                if (module && string_append(&modules, ", ", "%s", module) < 0)
+                        return -ENOMEM;
+        }
+        if (partition)
+                view_field("Partition", "%s, of modules %s", partition, modules ?: "-");
+        return 0;
+}
+
 static int print_attributes(json_object *plan) {
         bool any = false;
 
@@ -137,6 +159,7 @@ static const struct {
         { "left_over", "", " free device", "s", " left beside these" },
         { "vf_load", "", " other VF", "s", " in use on these PFs" },
         { "vf_left", "", " free VF", "s", " left on these PFs" },
+        { "broken", "", " GPU", "s", " in larger NVLink partitions that this breaks" },
 };
 
 static int append_cost(char **text, const char *member, const char *value) {
@@ -236,8 +259,9 @@ static int print_more(const Args *args, json_object *plan) {
 }
 
 int plan_print(const Args *args, json_object *plan) {
-        static int (*const parts[])(json_object *) = { print_held,   print_attributes, print_cpus,     print_memory,
-                                                       print_limits, print_cost,       print_runner_up };
+        static int (*const parts[])(json_object *) = { print_held,       print_assumptions, print_partition,
+                                                       print_attributes, print_cpus,        print_memory,
+                                                       print_limits,     print_cost,        print_runner_up };
         int r = print_devices(args, plan);
 
         if (r < 0)
@@ -245,6 +269,7 @@ int plan_print(const Args *args, json_object *plan) {
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(parts); i++)
                 r = parts[i](plan);
         view_regions(plan);
+        view_services(plan);
         if (r >= 0 && args_has(args, OPTION_PATHS))
                 r = print_paths(plan);
         if (r >= 0 && args_has(args, OPTION_STEPS))

@@ -42,14 +42,28 @@ static int print_pools(const Args *args, json_object *node) {
         for (size_t i = 0; i < reply_length(node, "pools"); i++) {
                 json_object *pool = reply_element(node, "pools", i);
 
-                add_counts(&table, reply_cell(pool, "name"), "all", pool);
+                add_counts(&table, reply_cell(pool, "name"), reply_member(pool, "endpoints") ? "remote" : "all", pool);
                 for (size_t j = 0; j < reply_length(pool, "numa_nodes"); j++) {
                         json_object *part = reply_element(pool, "numa_nodes", j);
 
                         add_counts(&table, reply_cell(pool, "name"), reply_cell(part, "id"), part);
                 }
         }
-        return table_print(&table, args, "There are no pools. Define pools in passthroughd.conf(5).");
+        return table_print(&table, args, "There are no pools. 'passthroughctl suggest' prints a configuration.");
+}
+
+/* The endpoints that offer none of their slots, and why. */
+static void print_endpoints(json_object *node) {
+        for (size_t i = 0; i < reply_length(node, "pools"); i++) {
+                json_object *pool = reply_element(node, "pools", i);
+
+                for (size_t k = 0; k < reply_length(pool, "endpoints"); k++) {
+                        json_object *endpoint = reply_element(pool, "endpoints", k);
+
+                        if (reply_text(endpoint, "reason"))
+                                printf("%s: %s\n", reply_cell(endpoint, "endpoint"), reply_cell(endpoint, "reason"));
+                }
+        }
 }
 
 static char *count_cpus(json_object *node, const char *key) {
@@ -109,6 +123,7 @@ static int print_tables(const Args *args, json_object *node) {
         r = print_pools(args, node);
         if (r < 0)
                 return r;
+        print_endpoints(node);
         putchar('\n');
         return print_nodes(args, node);
 }

@@ -25,7 +25,21 @@ static json_object *class_value(uint32_t class) {
         return json_object_new_string(hex);
 }
 
-/* "" and -1 become null, as D-Bus has no null. -ENODATA: an array or another type that is left out. */
+static int read_words(sd_bus_message *msg, json_object **ret) {
+        const char *word;
+        int r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_VARIANT, "as");
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_ARRAY, "s");
+        *ret = json_object_new_array();
+        while (r >= 0 && (r = sd_bus_message_read(msg, "s", &word)) > 0)
+                r = *ret ? json_object_array_add(*ret, json_object_new_string(word)) : -ENOMEM;
+        if (r >= 0)
+                r = sd_bus_message_exit_container(msg);
+        return r < 0 ? r : sd_bus_message_exit_container(msg);
+}
+
+/* "" and -1 become null, as D-Bus has no null. -ENODATA: a type that is left out. */
 static int read_value(sd_bus_message *msg, const char *property, json_object **ret) {
         const char *contents, *s = "";
         uint64_t t = 0;
@@ -49,6 +63,8 @@ static int read_value(sd_bus_message *msg, const char *property, json_object **r
         } else if (streq(contents, "i")) {
                 r = sd_bus_message_read(msg, "v", "i", &i);
                 *ret = i < 0 ? NULL : json_object_new_int64(i);
+        } else if (streq(contents, "as")) {
+                r = read_words(msg, ret);
         } else {
                 r = sd_bus_message_skip(msg, "v");
                 return r < 0 ? r : -ENODATA;

@@ -38,6 +38,11 @@ static _printf_(3, 0) int report_va(const Args *args, const char *error, const c
         _cleanup_free_ char *message = string_vformat(format, ap);
 
         sanitize(message);
+        if (args->problem) {
+                free(*args->problem);
+                *args->problem = TAKE_PTR(message);
+                return EXIT_FAILURE;
+        }
         if (args_has(args, OPTION_JSON))
                 return report_json(args, error, message);
         fprintf(stderr, PROGRAM "%s\n", message ? message : "Out of memory.");

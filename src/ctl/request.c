@@ -238,6 +238,7 @@ static const RequestOption request_options[] = {
         { OPTION_NUMA, REQUEST_KEY_NUMA, 's' },
         { OPTION_PROXIMITY, REQUEST_KEY_PROXIMITY, 's' },
         { OPTION_TOPOLOGY, REQUEST_KEY_TOPOLOGY, 's' },
+        { OPTION_FABRIC, REQUEST_KEY_FABRIC, 's' },
         { OPTION_OWNER, REQUEST_KEY_OWNER, 'u' },
         { OPTION_HOLD, REQUEST_KEY_HOLD, 'u' },
         { OPTION_TAG, REQUEST_KEY_TAG, 's' },

@@ -15,15 +15,21 @@ static bool wants_colour(void) {
         return isatty(STDOUT_FILENO) && (!no_colour || !*no_colour);
 }
 
+#define WIDE_MIN 100U
+
+static int column_flags(const Column *c) {
+        bool hidden = c->wide && isatty(STDOUT_FILENO) && page_width() < WIDE_MIN;
+
+        return (c->right ? SCOLS_FL_RIGHT : 0) | (c->cut ? SCOLS_FL_TRUNC : 0) | (c->tree ? SCOLS_FL_TREE : 0) |
+               (hidden ? SCOLS_FL_HIDDEN : 0);
+}
+
 void table_init(Table *t, const Column *columns, size_t n) {
         *t = (Table){ .scols = scols_new_table(), .columns = columns };
         t->failed = !t->scols || scols_table_enable_colors(t->scols, wants_colour()) < 0 ||
                     scols_table_set_termwidth(t->scols, page_width()) < 0;
         for (size_t i = 0; !t->failed && i < n; i++)
-                t->failed = !scols_table_new_column(t->scols, columns[i].name, 0,
-                                                    (columns[i].right ? SCOLS_FL_RIGHT : 0) |
-                                                            (columns[i].cut ? SCOLS_FL_TRUNC : 0) |
-                                                            (columns[i].tree ? SCOLS_FL_TREE : 0));
+                t->failed = !scols_table_new_column(t->scols, columns[i].name, 0, column_flags(&columns[i]));
 }
 
 void table_done(Table *t) {
@@ -46,9 +52,14 @@ void table_add(Table *t, const char *const *cells) {
 }
 
 /* The elements of an array are separated by spaces. */
-static int set_cell(struct libscols_line *line, size_t i, json_object *o, const char *key) {
+static int set_cell(struct libscols_line *line, size_t i, json_object *o, const Column *column) {
+        const char *key = column->key;
         _cleanup_free_ char *words = NULL;
 
+        if (!key) {
+                words = column->text(o);
+                return words ? scols_line_set_data(line, i, words) : -ENOMEM;
+        }
         if (reply_length(o, key) == 0)
                 return scols_line_set_data(
                         line, i, json_object_is_type(reply_member(o, key), json_type_array) ? "-" : reply_cell(o, key));
@@ -61,7 +72,7 @@ void table_add_object(Table *t, json_object *o) {
 
         t->failed = !line;
         for (size_t i = 0; !t->failed && i < scols_table_get_ncols(t->scols); i++)
-                t->failed = set_cell(line, i, o, t->columns[i].key) < 0;
+                t->failed = set_cell(line, i, o, &t->columns[i]) < 0;
         t->n++;
 }
 

@@ -11,10 +11,12 @@
 
 typedef struct Column {
         const char *name;
-        const char *key; /* of table_add_object() */
-        bool right;      /* align right, for numbers */
-        bool cut;        /* the column may be cut when the terminal is too narrow */
-        bool tree;       /* the branches of table_add_below() are in this column */
+        const char *key;                 /* of table_add_object() */
+        char *(*text)(json_object *row); /* with key NULL: makes the cell of table_add_object(), which frees it */
+        bool right;                      /* align right, for numbers */
+        bool cut;                        /* the column may be cut when the terminal is too narrow */
+        bool wide;                       /* left out on a terminal of less than 100 columns */
+        bool tree;                       /* the branches of table_add_below() are in this column */
 } Column;
 
 typedef struct Table {

@@ -15,6 +15,7 @@
 
 const DistanceWord distance_words[DISTANCE_WORDS] = {
         { "X", "the device itself" },
+        { "NVL", "NVLink, in one partition" },
         { "PIX", "at most one PCIe switch between them" },
         { "PXB", "several switches below one root port" },
         { "PHB", "one host bridge, through the CPU" },
@@ -90,29 +91,28 @@ int members_init(Members *m, const Items *items, json_object *node, bool all) {
         json_object *matrix = reply_member(node, "matrix");
         size_t n = reply_length(matrix, "devices"), numbers[2] = { 0 };
 
-        *m = (Members){ .all = calloc(n + 1, sizeof(Member)) };
+        *m = (Members){ .all = calloc(n + 1, sizeof(Member)), .cpus_width = strlen(CPU_AFFINITY) };
         if (!m->all)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
                 const char *address = json_object_get_string(reply_element(matrix, "devices", i));
                 const Item *item = address ? find_item(items, address) : NULL;
+                Member *member = &m->all[m->n];
 
                 if (!item)
                         return -EBADMSG;
-                m->all[m->n] = (Member){ .item = item, .at = i };
-                member_find_pool(&m->all[m->n++], items);
+                *member = (Member){ .item = item, .at = i };
+                m->n++;
+                member_find_pool(member, items);
+                (void) snprintf(member->label, sizeof(member->label), "%s%zu", is_gpu(item) ? "GPU" : "NIC",
+                                numbers[is_gpu(item)]++);
         }
         if (!all)
                 drop_members_without_pool(m);
-        m->cpus_width = strlen(CPU_AFFINITY);
         for (size_t i = 0; i < m->n; i++) {
-                bool gpu = is_gpu(m->all[i].item);
-                int width = snprintf(m->all[i].label, sizeof(m->all[i].label), "%s%zu", gpu ? "GPU" : "NIC",
-                                     numbers[gpu]++);
-
-                m->label_width = MAX(m->label_width, (size_t) width);
                 if (member_find_affinity(&m->all[i], node) < 0)
                         return -ENOMEM;
+                m->label_width = MAX(m->label_width, strlen(m->all[i].label));
                 m->cpus_width = MAX(m->cpus_width, strlen(m->all[i].cpus));
         }
         return 0;

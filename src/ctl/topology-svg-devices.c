@@ -4,6 +4,7 @@
 
 #include "topology-svg.h"
 #include "util/strings.h"
+#include "view.h"
 
 #define COLUMN_MIN  300 /* boxes are at least as wide */
 #define COLUMNS_MAX 8
@@ -91,9 +92,23 @@ static void draw_title(Drawing *d, const Item *item, const char *state, const ch
                       driver ? ", driver " : "", driver ? driver : "");
 }
 
-/* The lines of a card: address, name, state. The name is wrapped. Returns their height. */
+/* The name and the link, "H100 SXM5 80GB (nvidia0), PCIe 4x8 of 5x16". Spaces in the link do not break a line. */
+static char *name_and_link(json_object *device) {
+        _cleanup_free_ char *name = device_short_name(device), *link = view_link_short(device), *text = NULL;
+
+        if (!name || !link || streq(link, "-"))
+                return link ? TAKE_PTR(name) : NULL;
+        if (string_replace(&text, "%s, PCIe", name) < 0)
+                return NULL;
+        for (char *rest = link, *word; (word = strsep(&rest, " "));)
+                if (string_append(&text, "\u00a0", "%s", word) < 0)
+                        return NULL;
+        return TAKE_PTR(text);
+}
+
+/* The lines of a card: address, name and link, state. The name is wrapped. Returns their height. */
 static int place_lines(Drawing *d, const Item *item, Spot s) {
-        _cleanup_free_ char *name = device_short_name(item->device);
+        _cleanup_free_ char *name = name_and_link(item->device);
         const char *state = reply_cell(item->device, "state"), *pool = reply_text(item->device, "pool"),
                    *holder = reply_text(item->device, "allocation");
         const Member *member = members_find(&d->members, item->address);

@@ -17,14 +17,14 @@
 #define NOTE_COLUMNS_MAX 8
 
 static const Font cell_font = { 11, false, ALIGN_MIDDLE, "#1f2328" };
-static const Font head_font = { 11, true, ALIGN_MIDDLE, "#1f2328" };
+static const Font head_font = { 10, true, ALIGN_MIDDLE, "#1f2328" };
 
 static const char *colour_of(const char *word) {
         static const struct {
                 const char *word, *colour;
         } colours[] = {
-                { "PIX", "#aceebb" },  { "PXB", "#d2f4d9" }, { "PHB", "#fff1b8" },
-                { "NODE", "#ffe2c2" }, { "SYS", "#f5d3d3" },
+                { "NVL", "#8fd9e8" }, { "PIX", "#aceebb" },  { "PXB", "#d2f4d9" },
+                { "PHB", "#fff1b8" }, { "NODE", "#ffe2c2" }, { "SYS", "#f5d3d3" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(colours); i++)

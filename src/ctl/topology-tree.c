@@ -3,13 +3,15 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "device-name.h"
 #include "table.h"
 #include "topology.h"
 #include "util/strings.h"
 #include "view.h"
 
 static const Column columns[] = {
-        { "DEVICE", .tree = true }, { "POOL" }, { "STATE" }, { "ALLOCATION", .cut = true }, { "NAME", .cut = true },
+        { "DEVICE", .tree = true },    { "POOL" }, { "STATE" },
+        { "ALLOCATION", .cut = true }, { "PCIE" }, { "NAME", .cut = true },
 };
 
 /* Deeper than any real machine; devices below this depth are not drawn. */
@@ -115,47 +117,15 @@ void items_link(Items *items, int64_t section, bool all) {
         }
 }
 
-/* Skips the vendor, with which names begin: "Advanced Micro Devices, Inc. [AMD] ". */
-static const char *skip_vendor(const char *name) {
-        static const char *const ends[] = {
-                " Corporation ", " Technologies ", " Inc. ", " Ltd. ", " Ltd ", " and subsidiaries ",
-        };
-        const char *after;
-
-        for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
-                const char *at = strstr(name, ends[i]);
-
-                /* Keep the last space of the match: the next one may begin with it. */
-                if (at)
-                        name = at + strlen(ends[i]) - 1;
-        }
-        name += *name == ' ';
-        after = *name == '[' ? strstr(name, "] ") : NULL;
-        return after ? after + 2 : name;
-}
-
-static char *product_name(json_object *device) {
-        const char *name = reply_text(device, "name"), *kind = reply_text(device, "kind"), *open;
-        char *text = NULL;
-        size_t n;
-
-        if (!name) {
-                (void) string_replace(&text, "%s:%s", reply_cell(device, "vendor"), reply_cell(device, "device"));
-                return text;
-        }
-        name = skip_vendor(name);
-        n = strlen(name);
-        open = strrchr(name, '[');
-        /* For a GPU or NIC the brackets have the product, "GH100 [H100 SXM5 80GB]"; for others a mode, for example. */
-        if (open && name[n - 1] == ']' && (streq_ptr(kind, "gpu") || streq_ptr(kind, "nic")))
-                return strndup(open + 1, n - 2 - (size_t) (open - name));
-        return strdup(name);
-}
-
 char *device_short_name(json_object *device) {
-        _cleanup_free_ char *name = product_name(device), *kernel = view_join(device, "kernel_names", " ");
+        _cleanup_free_ char *name = device_product(device), *kernel = view_join(device, "kernel_names", " ");
+        const char *module = reply_text(device, "module"), *partition = reply_text(device, "partition");
 
         if (name && kernel && string_append(&name, " ", "(%s)", kernel) < 0)
+                return NULL;
+        if (name && module && string_append(&name, ", ", "module %s", module) < 0)
+                return NULL;
+        if (name && module && partition && string_append(&name, " ", "of partition %s", partition) < 0)
                 return NULL;
         return TAKE_PTR(name);
 }
@@ -173,12 +143,12 @@ static const char *colour_of(const char *state, const char *pool) {
 }
 
 static struct libscols_line *add_device(Table *t, struct libscols_line *above, const Item *item) {
-        _cleanup_free_ char *name = device_short_name(item->device);
+        _cleanup_free_ char *name = device_short_name(item->device), *link = view_link_short(item->device);
         const char *state = reply_cell(item->device, "state"), *pool = reply_cell(item->device, "pool");
 
         return table_add_below(
                 t, above, colour_of(state, reply_text(item->device, "pool")),
-                (const char *[]){ item->address, pool, state, reply_cell(item->device, "allocation"), name });
+                (const char *[]){ item->address, pool, state, reply_cell(item->device, "allocation"), link, name });
 }
 
 /* Counts the VFs in that state that are in no allocation; write_holders() counts the others. */
@@ -252,7 +222,7 @@ static void add_vfs(Table *t, struct libscols_line *above, const Item *vfs) {
                                available   ? "green"
                                : allocated ? "yellow"
                                            : COLOUR_DIM,
-                               (const char *[]){ label, vfs_pool(vfs), states, holders, "" });
+                               (const char *[]){ label, vfs_pool(vfs), states, holders, "", "" });
 }
 
 const char *bridge_word(const Item *item) {
@@ -263,7 +233,7 @@ const char *bridge_word(const Item *item) {
 
 /* A row without pool, state and allocation: a root complex, or a bridge without --all. */
 static struct libscols_line *add_bridge(Table *t, struct libscols_line *above, const char *label, const char *name) {
-        return table_add_below(t, above, NULL, (const char *[]){ label, "", "", "", name });
+        return table_add_below(t, above, NULL, (const char *[]){ label, "", "", "", "", name });
 }
 
 static void add_list(Table *t, struct libscols_line *above, const Item *list, bool all, unsigned depth) {

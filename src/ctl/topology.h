@@ -52,8 +52,8 @@ const char *vfs_pool(const Item *vfs);
 const char *root_name(const Item *root);
 /* "root port", "switch" or "bridge". */
 const char *bridge_word(const Item *item);
-/* The name without the vendor; of a GPU or NIC only the product: of "GH100 [H100 SXM5 80GB]" the part in brackets. The
- * names in kernel_names follow: "MT2910 (mlx5_0 ens1f0)". The caller frees; NULL when out of memory. */
+/* device_product() with the names of the kernel, "ConnectX-7 (mlx5_0 ens1f0)", or the NVLink module, "H100 SXM5 80GB,
+ * module 3". The caller frees; NULL when out of memory. */
 char *device_short_name(json_object *device);
 
 /* topology-sections.c: available and total devices of each pool in a section, "2 of 4 gpu, 62 of 64 rdma". *ret is NULL
@@ -84,7 +84,7 @@ typedef struct Member {
         size_t at;                     /* index of its row and column in the document */
         size_t n_vfs, available;       /* number of its VFs in pools, and of those that are available */
         const char *pool, *allocation; /* its own, or those of its first VF that has one */
-        char label[16];                /* "GPU0" */
+        char label[16];                /* "GPU0", numbered among all devices of the matrix */
         char numa[24];                 /* its NUMA node; "-" when that is unknown */
         char *cpus;                    /* the CPUs of its NUMA node; "-" when that is unknown */
 } Member;
@@ -126,7 +126,7 @@ int notes_init(Notes *notes, const Members *m, json_object *matrix);
 void notes_done(Notes *notes);
 #define _cleanup_notes_ _cleanup_(notes_done)
 
-#define DISTANCE_WORDS 6U
+#define DISTANCE_WORDS 7U
 typedef struct DistanceWord {
         const char *word, *meaning;
 } DistanceWord;

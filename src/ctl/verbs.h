@@ -19,7 +19,11 @@ typedef struct Verb {
         const char *hint; /* added to the refusal of a surplus operand, followed by that operand; may be NULL */
 } Verb;
 
+/* Without a verb. */
+int overview_run(const Args *args);
+
 int verb_check(const Args *args);
+int verb_suggest(const Args *args);
 int verb_list(const Args *args);
 int verb_show(const Args *args);
 int verb_explain(const Args *args);

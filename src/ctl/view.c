@@ -161,6 +161,31 @@ static void view_link(json_object *d) {
                            reply_cell(link, "max_width"));
 }
 
+char *view_link_short(json_object *device) {
+        json_object *link = reply_object(device, "link");
+        const char *generation = reply_text(link, "generation"), *width = reply_text(link, "width"),
+                   *max_generation = reply_cell(link, "max_generation"), *max_width = reply_cell(link, "max_width");
+
+        if (!link)
+                return strdup("-");
+        if (!generation || !width)
+                return string_format("max %sx%s", max_generation, max_width);
+        if (streq(generation, max_generation) && streq(width, max_width))
+                return string_format("%sx%s", generation, width);
+        return string_format("%sx%s of %sx%s", generation, width, max_generation, max_width);
+}
+
+static void view_vgpu(json_object *d) {
+        json_object *vgpu = reply_object(d, "vgpu");
+
+        if (!vgpu)
+                return;
+        view_field("vGPU", "%s%s", reply_text(vgpu, "type") ? "type " : "none",
+                   reply_text(vgpu, "type") ? reply_text(vgpu, "type") : "");
+        for (size_t i = 0; i < reply_length(vgpu, "creatable"); i++)
+                view_field(i ? "" : "vGPU types", "%s", json_object_get_string(reply_element(vgpu, "creatable", i)));
+}
+
 void view_device(json_object *d) {
         view_field("Address", "%s", reply_cell(d, "address"));
         view_member("Name", d, "name");
@@ -178,10 +203,13 @@ void view_device(json_object *d) {
         view_link(d);
         view_field("NUMA node", "%s", reply_text(d, "numa_node") ? reply_text(d, "numa_node") : "unknown");
         view_field("IOMMU group", "%s", reply_cell(d, "iommu_group"));
+        view_member("Module", d, "module");
+        view_member("Partition", d, "partition");
         view_member("PF", d, "physical_function");
         if (streq_ptr(reply_text(d, "type"), "pf"))
                 view_field("VFs", "%zu of %s", reply_length(d, "virtual_functions"), reply_cell(d, "total_vfs"));
         view_list("", d, "virtual_functions");
+        view_vgpu(d);
         view_list("Reset", d, "reset_methods");
         view_member("Power", d, "power_state");
         view_bars(d);
@@ -191,10 +219,13 @@ void view_device(json_object *d) {
 
 char *view_attributes(json_object *device) {
         json_object *attributes = reply_object(device, "attributes");
+        const char *vgpu = reply_text(device, "vgpu_type");
         _cleanup_free_ char *text = NULL;
 
-        if (!attributes)
+        if (vgpu && string_append(&text, "", "vGPU '%s'", vgpu) < 0)
                 return NULL;
+        if (!attributes)
+                return TAKE_PTR(text);
         json_object_object_foreach(attributes, key, value) {
                 size_t begin = text ? strlen(text) : 0;
                 const char *s = reply_cell(attributes, key);
@@ -271,6 +302,16 @@ void view_regions(json_object *a) {
         }
 }
 
+void view_services(json_object *a) {
+        for (size_t i = 0; i < reply_length(a, "services"); i++) {
+                json_object *s = reply_element(a, "services", i);
+                const char *slots = reply_cell(s, "slots");
+
+                view_field(i ? "" : "Remote GPUs", "%s: %s slot%s of %s", reply_cell(s, "pool"), slots,
+                           streq(slots, "1") ? "" : "s", reply_cell(s, "endpoint"));
+        }
+}
+
 void view_allocation(json_object *a) {
         _cleanup_free_ char *memory = view_memory(a), *nodes = view_join(a, "numa_nodes", " ");
         const char *cpus = reply_text(a, "cpus");
@@ -284,6 +325,7 @@ void view_allocation(json_object *a) {
         view_member("Owner", a, "owner");
         view_member("Tag", a, "tag");
         view_devices(a);
+        view_member("Partition", a, "partition");
         if (cpus && *cpus)
                 view_field("CPUs", "%s", cpus);
         view_pins(a);
@@ -295,4 +337,5 @@ void view_allocation(json_object *a) {
                 view_field("Page size", "%s", FORMAT_SIZE((uint64_t) page_size));
         view_cells(a);
         view_regions(a);
+        view_services(a);
 }

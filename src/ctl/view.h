@@ -29,6 +29,9 @@ unsigned view_count_cpus(json_object *o, const char *key);
 /* Prints on stderr why the node is read-only, if it is. node: the reply to Describe or Explain. */
 void view_read_only(json_object *node);
 
+/* The PCI Express link of a device: "4x16", generation and lanes; "3x8 of 4x16" when it could be faster; "max 4x16"
+ * when only that is known; "-". The caller frees; NULL when out of memory. */
+char *view_link_short(json_object *device);
 void view_device(json_object *device);
 void view_allocation(json_object *allocation);
 /* The VF attributes of a device as a request writes them, "mac=02:00:00:00:00:01 spoof-check=on". The caller frees;
@@ -36,3 +39,4 @@ void view_allocation(json_object *allocation);
 char *view_attributes(json_object *allocation_device);
 /* Prints "mpi: 256 MiB on node 0, pages of 2 MiB, shared by vm1 vm2". The members include this allocation. */
 void view_regions(json_object *allocation);
+void view_services(json_object *allocation);

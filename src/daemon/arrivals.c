@@ -14,6 +14,7 @@ void reconcile_done(Reconcile *r) {
         free(r->arrived);
         sd_event_source_disable_unref(r->source);
         sd_event_source_disable_unref(r->lease_timer);
+        sd_event_source_disable_unref(r->cleaning_timer);
 }
 
 void reconcile_want(Reconcile *r) {
@@ -57,8 +58,8 @@ bool manager_wants_binding(const HostState *host, const PciDevice *dev) {
         HostView view = host_state_view(host);
         const Pool *pool = policy_pool(host->policy, dev);
 
-        return pool && (pool->bind == POOL_BIND_START || pool->scheduler == POOL_SCHEDULER_NOVA) && !dev->vfio &&
-               !streq_ptr(dev->driver, host->config->vfio_driver) &&
+        return pool && !pool->vgpu_type && (pool->bind == POOL_BIND_START || pool->scheduler == POOL_SCHEDULER_NOVA) &&
+               !dev->vfio && !streq_ptr(dev->driver, host->config->vfio_driver) &&
                device_state(&view, dev, NULL) == DEVICE_STATE_AVAILABLE;
 }
 

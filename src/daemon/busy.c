@@ -5,9 +5,10 @@
 
 #include "manager.h"
 
-/* Appends the device and its VFs. */
+/* Appends the device and its VFs. The vGPUs of a GPU change together, so all its VFs count as one device. */
 static int append_with_vfs(const Manager *m, PciAddress address, PciAddress **busy, size_t *n) {
-        const PciDevice *dev = m->host.inventory ? inventory_find(m->host.inventory, address) : NULL;
+        const Inventory *inv = m->host.inventory;
+        const PciDevice *dev = inv ? inventory_find_vgpu_parent(inv, inventory_find(inv, address)) : NULL;
         int r = pci_address_append(busy, n, address);
 
         for (size_t i = 0; r == 0 && dev && i < dev->n_vfs; i++)

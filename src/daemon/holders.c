@@ -16,6 +16,8 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
         bool bound = streq_ptr(dev->driver, allocation_driver(a, d));
 
         *ret = (HolderQuery){ .address = dev->address, .group = dev->iommu_group, .is_vf = dev->type == PCI_TYPE_VF };
+        /* A guest has the mediated device of a VF open, and not the VF. */
+        ret->only_parts = bound && dev->mdev_parent;
         if (bound || dev->vfio)
                 return !bound || check != USE_RESUME;
         /* A release does not change a device that is not bound to its VFIO driver. */

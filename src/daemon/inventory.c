@@ -118,7 +118,10 @@ static int take_inventory(Manager *m, Inventory *inv) {
         if (r < 0)
                 return r;
         m->reconcile.promises_unchecked = true;
+        for (size_t i = 0; i < inv->n_devices; i++)
+                manager_name_gpu(m, &inv->devices[i]);
         manager_read_serials(m, old);
+        manager_apply_modules(m, old);
         twice = &m->host.policy->conflict;
         if (!old)
                 log_policy(m->host.policy);
@@ -164,12 +167,11 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool l
         return r;
 }
 
-/* Returns 1 when driver or override changed, and -ESTALE when the device needs a scan. */
+/* Returns 1 when driver, override or vGPU changed, and -ESTALE when the device needs a scan. */
 static int refresh_device(Manager *m, PciAddress address, bool locked) {
         const PciDevice *found = inventory_find(m->host.inventory, address);
-        _cleanup_free_ char *driver = NULL, *override = NULL;
-        PciDevice *dev;
-        bool had_override;
+        _cleanup_free_ char *driver = NULL, *override = NULL, *vgpu_types = NULL;
+        PciDevice *dev, before;
         int r;
 
         if (!found)
@@ -178,14 +180,18 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
         r = string_copy(&driver, dev->driver);
         if (r >= 0)
                 r = string_copy(&override, dev->driver_override);
+        if (r >= 0)
+                r = string_copy(&vgpu_types, dev->vgpu_types);
         if (r < 0)
                 return r;
-        had_override = dev->has_override;
-        r = scan_refresh(m->fs, dev, locked);
+        before = *dev;
+        before.vgpu_types = vgpu_types;
+        r = scan_refresh(m->fs, dev, locked || (vgpu_types && manager_is_busy(m, address)));
         if (r < 0)
                 return r == -ENOMEM ? r : -ESTALE;
+        manager_name_gpu(m, dev);
         if (streq_ptr(driver, dev->driver) && streq_ptr(override, dev->driver_override) &&
-            had_override == dev->has_override)
+            before.has_override == dev->has_override && pci_device_same_vgpu(&before, dev))
                 return 0;
         policy_recheck(m->host.policy, dev);
         m->reconcile.promises_unchecked = true;
@@ -205,6 +211,16 @@ int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked
         return differs;
 }
 
+/* Each vGPU of a GPU changes what its other VFs can create. */
+static int append_family(const Inventory *inv, const PciDevice *vf, PciAddress **devices, size_t *n) {
+        const PciDevice *pf = inventory_find(inv, vf->physfn);
+        int r = 0;
+
+        for (size_t i = 0; pf && r == 0 && i < pf->n_vfs; i++)
+                r = pci_address_append(devices, n, pf->vfs[i]);
+        return r;
+}
+
 int manager_refresh_groups(Manager *m, const Allocation *a) {
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
@@ -214,12 +230,26 @@ int manager_refresh_groups(Manager *m, const Allocation *a) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
                 const IommuGroup *g = dev ? inventory_find_group(m->host.inventory, dev->iommu_group) : NULL;
 
+                if (dev && a->devices[i].vgpu_type > 0)
+                        r = append_family(m->host.inventory, dev, &devices, &n);
                 if (dev && !g)
                         r = pci_address_append(&devices, &n, dev->address);
                 for (size_t j = 0; g && r == 0 && j < g->n_members; j++)
                         r = pci_address_append(&devices, &n, m->host.inventory->devices[g->members[j]].address);
         }
+        pci_addresses_sort(devices, &n);
         return r < 0 ? r : manager_refresh(m, devices, n, false);
+}
+
+int manager_refresh_vgpus(Manager *m) {
+        _cleanup_free_ PciAddress *vfs = NULL;
+        size_t n = 0;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < m->host.inventory->n_devices; i++)
+                if (m->host.inventory->devices[i].vgpu_types)
+                        r = pci_address_append(&vfs, &n, m->host.inventory->devices[i].address);
+        return r < 0 ? r : manager_refresh(m, vfs, n, false);
 }
 
 /* A digest of the devices that the host needs. */

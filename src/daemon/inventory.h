@@ -19,11 +19,13 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool l
  * pointers into the inventory are invalid. Publishes nothing unless the whole node was scanned.
  */
 int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked);
-/* manager_refresh() of the devices of a and of their IOMMU groups. */
+/* manager_refresh() of the devices of a, of their IOMMU groups, and of all VFs of a GPU that has a vGPU of a. */
 int manager_refresh_groups(Manager *m, const Allocation *a);
 /* Reads CPUs, memory and hugepages again. Returns 1 when this took a scan of the whole node, so that pointers into the
  * inventory are invalid, 0, or a negative errno. */
 int manager_refresh_nodes(Manager *m);
+/* manager_refresh() of all VFs that can have vGPUs. */
+int manager_refresh_vgpus(Manager *m);
 /* Reads the list of registered PCI drivers again. Returns as manager_refresh(). */
 int manager_refresh_drivers(Manager *m);
 /* Reads again which devices the host needs: mounts, routes, consoles. Returns as manager_refresh(). */
@@ -39,6 +41,20 @@ void manager_read_serials(Manager *m, const Inventory *old);
 void manager_note_serials(Manager *m, Allocation *a);
 /* Corrects the addresses in the ledger of devices that moved to another address, as a boot can do. */
 void manager_find_moved(Manager *m);
+
+/* Reads the serial number of the device, unless it is known. */
+void manager_read_serial(Manager *m, PciDevice *dev);
+
+/* modules.c */
+/*
+ * The NVLink module ids that were learnt while NVIDIA's driver had the GPUs, by serial number. manager_load_modules()
+ * reads them from disk; manager_apply_modules() enters them into the inventory, with those that old has (NULL the first
+ * time).
+ */
+void manager_load_modules(Manager *m);
+void manager_apply_modules(Manager *m, const Inventory *old);
+/* Remembers the module id of the GPU. */
+void manager_learn_module(Manager *m, PciAddress gpu, unsigned module);
 
 /* promise.c */
 /*

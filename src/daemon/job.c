@@ -191,11 +191,12 @@ static const WorkerKind worker_kind = { run, on_readable, on_late, on_exit_of_ch
 static int on_begin(sd_event_source *source, void *userdata) {
         Job *job = userdata;
         const Manager *m = job->manager;
+        uint64_t timeout = job->steps->timeout_sec * UINT64_C(1000000);
         int r = job->handlers->begin(job);
 
         if (r >= 0 && job->steps->n > 0) {
-                r = worker_start(&job->worker, &worker_kind, m->event, m->fs, job->steps->timeout_sec * 1000000ULL,
-                                 job);
+                job->deadline = clock_usec(CLOCK_REALTIME) + timeout;
+                r = worker_start(&job->worker, &worker_kind, m->event, m->fs, timeout, job);
                 if (r >= 0)
                         return 0;
                 (void) string_replace(&job->message, "The process for the job could not be started: %s.", strerror(-r));

@@ -34,9 +34,10 @@ typedef struct Job {
         int error;            /* of the failed step: a negative errno; else 0 */
         size_t current;       /* index of the current step; steps->n before the first */
         unsigned n_begun;
-        uint64_t since;  /* CLOCK_MONOTONIC, when the job was started */
-        bool held;       /* until job_let_begin() */
-        bool has_result; /* the result is known */
+        uint64_t since;    /* CLOCK_MONOTONIC, when the job was started */
+        uint64_t deadline; /* CLOCK_REALTIME, when it will be given up, for clients; 0 until it begins */
+        bool held;         /* until job_let_begin() */
+        bool has_result;   /* the result is known */
         Worker worker;
         sd_event_source *defer;
 

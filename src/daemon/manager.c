@@ -38,6 +38,7 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
         r = services_load(&m->jobs, services);
         if (r < 0)
                 return r;
+        manager_load_modules(m);
         manager_find_orphans(m, state_dir);
         r = host_state_read_machine_id(&m->host, m->fs);
         if (r < 0)
@@ -65,6 +66,7 @@ static void watches_done(Watches *w) {
         sd_event_source_disable_unref(w->shm);
         for (size_t i = 0; i < ELEMENTSOF(w->checkups); i++)
                 probe_close(w->checkups[i].probe);
+        fabric_watch_done(&w->fabric);
 }
 
 Manager *manager_free(Manager *m) {
@@ -209,6 +211,7 @@ static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
                 .message = job->message,
                 .steps_done = job_steps_done(job),
                 .steps_total = (unsigned) job->steps->n,
+                .deadline = job->deadline,
         };
         return true;
 }
@@ -318,6 +321,7 @@ int manager_run(Manager *m) {
         manager_follow_guests(m);
         manager_follow_links(m);
         manager_follow_regions(m);
+        manager_follow_fabric(m);
         manager_probe_gpus(m);
         /* Enabled at first, to begin the startup phases. */
         r = sd_event_add_defer(m->event, &m->reconcile.source, on_reconcile, m);

@@ -25,6 +25,11 @@ typedef struct Manager {
         const char *modprobe_dir;
         HostState host;
         Mlx4 options; /* mlx4.c: module options and problem as of the last write */
+        struct {
+                uint64_t serial;
+                unsigned module;
+        } modules[FABRIC_MODULE_MAX]; /* modules.c: NVLink module ids of GPUs */
+        size_t n_modules;
         Store *store; /* the ledger on disk */
         sd_event *event;
         JobQueue jobs;

@@ -53,15 +53,28 @@ static bool needs_driver(const Manager *m, const Allocation *a) {
         return false;
 }
 
-/* Reads the facts that the plan depends on again: those of its devices, or, for a refused plan (a is NULL), the drivers
- * and the needs of the host. Returns 1 when a fact changed, 0, or a negative errno. */
-static int refresh_planned(Manager *m, const Allocation *a) {
+/* No event tells that another program has made or removed a vGPU. */
+static int refresh_vgpus(Manager *m, const Request *request) {
+        for (size_t i = 0; i < request->n_pools; i++) {
+                const Pool *pool = config_find_pool(m->host.config, request->pools[i].pool);
+
+                if (pool && pool->vgpu_type)
+                        return manager_refresh_vgpus(m);
+        }
+        return 0;
+}
+
+/* Reads the facts that the plan depends on again: those of its devices, or, for a refused plan (a is NULL), the
+ * drivers, the needs of the host and the vGPUs. Returns 1 when a fact changed, 0, or a negative errno. */
+static int refresh_planned(Manager *m, const Request *request, const Allocation *a) {
         int drivers = !a || needs_driver(m, a) ? manager_refresh_drivers(m) : 0;
         int host = drivers >= 0 && (!a || may_affect_host(m, a)) ? manager_refresh_host(m) : drivers;
-        int groups = host >= 0 && a ? manager_refresh_groups(m, a) : host;
+        int groups = host < 0 ? host : a ? manager_refresh_groups(m, a) : refresh_vgpus(m, request);
 
         if (groups > 0 && a)
                 manager_publish_allocation(m, a);
+        else if (groups > 0)
+                manager_publish(m);
         return groups < 0 ? groups : drivers | host | groups;
 }
 
@@ -90,7 +103,7 @@ static Verdict plan_on_fresh_devices(Manager *m, const Search *s, Plan **ret, Re
                 _cleanup_refusal_ Refusal why = { 0 };
                 _cleanup_(cleanup_plan_free) Plan *plan = NULL;
                 Verdict v = make_plan(m, s, m->host.ledger, &plan, &why);
-                int r = refresh_planned(m, plan ? plan->allocation : NULL);
+                int r = refresh_planned(m, s->request, plan ? plan->allocation : NULL);
 
                 if (r < 0)
                         return refuse_no_memory(ret_refusal);
@@ -257,7 +270,7 @@ Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job
         if (v != VERDICT_NONE)
                 return v;
         if (steps_prepare(a, m->host.inventory, &steps) < 0 || steps_around_services(a, m->host.config, steps) < 0 ||
-            steps_make_regions(a, m->host.config, steps) < 0)
+            steps_make_regions(a, m->host.config, steps) < 0 || steps_activate(a, m->host.config, steps) < 0)
                 return refuse_no_memory(ret);
         return manager_start_job(m, &prepare_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
 }
@@ -339,7 +352,9 @@ static JobResult prepare_finished(Manager *m, Job *job, JobResult result) {
         switch (result) {
         case JOB_DONE:
                 if (!allocation_is_bound(a, m->host.inventory)) {
-                        job_set_message(job, "All steps succeeded, but a device is not bound to its VFIO driver.");
+                        job_set_message(
+                                job, "All steps succeeded, but a device is not bound to its VFIO driver, or lacks its "
+                                     "vGPU.");
                         manager_set_state(m, a, ALLOCATION_FAILED, job->message);
                         return JOB_FAILED_DIRTY;
                 }

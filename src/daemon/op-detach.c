@@ -103,8 +103,13 @@ static bool is_held_for(const Manager *m, const Allocation *a, const AllocationD
 /* Marks the device, its companions, and what is held because of it. */
 static Verdict mark(const Manager *m, Allocation *a, AllocationDevice *d, Refusal *ret) {
         const AllocationDevice *other = find_other(m, a, d, d);
+        const Pool *pool = d->pool ? config_find_pool(m->host.config, d->pool) : NULL;
         bool follows = false;
 
+        if (a->partition >= 0 && pool && pool->fabric)
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &d->address, "Release the allocation, and allocate anew.",
+                              "%s is one of the GPUs of NVLink partition %d, which '%s' has as a whole.",
+                              PCI_ADDRESS_STR(d->address), a->partition, a->name);
         if (other)
                 return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &d->address, "Release the allocation, and allocate anew.",
                               "%s shares its IOMMU group with %s, which '%s' has too.", PCI_ADDRESS_STR(d->address),

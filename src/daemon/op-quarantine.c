@@ -175,8 +175,12 @@ bool manager_clean_used(Manager *m, PciAddress device) {
             device_status_get(&m->host.status, device, DEVICE_ASSIGNED) ||
             manager_check_may_change(m, NULL) != VERDICT_NONE)
                 return true;
-        /* The process of the guest may still have the device open. */
-        return manager_clear_quarantine(m, device, &job, &refusal) != VERDICT_BUSY;
+        if (manager_clear_quarantine(m, device, &job, &refusal) == VERDICT_NONE)
+                return true;
+        /* What an admin reads who wonders why the device is not free. */
+        if (!streq_ptr(rest->reason, refusal.message) && string_copy(&rest->reason, refusal.message) >= 0)
+                manager_publish_devices(m, &device, 1);
+        return false;
 }
 
 /* The device stays in quarantine until an admin clears it. */

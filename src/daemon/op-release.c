@@ -33,7 +33,8 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
         int r;
 
         if (steps_release(a, m->host.inventory, manager_after_release(&m->host, a), true, &steps) < 0 ||
-            steps_clean(a, m->host.config, steps) < 0 || steps_remove_regions(a, steps) < 0)
+            steps_clean(a, m->host.config, steps) < 0 || steps_remove_regions(a, steps) < 0 ||
+            steps_deactivate(a, m->host.config, steps) < 0)
                 return refuse_no_memory(ret);
         leave_out_quarantined(m->host.ledger, steps);
         /* Save the intent before the first step, so that a restart after a crash finishes the release. */

@@ -94,6 +94,9 @@ static void take_config(Manager *m, Config *config, Policy *policy) {
         log_dropped(&m->host);
         log_info("Loaded the configuration, %zu file%s.", config->n_files, PLURAL(config->n_files));
         manager_write_options(m, true);
+        manager_follow_fabric(m);
+        manager_apply_modules(m, NULL);
+        manager_probe_gpus_again(m);
         manager_publish(m);
         reconcile_want(&m->reconcile);
 }

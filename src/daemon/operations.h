@@ -53,12 +53,12 @@ int manager_quarantine_used(Manager *m, const Allocation *a);
 /* Ends the quarantine at an admin's request: the device returns to the host and can be allocated again. */
 Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_job, Refusal *ret);
 /*
- * Nova's guest uses the device, as message says. It is entered in the quarantine, on disk, so that it is cleaned after
- * the guest even if the daemon does not run when the guest ends.
+ * Nova's guest uses the device or may have used it, as message says. It is entered in the quarantine, on disk, so that
+ * it is cleaned after the guest even if the daemon does not run when the guest ends.
  */
 void manager_note_used(Manager *m, PciAddress device, const char *message);
-/* Starts to reset, check and clean a device that Nova's guest has used and left. False: the device is busy; try again.
- */
+/* Starts to reset, check and clean a device that Nova's guest has used and left. False: not now, for example because
+ * the device is still open; try again. */
 bool manager_clean_used(Manager *m, PciAddress device);
 /* Resumes an interrupted manager_clear_quarantine(). Returns true when a job was started. */
 bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job);

@@ -15,8 +15,15 @@ void manager_check_promise(Manager *m, Allocation *a) {
                 return;
         manager_look_at_regions(m, a);
         if (promise_check_kept(&view, a, &why) != VERDICT_NONE) {
-                /* The VFIO driver was unloaded. When it is loaded again, the daemon binds the devices to it. */
-                a->resume_refused = a->resume_refused || why.verdict == VERDICT_NO_VFIO_DRIVER;
+                /* The driver was unloaded. When it is loaded again, the daemon binds the devices to it, or creates the
+                 * vGPUs. */
+                a->resume_refused =
+                        a->resume_refused || why.verdict == VERDICT_NO_VFIO_DRIVER || why.verdict == VERDICT_NO_VGPU;
+                /* The vGPU is lost, and its VF is there: no further event would follow. */
+                if (why.verdict == VERDICT_NO_VGPU && promise_check_hardware(&view, a, NULL) == VERDICT_NONE) {
+                        reconcile_queue(&m->reconcile, why.device);
+                        reconcile_want(&m->reconcile);
+                }
                 reason = refusal_text(&why);
                 if (!reason)
                         return;

@@ -16,6 +16,8 @@
 /* Jobs of a StartPhase that run at the same time. */
 #define START_JOBS_MAX 8U
 
+#define CLEANING_DELAY_MAX_SEC 60U
+
 static Verdict binding_check(Manager *m, const Job *job, Refusal *ret);
 static JobResult binding_finished(Manager *m, Job *job, JobResult result);
 
@@ -115,11 +117,27 @@ static void find_interrupted(Manager *m) {
                         enqueue(m, PCI_ADDRESS_STR(m->host.ledger->quarantined[i]->devices[0].address));
 }
 
+/*
+ * A guest that started and ended while the daemon did not run has left no trace but the binding. Only one-time-use
+ * devices are certain to be in no next guest before they are cleaned; Nova has no such VFs.
+ */
+static bool may_have_been_used(const Manager *m, const PciDevice *dev) {
+        HostView view = host_state_view(&m->host);
+        const Pool *pool = policy_pool(m->host.policy, dev);
+
+        return !m->announced && pool && pool->scheduler == POOL_SCHEDULER_NOVA && pool->one_time_use &&
+               dev->type != PCI_TYPE_VF && device_state(&view, dev, NULL) == DEVICE_STATE_AVAILABLE;
+}
+
 static void find_unbound(Manager *m) {
-        for (size_t i = 0; i < m->host.inventory->n_devices; i++)
-                if (manager_is_new(m, m->host.inventory->devices[i].address) &&
-                    manager_wants_binding(&m->host, &m->host.inventory->devices[i]))
-                        enqueue(m, PCI_ADDRESS_STR(m->host.inventory->devices[i].address));
+        for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
+                const PciDevice *dev = &m->host.inventory->devices[i];
+
+                if (manager_is_new(m, dev->address) && manager_wants_binding(&m->host, dev))
+                        enqueue(m, PCI_ADDRESS_STR(dev->address));
+                else if (may_have_been_used(m, dev))
+                        manager_note_used(m, dev->address, "A guest may have used it while the daemon did not run.");
+        }
 }
 
 /* The begin functions of the phases return true when they started a job. */
@@ -199,6 +217,7 @@ static void announce(Manager *m) {
         manager_expect_guests(m);
         /* A guest may have ended during startup. */
         manager_find_guests(m);
+        m->reconcile.cleaning_due = !manager_may_miss_guests(m);
         manager_report_unknown_regions(m);
         manager_follow_leases(m);
         manager_make_attributes_due(m);
@@ -283,9 +302,33 @@ static void release_abandoned(Manager *m) {
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
                 if (!release_with_domain(m, m->host.ledger->allocations[i]))
                         m->reconcile.guests_read = true;
+}
+
+static int on_cleaning(sd_event_source *source, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+
+        m->reconcile.cleaning_due = true;
+        reconcile_want(&m->reconcile);
+        return 0;
+}
+
+/* The process of a guest that has ended may have its devices open for a while. */
+static void clean_used(Manager *m) {
+        Reconcile *rec = &m->reconcile;
+        bool done = true;
+        int r;
+
+        rec->cleaning_due = false;
+        rec->cleaning_timer = sd_event_source_disable_unref(rec->cleaning_timer);
         for (size_t i = 0; i < m->host.ledger->n_quarantined; i++)
-                if (!manager_clean_used(m, m->host.ledger->quarantined[i]->devices[0].address))
-                        m->reconcile.guests_read = true;
+                done = manager_clean_used(m, m->host.ledger->quarantined[i]->devices[0].address) && done;
+        if (done)
+                return;
+        rec->cleaning_delay = rec->cleaning_delay == 0 ? 1 : MIN(2 * rec->cleaning_delay, CLEANING_DELAY_MAX_SEC);
+        r = sd_event_add_time_relative(m->event, &rec->cleaning_timer, CLOCK_MONOTONIC,
+                                       rec->cleaning_delay * UINT64_C(1000000), 0, on_cleaning, m);
+        if (r < 0)
+                log_warning_errno(r, "Devices that are in use are cleaned when a guest starts or ends, ignoring: %m");
 }
 
 /* Handles what was put off while a job or an orphan worked on the devices. */
@@ -305,6 +348,8 @@ void manager_reconcile(Manager *m) {
         m->reconcile.services_due = false;
         if (m->announced && m->reconcile.guests_read)
                 release_abandoned(m);
+        if (m->announced && m->reconcile.cleaning_due)
+                clean_used(m);
         if (m->announced && m->reconcile.changes_due)
                 manager_continue_changes(m);
         if (m->announced && m->reconcile.promises_unchecked)

@@ -36,20 +36,23 @@ typedef struct Reconcile {
         size_t n_round;
         PciAddress *arrived; /* the new devices of the next round */
         size_t n_arrived;
-        sd_event_source *lease_timer; /* the end of the lease that ends first; NULL: there is none */
-        bool guests_read;             /* the guests were read: an allocation may be due for release with its domain */
-        bool changes_due;             /* an allocation may have devices that are neither attached nor detached yet */
-        bool services_due;            /* a job has ended: start the services that it left stopped */
-        bool released;                /* a job's child or an orphan has exited, so its devices can be read */
-        bool unmeasured;              /* facts may have changed since the capacity was measured */
-        bool promises_unchecked;      /* facts changed since the last check of promises */
+        sd_event_source *lease_timer;    /* the end of the lease that ends first; NULL: there is none */
+        sd_event_source *cleaning_timer; /* the next try to clean devices that were in use; NULL: there are none */
+        unsigned cleaning_delay;         /* seconds until that try */
+        bool cleaning_due;               /* a guest of Nova may have left its devices */
+        bool guests_read;        /* the guests were read: an allocation may be due for release with its domain */
+        bool changes_due;        /* an allocation may have devices that are neither attached nor detached yet */
+        bool services_due;       /* a job has ended: start the services that it left stopped */
+        bool released;           /* a job's child or an orphan has exited, so its devices can be read */
+        bool unmeasured;         /* facts may have changed since the capacity was measured */
+        bool promises_unchecked; /* facts changed since the last check of promises */
 } Reconcile;
 
 /* reconcile.c */
 /*
  * Starts the work that no caller asked for: services that a job left stopped, releases of allocations whose domain has
- * ended, and the phases for new devices, after the last of which the daemon is announced. Then checks promises. Ends
- * the event loop when the daemon is stopping and no job runs.
+ * ended, cleaning of devices that Nova's guests have left, and the phases for new devices, after the last of which the
+ * daemon is announced. Then checks promises. Ends the event loop when the daemon is stopping and no job runs.
  */
 void manager_reconcile(Manager *m);
 

@@ -8,10 +8,15 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
+/* Fabric Manager has forgotten the partition, and no guest can have its GPUs. */
+static bool may_activate(const Manager *m, const Allocation *a) {
+        return a->partition_lost && !a->domain && manager_check_use(m, a, USE_RELEASE, NULL) == VERDICT_NONE;
+}
+
 bool manager_needs_resume(const Manager *m, const Allocation *a) {
         return a->state == ALLOCATION_PREPARING || a->state == ALLOCATION_RELEASING ||
                (a->state == ALLOCATION_READY &&
-                (!allocation_is_bound(a, m->host.inventory) || !manager_has_regions(m, a)));
+                (!allocation_is_bound(a, m->host.inventory) || !manager_has_regions(m, a) || may_activate(m, a)));
 }
 
 /* After a boot the host may need a device that was allocated before. */
@@ -52,10 +57,10 @@ static bool has_to_wait(Manager *m, Allocation *a) {
 }
 
 /* The cause may pass, so the allocation stays ready, or becomes ready when its preparation was interrupted: a device
- * may come back, a group may lose a member, a module may be loaded. */
+ * may come back, a group may lose a member, a module may be loaded, a GPU may get room for a vGPU. */
 static bool can_pass(Verdict v) {
         return v == VERDICT_MISSING || v == VERDICT_GROUP_NOT_VIABLE || v == VERDICT_NO_IOMMU ||
-               v == VERDICT_NO_VFIO_DRIVER;
+               v == VERDICT_NO_VFIO_DRIVER || v == VERDICT_NO_VGPU;
 }
 
 bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
@@ -66,6 +71,8 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
 
         if (has_to_wait(m, a))
                 return false;
+        /* At startup a job of the previous daemon may have run still, so the first scan read nothing that may block. */
+        (void) manager_refresh_groups(m, a);
         a->resume_refused = false;
         if (state != ALLOCATION_READY && a->reason)
                 manager_set_state(m, a, state, NULL);
@@ -78,9 +85,10 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                 v = manager_check_drivers(&m->host, a, &refusal);
         if (v == VERDICT_NONE && state == ALLOCATION_READY) {
                 log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
-                         allocation_is_bound(a, m->host.inventory)
-                                 ? "The shared memory of '%s' is missing, creating it again."
-                                 : "The devices of '%s' are not bound to their VFIO driver, binding them again.",
+                         !allocation_is_bound(a, m->host.inventory)
+                                 ? "The devices of '%s' are not as they were prepared, preparing them again."
+                         : a->partition_lost ? "The NVLink partition of '%s' is not active, activating it again."
+                                             : "The shared memory of '%s' is missing, creating it again.",
                          a->name);
                 manager_set_state(m, a, ALLOCATION_PREPARING, NULL);
         }
@@ -88,6 +96,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                 v = state == ALLOCATION_RELEASING ? manager_start_release(m, a, ret_job, &refusal)
                                                   : manager_start_prepare(m, a, ret_job, &refusal);
         if (v == VERDICT_NONE) {
+                a->partition_lost = false;
                 job_queue_find(&m->jobs, *ret_job)->resumed = true;
                 history_record_allocation(HISTORY_RESUMED, a, NULL);
                 return true;

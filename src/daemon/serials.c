@@ -18,7 +18,7 @@ static PciDevice *find_device(Manager *m, PciAddress address) {
 
 /* A VF has the serial number of its PF. A card in D3cold is not woken up, and a card that a job may be resetting is
  * skipped. */
-static void read_serial(Manager *m, PciDevice *dev) {
+void manager_read_serial(Manager *m, PciDevice *dev) {
         PciDevice *card = dev->type == PCI_TYPE_VF ? find_device(m, dev->physfn) : dev;
 
         if (dev->serial_known || !card)
@@ -38,7 +38,7 @@ static void read_serial_again(Manager *m, const Inventory *old, PciAddress addre
                 now->serial_known = true;
         }
         if (now)
-                read_serial(m, now);
+                manager_read_serial(m, now);
 }
 
 void manager_read_serials(Manager *m, const Inventory *old) {
@@ -55,7 +55,7 @@ void manager_note_serials(Manager *m, Allocation *a) {
                 PciDevice *dev = find_device(m, a->devices[i].address);
 
                 if (dev)
-                        read_serial(m, dev);
+                        manager_read_serial(m, dev);
                 a->devices[i].serial = dev ? dev->serial : 0;
         }
 }
@@ -66,7 +66,7 @@ static void read_candidates(Manager *m, const AllocationDevice *d) {
                 return;
         for (size_t i = 0; i < m->host.inventory->n_devices; i++)
                 if (rematch_may_be(d, &m->host.inventory->devices[i]))
-                        read_serial(m, &m->host.inventory->devices[i]);
+                        manager_read_serial(m, &m->host.inventory->devices[i]);
 }
 
 static int find_relocations(Manager *m, Allocation *const *allocations, size_t n, Rematch **ret, size_t *ret_n) {

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Reads the device minors of NVIDIA GPUs in a child, because the driver may wait for a GPU that never answers. While
- * the minor of a GPU is unknown, any process with an NVIDIA device node open counts as its user. A GPU that does not
- * answer is asked again on a rescan or when its driver is bound again.
+ * the minor of a GPU is unknown, any process with an NVIDIA device node open counts as its user. Of a GPU in a pool
+ * with Fabric=yes the child also asks NVIDIA's library for the module id, and whether the driver has lost the GPU. A
+ * GPU is asked again after a uevent, for example when its driver was bound again or the kernel handled an error of it,
+ * on a rescan and on a reload.
  */
 
 #include <errno.h>
 
+#include "host/rootservice.h"
+#include "inventory.h"
 #include "manager.h"
+#include "util/clock.h"
 #include "util/log.h"
 #include "util/strings.h"
 
 /* Startup waits at most this long for a GPU, so that it does not hold up the binding of other devices. */
 #define PATIENCE_SEC 20U
+/* Of which NVIDIA's library gets this. */
+#define MODULE_USEC  5000000U
 
 static GpuMinor *find(const Manager *m, PciAddress gpu) {
         for (size_t i = 0; i < m->watches.n_gpus; i++)
@@ -34,30 +41,92 @@ void manager_forget_gpu(Manager *m, PciAddress gpu) {
                 *g = m->watches.gpus[--m->watches.n_gpus];
 }
 
-void manager_doubt_gpu(Manager *m, PciAddress gpu) {
+void manager_doubt_gpu(Manager *m, PciAddress gpu, bool suspect) {
         GpuMinor *g = find(m, gpu);
 
-        if (g)
-                g->asked = false;
+        if (!g)
+                return;
+        g->asked = false;
+        g->suspect |= suspect;
 }
 
-static int look(const Sysfs *fs, const Probe *s, const PciAddress *gpus, size_t n, void *userdata _unused_) {
-        for (size_t i = 0; i < n; i++) {
-                uint32_t minor = nvidia_read_minor(fs, gpus[i]);
+void manager_name_gpu(const Manager *m, PciDevice *dev) {
+        /* Out of memory: the former name stays until the next scan. */
+        if (streq_ptr(dev->driver, NVIDIA_DRIVER))
+                (void) nvidia_set_name(dev, manager_gpu_minor(m, dev));
+}
 
-                probe_tell(s, i, &minor);
+static void show(Manager *m, PciAddress gpu) {
+        const PciDevice *dev = inventory_find(m->host.inventory, gpu);
+
+        if (!dev)
+                return;
+        manager_name_gpu(m, &m->host.inventory->devices[inventory_device_index(m->host.inventory, dev)]);
+        manager_publish_devices(m, &gpu, 1);
+}
+
+/* The answer of the child. */
+typedef struct GpuAnswer {
+        uint32_t minor;
+        int32_t module; /* of nvml_read_module(); -ENODATA: not asked */
+} GpuAnswer;
+_Static_assert(sizeof(GpuAnswer) <= PROBE_ANSWER_MAX, "an answer fits into a message of a probe");
+
+/* Whether NVIDIA's library is asked about the GPU. */
+static bool asks_library(const Manager *m, PciAddress gpu) {
+        const PciDevice *dev = inventory_find(m->host.inventory, gpu);
+
+        return dev && streq_ptr(dev->driver, NVIDIA_DRIVER) && policy_has_fabric(m->host.policy, dev);
+}
+
+/* The process that asks opens the device node of the GPU, and then an allocation would be refused. So the library is
+ * not asked when a driver was bound to a GPU whose module id is known. */
+static bool must_ask(const Manager *m, PciAddress gpu) {
+        const GpuMinor *g = find(m, gpu);
+        const PciDevice *dev = inventory_find(m->host.inventory, gpu);
+
+        return asks_library(m, gpu) && ((g && g->suspect) || config_module(m->host.config, dev) == 0);
+}
+
+/* A library that did not answer for one GPU is not asked about the next. */
+static int look(const Sysfs *fs, const Probe *s, const PciAddress *gpus, size_t n, void *userdata) {
+        bool answers = true;
+
+        for (size_t i = 0; i < n; i++) {
+                GpuAnswer answer = { .minor = nvidia_read_minor(fs, gpus[i]), .module = -ENODATA };
+
+                if (answers && must_ask(userdata, gpus[i]))
+                        answer.module = root_read_module(gpus[i], clock_usec(CLOCK_MONOTONIC) + MODULE_USEC);
+                answers = answers && answer.module != -ETIMEDOUT;
+                probe_tell(s, i, &answer);
         }
         return 0;
+}
+
+static void set_lost(Manager *m, PciAddress gpu, bool lost) {
+        _cleanup_free_ char *why =
+                lost ? string_format("%s is unhealthy: NVIDIA's driver has lost it.", PCI_ADDRESS_STR(gpu)) : NULL;
+
+        if (!lost || why)
+                manager_set_unhealthy(m, gpu, DEVICE_LOST, why);
 }
 
 /* Drops the answer when the driver was bound again since the probe began: the next probe reads the minor. */
 static void on_answer(PciAddress gpu, const void *answer, void *userdata) {
         GpuMinor *g = find(userdata, gpu);
+        GpuAnswer a;
 
         if (!g || !g->asked)
                 return;
-        memcpy(&g->minor, answer, sizeof(g->minor));
+        memcpy(&a, answer, sizeof(a));
+        g->minor = a.minor;
         g->answered = true;
+        g->suspect = false;
+        if (a.module > 0)
+                manager_learn_module(userdata, gpu, (unsigned) a.module);
+        if (a.module >= 0 || a.module == -ENODEV)
+                set_lost(userdata, gpu, a.module == -ENODEV);
+        show(userdata, gpu);
 }
 
 static void on_late(const PciAddress *gpus, size_t n, void *userdata _unused_) {
@@ -70,8 +139,10 @@ static void on_done(void *userdata) {
         Manager *m = userdata;
 
         for (GpuMinor *g = m->watches.gpus; g < m->watches.gpus + m->watches.n_gpus; g++)
-                if (g->asked && !g->answered)
+                if (g->asked && !g->answered) {
                         g->minor = NVIDIA_MINOR_UNKNOWN;
+                        show(m, g->address);
+                }
         reconcile_want(&m->reconcile);
 }
 
@@ -81,7 +152,7 @@ static void on_ended(void *userdata) {
 
 static const ProbeKind minors = {
         .process = "passthroughd-nv",
-        .size = sizeof(uint32_t),
+        .size = sizeof(GpuAnswer),
         .look = look,
         .told = on_answer,
         .late = on_late,
@@ -102,8 +173,12 @@ static GpuMinor *add(Watches *w, GpuMinor *known, const PciDevice *dev) {
         return known;
 }
 
-/* Drops the GPUs that are not bound to NVIDIA's driver. */
+/* Drops the GPUs that are not bound to NVIDIA's driver, and what its library said of GPUs that it is not asked about
+ * any more. */
 static void forget_others(Manager *m) {
+        for (size_t i = m->host.status.n; i-- > 0;)
+                if (!asks_library(m, m->host.status.devices[i].address))
+                        set_lost(m, m->host.status.devices[i].address, false);
         for (size_t i = m->watches.n_gpus; i-- > 0;) {
                 const PciDevice *dev = inventory_find(m->host.inventory, m->watches.gpus[i].address);
 
@@ -118,7 +193,8 @@ static int gather(Manager *m, PciAddress **gpus, size_t *n) {
                 const PciDevice *dev = &m->host.inventory->devices[i];
                 GpuMinor *g;
 
-                if (!streq_ptr(dev->driver, NVIDIA_DRIVER) || manager_is_busy(m, dev->address))
+                /* VFs have no device nodes of the driver. */
+                if (!streq_ptr(dev->driver, NVIDIA_DRIVER) || dev->vgpu_types || manager_is_busy(m, dev->address))
                         continue;
                 g = add(&m->watches, find(m, dev->address), dev);
                 if (g && g->asked)
@@ -127,6 +203,7 @@ static int gather(Manager *m, PciAddress **gpus, size_t *n) {
                         return -ENOMEM;
                 g->asked = true;
                 g->answered = false;
+                g->suspect |= !m->announced;
         }
         return 0;
 }
@@ -150,6 +227,6 @@ void manager_probe_gpus(Manager *m) {
 
 void manager_probe_gpus_again(Manager *m) {
         for (size_t i = 0; i < m->watches.n_gpus; i++)
-                m->watches.gpus[i].asked = false;
+                manager_doubt_gpu(m, m->watches.gpus[i].address, true);
         manager_probe_gpus(m);
 }

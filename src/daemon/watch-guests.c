@@ -12,7 +12,7 @@ static const Guest *find_guest(const GuestList *guests, const Allocation *a) {
         const Guest *guest = NULL;
 
         for (size_t i = 0; !guest && i < a->n_devices; i++)
-                guest = guest_list_find_device(guests, a->devices[i].address);
+                guest = guest_list_find_device(guests, ALLOCATION_DEVICE_SOURCE(&a->devices[i]));
         /* For an allocation without devices: the domain document of the daemon has its id as UUID. */
         return guest ?: guest_list_find(guests, a->id);
 }
@@ -69,28 +69,40 @@ static void set_assigned(Manager *m, PciAddress address, const char *domain) {
         manager_publish_devices(m, &address, 1);
 }
 
+/* source: as guest/domain-facts.h names the host device of a guest. */
+static const PciDevice *find_device(const Inventory *inv, const char *source) {
+        PciAddress address;
+
+        if (pci_address_parse(source, &address) >= 0)
+                return inventory_find(inv, address);
+        for (size_t i = 0; i < inv->n_devices; i++)
+                if (streq(inv->devices[i].mdev, source))
+                        return &inv->devices[i];
+        return NULL;
+}
+
 /* Finds devices that guests use without an allocation. Devices in no pool are ignored. */
 static void look_for_foreign(Manager *m, const GuestList *guests) {
         for (size_t i = m->host.status.n; i-- > 0;) {
                 PciAddress address = m->host.status.devices[i].address;
+                const PciDevice *dev = inventory_find(m->host.inventory, address);
+                const char *source = dev && *dev->mdev ? dev->mdev : PCI_ADDRESS_STR(address);
 
-                if (!guest_list_find_device(guests, address) || ledger_holder(m->host.ledger, address)) {
+                if (!guest_list_find_device(guests, source) || ledger_holder(m->host.ledger, address)) {
                         set_foreign(m, address, NULL);
                         set_assigned(m, address, NULL);
                 }
         }
         for (size_t i = 0; i < guests->n; i++)
                 for (size_t j = 0; j < guests->guests[i].n_devices; j++) {
-                        PciAddress address = guests->guests[i].devices[j];
-                        const PciDevice *dev = inventory_find(m->host.inventory, address);
-
+                        const PciDevice *dev = find_device(m->host.inventory, guests->guests[i].devices[j]);
                         const Pool *pool = dev ? policy_pool(m->host.policy, dev) : NULL;
                         bool expected = pool && pool->scheduler == POOL_SCHEDULER_NOVA;
 
-                        if (!pool || ledger_holder(m->host.ledger, address))
+                        if (!pool || ledger_holder(m->host.ledger, dev->address))
                                 continue;
-                        set_assigned(m, address, expected ? guests->guests[i].domain : NULL);
-                        set_foreign(m, address, expected ? NULL : guests->guests[i].domain);
+                        set_assigned(m, dev->address, expected ? guests->guests[i].domain : NULL);
+                        set_foreign(m, dev->address, expected ? NULL : guests->guests[i].domain);
                 }
 }
 
@@ -126,7 +138,8 @@ void manager_find_guests(Manager *m) {
         if (!known)
                 return;
         look_for_foreign(m, guests);
-        m->reconcile.guests_read = true;
+        m->reconcile.guests_read = m->reconcile.cleaning_due = true;
+        m->reconcile.cleaning_delay = 0;
         reconcile_want(&m->reconcile);
 }
 

@@ -77,15 +77,15 @@ static int look(const Sysfs *fs, const Probe *s, const PciAddress *devices, size
         return 0;
 }
 
-static void set_unhealthy(Manager *m, PciAddress device, const char *why) {
-        const char *known = device_status_get(&m->host.status, device, DEVICE_UNHEALTHY);
+void manager_set_unhealthy(Manager *m, PciAddress device, DeviceFinding finding, const char *why) {
+        const char *known = device_status_get(&m->host.status, device, finding);
         const Allocation *a = ledger_holder(m->host.ledger, device);
 
-        if (streq_ptr(why, known) || device_status_set(&m->host.status, device, DEVICE_UNHEALTHY, why) < 0)
+        if (streq_ptr(why, known) || device_status_set(&m->host.status, device, finding, why) < 0)
                 return;
         if (why)
                 history_record(HISTORY_UNHEALTHY, device, a, "%s", why);
-        else
+        else if (device_status_check_unhealthy(&m->host.status, device, NULL) == VERDICT_NONE)
                 history_record(HISTORY_HEALTHY, device, a, "%s is well again.", PCI_ADDRESS_STR(device));
         manager_publish_devices(m, &device, 1);
 }
@@ -102,7 +102,7 @@ static void on_answer(PciAddress device, const void *answer, void *userdata) {
         /* The card was replaced, or the device came into use, while the child read it. */
         if (!h || !may_be_checked(m, dev) || health_evaluate(h, &reading, h->asked, &why) < 0)
                 return;
-        set_unhealthy(m, device, why);
+        manager_set_unhealthy(m, device, DEVICE_UNHEALTHY, why);
 }
 
 static void begin(Manager *m);
@@ -116,7 +116,7 @@ static void on_late(const PciAddress *devices, size_t n, void *userdata) {
         c->is_late = true;
         if (string_replace(&why, "%s is not well: the kernel does not return from reading its config space.",
                            PCI_ADDRESS_STR(devices[0])) >= 0)
-                set_unhealthy(m, devices[0], why);
+                manager_set_unhealthy(m, devices[0], DEVICE_UNHEALTHY, why);
         for (size_t i = 1; i < n; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, devices[i]);
                 Health *h = dev ? health_list_find(&m->host.health, dev) : NULL;

@@ -183,11 +183,10 @@ static int read_devices(Manager *m, const Event *events, size_t n) {
         return r;
 }
 
-/* Even the same driver may have given a GPU another minor. */
-static void probe_bound(Manager *m, const Event *events, size_t n) {
+/* Even the same driver may have given a GPU another minor, or have lost the GPU. */
+static void probe_gpus(Manager *m, const Event *events, size_t n) {
         for (size_t i = 0; i < n; i++)
-                if (events[i].bound)
-                        manager_doubt_gpu(m, events[i].address);
+                manager_doubt_gpu(m, events[i].address, !events[i].bound);
         manager_probe_gpus(m);
 }
 
@@ -233,7 +232,7 @@ static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
                 (void) manager_scan(m);
         }
         find_late_pfs(m, events, n);
-        probe_bound(m, events, n);
+        probe_gpus(m, events, n);
         if (everything)
                 manager_check_health(m, HEALTH_DUE_EVENT);
         else

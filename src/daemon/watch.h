@@ -10,8 +10,10 @@
 
 #include "host/guestclient.h"
 #include "host/nvidia.h"
+#include "model/device-status.h"
 #include "model/health.h"
 #include "probe.h"
+#include "worker.h"
 
 typedef struct Manager Manager;
 typedef struct Job Job;
@@ -42,7 +44,13 @@ typedef struct GpuMinor {
         uint32_t minor;    /* or NVIDIA_MINOR_UNKNOWN */
         bool asked;        /* not to be read again */
         bool answered;     /* by the last probe */
+        bool suspect;      /* the driver may have lost the GPU */
 } GpuMinor;
+
+typedef struct FabricWatch {
+        sd_event_source *timer; /* NULL: none, or the child runs */
+        Worker worker;          /* pid 0: not running */
+} FabricWatch;
 
 typedef struct Watches {
         UeventQueue *uevents;
@@ -53,6 +61,7 @@ typedef struct Watches {
         size_t n_gpus;
         sd_event_source *shm; /* regions.c: inotify on dev/shm */
         Checkup checkups[CHECKUPS_MAX];
+        FabricWatch fabric;
 } Watches;
 
 /* watch-uevents.c */
@@ -85,6 +94,9 @@ void manager_expect_guests(Manager *m);
 void manager_check_health(Manager *m, HealthTrigger why);
 /* Checks only these devices, as far as they are not in use and have no host driver. */
 void manager_check_health_of(Manager *m, const PciAddress *devices, size_t n);
+/* Records in the history that the device is unhealthy, or with why NULL healthy again, and publishes it. finding: of
+ * those that device_status_check_unhealthy() checks. */
+void manager_set_unhealthy(Manager *m, PciAddress device, DeviceFinding finding, const char *why);
 /* Clears the unhealthy mark of devices that were removed or replaced. */
 void manager_forget_health(Manager *m);
 
@@ -106,9 +118,18 @@ int manager_all_attributes_found(Manager *m, const Job *job);
 void manager_probe_gpus(Manager *m);
 /* Returns NVIDIA_MINOR_UNKNOWN while the minor was not read. */
 uint32_t manager_gpu_minor(const Manager *m, const PciDevice *gpu);
+/* Puts the node of the GPU among its kernel_names, or removes it, as far as the minor is known. dev: also one that is
+ * no GPU. */
+void manager_name_gpu(const Manager *m, PciDevice *dev);
 /* Drops the minor of the GPU: it is being unbound from its driver. */
 void manager_forget_gpu(Manager *m, PciAddress gpu);
-/* Reads the minor of the GPU again at the next probe, since its driver was bound again; the old minor stays until then.
- */
-void manager_doubt_gpu(Manager *m, PciAddress gpu);
+/* Asks about the GPU again at the next probe; what is known stays until then. suspect: ask NVIDIA's library, too. */
+void manager_doubt_gpu(Manager *m, PciAddress gpu, bool suspect);
+/* Asks about all GPUs again. */
 void manager_probe_gpus_again(Manager *m);
+
+/* watch-fabric.c */
+/* Watches the Fabric Manager of Manager=, if the configuration has one, from now on: its restarts, the partitions of
+ * allocations, and GPUs with failed NVLinks. */
+void manager_follow_fabric(Manager *m);
+void fabric_watch_done(FabricWatch *w);

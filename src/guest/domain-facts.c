@@ -8,7 +8,9 @@
 #include <libxml/parser.h>
 
 #include "domain-facts-internal.h"
+#include "model/pciaddr.h"
 #include "util/cleanup.h"
+#include "util/fileio.h"
 #include "util/strings.h"
 
 #define VERSION_OF(major, minor) ((major) *1000000UL + (minor) *1000UL)
@@ -47,35 +49,52 @@ const xmlNode *domain_document_devices(const xmlDoc *doc) {
         return root && node_is(root, "domain") ? node_find(root, "devices") : NULL;
 }
 
-bool domain_device_source(const xmlNode *device, PciAddress *ret) {
+bool domain_device_source(const xmlNode *device, char ret[static UUID_STRING_MAX]) {
         const xmlNode *address = node_find(node_find(device, "source"), "address");
+        _cleanup_free_ char *uuid = address ? node_get(address, "uuid") : NULL;
+        PciAddress a;
 
-        return address && read_address(address, ret);
+        if (!address || (uuid ? !text_is_uuid(uuid) : !read_address(address, &a)))
+                return false;
+        (void) stpcpy(ret, uuid ?: PCI_ADDRESS_STR(a));
+        return true;
 }
 
-int domain_facts_devices(const char *xml, PciAddress **ret, size_t *ret_n) {
+int domain_facts_devices(const char *xml, char ***ret, size_t *ret_n) {
         xmlDoc *doc = domain_document_read(xml);
         const xmlNode *devices = domain_document_devices(doc);
+        char **names = NULL, source[UUID_STRING_MAX];
         int r = devices ? 0 : -EINVAL;
+        size_t n = 0;
 
-        for (const xmlNode *device = devices ? devices->children : NULL; r >= 0 && device; device = device->next) {
-                PciAddress a;
-
-                if (domain_device_source(device, &a))
-                        r = pci_address_append(ret, ret_n, a);
-        }
+        for (const xmlNode *device = devices ? devices->children : NULL; r >= 0 && device; device = device->next)
+                if (domain_device_source(device, source)) {
+                        r = ARRAY_RESERVE(names, n);
+                        if (r >= 0)
+                                r = (names[n] = strdup(source)) ? 0 : -ENOMEM;
+                        n += r >= 0;
+                }
         xmlFreeDoc(doc);
-        return r;
+        if (r >= 0)
+                r = ARRAY_RESERVE(names, n);
+        if (r < 0) {
+                (void) free_names(names, n);
+                return r;
+        }
+        names[n] = NULL;
+        *ret = names;
+        *ret_n = n;
+        return 0;
 }
 
 /* What a <hostdev> may have: the attributes of each element; in "name=value" the value is required. */
 static const struct {
         const char *parent, *name, *attributes;
 } hostdev_parts[] = {
-        { NULL, "hostdev", "mode=subsystem type=pci managed=no" },
+        { NULL, "hostdev", "mode=subsystem type managed=no model=vfio-pci" },
         { "hostdev", "driver", "name=vfio model iommufd" },
         { "hostdev", "source", "" },
-        { "source", "address", "domain bus slot function" },
+        { "source", "address", "domain bus slot function uuid" },
         { "hostdev", "rom", "bar=off" },
         { "hostdev", "acpi", "nodeset" },
         { "hostdev", "alias", "name" },
@@ -123,26 +142,27 @@ static bool children_are_plain(const xmlNode *node) {
         return true;
 }
 
-int domain_facts_hostdev(const char *xml, PciAddress *ret) {
+int domain_facts_hostdev(const char *xml, char ret[static UUID_STRING_MAX]) {
         xmlDoc *doc = domain_document_read(xml);
         const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;
-        bool plain = root && is_plain(root, NULL) && node_has(root, "mode", "subsystem") &&
-                     node_has(root, "type", "pci") && node_has(root, "managed", "no") && children_are_plain(root) &&
-                     domain_device_source(root, ret);
+        bool plain = root && is_plain(root, NULL) && node_has(root, "mode", "subsystem") && children_are_plain(root) &&
+                     domain_device_source(root, ret) &&
+                     (text_is_uuid(ret) ? node_has(root, "type", "mdev") && node_has(root, "model", "vfio-pci")
+                                        : node_has(root, "type", "pci") && node_has(root, "managed", "no"));
 
         xmlFreeDoc(doc);
         return plain ? 0 : -EINVAL;
 }
 
-char *domain_facts_alias(const char *xml, PciAddress device) {
+char *domain_facts_alias(const char *xml, const char *device) {
         xmlDoc *doc = domain_document_read(xml);
         const xmlNode *devices = domain_document_devices(doc), *alias;
         char *name = NULL;
 
         for (const xmlNode *n = devices ? devices->children : NULL; n && !name; n = n->next) {
-                PciAddress a;
+                char source[UUID_STRING_MAX];
 
-                if (domain_device_source(n, &a) && pci_address_equal(a, device) && (alias = node_find(n, "alias")))
+                if (domain_device_source(n, source) && streq(source, device) && (alias = node_find(n, "alias")))
                         name = node_get(alias, "name");
         }
         xmlFreeDoc(doc);
@@ -172,8 +192,9 @@ static void read_iommufd(const char *capabilities, LibvirtFeatures *f) {
 }
 
 /*
- * libvirt has <maxphysaddr> since 8.7.0, <driver model=> since 10.0.0, <acpi nodeset=> since 11.8.0 and
- * <driver iommufd=> since 12.1.0. QEMU has the objects acpi-generic-initiator and iommufd since 9.0.
+ * libvirt has <sysinfo type='fwcfg'> since 6.5.0, <maxphysaddr> since 8.7.0, <driver model=> since 10.0.0,
+ * <acpi nodeset=> since 11.8.0 and <driver iommufd=> since 12.1.0. QEMU has the objects acpi-generic-initiator and
+ * iommufd since 9.0, and 32 files in fw_cfg since 2.9, before that 16.
  */
 LibvirtFeatures domain_facts_features(unsigned long libvirt, unsigned long qemu, const char *capabilities) {
         LibvirtFeatures f = {
@@ -182,6 +203,9 @@ LibvirtFeatures domain_facts_features(unsigned long libvirt, unsigned long qemu,
                 .driver_model = libvirt >= VERSION_OF(10, 0),
                 .iommufd = libvirt >= VERSION_OF(12, 1) && qemu >= VERSION_OF(9, 0),
                 .acpi_nodeset = libvirt >= VERSION_OF(11, 8) && qemu >= VERSION_OF(9, 0),
+                .fwcfg = libvirt >= VERSION_OF(6, 5) && qemu >= VERSION_OF(2, 9),
+                .libvirt = (unsigned) libvirt,
+                .qemu = (unsigned) qemu,
         };
 
         if (capabilities)

@@ -111,14 +111,14 @@ static bool uses_iommufd(const Domain *d) {
 
 /*
  * Writes attributes only for a libvirt that supports them. A driver model is written only if the driver is not
- * vfio-pci.
+ * vfio-pci, and not for a vGPU, whose VF keeps the driver that it has.
  */
 static void write_driver(Domain *d, xmlNode *hostdev, const AllocationDevice *dev) {
         xmlNode *driver = node_add(d, hostdev, "driver");
         const char *name = allocation_driver(d->a, dev);
 
         node_set(d, driver, "name", "vfio");
-        if (d->inv->libvirt.driver_model && name && !streq(name, PLAIN_DRIVER))
+        if (d->inv->libvirt.driver_model && name && !streq(name, PLAIN_DRIVER) && dev->vgpu_type == 0)
                 node_set(d, driver, "model", "%s", name);
         if (uses_iommufd(d))
                 node_set(d, driver, "iommufd", "yes");
@@ -132,16 +132,29 @@ static void write_nodeset(Domain *d, xmlNode *hostdev, const GuestFunction *f) {
                 node_set(d, node_add(d, hostdev, "acpi"), "nodeset", "%d", cell);
 }
 
-xmlNode *domain_write_hostdev(Domain *d, const AllocationDevice *dev) {
-        xmlNode *hostdev = node_add(d, d->devices, "hostdev");
+static void write_mdev(Domain *d, xmlNode *hostdev, const AllocationDevice *dev) {
+        node_set(d, hostdev, "type", "mdev");
+        node_set(d, hostdev, "model", "vfio-pci");
+        node_set(d, node_add(d, node_add(d, hostdev, "source"), "address"), "uuid", "%s", dev->mdev);
+}
 
-        node_set(d, hostdev, "mode", "subsystem");
+static void write_function(Domain *d, xmlNode *hostdev, const AllocationDevice *dev) {
         node_set(d, hostdev, "type", "pci");
         node_set(d, hostdev, "managed", "no"); /* the daemon binds devices (domain.md F6) */
         write_driver(d, hostdev, dev);
         write_address(d, node_add(d, hostdev, "source"), NULL, dev->address, false);
         if (rom_is_useless(d, dev))
                 node_set(d, node_add(d, hostdev, "rom"), "bar", "off");
+}
+
+xmlNode *domain_write_hostdev(Domain *d, const AllocationDevice *dev) {
+        xmlNode *hostdev = node_add(d, d->devices, "hostdev");
+
+        node_set(d, hostdev, "mode", "subsystem");
+        if (*dev->mdev)
+                write_mdev(d, hostdev, dev);
+        else
+                write_function(d, hostdev, dev);
         if (dev->slot)
                 node_set(d, node_add(d, hostdev, "alias"), "name", "ua-%s", dev->slot);
         return hostdev;

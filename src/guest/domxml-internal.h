@@ -34,6 +34,8 @@ void node_set_size(Domain *d, xmlNode *node, const char *attribute, uint64_t byt
 /* Adds a child to <domain> before the anchor; domain_take() moves an existing child there. */
 xmlNode *domain_add(Domain *d, const char *name);
 xmlNode *domain_take(Domain *d, const char *name);
+/* The text of the node, or of the document for NULL. The caller frees; NULL when out of memory. */
+char *document_text(xmlDoc *doc, xmlNode *node);
 
 /*
  * domxml-template.c: parses the template (NULL: the skeleton) into d->doc and removes the elements that the daemon
@@ -81,3 +83,8 @@ void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f);
 
 /* domxml-nccl.c: the topology file for NCCL in the guest. Needs d->pci. The caller frees; NULL when out of memory. */
 xmlDoc *domain_nccl(Domain *d);
+
+/* domxml-guestinfo.c: <sysinfo type='fwcfg'>. Removes the entries of an earlier document from the template; writes
+ * those of this one. Needs d->pci. */
+void domain_remove_guest_info(Domain *d);
+Verdict domain_write_guest_info(Domain *d, GuestInfo info, Refusal *ret);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Writes nodes. A single flag records that memory ran out, so that callers need no checks. */
+/* Writes nodes, and converts them to text. A single flag records that memory ran out, so that callers need no checks.
+ */
+
+#include <libxml/xmlsave.h>
 
 #include "domxml-internal.h"
 #include "util/strings.h"
@@ -99,4 +102,18 @@ xmlNode *domain_take(Domain *d, const char *name) {
                 d->anchor = xmlNextElementSibling(node);
         xmlUnlinkNode(node);
         return domain_insert(d, node);
+}
+
+char *document_text(xmlDoc *doc, xmlNode *node) {
+        xmlBuffer *buffer = xmlBufferCreate();
+        xmlSaveCtxt *save = buffer ? xmlSaveToBuffer(buffer, "UTF-8", XML_SAVE_FORMAT | XML_SAVE_NO_DECL) : NULL;
+        bool ok = save && (node ? xmlSaveTree(save, node) : xmlSaveDoc(save, doc)) >= 0;
+        char *text = NULL;
+
+        if (save && xmlSaveClose(save) < 0)
+                ok = false;
+        if (ok)
+                text = strdup((const char *) xmlBufferContent(buffer));
+        xmlBufferFree(buffer);
+        return text;
 }

@@ -235,11 +235,13 @@ static void set_gic(Domain *d) {
 
 /* libvirt refuses a domain whose SMBIOS tables have another UUID. */
 static void set_sysinfo_uuid(Domain *d) {
-        xmlNode *system = node_find(node_find(d->root, "sysinfo"), "system");
+        for (xmlNode *sysinfo = d->root->children; sysinfo; sysinfo = sysinfo->next) {
+                xmlNode *system = node_is(sysinfo, "sysinfo") ? node_find(sysinfo, "system") : NULL;
 
-        for (xmlNode *n = system ? system->children : NULL; n; n = n->next)
-                if (node_is(n, "entry") && node_has(n, "name", "uuid"))
-                        node_set_text(d, n, "%s", d->a->id);
+                for (xmlNode *n = system ? system->children : NULL; n; n = n->next)
+                        if (node_is(n, "entry") && node_has(n, "name", "uuid"))
+                                node_set_text(d, n, "%s", d->a->id);
+        }
 }
 
 static void remove_ours(Domain *d) {
@@ -255,6 +257,7 @@ static void remove_ours(Domain *d) {
                 if (n->type == XML_ELEMENT_NODE && n->ns && streq((const char *) n->ns->href, DOMXML_NAMESPACE))
                         node_remove(n);
         }
+        domain_remove_guest_info(d);
 }
 
 static void name_disk(Domain *d) {

@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include <libxml/xmlsave.h>
-
 #include "domxml-internal.h"
 #include "ledger/ledger.h"
 #include "util/strings.h"
@@ -129,21 +127,6 @@ static void write_domain(Domain *d) {
         domain_write_devices(d);
 }
 
-/* The text of the node, or of the document for NULL. The caller frees; NULL when out of memory. */
-static char *document_text(xmlDoc *doc, xmlNode *node) {
-        xmlBuffer *buffer = xmlBufferCreate();
-        xmlSaveCtxt *save = buffer ? xmlSaveToBuffer(buffer, "UTF-8", XML_SAVE_FORMAT | XML_SAVE_NO_DECL) : NULL;
-        bool ok = save && (node ? xmlSaveTree(save, node) : xmlSaveDoc(save, doc)) >= 0;
-        char *text = NULL;
-
-        if (save && xmlSaveClose(save) < 0)
-                ok = false;
-        if (ok)
-                text = strdup((const char *) xmlBufferContent(buffer));
-        xmlBufferFree(buffer);
-        return text;
-}
-
 /* Loads the template and computes the PCI layout of the domain. */
 static Verdict prepare_devices(Domain *d, const DomainTemplate *template, Refusal *ret) {
         Verdict v = check_devices(d->a, ret);
@@ -228,15 +211,17 @@ static Verdict take_lines(const Domain *d, char **text, size_t *ret_size, Refusa
 
 /* ret_size: NULL for a document without lines. */
 static Verdict make(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
-                    char **ret, size_t *ret_size, Refusal *ret_refusal) {
+                    GuestInfo info, char **ret, size_t *ret_size, Refusal *ret_refusal) {
         Domain d = { .inv = inv, .config = config, .a = a };
         _cleanup_free_ char *text = NULL;
         Verdict v = prepare(&d, template, ret_refusal);
 
         if (v == VERDICT_NONE) {
                 write_domain(&d);
-                v = take_text(&d, d.doc, NULL, &text, ret_refusal);
+                v = domain_write_guest_info(&d, info, ret_refusal);
         }
+        if (v == VERDICT_NONE)
+                v = take_text(&d, d.doc, NULL, &text, ret_refusal);
         if (v == VERDICT_NONE && ret_size)
                 v = take_lines(&d, &text, ret_size, ret_refusal);
         if (v == VERDICT_NONE)
@@ -246,13 +231,14 @@ static Verdict make(const Inventory *inv, const Config *config, const Allocation
 }
 
 Verdict domxml_make(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
-                    char **ret, Refusal *ret_refusal) {
-        return make(inv, config, a, template, ret, NULL, ret_refusal);
+                    GuestInfo info, char **ret, Refusal *ret_refusal) {
+        return make(inv, config, a, template, info, ret, NULL, ret_refusal);
 }
 
 Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const Allocation *a,
-                               const DomainTemplate *template, char **ret, size_t *ret_size, Refusal *ret_refusal) {
-        return make(inv, config, a, template, ret, ret_size, ret_refusal);
+                               const DomainTemplate *template, GuestInfo info, char **ret, size_t *ret_size,
+                               Refusal *ret_refusal) {
+        return make(inv, config, a, template, info, ret, ret_size, ret_refusal);
 }
 
 Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const Allocation *a,

@@ -4,11 +4,13 @@
 
 #include <errno.h>
 
+#include "model/pciaddr.h"
+#include "util/fileio.h"
 #include "util/strings.h"
 
 static void guest_done(Guest *g) {
         free(g->domain);
-        free(g->devices);
+        (void) free_names(g->devices, g->n_devices);
         *g = (Guest){ 0 };
 }
 
@@ -27,10 +29,10 @@ const Guest *guest_list_find(const GuestList *l, const char *uuid) {
         return NULL;
 }
 
-const Guest *guest_list_find_device(const GuestList *l, PciAddress device) {
+const Guest *guest_list_find_device(const GuestList *l, const char *device) {
         for (size_t i = 0; i < l->n; i++)
                 for (size_t j = 0; j < l->guests[i].n_devices; j++)
-                        if (pci_address_equal(l->guests[i].devices[j], device))
+                        if (streq(l->guests[i].devices[j], device))
                                 return &l->guests[i];
         return NULL;
 }
@@ -41,7 +43,7 @@ static void remove_guest(GuestList *l, size_t i) {
 }
 
 static bool is_uuid(const char *s) {
-        return s && strlen(s) == GUEST_UUID_SIZE - 1 && strspn(s, "0123456789abcdef-") == GUEST_UUID_SIZE - 1;
+        return s && text_is_uuid(s);
 }
 
 static int begin_list(GuestList *l, char *rest) {
@@ -62,10 +64,12 @@ static int read_guest(char *rest, Guest *ret) {
         while (rest && (device = strsep(&rest, "\n"))) {
                 PciAddress a;
 
-                if (ret->n_devices >= GUEST_DEVICES_MAX || pci_address_parse(device, &a) < 0)
+                if (ret->n_devices >= GUEST_DEVICES_MAX || (!is_uuid(device) && pci_address_parse(device, &a) < 0))
                         return -EBADMSG;
-                if (pci_address_append(&ret->devices, &ret->n_devices, a) < 0)
+                if (ARRAY_RESERVE(ret->devices, ret->n_devices) < 0 ||
+                    !(ret->devices[ret->n_devices] = strdup(is_uuid(device) ? device : PCI_ADDRESS_STR(a))))
                         return -ENOMEM;
+                ret->n_devices++;
         }
         return string_copy(&ret->domain, name);
 }
@@ -100,6 +104,17 @@ static int end_guest(GuestList *l, char *rest) {
         return GUEST_RECORD_ENDED;
 }
 
+/* "libvirt 11003000", of the program. False when the word is something else. */
+static bool read_version(const char *word, const char *program, unsigned *ret) {
+        size_t n = strlen(program);
+        uint64_t version;
+
+        if (strncmp(word, program, n) != 0 || word[n] != ' ' || parse_unsigned(word + n + 1, UINT32_MAX, &version) < 0)
+                return false;
+        *ret = (unsigned) version;
+        return true;
+}
+
 static int set_features(GuestList *l, char *rest) {
         LibvirtFeatures f = { .known = true };
         const char *word;
@@ -113,7 +128,9 @@ static int set_features(GuestList *l, char *rest) {
                         f.iommufd = true;
                 else if (streq(word, "acpi-nodeset"))
                         f.acpi_nodeset = true;
-                else
+                else if (streq(word, "fwcfg"))
+                        f.fwcfg = true;
+                else if (!read_version(word, "libvirt", &f.libvirt) && !read_version(word, "qemu", &f.qemu))
                         return -EBADMSG;
         }
         l->features = f;

@@ -51,6 +51,13 @@ static bool is_pci_controller(const xmlNode *n) {
         return node_is(n, "controller") && node_has(n, "type", "pci");
 }
 
+static const AllocationDevice *find_device(const Allocation *a, const char *source) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (streq(ALLOCATION_DEVICE_SOURCE(&a->devices[i]), source))
+                        return &a->devices[i];
+        return NULL;
+}
+
 static void read_tree(Tree *t, const xmlNode *devices, const Allocation *a) {
         *t = (Tree){ 0 };
         for (const xmlNode *n = devices->children; n; n = n->next)
@@ -58,13 +65,13 @@ static void read_tree(Tree *t, const xmlNode *devices, const Allocation *a) {
                         read_controller(t, n);
         for (const xmlNode *n = devices->children; n; n = n->next) {
                 const AllocationDevice *device;
-                PciAddress source;
+                char source[UUID_STRING_MAX];
                 unsigned bus;
 
                 if (!read_bus(n, &bus))
                         continue;
                 t->is_free_port[bus] = false;
-                device = domain_device_source(n, &source) ? allocation_find_device(a, source) : NULL;
+                device = domain_device_source(n, source) ? find_device(a, source) : NULL;
                 if (device && !t->device[find_root(t, bus)])
                         t->device[find_root(t, bus)] = device;
         }
@@ -128,11 +135,11 @@ static Verdict refuse_no_port(const Allocation *a, const AllocationDevice *dev, 
                       PCI_ADDRESS_STR(dev->address), cell);
 }
 
-static bool has_source(const xmlNode *devices, PciAddress address) {
-        PciAddress source;
+static bool has_source(const xmlNode *devices, const char *device) {
+        char source[UUID_STRING_MAX];
 
         for (const xmlNode *n = devices->children; n; n = n->next)
-                if (domain_device_source(n, &source) && pci_address_equal(source, address))
+                if (domain_device_source(n, source) && streq(source, device))
                         return true;
         return false;
 }
@@ -146,7 +153,7 @@ static Verdict choose(const Allocation *a, const PciAddress *addresses, size_t n
                 const AllocationDevice *dev = allocation_find_device(a, addresses[i]);
                 unsigned bus;
 
-                if (!dev || !guest_pci_shows(dev) || has_source(devices, dev->address))
+                if (!dev || !guest_pci_shows(dev) || has_source(devices, ALLOCATION_DEVICE_SOURCE(dev)))
                         continue;
                 bus = take_port(&t, a, dev);
                 if (bus == 0)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "devicedir.h"
+#include "mdev.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 #include "util/stringtable.h"
@@ -19,6 +20,7 @@
 #define ENTRIES_MAX   4096U
 
 static const char *const attribute_table[_ATTRIBUTE_MAX] = {
+        [ATTRIBUTE_ACCEL] = "accel",
         [ATTRIBUTE_BOOT_VGA] = "boot_vga",
         [ATTRIBUTE_CLASS] = "class",
         [ATTRIBUTE_CONFIG] = "config",
@@ -32,14 +34,18 @@ static const char *const attribute_table[_ATTRIBUTE_MAX] = {
         [ATTRIBUTE_IOMMU_GROUP] = "iommu_group",
         [ATTRIBUTE_MAX_LINK_SPEED] = "max_link_speed",
         [ATTRIBUTE_MAX_LINK_WIDTH] = "max_link_width",
+        [ATTRIBUTE_MDEV_SUPPORTED_TYPES] = "mdev_supported_types",
         [ATTRIBUTE_NET] = "net",
         [ATTRIBUTE_NUMA_NODE] = "numa_node",
+        [ATTRIBUTE_NVIDIA] = "nvidia",
         [ATTRIBUTE_NVME] = "nvme",
         [ATTRIBUTE_PHYSFN] = "physfn",
         [ATTRIBUTE_POWER_STATE] = "power_state",
         [ATTRIBUTE_RESET_METHOD] = "reset_method",
         [ATTRIBUTE_RESOURCE] = "resource",
         [ATTRIBUTE_SECONDARY_BUS_NUMBER] = "secondary_bus_number",
+        [ATTRIBUTE_SRIOV_OFFSET] = "sriov_offset",
+        [ATTRIBUTE_SRIOV_STRIDE] = "sriov_stride",
         [ATTRIBUTE_SRIOV_TOTALVFS] = "sriov_totalvfs",
         [ATTRIBUTE_SRIOV_VF_DEVICE] = "sriov_vf_device",
         [ATTRIBUTE_SUBSYSTEM_DEVICE] = "subsystem_device",
@@ -56,13 +62,16 @@ struct DeviceDir {
         bool locked;
         unsigned *virtfns;
         size_t n_virtfns;
+        char mdev[UUID_STRING_MAX]; /* a directory with the name of a UUID; "": none */
 };
 
 /* The first attribute of each letter; most entries of a directory are no attribute that is read. */
 static const Attribute first_attribute[] = {
-        ['b'] = ATTRIBUTE_BOOT_VGA,   ['c'] = ATTRIBUTE_CLASS,          ['d'] = ATTRIBUTE_DEVICE,
-        ['i'] = ATTRIBUTE_INFINIBAND, ['m'] = ATTRIBUTE_MAX_LINK_SPEED, ['n'] = ATTRIBUTE_NET,
-        ['p'] = ATTRIBUTE_PHYSFN,     ['r'] = ATTRIBUTE_RESET_METHOD,   ['s'] = ATTRIBUTE_SECONDARY_BUS_NUMBER,
+        ['a'] = ATTRIBUTE_ACCEL,        ['b'] = ATTRIBUTE_BOOT_VGA,
+        ['c'] = ATTRIBUTE_CLASS,        ['d'] = ATTRIBUTE_DEVICE,
+        ['i'] = ATTRIBUTE_INFINIBAND,   ['m'] = ATTRIBUTE_MAX_LINK_SPEED,
+        ['n'] = ATTRIBUTE_NET,          ['p'] = ATTRIBUTE_PHYSFN,
+        ['r'] = ATTRIBUTE_RESET_METHOD, ['s'] = ATTRIBUTE_SECONDARY_BUS_NUMBER,
         ['v'] = ATTRIBUTE_VENDOR,
 };
 
@@ -103,6 +112,8 @@ static int add_entry(DeviceDir *d, const struct dirent64 *entry) {
                 d->instance = entry->d_ino;
         if (*name == *VIRTFN_PREFIX && strncmp(name, VIRTFN_PREFIX, strlen(VIRTFN_PREFIX)) == 0)
                 return add_virtfn(d, name + strlen(VIRTFN_PREFIX));
+        if (text_is_uuid(name))
+                (void) stpcpy(d->mdev, name);
         d->present |= attribute_bit(name);
         return 0;
 }
@@ -285,6 +296,47 @@ bool device_dir_has_vfio_cdev(const DeviceDir *d) {
         }
         (void) free_names(names, n);
         return has;
+}
+
+/* A VF has at most one mediated device. The types that can be created now have an available instance. */
+static int read_mdev(const DeviceDir *d, PciDevice *dev) {
+        int r;
+
+        dev->mdev_parent = true;
+        if (!device_dir_has(d, ATTRIBUTE_PHYSFN))
+                return 0;
+        r = mdev_read_types(d->fd, &dev->vgpu_types);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
+                return fault_errno(dev, attribute_to_string(ATTRIBUTE_MDEV_SUPPORTED_TYPES), r);
+        if (*d->mdev && mdev_read_type(d->fd, d->mdev, &dev->vgpu_type) >= 0)
+                (void) stpcpy(dev->mdev, d->mdev);
+        return 0;
+}
+
+int device_dir_read_vgpu(const DeviceDir *d, PciDevice *dev) {
+        static const char types_name[] = "nvidia/creatable_vgpu_types", type_name[] = "nvidia/current_vgpu_type";
+        char types[SYSFS_ATTRIBUTE_MAX], type[SYSFS_ATTRIBUTE_MAX];
+        uint64_t id;
+        int r;
+
+        if (!d->locked && device_dir_has(d, ATTRIBUTE_MDEV_SUPPORTED_TYPES))
+                return read_mdev(d, dev);
+        if (d->locked || !device_dir_has(d, ATTRIBUTE_NVIDIA))
+                return 0;
+        r = sysfs_read_at(d->fd, types_name, types, sizeof(types));
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
+                return fault_errno(dev, types_name, r);
+        r = sysfs_read_at(d->fd, type_name, type, sizeof(type));
+        if (r < 0)
+                return fault_errno(dev, type_name, r);
+        if (parse_unsigned(type, UINT32_MAX, &id) < 0)
+                return device_fault_value(dev, type_name, type);
+        dev->vgpu_type = (unsigned) id;
+        return string_copy(&dev->vgpu_types, types);
 }
 
 int device_dir_append_entries(const DeviceDir *d, Attribute a, char **names) {

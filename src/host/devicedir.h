@@ -11,6 +11,7 @@
 
 /* Sorted by name. */
 typedef enum Attribute {
+        ATTRIBUTE_ACCEL,
         ATTRIBUTE_BOOT_VGA,
         ATTRIBUTE_CLASS,
         ATTRIBUTE_CONFIG,
@@ -24,14 +25,18 @@ typedef enum Attribute {
         ATTRIBUTE_IOMMU_GROUP,
         ATTRIBUTE_MAX_LINK_SPEED,
         ATTRIBUTE_MAX_LINK_WIDTH,
+        ATTRIBUTE_MDEV_SUPPORTED_TYPES,
         ATTRIBUTE_NET,
         ATTRIBUTE_NUMA_NODE,
+        ATTRIBUTE_NVIDIA,
         ATTRIBUTE_NVME,
         ATTRIBUTE_PHYSFN,
         ATTRIBUTE_POWER_STATE,
         ATTRIBUTE_RESET_METHOD,
         ATTRIBUTE_RESOURCE,
         ATTRIBUTE_SECONDARY_BUS_NUMBER, /* exists for bridges only */
+        ATTRIBUTE_SRIOV_OFFSET,
+        ATTRIBUTE_SRIOV_STRIDE,
         ATTRIBUTE_SRIOV_TOTALVFS,
         ATTRIBUTE_SRIOV_VF_DEVICE,
         ATTRIBUTE_SUBSYSTEM_DEVICE,
@@ -52,7 +57,8 @@ DeviceDir *device_dir_free(DeviceDir *d);
 DEFINE_CLEANUP(DeviceDir *, device_dir_free)
 
 /*
- * The kernel may hold the device lock for ever, so attributes that take this lock (driver_override) will not be read.
+ * The kernel may hold the device lock for ever, so attributes that may wait for it (driver_override, those of vGPUs)
+ * will not be read.
  */
 void device_dir_set_locked(DeviceDir *d);
 
@@ -62,6 +68,9 @@ uint64_t device_dir_instance(const DeviceDir *d);
 bool device_dir_has(const DeviceDir *d, Attribute a);
 /* Whether vfio-dev/vfioN has a device number, so that the kernel has created /dev/vfio/devices/vfioN. */
 bool device_dir_has_vfio_cdev(const DeviceDir *d);
+/* Reads vgpu_types, vgpu_type, mdev_parent and mdev, unless the device is locked: the vendor's driver may wait for its
+ * GPU. Returns 0 or -ENOMEM. */
+int device_dir_read_vgpu(const DeviceDir *d, PciDevice *dev);
 /* Appends the entries of the directory a to *names, separated by spaces. Appends nothing when the directory is absent
  * or cannot be read, and leaves out entries with spaces or control characters. Returns 0 or -ENOMEM. */
 int device_dir_append_entries(const DeviceDir *d, Attribute a, char **names);

@@ -51,15 +51,11 @@ static int read_class(const DeviceDir *d, PciDevice *dev) {
         return r;
 }
 
-/* The file has one line "start end flags" for each BAR; all are 0 for a BAR that does not exist. */
-static int read_bars(const DeviceDir *d, PciDevice *dev) {
-        char buf[SYSFS_ATTRIBUTE_MAX], *line, *rest = buf;
-        int r;
+/* Reads the sizes in the next n lines "start end flags" of resource; all are 0 for a BAR that does not exist. */
+static int parse_bars(PciDevice *dev, char **rest, uint64_t *sizes, size_t n) {
+        char *line;
 
-        r = device_dir_read_text(d, ATTRIBUTE_RESOURCE, dev, buf);
-        if (r <= 0)
-                return r;
-        for (size_t i = 0; i < PCI_BARS_MAX && (line = strsep(&rest, "\n")); i++) {
+        for (size_t i = 0; i < n && (line = strsep(rest, "\n")); i++) {
                 char *start_end, *end_end;
                 unsigned long long start, end;
 
@@ -69,9 +65,32 @@ static int read_bars(const DeviceDir *d, PciDevice *dev) {
                 end = strtoull(start_end, &end_end, 16);
                 if (start_end == line || end_end == start_end || *end_end != ' ' || end < start)
                         return device_fault_value(dev, attribute_to_string(ATTRIBUTE_RESOURCE), line);
-                dev->bar_size[i] = start == 0 && end == 0 ? 0 : end - start + 1;
+                sizes[i] = start == 0 && end == 0 ? 0 : end - start + 1;
         }
         return 0;
+}
+
+static int read_bars(const DeviceDir *d, PciDevice *dev) {
+        char buf[SYSFS_ATTRIBUTE_MAX], *rest = buf;
+        int r = device_dir_read_text(d, ATTRIBUTE_RESOURCE, dev, buf);
+
+        return r <= 0 ? r : parse_bars(dev, &rest, dev->bar_size, PCI_BARS_MAX);
+}
+
+/* Behind the BARs of a PF, resource has those of all its VFs together. */
+static int read_vf_bars(const DeviceDir *d, PciDevice *dev) {
+        char buf[SYSFS_ATTRIBUTE_MAX], *rest = buf;
+        int r = device_dir_read_text(d, ATTRIBUTE_RESOURCE, dev, buf);
+
+        if (r <= 0)
+                return r;
+        for (size_t i = 0; i < PCI_BARS_MAX && rest; i++)
+                (void) strsep(&rest, "\n");
+        if (rest)
+                r = parse_bars(dev, &rest, dev->vf_bar_size, PCI_VF_BARS_MAX);
+        for (size_t i = 0; i < PCI_VF_BARS_MAX; i++)
+                dev->vf_bar_size[i] /= dev->total_vfs;
+        return MIN(r, 0);
 }
 
 static const Attribute identity[] = {
@@ -154,7 +173,8 @@ int device_facts_read_group(const DeviceDir *d, PciDevice *dev) {
 
 /* The order is that of kernel_names. */
 static int read_kernel_names(const DeviceDir *d, PciDevice *dev) {
-        static const Attribute directories[] = { ATTRIBUTE_INFINIBAND, ATTRIBUTE_NET, ATTRIBUTE_NVME, ATTRIBUTE_DRM };
+        static const Attribute directories[] = { ATTRIBUTE_INFINIBAND, ATTRIBUTE_NET, ATTRIBUTE_NVME, ATTRIBUTE_DRM,
+                                                 ATTRIBUTE_ACCEL };
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(directories); i++)
@@ -173,6 +193,8 @@ int device_facts_read_driver(const DeviceDir *d, PciDevice *dev) {
                 r = string_copy(&dev->driver, r > 0 ? buf : NULL);
         if (r >= 0)
                 r = read_kernel_names(d, dev);
+        if (r >= 0)
+                r = device_dir_read_vgpu(d, dev);
         if (r < 0)
                 return r;
 
@@ -209,6 +231,18 @@ int device_facts_read_vfs(const DeviceDir *d, PciDevice *dev) {
         return 0;
 }
 
+/* Reads where the VFs of a PF without VFs will be, and how large their BARs are. */
+static int read_missing_vfs(const DeviceDir *d, PciDevice *dev) {
+        uint64_t offset = 0, stride = 0;
+        int r = device_dir_read_unsigned(d, ATTRIBUTE_SRIOV_OFFSET, dev, UINT16_MAX, &offset);
+
+        if (r >= 0)
+                r = device_dir_read_unsigned(d, ATTRIBUTE_SRIOV_STRIDE, dev, UINT16_MAX, &stride);
+        dev->vf_offset = (uint16_t) offset;
+        dev->vf_stride = (uint16_t) stride;
+        return r < 0 ? r : read_vf_bars(d, dev);
+}
+
 static int read_sriov(const DeviceDir *d, PciDevice *dev) {
         uint64_t value;
         int r;
@@ -225,7 +259,8 @@ static int read_sriov(const DeviceDir *d, PciDevice *dev) {
                 return r;
         if (r > 0)
                 dev->vf_device = (uint16_t) value;
-        return device_facts_read_vfs(d, dev);
+        r = device_facts_read_vfs(d, dev);
+        return r >= 0 && dev->total_vfs > 0 && dev->n_virtfns == 0 ? read_missing_vfs(d, dev) : r;
 }
 
 static int read_power_and_reset(const DeviceDir *d, PciDevice *dev) {

@@ -4,6 +4,7 @@
 #include "executor-plug.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <time.h>
@@ -125,7 +126,8 @@ int unplug_device(const StepList *steps, size_t i, ReportFunction report, void *
 int plug_check_unused(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
         const struct timespec interval = { .tv_nsec = CLOSE_POLL_MSEC * 1000000 };
         const uint64_t end = clock_usec(CLOCK_MONOTONIC) + CLOSE_WAIT_USEC;
-        HolderQuery query = { .address = s->device, .group = -1, .is_vf = s->vf > 0 };
+        _cleanup_close_ int types = sysfs_open(fs, PCI_PATH(s->device, "mdev_supported_types"), O_PATH | O_DIRECTORY);
+        HolderQuery query = { .address = s->device, .group = -1, .is_vf = s->vf > 0, .only_parts = types >= 0 };
         char group[SYSFS_ATTRIBUTE_MAX];
         uint64_t number;
         Holder holder;

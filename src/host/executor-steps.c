@@ -10,10 +10,13 @@
 #include "executor-plug.h"
 #include "host/pcipath.h"
 #include "host/region.h"
+#include "host/rootservice.h"
 #include "host/vfattr.h"
 #include "reset.h"
 #include "sriov.h"
+#include "util/clock.h"
 #include "util/strings.h"
+#include "vgpu.h"
 
 static unsigned parse_count(const char *text) {
         uint64_t n = 0;
@@ -173,6 +176,14 @@ static int run_save_vf_state(const Sysfs *fs, const Step *s, VfAttributes *found
         return r < 0 ? r : found->set != 0;
 }
 
+static int run_vgpu(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        return vgpu_set_type(fs, s->device, s->from, s->to);
+}
+
+static int undo_vgpu(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
+        return vgpu_set_type(fs, s->device, s->to, s->from);
+}
+
 static int run_make_region(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
         return region_make(fs, &s->region, s->to);
 }
@@ -184,6 +195,31 @@ static int undo_make_region(const Sysfs *fs, const Step *s, const VfAttributes *
 
 static int run_remove_region(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
         return region_remove(fs, &s->region);
+}
+
+/* Time for one call of Fabric Manager. */
+#define FABRIC_USEC 20000000U
+
+static int set_partition(const Step *s, bool active) {
+        return root_set_partition(s->partition, active, clock_usec(CLOCK_MONOTONIC) + FABRIC_USEC);
+}
+
+static int run_fabric(const Sysfs *fs _unused_, const Step *s, VfAttributes *found _unused_) {
+        return set_partition(s, s->kind == STEP_ACTIVATE);
+}
+
+/*
+ * A Fabric Manager that does not run, or is not ready, has no active partitions, or asks for them when it starts. One
+ * with another version or other partitions refused the step too.
+ */
+static int undo_fabric(const Sysfs *fs _unused_, const Step *s, const VfAttributes *found _unused_) {
+        static const int harmless[] = { ENOTCONN, ELIBACC, EAGAIN, EPROTO, ENOENT, EXDEV, EOPNOTSUPP, EPERM };
+        int r = set_partition(s, s->kind == STEP_DEACTIVATE);
+
+        for (size_t i = 0; i < ELEMENTSOF(harmless); i++)
+                if (r == -harmless[i])
+                        return 0;
+        return r;
 }
 
 const StepAction step_actions[_STEP_KIND_MAX] = {
@@ -199,8 +235,11 @@ const StepAction step_actions[_STEP_KIND_MAX] = {
         [STEP_ATTRIBUTES] = { run_attributes, undo_attributes, false },
         [STEP_SUPPORTED_ATTRIBUTES] = { run_offered, undo_attributes, false },
         [STEP_RESTORE] = { run_attributes, undo_attributes, false, true },
+        [STEP_VGPU] = { run_vgpu, undo_vgpu, false },
         [STEP_MAKE_REGION] = { run_make_region, undo_make_region, true },
         [STEP_REMOVE_REGION] = { run_remove_region, NULL, true },
+        [STEP_ACTIVATE] = { run_fabric, undo_fabric, false },
+        [STEP_DEACTIVATE] = { run_fabric, undo_fabric, false },
         /* executor.c runs these steps. */
         [STEP_TRY_ATTRIBUTES] = { NULL, undo_attributes, false, true },
         [STEP_STOP_SERVICE] = { NULL, NULL, true },

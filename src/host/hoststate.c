@@ -109,5 +109,6 @@ Verdict host_state_assign_identities(HostState *s, Allocation *a, Refusal *ret) 
 
         if (!s->identities && vf_identities_new(s->inventory, s->policy, s->identity, &s->identities) < 0)
                 return refuse_no_memory(ret);
+        allocation_assign_mdevs(a, s->inventory);
         return vf_identity_assign(a, &view, s->identities, ret);
 }

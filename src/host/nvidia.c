@@ -9,14 +9,41 @@
 
 /* The file information has a line such as "Device Minor: \t 3". */
 uint32_t nvidia_read_minor(const Sysfs *fs, PciAddress gpu) {
-        static const char key[] = "Device Minor:";
         char path[128], text[SYSFS_ATTRIBUTE_MAX];
         const char *at = NULL;
         unsigned minor;
 
         (void) snprintf(path, sizeof(path), "proc/driver/nvidia/gpus/%s/information", PCI_ADDRESS_STR(gpu));
         if (sysfs_read(fs, path, text, sizeof(text)) >= 0)
-                at = strstr(text, key);
-        return at && sscanf(at + strlen(key), "%u", &minor) == 1 && minor <= NVIDIA_MINOR_LAST ? minor
-                                                                                               : NVIDIA_MINOR_UNKNOWN;
+                at = strstr(text, NVIDIA_MINOR_KEY);
+        return at && sscanf(at + strlen(NVIDIA_MINOR_KEY), "%u", &minor) == 1 && minor <= NVIDIA_MINOR_LAST
+                       ? minor
+                       : NVIDIA_MINOR_UNKNOWN;
+}
+
+/* The names without a first "nvidia0". */
+static const char *other_names(const char *names) {
+        unsigned minor;
+        int n = 0;
+
+        if (!names || sscanf(names, "nvidia%u%n", &minor, &n) != 1 || (names[n] != ' ' && names[n] != '\0'))
+                return names;
+        return names[n] == ' ' ? names + n + 1 : NULL;
+}
+
+int nvidia_set_name(PciDevice *gpu, uint32_t minor) {
+        const char *others = other_names(gpu->kernel_names);
+
+        if (minor != NVIDIA_MINOR_UNKNOWN)
+                return string_replace(&gpu->kernel_names, "nvidia%u%s%s", minor, others ? " " : "", others ?: "");
+        return others == gpu->kernel_names ? 0 : string_copy(&gpu->kernel_names, others);
+}
+
+int nvidia_read_names(const Sysfs *fs, Inventory *inv) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < inv->n_devices; i++)
+                if (streq_ptr(inv->devices[i].driver, NVIDIA_DRIVER))
+                        r = nvidia_set_name(&inv->devices[i], nvidia_read_minor(fs, inv->devices[i].address));
+        return r;
 }

@@ -201,12 +201,22 @@ typedef struct NameCall {
         Inventory *inv;
 } NameCall;
 
-static int look_up(struct pci_access *access, uint16_t vendor, uint16_t device, char **ret) {
-        const int flags = PCI_LOOKUP_VENDOR | PCI_LOOKUP_DEVICE | PCI_LOOKUP_NO_NUMBERS | PCI_LOOKUP_NO_HWDB;
-        char buf[NAME_MAX_LENGTH];
-        const char *name = pci_lookup_name(access, buf, sizeof(buf), flags, vendor, device);
+#define LOOK_UP(access, buf, kind, ...)                                                                                \
+        pci_lookup_name(access, buf, sizeof(buf), (kind) | PCI_LOOKUP_NO_NUMBERS | PCI_LOOKUP_NO_HWDB, __VA_ARGS__)
 
-        return string_copy(ret, name && text_is_clean(name) ? name : NULL);
+static const char *clean_or_null(const char *name) {
+        return name && text_is_clean(name) ? name : NULL;
+}
+
+static int look_up(struct pci_access *access, const PciDevice *dev, uint16_t device, char **ret) {
+        char buf[NAME_MAX_LENGTH], class[NAME_MAX_LENGTH];
+        const char *name =
+                clean_or_null(LOOK_UP(access, buf, PCI_LOOKUP_VENDOR | PCI_LOOKUP_DEVICE, dev->vendor, device));
+
+        if (name)
+                return string_copy(ret, name);
+        return pciids_describe(dev, device, clean_or_null(LOOK_UP(access, buf, PCI_LOOKUP_VENDOR, dev->vendor)),
+                               clean_or_null(LOOK_UP(access, class, PCI_LOOKUP_CLASS, dev->class >> 8)), ret);
 }
 
 static int call_name(void *data) {
@@ -218,9 +228,9 @@ static int call_name(void *data) {
 
                 if (dev->named)
                         continue;
-                r = look_up(call->access, dev->vendor, dev->device, &dev->name);
+                r = look_up(call->access, dev, dev->device, &dev->name);
                 if (r >= 0 && dev->vf_device)
-                        r = look_up(call->access, dev->vendor, dev->vf_device, &dev->vf_name);
+                        r = look_up(call->access, dev, dev->vf_device, &dev->vf_name);
                 if (r < 0)
                         return r;
                 dev->named = true;

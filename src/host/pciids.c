@@ -2,7 +2,8 @@
 
 /*
  * pci.ids has 36,000 lines and a node has a few dozen different ids. One pass reads the lines of these; libpci would
- * copy every entry into a table first, which takes ten times as long.
+ * copy every entry into a table first, which takes ten times as long. A device that is
+ * newer than the file gets the names of its vendor and its class.
  */
 
 #include "pciids.h"
@@ -20,8 +21,8 @@
 #define SUFFIX     ".gz"
 
 typedef struct Name {
-        uint32_t id; /* vendor << 16 | device */
-        char *text;  /* NULL until it is found */
+        uint32_t id;
+        char *text; /* NULL until it is found */
 } Name;
 
 typedef struct NameList {
@@ -29,20 +30,26 @@ typedef struct NameList {
         size_t n;
 } NameList;
 
-static void cleanup_name_list(NameList *l) {
+typedef struct Wanted {
+        NameList devices; /* vendor << 16 | device */
+        NameList vendors;
+        NameList classes; /* without the programming interface: 0x0302 */
+} Wanted;
+
+static void name_list_done(NameList *l) {
         for (size_t i = 0; i < l->n; i++)
                 free(l->names[i].text);
         free(l->names);
 }
 
-static int name_compare(const void *a, const void *b) {
-        uint32_t x = ((const Name *) a)->id, y = ((const Name *) b)->id;
-
-        return (x > y) - (x < y);
+static void wanted_done(Wanted *w) {
+        name_list_done(&w->devices);
+        name_list_done(&w->vendors);
+        name_list_done(&w->classes);
 }
 
-static int vendor_compare(const void *a, const void *b) {
-        uint32_t x = ((const Name *) a)->id >> 16, y = ((const Name *) b)->id >> 16;
+static int name_compare(const void *a, const void *b) {
+        uint32_t x = ((const Name *) a)->id, y = ((const Name *) b)->id;
 
         return (x > y) - (x < y);
 }
@@ -52,116 +59,154 @@ static uint32_t make_id(uint16_t vendor, uint16_t device) {
 }
 
 /* Skips an id that equals the previous one, because the VFs of a PF follow each other. */
-static void add_wanted(NameList *l, size_t *n, uint32_t id) {
-        if (*n == 0 || l->names[*n - 1].id != id)
-                l->names[(*n)++].id = id;
+static void add_wanted(NameList *l, uint32_t id) {
+        if (l->n == 0 || l->names[l->n - 1].id != id)
+                l->names[l->n++].id = id;
 }
 
-static int list_wanted(const Inventory *inv, NameList *l) {
-        size_t n = 0;
+static void sort_wanted(NameList *l) {
+        size_t n = l->n;
 
-        l->names = calloc(2 * inv->n_devices + 1, sizeof(*l->names));
-        if (!l->names)
+        qsort(l->names, n, sizeof(*l->names), name_compare);
+        l->n = 0;
+        for (size_t i = 0; i < n; i++)
+                add_wanted(l, l->names[i].id);
+}
+
+static int list_wanted(const Inventory *inv, Wanted *w) {
+        w->devices.names = calloc(2 * inv->n_devices + 1, sizeof(Name));
+        w->vendors.names = calloc(inv->n_devices + 1, sizeof(Name));
+        w->classes.names = calloc(inv->n_devices + 1, sizeof(Name));
+        if (!w->devices.names || !w->vendors.names || !w->classes.names)
                 return -ENOMEM;
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *dev = &inv->devices[i];
 
                 if (dev->named)
                         continue;
-                add_wanted(l, &n, make_id(dev->vendor, dev->device));
+                add_wanted(&w->devices, make_id(dev->vendor, dev->device));
                 if (dev->vf_device)
-                        add_wanted(l, &n, make_id(dev->vendor, dev->vf_device));
+                        add_wanted(&w->devices, make_id(dev->vendor, dev->vf_device));
+                add_wanted(&w->vendors, dev->vendor);
+                add_wanted(&w->classes, dev->class >> 8);
         }
-        qsort(l->names, n, sizeof(*l->names), name_compare);
-        for (size_t i = 0; i < n; i++)
-                if (i == 0 || l->names[i].id != l->names[l->n - 1].id)
-                        l->names[l->n++].id = l->names[i].id;
+        sort_wanted(&w->devices);
+        sort_wanted(&w->vendors);
+        sort_wanted(&w->classes);
         return 0;
 }
 
-/* "10de  NVIDIA Corporation": the id at the beginning of line; false when line is something else. */
-static bool parse_id(const char *line, uint16_t *ret) {
-        char *end;
-
-        if (!isxdigit((unsigned char) line[0]) || !isxdigit((unsigned char) line[1]))
-                return false;
-        *ret = (uint16_t) strtoul(line, &end, 16);
-        return end == line + 4 && (*end == ' ' || *end == '\t');
-}
-
-/* The name behind the id. Cuts line. */
-static const char *parse_name(char *line) {
-        char *name = line + 4 + strspn(line + 4, " \t"), *end = name + strcspn(name, "\r");
-
-        if (end > name && (end[-1] == ' ' || end[-1] == '\t'))
-                end--;
-        *end = '\0';
-        return name;
-}
-
-static Name *find_name(const NameList *l, uint16_t vendor, uint16_t device) {
-        const Name key = { .id = make_id(vendor, device) };
+static Name *find_name(const NameList *l, uint32_t id) {
+        const Name key = { .id = id };
 
         return bsearch(&key, l->names, l->n, sizeof(*l->names), name_compare);
 }
 
-/* The first entry of an id counts. */
-static int take_device(const NameList *l, uint16_t vendor, const char *vendor_name, char *line) {
-        uint16_t device;
-        Name *found = parse_id(line, &device) ? find_name(l, vendor, device) : NULL;
-        const char *name = found && !found->text ? parse_name(line) : "";
+static const char *name_of(const NameList *l, uint32_t id) {
+        const Name *found = find_name(l, id);
 
-        if (!*name || !text_is_clean(vendor_name) || !text_is_clean(name))
+        return found ? found->text : NULL;
+}
+
+/* "10de  NVIDIA Corporation": the id at the beginning of line; false when line is something else. */
+static bool parse_id(const char *line, size_t digits, uint32_t *ret) {
+        char *end;
+
+        if (!isxdigit((unsigned char) line[0]) || !isxdigit((unsigned char) line[1]))
+                return false;
+        *ret = (uint32_t) strtoul(line, &end, 16);
+        return end == line + digits && (*end == ' ' || *end == '\t');
+}
+
+/* Takes the name behind an id, after the name of its vendor or "". The first entry of an id counts. Cuts text. */
+static int take_name(Name *wanted, const char *vendor, char *text) {
+        char *name = text + strspn(text, " \t"), *end = name + strcspn(name, "\r");
+
+        if (!wanted || wanted->text)
                 return 0;
-        return string_replace(&found->text, "%s %s", vendor_name, name);
+        if (end > name && (end[-1] == ' ' || end[-1] == '\t'))
+                end--;
+        *end = '\0';
+        if (!*name || !text_is_clean(name))
+                return 0;
+        return string_replace(&wanted->text, "%s%s%s", vendor, *vendor ? " " : "", name);
 }
 
-/* NULL: none of its devices is wanted. */
-static const char *take_vendor(const NameList *l, char *line, uint16_t *ret) {
-        Name key = { 0 };
+/* A vendor or a class. */
+typedef struct Heading {
+        const NameList *entries; /* NULL: none of its entries is wanted */
+        uint32_t id;             /* added to the ids of its entries, which have so many digits */
+        size_t digits;
+        const char *vendor; /* "" for a class */
+} Heading;
 
-        if (!parse_id(line, ret))
-                return NULL;
-        key.id = make_id(*ret, 0);
-        return bsearch(&key, l->names, l->n, sizeof(*l->names), vendor_compare) ? parse_name(line) : NULL;
+/* "10de  NVIDIA Corporation" or "C 03  Display controller" */
+static int take_heading(const Wanted *w, char *line, Heading *h) {
+        Name *vendor;
+        uint32_t id;
+        int r;
+
+        *h = (Heading){ 0 };
+        if (line[0] == 'C' && line[1] == ' ' && parse_id(line + 2, 2, &id)) {
+                *h = (Heading){ &w->classes, id << 8, 2, "" };
+                return 0;
+        }
+        vendor = parse_id(line, 4, &id) ? find_name(&w->vendors, id) : NULL;
+        r = take_name(vendor, "", line + 4);
+        if (vendor && vendor->text)
+                *h = (Heading){ &w->devices, id << 16, 4, vendor->text };
+        return r;
 }
 
-static int find_names(const NameList *l, char *text) {
-        const char *vendor_name = NULL;
-        uint16_t vendor = 0;
+static int take_entry(const Heading *h, char *line) {
+        uint32_t id;
+
+        return parse_id(line, h->digits, &id)
+                       ? take_name(find_name(h->entries, h->id | id), h->vendor, line + h->digits)
+                       : 0;
+}
+
+static int find_names(const Wanted *w, char *text) {
+        Heading heading = { 0 };
         int r = 0;
 
         for (char *line = text, *next; r >= 0 && *line; line = next) {
                 char *newline = strchrnul(line, '\n');
 
                 next = newline + (*newline == '\n');
-                if (newline == line || *line == '#' || (*line == '\t' && (line[1] == '\t' || !vendor_name)))
+                if (newline == line || *line == '#' || (*line == '\t' && (line[1] == '\t' || !heading.entries)))
                         continue;
                 *newline = '\0';
-                if (*line == '\t')
-                        r = take_device(l, vendor, vendor_name, line + 1);
-                else
-                        vendor_name = take_vendor(l, line, &vendor);
+                r = *line == '\t' ? take_entry(&heading, line + 1) : take_heading(w, line, &heading);
         }
         return r;
 }
 
-static const char *name_of(const NameList *l, uint16_t vendor, uint16_t device) {
-        const Name *found = find_name(l, vendor, device);
-
-        return found ? found->text : NULL;
+int pciids_describe(const PciDevice *dev, uint16_t device, const char *vendor, const char *class, char **ret) {
+        if (dev->vendor == 0 || (!vendor && !class))
+                return string_copy(ret, NULL);
+        return string_replace(ret, "%s%s%s [%04x:%04x]", vendor ?: "", vendor ? " " : "", class ?: "Device",
+                              dev->vendor, device);
 }
 
-static int set_names(const NameList *l, Inventory *inv) {
+static int set_name(const Wanted *w, const PciDevice *dev, uint16_t device, char **ret) {
+        const char *name = name_of(&w->devices, make_id(dev->vendor, device));
+
+        return name ? string_copy(ret, name)
+                    : pciids_describe(dev, device, name_of(&w->vendors, dev->vendor),
+                                      name_of(&w->classes, dev->class >> 8), ret);
+}
+
+static int set_names(const Wanted *w, Inventory *inv) {
         for (size_t i = 0; i < inv->n_devices; i++) {
                 PciDevice *dev = &inv->devices[i];
                 int r;
 
                 if (dev->named)
                         continue;
-                r = string_copy(&dev->name, name_of(l, dev->vendor, dev->device));
+                r = set_name(w, dev, dev->device, &dev->name);
                 if (r >= 0 && dev->vf_device)
-                        r = string_copy(&dev->vf_name, name_of(l, dev->vendor, dev->vf_device));
+                        r = set_name(w, dev, dev->vf_device, &dev->vf_name);
                 if (r < 0)
                         return r;
                 dev->named = true;
@@ -184,11 +229,11 @@ static int read_text(const char *file, char **ret) {
 }
 
 int pciids_name_devices(const char *file, Inventory *inv) {
-        __attribute__((cleanup(cleanup_name_list))) NameList wanted = { 0 };
+        __attribute__((cleanup(wanted_done))) Wanted wanted = { 0 };
         _cleanup_free_ char *text = NULL;
         int r = list_wanted(inv, &wanted);
 
-        if (r < 0 || wanted.n == 0)
+        if (r < 0 || wanted.devices.n == 0)
                 return r;
         r = read_text(file, &text);
         if (r >= 0)

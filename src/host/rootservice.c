@@ -4,6 +4,7 @@
 #include "host/rootservice.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -12,7 +13,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "fabricmanager.h"
 #include "host/modprobe.h"
+#include "nvml.h"
 #include "units.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -31,6 +34,10 @@ typedef enum RootAction {
         ROOT_REMOVE_OPTIONS,
         ROOT_PLUG, /* name: the UUID of the domain; payload: the action, the seconds, the <hostdev>; with a descriptor
                     */
+        ROOT_ACTIVATE,   /* payload: the id of an NVLink partition */
+        ROOT_DEACTIVATE, /* payload: the same */
+        ROOT_FOLLOW,     /* payload: the ids of the active partitions */
+        ROOT_MODULE,     /* payload: the address of a GPU */
 } RootAction;
 
 /* The payload of ROOT_PLUG. */
@@ -49,6 +56,7 @@ typedef struct Request {
 typedef struct Answer {
         int32_t result, status;
         bool asked;
+        FabricReport fabric;
 } Answer;
 
 _Static_assert(ADDRESSES_MAX <= PAYLOAD_MAX, "a message holds the addresses");
@@ -180,6 +188,26 @@ int root_set_options(const char *text, uint64_t end) {
         return ask(text ? ROOT_SET_OPTIONS : ROOT_REMOVE_OPTIONS, "", text, text ? strlen(text) : 0, end, &answer);
 }
 
+int root_set_partition(unsigned id, bool active, uint64_t end) {
+        Answer answer;
+
+        return ask(active ? ROOT_ACTIVATE : ROOT_DEACTIVATE, "", &id, sizeof(id), end, &answer);
+}
+
+int root_follow_partitions(const unsigned *ids, size_t n, uint64_t end, FabricReport *ret) {
+        Answer answer;
+        int r = ask(ROOT_FOLLOW, "", ids, n * sizeof(*ids), end, &answer);
+
+        *ret = answer.fabric;
+        return r;
+}
+
+int root_read_module(PciAddress gpu, uint64_t end) {
+        Answer answer;
+
+        return ask(ROOT_MODULE, "", &gpu, sizeof(gpu), end, &answer);
+}
+
 PlugResult root_plug(const PlugRequest *request, char **ret_text) {
         _cleanup_close_ int output = memfd_create("answer", MFD_CLOEXEC);
         PlugPayload payload = { .action = request->action, .timeout_sec = request->timeout_sec };
@@ -269,8 +297,71 @@ static int plug(const Config *c, const Request *q, const void *payload, size_t s
         return 0;
 }
 
+/* The connection of the request, for on_alarm(). */
+static int answer_fd = -1;
+
+/* A library of NVIDIA hangs. */
+static void on_alarm(int signal_number _unused_) {
+        static const Answer late = { .result = -ETIMEDOUT };
+
+        (void) send(answer_fd, &late, sizeof(late), MSG_NOSIGNAL | MSG_DONTWAIT);
+        _exit(EXIT_FAILURE);
+}
+
+/* Ends the process when the time of the request is up. */
+static void set_alarm(const Request *q, int fd) {
+        uint64_t now = clock_usec(CLOCK_MONOTONIC);
+
+        answer_fd = fd;
+        (void) signal(SIGALRM, on_alarm);
+        (void) alarm((unsigned) (q->end > now ? (q->end - now) / 1000000U : 0) + 1);
+}
+
+static int read_module(const Request *q, const void *payload, size_t size, int fd) {
+        PciAddress gpu;
+        int r;
+
+        if (size != sizeof(gpu))
+                return -EINVAL;
+        memcpy(&gpu, payload, sizeof(gpu));
+        set_alarm(q, fd);
+        r = nvml_read_module(gpu);
+        (void) alarm(0);
+        return r;
+}
+
+static int ask_manager(const Config *c, const Request *q, const unsigned *ids, size_t n, int fd, FabricReport *report) {
+        _cleanup_(cleanup_fabric_manager_close) FabricManager *f = NULL;
+        int r;
+
+        set_alarm(q, fd);
+        r = fabric_manager_open(c->fabric_manager, &f);
+        if (r == 0)
+                r = q->action == ROOT_FOLLOW
+                            ? fabric_manager_follow(f, ids, n, report)
+                            : fabric_manager_set(f, fabric_table_find(&c->fabric, ids[0]), q->action == ROOT_ACTIVATE);
+        (void) alarm(0);
+        return r;
+}
+
+static int set_partitions(const Config *c, const Request *q, const void *payload, size_t size, int fd,
+                          FabricReport *report) {
+        unsigned ids[FABRIC_PARTITIONS_MAX];
+        size_t n = size / sizeof(*ids);
+
+        if (!c->fabric_manager)
+                return -EPERM;
+        if (n > ELEMENTSOF(ids) || n * sizeof(*ids) != size || (n != 1 && q->action != ROOT_FOLLOW))
+                return -EINVAL;
+        memcpy(ids, payload, size);
+        for (size_t i = 0; i < n; i++)
+                if (!fabric_table_find(&c->fabric, ids[i]))
+                        return -EPERM;
+        return ask_manager(c, q, ids, n, fd, report);
+}
+
 static int serve(const Config *c, const char *modprobe_directory, const Request *q, const char *payload, size_t size,
-                 int output, Answer *answer) {
+                 int fd, int output, Answer *answer) {
         switch (q->action) {
         case ROOT_STOP_UNIT:
                 return is_stopped_for_jobs(c, q->name) ? unit_stop(q->name, q->end) : -EPERM;
@@ -285,6 +376,12 @@ static int serve(const Config *c, const char *modprobe_directory, const Request 
                 return set_options(modprobe_directory, NULL);
         case ROOT_PLUG:
                 return plug(c, q, payload, size, output, &answer->status);
+        case ROOT_ACTIVATE:
+        case ROOT_DEACTIVATE:
+        case ROOT_FOLLOW:
+                return set_partitions(c, q, payload, size, fd, &answer->fabric);
+        case ROOT_MODULE:
+                return read_module(q, payload, size, fd);
         default:
                 return -EINVAL;
         }
@@ -312,9 +409,10 @@ int root_answer(int fd, const Config *c, const char *modprobe_directory) {
         if ((size_t) n < sizeof(q) || message.msg_flags & MSG_TRUNC)
                 return -EBADMSG;
         q.name[sizeof(q.name) - 1] = '\0';
-        answer.result = serve(c, modprobe_directory, &q, payload, (size_t) n - sizeof(q), output, &answer);
+        answer.result = serve(c, modprobe_directory, &q, payload, (size_t) n - sizeof(q), fd, output, &answer);
         if (answer.result == -EPERM)
-                log_warning("Refused: the configuration has no StopServices=, CleanerCommand= or Libvirt= for '%s'.",
+                log_warning("Refused: the configuration has no StopServices=, CleanerCommand=, Libvirt= or Manager= "
+                            "for '%s'.",
                             QUOTABLE(q.name));
         return send(fd, &answer, sizeof(answer), MSG_NOSIGNAL) < 0 ? -errno : 0;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "devicefacts.h"
+#include "disks.h"
 #include "scan-internal.h"
 #include "util/fileio.h"
 #include "util/strings.h"
@@ -179,7 +180,7 @@ static int take_name_of_pf(const Scan *s, PciDevice *dev) {
         const PciDevice *pf = dev->type == PCI_TYPE_VF ? inventory_find(s->inv, dev->physfn) : NULL;
         int r;
 
-        if (!pf || !pf->named || pf->vendor != dev->vendor || pf->vf_device != dev->device)
+        if (!pf || !pf->named || pf->vendor != dev->vendor || pf->vf_device != dev->device || pf->class != dev->class)
                 return 0;
         r = string_copy(&dev->name, pf->vf_name);
         dev->named = r >= 0;
@@ -219,6 +220,9 @@ int scan_complete(const Scan *s) {
         if (r < 0)
                 return r;
         inherit_nodes(inv);
+        r = disks_append_names(fs, inv->devices, inv->n_devices);
+        if (r < 0)
+                return r;
         r = read_reserved_regions(s);
         if (r < 0)
                 return r;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "devicefacts.h"
+#include "disks.h"
 #include "scan-internal.h"
 #include "util/fileio.h"
 #include "util/strings.h"
@@ -186,7 +187,7 @@ static int check_same(const Sysfs *fs, const PciDevice *now, size_t n_virtfns, c
         return group == before->iommu_group ? 0 : -ESTALE;
 }
 
-static void take_driver(PciDevice *dev, PciDevice *now) {
+static int take_driver(PciDevice *dev, PciDevice *now) {
         free(dev->driver);
         free(dev->driver_override);
         free(dev->kernel_names);
@@ -196,6 +197,7 @@ static void take_driver(PciDevice *dev, PciDevice *now) {
         dev->has_override = now->has_override;
         dev->vfio = now->vfio;
         dev->vfio_cdev = now->vfio_cdev;
+        return pci_device_copy_vgpu(dev, now);
 }
 
 int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked) {
@@ -220,11 +222,16 @@ int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked) {
                 r = device_facts_read_driver(d, &now);
         if (r >= 0 && locked)
                 r = string_copy(&now.driver_override, dev->driver_override);
+        if (r >= 0 && locked)
+                r = pci_device_copy_vgpu(&now, dev);
         if (r >= 0)
-                take_driver(dev, &now);
+                r = take_driver(dev, &now);
+        if (r >= 0)
+                r = disks_append_names(fs, dev, 1);
         free(now.fault); /* the last scan reported the same fault */
         free(now.driver);
         free(now.driver_override);
         free(now.kernel_names);
+        free(now.vgpu_types);
         return MIN(r, 0);
 }

@@ -194,8 +194,8 @@ static bool may_be_locked(const Scan *s, const PciDevice *dev) {
         return s->locked || is_busy(s, dev->address) || (dev->type == PCI_TYPE_VF && is_busy(s, dev->physfn));
 }
 
-/* Copies driver_override of the device that was added last from the previous inventory. */
-static int keep_override(Scan *s, PciAddress address) {
+/* Copies what is not read of a locked device from the previous inventory, for the device that was added last. */
+static int keep_locked(Scan *s, PciAddress address) {
         PciDevice *now = s->inv->n_devices > 0 ? &s->inv->devices[s->inv->n_devices - 1] : NULL;
         const PciDevice *before;
 
@@ -203,7 +203,11 @@ static int keep_override(Scan *s, PciAddress address) {
         if (!now || !pci_address_equal(now->address, address))
                 return 0;
         before = find_before(s, now);
-        return before ? string_copy(&now->driver_override, before->driver_override) : 0;
+        if (!before)
+                return 0;
+        return string_copy(&now->driver_override, before->driver_override) < 0 || pci_device_copy_vgpu(now, before) < 0
+                       ? -ENOMEM
+                       : 0;
 }
 
 static int scan_device(Scan *s, const char *name, bool shares_slot) {
@@ -228,7 +232,7 @@ static int scan_device(Scan *s, const char *name, bool shares_slot) {
         if (locked)
                 device_dir_set_locked(d);
         r = add_device(s, d, name, beside, &known, shares_slot);
-        return r >= 0 && locked ? keep_override(s, known.address) : r;
+        return r >= 0 && locked ? keep_locked(s, known.address) : r;
 }
 
 /* Tells whether two functions are in one slot, such as "0000:01:00.0" and "0000:01:00.1". */

@@ -388,6 +388,23 @@ int store_save_services(Store *s, const char *text) {
                     : note_failure(s, remove_file_at(s->state_fd, SERVICES_FILE));
 }
 
+#define MODULES_FILE     "nvlink-modules"
+#define MODULES_FILE_MAX 4096U
+
+/* Without the file, the daemon learns the module ids again. */
+char *store_load_modules(const Store *s) {
+        char *text = NULL;
+        int r = read_file_at(s->state_fd, MODULES_FILE, MODULES_FILE_MAX, &text, NULL);
+
+        if (r < 0 && r != -ENOENT)
+                log_warning_errno(r, "Failed to read %s/" MODULES_FILE ", ignoring: %m", s->path);
+        return r < 0 ? NULL : text;
+}
+
+int store_save_modules(Store *s, const char *text) {
+        return note_write(s, write_file_atomic_at(s->state_fd, MODULES_FILE, text, strlen(text)));
+}
+
 int store_note_released(Store *s, const Allocation *a) {
         const char *text = s->released ?: "\n";
         size_t n = 0;

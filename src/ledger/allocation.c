@@ -4,6 +4,7 @@
 #include "ledger/allocation.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "util/strings.h"
 #include "util/stringtable.h"
@@ -49,6 +50,7 @@ Allocation *allocation_new(const char *name) {
 
         if (!a || string_copy(&a->name, name) < 0)
                 return NULL;
+        a->partition = -1;
         return TAKE_PTR(a);
 }
 
@@ -58,6 +60,7 @@ static void device_done(AllocationDevice *d) {
         free(d->prior_driver);
         free(d->prior_override);
         free(d->vfio_driver);
+        free(d->vgpu_name);
         free(d->path);
 }
 
@@ -67,6 +70,7 @@ Allocation *allocation_free(Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++)
                 device_done(&a->devices[i]);
         free(a->devices);
+        free(a->services);
         free(a->pins);
         free(a->reason);
         free(a->domain);
@@ -87,6 +91,13 @@ AllocationDevice *allocation_add_device(Allocation *a, PciAddress address, Devic
         return &a->devices[a->n_devices++];
 }
 
+int allocation_add_service(Allocation *a, const AllocationService *s) {
+        if (ARRAY_RESERVE(a->services, a->n_services) < 0)
+                return -ENOMEM;
+        a->services[a->n_services++] = *s;
+        return 0;
+}
+
 static int copy_device(Allocation *to, const AllocationDevice *from) {
         AllocationDevice *copy = allocation_add_device(to, from->address, from->role);
 
@@ -94,10 +105,12 @@ static int copy_device(Allocation *to, const AllocationDevice *from) {
                 return -ENOMEM;
         *copy = *from;
         copy->slot = copy->pool = copy->prior_driver = copy->prior_override = copy->vfio_driver = copy->path = NULL;
+        copy->vgpu_name = NULL;
         if (string_copy(&copy->slot, from->slot) < 0 || string_copy(&copy->pool, from->pool) < 0 ||
             string_copy(&copy->prior_driver, from->prior_driver) < 0 ||
             string_copy(&copy->prior_override, from->prior_override) < 0 ||
-            string_copy(&copy->vfio_driver, from->vfio_driver) < 0 || string_copy(&copy->path, from->path) < 0)
+            string_copy(&copy->vfio_driver, from->vfio_driver) < 0 || string_copy(&copy->path, from->path) < 0 ||
+            string_copy(&copy->vgpu_name, from->vgpu_name) < 0)
                 return -ENOMEM;
         return 0;
 }
@@ -112,6 +125,8 @@ Allocation *allocation_copy(const Allocation *a) {
         copy->consumer = NULL;
         copy->devices = NULL;
         copy->n_devices = 0;
+        copy->services = NULL;
+        copy->n_services = 0;
         memset(copy->shared, 0, sizeof(copy->shared));
         copy->pins = calloc(a->n_pins + 1, sizeof(*copy->pins));
         if (!copy->pins || string_copy(&copy->name, a->name) < 0 || string_copy(&copy->domain, a->domain) < 0 ||
@@ -123,6 +138,9 @@ Allocation *allocation_copy(const Allocation *a) {
                 copy->pins[i] = a->pins[i];
         for (size_t i = 0; i < a->n_devices; i++)
                 if (copy_device(copy, &a->devices[i]) < 0)
+                        return NULL;
+        for (size_t i = 0; i < a->n_services; i++)
+                if (allocation_add_service(copy, &a->services[i]) < 0)
                         return NULL;
         return TAKE_PTR(copy);
 }
@@ -183,7 +201,7 @@ Allocation *allocation_changing_part(const Allocation *a) {
 
         if (part) {
                 part->cpus = (CpuSet){ 0 };
-                part->n_pins = part->n_cells = part->n_regions = 0;
+                part->n_pins = part->n_cells = part->n_regions = part->n_services = 0;
         }
         return part;
 }
@@ -245,13 +263,29 @@ bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev) {
                (same_serial || (streq_ptr(dev->path, d->path) && !allocation_device_differs(d, dev)));
 }
 
+bool allocation_device_has_vgpu(const AllocationDevice *d, const PciDevice *dev) {
+        return dev->vgpu_type == d->vgpu_type && streq(dev->mdev, d->mdev);
+}
+
+void allocation_assign_mdevs(Allocation *a, const Inventory *inv) {
+        for (AllocationDevice *d = a->devices; d < a->devices + a->n_devices; d++) {
+                const PciDevice *vf = inventory_find(inv, d->address);
+
+                if (d->vgpu_type > 0 && !*d->mdev && vf && vf->mdev_parent)
+                        (void) snprintf(d->mdev, sizeof(d->mdev), "%.28s%04x%02x%02x", a->id,
+                                        d->address.domain & 0xffffU, d->address.bus,
+                                        ((unsigned) d->address.slot << 3 | d->address.function) & 0xffU);
+        }
+}
+
 bool allocation_is_bound(const Allocation *a, const Inventory *inv) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(inv, a->devices[i].address);
 
                 if (allocation_device_is_settled(&a->devices[i]) &&
                     (!dev || !allocation_device_is(&a->devices[i], dev) ||
-                     !streq_ptr(dev->driver, allocation_driver(a, &a->devices[i]))))
+                     !streq_ptr(dev->driver, allocation_driver(a, &a->devices[i])) ||
+                     (a->devices[i].vgpu_type > 0 && !allocation_device_has_vgpu(&a->devices[i], dev))))
                         return false;
         }
         return true;

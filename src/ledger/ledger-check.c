@@ -34,7 +34,7 @@ static Verdict check_condition(const Ledger *l, const DeviceStatusTable *status,
         if (l->n_quarantined == 0 && !device_status_find(status, address))
                 return VERDICT_NONE;
         v = ledger_check_kept(l, status, address, ret);
-        return v != VERDICT_NONE ? v : device_status_check(status, address, DEVICE_UNHEALTHY, ret);
+        return v != VERDICT_NONE ? v : device_status_check_unhealthy(status, address, ret);
 }
 
 /*
@@ -229,6 +229,25 @@ static Verdict check_capacity(const Ledger *l, const Inventory *inv, const Confi
         return VERDICT_NONE;
 }
 
+unsigned ledger_slots_free(const Ledger *l, const Config *config, const char *endpoint) {
+        unsigned slots = config_endpoint_slots(config, endpoint);
+
+        return slots - MIN(slots, ledger_slots(l, endpoint));
+}
+
+static Verdict check_slots(const Ledger *l, const Config *config, const Allocation *a, Refusal *ret) {
+        for (size_t i = 0; i < a->n_services; i++) {
+                const AllocationService *s = &a->services[i];
+                unsigned n_free = ledger_slots_free(l, config, s->endpoint);
+
+                if (s->slots > n_free)
+                        return refuse(ret, VERDICT_INSUFFICIENT_SLOTS, NULL, NULL,
+                                      "%s has %u slot%s left, %u %s wanted.", s->endpoint, n_free, PLURAL(n_free),
+                                      s->slots, ARE(s->slots));
+        }
+        return VERDICT_NONE;
+}
+
 Verdict ledger_claim(Ledger *l, const Inventory *inv, const Config *config, Allocation *a, Refusal *ret) {
         Verdict v;
 
@@ -247,7 +266,11 @@ Verdict ledger_claim(Ledger *l, const Inventory *inv, const Config *config, Allo
                 if (v != VERDICT_NONE)
                         return v;
         }
-        v = check_capacity(l, inv, config, a, ret);
+        v = ledger_check_vgpus(l, inv, a, ret);
+        if (v == VERDICT_NONE)
+                v = check_capacity(l, inv, config, a, ret);
+        if (v == VERDICT_NONE)
+                v = check_slots(l, config, a, ret);
         if (v != VERDICT_NONE)
                 return v;
         if (ledger_enter(l, a) < 0)

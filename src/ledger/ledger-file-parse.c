@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "model/json-value.h"
 #include "model/serial.h"
+#include "model/vgpu.h"
 #include "util/strings.h"
 
 /* Readers of members return 0; -EBADMSG when the member is absent, of another type or out of range; or -ENOMEM. */
@@ -195,6 +196,35 @@ static int parse_identity(json_object *o, AllocationDevice *d) {
         return 0;
 }
 
+static int parse_mdev(json_object *o, AllocationDevice *d) {
+        _cleanup_free_ char *uuid = NULL;
+        int r;
+
+        if (!json_object_object_get_ex(o, "mdev", NULL))
+                return 0;
+        r = get_string(o, "mdev", false, &uuid);
+        if (r < 0 || !text_is_uuid(uuid))
+                return r < 0 ? r : -EBADMSG;
+        (void) stpcpy(d->mdev, uuid);
+        return 0;
+}
+
+static int parse_vgpu(json_object *o, AllocationDevice *d) {
+        uint64_t type = 0, total = 0;
+        int r = 0;
+
+        if (!json_object_object_get_ex(o, "vgpu_type", NULL))
+                return 0;
+        r = get_number(o, "vgpu_type", UINT32_MAX, &type);
+        r = r ?: get_string(o, "vgpu_name", false, &d->vgpu_name);
+        r = r ?: get_number(o, "vgpu_total", UINT16_MAX, &total);
+        if (r == 0 && (type == 0 || !d->is_vf || !vgpu_name_is_valid(d->vgpu_name)))
+                r = -EBADMSG;
+        d->vgpu_type = (unsigned) type;
+        d->vgpu_total = (unsigned) total;
+        return r ?: parse_mdev(o, d);
+}
+
 static int parse_device(json_object *o, Allocation *a) {
         _cleanup_free_ char *role = NULL;
         AllocationDevice *d;
@@ -220,6 +250,7 @@ static int parse_device(json_object *o, Allocation *a) {
         r = r ?: get_node(o, &d->numa_node);
         r = r ?: parse_attributes(o, d);
         r = r ?: parse_identity(o, d);
+        r = r ?: parse_vgpu(o, d);
         return r ?: parse_ids(o, d);
 }
 
@@ -280,6 +311,17 @@ static int parse_guest_pci(json_object *o, Allocation *a) {
         return (int) a->topology < 0 ? -EBADMSG : 0;
 }
 
+/* An allocation without NVLink partition has no such member. */
+static int parse_partition(json_object *o, Allocation *a) {
+        uint64_t partition;
+        int r = json_object_object_get_ex(o, "partition", NULL) ? get_number(o, "partition", FABRIC_ID_MAX, &partition)
+                                                                : 1;
+
+        if (r == 0)
+                a->partition = (int) partition;
+        return r < 0 ? r : 0;
+}
+
 static int parse_region(json_object *o, Allocation *a) {
         _cleanup_free_ char *name = NULL;
         Region region = { 0 };
@@ -299,16 +341,50 @@ static int parse_region(json_object *o, Allocation *a) {
         return 0;
 }
 
-/* An allocation without regions has no such member. */
-static int parse_regions(json_object *o, Allocation *a) {
-        json_object *regions = NULL;
-        int r = json_object_object_get_ex(o, "shared_memory", NULL)
-                        ? get_array(o, "shared_memory", ALLOCATION_REGIONS_MAX, &regions)
-                        : 0;
+/* Parses each of at most max elements of the member. An allocation without such elements has no such member. */
+static int parse_list(json_object *o, const char *key, size_t max, int (*parse)(json_object *element, Allocation *a),
+                      Allocation *a) {
+        json_object *list = NULL;
+        int r = json_object_object_get_ex(o, key, NULL) ? get_array(o, key, max, &list) : 0;
 
-        for (size_t i = 0; r == 0 && regions && i < json_object_array_length(regions); i++)
-                r = parse_region(json_object_array_get_idx(regions, i), a);
+        for (size_t i = 0; r == 0 && list && i < json_object_array_length(list); i++)
+                r = parse(json_object_array_get_idx(list, i), a);
         return r;
+}
+
+/* Reads a string into buf of size bytes. */
+static int get_text(json_object *o, const char *key, char *buf, size_t size) {
+        _cleanup_free_ char *text = NULL;
+        int r = get_string(o, key, false, &text);
+
+        if (r == 0 && strlen(text) >= size)
+                r = -EBADMSG;
+        if (r == 0)
+                memcpy(buf, text, strlen(text) + 1);
+        return r;
+}
+
+static int parse_service(json_object *o, Allocation *a) {
+        _cleanup_free_ char *kind = NULL;
+        AllocationService s = { 0 };
+        uint64_t slots = 0;
+        int r = get_text(o, "name", s.name, sizeof(s.name));
+
+        r = r ?: get_string(o, "kind", false, &kind);
+        r = r ?: get_text(o, "variables", s.variables, sizeof(s.variables));
+        r = r ?: get_text(o, "endpoint", s.endpoint, sizeof(s.endpoint));
+        r = r ?: get_number(o, "slots", ENDPOINT_SLOTS_MAX, &slots);
+        if (r < 0)
+                return r;
+        s.kind = remote_kind_from_string(kind);
+        s.slots = (unsigned) slots;
+        if (!pool_name_is_valid(s.name) || (int) s.kind < 0 || !variables_are_valid(s.variables) ||
+            !endpoint_is_valid(s.endpoint) || s.slots == 0)
+                return -EBADMSG;
+        for (size_t i = 0; i < a->n_services; i++)
+                if (streq(a->services[i].endpoint, s.endpoint))
+                        return -EBADMSG;
+        return allocation_add_service(a, &s);
 }
 
 static int parse_head(json_object *o, Allocation *a) {
@@ -329,6 +405,7 @@ static int parse_head(json_object *o, Allocation *a) {
         r = r ?: get_optional(o, "consumer", ALLOCATION_CONSUMER, &a->consumer);
         r = r ?: get_number(o, "generation", INT64_MAX, &a->generation);
         r = r ?: parse_guest_pci(o, a);
+        r = r ?: parse_partition(o, a);
         r = r ?: get_number(o, "page_size", ALLOCATION_MEMORY_MAX, &a->page_size);
         r = r ?: get_cpus(o, "cpus", &a->cpus);
         if (r < 0)
@@ -353,7 +430,8 @@ static int parse_allocation(json_object *o, Allocation *a) {
                 r = parse_device(json_object_array_get_idx(devices, i), a);
         r = r ?: parse_pins(pins, a);
         r = r ?: parse_cells(cells, a);
-        return r ?: parse_regions(o, a);
+        r = r ?: parse_list(o, "shared_memory", ALLOCATION_REGIONS_MAX, parse_region, a);
+        return r ?: parse_list(o, "services", ALLOCATION_SERVICES_MAX, parse_service, a);
 }
 
 static json_object *parse_text(const char *text, size_t size) {

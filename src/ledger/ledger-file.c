@@ -42,6 +42,13 @@ static void put_device(JsonText *t, const AllocationDevice *d) {
         put_value(t, "prior_override", string, d->prior_override);
         if (d->vfio_driver)
                 put_value(t, "vfio_driver", string, d->vfio_driver);
+        if (d->vgpu_type > 0) {
+                put_value(t, "vgpu_type", number, d->vgpu_type);
+                put_value(t, "vgpu_name", string, d->vgpu_name);
+                put_value(t, "vgpu_total", number, d->vgpu_total);
+                if (*d->mdev)
+                        put_value(t, "mdev", string, d->mdev);
+        }
         put_value(t, "physical_function", string, d->is_vf ? PCI_ADDRESS_STR(d->physfn) : NULL);
         put_value(t, "vendor", number, d->vendor);
         put_value(t, "device", number, d->device);
@@ -76,6 +83,16 @@ static void put_region(JsonText *t, const Region *r) {
         put_value(t, "size", number, r->size);
         put_value(t, "page_size", number, r->page_size);
         put_value(t, "node", known, r->node);
+        json_text_literal(t, " }");
+}
+
+static void put_service(JsonText *t, const AllocationService *s) {
+        json_text_literal(t, "\n    { \"name\": ");
+        json_text_string(t, s->name);
+        put_value(t, "kind", string, remote_kind_to_string(s->kind));
+        put_value(t, "variables", string, s->variables);
+        put_value(t, "endpoint", string, s->endpoint);
+        put_value(t, "slots", number, s->slots);
         json_text_literal(t, " }");
 }
 
@@ -118,14 +135,29 @@ static void put_lists(JsonText *t, const Allocation *a) {
                 separate(t, i);
                 put_region(t, &a->regions[i]);
         }
+        if (a->n_services > 0)
+                json_text_literal(t, "],\n  \"services\": [");
+        for (size_t i = 0; i < a->n_services; i++) {
+                separate(t, i);
+                put_service(t, &a->services[i]);
+        }
         json_text_literal(t, "]");
+}
+
+/* Older daemons know neither slots nor mediated devices. */
+static uint64_t version_of(const Allocation *a) {
+        bool is_new = a->n_services > 0;
+
+        for (size_t i = 0; i < a->n_devices; i++)
+                is_new |= *a->devices[i].mdev;
+        return is_new ? LEDGER_FILE_VERSION : 2;
 }
 
 char *ledger_file_format(const Allocation *a) {
         JsonText t = json_text_new();
 
         json_text_literal(&t, "{\n  \"version\": ");
-        json_text_number(&t, LEDGER_FILE_VERSION);
+        json_text_number(&t, version_of(a));
         put_member(&t, "name", string, a->name);
         put_member(&t, "id", string, a->id);
         put_member(&t, "owner", number, a->owner);
@@ -150,6 +182,8 @@ char *ledger_file_format(const Allocation *a) {
                 put_member(&t, "topology", string, guest_topology_to_string(a->topology));
         if (a->spare_ports > 0)
                 put_member(&t, "spare_ports", number, a->spare_ports);
+        if (a->partition >= 0)
+                put_member(&t, "partition", number, (uint64_t) a->partition);
         put_member(&t, "generation", number, a->generation);
         put_member(&t, "state", string, allocation_state_to_string(a->state));
         put_member(&t, "reason", string, a->reason);

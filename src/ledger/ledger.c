@@ -25,6 +25,7 @@ Ledger *ledger_free(Ledger *l) {
         free(l->claims);
         free(l->pf_uses);
         free(l->memory);
+        free(l->slots);
         free(l->read_only);
         free(l->unwritable);
         free(l);
@@ -112,6 +113,9 @@ static int reserve_room(Ledger *l, const Allocation *a) {
         for (size_t i = 0; i < a->n_cells + a->n_regions; i++)
                 if (ARRAY_RESERVE(l->memory, l->n_memory + i) < 0)
                         return -ENOMEM;
+        for (size_t i = 0; i < a->n_services; i++)
+                if (ARRAY_RESERVE(l->slots, l->n_slots + i) < 0)
+                        return -ENOMEM;
         return ledger_reserve_regions(l, a);
 }
 
@@ -146,6 +150,38 @@ static void leave_device(Ledger *l, const AllocationDevice *d) {
         i = PCI_ADDRESS_FIND(l->pf_uses, l->n_pf_uses, d->physfn, &found);
         if (found && --l->pf_uses[i].vfs == 0)
                 CLOSE_GAP(l->pf_uses, l->n_pf_uses, i);
+}
+
+static size_t find_slots(const Ledger *l, const char *endpoint) {
+        size_t i = 0;
+
+        while (i < l->n_slots && !streq(l->slots[i].endpoint, endpoint))
+                i++;
+        return i;
+}
+
+unsigned ledger_slots(const Ledger *l, const char *endpoint) {
+        size_t i = find_slots(l, endpoint);
+
+        return i < l->n_slots ? l->slots[i].slots : 0;
+}
+
+static void enter_service(Ledger *l, const AllocationService *s) {
+        size_t i = find_slots(l, s->endpoint);
+
+        if (i == l->n_slots) {
+                l->slots[l->n_slots++] = (SlotClaim){ 0 };
+                memcpy(l->slots[i].endpoint, s->endpoint, sizeof(s->endpoint));
+        }
+        l->slots[i].slots += s->slots;
+}
+
+static void leave_service(Ledger *l, const AllocationService *s) {
+        size_t i = find_slots(l, s->endpoint);
+
+        l->slots[i].slots -= s->slots;
+        if (l->slots[i].slots == 0)
+                l->slots[i] = l->slots[--l->n_slots];
 }
 
 MemoryClaim *ledger_memory_claim(Ledger *l, int node, uint64_t page_size) {
@@ -198,6 +234,8 @@ int ledger_enter(Ledger *l, Allocation *a) {
                 ledger_memory_claim(l, a->cells[i].node, a->page_size)->bytes += a->cells[i].memory;
         if (a->running)
                 back_cells(l, a, true);
+        for (size_t i = 0; i < a->n_services; i++)
+                enter_service(l, &a->services[i]);
         ledger_enter_regions(l, a);
         return 0;
 }
@@ -218,6 +256,8 @@ Allocation *ledger_remove(Ledger *l, const char *name) {
                 back_cells(l, a, false);
         for (size_t i = 0; i < a->n_cells; i++)
                 find_memory(l, a->cells[i].node, a->page_size)->bytes -= a->cells[i].memory;
+        for (size_t i = 0; i < a->n_services; i++)
+                leave_service(l, &a->services[i]);
         ledger_leave_regions(l, a);
         return a;
 }

@@ -17,6 +17,12 @@ static const struct {
         [DEVICE_BUSY] = { VERDICT_BUSY, "Wait for the job to end." },
         [DEVICE_UNHEALTHY] = { VERDICT_UNHEALTHY, "See the kernel log. After a reset, power cycle or replacement run "
                                                   "'passthroughctl rescan' to check it again." },
+        [DEVICE_LOST] = { VERDICT_UNHEALTHY,
+                          "See the kernel log for an Xid error of the GPU. After a reset, power cycle "
+                          "or replacement run 'passthroughctl rescan' to check it again." },
+        [DEVICE_UNLINKED] = { VERDICT_UNHEALTHY,
+                              "See the log of Fabric Manager, which tests the NVLinks when it starts: "
+                              "restart it after a reset or replacement of the GPU." },
         [DEVICE_CONTESTED] = { VERDICT_VFS_PRESENT, "Find out what changed the number. 'passthroughctl sriov PF "
                                                     "NUMBER' restores it while no VF is in use." },
 };
@@ -89,6 +95,14 @@ Verdict device_status_check(const DeviceStatusTable *t, PciAddress address, Devi
         if (!message)
                 return VERDICT_NONE;
         return refuse(ret, refusals[finding].verdict, &address, refusals[finding].remedy, "%s", message);
+}
+
+Verdict device_status_check_unhealthy(const DeviceStatusTable *t, PciAddress address, Refusal *ret) {
+        Verdict v = device_status_check(t, address, DEVICE_UNHEALTHY, ret);
+
+        if (v == VERDICT_NONE)
+                v = device_status_check(t, address, DEVICE_LOST, ret);
+        return v != VERDICT_NONE ? v : device_status_check(t, address, DEVICE_UNLINKED, ret);
 }
 
 Verdict device_status_check_blocked(const DeviceStatusTable *t, PciAddress address, Refusal *ret) {

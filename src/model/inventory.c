@@ -46,6 +46,7 @@ static void pci_device_done(PciDevice *dev) {
         free(dev->path);
         free(dev->driver);
         free(dev->driver_override);
+        free(dev->vgpu_types);
         free(dev->linked);
         free(dev->vfs);
         free(dev->reset_methods);
@@ -117,6 +118,7 @@ static int copy_strings(PciDevice *to, const PciDevice *from) {
                 { &to->path, from->path },
                 { &to->driver, from->driver },
                 { &to->driver_override, from->driver_override },
+                { &to->vgpu_types, from->vgpu_types },
                 { &to->reset_methods, from->reset_methods },
                 { &to->power_state, from->power_state },
                 { &to->kernel_names, from->kernel_names },
@@ -129,6 +131,18 @@ static int copy_strings(PciDevice *to, const PciDevice *from) {
         return r;
 }
 
+int pci_device_copy_vgpu(PciDevice *to, const PciDevice *from) {
+        to->vgpu_type = from->vgpu_type;
+        to->mdev_parent = from->mdev_parent;
+        memcpy(to->mdev, from->mdev, sizeof(to->mdev));
+        return string_copy(&to->vgpu_types, from->vgpu_types);
+}
+
+bool pci_device_same_vgpu(const PciDevice *a, const PciDevice *b) {
+        return a->vgpu_type == b->vgpu_type && a->mdev_parent == b->mdev_parent && streq(a->mdev, b->mdev) &&
+               streq_ptr(a->vgpu_types, b->vgpu_types);
+}
+
 int inventory_copy_device(Inventory *inv, const PciDevice *dev) {
         PciDevice *copy = inventory_add_device(inv, dev->address);
 
@@ -136,8 +150,9 @@ int inventory_copy_device(Inventory *inv, const PciDevice *dev) {
                 return -ENOMEM;
         *copy = *dev;
         copy->numa_node = dev->own_node;
-        copy->name = copy->vf_name = copy->path = copy->driver = copy->driver_override = copy->reset_methods =
-                copy->power_state = copy->kernel_names = copy->critical = copy->console = copy->fault = NULL;
+        copy->name = copy->vf_name = copy->path = copy->driver = copy->driver_override = copy->vgpu_types =
+                copy->reset_methods = copy->power_state = copy->kernel_names = copy->critical = copy->console =
+                        copy->fault = NULL;
         copy->linked = copy->vfs = NULL;
         copy->n_linked = copy->n_vfs = 0;
         if (dev->n_linked > 0) {
@@ -217,6 +232,10 @@ const IommuGroup *inventory_find_group(const Inventory *inv, int number) {
         return search(&number, inv->groups, inv->n_groups, sizeof(IommuGroup), group_search);
 }
 
+const PciDevice *inventory_find_vgpu_parent(const Inventory *inv, const PciDevice *dev) {
+        return dev && dev->vgpu_types ? inventory_find(inv, dev->physfn) : dev;
+}
+
 const NumaNode *inventory_find_node(const Inventory *inv, int id) {
         return search(&id, inv->nodes, inv->n_nodes, sizeof(NumaNode), node_search);
 }
@@ -268,8 +287,34 @@ bool pci_device_is_display(const PciDevice *dev) {
         return dev->boot_vga || dev->console;
 }
 
+/* Display controllers of BMCs and of hypervisors, which only show a console. */
+static bool is_console_only(const PciDevice *dev) {
+        static const struct {
+                uint16_t vendor, device; /* device 0: any */
+        } displays[] = {
+                { 0x1002, 0x4752 }, /* AMD Rage XL */
+                { 0x1002, 0x515e }, /* AMD ES1000 */
+                { 0x1013, 0 },      /* Cirrus Logic */
+                { 0x102b, 0 },      /* Matrox */
+                { 0x1234, 0 },      /* QEMU */
+                { 0x126f, 0 },      /* Silicon Motion */
+                { 0x1414, 0 },      /* Hyper-V */
+                { 0x15ad, 0 },      /* VMware */
+                { 0x18ca, 0 },      /* XGI */
+                { 0x19e5, 0 },      /* HiSilicon; its accelerators have class 12 */
+                { 0x1a03, 0 },      /* ASPEED */
+                { 0x1af4, 0 },      /* virtio */
+                { 0x1b36, 0 },      /* QXL */
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(displays); i++)
+                if (displays[i].vendor == dev->vendor && (!displays[i].device || displays[i].device == dev->device))
+                        return true;
+        return false;
+}
+
 bool pci_device_is_gpu(const PciDevice *dev) {
-        return dev->class >> 16 == 0x03 || dev->class >> 16 == 0x12;
+        return dev->class >> 16 == 0x12 || (dev->class >> 16 == 0x03 && !is_console_only(dev));
 }
 
 bool pci_device_is_nic(const PciDevice *dev) {
@@ -281,9 +326,15 @@ bool pci_device_is_platform(const PciDevice *dev) {
                dev->class >> 16 == 0x08;
 }
 
+#define VENDOR_MELLANOX 0x15b3
+
+bool pci_device_is_connectx(const PciDevice *dev) {
+        return dev->vendor == VENDOR_MELLANOX && pci_device_is_nic(dev) && dev->type != PCI_TYPE_VF;
+}
+
 /* The device ids of mlx4_core's table: ConnectX and ConnectX-2, then ConnectX-3 and -3 Pro. */
 static bool has_mlx4_id(const PciDevice *dev) {
-        return dev->vendor == 0x15b3 &&
+        return dev->vendor == VENDOR_MELLANOX &&
                ((dev->device >= 0x6340 && dev->device <= 0x676e) || (dev->device >= 0x1002 && dev->device <= 0x1010));
 }
 

@@ -5,11 +5,13 @@
 #include <curl/curl.h>
 #include <errno.h>
 
+#include "member.h"
 #include "model/json-value.h"
 #include "util/log.h"
 #include "util/strings.h"
 
-#define REPLY_MAX    ((size_t) 64 << 20)
+/* The tree of a node with 4096 devices is shorter than 4 MiB. */
+#define REPLY_MAX    ((size_t) 16 << 20)
 /* 1.38 has consumer types, 1.37 lets a provider move. */
 #define MICROVERSION "OpenStack-API-Version: placement 1.38"
 
@@ -136,18 +138,16 @@ static int send_request(Api *a, const Request *q, json_object **ret_reply) {
         curl_slist_free_all(headers);
         free(b.data);
         if (code != CURLE_OK)
-                return log_warning_errno(-EHOSTUNREACH, "%s does not answer: %s.", q->url, curl_easy_strerror(code));
+                return log_warning_errno(-EHOSTUNREACH, "%s does not answer: %s.", q->url,
+                                         code == CURLE_WRITE_ERROR ? "The reply is too long"
+                                                                   : curl_easy_strerror(code));
         return (int) status;
 }
 
 /* Keystone */
 
-static json_object *member(json_object *o, const char *key) {
-        return json_object_object_get(o, key);
-}
-
 static bool member_is(json_object *o, const char *key, const char *value) {
-        return streq_ptr(json_object_get_string(member(o, key)), value);
+        return streq_ptr(member_text(o, key), value);
 }
 
 static const char *find_endpoint(const Settings *s, json_object *service) {
@@ -158,7 +158,7 @@ static const char *find_endpoint(const Settings *s, json_object *service) {
                 json_object *e = json_object_array_get_idx(endpoints, i);
 
                 if (member_is(e, "interface", s->interface) && (!s->region || member_is(e, "region_id", s->region)))
-                        return json_object_get_string(member(e, "url"));
+                        return member_text(e, "url");
         }
         return NULL;
 }
@@ -216,7 +216,7 @@ static int authenticate(Api *a) {
 /* Requests to Placement */
 
 static bool is_failure(int status) {
-        return status >= 400 && status != 404 && status != 409;
+        return status >= 0 && status / 100 != 2 && status != 404 && status != 409;
 }
 
 int api_call(Api *a, const char *method, const char *path, json_object *body, json_object **ret_reply) {

@@ -21,8 +21,8 @@ DEFINE_CLEANUP(Api *, api_free)
 
 /*
  * Sends a request; body may be NULL and stays the caller's. Returns the status of HTTP, or a negative errno when there
- * was no reply; then, and for statuses from 400 with the exception of 404 and 409, the failure was logged. ret_reply
- * may be NULL; *ret_reply is NULL when the reply is no JSON. An expired token is renewed.
+ * was no reply; then, and for statuses other than 2xx, 404 and 409, the failure was logged. ret_reply may be NULL;
+ * *ret_reply is NULL when the reply is no JSON. An expired token is renewed. Redirections are not followed.
  */
 int api_call(Api *a, const char *method, const char *path, json_object *body, json_object **ret_reply);
 

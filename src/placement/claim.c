@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "member.h"
 #include "provider-name.h"
 #include "util/strings.h"
 
@@ -15,10 +16,6 @@ typedef struct Words {
         char *at, *nodes;    /* options; NULL: none */
         int64_t cpus, memory_mib, page_kib;
 } Words;
-
-static const char *member_text(json_object *o, const char *key) {
-        return json_object_get_string(json_object_object_get(o, key));
-}
 
 static int add_device(Words *w, json_object *device) {
         const char *pool = member_text(device, "pool");

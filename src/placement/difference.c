@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "member.h"
 #include "util/strings.h"
 #include "util/stringtable.h"
 
@@ -48,15 +49,8 @@ static int add_change(Comparison *c, ChangeKind kind, const char *uuid, const ch
         return 0;
 }
 
-static bool add(json_object *o, const char *key, json_object *value) {
-        if (value && json_object_object_add(o, key, value) == 0)
-                return true;
-        json_object_put(value);
-        return false;
-}
-
 static bool add_text(json_object *o, const char *key, const char *value) {
-        return add(o, key, json_object_new_string(value));
+        return member_add(o, key, json_object_new_string(value));
 }
 
 /* Another program has a provider of this name: Nova's own PCI provider, for example. */
@@ -136,10 +130,10 @@ static json_object *inventories_body(const Provider *p) {
         _cleanup_json_ json_object *o = json_object_new_object();
         json_object *all = json_object_new_object();
 
-        if (!o || !add(o, "inventories", all))
+        if (!o || !member_add(o, "inventories", all))
                 return NULL;
         for (size_t i = 0; i < p->n_resources; i++)
-                if (!add(all, p->resources[i].class, resource_to_json(&p->resources[i])))
+                if (!member_add(all, p->resources[i].class, resource_to_json(&p->resources[i])))
                         return NULL;
         return TAKE_PTR(o);
 }
@@ -223,7 +217,7 @@ static json_object *traits_body(const Provider *wanted, const Provider *have) {
         _cleanup_json_ json_object *o = json_object_new_object();
         json_object *all = json_object_new_array();
 
-        if (!o || !add(o, "traits", all))
+        if (!o || !member_add(o, "traits", all))
                 return NULL;
         for (size_t i = 0; i < wanted->n_traits; i++)
                 if (!append_trait(all, wanted->traits[i]))
@@ -267,8 +261,9 @@ static bool claims_equal(const Claim *a, const Claim *b) {
 static json_object *claim_body(const Comparison *c, const Claim *claim, const Claim *have) {
         _cleanup_json_ json_object *o = json_object_new_object();
 
-        if (!o || !add(o, "allocations", claim_to_json(claim)) || !add_text(o, "project_id", c->owner->project) ||
-            !add_text(o, "user_id", c->owner->user) || !add_text(o, "consumer_type", CONSUMER_TYPE))
+        if (!o || !member_add(o, "allocations", claim_to_json(claim)) ||
+            !add_text(o, "project_id", c->owner->project) || !add_text(o, "user_id", c->owner->user) ||
+            !add_text(o, "consumer_type", CONSUMER_TYPE))
                 return NULL;
         /* null: the consumer is new */
         if (json_object_object_add(o, "consumer_generation", have ? json_object_new_int64(have->generation) : NULL) < 0)
@@ -276,15 +271,26 @@ static json_object *claim_body(const Comparison *c, const Claim *claim, const Cl
         return TAKE_PTR(o);
 }
 
+/* What another consumer has claimed for the allocation. Of several allocations of one consumer, the first ones have it.
+ */
+static int64_t covered_amount(const Comparison *c, const Claim *wanted, const ClaimPart *part) {
+        const Claim *cover = tree_find_claim(c->have, wanted->covered_by);
+        int64_t covered = cover ? claim_amount(cover, part->provider, part->class) : 0;
+
+        for (const Claim *before = c->wanted->claims; before < wanted; before++)
+                if (streq(before->covered_by, wanted->covered_by))
+                        covered -= claim_amount(before, part->provider, part->class);
+        return MAX(covered, 0);
+}
+
 static int compare_claim(Comparison *c, const Claim *wanted) {
         const Claim *have = tree_find_claim(c->have, wanted->consumer);
-        const Claim *cover = tree_find_claim(c->have, wanted->covered_by);
         Claim possible = { 0 };
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < wanted->n_parts; i++) {
                 const ClaimPart *part = &wanted->parts[i];
-                int64_t covered = cover ? claim_amount(cover, part->provider, part->class) : 0;
+                int64_t covered = covered_amount(c, wanted, part);
 
                 if (part->amount > covered && part_is_possible(c, part, have))
                         r = claim_add(&possible, part->provider, part->class, part->amount - covered);

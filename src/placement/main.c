@@ -10,6 +10,7 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
+#include <uuid/uuid.h>
 
 #include "bus/names.h"
 #include "bus/reply-text.h"
@@ -20,7 +21,7 @@
 #include "util/strings.h"
 
 #define SECOND_USEC    UINT64_C(1000000)
-#define FULL_USEC      (600 * SECOND_USEC) /* between full comparisons */
+#define FULL_USEC      (600 * SECOND_USEC) /* between full comparisons, at most */
 #define RETRY_MIN_USEC (1 * SECOND_USEC)
 #define RETRY_MAX_USEC (60 * SECOND_USEC)
 #define DESCRIBE_USEC  (120 * SECOND_USEC)
@@ -45,14 +46,20 @@ typedef struct Agent {
 static const char *arg_config = SETTINGS_FILE, *arg_claim;
 static bool arg_dry_run, arg_once;
 
-static int describe(sd_bus *bus, json_object **ret) {
+/* -ESRCH: passthroughd does not run. It is not started for this: the administrator may have stopped it. */
+static int describe(void *userdata, json_object **ret) {
+        const Agent *a = userdata;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
         _cleanup_free_ char *text = NULL;
-        int r = sd_bus_message_new_method_call(bus, &call, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "Describe");
+        int r = sd_bus_message_new_method_call(a->bus, &call, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "Describe");
 
         if (r >= 0)
-                r = sd_bus_call(bus, call, DESCRIBE_USEC, &error, &reply);
+                r = sd_bus_message_set_auto_start(call, false);
+        if (r >= 0)
+                r = sd_bus_call(a->bus, call, DESCRIBE_USEC, &error, &reply);
+        if (sd_bus_error_has_names(&error, SD_BUS_ERROR_NAME_HAS_NO_OWNER, SD_BUS_ERROR_SERVICE_UNKNOWN))
+                return log_warning_errno(-ESRCH, "passthroughd does not run.");
         if (r < 0)
                 return log_warning_errno(r, "Failed to ask passthroughd: %s", error.message ?: strerror(-r));
         r = bus_read_reply_text(reply, &text);
@@ -62,12 +69,9 @@ static int describe(sd_bus *bus, json_object **ret) {
 
 /* One comparison. 0 or a negative errno, logged. */
 static int compare(Agent *a) {
-        _cleanup_json_ json_object *document = NULL;
         unsigned changes = a->sync.changes, requests = api_requests(a->sync.api);
-        int r = describe(a->bus, &document);
+        int r = sync_run(&a->sync);
 
-        if (r >= 0)
-                r = sync_run(&a->sync, document);
         changes = a->sync.changes - changes;
         requests = api_requests(a->sync.api) - requests;
         if (changes > 0)
@@ -81,7 +85,7 @@ static int print_claim(Agent *a, const char *consumer) {
         _cleanup_json_ json_object *document = NULL;
         _cleanup_free_ char *line = NULL;
         const Claim *claim;
-        int r = describe(a->bus, &document);
+        int r = describe(a, &document);
 
         if (r < 0)
                 return r;
@@ -117,10 +121,13 @@ static uint64_t random_usec(uint64_t max) {
 
 static int compare_and_plan(Agent *a) {
         uint64_t usec;
+        int r = compare(a);
 
-        if (compare(a) >= 0) {
+        /* A signal comes when passthroughd starts. */
+        if (r >= 0 || r == -ESRCH) {
                 a->delay = 0;
-                (void) sd_notify(false, "STATUS=Placement equals the node.");
+                (void) sd_notify(false,
+                                 r >= 0 ? "STATUS=Placement equals the node." : "STATUS=Waiting for passthroughd.");
                 return 0;
         }
         a->delay = a->delay == 0 ? RETRY_MIN_USEC : MIN(a->delay * 2, RETRY_MAX_USEC);
@@ -138,9 +145,11 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Agent *a = userdata;
         int r;
 
-        /* Other programs change Placement without telling the agent. */
-        sync_reread(&a->sync);
-        r = set_timer(a, FULL_USEC);
+        /* Other programs change Placement without telling the agent. A comparison that failed knows what it has to
+         * read again. Agents that were started together drift apart. */
+        if (a->delay == 0)
+                sync_reread(&a->sync);
+        r = set_timer(a, FULL_USEC - random_usec(FULL_USEC / 10));
         return r < 0 ? r : compare_and_plan(a);
 }
 
@@ -159,26 +168,29 @@ static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
         return a->delay > 0 ? 0 : sd_event_source_set_enabled(a->change, SD_EVENT_ONESHOT);
 }
 
+/* Guests may have used devices while passthroughd did not run. */
+static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        Agent *a = userdata;
+
+        sync_reread(&a->sync);
+        return on_signal(m, userdata, ret_error);
+}
+
 static int connect_bus(Agent *a) {
         int r = sd_bus_open_system(&a->bus);
 
         return r < 0 ? log_error_errno(r, "Failed to connect to the system bus: %m") : 0;
 }
 
+/* SIGTERM and SIGINT end the agent at once, also while it waits for a reply: the next start continues. */
 static int prepare_loop(Agent *a) {
         sigset_t signals;
         int r;
 
         (void) sigemptyset(&signals);
-        (void) sigaddset(&signals, SIGTERM);
-        (void) sigaddset(&signals, SIGINT);
         (void) sigaddset(&signals, SIGHUP);
         (void) sigprocmask(SIG_BLOCK, &signals, NULL);
         r = sd_event_default(&a->event);
-        if (r >= 0)
-                r = sd_event_add_signal(a->event, NULL, SIGTERM, NULL, NULL);
-        if (r >= 0)
-                r = sd_event_add_signal(a->event, NULL, SIGINT, NULL, NULL);
         if (r >= 0)
                 r = sd_event_add_signal(a->event, NULL, SIGHUP, on_reload, a);
         if (r >= 0)
@@ -197,7 +209,7 @@ static int prepare_loop(Agent *a) {
         if (r >= 0)
                 r = sd_bus_add_match(a->bus, NULL, MATCH_EPOCH, on_signal, a);
         if (r >= 0)
-                r = sd_bus_add_match(a->bus, NULL, MATCH_OWNER, on_signal, a);
+                r = sd_bus_add_match(a->bus, NULL, MATCH_OWNER, on_owner, a);
         return r < 0 ? log_error_errno(r, "Failed to prepare the loop: %m") : 0;
 }
 
@@ -208,7 +220,9 @@ static int run_loop(Agent *a) {
                 return r;
         (void) sd_notify(false, "READY=1");
         r = sd_event_loop(a->event);
-        return r < 0 ? log_error_errno(r, "The loop failed: %m") : r > 0 ? -ECONNRESET : 0;
+        if (r > 0)
+                return log_error_errno(-ECONNRESET, "The system bus has closed the connection.");
+        return r < 0 ? log_error_errno(r, "The loop failed: %m") : 0;
 }
 
 static void agent_done(Agent *a) {
@@ -222,7 +236,9 @@ static void agent_done(Agent *a) {
 
 static int run(void) {
         _cleanup_(settings_done) Settings settings = { 0 };
-        _cleanup_(agent_done) Agent a = { .sync = { .settings = &settings, .dry_run = arg_dry_run } };
+        _cleanup_(agent_done) Agent a = {
+                .sync = { .settings = &settings, .describe = describe, .userdata = &a, .dry_run = arg_dry_run }
+        };
         int r = settings_read(arg_config, &settings);
 
         if (r >= 0)
@@ -267,6 +283,7 @@ static int parse_arguments(int argc, char *argv[]) {
                 { "debug", no_argument, NULL, ARG_DEBUG },         { "help", no_argument, NULL, 'h' },
                 { "version", no_argument, NULL, ARG_VERSION },     { NULL, 0, NULL, 0 },
         };
+        uuid_t uuid;
         int c;
 
         while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
@@ -275,6 +292,8 @@ static int parse_arguments(int argc, char *argv[]) {
                         arg_config = optarg;
                         break;
                 case ARG_CLAIM:
+                        if (uuid_parse(optarg, uuid) < 0)
+                                return log_error("'%s' is no UUID.", QUOTABLE(optarg)), -1;
                         arg_claim = optarg;
                         break;
                 case ARG_DRY_RUN:

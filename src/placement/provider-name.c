@@ -5,11 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "member.h"
 #include "util/strings.h"
-
-static const char *member_text(json_object *o, const char *key) {
-        return json_object_get_string(json_object_object_get(o, key));
-}
 
 void name_make_class(char *s) {
         for (; *s; s++)

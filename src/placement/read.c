@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "difference.h"
+#include "member.h"
 #include "util/log.h"
 #include "util/strings.h"
 
@@ -23,7 +24,7 @@ static int get(Sync *s, json_object **ret, const char *format, const char *argum
         if (status == 200 && *ret)
                 return 0;
         json_object_put(TAKE_PTR(*ret));
-        return status == 404 ? -ENOENT : status < 400 ? placement_bad_reply(path) : -EACCES;
+        return status == 404 ? -ENOENT : status < 300 ? placement_bad_reply(path) : -EACCES;
 }
 
 static int get_of(Sync *s, const char *uuid, const char *what, json_object **ret) {
@@ -58,18 +59,37 @@ int placement_read_provider(Sync *s, const char *uuid) {
         return had_resources || p->n_resources > 0 ? read_usage(s, uuid) : 0;
 }
 
-/* -ENOENT, logged: the root does not exist, and the settings leave it to Nova. */
-static int find_root(Sync *s) {
-        _cleanup_free_ char *name = api_escape(s->api, s->settings->host);
+static int get_by_name(Sync *s, const char *name, json_object **ret) {
+        _cleanup_free_ char *escaped = api_escape(s->api, name);
+
+        return escaped ? get(s, ret, "/resource_providers?name=", escaped) : -ENOMEM;
+}
+
+int placement_read_name(Sync *s, const char *name) {
         _cleanup_json_ json_object *reply = NULL;
-        const char *uuid;
-        int r = name ? get(s, &reply, "/resource_providers?name=", name) : -ENOMEM;
+        json_object *found;
+        int r = get_by_name(s, name, &reply);
 
         if (r < 0)
                 return r;
-        uuid = json_object_get_string(json_object_object_get(
-                json_object_array_get_idx(json_object_object_get(reply, "resource_providers"), 0), "uuid"));
-        if (uuid && strlen(uuid) < sizeof(s->root))
+        found = member_first(reply, "resource_providers");
+        if (!found)
+                return -ENOENT;
+        return tree_parse_provider(s->have, found) < 0 ? placement_bad_reply(name) : 0;
+}
+
+/* -ENOENT, logged: the root does not exist, and the settings leave it to Nova. */
+static int find_root(Sync *s) {
+        _cleanup_json_ json_object *reply = NULL;
+        const char *uuid;
+        int r = get_by_name(s, s->settings->host, &reply);
+
+        if (r < 0)
+                return r;
+        uuid = member_text(member_first(reply, "resource_providers"), "uuid");
+        if (uuid && strlen(uuid) >= sizeof(s->root))
+                return placement_bad_reply("/resource_providers");
+        if (uuid)
                 (void) strcpy(s->root, uuid);
         else if (s->settings->add_root)
                 tree_provider_uuid(s->settings->host, s->root);
@@ -115,14 +135,28 @@ static int read_providers(Sync *s) {
         return 0;
 }
 
-/* What was read of a provider is true as long as its generation is the same. */
-static int reread_provider(Sync *s, Provider *p, Tree *old) {
+/* What was read of a provider is true as long as its generation is the same. NULL: it has another one. */
+static Provider *find_same(const Tree *old, const Provider *p) {
         Provider *before = old ? tree_find_provider(old, p->uuid) : NULL;
 
-        if (!before || before->generation != p->generation)
+        return before && before->generation == p->generation ? before : NULL;
+}
+
+static int reread_provider(Sync *s, const Provider *p, const Tree *old) {
+        const Provider *before = find_same(old, p);
+
+        if (!before)
                 return placement_read_provider(s, p->uuid);
-        provider_take(p, before);
-        return p->n_resources > 0 ? read_usage(s, p->uuid) : 0;
+        return before->n_resources > 0 ? read_usage(s, p->uuid) : 0;
+}
+
+static void take_providers(Sync *s, const Tree *old) {
+        for (size_t i = 0; i < s->have->n_providers; i++) {
+                Provider *before = find_same(old, &s->have->providers[i]);
+
+                if (before && provider_is_own(before))
+                        provider_take(&s->have->providers[i], before);
+        }
 }
 
 /* The type of a consumer stays. */
@@ -158,8 +192,14 @@ int placement_read_tree(Sync *s) {
         for (size_t i = 0; r >= 0 && i < s->have->n_providers; i++)
                 if (provider_is_own(&s->have->providers[i]))
                         r = reread_provider(s, &s->have->providers[i], old);
-        if (r < 0)
+        if (r < 0) {
+                /* The next try reads only what has changed since. */
+                tree_free(s->have);
+                s->have = TAKE_PTR(old);
+                s->is_stale = true;
                 return r;
+        }
+        take_providers(s, old);
         take_types(s, old);
         s->is_stale = false;
         return 0;
@@ -193,22 +233,27 @@ int placement_check_claims(Sync *s, const Tree *wanted) {
 
 int placement_read_cleaned(Sync *s, const Tree *wanted) {
         json_object *returned = json_object_new_object();
+        bool can_return = false;
         int r = returned ? 0 : -ENOMEM;
 
         for (size_t i = 0; r >= 0 && i < wanted->n_cleaned; i++) {
                 const char *name = wanted->cleaned[i];
                 Provider *p = tree_find_name(s->have, name);
-                bool is_used;
+                bool is_read = !json_object_object_get_ex(s->returned, name, NULL), is_used = false, awaits;
 
                 if (!p || provider_is_own(p))
                         continue;
-                if (!json_object_object_get_ex(s->returned, name, NULL))
+                if (is_read)
                         r = placement_read_provider(s, p->uuid);
+                if (r < 0)
+                        break;
+                awaits = provider_awaits_return(s->have, p, &is_used);
+                can_return |= is_read && awaits && !is_used;
                 /* While Nova still has the claim, the provider is read again each time. */
-                if (r >= 0 && !(provider_awaits_return(s->have, p, &is_used) && is_used))
+                if (!is_used)
                         r = json_object_object_add(returned, name, NULL);
         }
         json_object_put(s->returned);
         s->returned = returned;
-        return r;
+        return r < 0 ? r : can_return;
 }

@@ -53,8 +53,8 @@ static int set_text(char **target, const char *value) {
 }
 
 static int set_boolean(Reader *r, const char *value) {
-        r->settings->add_root = streq(value, "yes");
-        return r->settings->add_root || streq(value, "no") ? 0 : -EINVAL;
+        r->settings->add_root = !streq(value, "no");
+        return !*value || streq(value, "yes") || streq(value, "no") ? 0 : -EINVAL;
 }
 
 static int set_key(Reader *r, const char *section, const char *name, const char *value) {
@@ -88,7 +88,8 @@ static int read_file(Reader *r) {
         if (line < 0)
                 return log_error_errno(-errno, "Failed to read %s: %m", r->path);
         if (line > 0)
-                return log_error("%s:%d: The line is neither [SECTION] nor KEY=VALUE.", r->path, line), -EINVAL;
+                return log_error("%s:%d: The line is too long, or neither [SECTION] nor KEY=VALUE.", r->path, line),
+                       -EINVAL;
         return r->error;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "difference.h"
+#include "member.h"
 #include "read.h"
 #include "util/log.h"
 #include "util/strings.h"
@@ -86,14 +87,15 @@ static int make_names(Sync *s, const Change *c) {
         return r;
 }
 
-/* Placement accepts a change of a provider only with its present generation. */
+/* Placement accepts a change of a provider only with its present generation. -ENOENT: Placement refused to add it. */
 static int set_generation(const Sync *s, const Change *c) {
         const Provider *p = tree_find_provider(s->have, c->uuid);
 
         if (c->kind != CHANGE_INVENTORIES && c->kind != CHANGE_TRAITS)
                 return 0;
-        return json_object_object_add(c->body, "resource_provider_generation",
-                                      json_object_new_int64(p ? p->generation : 0));
+        if (!p)
+                return -ENOENT;
+        return json_object_object_add(c->body, "resource_provider_generation", json_object_new_int64(p->generation));
 }
 
 /* Placement has the claim: each provider in it has a new generation, and so has the consumer. */
@@ -142,13 +144,21 @@ static int enter_change(Sync *s, const Change *c, json_object *reply) {
 }
 
 static const char *error_code(json_object *reply) {
-        return json_object_get_string(json_object_object_get(
-                       json_object_array_get_idx(json_object_object_get(reply, "errors"), 0), "code"))
-                       ?: "";
+        return member_text(member_first(reply, "errors"), "code") ?: "";
 }
 
 static const char *change_subject(const Change *c) {
         return c->name ?: c->uuid;
+}
+
+/* After a claim on a provider that was removed, Placement keeps a consumer without a claim, of generation 0, and does
+ * not tell of it. */
+static int reread_claim(Sync *s, const char *consumer) {
+        int r = placement_read_claim(s, consumer);
+
+        if (r < 0)
+                return r;
+        return tree_add_claim(s->have, consumer) ? RESULT_CONFLICT : -ENOMEM;
 }
 
 /* Placement refuses the change with status 409. */
@@ -157,16 +167,15 @@ static int resolve_conflict(Sync *s, const Change *c, json_object *reply) {
 
         /* Another tree has a provider of that name, or a consumer of another program took the resources first. */
         if (c->kind == CHANGE_ADD_PROVIDER || (is_claim && !streq(error_code(reply), "placement.concurrent_update"))) {
+                int r = is_claim ? -ENOENT : placement_read_name(s, c->name);
+
                 log_warning("Placement refuses to %s '%s': %s", change_kind_to_string(c->kind), change_subject(c),
                             reply ? json_line(reply) ?: "" : "no reason given.");
-                return RESULT_REFUSED;
+                return r == -ENOENT ? RESULT_REFUSED : r < 0 ? r : RESULT_CONFLICT;
         }
         log_debug("Conflict: %s '%s', reading it again.", change_kind_to_string(c->kind), change_subject(c));
-        if (is_claim) {
-                int r = placement_read_claim(s, c->uuid);
-
-                return r < 0 ? r : RESULT_CONFLICT;
-        }
+        if (is_claim)
+                return reread_claim(s, c->uuid);
         switch (placement_read_provider(s, c->uuid)) {
         case 0:
                 return RESULT_CONFLICT;
@@ -181,10 +190,14 @@ static int resolve_conflict(Sync *s, const Change *c, json_object *reply) {
 static int make_change(Sync *s, const Change *c) {
         _cleanup_json_ json_object *reply = NULL;
         char path[128];
-        int status, r = make_names(s, c);
+        int status, r = set_generation(s, c);
 
-        if (r < 0 || set_generation(s, c) < 0)
-                return r < 0 ? r : -ENOMEM;
+        if (r == -ENOENT)
+                return RESULT_REFUSED;
+        if (r == 0)
+                r = make_names(s, c);
+        if (r < 0)
+                return r;
         change_path(c, path, sizeof(path));
         status = api_call(s->api, change_method(c->kind), path, c->body, &reply);
         if (status < 0)
@@ -195,7 +208,7 @@ static int make_change(Sync *s, const Change *c) {
                 sync_forget(s); /* the provider was removed */
                 return RESULT_CONFLICT;
         }
-        if (status >= 400 && status != 404)
+        if (status >= 300 && status != 404)
                 return status == 400 ? RESULT_REFUSED : -EACCES;
         r = enter_change(s, c, reply);
         if (r < 0)
@@ -216,20 +229,25 @@ static int print_changes(const Changes *changes) {
 
 /* 0: Placement's tree is the wanted tree, but for refused changes. RESULT_CONFLICT: try again. */
 static int make_changes(Sync *s, const Changes *changes) {
+        bool lacks_provider = false;
         int conflict = 0;
 
         for (size_t i = 0; i < changes->n && s->have; i++) {
-                int r = make_change(s, &changes->changes[i]);
+                const Change *c = &changes->changes[i];
+                /* A claim may have a part on the provider that could not be added. */
+                int r = lacks_provider && c->kind == CHANGE_CLAIM ? RESULT_CONFLICT : make_change(s, c);
 
                 if (r < 0)
                         return r;
-                if (r == RESULT_CONFLICT)
+                if (r == RESULT_CONFLICT) {
                         conflict = RESULT_CONFLICT;
+                        lacks_provider |= c->kind == CHANGE_ADD_PROVIDER;
+                }
         }
         return conflict;
 }
 
-static int run_once(Sync *s, json_object *describe) {
+static int run_once(Sync *s, json_object *document) {
         _cleanup_(cleanup_tree_free) Tree *wanted = NULL;
         _cleanup_changes_ Changes changes = { 0 };
         ClaimOwner owner = { .project = s->settings->project, .user = s->settings->user };
@@ -241,10 +259,12 @@ static int run_once(Sync *s, json_object *describe) {
                 return r;
         tree_provider_uuid(s->settings->host, own_root);
         options.devices_only = !streq(s->root, own_root);
-        r = tree_wanted(describe, &options, &wanted);
+        r = tree_wanted(document, &options, &wanted);
         if (r < 0)
                 return log_error_errno(r, "Failed to read the reply of passthroughd: %m");
         r = placement_read_cleaned(s, wanted);
+        if (r > 0) /* the next round asks the daemon whether the device is still clean */
+                return RESULT_CONFLICT;
         if (r >= 0)
                 r = placement_check_claims(s, wanted);
         if (r >= 0)
@@ -254,14 +274,23 @@ static int run_once(Sync *s, json_object *describe) {
         return s->dry_run ? print_changes(&changes) : make_changes(s, &changes);
 }
 
-int sync_run(Sync *s, json_object *describe) {
+int sync_run(Sync *s) {
         int r = RESULT_CONFLICT;
 
-        for (int i = 0; i < ROUNDS_MAX && r == RESULT_CONFLICT; i++)
-                r = run_once(s, describe);
+        for (int i = 0; i < ROUNDS_MAX && r == RESULT_CONFLICT; i++) {
+                _cleanup_json_ json_object *document = NULL;
+
+                r = s->describe(s->userdata, &document);
+                if (r < 0)
+                        return r; /* what was read of Placement is still true */
+                r = run_once(s, document);
+        }
         if (r == RESULT_CONFLICT)
                 r = log_warning_errno(-EAGAIN, "Other programs change Placement at the same time; trying again later.");
-        if (r < 0)
+        /* What was read stays, so that a Placement that is slow for many agents has fewer requests to answer again. */
+        if (r == -EBADMSG || r == -ENOMEM)
                 sync_forget(s);
+        else if (r < 0)
+                sync_reread(s);
         return r;
 }

@@ -13,9 +13,12 @@
 typedef struct Sync {
         const Settings *settings; /* not owned */
         Api *api;                 /* not owned */
-        bool dry_run;             /* print the changes only */
-        Tree *have;               /* Placement's tree; NULL: not read yet */
-        bool is_stale;            /* other programs may have changed Placement since */
+        /* Reads the daemon's document. 0 or a negative errno, logged. */
+        int (*describe)(void *userdata, json_object **ret);
+        void *userdata;
+        bool dry_run;  /* print the changes only */
+        Tree *have;    /* Placement's tree; NULL: not read yet */
+        bool is_stale; /* other programs may have changed Placement since */
         char root[TREE_UUID_SIZE];
         json_object *known;    /* resource classes and traits that Placement has */
         json_object *returned; /* names of Nova's providers whose devices were clean at the last comparison */
@@ -27,5 +30,5 @@ void sync_done(Sync *s);
 /* The next run compares all: it reads the claims again, and what has another generation. */
 void sync_reread(Sync *s);
 
-/* describe: the daemon's document. 0, or a negative errno, logged: another run may succeed later. */
-int sync_run(Sync *s, json_object *describe);
+/* 0, or a negative errno, logged: another run may succeed later. */
+int sync_run(Sync *s);

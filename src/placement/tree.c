@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <uuid/uuid.h>
 
+#include "member.h"
 #include "util/strings.h"
 
 /* The namespace of provider uuids (version 5). It must never change: all providers would be created anew. */
@@ -222,10 +223,6 @@ int claim_add(Claim *c, const char *provider, const char *class, int64_t amount)
 
 /* Placement's replies */
 
-static const char *member_text(json_object *o, const char *key) {
-        return json_object_get_string(json_object_object_get(o, key));
-}
-
 static int64_t member_number(json_object *o, const char *key) {
         return json_object_get_int64(json_object_object_get(o, key));
 }
@@ -355,20 +352,15 @@ int tree_parse_claim(Tree *t, const char *consumer, json_object *o) {
 
 /* Documents for Placement */
 
-static bool add(json_object *o, const char *key, json_object *value) {
-        if (value && json_object_object_add(o, key, value) == 0)
-                return true;
-        json_object_put(value);
-        return false;
-}
-
 json_object *resource_to_json(const Resource *r) {
         _cleanup_json_ json_object *o = json_object_new_object();
 
-        if (!o || !add(o, "total", json_object_new_int64(r->total)) ||
-            !add(o, "reserved", json_object_new_int64(r->reserved)) || !add(o, "min_unit", json_object_new_int64(1)) ||
-            !add(o, "max_unit", json_object_new_int64(r->total)) || !add(o, "step_size", json_object_new_int64(1)) ||
-            !add(o, "allocation_ratio", json_object_new_double(1.0)))
+        if (!o || !member_add(o, "total", json_object_new_int64(r->total)) ||
+            !member_add(o, "reserved", json_object_new_int64(r->reserved)) ||
+            !member_add(o, "min_unit", json_object_new_int64(1)) ||
+            !member_add(o, "max_unit", json_object_new_int64(r->total)) ||
+            !member_add(o, "step_size", json_object_new_int64(1)) ||
+            !member_add(o, "allocation_ratio", json_object_new_double(1.0)))
                 return NULL;
         return TAKE_PTR(o);
 }
@@ -382,11 +374,12 @@ json_object *claim_to_json(const Claim *c) {
 
                 if (!of) {
                         of = json_object_new_object();
-                        if (!add(o, part->provider, of) || !add(of, "resources", json_object_new_object()))
+                        if (!member_add(o, part->provider, of) ||
+                            !member_add(of, "resources", json_object_new_object()))
                                 return NULL;
                 }
                 resources = json_object_object_get(of, "resources");
-                if (!add(resources, part->class, json_object_new_int64(part->amount)))
+                if (!member_add(resources, part->class, json_object_new_int64(part->amount)))
                         return NULL;
         }
         return TAKE_PTR(o);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "member.h"
 #include "provider-name.h"
 #include "util/strings.h"
 
@@ -15,14 +16,6 @@ typedef struct Builder {
         json_object *nodes, *devices, *allocations, *pools; /* of the document */
         Tree *tree;
 } Builder;
-
-static json_object *member(json_object *o, const char *key) {
-        return json_object_object_get(o, key);
-}
-
-static const char *member_text(json_object *o, const char *key) {
-        return json_object_get_string(member(o, key));
-}
 
 static uint64_t member_number(json_object *o, const char *key) {
         return json_object_get_uint64(member(o, key));

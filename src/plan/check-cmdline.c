@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Reads the kernel command line. */
 
+#include <errno.h>
+
 #include "check-internal.h"
 
 #define BLANKS " \t\n"
@@ -58,4 +60,20 @@ bool cmdline_says(const char *cmdline, const char *key, const char *word) {
                 if (list_has(value, n, word))
                         return true;
         return false;
+}
+
+int cmdline_isolated(const char *cmdline, CpuSet *ret) {
+        const char *value;
+        CpuSet some;
+        size_t n;
+
+        while (cmdline_next(&cmdline, "isolcpus", &value, &n)) {
+                _cleanup_free_ char *list = strndup(value, n);
+
+                if (!list)
+                        return -ENOMEM;
+                if (cpuset_parse(list + strcspn(list, "0123456789"), &some) >= 0)
+                        cpuset_merge(ret, &some);
+        }
+        return 0;
 }

@@ -2,6 +2,7 @@
 /* Check: drivers and settings that take devices before passthroughd or after it. */
 
 #include "check-internal.h"
+#include "util/strings.h"
 
 static void check_cmdline_ids(const char *cmdline, CheckReport *report) {
         static const char *const keys[] = { "vfio-pci.ids", "pci-stub.ids" };
@@ -50,8 +51,44 @@ static void check_overrides(const Inventory *inv, CheckReport *report) {
                           CHECK_OTHERS(n), first->driver_override, first->driver ?: "none");
 }
 
+/* driverctl binds the device at boot and after it is plugged in, so allocations and it take turns. */
+static void check_driverctl(const CheckFacts *facts, CheckReport *report) {
+        for (size_t i = 0; i < facts->n_settings; i++) {
+                const DriverSetting *s = &facts->settings[i];
+                const PciDevice *dev = inventory_find(facts->policy->inventory, s->device);
+
+                if (dev && policy_pool(facts->policy, dev))
+                        check_add(report, CHECK_WARNING,
+                                  "Run 'driverctl unset-override' for it; passthroughd binds it.",
+                                  "%s of pool '%s': driverctl binds it to %s.", PCI_ADDRESS_STR(s->device),
+                                  policy_pool(facts->policy, dev)->name, QUOTABLE(s->driver));
+        }
+}
+
+static void check_network_manager(const CheckFacts *facts, CheckReport *report) {
+        PciAddress first;
+        size_t n = 0;
+
+        for (size_t i = 0; i < facts->n_managed_vfs; i++) {
+                const PciDevice *vf = inventory_find(facts->policy->inventory, facts->managed_vfs[i]);
+
+                if (vf && policy_pool(facts->policy, vf) && n++ == 0)
+                        first = vf->address;
+        }
+        if (n > 0)
+                check_add(report, CHECK_WARNING,
+                          "Set unmanaged-devices= in NetworkManager.conf, or unbind the driver of the VFs.",
+                          "VF %s%s: NetworkManager configures the interface, so the host uses the VF.",
+                          PCI_ADDRESS_STR(first), CHECK_OTHERS(n));
+}
+
 void check_drivers(const CheckFacts *facts, CheckReport *report) {
         check_cmdline_ids(facts->cmdline, report);
         check_nouveau(facts->policy->inventory, report);
         check_overrides(facts->policy->inventory, report);
+        check_driverctl(facts, report);
+        check_network_manager(facts, report);
+        if (!facts->running)
+                check_add(report, CHECK_UNKNOWN, NULL,
+                          "A recording does not tell what driverctl and NetworkManager do.");
 }

@@ -28,7 +28,7 @@ void check_hugepages(const CheckFacts *facts, CheckReport *report) {
                 n++;
         }
         if (n + others == 0)
-                check_add(report, CHECK_WARNING, NULL, "The memory of the NUMA nodes is unknown.");
+                check_add(report, CHECK_UNKNOWN, NULL, "The memory of the NUMA nodes is not known.");
         else if (n > 0 && others > 0)
                 check_add(report, CHECK_WARNING, "Reserve as many on each node: nodeN/hugepages in sysfs.",
                           "NUMA node %d%s: no hugepages, but other nodes have some.", first->id, CHECK_OTHERS(n));

@@ -11,12 +11,15 @@
  */
 void check_cpus(const CheckFacts *facts, CheckReport *report);
 void check_configuration(const CheckFacts *facts, CheckReport *report);
+void check_daemon(const CheckFacts *facts, CheckReport *report);
 void check_drivers(const CheckFacts *facts, CheckReport *report);
 void check_facts(const CheckFacts *facts, CheckReport *report);
 void check_groups(const CheckFacts *facts, CheckReport *report);
 void check_hugepages(const CheckFacts *facts, CheckReport *report);
 void check_interrupts(const CheckFacts *facts, CheckReport *report);
 void check_iommu(const CheckFacts *facts, CheckReport *report);
+void check_libvirt(const CheckFacts *facts, CheckReport *report);
+void check_memory_lock(const CheckFacts *facts, CheckReport *report);
 void check_numa(const CheckFacts *facts, CheckReport *report);
 void check_pools(const CheckFacts *facts, CheckReport *report);
 void check_sriov(const CheckFacts *facts, CheckReport *report);
@@ -39,3 +42,6 @@ bool cmdline_next(const char **rest, const char *key, const char **ret_value, si
 bool cmdline_has(const char *cmdline, const char *key);
 /* A value of KEY, which is a list separated by commas, has the word. */
 bool cmdline_says(const char *cmdline, const char *key, const char *word);
+/* Adds the CPUs of all isolcpus= to *ret; words such as "managed_irq" may precede the list. A list of another form is
+ * ignored. 0 or -ENOMEM. */
+int cmdline_isolated(const char *cmdline, CpuSet *ret);

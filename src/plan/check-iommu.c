@@ -35,6 +35,9 @@ void check_iommu(const CheckFacts *facts, CheckReport *report) {
 }
 
 void check_interrupts(const CheckFacts *facts, CheckReport *report) {
+        if (!*facts->cmdline)
+                check_add(report, CHECK_UNKNOWN, NULL,
+                          "The kernel command line is not known, so interrupt remapping may be off.");
         if (cmdline_says(facts->cmdline, "intremap", "off") || cmdline_has(facts->cmdline, "nointremap"))
                 check_add(report, CHECK_FAILURE, "Remove intremap=off or nointremap from it and reboot.",
                           "The kernel command line turns interrupt remapping off, and VFIO refuses devices then.");

@@ -8,6 +8,8 @@ void check_numa(const CheckFacts *facts, CheckReport *report) {
         const PciDevice *first = NULL;
         size_t n = 0;
 
+        if (inv->n_nodes == 0)
+                check_add(report, CHECK_UNKNOWN, NULL, "The NUMA nodes are not known.");
         if (inv->n_nodes < 2)
                 return;
         for (size_t i = 0; i < inv->n_devices; i++)

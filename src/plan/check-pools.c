@@ -40,7 +40,7 @@ void check_pools(const CheckFacts *facts, CheckReport *report) {
 
         if (config->n_pools == 0)
                 check_add(report, CHECK_FAILURE,
-                          "Write a section [Pool NAME] with Match= lines; see passthroughd.conf(5).",
+                          "'passthroughctl suggest' prints pools for this node; see passthroughd.conf(5).",
                           "The configuration has no pool, so no device can be allocated.");
         for (size_t i = 0; i < config->n_pools; i++)
                 /* check_sriov() reports VFs that do not exist yet. */

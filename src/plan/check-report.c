@@ -8,6 +8,7 @@
 
 static const char *const check_result_table[_CHECK_RESULT_MAX] = {
         [CHECK_OK] = "ok",
+        [CHECK_UNKNOWN] = "unknown",
         [CHECK_WARNING] = "warning",
         [CHECK_FAILURE] = "failure",
 };
@@ -27,7 +28,8 @@ void check_add(CheckReport *report, CheckResult result, const char *remedy, cons
                 return;
         }
         report->findings[report->n++] = f;
-        report->result = MAX(report->result, result);
+        if (result != CHECK_UNKNOWN)
+                report->result = MAX(report->result, result);
 }
 
 const char *check_others(size_t n, char buf[static CHECK_OTHERS_MAX]) {

@@ -3,13 +3,17 @@
 
 #include "check-internal.h"
 
-#define VENDOR_MELLANOX 0x15b3
-
-/* A ConnectX without the SR-IOV capability, which its firmware shows when SR-IOV is on. mlx4 cards and their module
- * options are another matter. */
+/* A ConnectX without the SR-IOV capability, which its firmware shows when SR-IOV is on. */
 static bool has_sriov_off(const PciDevice *dev) {
-        return dev->vendor == VENDOR_MELLANOX && pci_device_is_nic(dev) && dev->type == PCI_TYPE_DEVICE &&
-               !pci_device_is_mlx4_pf(dev);
+        return pci_device_is_connectx(dev) && dev->type == PCI_TYPE_DEVICE;
+}
+
+/* Says why a configuration can have no VFs, which is no problem of the node. */
+static void tell_capability(const Inventory *inv, CheckReport *report) {
+        for (size_t i = 0; i < inv->n_devices; i++)
+                if (pci_device_is_nic(&inv->devices[i]) && inv->devices[i].type != PCI_TYPE_DEVICE)
+                        return;
+        check_add(report, CHECK_OK, NULL, "No NIC of this node has SR-IOV, so guests can only get whole NICs.");
 }
 
 static void check_firmware(const Inventory *inv, CheckReport *report) {
@@ -21,11 +25,18 @@ static void check_firmware(const Inventory *inv, CheckReport *report) {
                         first = first ?: &inv->devices[i];
                         n++;
                 }
-        if (first)
+        if (!first)
+                tell_capability(inv, report);
+        else
                 check_add(report, CHECK_WARNING,
                           "If guests need their VFs: mlxconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=8, then reboot.",
                           "NIC %s%s: there is no SR-IOV capability, which the firmware can turn on.",
                           PCI_ADDRESS_STR(first->address), CHECK_OTHERS(n));
+}
+
+/* The VFs that exist; check_node() may know more that would. */
+static bool has_vfs(const Inventory *inv, const PciDevice *pf) {
+        return pf->n_vfs > 0 && !inventory_find(inv, pf->vfs[0])->expected;
 }
 
 /* PFs on which the pool asks for VFs; has_driver: those with a driver, which could have created the VFs. */
@@ -37,7 +48,7 @@ static void check_pool(const Policy *policy, const Pool *pool, bool has_driver, 
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *pf = &inv->devices[i];
 
-                if (pf->n_vfs == 0 && !pf->driver == !has_driver && policy_vf_pool(policy, pf) == pool) {
+                if (!has_vfs(inv, pf) && !pf->driver == !has_driver && policy_vf_pool(policy, pf) == pool) {
                         first = first ?: pf;
                         n++;
                 }

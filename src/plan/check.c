@@ -21,6 +21,9 @@ static const struct Check {
         { "numa", check_numa, "The NUMA nodes of GPUs and NICs are known, or there is only one node." },
         { "cpus", check_cpus, "CPUs are kept for the host." },
         { "hugepages", check_hugepages, "The NUMA nodes have hugepages." },
+        { "memlock", check_memory_lock, "Guests may lock all of their memory." },
+        { "libvirt", check_libvirt, "libvirt is not asked, because Libvirt= is empty." },
+        { "daemon", check_daemon, "passthroughd runs and reports no problem." },
 };
 
 int check_node(const CheckFacts *facts, CheckReport *ret) {

@@ -21,6 +21,12 @@ static bool is_contested(const HostView *view, const PciDevice *dev, Refusal *re
                device_status_check(view->status, dev->address, DEVICE_CONTESTED, ret) != VERDICT_NONE;
 }
 
+static void tell_expected(const HostView *view, const PciDevice *vf, Refusal *ret) {
+        _cleanup_free_ char *text = inventory_describe_expected(view->inventory, vf);
+
+        (void) refuse(ret, VERDICT_NONE, &vf->address, NULL, "%s", text ?: "It does not exist yet.");
+}
+
 /* The state of an allocated device. */
 static DeviceState held_state(const HostView *view, const Allocation *holder, const PciDevice *dev, Refusal *ret) {
         _cleanup_refusal_ Refusal why = { 0 };
@@ -58,7 +64,7 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
         if (holder && (promised = held_state(view, holder, dev, ret)) != DEVICE_STATE_ALLOCATED)
                 return promised;
         /* The allocation keeps an unhealthy device. */
-        if (holder && device_status_check(view->status, dev->address, DEVICE_UNHEALTHY, ret) != VERDICT_NONE)
+        if (holder && device_status_check_unhealthy(view->status, dev->address, ret) != VERDICT_NONE)
                 return DEVICE_STATE_UNHEALTHY;
         if (holder)
                 return holder->hold > 0 ? DEVICE_STATE_RESERVED : DEVICE_STATE_ALLOCATED;
@@ -78,9 +84,19 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
                         (void) policy_check(view->policy, dev, ret);
                 return DEVICE_STATE_HOST;
         }
+        switch (device_check_vgpu(view, dev, ret)) {
+        case VERDICT_NONE:
+                break;
+        case VERDICT_CONTESTED:
+                return DEVICE_STATE_CONTESTED;
+        default:
+                return DEVICE_STATE_HOST;
+        }
         /* A job still prepares the device: it is neither allocated nor available. */
         if (held == VERDICT_BUSY)
                 return DEVICE_STATE_HOST;
+        if (held == VERDICT_NONE && dev->expected && ret)
+                tell_expected(view, dev, ret);
         /* Another allocation has its IOMMU group, its PF or one of its VFs. */
         return held != VERDICT_NONE ? DEVICE_STATE_ALLOCATED : DEVICE_STATE_AVAILABLE;
 }

@@ -15,8 +15,7 @@ static bool can_take(const HostView *view, const AllocationDevice *d) {
         const Pool *pool = dev ? policy_pool(view->policy, dev) : NULL;
 
         return d->role == DEVICE_ROLE_ASSIGNED && pool && streq_ptr(pool->name, d->pool) &&
-               allocation_device_is(d, dev) && policy_check(view->policy, dev, NULL) == VERDICT_NONE &&
-               ledger_check_device(view->ledger, view->status, view->inventory, dev, NULL, NULL) == VERDICT_NONE &&
+               allocation_device_is(d, dev) && planner_check_device(view, dev, NULL) == VERDICT_NONE &&
                !planner_is_in_use(view, dev);
 }
 
@@ -49,14 +48,16 @@ static int add_present(Request *whole, const char *pool, PciAddress address) {
         return r < 0 ? r : request_add_device(whole, pool, address);
 }
 
-/* The request for the devices that a has and those that r asks for. */
+/* The request for the devices that a has and those that r asks for. The consumer of a has claimed both. */
 static int make_whole(const HostView *view, const Allocation *a, const Request *r, Request *whole) {
-        int k = 0;
+        int k;
 
         request_init(whole);
+        k = string_copy(&whole->consumer, a->consumer);
         whole->numa = r->numa;
         whole->proximity = r->proximity;
         whole->topology = a->topology;
+        whole->no_fabric = true; /* what a has is given, and check_fabric() has seen what is new */
         for (size_t i = 0; k >= 0 && i < r->n_pools; i++)
                 k = request_add_pool(whole, r->pools[i].pool, r->pools[i].count);
         for (size_t i = 0; k >= 0 && i < r->n_at; i++)
@@ -156,6 +157,31 @@ static Verdict check_request(const Allocation *a, const Request *r, Refusal *ret
         return VERDICT_NONE;
 }
 
+/* Other GPUs would be another partition, which cannot be activated while the guest runs. */
+static Verdict check_fabric(const HostView *view, const Allocation *a, const Request *r, Refusal *ret) {
+        for (size_t i = 0; i < r->n_pools; i++) {
+                const Pool *pool = config_find_pool(view->config, r->pools[i].pool);
+
+                if (!pool || !pool->fabric || (r->no_fabric && a->partition < 0))
+                        continue;
+                return refuse(ret, VERDICT_NOT_SUPPORTED, NULL,
+                              a->partition < 0 ? "Ask with fabric=off." : "Allocate anew.",
+                              "'%s' cannot get further devices of pool '%s': the NVLink partition of a guest does not "
+                              "change.",
+                              a->name, pool->name);
+        }
+        return VERDICT_NONE;
+}
+
+static Verdict check_services(const HostView *view, const Allocation *a, const Request *r, Refusal *ret) {
+        for (size_t i = 0; i < r->n_pools; i++)
+                if (config_find_service(view->config, r->pools[i].pool))
+                        return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Allocate anew.",
+                                      "'%s' cannot get further slots of service '%s': its guest is told once.", a->name,
+                                      r->pools[i].pool);
+        return VERDICT_NONE;
+}
+
 /* The plan may want a device that a only holds, because it shares the IOMMU group of another. */
 static Verdict check_count(const Allocation *a, const Allocation *part, const Request *r, Refusal *ret) {
         unsigned wanted = 0, n = 0;
@@ -192,6 +218,10 @@ Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r,
         Verdict v = check_request(a, r, ret_refusal);
         int k;
 
+        if (v == VERDICT_NONE)
+                v = check_fabric(view, a, r, ret_refusal);
+        if (v == VERDICT_NONE)
+                v = check_services(view, a, r, ret_refusal);
         if (v != VERDICT_NONE)
                 return v;
         rest = ledger_copy(view->ledger);

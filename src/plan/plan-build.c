@@ -10,6 +10,16 @@
 #include "plan/vfidentity.h"
 #include "util/strings.h"
 
+/* The VF keeps its driver, and gets a vGPU. */
+static int add_vgpu(AllocationDevice *d, const HostView *view, const PciDevice *dev, const Pool *pool) {
+        VgpuRoom room;
+
+        ledger_vgpu_room(view->ledger, view->inventory, dev, pool->vgpu_type, &room);
+        d->vgpu_type = room.type;
+        d->vgpu_total = room.total;
+        return string_copy(&d->vgpu_name, pool->vgpu_type) < 0 ? -ENOMEM : string_copy(&d->vfio_driver, dev->driver);
+}
+
 static AllocationDevice *add_device(Allocation *a, const HostView *view, const PciDevice *dev, DeviceRole role) {
         const Pool *pool = policy_pool(view->policy, dev);
         AllocationDevice *d = allocation_add_device(a, dev->address, role);
@@ -20,6 +30,8 @@ static AllocationDevice *add_device(Allocation *a, const HostView *view, const P
         if (view->config->variants && string_copy(&d->vfio_driver, inventory_variant_driver(view->inventory, dev)) < 0)
                 return NULL;
         if (role != DEVICE_ROLE_COMPANION && pool && string_copy(&d->pool, pool->name) < 0)
+                return NULL;
+        if (pool && pool->vgpu_type && add_vgpu(d, view, dev, pool) < 0)
                 return NULL;
         return d;
 }
@@ -132,6 +144,7 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
                         return v;
         }
         planner_add_regions(p, choice, a);
+        a->partition = choice->partition ? (int) choice->partition->id : -1;
         a->page_size = p->request->page_size;
         a->forced = p->request->force;
         a->release_with_domain = p->request->release_with_domain;

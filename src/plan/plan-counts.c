@@ -20,8 +20,7 @@ static void append_reasons(const HostView *view, const Pool *pool, Refusal *ret)
 
                 if (policy_pool(view->policy, dev) != pool)
                         continue;
-                if (ledger_check_device(view->ledger, view->status, view->inventory, dev, NULL, &why) == VERDICT_NONE &&
-                    policy_check(view->policy, dev, &why) == VERDICT_NONE)
+                if (planner_check_device(view, dev, &why) == VERDICT_NONE)
                         continue;
                 names_itself = why.message && strncmp(why.message, PCI_ADDRESS_STR(dev->address),
                                                       strlen(PCI_ADDRESS_STR(dev->address))) == 0;
@@ -79,7 +78,8 @@ static Verdict refuse_empty_pool(const HostView *view, const Pool *pool, unsigne
         const Pool *earlier = NULL;
         unsigned shadowed = count_shadowed(view, pool, &earlier);
         const char *remedy = pool->external    ? "Create its VFs outside the daemon (VirtualFunctions=external)."
-                             : wants_vfs(pool) ? "VirtualFunctions= of the pool creates VFs when the daemon starts."
+                             : wants_vfs(pool) ? "passthroughd creates VFs in the seconds after a start or reload. Try "
+                                                 "again, or ask 'passthroughctl check'."
                                                : "Correct the Match= lines of the pool, or ask for another pool.";
 
         if (shadowed > 0)

@@ -18,9 +18,7 @@ static Verdict check_device(const HostView *view, const RequestDevice *d, Refusa
                 return refuse(ret, VERDICT_NOT_IN_POOL, &d->address,
                               "'passthroughctl list' shows the pools of devices.", "%s is not in pool '%s'.",
                               PCI_ADDRESS_STR(d->address), d->pool);
-        v = ledger_check_device(view->ledger, view->status, view->inventory, dev, NULL, ret);
-        if (v == VERDICT_NONE)
-                v = policy_check(view->policy, dev, ret);
+        v = planner_check_device(view, dev, ret);
         if (v == VERDICT_NONE && planner_is_in_use(view, dev))
                 v = refuse(ret, VERDICT_BUSY, &d->address, NULL, "%s is in use.", PCI_ADDRESS_STR(d->address));
         return v;

@@ -35,7 +35,10 @@ typedef struct Planner {
         unsigned n_free_cpus[INVENTORY_NODES_MAX];                /* in whole cores */
         uint64_t free_memory[INVENTORY_NODES_MAX];                /* bytes, in pages of page_size */
         uint64_t page_size;
-        unsigned spoiled[INVENTORY_NODES_MAX]; /* free devices on the node */
+        unsigned spoiled[INVENTORY_NODES_MAX];   /* free devices on the node */
+        uint32_t modules[FABRIC_MODULE_MAX + 1]; /* by module id: 1 + the inventory index of its GPU; 0: unknown */
+        const FabricPartition *partition;        /* the GPUs are these; NULL: any GPUs */
+        unsigned broken;                         /* Score.broken of the partition */
 } Planner;
 
 /* A set of NUMA nodes, as ascending indices, with its best devices. */
@@ -43,6 +46,7 @@ typedef struct NodeChoice {
         size_t nodes[ALLOCATION_CELLS_MAX];
         size_t n_nodes;
         Picks picks; /* score complete */
+        const FabricPartition *partition;
 } NodeChoice;
 
 /* 0, -ENOMEM. work is borrowed. */
@@ -102,6 +106,22 @@ Verdict planner_check_exact(const HostView *view, const Request *r, Refusal *ret
 void planner_add_exact(const Request *r, Refusal *ret);
 /* The device, or a member of its IOMMU group, is one of view->in_use. */
 bool planner_is_in_use(const HostView *view, const PciDevice *dev);
+
+/* VERDICT_NONE when a new allocation may have the device; device_check_vgpu() included. */
+Verdict planner_check_device(const HostView *view, const PciDevice *dev, Refusal *ret);
+
+/* plan-fabric.c. The request wants GPUs of pools with Fabric=yes, and as an NVLink partition. */
+bool planner_wants_partition(const Planner *p);
+/*
+ * Makes p a planner that chooses exactly the GPUs of the partition, p's search included. False when the request cannot
+ * have the partition.
+ */
+bool planner_narrow(Planner *p, const FabricPartition *partition);
+/* Refuses when the request can have no partition. */
+Verdict planner_check_fabric(const Planner *p, Refusal *ret);
+
+/* plan-services.c: adds free slots of the services that the request wants to a, or refuses. */
+Verdict planner_pick_slots(const HostView *view, const Request *r, Allocation *a, Refusal *ret);
 
 /* plan-counts.c: refuses when a pool has fewer free devices than the request wants. */
 Verdict planner_check_counts(const Planner *p, Refusal *ret);

@@ -140,6 +140,8 @@ static void complete_score(const Planner *p, NodeChoice *choice) {
         const Inventory *inv = p->context->inventory;
         Score *score = &choice->picks.score;
 
+        choice->partition = p->partition;
+        score->broken = p->broken;
         score->numa_nodes = (unsigned) choice->n_nodes;
         for (size_t i = 0; i < choice->n_nodes; i++) {
                 if (p->request->n_pools == 0)
@@ -288,9 +290,33 @@ static int choose(const Planner *p, Contest *contest) {
         return r == -ENOENT ? 0 : r;
 }
 
+/* Tries the partitions one after the other. Each has its best choice, and the best of these is the best of all. */
+static int choose_partition(const Planner *p, Contest *contest) {
+        const FabricTable *table = &p->context->config->fabric;
+
+        for (size_t i = 0; i < table->n; i++) {
+                NodeChoice best, second;
+                Contest own = { .best = &best, .second = &second, .any = contest->any };
+                Planner part = *p;
+                int r = planner_narrow(&part, &table->partitions[i]) ? choose(&part, &own) : 0;
+
+                if (r < 0)
+                        return r;
+                if (own.found > 0)
+                        contest_enter(contest, &best);
+                if (own.found > 1)
+                        contest_enter(contest, &second);
+        }
+        return 0;
+}
+
+static int choose_all(const Planner *p, Contest *contest) {
+        return planner_wants_partition(p) ? choose_partition(p, contest) : choose(p, contest);
+}
+
 int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bool *ret_has_second) {
         Contest contest = { .best = ret, .second = ret_second };
-        int r = choose(p, &contest);
+        int r = choose_all(p, &contest);
 
         if (r < 0)
                 return r;
@@ -301,7 +327,7 @@ int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bo
 int planner_is_feasible(const Planner *p, size_t *ret_n_nodes) {
         NodeChoice best, second;
         Contest contest = { .best = &best, .second = &second, .any = true };
-        int r = choose(p, &contest);
+        int r = choose_all(p, &contest);
 
         if (r < 0 || contest.found == 0)
                 return r;

@@ -275,6 +275,8 @@ Verdict planner_refuse(const Planner *p, Refusal *ret) {
         Verdict v = planner_check_counts(p, ret);
 
         if (v == VERDICT_NONE)
+                v = planner_check_fabric(p, ret);
+        if (v == VERDICT_NONE)
                 v = check_room(p, ret);
         if (v == VERDICT_NONE)
                 v = check_places(p, ret);

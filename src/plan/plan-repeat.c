@@ -47,7 +47,8 @@ static Verdict fit_once(const HostView *view, const Request *r, uint64_t *work, 
 
 static bool is_about_room(Verdict v) {
         return v == VERDICT_INSUFFICIENT_DEVICES || v == VERDICT_INSUFFICIENT_CPUS ||
-               v == VERDICT_INSUFFICIENT_MEMORY || v == VERDICT_NUMA || v == VERDICT_PROXIMITY;
+               v == VERDICT_INSUFFICIENT_MEMORY || v == VERDICT_INSUFFICIENT_SLOTS || v == VERDICT_NUMA ||
+               v == VERDICT_PROXIMITY;
 }
 
 Verdict plan_repeat(const HostView *view, const Request *r, Repeat *ret, Refusal *ret_refusal) {

@@ -24,6 +24,7 @@ Plan *plan_free(Plan *p) {
 
 static void set_runner_up(const Inventory *inv, const NodeChoice *second, Plan *plan) {
         plan->runner_up = second->picks.score;
+        plan->runner_up_partition = second->partition ? (int) second->partition->id : -1;
         plan->n_runner_up_nodes = second->n_nodes;
         for (size_t i = 0; i < second->n_nodes; i++)
                 plan->runner_up_nodes[i] = inv->nodes[second->nodes[i]].id;
@@ -33,8 +34,9 @@ static void set_runner_up(const Inventory *inv, const NodeChoice *second, Plan *
 }
 
 static Verdict make(const Planner *p, Plan *plan, Refusal *ret) {
-        NodeChoice choice, second;
-        int r = planner_choose(p, &choice, &second, &plan->has_runner_up);
+        bool chooses = p->request->n_pools > 0 || p->request->cpus > 0; /* else it wants slots of services only */
+        NodeChoice choice = { 0 }, second;
+        int r = chooses ? planner_choose(p, &choice, &second, &plan->has_runner_up) : 0;
 
         if (r == -ENOENT)
                 return planner_refuse(p, ret);
@@ -105,14 +107,22 @@ static Verdict make_forced(const HostView *view, const Request *r, uint64_t *wor
         return plan_make_within(&context, r, work, ret, ret_refusal);
 }
 
-Verdict plan_make_within(const HostView *view, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal) {
+/* Moves the slots picked to the allocation of the plan. */
+static void take_slots(Allocation *a, Allocation *picked) {
+        a->services = TAKE_PTR(picked->services);
+        a->n_services = picked->n_services;
+}
+
+Verdict plan_make_within(const HostView *view, const Request *asked, uint64_t *work, Plan **ret, Refusal *ret_refusal) {
+        _cleanup_(cleanup_allocation_free) Allocation *slots = allocation_new(NULL);
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        Request hardware = request_for_hardware(asked, view->config), *r = &hardware;
         Planner p;
         Verdict v;
         int failed;
 
         if (r->force && !view->policy->forced)
-                return make_forced(view, r, work, ret, ret_refusal);
+                return make_forced(view, asked, work, ret, ret_refusal);
         v = request_check(r, ret_refusal);
         if (v == VERDICT_NONE)
                 v = check_architecture(view, r, ret_refusal);
@@ -122,6 +132,8 @@ Verdict plan_make_within(const HostView *view, const Request *r, uint64_t *work,
                 v = planner_check_exact(view, r, ret_refusal);
         if (v == VERDICT_NONE)
                 v = planner_check_regions(view, r, ret_refusal);
+        if (v == VERDICT_NONE)
+                v = slots ? planner_pick_slots(view, r, slots, ret_refusal) : refuse_no_memory(ret_refusal);
         if (v != VERDICT_NONE)
                 return v;
         plan = calloc(1, sizeof(*plan));
@@ -130,9 +142,11 @@ Verdict plan_make_within(const HostView *view, const Request *r, uint64_t *work,
         failed = planner_init(&p, view, r, work);
         v = failed < 0 ? planner_give_up(failed, ret_refusal) : make(&p, plan, ret_refusal);
         planner_done(&p);
-        if (v == VERDICT_NONE)
-                *ret = TAKE_PTR(plan);
-        return v;
+        if (v != VERDICT_NONE)
+                return v;
+        take_slots(plan->allocation, slots);
+        *ret = TAKE_PTR(plan);
+        return VERDICT_NONE;
 }
 
 Verdict plan_make(const HostView *view, const Request *r, Plan **ret, Refusal *ret_refusal) {

@@ -5,6 +5,7 @@
 
 #include "model/cores.h"
 #include "plan-internal.h"
+#include "plan/device-state.h"
 
 bool planner_is_in_use(const HostView *view, const PciDevice *dev) {
         for (size_t i = 0; i < view->n_in_use; i++) {
@@ -16,10 +17,17 @@ bool planner_is_in_use(const HostView *view, const PciDevice *dev) {
         return false;
 }
 
+Verdict planner_check_device(const HostView *view, const PciDevice *dev, Refusal *ret) {
+        Verdict v = ledger_check_device(view->ledger, view->status, view->inventory, dev, NULL, ret);
+
+        if (v == VERDICT_NONE)
+                v = policy_check(view->policy, dev, ret);
+        return v == VERDICT_NONE ? device_check_vgpu(view, dev, ret) : v;
+}
+
 static bool is_free(const HostView *view, const PciDevice *dev) {
         return policy_verdict(view->policy, dev) == VERDICT_NONE &&
-               ledger_check_device(view->ledger, view->status, view->inventory, dev, NULL, NULL) == VERDICT_NONE &&
-               !planner_is_in_use(view, dev);
+               planner_check_device(view, dev, NULL) == VERDICT_NONE && !planner_is_in_use(view, dev);
 }
 
 static void add_candidate(Planner *p, size_t index, const PciDevice *dev, size_t node) {
@@ -76,6 +84,19 @@ static void find_required(Planner *p) {
         }
 }
 
+/* The GPUs that may be part of an NVLink partition, by their module ids. */
+static void find_modules(Planner *p) {
+        const HostView *view = p->context;
+
+        for (uint32_t i = 0; view->config->fabric.n > 0 && i < view->inventory->n_devices; i++) {
+                const PciDevice *dev = &view->inventory->devices[i];
+                unsigned module = policy_has_fabric(view->policy, dev) ? config_module(view->config, dev) : 0;
+
+                if (module > 0)
+                        p->modules[module] = 1 + i;
+        }
+}
+
 /* The free CPUs of the node that the request permits. */
 static void find_cpus(Planner *p, size_t node) {
         const HostView *view = p->context;
@@ -120,6 +141,7 @@ int planner_init(Planner *p, const HostView *view, const Request *r, uint64_t *w
         find_candidates(p);
         find_gpu_nics(p);
         find_required(p);
+        find_modules(p);
         return search_new(view, p->pools, r->n_pools, p->is_free, p->is_required, &p->search);
 }
 

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+#include "model/vgpu.h"
 #include "util/strings.h"
 
 /* The PF that the claim is for; NULL when the claim is for another kind of device, or the PF is gone. */
@@ -137,16 +138,43 @@ static Verdict check_group(const HostView *view, const Allocation *a, const PciD
         return VERDICT_NONE;
 }
 
+/* The conditions for creating the vGPU of d, or for keeping it. */
+static Verdict check_vgpu(const Allocation *a, const AllocationDevice *d, const PciDevice *dev, Refusal *ret) {
+        if (!dev->vgpu_types || dev->mdev_parent != (*d->mdev != '\0'))
+                return refuse(ret, VERDICT_NO_VGPU, &d->address,
+                              "See whether NVIDIA's vGPU manager runs on this node. The daemon then creates the vGPU "
+                              "again.",
+                              "%s of '%s' is bound to %s and has no %s in sysfs.", PCI_ADDRESS_STR(d->address), a->name,
+                              dev->driver ?: "no driver",
+                              *d->mdev ? "mdev_supported_types" : "nvidia/creatable_vgpu_types");
+        if (allocation_device_has_vgpu(d, dev))
+                return VERDICT_NONE;
+        if (dev->vgpu_type > 0)
+                return refuse(ret, VERDICT_CONTESTED, &d->address,
+                              "Release it where it was made, or release the allocation.",
+                              "%s is held by '%s' with a vGPU of type %u, but has one of type %u that another program "
+                              "created.",
+                              PCI_ADDRESS_STR(d->address), a->name, d->vgpu_type, dev->vgpu_type);
+        if (vgpu_types_find(dev->vgpu_types, d->vgpu_name) == d->vgpu_type)
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_NO_VGPU, &d->address,
+                      "Remove vGPUs that other programs made on the GPU, or release the allocation.",
+                      "The GPU of %s, held by '%s', can have no vGPU of type '%s' now.", PCI_ADDRESS_STR(d->address),
+                      a->name, d->vgpu_name);
+}
+
 static Verdict check_present(const HostView *view, const Allocation *a, const AllocationDevice *d,
                              const PciDevice **ret_dev, Refusal *ret) {
         const PciDevice *dev = d->lost ? NULL : inventory_find(view->inventory, d->address);
+        Verdict v;
 
         if (!dev)
                 return refuse_missing(d, ret);
         if (!allocation_device_is(d, dev))
                 return refuse_stranger(a, d, ret);
         *ret_dev = dev;
-        return check_group(view, a, dev, ret);
+        v = check_group(view, a, dev, ret);
+        return v == VERDICT_NONE && d->vgpu_type > 0 ? check_vgpu(a, d, dev, ret) : v;
 }
 
 /*
@@ -205,6 +233,10 @@ Verdict promise_check_device(const HostView *view, const Allocation *a, const Al
         v = device_status_check(view->status, d->address, DEVICE_STUCK, ret);
         if (v != VERDICT_NONE || device_status_get(view->status, d->address, DEVICE_BUSY))
                 return v;
+        if (a->state == ALLOCATION_READY && d->vgpu_type > 0 && dev->vgpu_type == 0)
+                return refuse(ret, VERDICT_NO_VGPU, &d->address, "The daemon creates it again.",
+                              "The vGPU of %s, held by '%s', was removed outside the daemon.",
+                              PCI_ADDRESS_STR(d->address), a->name);
         if (a->state != ALLOCATION_READY || streq_ptr(dev->driver, driver))
                 return check_attributes(view, a, d, ret);
         if (!inventory_may_have_driver(view->inventory, driver))
@@ -291,11 +323,24 @@ static Verdict check_region(const SharedRegion *s, const Allocation *a, Refusal 
                       region_file(&s->region, file), s->region.name, a->name);
 }
 
+static Verdict check_partition(const Allocation *a, Refusal *ret) {
+        if (!a->partition_lost)
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_CONTESTED, NULL,
+                      "If a guest runs with it, shut the guest down: it has no NVLink. The daemon then activates the "
+                      "partition again.",
+                      "NVLink partition %d of '%s' is not active any more: Fabric Manager has restarted, or another "
+                      "program deactivated it.",
+                      a->partition, a->name);
+}
+
 Verdict promise_check_kept(const HostView *view, const Allocation *a, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
                 v = promise_check_device(view, a, &a->devices[i], ret);
+        if (v == VERDICT_NONE)
+                v = check_partition(a, ret);
         if (v == VERDICT_NONE)
                 v = check_cpus(view, a, ret);
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_cells; i++)

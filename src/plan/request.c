@@ -57,6 +57,30 @@ bool request_find_pool(const Request *r, const char *pool, size_t *ret) {
         return false;
 }
 
+static void borrow_pool(Request *r, char *pool, unsigned count) {
+        if (!request_find_pool(r, pool, NULL))
+                r->pools[r->n_pools++] = (RequestPool){ pool, count };
+}
+
+/* Has room for all pools: each service leaves the place of one. */
+Request request_for_hardware(const Request *r, const Config *config) {
+        Request h = *r;
+
+        h.n_pools = 0;
+        for (size_t i = 0; i < r->n_pools; i++)
+                if (config_find_service(config, r->pools[i].pool))
+                        h.services[h.n_services++] = r->pools[i];
+                else
+                        h.pools[h.n_pools++] = r->pools[i];
+        for (size_t i = 0; i < h.n_services; i++) {
+                const RemoteService *s = config_find_service(config, h.services[i].pool);
+
+                if (s->via)
+                        borrow_pool(&h, s->via, 1);
+        }
+        return h;
+}
+
 int request_add_limit(Request *r, const char *pool, const char *other, Proximity limit) {
         _cleanup_free_ char *first = strdup(pool), *second = strdup(other);
 
@@ -127,8 +151,23 @@ const char *slot_name(const char *pool, unsigned index, char buf[static SLOT_NAM
         return buf;
 }
 
+/* The names of services are those of the configuration. */
+static Verdict check_services(const Request *r, uint64_t *total, Refusal *ret) {
+        for (size_t i = 0; i < r->n_services; i++) {
+                if (r->services[i].count == 0)
+                        return refuse_request(ret, "Ask for at least 1, or leave the service out.",
+                                              "The request wants 0 slots of service '%s'.", r->services[i].pool);
+                *total += r->services[i].count;
+        }
+        return VERDICT_NONE;
+}
+
 static Verdict check_devices(const Request *r, Refusal *ret) {
         uint64_t total = 0;
+        Verdict v = check_services(r, &total, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
 
         for (size_t i = 0; i < r->n_pools; i++) {
                 const RequestPool *p = &r->pools[i];
@@ -371,14 +410,10 @@ static Verdict check_text(const char *key, const char *text, size_t max, Refusal
 
 /* Placement writes UUIDs in lower case, and a comparison must not depend on the spelling of the caller. */
 static Verdict check_consumer(const char *consumer, Refusal *ret) {
-        static const char pattern[ALLOCATION_CONSUMER + 1] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
-        bool ok = !consumer || strlen(consumer) == sizeof(pattern) - 1;
-
-        for (size_t i = 0; ok && consumer && consumer[i]; i++)
-                ok = pattern[i] == '-' ? consumer[i] == '-' : strchr("0123456789abcdef", consumer[i]) != NULL;
-        return ok ? VERDICT_NONE
-                  : refuse_request(ret, "Name the UUID of the consumer in Placement, in lower case.",
-                                   "The consumer '%s' is not a UUID.", QUOTABLE(consumer));
+        return !consumer || text_is_uuid(consumer)
+                       ? VERDICT_NONE
+                       : refuse_request(ret, "Name the UUID of the consumer in Placement, in lower case.",
+                                        "The consumer '%s' is not a UUID.", QUOTABLE(consumer));
 }
 
 /* What a caller wants besides hardware. */

@@ -22,6 +22,7 @@ static const char *const score_member_table[_SCORE_MEMBER_MAX] = {
         [SCORE_LEFT_OVER] = "left_over",
         [SCORE_VF_LOAD] = "vf_load",
         [SCORE_VF_LEFT] = "vf_left",
+        [SCORE_BROKEN] = "broken",
 };
 DEFINE_STRING_TABLE_TO_STRING(score_member, ScoreMember, _SCORE_MEMBER_MAX)
 
@@ -40,6 +41,7 @@ unsigned score_get(const Score *s, ScoreMember m) {
                 [SCORE_LEFT_OVER] = s->left_over,
                 [SCORE_VF_LOAD] = s->vf_load,
                 [SCORE_VF_LEFT] = s->vf_left,
+                [SCORE_BROKEN] = s->broken,
         };
 
         return members[m];
@@ -78,6 +80,7 @@ static const struct {
         [SCORE_LEFT_OVER] = { "It leaves ", " free devices behind where it takes others" },
         [SCORE_VF_LOAD] = { "Its VFs have ", " others beside them on their PFs" },
         [SCORE_VF_LEFT] = { "It leaves ", " free VFs behind on the PFs it takes from" },
+        [SCORE_BROKEN] = { "It breaks whole NVLink partitions of ", " GPUs in all" },
 };
 
 char *score_explain(const Score *winner, const Score *loser) {

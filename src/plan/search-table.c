@@ -88,9 +88,19 @@ void space_init(Space *s, const SearchPool *pools, size_t n_pools) {
                 s->bias |= count_of_pool(p, COUNT_MAX - pools[p].wanted);
                 for (unsigned vf = 0; vf < 2; vf++)
                         s->one[p][vf] = (State){ .counts = count_of_pool(p, 1), .tally = tally_device(&pools[p], vf) };
+                if (pools[p].pool && pools[p].pool->vgpu_type)
+                        s->vgpus |= count_of_pool(p, UINT8_MAX);
                 if (pools[p].has_vfs && pools[p].has_devices)
                         s->one[p][1].vfs = count_of_pool(p, 1);
         }
+}
+
+bool space_mixes_vgpus(const Space *s, const State *state) {
+        uint64_t counts = state->counts & s->vgpus;
+
+        while (counts > UINT8_MAX && (counts & UINT8_MAX) == 0)
+                counts >>= 8;
+        return counts > UINT8_MAX;
 }
 
 unsigned space_unpaired(const Space *s, const State *state) {

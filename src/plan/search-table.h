@@ -61,6 +61,7 @@ typedef struct Space {
         unsigned gpus, nics; /* of these, for the GPU-NIC pairs */
         unsigned share;      /* most devices of the larger side (GPUs or NICs) for one of the smaller; 0: no pairs */
         unsigned pairs;
+        uint64_t vgpus; /* the bytes of State.counts of pools with VgpuType= */
         size_t n_pools;
         struct {
                 unsigned wanted;
@@ -76,6 +77,8 @@ unsigned space_unpaired(const Space *s, const State *state);
 unsigned space_gpus_elsewhere(const Space *s, const State *state);
 /* True when these devices, without partners from elsewhere, satisfy the limit between two pools. */
 bool space_satisfies(const Space *s, const State *state, const size_t pools[2]);
+/* True when vGPUs of two pools are among these devices. */
+bool space_mixes_vgpus(const Space *s, const State *state);
 /* The smallest counts of a choice when others[p] more devices of each pool p are available elsewhere. */
 uint64_t space_least(const Space *s, const unsigned *others);
 

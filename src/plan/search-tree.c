@@ -211,6 +211,7 @@ static bool make_leaf(Leaf *leaf, VfFamily *k, const SearchPool *pools, size_t n
                 kin->n++;
         if (p < n_pools) {
                 leaf->is_wanted = true;
+                leaf->is_fabric = pools[p].pool->fabric;
                 leaf->pool = (uint8_t) p;
                 leaf->is_required = k->is_required[device];
         }

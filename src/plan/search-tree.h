@@ -19,6 +19,7 @@ typedef struct Leaf {
         uint32_t at[LEVEL_ALL]; /* leaves with equal numbers on a level and on all levels above are in one place */
         uint32_t device;        /* inventory index */
         bool is_wanted;         /* a pool of the request has it */
+        bool is_fabric;         /* this pool has Fabric=yes: search_narrow() decides on is_wanted */
         uint8_t pool;           /* index of that pool */
         Level group_level;      /* level at which held members of its group are counted; LEVEL_ALL: for each device */
         uint32_t group_free;    /* free devices in its group */

@@ -50,6 +50,18 @@ void search_want(Search *s, const SearchPool *pools, size_t n_pools) {
         space_init(&s->space, pools, n_pools);
 }
 
+void search_narrow(Search *s, const uint32_t *devices, size_t n) {
+        for (size_t i = 0; i < s->n_leaves; i++) {
+                Leaf *leaf = &s->leaves[i];
+
+                if (!leaf->is_fabric)
+                        continue;
+                leaf->is_wanted = false;
+                for (size_t j = 0; j < n; j++)
+                        leaf->is_wanted = leaf->is_wanted || leaf->device == devices[j];
+        }
+}
+
 Search *search_free(Search *s) {
         if (!s)
                 return NULL;
@@ -119,16 +131,27 @@ static Cost family_cost(const Entry *e, const Leaf *leaf) {
         return packed > 0 ? cost | cost_of(COST_VF_LEFT, leaf->spare - e->n) : cost;
 }
 
-/* Adds the cost that devices of one group, or of one PF, have together. */
-static void close_kin(Level level, const Leaf *leaf, Table *t) {
+/*
+ * Adds the cost that devices of one group, or of one PF, have together. Drops the choices with vGPUs of two pools: a
+ * GPU may not have two types at once.
+ */
+static void close_kin(const Search *s, Level level, const Leaf *leaf, Table *t) {
+        size_t kept = 0;
+
         for (size_t i = 0; i < t->n; i++) {
                 Entry *e = &t->entries[i];
 
+                if (level == LEVEL_FAMILY && space_mixes_vgpus(&s->space, &e->state))
+                        continue;
                 if (e->n > 0 && level == leaf->group_level)
                         e->cost += cost_of(COST_HELD, leaf->group_free - e->n);
                 if (e->n > 0 && level == LEVEL_FAMILY && leaf->is_vf)
                         e->cost += family_cost(e, leaf);
+                if (kept < i)
+                        t->entries[kept] = *e;
+                kept++;
         }
+        t->n = kept;
 }
 
 static unsigned count_physical(const Leaf *leaves, size_t n) {
@@ -292,7 +315,7 @@ static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Tab
         int r = alike ? solve_alike(s, leaves, n, *t) : solve_parts(s, level, leaves, n, t);
 
         if (r == 0 && level < LEVEL_SWITCH)
-                close_kin(level, leaves, *t);
+                close_kin(s, level, leaves, *t);
         else if (r == 0 && level < LEVEL_ALL)
                 close_place(s, (Distance) (level - LEVEL_SWITCH), leaves, n, *t);
         return r == 0 && (*t)->n == 0 ? -ENOENT : r;

@@ -53,6 +53,9 @@ Search *search_free(Search *s);
 /* Changes the counts. The pools must be those of search_new(), each with the same count or a smaller one. */
 void search_want(Search *s, const SearchPool *pools, size_t n_pools);
 
+/* Of pools with Fabric=yes, leaves only these devices as candidates, given as inventory indices. */
+void search_narrow(Search *s, const uint32_t *devices, size_t n);
+
 /* A RequestLimit, with pools by index. */
 typedef struct SearchLimit {
         size_t pools[2];

@@ -2,30 +2,11 @@
 /* Reads a machine, recorded or not, and reports whether it is ready for passthrough. */
 #include <errno.h>
 
+#include "check-facts.h"
 #include "model/json-text.h"
 #include "node.h"
-#include "plan/check.h"
 #include "replay/replay.h"
 #include "root.h"
-
-#define CMDLINE_MAX 8192
-
-/* What only the checks need. A file that cannot be read leaves its fact unknown. */
-static int read_kernel(const char *root, CheckFacts *facts, char cmdline[static CMDLINE_MAX]) {
-        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
-        char buf[SYSFS_ATTRIBUTE_MAX];
-        int r = sysfs_new(root, &fs);
-
-        if (r < 0)
-                return r;
-        if (sysfs_read(fs, "proc/cmdline", cmdline, CMDLINE_MAX) < 0)
-                cmdline[0] = '\0';
-        facts->cmdline = cmdline;
-        facts->unsafe_interrupts = sysfs_read(fs, "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts", buf,
-                                              sizeof(buf)) > 0 &&
-                                   streq(buf, "Y");
-        return 0;
-}
 
 static void write_finding(JsonText *t, const Finding *f) {
         json_text_first_key(t, "check");
@@ -55,18 +36,21 @@ static char *report_to_json(const CheckReport *report) {
         return json_text_finish(&t);
 }
 
-static int check_root(HostState *state, const char *node, const char *root, const char *config, char **ret_json,
-                      char **ret_problem) {
+static int check_root(HostState *state, const char *node, const char *root, const char *config,
+                      const DaemonReport *daemon, char **ret_json, char **ret_problem) {
+        CheckFacts facts = { .running = streq(node, "/"), .daemon = daemon };
         CheckReport report = { 0 };
-        CheckFacts facts = { 0 };
-        char cmdline[CMDLINE_MAX];
+        char cmdline[ROOT_CMDLINE_MAX];
         int r = replay_read(state, node, root, config, ret_problem);
 
         if (r >= 0)
-                r = read_kernel(root, &facts, cmdline);
+                r = root_read_cmdline(root, cmdline);
+        facts.cmdline = cmdline;
+        facts.policy = state->policy;
+        if (r >= 0)
+                r = check_facts_read(root, &facts);
         if (r < 0)
                 return r;
-        facts.policy = state->policy;
         r = check_node(&facts, &report);
         if (r >= 0) {
                 *ret_json = report_to_json(&report);
@@ -76,13 +60,14 @@ static int check_root(HostState *state, const char *node, const char *root, cons
         return r;
 }
 
-int replay_check(const char *node, const char *config, char **ret_json, char **ret_problem) {
+int replay_check(const char *node, const char *config, const DaemonReport *daemon, char **ret_json,
+                 char **ret_problem) {
         _cleanup_root_ Root root = { 0 };
         HostState state = { 0 };
         int r = root_open(&root, node, ret_problem);
 
         if (r >= 0)
-                r = check_root(&state, node, root.dir, config, ret_json, ret_problem);
+                r = check_root(&state, node, root.dir, config, daemon, ret_json, ret_problem);
         host_state_done(&state);
         return r;
 }

@@ -9,6 +9,7 @@
 #include "host/cpuinfo.h"
 #include "host/critical.h"
 #include "host/numa.h"
+#include "host/nvidia.h"
 #include "snapshot.h"
 #include "util/strings.h"
 
@@ -187,6 +188,13 @@ static int filter_alias(const Recorder *r, char *line, FILE *f) {
         return 0;
 }
 
+/* Keeps the minor number of a GPU, and neither its UUID nor its firmware. */
+static int filter_gpu(const Recorder *r, char *line, FILE *f) {
+        if (strncmp(line, NVIDIA_MINOR_KEY, strlen(NVIDIA_MINOR_KEY)) == 0)
+                (void) fprintf(f, "%s\n", line);
+        return 0;
+}
+
 static int filter_cmdline(const Recorder *r, char *line, FILE *f) {
         cmdline_write(&r->identities, line, f);
         (void) fputc('\n', f);
@@ -222,12 +230,19 @@ RecordFilter filter_of(const char *path) {
                 const char *end; /* of the path */
                 RecordFilter filter;
         } filters[] = {
-                { "/address", filter_digits },      { "/dm/name", filter_name },
-                { "/ipv6_route", filter_route6 },   { "/loop/backing_file", filter_backing },
-                { "/meminfo", filter_meminfo },     { "/modules.alias", filter_alias },
-                { "/mountinfo", filter_mount },     { "/node_guid", filter_digits },
-                { "/route", filter_route },         { "/sys_image_guid", filter_digits },
-                { "proc/cmdline", filter_cmdline }, { "proc/cpuinfo", filter_cpuinfo },
+                { "/address", filter_digits },
+                { "/dm/name", filter_name },
+                { "/information", filter_gpu },
+                { "/ipv6_route", filter_route6 },
+                { "/loop/backing_file", filter_backing },
+                { "/meminfo", filter_meminfo },
+                { "/modules.alias", filter_alias },
+                { "/mountinfo", filter_mount },
+                { "/node_guid", filter_digits },
+                { "/route", filter_route },
+                { "/sys_image_guid", filter_digits },
+                { "proc/cmdline", filter_cmdline },
+                { "proc/cpuinfo", filter_cpuinfo },
                 { "proc/swaps", filter_swap },
         };
         size_t length = strlen(path);

@@ -9,7 +9,9 @@
 #include <systemd/sd-id128.h>
 
 #include "host/configfiles.h"
+#include "host/critical.h"
 #include "host/hoststate.h"
+#include "host/nvidia.h"
 #include "host/scan.h"
 #include "plan/vfidentity.h"
 #include "root.h"
@@ -45,8 +47,21 @@ static int read_config(HostState *n, const char *root, const char *file, char **
         return 0;
 }
 
-/* Requires the configuration, because the pools depend on both. */
-static int read_facts(HostState *n, const char *node, const char *root, char **ret_problem) {
+/* Reads the devices, with the VFs that the daemon would create. */
+static int read_inventory(const HostState *n, const Sysfs *fs, Inventory **ret) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
+        int r = scan_inventory(fs, &inv);
+
+        if (r >= 0)
+                r = critical_mark(fs, n->config, inv);
+        if (r >= 0)
+                r = policy_expect_vfs(n->config, inv);
+        if (r >= 0)
+                *ret = TAKE_PTR(inv);
+        return r;
+}
+
+int replay_read_facts(HostState *n, const char *node, const char *root, char **ret_problem) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         Inventory *inv, *old;
         int r = sysfs_new(root, &fs);
@@ -54,7 +69,7 @@ static int read_facts(HostState *n, const char *node, const char *root, char **r
         if (r >= 0)
                 r = host_state_read_machine_id(n, fs);
         if (r >= 0)
-                r = scan_inventory(fs, &inv);
+                r = read_inventory(n, fs, &inv);
         if (r >= 0)
                 r = host_state_take_inventory(n, fs, inv, &old);
         return r < 0 ? fail(r, ret_problem, "The recorded node %s could not be read: %s.", node, strerror(-r)) : 0;
@@ -63,7 +78,15 @@ static int read_facts(HostState *n, const char *node, const char *root, char **r
 int replay_read(HostState *n, const char *node, const char *root, const char *config, char **ret_problem) {
         int r = read_config(n, root, config, ret_problem);
 
-        return r < 0 ? r : read_facts(n, node, root, ret_problem);
+        return r < 0 ? r : replay_read_facts(n, node, root, ret_problem);
+}
+
+/* NVIDIA's driver may take long to answer on a machine that is not recorded. The daemon asks it in a child. */
+static int name_gpus(HostState *n, const char *root) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        int r = sysfs_new(root, &fs);
+
+        return r < 0 ? r : nvidia_read_names(fs, n->inventory);
 }
 
 static int check_config(const HostState *n, char **ret_problem) {
@@ -81,7 +104,7 @@ static void warn_of_config(const Config *config, const char *node) {
                            node);
 }
 
-/* The daemon would create these VFs on the real machine. */
+/* Of these PFs it is unknown which VFs the daemon would create, or it would create none. */
 static void warn_of_missing_vfs(const Policy *policy) {
         const Inventory *inv = policy->inventory;
         const PciDevice *first = NULL;
@@ -93,9 +116,11 @@ static void warn_of_missing_vfs(const Policy *policy) {
                         n++;
                 }
         if (n > 0)
-                log_warning("The configuration (VirtualFunctions=) wants VFs on %s%s, but the recorded node has no VFs "
-                            "there, so plans do not use any. Record the node again while passthroughd runs on it.",
-                            PCI_ADDRESS_STR(first->address), n > 1 ? " and others" : "");
+                log_warning(
+                        "The configuration (VirtualFunctions=) wants VFs on %s%s. The recorded node has none there, "
+                        "and lacks the driver of the PF or the facts to tell their addresses, so plans do not use "
+                        "any.",
+                        PCI_ADDRESS_STR(first->address), n > 1 ? " and others" : "");
 }
 
 void replay_node_warn(const ReplayNode *n, const char *node) {
@@ -120,6 +145,8 @@ int replay_node_load(const char *node, const char *config, ReplayNode **ret, cha
                 r = replay_read(&n->node, node, root.dir, config, ret_problem);
         if (r >= 0)
                 r = check_config(&n->node, ret_problem);
+        if (r >= 0)
+                r = name_gpus(&n->node, root.dir);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(n);

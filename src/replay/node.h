@@ -20,11 +20,13 @@ ReplayNode *replay_node_free(ReplayNode *n);
 DEFINE_CLEANUP(ReplayNode *, replay_node_free)
 
 /*
- * Reads the configuration and the inventory of the machine below root into n, which must be zeroed, and makes the
- * policy. A conflict of the policy is no failure. node: the path, for messages. On failure as replay_node_load(); the
- * caller calls host_state_done() in every case.
+ * Reads the configuration and the inventory of the machine below root into n, which must be zeroed, adds the VFs that
+ * the configuration would create (policy_expect_vfs()), and makes the policy. A conflict of the policy is no failure.
+ * node: the path, for messages. On failure as replay_node_load(); the caller calls host_state_done() in every case.
  */
 int replay_read(HostState *n, const char *node, const char *root, const char *config, char **ret_problem);
+/* As replay_read(), with n->config as the configuration. */
+int replay_read_facts(HostState *n, const char *node, const char *root, char **ret_problem);
 
 /* Logs problems of the configuration, a missing configuration, and VFs that the configuration wants but the recorded
  * machine lacks. node: the path, for messages. */

@@ -94,6 +94,21 @@ static int record_mounted(Recorder *r, const Entry *entry) {
         return record_exists(r, BLOCK_DEVICES, entry->name) ? record_entry(r, entry) : 0;
 }
 
+/* A directory that some recordings have instead of BLOCK_DEVICES. */
+static int record_disk(Recorder *r, const Entry *entry) {
+        return record_exists(r, "sys/class", "block") ? 0 : record_entry(r, entry);
+}
+
+/* NVIDIA's driver resumes a GPU to answer, so only one that is on is asked. entry->dir ends with its address. */
+static int record_gpu(Recorder *r, const Entry *entry) {
+        char path[128], buf[SYSFS_ATTRIBUTE_MAX];
+
+        (void) snprintf(path, sizeof(path), DEVICES "/%.32s/power_state", strrchr(entry->dir, '/') + 1);
+        if (sysfs_read(r->fs, path, buf, sizeof(buf)) > 0 && !streq(buf, "D0"))
+                return 0;
+        return record_entry(r, entry);
+}
+
 /* Offline CPUs, which matter only without the list of online CPUs. A read waits for a CPU that changes its state. */
 static int record_cpu_state(Recorder *r, const Entry *entry) {
         return record_exists(r, CPUS, "online") ? 0 : record_entry(r, entry);
@@ -133,17 +148,21 @@ static const struct Part {
         { "sys/kernel/iommu_groups/*/{name,reserved_regions,type}" },
         { DEVICES "/{.,*}" },
         /* With what a simulation needs to create VFs. */
-        { DEVICES "/*/{.,boot_vga,class,current_link_speed,current_link_width,device,driver,driver_override,drm,"
+        { DEVICES "/*/{.,accel,boot_vga,class,current_link_speed,current_link_width,device,driver,driver_override,drm,"
                   "infiniband,iommu_group,max_link_speed,max_link_width,net,numa_node,nvme,physfn,power_state,"
                   "reset_method,resource,revision,"
                   "secondary_bus_number,sriov_drivers_autoprobe,sriov_offset,sriov_stride,sriov_totalvfs,"
                   "sriov_vf_device,subsystem_device,subsystem_vendor,vendor,vfio-dev,virtfn*}" },
         { DEVICES "/*/config", record_config },
-        { DEVICES "/*/{drm,infiniband,net,nvme,vfio-dev}/*" },
+        { DEVICES "/*/{accel,drm,infiniband,net,nvme,vfio-dev}/*" },
+        { DEVICES "/*/nvidia/{creatable_vgpu_types,current_vgpu_type}" },
+        { DEVICES "/*/mdev_supported_types/*/{available_instances,name}" },
+        { DEVICES "/*/*-*-*-*-*/mdev_type" },
         { DEVICES "/*/infiniband/*/{node_guid,sys_image_guid}" },
         { DEVICES "/*/net/*/address" },
 
         { "sys/class/{block,net}/*" },
+        { "sys/block/*", record_disk },
         { "sys/class/{block,net}/*/{.,lower_*}" },
         { BLOCK_DEVICES "/*/slaves/*" },
         { BLOCK_DEVICES "/*/dm/name" },
@@ -169,6 +188,7 @@ static const struct Part {
         { "sys/module/vfio/parameters/enable_unsafe_noiommu_mode" },
         { "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts" },
         { "proc/{cmdline,cpuinfo,meminfo,swaps}" },
+        { "proc/driver/nvidia/gpus/*/information", record_gpu },
         { "proc/net/{route,ipv6_route}" },
         { "proc/sys/kernel/{arch,osrelease}" },
         { "proc/1/mountinfo", record_mounts },

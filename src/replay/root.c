@@ -132,3 +132,12 @@ void root_done(Root *root) {
         }
         free(root->dir);
 }
+
+int root_read_cmdline(const char *root, char ret[static ROOT_CMDLINE_MAX]) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        int r = sysfs_new(root, &fs);
+
+        if (r >= 0 && sysfs_read(fs, "proc/cmdline", ret, ROOT_CMDLINE_MAX) < 0)
+                ret[0] = '\0';
+        return r;
+}

@@ -23,3 +23,7 @@ typedef struct Root {
  */
 int root_open(Root *root, const char *node, char **ret_problem);
 void root_done(Root *root);
+
+/* Reads the kernel command line of the machine below root; "" when it is unreadable. 0 or a negative errno. */
+#define ROOT_CMDLINE_MAX 8192
+int root_read_cmdline(const char *root, char ret[static ROOT_CMDLINE_MAX]);

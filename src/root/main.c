@@ -13,7 +13,8 @@
 static void help(void) {
         puts("Usage: passthroughd-root [OPTION...]\n"
              "Stop or start a unit of StopServices=, run a CleanerCommand=, write the options\n"
-             "of mlx4_core, or change the devices of a domain of Libvirt=, for passthroughd.\n"
+             "of mlx4_core, change the devices of a domain of Libvirt=, or have the Fabric\n"
+             "Manager of Manager= activate an NVLink partition, for passthroughd.\n"
              "systemd starts this program for each connection to its socket, which is its\n"
              "standard input.\n"
              "\n"

@@ -13,6 +13,7 @@
 #include <systemd/sd-event.h>
 
 #include "bus/names.h"
+#include "bus/reply-text.h"
 #include "controller.h"
 #include "handout.h"
 #include "node.h"
@@ -37,10 +38,15 @@ typedef struct Agent {
         sd_bus *bus;
         sd_event *event;
         sd_event_source *timer;
-        bool failed; /* slurmctld did not reply; logged once */
+        bool failed;     /* slurmctld did not reply; logged once */
+        bool is_waiting; /* passthroughd did not; logged once */
+        /* Ids of allocations that the journal has a message of: of this comparison, and of the one before. */
+        json_object *told, *told_before;
 } Agent;
 
 static void agent_done(Agent *a) {
+        (void) json_object_put(a->told);
+        (void) json_object_put(a->told_before);
         sd_event_source_unref(a->timer);
         sd_bus_flush_close_unref(a->bus);
         sd_event_unref(a->event);
@@ -50,18 +56,23 @@ static void free_json(json_object **o) {
         (void) json_object_put(*o);
 }
 
-/* NULL: passthroughd is not there. A signal comes when it is. */
+/* NULL: passthroughd does not run, or does not reply. A signal comes when it starts. */
 static json_object *describe(Agent *a) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_free_ char *text = NULL;
-        int r = sd_bus_call_method(a->bus, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "Describe", &error, &reply, "");
+        int r = node_call(a->bus, "Describe", &error, &reply, "");
 
-        if (r < 0) {
-                log_warning_errno(r, "passthroughd does not describe the node: %s, ignoring", error.message);
-                return NULL;
-        }
-        return node_read_text(reply, &text) < 0 ? NULL : json_tokener_parse(text);
+        if (r < 0 && !a->is_waiting)
+                log_warning_errno(r, "Waiting for passthroughd: %s", error.message ?: strerror(-r));
+        a->is_waiting = r < 0;
+        return r < 0 || bus_read_reply_text(reply, &text) < 0 ? NULL : json_tokener_parse(text);
+}
+
+/* Each allocation is told of once. */
+static bool is_news(Agent *a, const char *id) {
+        (void) json_object_object_add(a->told, id, NULL);
+        return !json_object_object_get_ex(a->told_before, id, NULL);
 }
 
 static int update_gres(Agent *a, const GresList *list) {
@@ -81,27 +92,28 @@ static int update_gres(Agent *a, const GresList *list) {
         return r;
 }
 
-/* False: it stays, for example because a guest still runs. */
-static bool release(Agent *a, const char *name, uint64_t generation) {
-        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        int removed, r = sd_bus_call_method(a->bus, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "Release", &error, NULL,
-                                            "st", name, generation);
-
-        if (r < 0)
-                log_warning("Cannot release %s, whose job has ended: %s, ignoring", name, error.message);
-        else
-                log_info("Released %s, whose job has ended.", name);
-        removed = handout_remove(a->directory, name);
-        if (removed < 0)
-                log_warning_errno(removed, "Cannot remove the files of %s: %m, ignoring", name);
-        return r >= 0;
-}
-
 static const char *text_of(json_object *o, const char *key) {
         json_object *value = NULL;
 
         (void) json_object_object_get_ex(o, key, &value);
         return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+}
+
+/* False: it stays, for example because a guest still runs. */
+static bool release(Agent *a, json_object *allocation) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        const char *name = text_of(allocation, "name");
+        uint64_t generation = json_object_get_uint64(json_object_object_get(allocation, "generation"));
+        int removed, r = node_call(a->bus, "Release", &error, NULL, "st", name, generation);
+
+        if (r >= 0)
+                log_info("Released %s, whose job has ended.", name);
+        else if (is_news(a, text_of(allocation, "id")))
+                log_warning("Cannot release %s, whose job has ended: %s, ignoring", name, error.message);
+        removed = handout_remove(a->directory, name);
+        if (removed < 0)
+                log_warning_errno(removed, "Cannot remove the files of %s: %m, ignoring", name);
+        return r >= 0;
 }
 
 /* Jobs of passthroughd on the allocation come to an end without help. */
@@ -120,11 +132,13 @@ static int terminate_failed(Agent *a, uint32_t id, json_object *allocation) {
         if (!streq(text_of(allocation, "state"), "failed"))
                 return 0;
         r = handout_exists(a->directory, name);
-        if (r <= 0)
-                return r;
+        if (r <= 0 || !is_news(a, text_of(allocation, "id")))
+                return MIN(r, 0);
         r = sentence ? controller_terminate_job(id, sentence) : -ENOMEM;
         if (r == 0)
                 log_info("Terminated the job of %s, whose devices failed: %s", name, text_of(allocation, "reason"));
+        else /* again in the next comparison */
+                json_object_object_del(a->told, text_of(allocation, "id"));
         return r;
 }
 
@@ -132,18 +146,16 @@ static int terminate_failed(Agent *a, uint32_t id, json_object *allocation) {
 static int check_allocation(Agent *a, json_object *description, json_object *allocation, GresList *list) {
         const char *name = text_of(allocation, "name");
         size_t prefix = strlen(GRES_ALLOCATION_PREFIX);
-        json_object *generation = NULL;
         uint64_t id;
         int r;
 
         if (strncmp(name, GRES_ALLOCATION_PREFIX, prefix) != 0 || parse_unsigned(name + prefix, UINT32_MAX, &id) < 0 ||
-            !is_settled(allocation))
+            !streq(text_of(allocation, "tag"), GRES_ALLOCATION_TAG) || !is_settled(allocation))
                 return 0;
         r = controller_has_job((uint32_t) id, a->node);
         if (r != 0)
                 return r < 0 ? r : terminate_failed(a, (uint32_t) id, allocation);
-        (void) json_object_object_get_ex(allocation, "generation", &generation);
-        if (!release(a, name, json_object_get_uint64(generation)))
+        if (!release(a, allocation))
                 gres_list_withhold(list, description, name);
         return 0;
 }
@@ -165,6 +177,9 @@ static void compare(Agent *a) {
 
         if (!description)
                 return;
+        (void) json_object_put(a->told_before);
+        a->told_before = a->told;
+        a->told = json_object_new_object();
         r = gres_list_new(description, &list);
         if (r == 0)
                 r = check_allocations(a, description, &list);
@@ -254,6 +269,10 @@ int main(int argc, char *argv[]) {
                         a.directory = optarg;
                 else
                         return EXIT_FAILURE;
+        }
+        if (optind < argc) {
+                (void) fprintf(stderr, "Try 'passthroughd-slurm --help'.\n");
+                return EXIT_FAILURE;
         }
         if (!a.node)
                 a.node = host_name(host, sizeof(host));

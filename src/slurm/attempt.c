@@ -75,6 +75,8 @@ static int open_attempt(const Settings *settings, Attempt *a) {
         static const char *const matches[] = { MATCH_JOBS, MATCH_REMOVED, MATCH_OWNER };
         int r = node_open_bus(settings->bus, &a->bus);
 
+        if (r >= 0)
+                r = sd_bus_set_method_call_timeout(a->bus, MAX(settings->wait, 1U) * SECOND);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(matches); i++)
                 r = sd_bus_add_match(a->bus, NULL, matches[i], on_signal, a);
         return r;

@@ -46,10 +46,34 @@ static int take_cores(const job_info_t *info, const char *node, SlurmJob *job) {
         return string_copy(&job->cores, list);
 }
 
+/* The description of one node. NULL: slurmctld does not reply, or does not know the node. */
+static node_info_msg_t *load_node(const char *node) {
+        node_info_msg_t *message = NULL;
+
+        if (slurm_load_node_single(&message, text_of(node), 0) == SLURM_SUCCESS && message->record_count > 0)
+                return message;
+        slurm_free_node_info_msg(message);
+        return NULL;
+}
+
+/* A job that did not say how much has all memory of its nodes, if Slurm counts memory. */
+static uint64_t find_all_memory(const job_info_t *info, const char *node) {
+        node_info_msg_t *message =
+                info->tres_alloc_str && strstr(info->tres_alloc_str, "mem=") ? load_node(node) : NULL;
+        uint64_t memory = 0;
+
+        if (message)
+                memory = message->node_array[0].real_memory - message->node_array[0].mem_spec_limit;
+        slurm_free_node_info_msg(message);
+        return memory * MEBIBYTE;
+}
+
 /* --mem-per-cpu counts all CPUs of the job, also those that it got because cores are given whole. */
 static uint64_t find_memory(const job_info_t *info, const char *node) {
         int cpus;
 
+        if (info->pn_min_memory == 0)
+                return find_all_memory(info, node);
         if (!(info->pn_min_memory & MEM_PER_CPU))
                 return info->pn_min_memory * MEBIBYTE;
         cpus = info->job_resrcs ? slurm_job_cpus_allocated_on_node(info->job_resrcs, node) : 0;
@@ -66,6 +90,7 @@ static bool is_over(const job_info_t *info) {
 static int take_job(const job_info_t *info, const char *node, SlurmJob *ret) {
         _cleanup_slurm_job_ SlurmJob job = { .id = info->job_id,
                                              .restarts = info->restart_cnt,
+                                             .submitted = info->submit_time,
                                              .is_over = is_over(info),
                                              .can_requeue = info->batch_flag && info->requeue };
         int i = find_node(info, node), r = take_cores(info, node, &job);
@@ -149,16 +174,6 @@ int controller_terminate_job(uint32_t id, const char *sentence) {
                 return 0;
         tell_owner(id, true, sentence);
         return result_of(slurm_kill_job(id, SIGTERM, KILL_FULL_JOB));
-}
-
-/* The description of one node. NULL: slurmctld does not reply, or does not know the node. */
-static node_info_msg_t *load_node(const char *node) {
-        node_info_msg_t *message = NULL;
-
-        if (slurm_load_node_single(&message, text_of(node), 0) == SLURM_SUCCESS && message->record_count > 0)
-                return message;
-        slurm_free_node_info_msg(message);
-        return NULL;
 }
 
 static bool is_drained(const char *node) {

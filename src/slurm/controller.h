@@ -5,16 +5,18 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "util/cleanup.h"
 
 typedef struct SlurmJob {
         uint32_t id;
         unsigned restarts;
+        time_t submitted; /* with the restarts, no other job of this number has it */
         bool is_over;     /* it was canceled: its epilog follows */
         bool can_requeue; /* a batch job, submitted without --no-requeue */
         char *cores;      /* its cores on this node, in Slurm's numbers; NULL if it has none */
-        uint64_t memory;  /* bytes on this node; 0: not known */
+        uint64_t memory;  /* bytes on this node; 0: Slurm does not count memory */
         char *gres;       /* its GRES on this node, or NULL */
 } SlurmJob;
 

@@ -60,6 +60,18 @@ static int find_type(const char *name, char **ret) {
         return 0;
 }
 
+/* Of a device that pci.ids does not have, the brackets end its name and have its id, which is no model. */
+static int take_model(json_object *device, char **ret) {
+        const char *name = text_of(device, "name"), *vendor = text_of(device, "vendor"),
+                   *id = text_of(device, "device");
+        const char *brackets = name ? strrchr(name, '[') : NULL;
+        char unknown[16] = "";
+
+        if (vendor && id)
+                (void) snprintf(unknown, sizeof(unknown), "[%s:%s]", vendor, id);
+        return streq_ptr(brackets, unknown) ? 0 : find_type(name, ret);
+}
+
 static bool is_in_service(const char *state) {
         return streq_ptr(state, "available") || streq_ptr(state, "allocated") || streq_ptr(state, "reserved");
 }
@@ -67,7 +79,7 @@ static bool is_in_service(const char *state) {
 /* A pool with devices of several models has no type. */
 static int take_type(Gres *gres, json_object *device) {
         _cleanup_free_ char *type = NULL;
-        int r = is_gpu(device) ? find_type(text_of(device, "name"), &type) : 0;
+        int r = is_gpu(device) ? take_model(device, &type) : 0;
 
         if (r == -ENOMEM)
                 return r;
@@ -97,6 +109,14 @@ static int take_devices(Gres *gres, json_object *devices, size_t n) {
         return 0;
 }
 
+/* Slots of a service are counted by the daemon. */
+static void take_slots(Gres *gres, json_object *pool) {
+        json_object *endpoints = NULL, *total = NULL;
+
+        if (length_of(pool, "endpoints", &endpoints) > 0 && json_object_object_get_ex(pool, "total", &total))
+                gres->total = gres->healthy = (unsigned) json_object_get_int(total);
+}
+
 int gres_list_new(json_object *description, GresList *ret) {
         _cleanup_gres_list_ GresList list = { 0 };
         json_object *pools = NULL, *devices = NULL;
@@ -104,12 +124,16 @@ int gres_list_new(json_object *description, GresList *ret) {
                n_devices = length_of(description, "devices", &devices);
 
         for (size_t i = 0; i < n_pools; i++) {
-                const char *pool = text_of(json_object_array_get_idx(pools, i), "name");
+                json_object *pool = json_object_array_get_idx(pools, i);
+                const char *name = text_of(pool, "name"), *scheduler = text_of(pool, "scheduler");
                 int r = ARRAY_RESERVE(list.items, list.n);
 
                 if (r < 0)
                         return r;
-                list.items[list.n++] = (Gres){ .pool = pool ? pool : "" };
+                list.items[list.n++] = (Gres){ .pool = name ? name : "" };
+                if (scheduler && !streq(scheduler, "none"))
+                        continue;
+                take_slots(&list.items[list.n - 1], pool);
                 r = take_devices(&list.items[list.n - 1], devices, n_devices);
                 if (r < 0)
                         return r;
@@ -129,7 +153,7 @@ void gres_list_withhold(GresList *list, json_object *description, const char *al
                 if (!streq_ptr(text_of(device, "allocation"), allocation) || !is_in_service(text_of(device, "state")))
                         continue;
                 for (size_t j = 0; j < list->n; j++)
-                        if (streq_ptr(text_of(device, "pool"), list->items[j].pool))
+                        if (streq_ptr(text_of(device, "pool"), list->items[j].pool) && list->items[j].healthy > 0)
                                 list->items[j].healthy--;
         }
 }

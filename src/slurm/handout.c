@@ -36,15 +36,17 @@ int handout_write(const char *directory, const char *name, uid_t uid, const char
         _cleanup_close_ int dir_fd = open_directory(directory, true);
         _cleanup_free_ char *xml = string_format("%s.xml", name), *env = string_format("%s.env", name);
         _cleanup_free_ char *variables =
-                string_format(VARIABLE_ALLOCATION "=%s\n" VARIABLE_DOCUMENT "=%s/%s.xml\n" VARIABLE_DEVICES "=%s\n",
-                              name, directory, name, devices);
-        int r;
+                string_format(VARIABLE_ALLOCATION "=%s\n" VARIABLE_DEVICES "=%s\n", name, devices);
+        int r = 0;
 
         if (dir_fd < 0)
                 return dir_fd;
         if (!xml || !env || !variables)
                 return -ENOMEM;
-        r = write_document(dir_fd, xml, uid, document);
+        if (document)
+                r = string_append(&variables, "", VARIABLE_DOCUMENT "=%s/%s.xml\n", directory, name);
+        if (document && r >= 0)
+                r = write_document(dir_fd, xml, uid, document);
         return r < 0 ? r : write_file_atomic_mode_at(dir_fd, env, 0600, variables, strlen(variables));
 }
 
@@ -79,11 +81,16 @@ int handout_exists(const char *directory, const char *name) {
 
 int handout_read(const char *directory, const char *name,
                  int (*set)(const char *variable, const char *value, void *userdata), void *userdata) {
-        _cleanup_close_ int dir_fd = open_directory(directory, false);
-        _cleanup_free_ char *file = string_format("%s.env", name), *text = NULL;
+        _cleanup_close_ int dir_fd = -1;
+        _cleanup_free_ char *path = string_format("%s/%s.env", directory, name), *text = NULL;
+        const char *file = path ? path + strlen(directory) + 1 : NULL;
         char *rest, *line;
         int r;
 
+        /* Most jobs have none. They need no directory. */
+        if (path && access(path, F_OK) < 0)
+                return -errno;
+        dir_fd = open_directory(directory, false);
         if (dir_fd < 0)
                 return dir_fd;
         r = file ? read_file_at(dir_fd, file, VARIABLES_MAX, &text, NULL) : -ENOMEM;

@@ -15,7 +15,8 @@
 #define VARIABLE_DOCUMENT   "PASSTHROUGH_DOCUMENT"   /* the path of NAME.xml */
 #define VARIABLE_DEVICES    "PASSTHROUGH_DEVICES"    /* "gpu0=0000:13:00.0,ib-vf0=0000:14:00.1" */
 
-/* Writes both files, in place of older ones. 0 or a negative errno. */
+/* Writes both files and replaces older ones. document: NULL when the allocation has no CPUs and no memory; then there
+ * is no NAME.xml. 0 or a negative errno. */
 int handout_write(const char *directory, const char *name, uid_t uid, const char *document, const char *devices);
 
 /* Removes both; files that are missing are not an error. 0 or a negative errno. */
@@ -24,6 +25,7 @@ int handout_remove(const char *directory, const char *name);
 /* 1 if the job has files, else 0, or a negative errno. */
 int handout_exists(const char *directory, const char *name);
 
-/* Calls set() for each variable of NAME.env. -ENOENT without that file, or another negative errno, also of set(). */
+/* Calls set() for each variable of NAME.env. Returns 0, -ENOENT when the file or its directory does not exist, or
+ * another negative errno, such as that of set(). */
 int handout_read(const char *directory, const char *name,
                  int (*set)(const char *variable, const char *value, void *userdata), void *userdata);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Connects to passthroughd, and reads its texts. */
+/* Connects to passthroughd. */
 #include <errno.h>
+#include <stdarg.h>
 
+#include "bus/names.h"
 #include "node.h"
-#include "util/fileio.h"
 #include "util/strings.h"
 
 /* For one method call: Allocate and Release reply before their jobs run. */
 #define CALL_TIMEOUT (60 * UINT64_C(1000000))
-
-#define TEXT_MAX ((size_t) 256 << 20)
 
 int node_open_bus(const char *address, sd_bus **ret) {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
@@ -30,17 +29,28 @@ int node_open_bus(const char *address, sd_bus **ret) {
         return 0;
 }
 
-int node_read_text(sd_bus_message *reply, char **ret) {
-        const char *contents, *text;
-        int fd, r = sd_bus_message_peek_type(reply, NULL, &contents);
+int node_new_call(sd_bus *bus, const char *member, sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r = sd_bus_message_new_method_call(bus, &m, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, member);
 
-        if (r >= 0 && streq(contents, "s")) {
-                r = sd_bus_message_read(reply, "v", "s", &text);
-                return r < 0 ? r : string_copy(ret, text);
-        }
         if (r >= 0)
-                r = sd_bus_message_read(reply, "v", "h", &fd);
+                r = sd_bus_message_set_auto_start(m, false);
         if (r < 0)
                 return r;
-        return lseek(fd, 0, SEEK_SET) < 0 ? -errno : read_all_fd(fd, TEXT_MAX, ret, NULL);
+        *ret = TAKE_PTR(m);
+        return 0;
+}
+
+int node_call(sd_bus *bus, const char *member, sd_bus_error *ret_error, sd_bus_message **ret_reply, const char *types,
+              ...) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        va_list values;
+        int r = node_new_call(bus, member, &m);
+
+        if (r < 0)
+                return r;
+        va_start(values, types);
+        r = sd_bus_message_appendv(m, types, values);
+        va_end(values);
+        return r < 0 ? r : sd_bus_call(bus, m, 0, ret_error, ret_reply);
 }

@@ -8,6 +8,9 @@
 /* Connects to the bus with this address; NULL: the system bus. 0 or a negative errno. */
 int node_open_bus(const char *address, sd_bus **ret);
 
-/* Reads a variant of a string, or of a descriptor of a file with the text. The caller frees *ret. 0 or a negative
- * errno. */
-int node_read_text(sd_bus_message *reply, char **ret);
+/* A call of a method of the manager. passthroughd is not started for it: the administrator may have stopped it. */
+int node_new_call(sd_bus *bus, const char *member, sd_bus_message **ret);
+
+/* Calls a method of the manager, as sd_bus_call_method() does. */
+int node_call(sd_bus *bus, const char *member, sd_bus_error *ret_error, sd_bus_message **ret_reply, const char *types,
+              ...);

@@ -75,7 +75,8 @@ static const char *or_no_memory(const char *sentence) {
 static Outcome hand_out(const Settings *settings, const SlurmJob *job, uid_t uid, char **ret_sentence) {
         _cleanup_free_ char *document = NULL, *devices = NULL;
         char name[RESERVATION_NAME_MAX];
-        Outcome outcome = reservation_describe(settings, job->id, &document, &devices, ret_sentence);
+        Outcome outcome = reservation_describe(settings, job->id, reservation_has_guest(job) ? &document : NULL,
+                                               &devices, ret_sentence);
         int r;
 
         if (outcome != OUTCOME_DONE)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "bus/names.h"
+#include "bus/reply-text.h"
 #include "model/cpuset.h"
 #include "node.h"
 #include "reservation.h"
@@ -15,7 +16,17 @@ void reservation_name(uint32_t id, char buf[static RESERVATION_NAME_MAX]) {
         (void) snprintf(buf, RESERVATION_NAME_MAX, GRES_ALLOCATION_PREFIX "%" PRIu32, id);
 }
 
-/* The generation of an allocation; 0 if there is none. */
+/* Whether the plugin made the allocation. */
+static int is_of_job(sd_bus *bus, const char *path, sd_bus_error *error) {
+        _cleanup_free_ char *tag = NULL;
+        int r = sd_bus_get_property_string(bus, BUS_NAME, path, BUS_ALLOCATION_INTERFACE, "Tag", error, &tag);
+
+        if (sd_bus_error_has_name(error, SD_BUS_ERROR_UNKNOWN_OBJECT)) /* it was released meanwhile */
+                return 0;
+        return r < 0 ? r : streq(tag, GRES_ALLOCATION_TAG);
+}
+
+/* The generation of the allocation of a job; 0 if there is none. */
 static int find_generation(sd_bus *bus, const char *name, uint64_t *ret, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const char *found, *state, *path;
@@ -24,12 +35,15 @@ static int find_generation(sd_bus *bus, const char *name, uint64_t *ret, sd_bus_
         int r;
 
         *ret = 0;
-        r = sd_bus_call_method(bus, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "ListAllocations", error, &reply, "");
+        r = node_call(bus, "ListAllocations", error, &reply, "");
         if (r >= 0)
                 r = sd_bus_message_enter_container(reply, SD_BUS_TYPE_ARRAY, "(sstuo)");
         while (r >= 0 && (r = sd_bus_message_read(reply, "(sstuo)", &found, &state, &generation, &owner, &path)) > 0)
-                if (streq(found, name))
-                        *ret = generation;
+                if (streq(found, name)) {
+                        r = is_of_job(bus, path, error);
+                        *ret = r > 0 ? generation : 0;
+                        return r;
+                }
         return r;
 }
 
@@ -45,8 +59,7 @@ static Outcome try_release(Attempt *a, const void *what, char **ret_sentence) {
                 return attempt_judge(r, &error, ret_sentence);
         if (generation == 0)
                 return OUTCOME_DONE;
-        r = sd_bus_call_method(a->bus, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "Release", &error, &reply, "st", name,
-                               generation);
+        r = node_call(a->bus, "Release", &error, &reply, "st", name, generation);
         if (r >= 0)
                 r = sd_bus_message_read(reply, "o", &job);
         if (sd_bus_error_has_names(&error, BUS_ERROR_NO_SUCH_ALLOCATION, BUS_ERROR_STALE))
@@ -92,6 +105,10 @@ typedef struct Wanted {
         uint32_t uid;
 } Wanted;
 
+bool reservation_has_guest(const SlurmJob *job) {
+        return job->cores && job->memory > 0;
+}
+
 static int append_devices(sd_bus_message *m, const JobRequest *request) {
         int r = sd_bus_message_open_container(m, SD_BUS_TYPE_DICT_ENTRY, "sv");
 
@@ -108,11 +125,10 @@ static int append_devices(sd_bus_message *m, const JobRequest *request) {
         return r;
 }
 
-/* A guest has CPUs only with memory. */
 static int append_cpus(sd_bus_message *m, const Wanted *w) {
         int r;
 
-        if (!w->cpus || w->job->memory == 0)
+        if (!reservation_has_guest(w->job))
                 return 0;
         r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_CPUS, "u", w->n_cpus);
         if (r >= 0)
@@ -124,7 +140,7 @@ static int append_cpus(sd_bus_message *m, const Wanted *w) {
 
 static int make_call(sd_bus *bus, const Wanted *w, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r = sd_bus_message_new_method_call(bus, &m, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "Allocate");
+        int r = node_new_call(bus, "Allocate", &m);
 
         if (r >= 0)
                 r = sd_bus_message_append(m, "s", w->name);
@@ -138,6 +154,8 @@ static int make_call(sd_bus *bus, const Wanted *w, sd_bus_message **ret) {
                 r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_OWNER, "u", w->uid);
         if (r >= 0)
                 r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_TOKEN, "s", w->token);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_TAG, "s", GRES_ALLOCATION_TAG);
         if (r >= 0)
                 r = sd_bus_message_close_container(m);
         if (r < 0)
@@ -163,7 +181,8 @@ static Outcome try_allocate_once(Attempt *a, const Wanted *w, bool *ret_taken, c
         return streq(job, JOB_NONE) ? OUTCOME_DONE : attempt_wait(a, reply, job, "prepare", ret_sentence);
 }
 
-/* The name may be of an earlier start of the job, whose epilog did not run: that one is released first. */
+/* The name may be of an earlier start of the job, whose epilog did not run: that one is released first. An allocation
+ * of that name that others made stays, and the job gets none. */
 static Outcome try_allocate(Attempt *a, const void *what, char **ret_sentence) {
         const Wanted *w = what;
         bool taken;
@@ -181,7 +200,7 @@ static Outcome try_allocate(Attempt *a, const void *what, char **ret_sentence) {
 
 Outcome reservation_make(const Settings *settings, const SlurmJob *job, uid_t uid, const JobRequest *request,
                          const char *cpus, char **ret_sentence) {
-        char name[RESERVATION_NAME_MAX], token[RESERVATION_NAME_MAX];
+        char name[RESERVATION_NAME_MAX], token[64];
         Wanted w = { .name = name,
                      .token = token,
                      .cpus = cpus,
@@ -192,7 +211,8 @@ Outcome reservation_make(const Settings *settings, const SlurmJob *job, uid_t ui
         CpuSet set;
 
         reservation_name(job->id, name);
-        (void) snprintf(token, sizeof(token), "%" PRIu32 ".%u", job->id, job->restarts);
+        /* Slurm counts jobs from 1 again after its state is lost. */
+        (void) snprintf(token, sizeof(token), "%" PRIu32 ".%u.%jd", job->id, job->restarts, (intmax_t) job->submitted);
         if (cpus && cpuset_parse(cpus, &set) == 0)
                 w.n_cpus = cpuset_count(&set);
         return attempt_repeat(settings, try_allocate, &w, ret_sentence);
@@ -215,20 +235,19 @@ static int read_devices(sd_bus_message *reply, char **ret) {
 static int describe(sd_bus *bus, const char *name, char **ret_document, char **ret_devices, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *document = NULL, *allocation = NULL, *devices = NULL;
         const char *path;
-        int r;
+        int r = 0;
 
-        r = sd_bus_call_method(bus, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "GetDomainXML", error, &document,
-                               "sa{sv}", name, 0);
+        if (ret_document)
+                r = node_call(bus, "GetDomainXML", error, &document, "sa{sv}", name, 0);
+        if (ret_document && r >= 0)
+                r = bus_read_reply_text(document, ret_document);
         if (r >= 0)
-                r = node_read_text(document, ret_document);
-        if (r >= 0)
-                r = sd_bus_call_method(bus, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "GetAllocation", error,
-                                       &allocation, "s", name);
+                r = node_call(bus, "GetAllocation", error, &allocation, "s", name);
         if (r >= 0)
                 r = sd_bus_message_read(allocation, "o", &path);
-        if (r >= 0)
-                r = sd_bus_get_property(bus, BUS_NAME, path, BUS_ALLOCATION_INTERFACE, "Devices", error, &devices,
-                                        "a(ss)");
+        if (r >= 0) /* its unique name, for which the bus starts nothing */
+                r = sd_bus_get_property(bus, sd_bus_message_get_sender(allocation), path, BUS_ALLOCATION_INTERFACE,
+                                        "Devices", error, &devices, "a(ss)");
         return r < 0 ? r : read_devices(devices, ret_devices);
 }
 
@@ -236,11 +255,12 @@ static Outcome try_describe(Attempt *a, const void *what, char **ret_sentence) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_free_ char *document = NULL, *devices = NULL;
         const DescribeCall *call = what;
-        int r = describe(a->bus, call->name, &document, &devices, &error);
+        int r = describe(a->bus, call->name, call->ret_document ? &document : NULL, &devices, &error);
 
         if (r < 0)
                 return attempt_judge(r, &error, ret_sentence);
-        *call->ret_document = TAKE_PTR(document);
+        if (call->ret_document)
+                *call->ret_document = TAKE_PTR(document);
         *call->ret_devices = TAKE_PTR(devices);
         return OUTCOME_DONE;
 }

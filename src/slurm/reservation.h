@@ -11,13 +11,16 @@
 #define RESERVATION_NAME_MAX 32
 void reservation_name(uint32_t id, char buf[static RESERVATION_NAME_MAX]);
 
+/* The allocation of the job has CPUs and memory, and so a domain document. A guest has CPUs only with memory. */
+bool reservation_has_guest(const SlurmJob *job);
+
 /* Allocates what the job asks for, and waits until it is prepared. uid: the owner. cpus: the kernel's numbers, or NULL.
  * Without OUTCOME_DONE the caller frees *ret_sentence, which is NULL if there is no memory for it. */
 Outcome reservation_make(const Settings *settings, const SlurmJob *job, uid_t uid, const JobRequest *request,
                          const char *cpus, char **ret_sentence);
 
-/* Releases the allocation of a job, if there is one, and waits until it is gone. OUTCOME_SHORT if it stays because a
- * guest still runs. The sentence as in reservation_make(). */
+/* Releases the allocation of a job, if the plugin made one, and waits until it is gone. OUTCOME_SHORT if it stays
+ * because a guest still runs. The sentence as in reservation_make(). */
 Outcome reservation_release(const Settings *settings, uint32_t id, char **ret_sentence);
 
 /* OUTCOME_DONE while the job has an allocation, OUTCOME_SHORT if it was released. The sentence as in
@@ -25,7 +28,7 @@ Outcome reservation_release(const Settings *settings, uint32_t id, char **ret_se
  */
 Outcome reservation_check(const Settings *settings, uint32_t id, char **ret_sentence);
 
-/* The domain document, and the devices as "gpu0=0000:13:00.0,ib-vf0=0000:14:00.1". The caller frees both. The sentence
- * as in reservation_make(). */
+/* The domain document, unless ret_document is NULL, and the devices as "gpu0=0000:13:00.0,ib-vf0=0000:14:00.1". The
+ * caller frees both. The sentence as in reservation_make(). */
 Outcome reservation_describe(const Settings *settings, uint32_t id, char **ret_document, char **ret_devices,
                              char **ret_sentence);

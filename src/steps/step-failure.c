@@ -6,6 +6,9 @@
 #include "steps/step.h"
 #include "util/strings.h"
 
+#define NO_VGPU_ROOM     "its GPU has no room for a vGPU of this type, or does not know the type."
+#define OTHER_PARTITIONS "Fabric Manager has other partitions than Partitions= says."
+
 static const struct {
         StepKind kind;
         int error;
@@ -67,9 +70,29 @@ static const struct {
         { STEP_MAKE_REGION, ENOSYS, "shared memory on a chosen node needs Linux 5.14 or later." },
         { STEP_MAKE_REGION, ESRCH, "the group in SharedMemoryGroup= does not exist." },
         { STEP_MAKE_REGION, EINVAL, "the kernel has no such NUMA node." },
+        { STEP_VGPU, EBUSY, "another program gave it a vGPU meanwhile." },
+        { STEP_VGPU, EPERM, "a process has it open." },
+        { STEP_VGPU, EINVAL, NO_VGPU_ROOM },
+        { STEP_VGPU, ENOSPC, NO_VGPU_ROOM },
+        { STEP_VGPU, EUSERS, NO_VGPU_ROOM },
+        { STEP_VGPU, EEXIST, "another mediated device has the UUID of its vGPU." },
+        { STEP_VGPU, EIO, "the driver refused it, or accepted it without effect. See the kernel log." },
+        { STEP_VGPU, ENOENT, "it is not on the vendor's driver any more." },
         { STEP_CHECK_UNUSED, EBUSY, "a process has it open." },
         { STEP_CHECK_UNUSED, E2BIG, "too many files are open on this node to check." },
         { STEP_CHECK_UNUSED, EHOSTDOWN, "passthroughd-holders does not answer. See its log." },
+        { STEP_ACTIVATE, ELIBACC, "libnvfm.so.1 is not installed. It is in the SDK package of Fabric Manager." },
+        { STEP_ACTIVATE, ENOTCONN, "Fabric Manager does not answer at the address in Manager=." },
+        { STEP_ACTIVATE, ETIMEDOUT, "Fabric Manager does not answer in time. See its log." },
+        { STEP_ACTIVATE, EAGAIN, "Fabric Manager is not ready yet. Try again in a minute." },
+        { STEP_ACTIVATE, EBUSY, "Fabric Manager says that a GPU of it is in another active partition." },
+        { STEP_ACTIVATE, EIO, "Fabric Manager reports that NVLinks do not work. See its log." },
+        { STEP_ACTIVATE, EOPNOTSUPP, "Fabric Manager does not share the NVSwitches. Set FABRIC_MODE=1." },
+        { STEP_ACTIVATE, EPROTO, "libnvfm.so.1 supports other versions of its structures." },
+        { STEP_ACTIVATE, ENOENT, OTHER_PARTITIONS },
+        { STEP_ACTIVATE, EXDEV, OTHER_PARTITIONS },
+        { STEP_ACTIVATE, EPERM, "the configuration has no such partition." },
+        { STEP_ACTIVATE, EREMOTEIO, "Fabric Manager reports an error. See its log." },
         { STEP_ATTRIBUTES, EIO,
           "the kernel accepted it, but shows another value; the PF's firmware or another program set that value." },
         { STEP_ATTRIBUTES, ENODEV, "the PF has no such VF any more." },
@@ -97,7 +120,7 @@ static char *lacking(const Step *s, const VfAttributes *found) {
 char *step_failure(const Step *s, int error, const VfAttributes *found) {
         _cleanup_free_ char *missing = error == -EOPNOTSUPP ? lacking(s, found) : NULL;
         _cleanup_free_ char *what = step_describe(s);
-        StepKind kind = step_gives_attributes(s) ? STEP_ATTRIBUTES : s->kind;
+        StepKind kind = step_gives_attributes(s) ? STEP_ATTRIBUTES : step_is_of_fabric(s) ? STEP_ACTIVATE : s->kind;
         const char *cause = NULL;
 
         for (size_t i = 0; i < ELEMENTSOF(causes); i++)

@@ -4,8 +4,11 @@
 #include "steps/step.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "util/strings.h"
+
+#define NO_VGPU "0"
 
 StepList *step_list_new(void) {
         return calloc(1, sizeof(StepList));
@@ -33,7 +36,7 @@ bool step_is_of_region(const Step *s) {
 }
 
 bool step_has_device(const Step *s) {
-        return !step_is_of_service(s) && !step_is_of_region(s);
+        return !step_is_of_service(s) && !step_is_of_region(s) && !step_is_of_fabric(s);
 }
 
 int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *from, const char *to) {
@@ -154,8 +157,16 @@ char *step_describe(const Step *s) {
                 return string_format("plug %s into the guest", address);
         case STEP_UNPLUG:
                 return string_format("have the guest release %s", address);
+        case STEP_VGPU:
+                return streq(s->to, NO_VGPU) ? string_format("remove the vGPU of %s", address)
+                                             : string_format("give %s a vGPU of type %.*s", address,
+                                                             (int) strcspn(s->to, "/"), s->to);
         case STEP_CHECK_UNUSED:
                 return string_format("check that no process has %s open", address);
+        case STEP_ACTIVATE:
+                return string_format("activate NVLink partition %u", s->partition);
+        case STEP_DEACTIVATE:
+                return string_format("deactivate NVLink partition %u", s->partition);
         case _STEP_KIND_MAX:
                 break;
         }
@@ -206,6 +217,20 @@ static int give_attributes(StepList *l, const Allocation *a, const AllocationDev
         return r < 0 ? r : step_list_add_attributes(l, STEP_ATTRIBUTES, d->physfn, index_of(vf), &wanted);
 }
 
+/* A vGPU that another program created is left alone: the step to create one fails, and there is none to remove it. */
+static int set_vgpu(StepList *l, const AllocationDevice *d, const Inventory *inv, bool wanted) {
+        const PciDevice *vf = inventory_find(inv, d->address);
+        _cleanup_free_ char *type = NULL;
+
+        if (d->vgpu_type == 0 || !vf || !allocation_device_is(d, vf) || allocation_device_has_vgpu(d, vf) == wanted)
+                return 0;
+        type = vf->mdev_parent ? string_format("%s-%u/%s", d->vfio_driver, d->vgpu_type, d->mdev)
+                               : string_format("%u", d->vgpu_type);
+        if (!type)
+                return -ENOMEM;
+        return step_list_add(l, STEP_VGPU, d->address, wanted ? NO_VGPU : type, wanted ? type : NO_VGPU);
+}
+
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
         int r = l ? 0 : -ENOMEM;
@@ -215,14 +240,14 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
                 Present now = present(a, &a->devices[i], inv);
                 const char *vfio = allocation_driver(a, &a->devices[i]);
 
-                if (!streq_ptr(now.override, vfio))
+                if (a->devices[i].vgpu_type == 0 && !streq_ptr(now.override, vfio))
                         r = step_list_add(l, STEP_OVERRIDE, a->devices[i].address, now.override, vfio);
         }
         /* 2. Unbind every member before binding any: VFIO needs the whole group. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
                 Present now = present(a, &a->devices[i], inv);
 
-                if (now.with_host)
+                if (now.with_host && a->devices[i].vgpu_type == 0)
                         r = step_list_add(l, STEP_UNBIND, a->devices[i].address, now.driver,
                                           allocation_driver(a, &a->devices[i]));
         }
@@ -231,9 +256,12 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
                 r = give_attributes(l, a, &a->devices[i], inv);
         /* 4. Bind all. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++)
-                if (!present(a, &a->devices[i], inv).on_vfio)
+                if (a->devices[i].vgpu_type == 0 && !present(a, &a->devices[i], inv).on_vfio)
                         r = step_list_add(l, STEP_BIND, a->devices[i].address, NULL,
                                           allocation_driver(a, &a->devices[i]));
+        /* 5. Create the vGPUs. */
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++)
+                r = set_vgpu(l, &a->devices[i], inv, true);
         if (r < 0)
                 return r;
         l->reports_found_state = true;
@@ -246,7 +274,8 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
  * that VFIO driver.
  */
 static bool must_return(const Allocation *a, const AllocationDevice *d, const Present *now) {
-        return now->there && !now->with_host && !streq_ptr(d->prior_driver, allocation_driver(a, d));
+        return now->there && d->vgpu_type == 0 && !now->with_host &&
+               !streq_ptr(d->prior_driver, allocation_driver(a, d));
 }
 
 static int add_release_step(StepList *l, StepKind kind, const Allocation *a, const AllocationDevice *d,
@@ -263,7 +292,8 @@ static int add_release_step(StepList *l, StepKind kind, const Allocation *a, con
                                : 0;
         default:
                 /* An interrupted job leaves its device unbound, also a device whose prior driver is the VFIO driver. */
-                return now->there && !now->with_host && d->prior_driver && (returns || !now->driver)
+                return now->there && d->vgpu_type == 0 && !now->with_host && d->prior_driver &&
+                                       (returns || !now->driver)
                                ? step_list_add(l, kind, d->address, NULL, d->prior_driver)
                                : 0;
         }
@@ -275,7 +305,7 @@ static int restore_override(StepList *l, const Allocation *a, const AllocationDe
         const char *override = returns ? d->prior_driver : now->override;
         bool ours = !override || streq(override, allocation_driver(a, d)) || streq_ptr(override, d->prior_driver);
 
-        if (!now->there || !ours || (override && streq_ptr(override, d->prior_override)))
+        if (!now->there || d->vgpu_type > 0 || !ours || (override && streq_ptr(override, d->prior_override)))
                 return 0;
         /* NULL may mean that the override was not read; the step reads it. */
         return step_list_add(l, STEP_OVERRIDE, d->address, override, d->prior_override);
@@ -311,7 +341,7 @@ static int restore_attributes(StepList *l, const AllocationDevice *d, const Inve
 static int scrub_device(StepList *l, const AllocationDevice *d, const Present *now) {
         int r = 0;
 
-        if (!now->on_vfio || d->role == DEVICE_ROLE_HELD)
+        if (!now->on_vfio || d->role == DEVICE_ROLE_HELD || d->vgpu_type > 0)
                 return 0;
         r = step_list_add(l, STEP_RESET, d->address, NULL, NULL);
         return r < 0 ? r : step_list_add(l, STEP_CHECK, d->address, NULL, NULL);
@@ -340,6 +370,8 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
         l->skips_missing_devices = true;
         /* Only an allocation whose devices are all on VFIO can stay there. */
         keep = after == AFTER_RELEASE_KEEP && all_on_vfio(a, inv);
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++)
+                r = set_vgpu(l, &a->devices[i], inv, false);
         for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
                 Present now = present(a, &a->devices[i], inv);
 

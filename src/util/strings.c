@@ -290,6 +290,15 @@ bool text_is_clean(const char *s) {
         return true;
 }
 
+bool text_is_uuid(const char *s) {
+        static const char pattern[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+        size_t i = 0;
+
+        while (pattern[i] && (pattern[i] == '-' ? s[i] == '-' : s[i] && strchr("0123456789abcdef", s[i])))
+                i++;
+        return !pattern[i] && !s[i];
+}
+
 const char *quotable(const char *s, char buf[static QUOTABLE_MAX]) {
         const size_t limit = QUOTABLE_MAX - sizeof("...");
         size_t n = 0;

@@ -14,6 +14,7 @@
 #include "guest/domain-facts.h"
 #include "guest/guest-list.h"
 #include "libvirt.h"
+#include "util/fileio.h"
 #include "util/strings.h"
 
 /* A libvirt that answers no keepalive message for COUNT intervals is lost. Each interval wakes this process. */
@@ -63,7 +64,7 @@ static int end_or_error(void) {
 /* Formats the record of a running domain. Returns 0, -ENOENT when the domain has ended, or another negative errno. */
 static int format_domain(virDomain *domain, const char *uuid, char **ret) {
         _cleanup_free_ char *xml = virDomainGetXMLDesc(domain, 0), *record = NULL;
-        _cleanup_free_ PciAddress *devices = NULL;
+        _cleanup_names_ char **devices = NULL;
         size_t n = 0;
         int r = xml ? domain_facts_devices(xml, &devices, &n) : end_or_error();
 
@@ -72,7 +73,7 @@ static int format_domain(virDomain *domain, const char *uuid, char **ret) {
         r = string_replace(&record, "domain\n%s\n%s\n%s", uuid, is_starting(domain) ? "starting" : "running",
                            virDomainGetName(domain));
         for (size_t i = 0; r >= 0 && i < n; i++)
-                r = string_append(&record, "\n", "%s", PCI_ADDRESS_STR(devices[i]));
+                r = string_append(&record, "\n", "%s", devices[i]);
         if (r >= 0 && (n > GUEST_DEVICES_MAX || strlen(record) > GUEST_RECORD_MAX))
                 r = -E2BIG;
         if (r >= 0)
@@ -124,9 +125,10 @@ static void send_features(Reporter *r) {
         /* It fails on a host without QEMU. */
         (void) virConnectGetVersion(r->connection, &qemu);
         f = domain_facts_features(libvirt, qemu, capabilities);
-        record = string_format("features%s%s%s%s", f.maxphysaddr ? "\nmaxphysaddr" : "",
-                               f.driver_model ? "\ndriver-model" : "", f.iommufd ? "\niommufd" : "",
-                               f.acpi_nodeset ? "\nacpi-nodeset" : "");
+        record = string_format("features\nlibvirt %u\nqemu %u%s%s%s%s%s", f.libvirt, f.qemu,
+                               f.maxphysaddr ? "\nmaxphysaddr" : "", f.driver_model ? "\ndriver-model" : "",
+                               f.iommufd ? "\niommufd" : "", f.acpi_nodeset ? "\nacpi-nodeset" : "",
+                               f.fwcfg ? "\nfwcfg" : "");
         send_record(r, record);
 }
 

@@ -83,6 +83,7 @@ int main(int argc, char *argv[]) {
         else if (argc > 2)
                 status = plug_run(argc - 1, argv + 1);
         else {
+                (void) nice(VALIDATION_NICE);
                 (void) alarm(2 * VALIDATION_TIMEOUT_SEC);
                 status = (int) run();
         }

@@ -23,10 +23,10 @@ typedef struct Plug {
         PlugAction action;
         unsigned seconds;
         char *hostdev;
-        PciAddress device; /* of the hostdev */
-        char *alias;       /* of the device in the running domain */
-        int documents;     /* find_documents() at the start */
-        PlugResult result; /* of the wait for the guest */
+        char device[UUID_STRING_MAX]; /* of the hostdev, as domain_facts_hostdev() names it */
+        char *alias;                  /* of the device in the running domain */
+        int documents;                /* find_documents() at the start */
+        PlugResult result;            /* of the wait for the guest */
 } Plug;
 
 static PlugResult end(PlugResult result, const char *reason) {
@@ -43,12 +43,12 @@ static PlugResult end_with_libvirt(PlugResult result) {
 /* Whether the document of the domain has the device, or a negative errno. flags: of virDomainGetXMLDesc(). */
 static int has_device(const Plug *p, unsigned flags) {
         _cleanup_free_ char *xml = virDomainGetXMLDesc(p->domain, flags);
-        _cleanup_free_ PciAddress *devices = NULL;
+        _cleanup_names_ char **devices = NULL;
         size_t n = 0;
         int r = xml ? domain_facts_devices(xml, &devices, &n) : -EIO;
 
         for (size_t i = 0; r >= 0 && i < n; i++)
-                if (pci_address_equal(devices[i], p->device))
+                if (streq(devices[i], p->device))
                         return true;
         return r;
 }
@@ -186,7 +186,7 @@ static bool read_hostdev(Plug *p) {
         size_t size;
 
         return read_all_fd(STDIN_FILENO, PLUG_HOSTDEV_MAX, &p->hostdev, &size) >= 0 &&
-               domain_facts_hostdev(p->hostdev, &p->device) >= 0;
+               domain_facts_hostdev(p->hostdev, p->device) >= 0;
 }
 
 int plug_run(int argc, char *argv[]) {
@@ -197,7 +197,7 @@ int plug_run(int argc, char *argv[]) {
                 return (int) end(PLUG_FAILED, "The arguments are malformed");
         p.seconds = (unsigned) seconds;
         if (p.action != PLUG_DESCRIBE && !read_hostdev(&p))
-                return (int) end(PLUG_FAILED, "The text is not the hostdev of one PCI device");
+                return (int) end(PLUG_FAILED, "The text is not the hostdev of one device");
         libvirt_silence();
         if (sd_event_new(&p.event) < 0)
                 return (int) end(PLUG_FAILED, NULL);

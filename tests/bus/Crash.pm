@@ -110,6 +110,15 @@ sub driverless {
         return map { "$_->{address} has no driver" } grep { !defined $_->{driver} && $_->{type} ne 'vf' && !$known{driverless}{ $_->{address} } } @{ $of->{devices} };
 }
 
+# The slots of remote GPUs that are taken are those that allocations have.
+sub slots_are_wrong {
+        my ($of) = @_;
+        my %has;
+        $has{ $_->{endpoint} } += $_->{slots} for map { @{ $_->{services} } } @{ $of->{allocations} };
+        return map { "$_->{allocated} slots of $_->{endpoint} are taken, allocations have " . ($has{ $_->{endpoint} } // 0) }
+                grep { $_->{allocated} != ($has{ $_->{endpoint} } // 0) || $_->{allocated} > $_->{slots} } map { @{ $_->{endpoints} // [] } } @{ $of->{pools} };
+}
+
 # The outcome, and what is wrong with it. %may: trees by outcome.
 sub look {
         my ($bus, $name, %may) = @_;
@@ -126,6 +135,7 @@ sub look {
         push @wrong, attributes_differ($guest) if $outcome eq 'ready';
         push @wrong, map { "$_->{address} is $_->{phase}" } grep { $_->{phase} ne 'settled' } $guest ? @{ $guest->{devices} } : ();
         push @wrong, 'a failed allocation gives no reason' if $outcome eq 'failed' && !$guest->{reason};
+        push @wrong, slots_are_wrong($of);
         push @wrong, 'the ledger is not that of the start' if $outcome eq 'gone' && !is_same(snapshot(), $known{state});
         return ($outcome, @wrong);
 }

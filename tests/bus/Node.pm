@@ -8,6 +8,7 @@ use warnings;
 use Cwd qw(abs_path);
 use Exporter qw(import);
 use File::Basename qw(dirname);
+use File::Find qw(find);
 use JSON::PP;
 use Test::More;
 use Time::HiRes qw(clock_gettime sleep time CLOCK_MONOTONIC);
@@ -18,7 +19,7 @@ use Bus;
 use Names;
 
 our @EXPORT = qw(
-        node configure ctl ctl_json fault tree tree_without_identities writes write_log slurp slurp_existing spew snapshot ledger_file pid holders_pid daemon_children daemon restart log_since wait_until stopped_and_continued
+        node configure ctl ctl_json fault tree tree_without_identities writes write_log slurp slurp_existing spew files_below snapshot ledger_file pid holders_pid daemon_children daemon restart log_since wait_until stopped_and_continued
         request describe device plan_ok devices_state allocate release release_all same_tree same_state is_error nothing_written
         allocation allocation_state within_a_second clear_quarantine driver_of other_hand_binds start_again killed_in
         history history_shows
@@ -62,6 +63,14 @@ sub spew {
         print $f $text;
         close $f or die "$path: $!";
         return;
+}
+
+# The paths of the files below a directory, sorted, without the directory's own.
+sub files_below {
+        my ($dir) = @_;
+        my @files;
+        find({ no_chdir => 1, wanted => sub { push @files, substr $_, length $dir if -f } }, $dir);
+        return sort @files;
 }
 
 # passthroughctl ARGUMENTS: exit status, stdout, stderr.
@@ -237,7 +246,7 @@ sub within_a_second {
 }
 
 # request(gpu => 1, cpus => 8, ...): the a{sv} of Plan and Allocate.
-my %KEYS = (cpus => 'u', memory => 't', 'page-size' => 't', cells => 'u', numa => 's', proximity => 's', topology => 's', 'vf-attributes' => 'a{ss}', 'release-with-domain' => 'b', 'shared-memory' => 'a(stt)', owner => 'u', hold => 'u', tag => 's', token => 's', consumer => 's', at => 'a(ss)', 'host-nodes' => 'au', 'cpus-from' => 's', force => 'b', repeat => 'b');
+my %KEYS = (cpus => 'u', memory => 't', 'page-size' => 't', cells => 'u', numa => 's', proximity => 's', topology => 's', 'vf-attributes' => 'a{ss}', 'release-with-domain' => 'b', 'shared-memory' => 'a(stt)', owner => 'u', hold => 'u', tag => 's', token => 's', consumer => 's', at => 'a(ss)', 'host-nodes' => 'au', 'cpus-from' => 's', fabric => 's', force => 'b', repeat => 'b');
 
 sub request {
         my (@pairs) = @_;

@@ -44,15 +44,20 @@ END
                 open STDOUT, '>>', "$directory/log" or die $!;
                 open STDERR, '>&', \*STDOUT         or die $!;
                 $ENV{OS_PLACEMENT_CONFIG_DIR} = $directory;
-                exec '/usr/bin/python3', '/usr/bin/placement-api', '--host', '127.0.0.1', '--port', '8778' or die $!;
+                # More agents may wait for their turn than the 5 of this server by default.
+                exec '/usr/bin/python3', '-c', <<'END', qw(--host 127.0.0.1 --port 8778) or die $!;
+import runpy, wsgiref.simple_server
+wsgiref.simple_server.WSGIServer.request_queue_size = 256
+runpy.run_path('/usr/bin/placement-api', run_name='__main__')
+END
         }
         wait_until(sub { HTTP::Tiny->new(timeout => 5)->get(URL . '/')->{success} }) or die 'placement-api does not start: ' . slurp("$directory/log");
         return;
 }
 
-# Placement on port 8780, with TLS and the same database. Returns the process.
+# Placement on port 8780, with TLS, the same database, and a placement.conf of its own if this is of another directory. Returns the process.
 sub placement_start_tls {
-        my ($key, $cert) = @_;
+        my ($key, $cert, $config) = @_;
         my $code = <<"END";
 import ssl
 from wsgiref.simple_server import make_server
@@ -72,7 +77,7 @@ END
         if (!$pid) {
                 open STDOUT, '>>', "$directory/log" or die $!;
                 open STDERR, '>&', \*STDOUT         or die $!;
-                $ENV{OS_PLACEMENT_CONFIG_DIR} = $directory;
+                $ENV{OS_PLACEMENT_CONFIG_DIR} = $config // $directory;
                 exec '/usr/bin/python3', '-c', $code or die $!;
         }
         wait_until(sub { -e "$directory/tls" }) or die 'Placement with TLS does not start: ' . slurp("$directory/log");

@@ -152,7 +152,7 @@ my @usage = (
         [qw(plan gpu=0)], [qw(plan gpu=4294967296)], [qw(plan gpu)], [qw(plan =1)], [qw(plan gpu=-1)], [qw(plan gpu=1 --cpus 4294967296)],
         [qw(plan gpu=1 --cpus -1)], [qw(plan gpu=1 --cpus four)], [qw(plan gpu=1 --memory 20X)], [qw(plan gpu=1 --memory 99999999999T)], [qw(plan --frob)],
         [qw(allocate)], [qw(release)], [qw(release guest --generation x)], [qw(explain)], [qw(explain a b)],
-        [qw(explain gpu)], [qw(show 0000:zz)], [qw(quarantine x)], [qw(quarantine --clear 82:00.8)], [qw(sriov 0)], [qw(history 0000:82:00)], [qw(frob)], [], ['explain', "a\nb"],
+        [qw(explain gpu)], [qw(show 0000:zz)], [qw(quarantine x)], [qw(quarantine --clear 82:00.8)], [qw(sriov 0)], [qw(history 0000:82:00)], [qw(frob)], [qw(--json)], ['explain', "a\nb"],
 );
 for my $arguments (@usage) {
         my ($status, $out, $err) = ctl(@$arguments);

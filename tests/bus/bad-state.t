@@ -39,7 +39,7 @@ my %broken = (
         'of zeros'                        => "\0" x 4096,
         'two documents'                   => $good . $good,
         'too large'                       => $good . ' ' x 300_000,
-        'newer'                           => edited(sub { $_->{version}++; $_->{extra} = 1 }),
+        'newer'                           => edited(sub { $_->{version} = 1000; $_->{extra} = 1 }),
         'without a version'               => edited(sub { delete $_->{version} }),
         'without a state'                 => edited(sub { delete $_->{state} }),
         'with an unknown state'           => edited(sub { $_->{state} = 'fine' }),

@@ -31,7 +31,10 @@ sub check {
         push @{ $results{ $_->{check} } }, $_->{result} for @{ $report->{findings} };
         my ($text_status, $text) = ctl(@words);
         is($text_status, $status, "$node: the same status without --json");
-        is_deeply([$text =~ /^(ok|warning|failure) +(\w+) /mg], [map { @$_{qw(result check)} } @{ $report->{findings} }], 'and the same findings');
+        is_deeply([$text =~ /^(ok|unknown|warning|failure) +(\w+) /mg], [map { @$_{qw(result check)} } @{ $report->{findings} }], 'and the same findings');
+        my @lines = split /\n/, $text;
+        is_deeply([grep { length > 80 && /^.{24}.* / } @lines], [], '... in lines of 80 columns');
+        is_deeply([split ' ', $text], [map { split } map { ("@$_{qw(result check message)}", $_->{remedy} // ()) } @{ $report->{findings} }], '... which lose no word');
         return ($status, $report->{result}, { map { $_ => "@{ $results{$_} }" } keys %results }, $report->{findings});
 }
 

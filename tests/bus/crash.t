@@ -15,13 +15,13 @@ use Node;
 
 node('../long/machine');
 
-my @request = (gpu => 1, ethernet => 1, infiniband => 1, cpus => 2, memory => 2**30, 'vf-attributes' => [['ethernet0', 'trust=on,vlan=100']]);
+my @request = (gpu => 1, ethernet => 1, infiniband => 1, 'remote-gpu' => 2, cpus => 2, memory => 2**30, 'vf-attributes' => [['ethernet0', 'trust=on,vlan=100']]);
 my $pf      = '0000:11:00.0';
 my $bus     = Bus->new->listen;
 
 spew("$ENV{NODE_TMP}/daemon.preload", slurp("$ENV{NODE_TMP}/daemon.preload") =~ s/\n/:$ENV{BUILD}\/tests\/dying.so\n/r);
 restart();
-is(allocate($bus, 'bystander', gpu => 1, infiniband => 1, cpus => 2, memory => 2**30), 'done', 'there is another allocation');
+is(allocate($bus, 'bystander', gpu => 1, infiniband => 1, 'remote-gpu' => 1, cpus => 2, memory => 2**30), 'done', 'there is another allocation');
 memorize($bus, 'bystander', $pf);
 my $start = tree();
 

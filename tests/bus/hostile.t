@@ -3,7 +3,8 @@
 # No caller stalls or fattens the daemon: while an outsider or a member of the group sends as much as it can, root is
 # served, and afterwards the daemon has the memory and the descriptors that it had before.
 #
-# HOSTILE=full sends all, and has the limits of a quiet machine: `make check-long`.
+# HOSTILE=full sends all, and has the limits of a quiet machine: `make check-long`. The attacker and the bus take CPU time that
+# the daemon has no say in, so the worst Ping is compared with the worst beside processes that do nothing but take CPU time.
 use strict;
 use warnings;
 
@@ -24,11 +25,11 @@ need_nobody();
 for my $user (qw(daemon games)) { plan skip_all => "no user $user" if !defined getpwnam $user }
 node('hgx-h100', root => 1);
 
-my $FULL = ($ENV{HOSTILE} // '') eq 'full';
+use constant FULL => ($ENV{HOSTILE} // '') eq 'full';
+use constant { PINGS => FULL ? 500 : 50, ALLOCATIONS => FULL ? 15 : 3, BUSY => 2 };
 # Seconds of a Ping; how many times its quiet time an Allocate takes; bytes. A machine that runs other tests is slow.
 # A sanitizer keeps freed memory on purpose.
-my %LIMITS = ($FULL ? (ping => 0.005, allocate => 2) : (ping => 1, allocate => 20), memory => $ENV{CHECK_SANITIZE} ? 1 << 30 : 32 << 20);
-use constant { PINGS => 50, ALLOCATIONS => 3 };
+my %LIMITS = (FULL ? (ping => 0.005, allocate => 2) : (ping => 1, allocate => 20), memory => $ENV{CHECK_SANITIZE} ? 1 << 30 : 32 << 20);
 
 my $root = Bus->new("$ENV{RUNTIME_DIRECTORY}/private");
 my $bus  = Bus->new->listen;
@@ -72,12 +73,14 @@ sub member_is_served {
         return !@errors;
 }
 
-# The worst Ping and the median Allocate.
+# The worst Ping, the 98th of 100, and the median Allocate.
 sub measure {
-        my $ping = max(map { ping() } 1 .. PINGS);
+        my @pings = sort { $a <=> $b } map { ping() } 1 .. PINGS;
         my @allocations = sort { $a <=> $b } map { allocate_once() } 1 .. ALLOCATIONS;
-        return ($ping, $allocations[@allocations / 2]);
+        return { worst => $pings[-1], ping => $pings[@pings * 0.98], allocate => $allocations[@allocations / 2] };
 }
+
+sub figures { my ($m) = @_; return sprintf 'Ping %.1f ms, at worst %.1f ms, Allocate %.1f ms', map { 1e3 * $_ } @$m{qw(ping worst allocate)} }
 
 # ---- who attacks
 
@@ -99,9 +102,18 @@ sub begin {
         close $out;
         my $bits = '';
         vec($bits, fileno $in, 1) = 1;
-        select($bits, undef, undef, $FULL ? 60 : 3) > 0 or return ($pid, '');
+        select($bits, undef, undef, FULL ? 60 : 3) > 0 or return ($pid, '');
         my $failure = <$in>;
         return ($pid, $failure // '');
+}
+
+# Takes CPU time until it is killed.
+sub busy {
+        my ($user) = @_;
+        my $pid = fork // die "fork: $!";
+        return $pid if $pid;
+        become($user);
+        1 while 1;
 }
 
 sub finish { my ($pid) = @_; kill 'KILL', $pid; waitpid $pid, 0; return }
@@ -147,46 +159,52 @@ my @pools      = map { [$_, 1] } map { $_->{name} } @{ describe($bus)->{pools} }
 splice @pools, 8 if @pools > 8;
 
 my @attacks = (
-        ['plans with a pool name of 1 MiB', sub { map { repeat($FULL ? 200 : 8, plan_of(['a' x (1 << 20), 1])) } 1 .. 8 }],
-        ['an attribute text of 1 MiB', sub { map { repeat($FULL ? 200 : 8, @MANAGER, 'Plan', 'a{sv}', [['vf-attributes', ['a{ss}', [['a' x (1 << 20), 'b' x (1 << 20)]]]]]) } 1 .. 4 }],
-        ['allocations of a name of 1 MiB', sub { map { repeat($FULL ? 200 : 8, @MANAGER, 'GetAllocation', 's', 'a' x (1 << 20)) } 1 .. 4 }],
+        ['plans with a pool name of 1 MiB', sub { map { repeat(FULL ? 200 : 8, plan_of(['a' x (1 << 20), 1])) } 1 .. 8 }],
+        ['an attribute text of 1 MiB', sub { map { repeat(FULL ? 200 : 8, @MANAGER, 'Plan', 'a{sv}', [['vf-attributes', ['a{ss}', [['a' x (1 << 20), 'b' x (1 << 20)]]]]]) } 1 .. 4 }],
+        ['allocations of a name of 1 MiB', sub { map { repeat(FULL ? 200 : 8, @MANAGER, 'GetAllocation', 's', 'a' x (1 << 20)) } 1 .. 4 }],
         (map { my $member = $_; ["replies of $member that are not read", sub { map { repeat(128, @MANAGER, $member) } 1 .. 20 }] } qw(Describe DescribeTopology ListDevices)),
         ['all objects, not read', sub { map { repeat(128, @OBJECTS) } 1 .. 20 }],
         ['introspection, not read', sub { map { repeat(128, Bus::NAME, $_ % 2 ? '/' : Bus::PATH, 'org.freedesktop.DBus.Introspectable', 'Introspect') } 1 .. 20 }],
         ['plans that want no reply', sub { my $client = Bus->new; my $bytes = Bus::message(7, plan_of(@pools)); substr($bytes, 2, 1) = $NO_REPLY; $client->send_bytes($bytes x 1000) for 1 .. 10; return }],
-        ['plans of all pools', sub { map { repeat($FULL ? 100 : 20, plan_of(@pools)) } 1 .. 8 }],
+        ['plans of all pools', sub { map { repeat(FULL ? 100 : 20, plan_of(@pools)) } 1 .. 8 }],
         ['a template of 37,832 attributes', sub { map { repeat(5, document($attributes)) } 1 .. 4 }],
         ['a template of nested elements', sub { map { repeat(5, document($nested)) } 1 .. 4 }],
         ['a template of many elements', sub { map { repeat(5, document($elements)) } 1 .. 4 }],
         ['a template of entities', sub { map { repeat(5, document($entities)) } 1 .. 4 }],
-        ['connections that say nothing', sub { map { IO::Socket::UNIX->new(Peer => $ENV{DBUS_SYSTEM_BUS_ADDRESS} =~ s/^unix:path=([^,;]+).*/$1/r) // () } 1 .. ($FULL ? 300 : 60) }],
-        ['match rules', sub { map { match_rules() } 1 .. ($FULL ? 240 : 16) }],
-        ['callers that vanish in mid-call', sub { for (1 .. ($FULL ? 1000 : 50)) { vanish(plan_of(@pools)); vanish(@MANAGER, 'Describe') } return }],
-        ['calls with descriptors', sub { open my $null, '<', '/dev/null' or die $!; local @Bus::ATTACHED = ($null) x 16; map { repeat($FULL ? 1000 : 100, plan_of(@pools)) } 1 .. 8 }],
+        ['connections that say nothing', sub { map { IO::Socket::UNIX->new(Peer => $ENV{DBUS_SYSTEM_BUS_ADDRESS} =~ s/^unix:path=([^,;]+).*/$1/r) // () } 1 .. (FULL ? 300 : 60) }],
+        ['match rules', sub { map { match_rules() } 1 .. (FULL ? 240 : 16) }],
+        ['callers that vanish in mid-call', sub { for (1 .. (FULL ? 1000 : 50)) { vanish(plan_of(@pools)); vanish(@MANAGER, 'Describe') } return }],
+        ['calls with descriptors', sub { open my $null, '<', '/dev/null' or die $!; local @Bus::ATTACHED = ($null) x 16; map { repeat(FULL ? 1000 : 100, plan_of(@pools)) } 1 .. 8 }],
         ['many connections of one user', sub { map { my $client = repeat(16, plan_of(@pools)); $client->post(@MANAGER, $_) for (qw(Describe DescribeTopology ListDevices)) x 4; $client } 1 .. 50 }],
-        ['long changes', sub { map { repeat($FULL ? 100 : 8, @MANAGER, 'Release', 'st', 'a' x (1 << 20), 1) } 1 .. 8 }],
-        ['changes that are not permitted', sub { map { repeat($FULL ? 5000 : 500, @MANAGER, 'Release', 'st', 'vm', 1) } 1 .. 8 }],
+        ['long changes', sub { map { repeat(FULL ? 100 : 8, @MANAGER, 'Release', 'st', 'a' x (1 << 20), 1) } 1 .. 8 }],
+        ['changes that are not permitted', sub { map { repeat(FULL ? 5000 : 500, @MANAGER, 'Release', 'st', 'vm', 1) } 1 .. 8 }],
 );
 
 # ---- before, while and after
 
 allocate_once();
-my ($quiet_ping, $quiet_allocate) = measure();
+my $quiet = measure();
 my ($memory, $descriptors) = (memory(), descriptors());
 my $pid = pid();
-note(sprintf 'quiet: worst Ping %.1f ms, Allocate %.1f ms, %.1f MiB, %d descriptors', 1e3 * $quiet_ping, 1e3 * $quiet_allocate, $memory / (1 << 20), $descriptors);
+note(sprintf 'quiet: %s, %.1f MiB, %d descriptors', figures($quiet), $memory / (1 << 20), $descriptors);
+my @busy = map { busy('nobody') } 1 .. BUSY;
+my $floor = measure();
+kill 'KILL', @busy;
+waitpid $_, 0 for @busy;
+note('beside ' . BUSY . ' busy processes: ' . figures($floor));
 
 sub attacked {
         my ($user, $what, $function) = @_;
         return subtest $what => sub {
                 my ($attacker, $failure) = begin($user, $function);
                 is($failure, '', 'all is sent');
-                my ($ping, $allocate) = measure();
+                my $measured = measure();
                 my $grown = memory() - $memory;
-                note(sprintf 'worst Ping %.1f ms, Allocate %.1f ms, %+.1f MiB', 1e3 * $ping, 1e3 * $allocate, $grown / (1 << 20));
+                note(sprintf '%s, %+.1f MiB', figures($measured), $grown / (1 << 20));
                 ok(wait_until(\&member_is_served), 'another member is served');
-                cmp_ok($ping, '<', $LIMITS{ping}, "root's Ping");
-                cmp_ok($allocate, '<', $LIMITS{allocate} * $quiet_allocate, "root's Allocate");
+                cmp_ok($measured->{ping}, '<', $LIMITS{ping}, "98 of 100 of root's Pings");
+                cmp_ok($measured->{worst}, '<', $LIMITS{ping} + $floor->{worst}, "root's worst Ping");
+                cmp_ok($measured->{allocate}, '<', $LIMITS{allocate} * max($quiet->{allocate}, $floor->{allocate}), "root's Allocate");
                 cmp_ok($grown, '<', $LIMITS{memory}, 'memory');
                 finish($attacker);
                 # The daemon closes the text of a closed reply when it serves the next one.

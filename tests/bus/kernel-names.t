@@ -38,6 +38,21 @@ for my $d (@named) {
         like($list,     qr/^\Q$d->{address}\E .* \Q$names\E /m, "list: $d->{address}");
         like($topology, qr/\Q$d->{address}\E .*\Q($names)\E/m,  "topology: $d->{address}");
 }
+my ($in_topology) = grep { $_->{address} eq NIC } @{ ctl_json('topology')->{devices} };
+is_deeply($in_topology->{link}, $device{ +NIC }{link}, 'the link in the topology');
+like($list,     qr/^@{[NIC]} .* 3x8 of 4x16 +mlx5_0 eth0 /m,     'list: the link');
+like($topology, qr/@{[NIC]} .* 3x8 of 4x16 .*\(mlx5_0 eth0\)/m, 'topology: the link');
+like((ctl('topology', '--svg', '-'))[1], qr/\(mlx5_0 eth0\),.*PCIe\xc2\xa03x8\xc2\xa0of\xc2\xa04x16</s, 'picture: the link');
+like($list, qr/^@{[NIC]} .* ConnectX-6 Dx *$/m, 'list: the product');
+{
+        delete local $ENV{COLUMNS};
+        my %has = map { $_ => scalar qx(script -qec "stty cols $_; passthroughctl list --all" /dev/null </dev/null) } 80, 120;
+        $_ = join ' ', /\b(?:DRIVER|PCIE)\b/g for values %has;
+        is_deeply(\%has, { 80 => '', 120 => 'DRIVER PCIE' }, 'a narrow terminal has no room for the driver and the link');
+        my $build = $ENV{BUILD} // "$FindBin::Bin/../../build";
+        my $hgx   = "--node $build/nodes/hgx-h100.tree --config $FindBin::Bin/../nodes/hgx-h100.conf";
+        like(scalar qx(script -qec "stty cols 80; passthroughctl list --all $hgx" /dev/null </dev/null), qr/^0000:13:00\.0 .* H100 SXM5 80G/m, '... but for the product');
+}
 like($show, qr/^Kernel names: +mlx5_0 eth0$/m, 'show');
 
 done_testing;

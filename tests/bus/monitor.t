@@ -110,6 +110,9 @@ is_deeply([lines_until($text, qr/removed/)], [
 my ($new, @events) = events_until($json, 'job-removed');
 my $id = delete $new->{properties}{id};
 like($id, qr/^[0-9a-f-]{36}$/, 'the id of the allocation');
+my @deadlines = map { delete $_->{properties}{deadline} } @events[1 .. 4];
+is($deadlines[0], 0, 'a job has no deadline before it begins');
+cmp_ok(abs($deadlines[1] / 1e6 - time - 60), '<', 30, 'then that of JobTimeoutSec=');
 is_deeply([$new, @events[0 .. 2], @events[5 .. 7]], [
         { event => 'allocation-new', name => 'guest',
           properties => { name => 'guest', owner => $>, tag => undef, lease_end => 0, generation => 1, state => 'preparing', reason => undef, cpus => undef } },
@@ -134,6 +137,17 @@ is_deeply([@events[-3, -2]], [
         { event => 'device-changed', address => $gpu, properties => { state => 'available', reason => undef, driver => 'nvidia', allocation => undef } },
 ], 'with --json too');
 
+my $information = "proc/driver/nvidia/gpus/$gpu/information";
+fault("set $information Device Minor: \\t 3");
+$bus->call('Rescan');
+is_deeply([lines_until($text, qr/./)], ["device $gpu changed: kernel_names nvidia3"], 'a list');
+is_deeply([events_until($json, 'device-changed')],
+        [{ event => 'device-changed', address => $gpu, properties => { kernel_names => ['nvidia3'] } }], 'with --json too');
+fault("remove $information");
+$bus->call('Rescan');
+is_deeply([lines_until($text, qr/./)], ["device $gpu changed: kernel_names -"], 'an empty list');
+events_until($json, 'device-changed');
+
 fault('reset', 'fail 2 EIO');
 is(allocate($bus, 'guest', gpu => 1), 'failed', 'a job fails');
 @lines = lines_until($text, qr/removed: /);
@@ -153,7 +167,7 @@ is_deeply([lines_until($text, qr/./)],
 is_deeply([events_until($json, 'device-added')], [{ event => 'device-added', address => $gpu, properties => {
         address => $gpu, name => 'NVIDIA Corporation GK110GL [Tesla K20m]', class => '030200', pool => 'gpu', state => 'available', reason => undef,
         driver => 'nvidia', numa_node => undef, iommu_group => 7, physical_function => undef, allocation => undef,
-        link_generation => 0, link_width => 0, max_link_generation => 0, max_link_width => 0,
+        kernel_names => [], link_generation => 0, link_width => 0, max_link_generation => 0, max_link_width => 0,
 } }], 'with --json all of it, in the words of the other verbs');
 fault('events on') if $ENV{NODE_EVENTS} eq 'yes';
 

@@ -12,6 +12,7 @@ use Test::More;
 use Guests;
 use Node;
 use Placement;
+use PlacementProxy;
 
 placement_needed();
 my ($gpu, $class) = qw(0000:13:00.0 CUSTOM_PCI_10DE_2330);
@@ -56,7 +57,8 @@ agent_conf('[Placement]', 'Url=' . URL, 'Token=admin', 'Host=nova1', 'AddRoot=no
 my $before = inventory();
 is((agent('--once'))[0], 0, 'a comparison');
 is_deeply(inventory(), $before, 'leaves Nova\'s provider alone');
-is_deeply(ctl_json('nova-config')->{device_spec}[0]{one_time_use}, 'true', 'Nova is told that the device is for one use');
+is(ctl_json('nova-config')->{device_spec}[0]{one_time_use}, 'true', 'Nova is told that the device is for one use');
+like((ctl('nova-config'))[1], qr/^report_in_placement = true$/m, 'and that it is reported to Placement, without which Nova does not start');
 
 starts();
 becomes('allocated', 'an instance has the device');
@@ -76,6 +78,18 @@ placement('DELETE', "/allocations/$consumer");
 kill 'HUP', $agent;
 ok(wait_until(sub { reserved() == 0 }), 'it is returned when the claim is gone');
 
+# ---- an instance starts and ends while no daemon runs. The agent sees the device only when it is clean again.
+
+kill 'STOP', $agent;
+my $resets = () = grep { m{/$gpu/reset 1 } } write_log();
+is(daemon('stop'), 0, 'the daemon stops');
+report(1);
+is(daemon('start'), 0, 'and starts after the instance is gone');
+becomes('available', 'it cleans the device');
+is(scalar(() = grep { m{/$gpu/reset 1 } } write_log()), $resets + 1, 'which it did not see in use');
+kill 'CONT', $agent;
+ok(wait_until(sub { reserved() == 0 }), 'then the agent returns it');
+
 starts();
 becomes('allocated', 'an instance once more');
 placement('DELETE', "/allocations/$consumer");
@@ -86,6 +100,27 @@ runs();
 becomes('quarantined', 'the device does not come back clean');
 is((agent('--once'))[0], 0, 'a comparison');
 is(reserved(), 1, 'it is not returned either');
-is(agent_stop($agent), 0, 'the agent ends');
+agent_stop($agent);
+fault('reset');
+is((ctl('quarantine', '--clear', $gpu))[0], 0, 'an admin has cleaned it');
+is((agent('--once'))[0], 0, 'a comparison');
+is(reserved(), 0, 'it is returned');
+
+# A guest starts and ends while the agent waits for Placement.
+agent_conf('[Placement]', 'Url=' . PROXY, 'Token=admin', 'Host=nova1', 'AddRoot=no');
+is(scalar compare_through(sub {
+        my (undef, $path, undef, undef, $reply) = @_;
+        return if $reply || $path ne "/resource_providers/$provider/inventories" || reserved();
+        $bus = Bus->new->listen;
+        starts();
+        wait_until(sub { device($bus, $gpu)->{state} eq 'allocated' });
+        fault('reset', 'fail 1 EIO');
+        runs();
+        placement('DELETE', "/allocations/$consumer");
+        wait_until(sub { device($bus, $gpu)->{state} eq 'quarantined' });
+        return;
+}), 0, 'a comparison during which a guest has the device');
+is(device($bus, $gpu)->{state}, 'quarantined', 'which is not clean');
+is(reserved(), 1, 'and is not returned');
 
 done_testing();

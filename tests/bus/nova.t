@@ -40,7 +40,7 @@ is($section, '[pci]', 'its section');
 my @specs = map { JSON::PP->new->decode(s{^device_spec = }{}r) } @lines;
 is_deeply([sort map { $_->{address} } @specs], [$gpu, $vf, $other], 'each device');
 is_deeply([map { $_->{managed} } @specs], [('no') x 3], 'whose driver libvirt leaves alone');
-is_deeply(ctl_json('nova-config'), { device_spec => \@specs }, 'and as JSON');
+is_deeply(ctl_json('nova-config'), { device_spec => \@specs, report_in_placement => JSON::PP::false }, 'and as JSON');
 
 # ---- a guest of Nova
 
@@ -56,14 +56,38 @@ is(resets($gpu), $before + 1, 'and was reset');
 is(driver_of($gpu), 'vfio-pci', 'it stays bound');
 is_deeply([quarantined()], [], 'nothing is in quarantine');
 
-# ---- the guest ends while no daemon runs
+# ---- the guest ends or starts while no daemon runs
 
 runs($gpu);
 becomes($gpu, 'allocated', 'a guest again');
 $before = resets($gpu);
+is(daemon('stop'), 0, 'the daemon stops');
 write_guests();
-restart();
-becomes($gpu, 'available', 'the next daemon cleans the device');
+is(daemon('start'), 0, 'and starts after the guest has ended');
+becomes($gpu, 'available', 'it cleans the device');
+is(resets($gpu), $before + 1, 'by a reset');
+is(daemon('stop'), 0, 'the daemon stops');
+write_guests(running_domain('instance-2', UUID, $gpu));
+is(daemon('start'), 0, 'and starts after a guest has started');
+becomes($gpu, 'allocated', 'the guest is noticed');
+is(resets($gpu), $before + 1, 'and nothing is reset under it');
+runs();
+becomes($gpu, 'available', 'the device is free after it');
+is(resets($gpu), $before + 2, 'and clean');
+
+# ---- the process of the guest still has the device open
+
+my $process = 'proc/4242';
+runs($gpu);
+becomes($gpu, 'allocated', 'a guest whose process takes long to end');
+fault("set $process/comm qemu-system-x86", "link $process/fd/7 /dev/vfio/" . device($bus, $gpu)->{iommu_group});
+$before = resets($gpu);
+runs();
+becomes($gpu, 'quarantined', 'the device is not free while it is open');
+like(describe($bus)->{quarantine}[0]{reason}, names('qemu-system-x86'), 'and the quarantine says why');
+is(resets($gpu), $before, 'nothing is reset');
+fault("remove $process");
+becomes($gpu, 'available', 'it is cleaned without another event');
 is(resets($gpu), $before + 1, 'by a reset');
 
 # ---- a device that does not come back clean

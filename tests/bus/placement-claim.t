@@ -21,11 +21,13 @@ my $consumer = '22222222-0000-4000-8000-000000000001';
 my @gpus     = map { "0000:$_:00.0" } qw(13 23 33);
 configure(<<"END");
 [Pool gpu]
-Match=vendor=10de class=0302 address=0000:[1-4]*
+Match=vendor=10de class=0302 address=0000:[1-3]*
 Scheduler=placement
 [Pool theirs]
 Match=vendor=10de class=0302 address=0000:[9a-c]*
 Scheduler=nova
+[Pool plain]
+Match=vendor=10de class=0302 address=0000:43:00.0
 [Pool rdma]
 Match=vendor=15b3 type=vf id=15b3:101e
 VirtualFunctions=4
@@ -36,7 +38,7 @@ my $bus = Bus->new->listen;
 sub id     { my ($name) = @_; return allocation($bus, $name)->{id} }
 sub refusal { my (@request) = @_; return ctl_json("plan", @request)->{verdict} }
 
-is_deeply({ map { $_->{name} => $_->{scheduler} } @{ describe($bus)->{pools} } }, { gpu => 'placement', theirs => 'nova', rdma => 'placement' }, 'the pools and their schedulers');
+is_deeply({ map { $_->{name} => $_->{scheduler} } @{ describe($bus)->{pools} } }, { gpu => 'placement', theirs => 'nova', plain => 'none', rdma => 'placement' }, 'the pools and their schedulers');
 is(refusal('gpu=1'), 'scheduled', 'no device without a consumer');
 is(refusal('gpu=1', "--at=gpu=$gpus[0]"), 'scheduled', 'nor with an address alone');
 is(refusal('gpu=1', "--consumer=$consumer"), 'scheduled', 'nor with a consumer alone');
@@ -72,6 +74,26 @@ is_deeply([used('n1_0000:23:00.0', $gpu), used('n1_0000:24:00.0', $vf), used('n1
 is(placement_claims($vm1->{id}), undef, 'the allocation has no claim of its own');
 is((agent("--claim=$consumer"))[0], 1, 'the devices are taken now');
 
+# A further device: the consumer's claim first, then the allocation.
+is(ctl_json('attach', 'vm1', 'gpu=1')->{verdict}, 'scheduled', 'no device that Placement gives out is attached by itself');
+is_deeply([map { $_->{address} } grep { $_->{pool} eq 'gpu' } @{ allocation($bus, 'vm1')->{devices} }], ['0000:23:00.0'], 'nothing is attached');
+my (undef, $now) = placement('GET', "/allocations/$consumer");
+$now->{allocations}{ $first->{'n1_0000:33:00.0'}{uuid} } = { resources => { $gpu => 1 } };
+is((placement('PUT', "/allocations/$consumer", $now))[0], 204, 'the claim is extended');
+is((ctl('attach', 'vm1', 'gpu=1', '--at=gpu=0000:33:00.0'))[0], 0, 'the claimed device is attached');
+is_deeply([sort map { $_->{address} } grep { $_->{pool} eq 'gpu' } @{ allocation($bus, 'vm1')->{devices} }], [qw(0000:23:00.0 0000:33:00.0)], 'both are in the allocation');
+is((agent('--once'))[0], 0, 'a comparison');
+is(used('n1_0000:33:00.0', $gpu), 1, 'it is counted once');
+is(placement_claims($vm1->{id}), undef, 'by the claim of the consumer');
+is((ctl('attach', 'vm1', 'plain=1'))[0], 0, 'a device of a pool without a scheduler is attached as well');
+is((ctl('detach', 'vm1', $_))[0], 0, "$_ is detached") for qw(gpu1 plain0);
+delete $now->{allocations}{ $first->{'n1_0000:33:00.0'}{uuid} };
+$now->{consumer_generation}++;
+is((placement('PUT', "/allocations/$consumer", $now))[0], 204, 'the claim is reduced');
+is(allocate($bus, 'vm3', plain => 1), 'done', 'an allocation without a consumer');
+is(ctl_json('attach', 'vm3', 'gpu=1', '--at=gpu=0000:33:00.0')->{verdict}, 'scheduled', 'gets no such device');
+is_deeply([release($bus, 'vm3')], ['done'], 'it is released');
+
 # The consumer gives up its claim before the allocation is released.
 placement('DELETE', "/allocations/$consumer");
 is((agent('--once'))[0], 0, 'a comparison without the claim');
@@ -88,5 +110,15 @@ is((ctl('allocate', 'vm2', (split ' ', $line), '--cpus=4', '--memory=1G', '--hos
 is((agent('--once'))[0], 0, 'a comparison');
 is_deeply(placement_claims(id('vm2')), { n1_NUMA0 => { PCPU => 4, MEMORY_MB => 1024 } }, 'the agent claims the rest');
 is(used('n1_0000:13:00.0', $gpu), 1, 'and the GPU is counted once');
+
+# Two allocations name the consumer of one claim.
+my $twice = '22222222-0000-4000-8000-000000000002';
+is(claim($twice, 'n1_0000:24:00.0' => { $vf => 1 }), 204, 'a claim of one VF');
+($status, $line) = agent("--claim=$twice");
+is((ctl('allocate', 'vm4', split ' ', $line))[0], 0, 'an allocation has it');
+my ($free) = map { $_->{address} } grep { ($_->{physical_function} // '') eq '0000:24:00.0' && $_->{state} eq 'available' } @{ describe($bus)->{devices} };
+is((ctl('allocate', 'vm5', "--consumer=$twice", 'rdma=1', "--at=rdma=$free"))[0], 0, 'another one has another VF');
+is((agent('--once'))[0], 0, 'a comparison');
+is(used('n1_0000:24:00.0', $vf), 2, 'both VFs are counted');
 
 done_testing();

@@ -8,74 +8,20 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
-use HTTP::Tiny;
-use IO::Socket::INET;
 use JSON::PP;
 use Test::More;
 
 use Node;
 use Placement;
+use PlacementProxy;
 
 placement_needed();
 node('paper-testbed');
 
-my $bus   = Bus->new->listen;
-my $proxy = 'http://127.0.0.1:8779';
+my $bus = Bus->new->listen;
 placement_start();
 
-# A proxy in a process of its own: serve(WHEN) calls WHEN->(METHOD, PATH, NUMBER, TOKEN) before and WHEN->(..., REPLY) after each request.
-# WHEN may return a reply of its own: [STATUS, HEADERS, DOCUMENT].
-my $server = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 8779, Listen => 16, ReuseAddr => 1) or die "proxy: $!";
-
-sub forward {
-        my ($method, $path, $body) = @_;
-        my $reply = HTTP::Tiny->new(timeout => 30)->request($method, URL . $path,
-                { headers => { 'X-Auth-Token' => 'admin', 'OpenStack-API-Version' => 'placement 1.38', 'Content-Type' => 'application/json' }, content => $body });
-        return [$reply->{status}, '', $reply->{content} // ''];
-}
-
-sub answer {
-        my ($connection, $when, $number) = @_;
-        my ($line, %headers, $body) = (scalar <$connection>);
-        my ($method, $path) = ($line // '') =~ m{^(\w+) (\S+) HTTP} or return;
-        while (defined(my $header = <$connection>)) {
-                last if $header =~ /^\r?\n/;
-                $headers{ lc $1 } = $2 if $header =~ /^([\w-]+): *(.*?)\r?\n/;
-        }
-        read $connection, $body, $headers{'content-length'} // 0;
-        my $reply = $when->($method, $path, $number, $headers{'x-auth-token'}, undef);
-        if (!$reply) {
-                $reply = forward($method, $path, $body);
-                $when->($method, $path, $number, $headers{'x-auth-token'}, $reply);
-        }
-        printf {$connection} "HTTP/1.1 %d X\r\nConnection: close\r\nContent-Length: %d\r\n%s\r\n%s", $reply->[0], length $reply->[2], $reply->[1], $reply->[2];
-        return;
-}
-
-sub serve {
-        my ($when) = @_;
-        my $pid = fork // die "fork: $!";
-        return $pid if $pid;
-        local $SIG{PIPE} = 'IGNORE';
-        my $number = 0;
-        while (my $connection = $server->accept) {
-                answer($connection, $when, ++$number);
-                close $connection;
-        }
-        POSIX::_exit(0);
-}
-
-# The comparison with this proxy: its exit status.
-sub compare_through {
-        my ($when) = @_;
-        my $pid = serve($when);
-        my ($status) = agent('--once');
-        kill 'KILL', $pid;
-        waitpid $pid, 0;
-        return $status;
-}
-
-sub through_proxy { agent_conf('[Placement]', "Url=$proxy", 'Token=admin', 'Host=n1'); return }
+sub through_proxy { agent_conf('[Placement]', 'Url=' . PROXY, 'Token=admin', 'Host=n1'); return }
 sub repaired {
         my ($name) = @_;
         agent_conf('[Placement]', 'Url=' . URL, 'Token=admin', 'Host=n1');
@@ -129,7 +75,7 @@ sub remove_all {
 # ---- Others write between its requests
 
 through_proxy();
-is(compare_through(sub {
+is(scalar compare_through(sub {
         my ($method, $path, $number, undef, $reply) = @_;
         my ($uuid) = $path =~ m{^/resource_providers/([\w-]{36})/(?:inventories|traits)$};
         return if $reply || $method ne 'PUT' || !$uuid || $number % 3 == 0;
@@ -150,7 +96,7 @@ my $json = JSON::PP->new->utf8;
 sub keystone_conf {
         my ($secret) = @_;
         spew("$ENV{NODE_TMP}/secret", "$secret\n");
-        agent_conf('[Placement]', 'Host=n1', '[Keystone]', "Url=$proxy/v3", 'Credential=c1', "SecretFile=$ENV{NODE_TMP}/secret", 'Region=R1', @_[1 .. $#_]);
+        agent_conf('[Placement]', 'Host=n1', '[Keystone]', 'Url=' . PROXY . '/v3', 'Credential=c1', "SecretFile=$ENV{NODE_TMP}/secret", 'Region=R1', @_[1 .. $#_]);
         return;
 }
 my ($tokens, $served) = ("$ENV{NODE_TMP}/tokens", 0);
@@ -162,19 +108,19 @@ sub keystone {
         if ($path eq '/v3/auth/tokens') {
                 $served = 0;
                 spew($tokens, slurp($tokens) + 1);
-                my @endpoints = map { { interface => $_->[0], region_id => $_->[1], url => $_->[2] } } ['internal', 'R2', 'http://127.0.0.1:1'], ['internal', 'R1', "$proxy/"];
+                my @endpoints = map { { interface => $_->[0], region_id => $_->[1], url => $_->[2] } } ['internal', 'R2', 'http://127.0.0.1:1'], ['internal', 'R1', PROXY . '/'];
                 return [201, 'X-Subject-Token: token-' . slurp($tokens) . "\r\n", $json->encode({ token => { catalog => [{ type => 'placement', endpoints => \@endpoints }] } })];
         }
         return [401, '', '{}'] if ($token // '') ne 'token-' . slurp($tokens) || ++$served > 3;
         return;
 }
 keystone_conf('s3cret');
-is(compare_through(\&keystone), 0, 'a comparison with tokens of Keystone');
+is(scalar compare_through(\&keystone), 0, 'a comparison with tokens of Keystone');
 cmp_ok(slurp($tokens), '>', 3, 'tokens that expire are renewed');
 keystone_conf('s3cret', 'Interface=admin');
-is(compare_through(\&keystone), 1, 'the catalog has no such interface');
+is(scalar compare_through(\&keystone), 1, 'the catalog has no such interface');
 keystone_conf('s3cret');
-is(compare_through(sub { return [401, '', '{}'] }), 1, 'the credential is refused');
+is(scalar compare_through(sub { return [401, '', '{}'] }), 1, 'the credential is refused');
 keystone_conf('s3cret', 'SecretFile=/nonexistent');
 is((agent('--once'))[0], 1, 'the secret cannot be read');
 

@@ -76,13 +76,13 @@ sub pick_provider {
         return $provider ? [$name, $provider] : undef;
 }
 
-# Another program alters what belongs to the agent.
+# Another program alters what belongs to the agent. A higher total or allocation ratio would make Placement give devices twice.
 sub op_write {
         my (undef, $provider) = @{ pick_provider() // return };
         my $what = pick('traits', 'inventories');
         my (undef, $now) = placement('GET', "/resource_providers/$provider->{uuid}/$what");
         if ($what eq 'traits') { $now->{traits} = ['HW_GPU_API_VULKAN'] }
-        else                   { $_->{allocation_ratio} = 4 for values %{ $now->{inventories} } }
+        else                   { $_->{step_size} = 4 for values %{ $now->{inventories} } }
         placement('PUT', "/resource_providers/$provider->{uuid}/$what", $now);
         return;
 }

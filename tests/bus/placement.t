@@ -8,6 +8,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
+use IO::Socket::INET;
 use Test::More;
 
 use Node;
@@ -114,9 +115,11 @@ ok(wait_until(sub { !placement_provider('n1_0000:23:00.0') }), 'released, it is 
 placement_stop();
 is(allocate($bus, 'vm3', gpu => 1), 'done', 'the node goes on without Placement');
 my $id3 = id('vm3');
+$before = requests();
 placement_start();
 ok(is_claimed($id3), 'the agent catches up');
-is(agent_stop($agent), 0, 'the agent ends when it is told to');
+cmp_ok(requests() - $before, '<=', 4 + 18 + 3, 'and does not read again what has not changed');
+is(agent_stop($agent), 'signal 15', 'the agent ends when it is told to');
 
 # ---- Other programs
 
@@ -160,7 +163,26 @@ for my $wrong (['[Placement]'], ['[Keystone]', 'Url=http://127.0.0.1:1'], ['[Pla
         agent_conf(@$wrong);
         is((agent('--once'))[0], 1, "refused: @$wrong");
 }
+agent_conf('[Placement]', 'Url=' . URL, 'Token=admin', 'Host=n9', 'AddRoot=', 'Project=');
+is((agent('--dry-run'))[0], 0, 'empty values are the defaults');
+agent_conf('[Placement]', '# ' . 'x' x 300, 'Url=' . URL);
+like((agent('--once'))[2], qr/:3: .*too long/, 'a line that is too long');
 agent_conf('[Placement]', 'Url=' . URL, 'Token=nobody');
 is((agent('--once'))[0], 1, 'a token without the role is refused');
+for ('', 'x', '../resource_providers', 'y' x 80) {
+        my ($wrong, undef, $sentence) = agent("--claim=$_");
+        is($wrong, 2, "no consumer: $_");
+        like($sentence, qr/UUID/, 'which is said');
+}
+
+# ---- Stopped while Placement does not reply
+
+my $silent = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 8779, Listen => 1, ReuseAddr => 1) or die $!;
+agent_conf('[Placement]', 'Url=http://127.0.0.1:8779', 'Token=admin');
+$agent = agent_start();
+my $connection = $silent->accept;
+my $begin = time;
+agent_stop($agent);
+cmp_ok(time - $begin, '<', 15, 'the agent does not wait for the reply');
 
 done_testing();

@@ -288,7 +288,7 @@ spew($file, "$good\[Frob]\nX=1\n");
 my ($code, $out, $err) = ctl('reload');
 is($code, 0, 'passthroughctl reload of a configuration with a bad line succeeds');
 is($out, '', 'says nothing');
-is($err, "$file:5: Section [Frob] is ignored; known: [Daemon], [Pool NAME], [Exclude].\n", 'but what was ignored, on stderr');
+is($err, "$file:5: Section [Frob] is ignored; known: [Daemon], [Fabric], [Pool NAME], [Service NAME], [Exclude].\n", 'but what was ignored, on stderr');
 ($code, $out, $err) = ctl('reload', '--json');
 is("$code $out", qq(0 {"result":"done"}\n), 'with --json stdout is the document');
 like($err, qr/^\Q$file\E:5: /, 'and stderr the same');

@@ -18,7 +18,7 @@ my ($gpu, $other) = qw(0000:13:00.0 0000:23:00.0);
 my $dir = "$ENV{NODE_TMP}/units";
 my ($daemon, $export, $idle) = qw(nvidia-persistenced.service dcgm-exporter.service nvidia-dcgm.service);
 my @services = ($export, $idle, $daemon);
-my $log; # the length of the log at begin()
+my ($bus, $log); # $log: the length of the log at begin()
 my @around = ("stop $export", "stop $daemon", "start $daemon", "start $export");
 
 mkdir $dir or die "$dir: $!";
@@ -51,6 +51,8 @@ sub begin {
         holder($daemon, 812, '/dev/nvidia3', '/dev/nvidia5');
         holder($export, 813, '/dev/nvidia3');
         fault('reset');
+        # Until the driver has told which node the GPU has, process 950 counts as its user.
+        wait_until(sub { grep { $_->{address} eq $gpu && grep { $_ eq 'nvidia3' } @{ $_->{kernel_names} } } @{ describe($bus)->{devices} } }) or die "$gpu: no node";
         $log = log_since();
         return;
 }
@@ -65,9 +67,17 @@ fault(map { "set proc/driver/nvidia/gpus/$_/information Model: \\t\\t NVIDIA H10
 fault('set proc/950/comm python3', 'link proc/950/fd/3 /dev/nvidia6');
 ok(wait_until(sub { has_systemd('org.freedesktop.systemd1') }), 'there is a systemd');
 configure(pools("@services"));
-my $bus    = Bus->new->listen;
+$bus = Bus->new->listen;
 my $state  = snapshot();
 my $before = tree();
+
+# The job. The test waits for what it does, so it ends here when there is none.
+sub reserve_late {
+        my ($signature, $entries) = request(gpu => 1);
+        my $reply = $bus->call('Allocate', "s$signature", 'late', $entries);
+        die "Allocate: $reply->{error}: @{ $reply->{body} }" if $reply->{error};
+        return $reply->{body}[1];
+}
 
 sub nothing_done {
         my ($what) = @_;
@@ -133,7 +143,7 @@ begin();
 unlink "$dir/$daemon.stop";
 mkfifo("$dir/$daemon.stop", 0600) or die "mkfifo: $!";
 ($signature, $entries) = request(gpu => 1);
-$job = $bus->call('Allocate', "s$signature", 'late', $entries)->{body}[1];
+$job = reserve_late();
 open my $fifo, '>', "$dir/$daemon.stop" or die "$dir/$daemon.stop: $!";
 kill 'STOP', -holders_pid() or die "kill: $!";
 print $fifo "remove proc/812\n";
@@ -150,7 +160,7 @@ nothing_done('the users are unknown');
 begin();
 unlink "$dir/$daemon.stop";
 mkfifo("$dir/$daemon.stop", 0600) or die "mkfifo: $!";
-$job = $bus->call('Allocate', "s$signature", 'late', $entries)->{body}[1];
+$job = reserve_late();
 open $fifo, '>', "$dir/$daemon.stop" or die "$dir/$daemon.stop: $!";
 my ($waiting) = daemon_children('passthroughd-jo');
 ok(wait_until(sub { slurp("/proc/$waiting/stat") =~ /\) S / }), 'the process of a job waits for a service');
@@ -210,7 +220,7 @@ is((release($bus, 'late'))[0], 'done', 'daemon killed: released');
 
 begin();
 fault('hang 2');
-$job = $bus->call('Allocate', "s$signature", 'late', $entries)->{body}[1];
+$job = reserve_late();
 ok(wait_until(sub { grep { /^2 .*PENDING/ } write_log() }), 'child killed: it is at work');
 is(noted(), "$export\n$daemon\n", 'child killed: what is stopped is noted');
 my ($child) = grep { (slurp_existing("/proc/$_/comm") // '') eq "passthroughd-jo\n" } split ' ', slurp('/proc/' . pid() . '/task/' . pid() . '/children');
@@ -225,7 +235,7 @@ release_all($bus);
 
 begin();
 fault('hang 2');
-$job = $bus->call('Allocate', "s$signature", 'late', $entries)->{body}[1];
+$job = reserve_late();
 ok(wait_until(sub { grep { /^2 .*PENDING/ } write_log() }), 'away: it is at work');
 kill 'TERM', $systemd;
 waitpid $systemd, 0;

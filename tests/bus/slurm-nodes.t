@@ -120,6 +120,12 @@ for my $cpus (4, 3) {
         all_is_gone();
 }
 
+my $whole = submit(@job, qw(-w n1 --exclusive --mem=0 --passthrough=gpu=1 --gres=vmgpu:1), $script);
+is_true(sub { state_on($n1, $whole) eq 'ready' || job($whole)->{Restarts} }, 'a job of a whole node is prepared');
+is(eval { memory_of($whole) }, 1000000, 'and has the memory of the node') or diag((slurm('scontrol', 'show', 'job'))[1]);
+slurm('scancel', $whole);
+all_is_gone();
+
 # ---- one of two nodes
 
 my @two = (@job, qw(-N2 -c4 --mem=1000 --passthrough=gpu=1 --gres=vmgpu:1));

@@ -229,11 +229,21 @@ is_gone($id);
 
 slurm(qw(scontrol update NodeName=n1), 'Gres=vmgpu:k20m:0,vmib-vf:0');
 kill_program('agent-n1', 'KILL');
-is(allocate($bus, "slurm-$id", gpu => 1), 'done', 'the epilog of a job did not run');
+is(allocate($bus, "slurm-$id", gpu => 1, tag => 'Slurm job'), 'done', 'the epilog of a job did not run');
+is(allocate($bus, 'slurm-' . ($id + 1), 'ib-vf' => 1), 'done', 'an allocation with the name of a job is somebody else\'s');
 spew("$files/slurm-$id.$_", '') for qw(env xml);
 start_program('agent-n1');
 is_gone($id);
 gres_becomes($all, 'after a restart of the service Slurm has all');
+is(allocation_state($bus, 'slurm-' . ($id + 1)), 'ready', 'and the allocation of somebody else stays');
+my $other = submit(@job, @gpu, $script);
+is($other, $id + 1, 'a job of the same name');
+is_refused($other, "slurm-$other");
+is_idle('the node stays up');
+slurm('scancel', $other);
+ok(wait_until(sub { job($other)->{JobState} eq 'CANCELLED' }), 'the job is canceled');
+is(allocation_state($bus, "slurm-$other"), 'ready', 'the allocation of somebody else stays after it');
+is(release($bus, "slurm-$other"), 'done', 'and is released by hand');
 
 # ---- a guest outlives its job
 

@@ -107,8 +107,8 @@ ok(wait_until(sub { !daemon_children() }), 'no process is left');
 flock $lock, LOCK_EX or die "$dir/lock: $!";
 mode('wait');
 post($other, $good);
-ok(wait_until(sub { daemon_children() }), 'libvirt validates');
-my ($child) = daemon_children();
+my $child;
+ok(wait_until(sub { ($child) = daemon_children('passthroughd-li') }), 'libvirt validates');
 is(daemon('stop'), 0, 'the daemon stops');
 ok(!kill(0, $child), 'the process has ended with it');
 

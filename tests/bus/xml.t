@@ -5,6 +5,8 @@ use strict;
 use warnings;
 
 use File::Path qw(make_path);
+use JSON::PP qw(decode_json);
+use MIME::Base64 qw(decode_base64);
 use FindBin;
 use lib $FindBin::Bin;
 
@@ -34,6 +36,13 @@ sub agree {
         }
         is_deeply(\%in, { map { $_->{address} => $_->{guest_address} } @{ $allocation->{devices} } }, 'the addresses in the guest are those that the allocation tells');
         return;
+}
+
+# The entries of fw_cfg, by their names below that of passthroughd.
+sub told {
+        my ($xml) = @_;
+        my %entry = $xml =~ m{<entry name=["']opt/org\.passthroughd1/([^"']+)["']>([A-Za-z0-9+/]+=*)</entry>}g;
+        return { map { $_ => decode_base64($entry{$_}) } keys %entry };
 }
 
 sub spare_ports {
@@ -134,6 +143,26 @@ is_deeply([sort keys %above], [sort keys %seen], 'A11: the NCCL topology has the
 my %switch = map { $seen{$_} => $above{$_} } keys %above;
 is_deeply([map { $switch{"gpu$_"} eq $switch{"rdma$_"} ? 'shared' : 'apart' } 0 .. 5], [('shared') x 6], 'A11: in which each GPU is at one switch with its VF');
 is((ctl('xml', 'wide', '--nccl'))[1], $nccl, 'A11: passthroughctl prints the same');
+
+# ---- what the guest is told
+
+my $told = told($xml);
+is_deeply([sort keys %$told], [qw(devices.json nccl-topology.xml)], 'the guest is told two files');
+is($told->{'nccl-topology.xml'}, $nccl, 'the topology for NCCL, to the byte');
+my @keys = qw(slot pool guest_address seen_address);
+sub devices_with { my ($keys, $devices) = @_; return [map { my $device = $_; +{ map { $_ => $device->{$_} } @$keys } } @$devices] }
+is_deeply(decode_json($told->{'devices.json'}), { devices => devices_with(\@keys, $allocation->{devices}) }, 'and its devices, without their addresses on the host');
+SKIP: {
+        skip 'virsh is not installed', 1 if !Document::has('virsh');
+        spew("$ENV{NODE_TMP}/told.xml", $xml);
+        my $kept = qx(virsh -q -c test:///default 'define $ENV{NODE_TMP}/told.xml; dumpxml --inactive wide');
+        is_deeply(told($kept), $told, 'libvirt keeps the text of both');
+}
+is_deeply(decode_json(told(document('wide', 'host addresses', '--host-addresses'))->{'devices.json'}), { devices => devices_with([@keys, 'address'], $allocation->{devices}) }, 'with those on the host, if asked to');
+unlike(document('wide', 'nothing for the guest', '--no-guest-info'), qr/sysinfo/, 'nothing, if asked to');
+is_error($bus->call('GetDomainXML', 'sa{sv}', 'wide', [['guest-info', ['b', 0]], ['host-addresses', ['b', 1]]]), 'InvalidRequest', ['invalid-request'], 'host addresses in nothing');
+is_error($bus->call('GetDomainXML', 'sa{sv}', 'wide', [['guest-info', ['s', 'no']]]), 'InvalidRequest', ['invalid-request'], 'a word instead of a boolean');
+is_error($bus->call('GetNcclTopology', 'sa{sv}', 'wide', [['guest-info', ['b', 0]]]), 'InvalidRequest', ['invalid-request'], 'the topology alone has none');
 is(release($bus, 'wide'), 'done', 'it is released');
 
 ($status, undef, $err) = ctl('allocate', 'wide', qw(gpu=6 rdma=6 --cpus 48 --memory 96G --numa required --topology flat));

@@ -61,6 +61,22 @@ static void check_values(const Config *c) {
                 assert_non_null(vf_placement_to_string(pool->placement));
                 assert_false(pool->attributes.set & VF_IDENTITY_BITS);
         }
+        assert_true(c->n_services <= REMOTE_SERVICES_MAX);
+        for (size_t i = 0; i < c->n_services; i++) {
+                const RemoteService *s = &c->services[i];
+
+                assert_true(pool_name_is_valid(s->name) && !config_find_pool(c, s->name));
+                assert_true(config_find_service(c, s->name) == s);
+                assert_non_null(remote_kind_to_string(s->kind));
+                assert_true(s->n_endpoints <= REMOTE_ENDPOINTS_MAX);
+                for (size_t k = 0; k < s->n_endpoints; k++) {
+                        assert_true(endpoint_is_valid(s->endpoints[k].name));
+                        assert_true(s->endpoints[k].slots <= ENDPOINT_SLOTS_MAX);
+                        assert_int_equal(config_endpoint_slots(c, s->endpoints[k].name), s->endpoints[k].slots);
+                }
+                assert_true(!s->via || pool_name_is_valid(s->via));
+                assert_true(!s->variables || variables_are_valid(s->variables));
+        }
 }
 
 /* Nothing that is excluded, or may be meant to, is on offer. */

@@ -20,6 +20,11 @@ static void check_bounds(const Allocation *a) {
         assert_true(a->n_cells <= ALLOCATION_CELLS_MAX);
         assert_true(a->n_pins <= ALLOCATION_CPUS_MAX);
         assert_true(a->n_regions <= ALLOCATION_REGIONS_MAX);
+        for (size_t i = 0; i < a->n_services; i++) {
+                assert_non_null(remote_kind_to_string(a->services[i].kind));
+                assert_true(endpoint_is_valid(a->services[i].endpoint));
+                assert_true(a->services[i].slots > 0 && a->services[i].slots <= ENDPOINT_SLOTS_MAX);
+        }
         for (size_t i = 0; i < a->n_devices; i++) {
                 assert_non_null(device_role_to_string(a->devices[i].role));
                 assert_true(a->devices[i].slot || a->devices[i].role == DEVICE_ROLE_HELD);
@@ -45,10 +50,12 @@ static void check_members(json_object *written, json_object *read) {
                 if (is_free_text(key))
                         continue;
                 if (streq(key, "version")) {
-                        assert_true(json_object_get_int(before) <= json_object_get_int(value));
+                        assert_true(json_object_get_int(value) == 2 ||
+                                    json_object_get_int(value) == LEDGER_FILE_VERSION);
                         continue;
                 }
-                if (!streq(key, "devices") && !streq(key, "cells") && !streq(key, "shared_memory")) {
+                if (!streq(key, "devices") && !streq(key, "cells") && !streq(key, "shared_memory") &&
+                    !streq(key, "services")) {
                         assert_true(json_object_equal(value, before));
                         continue;
                 }
@@ -76,7 +83,7 @@ static void check_use(const Inventory *inv, const Config *config, const Allocati
         o = json_allocation(inv, a, 0);
         text = json_text(o);
         assert_non_null(text);
-        v = domxml_make(inv, config, a, NULL, &document, &refusal);
+        v = domxml_make(inv, config, a, NULL, GUEST_INFO_GUEST, &document, &refusal);
         assert_int_equal(v == VERDICT_NONE, document != NULL);
         if (v != VERDICT_NONE)
                 fuzz_check_refusal(v, &refusal);
@@ -99,7 +106,7 @@ static void check_ledger(Allocation *a) {
         assert_true(ledger_verify(l, inv, config));
         check_use(inv, config, a);
         assert_true(ledger_remove(l, a->name) == a);
-        assert_int_equal(l->n_claims + l->n_pf_uses, 0);
+        assert_int_equal(l->n_claims + l->n_pf_uses + l->n_slots, 0);
         assert_true(cpuset_is_empty(&l->cpus));
 }
 

@@ -145,7 +145,8 @@ static void check_not_again(const TestNode *t, const Allocation *a, const char *
         _cleanup_refusal_ Refusal refusal = { 0 };
         char *again = NULL;
 
-        assert_int_equal(domxml_make(t->inventory, t->config, a, &(DomainTemplate){ text, true }, &again, &refusal),
+        assert_int_equal(domxml_make(t->inventory, t->config, a, &(DomainTemplate){ text, true }, GUEST_INFO_GUEST,
+                                     &again, &refusal),
                          VERDICT_INVALID_TEMPLATE);
         fuzz_check_refusal(VERDICT_INVALID_TEMPLATE, &refusal);
 }
@@ -167,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_free_ char *input = fuzz_text(data, size), *text = NULL;
         const DomainTemplate template = { input, .qemu_commandline = true };
         _cleanup_refusal_ Refusal refusal = { 0 };
-        Verdict v = domxml_make(t->inventory, t->config, a, &template, &text, &refusal);
+        Verdict v = domxml_make(t->inventory, t->config, a, &template, GUEST_INFO_GUEST, &text, &refusal);
 
         assert_int_equal(v == VERDICT_NONE, text != NULL);
         if (v != VERDICT_NONE) {

@@ -10,6 +10,7 @@
 #include "driver.h"
 #include "sriov.h"
 #include "vfattr.h"
+#include "vgpu.h"
 
 enum {
         ATTRIBUTE_SIZE = 4096
@@ -345,6 +346,8 @@ mode_t attr_mode(const Node *node) {
                 return is_named(node->parent, "vfio") && !is_named(node, "vfio") ? 0600 : 0644;
         if (vfattr_is_writable(node))
                 return 0644;
+        if (vgpu_mode(node))
+                return vgpu_mode(node);
         attribute = attribute_of(node);
         return attribute ? attribute->mode : 0444;
 }
@@ -370,6 +373,8 @@ int attr_write(Sim *sim, Node *file, const char *data, size_t size, off_t offset
                 return config_write(file, data, size, offset);
         if (node_is_sysfs(file) && vfattr_is_writable(file))
                 return vfattr_write(sim, file, value);
+        if (node_is_sysfs(file) && vgpu_mode(file))
+                return vgpu_write(sim, file, value);
         if (attribute && attribute->store)
                 return attribute->store(sim, file->parent, value);
         if (!attribute && node_is_sysfs(file))

@@ -216,6 +216,7 @@ void devices_complete(Sim *sim) {
         for (size_t i = 0; i < list.n; i++)
                 if (is_function(sim, list.devices[i]))
                         complete_device(sim, list.devices[i]);
+        sriov_create_declared(sim);
 }
 
 /* remove and rescan */

@@ -10,6 +10,7 @@
 #include "sriov.h"
 #include "uevent.h"
 #include "vfattr.h"
+#include "vgpu.h"
 
 static void id_add(DriverId **ids, size_t *n, const char *vendor, const char *device) {
         *ids = xrealloc(*ids, *n + 1, sizeof(DriverId));
@@ -233,6 +234,8 @@ void driver_link(Sim *sim, Driver *d, Node *dev) {
         node_link(dir, dev->name, dev);
         if (d->vfio)
                 device_vfio_add(sim, dev);
+        else
+                vgpu_make(sim, dev);
         device_unpark_driver(sim, dev, d->name);
 }
 
@@ -265,8 +268,10 @@ void driver_detach(Sim *sim, Node *dev) {
         vfattr_forget(dev);
         if (d->vfio)
                 device_vfio_remove(sim, dev);
-        else
+        else {
+                vgpu_remove(sim, dev);
                 device_park_driver(sim, dev, d->name);
+        }
         count_enable(d, dev, -1);
         sriov_limit(sim, dev, NULL);
         node_remove_child(dev, "driver");

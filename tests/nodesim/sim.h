@@ -47,7 +47,8 @@ typedef struct VfTemplate {
         char *device;       /* four hex digits */
         char *reset_method; /* NULL: flr */
         unsigned long offset, stride;
-        unsigned long total; /* what sriov_totalvfs is when no driver limits it; 0: as the tree says */
+        unsigned long created; /* so many are there from the start */
+        unsigned long total;   /* what sriov_totalvfs is when no driver limits it; 0: as the tree says */
         bool group_of_pf;
         VfKind kind;
 } VfTemplate;

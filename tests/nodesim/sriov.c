@@ -35,6 +35,8 @@ int vf_template_add(Sim *sim, const char *pf, const char *options) {
                         vf.offset = strtoul(word + 7, NULL, 0);
                 else if (strncmp(word, "total=", 6) == 0)
                         vf.total = strtoul(word + 6, NULL, 0);
+                else if (strncmp(word, "created=", 8) == 0)
+                        vf.created = strtoul(word + 8, NULL, 0);
                 else if (strncmp(word, "reset=", 6) == 0)
                         reset = word + 6;
                 else if (strncmp(word, "attributes=", 11) == 0) {
@@ -204,6 +206,15 @@ static int sriov_create(Sim *sim, Node *pf, unsigned n) {
         node_write(pf, "sriov_numvfs", "%u\n", n);
         uevent_device(sim, "change", pf);
         return 0;
+}
+
+void sriov_create_declared(Sim *sim) {
+        for (size_t i = 0; i < sim->n_vfs; i++) {
+                Node *pf = device_find(sim, sim->vfs[i].pf);
+
+                if (pf && sim->vfs[i].created > 0 && sriov_count(pf) == 0)
+                        (void) sriov_create(sim, pf, (unsigned) sim->vfs[i].created);
+        }
 }
 
 void sriov_complete(Sim *sim, Node *pf) {

@@ -3,9 +3,9 @@
 /*
  * compare ROOT CONFIG REQUESTS GPU-POOL NIC-POOL: guests with as many NICs as GPUs come and go on the machine below
  * ROOT, the same ones with each chooser, which has the machine to itself. Prints of each, as shares of what was asked:
- * how many it placed; how many with a NIC for every GPU under one switch, and of how many the planner could have said
- * so at that moment; and how many it refused that the planner could have placed. 1 when the planner is not the best in
- * each.
+ * how many it placed; how many with a NIC for every GPU under one switch (and with the GPUs of one NVLink partition,
+ * where CONFIG has partitions), and of how many the planner could have said so at that moment; and how many it refused
+ * that the planner could have placed. 1 when the planner is not the best in each.
  */
 
 #include <fcntl.h>
@@ -184,6 +184,21 @@ static int make_request(uint64_t *seed, const char *const pools[2], Request *r) 
         return request_add_pool(r, pools[0], n) < 0 || request_add_pool(r, pools[1], n) < 0 ? -1 : 0;
 }
 
+/* Where GPUs have NVLink: those of the guest are a partition. */
+static bool is_partition(const Machine *m, const Allocation *a) {
+        uint64_t modules = 0;
+
+        for (size_t i = 0; i < a->n_devices; i++) {
+                unsigned module = config_module(m->config, inventory_find(m->inventory, a->devices[i].address));
+
+                modules |= module > 0 ? fabric_bit(module) : 0;
+        }
+        for (size_t i = 0; i < m->config->fabric.n; i++)
+                if (m->config->fabric.partitions[i].modules == modules)
+                        return true;
+        return m->config->fabric.n == 0;
+}
+
 /* Below one switch, as DISTANCE_PIX has it. Within a place any GPU may take any NIC, so it is enough to count. */
 static bool is_close(const Machine *m, const Allocation *a) {
         int balance[REQUEST_DEVICES_MAX] = { 0 };
@@ -204,7 +219,7 @@ static bool is_close(const Machine *m, const Allocation *a) {
         for (size_t i = 0; i < n; i++)
                 if (balance[i] != 0)
                         return false;
-        return true;
+        return is_partition(m, a);
 }
 
 /* What the planner would say here; close as is_close(). */

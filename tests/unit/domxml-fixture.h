@@ -154,7 +154,7 @@ static inline char *make(const Case *c, const char *template) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         char *text = NULL;
         const DomainTemplate filled = { template, .qemu_commandline = true };
-        Verdict v = domxml_make(c->inv, c->config, c->a, template ? &filled : NULL, &text, &refusal);
+        Verdict v = domxml_make(c->inv, c->config, c->a, template ? &filled : NULL, GUEST_INFO_GUEST, &text, &refusal);
 
         if (v != VERDICT_NONE)
                 fail_msg("%s: %s", verdict_to_string(v), refusal.message);
@@ -199,12 +199,15 @@ static inline void assert_refused(const Case *c, const char *text, Verdict expec
         const DomainTemplate template = { text };
         char *ret = NULL;
 
-        assert_int_equal(domxml_make(c->inv, c->config, c->a, text ? &template : NULL, &ret, &refusal), expected);
+        assert_int_equal(
+                domxml_make(c->inv, c->config, c->a, text ? &template : NULL, GUEST_INFO_GUEST, &ret, &refusal),
+                expected);
         assert_null(ret);
         assert_int_equal(refusal.verdict, expected);
         assert_has(refusal.message, word);
         record(text ?: "no template", refusal.message);
-        assert_int_equal(domxml_make(c->inv, c->config, c->a, text ? &template : NULL, &ret, NULL), expected);
+        assert_int_equal(domxml_make(c->inv, c->config, c->a, text ? &template : NULL, GUEST_INFO_GUEST, &ret, NULL),
+                         expected);
 }
 
 static inline int teardown(void **state) {

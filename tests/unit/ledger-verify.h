@@ -17,6 +17,11 @@ static inline bool same_claims(const Ledger *a, const Ledger *b) {
         for (size_t i = 0; i < a->n_pf_uses; i++)
                 if (!pci_address_equal(a->pf_uses[i].pf, b->pf_uses[i].pf) || a->pf_uses[i].vfs != b->pf_uses[i].vfs)
                         return false;
+        if (a->n_slots != b->n_slots)
+                return false;
+        for (size_t i = 0; i < a->n_slots; i++)
+                if (a->slots[i].slots != ledger_slots(b, a->slots[i].endpoint))
+                        return false;
         if (a->n_regions != b->n_regions)
                 return false;
         for (size_t i = 0; i < a->n_regions; i++)

@@ -40,22 +40,22 @@ static PciDevice *add_nic(TestNode *t, int numa) {
         return nic;
 }
 
-/* Runs all checks. check: the only one that may find something, with this result; NULL: none may. Its first message has
+/* Runs all checks. check: the only one that may find a problem, with this result; NULL: none may. Its first message has
  * the words, if any. */
 static void assert_finds(TestNode *t, const CheckFacts *facts, const char *check, CheckResult result,
                          const char *words) {
-        CheckFacts all = { .policy = t->policy,
-                           .cmdline = facts->cmdline ?: "quiet intel_iommu=on",
-                           .unsafe_interrupts = facts->unsafe_interrupts };
+        CheckFacts all = *facts;
         CheckReport report = { 0 };
         const Finding *found = NULL;
 
+        all.policy = t->policy;
+        all.cmdline = facts->cmdline ?: "quiet intel_iommu=on";
         assert_int_equal(check_node(&all, &report), 0);
         for (size_t i = 0; i < report.n; i++) {
                 const Finding *f = &report.findings[i];
 
                 assert_true(f->check && f->message && *f->message);
-                if (f->result == CHECK_OK)
+                if (f->result <= CHECK_UNKNOWN)
                         assert_null(f->remedy);
                 else if (!check || strcmp(f->check, check) != 0)
                         fail_msg("%s: %s", f->check, f->message);
@@ -251,6 +251,94 @@ static void test_hugepages(void **state) {
         assert_finds(t, NO_FACTS, "hugepages", CHECK_WARNING, NULL);
 }
 
+/* The first message of a check, with its result. */
+static void assert_says_of(TestNode *t, const CheckFacts *facts, const char *check, CheckResult result,
+                           const char *words) {
+        CheckFacts all = *facts;
+        CheckReport report = { 0 };
+        const Finding *f = NULL;
+
+        all.policy = t->policy;
+        all.cmdline = facts->cmdline ?: "quiet";
+        assert_int_equal(check_node(&all, &report), 0);
+        for (size_t i = 0; i < report.n && !f; i++)
+                if (strcmp(report.findings[i].check, check) == 0)
+                        f = &report.findings[i];
+        assert_non_null(f);
+        assert_int_equal(f->result, result);
+        if (!strstr(f->message, words))
+                fail_msg("'%s' without '%s'", f->message, words);
+        check_report_done(&report);
+}
+
+/* What a recording cannot have is neither a problem nor well. */
+static void test_recorded(void **state) {
+        static const char *const checks[] = { "drivers", "memlock", "libvirt", "daemon" };
+        _cleanup_node_ TestNode *t = node_good();
+
+        node_ready(t, READY);
+        for (size_t i = 0; i < ELEMENTSOF(checks); i++) {
+                assert_says_of(t, NO_FACTS, checks[i], CHECK_UNKNOWN, "record");
+                assert_says_of(
+                        t, &(CheckFacts){ .running = true, .memory_lock = UINT64_MAX, .daemon = &(DaemonReport){ 0 } },
+                        checks[i], CHECK_OK, "");
+        }
+        assert_says_of(t, &(CheckFacts){ .cmdline = "" }, "interrupts", CHECK_UNKNOWN, "command line");
+        assert_says_of(t, &(CheckFacts){ .running = true }, "memlock", CHECK_UNKNOWN, "libvirt");
+}
+
+static void test_memory_lock(void **state) {
+        _cleanup_node_ TestNode *t = node_good();
+
+        node_ready(t, READY);
+        assert_finds(t, &(CheckFacts){ .memory_lock = 128 * GIB }, NULL, CHECK_OK, NULL);
+        assert_finds(t, &(CheckFacts){ .memory_lock = 8 << 20 }, "memlock", CHECK_WARNING, "8 MiB");
+}
+
+static void test_other_programs(void **state) {
+        _cleanup_node_ TestNode *t = node_good();
+        CheckFacts facts = { .running = true, .n_settings = 1, .settings[0] = { .driver = "nvidia" } };
+
+        node_vf(t, "pci0000:00/0000:00:03.0/0000:03:00.1", "0000:03:00.0", 0, 5)->device = 0x101e;
+        node_ready(t, READY "[Pool vf]\nMatch=type=vf\n[Exclude]\nMatch=type=vf\n");
+        facts.settings[0].device = address_of("0000:03:00.1");
+        assert_finds(t, &facts, "drivers", CHECK_WARNING, "driverctl");
+        facts.settings[0].device = address_of("0000:04:00.0"); /* in no pool */
+        assert_finds(t, &facts, NULL, CHECK_OK, NULL);
+        facts.managed_vfs[facts.n_managed_vfs++] = address_of("0000:03:00.1");
+        assert_finds(t, &facts, "drivers", CHECK_WARNING, "NetworkManager");
+}
+
+static void test_libvirt(void **state) {
+        _cleanup_node_ TestNode *t = node_good();
+        DaemonReport d = { .asks_libvirt = true,
+                           .libvirt_version = (char *) "11.3.0",
+                           .qemu_version = (char *) "10.0.2",
+                           .libvirt_features = (char *) "maxphysaddr driver-model" };
+        const CheckFacts facts = { .daemon = &d };
+
+        node_ready(t, READY);
+        assert_says_of(t, &facts, "libvirt", CHECK_OK, "libvirt 11.3.0 with QEMU 10.0.2 can do: maxphysaddr");
+        d.libvirt_features = NULL;
+        assert_finds(t, &facts, "libvirt", CHECK_WARNING, "11.3.0");
+        d.libvirt_reason = (char *) "libvirt does not run.";
+        assert_finds(t, &facts, "libvirt", CHECK_WARNING, "does not run");
+        d.unreachable = (char *) "passthroughd is not running.";
+        assert_finds(t, &facts, "daemon", CHECK_WARNING, "not running");
+        assert_says_of(t, &facts, "libvirt", CHECK_UNKNOWN, "passthroughd");
+}
+
+static void test_daemon(void **state) {
+        _cleanup_node_ TestNode *t = node_good();
+        DaemonReport d = { .problems = { (char *) "0000:01:00.0 is stuck." }, .n_problems = 1 };
+        const CheckFacts facts = { .daemon = &d };
+
+        node_ready(t, READY);
+        assert_finds(t, &facts, "daemon", CHECK_WARNING, "stuck");
+        d.read_only = (char *) "The state directory cannot be written.";
+        assert_finds(t, &facts, "daemon", CHECK_FAILURE, "cannot be written");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_ready),
@@ -270,6 +358,11 @@ int main(void) {
                 cmocka_unit_test(test_numa),
                 cmocka_unit_test(test_cpus),
                 cmocka_unit_test(test_hugepages),
+                cmocka_unit_test(test_recorded),
+                cmocka_unit_test(test_memory_lock),
+                cmocka_unit_test(test_other_programs),
+                cmocka_unit_test(test_libvirt),
+                cmocka_unit_test(test_daemon),
         };
 
         return cmocka_run_group_tests_name("check", tests, NULL, NULL);

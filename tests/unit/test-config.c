@@ -166,6 +166,132 @@ static void test_problems(void **state _unused_) {
         }
 }
 
+static void test_fabric(void **state _unused_) {
+        static const char *const bad[] = { "Partitions=hgx",
+                                           "Partition=1",
+                                           "Partition=1=",
+                                           "Partition=1=0,1",
+                                           "Partition=1=64",
+                                           "Partition=65536=1",
+                                           "Partition=x=1",
+                                           "Module=0000:1b:00.0",
+                                           "Module=0000:1b:00.0=0",
+                                           "Module=0000:1b:00.0=64",
+                                           "Module=1b:00.0=1",
+                                           "Module=0000:2b:00.0=5",
+                                           "Frob=1" };
+        _cleanup_config_ Config *c = parse("[Fabric]\nPartitions=hgx-a100\nPartitions=hgx-h100\nPartition=20=1-3\n"
+                                           "Partition=3=2,4\nModule=0000:1b:00.0=4\nModule=0000:1b:00.0=5\n"
+                                           "Module=0000:2b:00.0=4\n"
+                                           "[Pool a]\nMatch=class=03\nFabric=yes\n[Pool b]\nMatch=class=02\n"),
+                                *lost = parse(
+                                        "[Fabric]\nPartitions=hgx-a100\nModule=0000:1b:00.0=4\nPartitions=\nModule=\n"
+                                        "[Pool a]\nMatch=class=03\nFabric=yes\n");
+
+        assert_int_equal(c->n_problems, 0);
+        assert_int_equal(c->fabric.n, 16);
+        assert_true(fabric_table_find(&c->fabric, 20)->modules == 0xe);
+        assert_true(fabric_table_find(&c->fabric, 3)->modules == 0x14);
+        assert_int_equal(c->n_modules, 2);
+        assert_int_equal(config_module(c, &(PciDevice){ .address.bus = 0x1b }), 5);
+        assert_int_equal(config_module(c, &(PciDevice){ .address.bus = 0x2b }), 4);
+        assert_int_equal(config_module(c, &(PciDevice){ .address.bus = 0x3b }), 0);
+        assert_int_equal(config_module(c, &(PciDevice){ .address.bus = 0x3b, .module = 7 }), 7);
+        assert_int_equal(config_module(c, &(PciDevice){ .address.bus = 0x1b, .module = 7 }), 5);
+        assert_true(c->pools[0].fabric);
+        assert_false(c->pools[1].fabric);
+        assert_int_equal(lost->fabric.n + lost->n_modules, 0);
+        assert_int_equal(lost->n_problems, 1);
+        record("Fabric=yes without partitions", lost->problems[0].message);
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+                _cleanup_free_ char *text = NULL;
+                _cleanup_config_ Config *broken = NULL;
+
+                assert_int_equal(string_replace(&text, "[Fabric]\nModule=0000:1b:00.0=5\n%s\n", bad[i]), 0);
+                broken = parse(text);
+                if (broken->n_problems != 1)
+                        fail_msg("'%s' gives %zu problems", bad[i], broken->n_problems);
+                record(bad[i], broken->problems[0].message);
+                assert_int_equal(broken->n_modules, 1);
+                assert_int_equal(broken->fabric.n, 0);
+        }
+}
+
+static void test_services(void **state _unused_) {
+        static const char *const bad[] = { "Kind=juice",
+                                           "Endpoint=gpu1",
+                                           "Endpoint=gpu1:9999",
+                                           "Endpoint=gpu1 slots=1",
+                                           "Endpoint=gpu1:0 slots=1",
+                                           "Endpoint=gpu1:65536 slots=1",
+                                           "Endpoint=gpu1:09999 slots=1",
+                                           "Endpoint=gpu1.:9999 slots=1",
+                                           "Endpoint=:9999 slots=1",
+                                           "Endpoint=-a:9999 slots=1",
+                                           "Endpoint=a_b:9999 slots=1",
+                                           "Endpoint=[::1]:9999 slots=1",
+                                           "Endpoint=gpu1:9999 slots=1025",
+                                           "Endpoint=gpu1:9999 slots=-1",
+                                           "Endpoint=gpu1:9999 slots=1 slots=2",
+                                           "Endpoint=gpu1:9999 2",
+                                           "Via=IB",
+                                           "Variables=A",
+                                           "Variables==b",
+                                           "Variables=1A=b",
+                                           "Variables=A=b C",
+                                           "Variables=A=$b",
+                                           "Variables=A='b'",
+                                           "Variables=A=%s",
+                                           "Variables=A=b%",
+                                           "Match=class=03",
+                                           "Endpoint=taken:1 slots=1" };
+        _cleanup_config_ Config *c = parse("[Pool ib-vf]\nMatch=type=vf\n[Service remote]\nKind=rcuda\nVia=ib-vf\n"
+                                           "Endpoint=GPU1.example.org:9999 slots=2\nEndpoint=10.0.0.2:8308 slots=1024\n"
+                                           "Endpoint=gpu1.example.org:9999 slots=0\nVariables=A=b  C=%h:%p,%n\n"
+                                           "[Service own]\nEndpoint=a:1 slots=1\nEndpoint=\nEndpoint=b:1 slots=3\n"
+                                           "Variables=A=b\n"),
+                                *lost = parse(
+                                        "[Service a]\nKind=lupine\n[Service b]\nEndpoint=b:1 slots=1\n[Service c]\n"
+                                        "Kind=rcuda\nEndpoint=c:1 slots=1\nVia=none\n[Service d]\nKind=rcuda\n"
+                                        "Endpoint=d:1 slots=1\n[Pool d]\nMatch=class=03\n[Service]\n[Service A]\n"
+                                        "[Service a]\n");
+
+        assert_int_equal(c->n_problems, 0);
+        assert_int_equal(c->n_services, 2);
+        assert_int_equal(c->services[0].kind, REMOTE_KIND_RCUDA);
+        assert_string_equal(c->services[0].via, "ib-vf");
+        assert_string_equal(c->services[0].variables, "A=b  C=%h:%p,%n");
+        assert_int_equal(c->services[0].n_endpoints, 2);
+        assert_int_equal(config_endpoint_slots(c, "gpu1.example.org:9999"), 0);
+        assert_int_equal(config_endpoint_slots(c, "10.0.0.2:8308"), 1024);
+        assert_int_equal(config_endpoint_slots(c, "a:1"), 0);
+        assert_int_equal(c->services[1].kind, REMOTE_KIND_CUSTOM);
+        assert_int_equal(c->services[1].n_endpoints, 1);
+        assert_true(config_find_service(c, "own") == &c->services[1] && !config_find_service(c, "ib-vf"));
+        assert_int_equal(lost->n_services, 3);
+        assert_null(config_find_service(lost, "d"));
+        assert_null(lost->block_reason);
+        assert_int_equal(lost->n_problems, 7);
+        for (size_t i = 0; i < lost->n_problems; i++)
+                record("a service", lost->problems[i].message);
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+                _cleanup_free_ char *text = NULL;
+                _cleanup_config_ Config *broken = NULL;
+
+                assert_int_equal(string_replace(&text,
+                                                "[Service first]\nKind=rcuda\nEndpoint=taken:1 slots=1\n[Service "
+                                                "second]\nKind=lupine\nEndpoint=good:1 slots=1\n%s\n",
+                                                bad[i]),
+                                 0);
+                broken = parse(text);
+                if (broken->n_problems != 1)
+                        fail_msg("'%s' gives %zu problems", bad[i], broken->n_problems);
+                record(bad[i], broken->problems[0].message);
+                assert_int_equal(broken->services[1].n_endpoints, 1);
+                assert_int_equal(broken->services[1].kind, REMOTE_KIND_LUPINE);
+        }
+}
+
 /* What is handed to systemd. One name that is none leaves none of the others. */
 static void test_stop_services(void **state _unused_) {
         static const char *const bad[] = { "a.service;rm", "nvidia-dcgm",
@@ -385,6 +511,26 @@ static void test_virtual_functions_of_others(void **state _unused_) {
         assert_false(c->pools[2].external);
 }
 
+static void test_vgpu_type(void **state _unused_) {
+        _cleanup_config_ Config *c =
+                parse("[Pool a]\nMatch=type=vf\nVgpuType=NVIDIA H100L-12C\n[Pool b]\nMatch=type=vf\nVgpuType=NVIDIA\n"
+                      "VgpuType=\n[Pool c]\nMatch=type=vf pf=0000:05:00.0\nVgpuType=NVIDIA A\nVirtualFunctions=4\n"
+                      "Bind=start\n[Pool d]\nMatch=type=vf\nVgpuType=0123456789012345678901234567890123456789012345678"
+                      "901234567890123\n");
+
+        assert_int_equal(c->n_problems, 2);
+        assert_int_equal(c->problems[0].line, 15);
+        record("VgpuType= too long", c->problems[0].message);
+        assert_int_equal(c->problems[1].line, 10);
+        record("VirtualFunctions= with VgpuType=", c->problems[1].message);
+        assert_string_equal(c->pools[0].vgpu_type, "NVIDIA H100L-12C");
+        assert_null(c->pools[1].vgpu_type);
+        assert_string_equal(c->pools[2].vgpu_type, "NVIDIA A");
+        assert_int_equal(c->pools[2].virtual_functions, 0);
+        assert_int_equal(c->pools[2].bind, POOL_BIND_ALLOCATE);
+        assert_null(c->pools[3].vgpu_type);
+}
+
 static void test_vf_attributes(void **state _unused_) {
         _cleanup_config_ Config *c =
                 parse("[Pool a]\nMatch=type=vf\nVfAttributes=vlan=100, trust=on\nVfIdentity=stable\n"
@@ -459,6 +605,8 @@ int main(void) {
                 cmocka_unit_test(test_defaults),
                 cmocka_unit_test(test_full),
                 cmocka_unit_test(test_problems),
+                cmocka_unit_test(test_fabric),
+                cmocka_unit_test(test_services),
                 cmocka_unit_test(test_stop_services),
                 cmocka_unit_test(test_cleaner),
                 cmocka_unit_test(test_problem_lines),
@@ -467,6 +615,7 @@ int main(void) {
                 cmocka_unit_test(test_nul),
                 cmocka_unit_test(test_virtual_functions_by_address),
                 cmocka_unit_test(test_virtual_functions_of_others),
+                cmocka_unit_test(test_vgpu_type),
                 cmocka_unit_test(test_vf_attributes),
                 cmocka_unit_test(test_placement_of_a_pool),
                 cmocka_unit_test(test_vf_attribute_problems),

@@ -65,7 +65,8 @@ static void test_check(void **state _unused_) {
         static const Verdict verdicts[_DEVICE_FINDING_MAX] = {
                 [DEVICE_FOREIGN] = VERDICT_CONTESTED,   [DEVICE_ASSIGNED] = VERDICT_ALLOCATED,
                 [DEVICE_STUCK] = VERDICT_STUCK,         [DEVICE_BUSY] = VERDICT_BUSY,
-                [DEVICE_UNHEALTHY] = VERDICT_UNHEALTHY, [DEVICE_CONTESTED] = VERDICT_VFS_PRESENT,
+                [DEVICE_UNHEALTHY] = VERDICT_UNHEALTHY, [DEVICE_LOST] = VERDICT_UNHEALTHY,
+                [DEVICE_UNLINKED] = VERDICT_UNHEALTHY,  [DEVICE_CONTESTED] = VERDICT_VFS_PRESENT,
         };
         DeviceStatusTable t = { 0 };
 
@@ -84,6 +85,11 @@ static void test_check(void **state _unused_) {
         assert_int_equal(device_status_check_blocked(&t, ONE, NULL), VERDICT_BUSY);
         assert_int_equal(device_status_set(&t, ONE, DEVICE_BUSY, NULL), 0);
         assert_int_equal(device_status_check_blocked(&t, ONE, NULL), VERDICT_NONE);
+        for (DeviceFinding f = DEVICE_UNHEALTHY; f <= DEVICE_UNLINKED; f++) {
+                assert_int_equal(device_status_check_unhealthy(&t, ONE, NULL), VERDICT_UNHEALTHY);
+                assert_int_equal(device_status_set(&t, ONE, f, NULL), 0);
+        }
+        assert_int_equal(device_status_check_unhealthy(&t, ONE, NULL), VERDICT_NONE);
         device_status_table_done(&t);
 }
 

@@ -10,6 +10,7 @@
 
 #include "guest/domain-facts.h"
 #include "util/cleanup.h"
+#include "util/fileio.h"
 #include "util/strings.h"
 
 /* A live domain, with host devices and what only looks like one. */
@@ -23,7 +24,8 @@ static const char document[] =
         "<disk type='nvme' device='disk'><source type='pci' managed='no' namespace='1'>"
         "<address domain='0x0000' bus='0xff' slot='0x1f' function='0x0'/></source></disk>"
         "<hostdev mode='subsystem' type='mdev'><source>"
-        "<address uuid='c2177883-f1bb-47f0-914d-32a22e3a8804'/></source></hostdev>"
+        "<address uuid='c2177883-f1bb-47f0-914d-32a22e3a8804'/></source><alias name='ua-vgpu0'/></hostdev>"
+        "<hostdev mode='subsystem' type='mdev'><source><address uuid='7'/></source></hostdev>"
         "<hostdev mode='subsystem' type='usb'><source><address bus='1' device='3'/></source></hostdev>"
         "<interface type='network'><source network='default'/></interface>"
         "<hostdev type='pci'><source><address bus='0x100' slot='0' function='0'/></source></hostdev>"
@@ -33,23 +35,27 @@ static const char document[] =
         "</devices></domain>";
 
 static void test_devices(void **state) {
-        static const char *const expected[] = { "0000:82:00.0", "10000:83:04.7", "0000:ff:1f.0" };
-        _cleanup_free_ PciAddress *devices = NULL;
+        static const char *const expected[] = { "0000:82:00.0", "10000:83:04.7", "0000:ff:1f.0",
+                                                "c2177883-f1bb-47f0-914d-32a22e3a8804" };
+        _cleanup_names_ char **devices = NULL;
         size_t n = 0;
 
         assert_int_equal(domain_facts_devices(document, &devices, &n), 0);
         assert_int_equal(n, ELEMENTSOF(expected));
         for (size_t i = 0; i < n; i++)
-                assert_string_equal(PCI_ADDRESS_STR(devices[i]), expected[i]);
+                assert_string_equal(devices[i], expected[i]);
+        assert_null(devices[n]);
 }
 
 static void test_alias(void **state) {
-        PciAddress gpu = { .bus = 0x82 }, disk = { .bus = 0xff, .slot = 0x1f }, none = { .bus = 0x07 };
-        _cleanup_free_ char *alias = domain_facts_alias(document, gpu);
+        static const char gpu[] = "0000:82:00.0";
+        _cleanup_free_ char *alias = domain_facts_alias(document, gpu),
+                            *of_mdev = domain_facts_alias(document, "c2177883-f1bb-47f0-914d-32a22e3a8804");
 
         assert_string_equal(alias, "ua-gpu0");
-        assert_null(domain_facts_alias(document, disk));
-        assert_null(domain_facts_alias(document, none));
+        assert_string_equal(of_mdev, "ua-vgpu0");
+        assert_null(domain_facts_alias(document, "0000:ff:1f.0"));
+        assert_null(domain_facts_alias(document, "0000:07:00.0"));
         assert_null(domain_facts_alias("<domain/>", gpu));
 }
 
@@ -61,7 +67,7 @@ static void test_no_domain(void **state) {
                 "<domstatus><devices/></domstatus>",
                 "<!DOCTYPE domain [<!ENTITY a 'a'>]><domain><devices/></domain>",
         };
-        PciAddress *devices = NULL;
+        char **devices = NULL;
         size_t n = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(documents); i++)
@@ -74,6 +80,11 @@ static void test_versions(void **state) {
 
         assert_true(f.known);
         assert_false(f.maxphysaddr || f.driver_model || f.iommufd || f.acpi_nodeset);
+        assert_true(f.fwcfg);
+        f = domain_facts_features(6005000, 2008000, NULL);
+        assert_false(f.fwcfg);
+        f = domain_facts_features(6004000, 2009000, NULL);
+        assert_false(f.fwcfg);
         f = domain_facts_features(9000000, 7002000, NULL);
         assert_true(f.maxphysaddr && !f.driver_model);
         f = domain_facts_features(11003000, 10000002, NULL);

@@ -14,7 +14,7 @@
 #define ONE "4b20d080-1b54-4048-85b3-a6a62d165c01"
 #define TWO "4b20d080-1b54-4048-85b3-a6a62d165c02"
 
-static const PciAddress gpu = { .bus = 0x82 }, vf = { .bus = 0x83, .function = 1 };
+static const char gpu[] = "0000:82:00.0", vf[] = "0000:83:00.1";
 
 static int apply(GuestList *l, const char *record) {
         return guest_list_apply(l, record, strlen(record));
@@ -23,11 +23,13 @@ static int apply(GuestList *l, const char *record) {
 static void test_domain(void **state) {
         _cleanup_(guest_list_done) GuestList l = { 0 };
 
-        assert_int_equal(apply(&l, "domain\n" ONE "\nstarting\na b\n0000:82:00.0\n0000:83:00.1"), GUEST_RECORD_DOMAIN);
+        assert_int_equal(apply(&l, "domain\n" ONE "\nstarting\na b\n0000:82:00.0\n0000:83:00.1\n" TWO),
+                         GUEST_RECORD_DOMAIN);
         assert_int_equal(l.n, 1);
         assert_string_equal(l.guests[0].domain, "a b");
         assert_true(l.guests[0].starting);
         assert_ptr_equal(guest_list_find_device(&l, vf), &l.guests[0]);
+        assert_ptr_equal(guest_list_find_device(&l, TWO), &l.guests[0]);
         assert_ptr_equal(guest_list_find(&l, ONE), &l.guests[0]);
         assert_null(guest_list_find(&l, TWO));
 
@@ -62,8 +64,11 @@ static void test_features(void **state) {
         _cleanup_(guest_list_done) GuestList l = { 0 };
 
         assert_false(l.features.known);
-        assert_int_equal(apply(&l, "features\nmaxphysaddr\niommufd"), GUEST_RECORD_FEATURES);
-        assert_true(l.features.known && l.features.maxphysaddr && l.features.iommufd);
+        assert_int_equal(apply(&l, "features\nlibvirt 11003000\nmaxphysaddr\nqemu 10000002\niommufd\nfwcfg"),
+                         GUEST_RECORD_FEATURES);
+        assert_int_equal(l.features.libvirt, 11003000);
+        assert_int_equal(l.features.qemu, 10000002);
+        assert_true(l.features.known && l.features.maxphysaddr && l.features.iommufd && l.features.fwcfg);
         assert_false(l.features.driver_model || l.features.acpi_nodeset);
         assert_int_equal(apply(&l, "features"), GUEST_RECORD_FEATURES);
         assert_true(l.features.known && !l.features.maxphysaddr);
@@ -92,6 +97,8 @@ static void test_malformed(void **state) {
                 "ended",
                 "ended\nx",
                 "features\nother",
+                "features\nqemu -1",
+                "features\nqemu10000002",
                 "lists",
         };
         _cleanup_(guest_list_done) GuestList l = { 0 };

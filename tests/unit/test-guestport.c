@@ -213,7 +213,7 @@ static void test_hostdev(void **state) {
         _cleanup_free_ char *flat_whole = flat(whole), *flat_text = flat(text);
         _cleanup_refusal_ Refusal refusal = { 0 };
         const GuestFunction place = { .device = 1, .guest.bus = 9 };
-        PciAddress address;
+        char source[UUID_STRING_MAX];
 
         assert_has(flat_whole, flat_text);
         assert_int_equal(strncmp(text, "<hostdev mode=\"subsystem\"", 25), 0);
@@ -223,11 +223,11 @@ static void test_hostdev(void **state) {
         assert_has(anywhere, "<alias name=\"ua-ib-vf0\"/>");
         assert_has_not(anywhere, "type=\"pci\" domain");
         assert_has_not(anywhere, "nodeset");
-        assert_int_equal(domain_facts_hostdev(anywhere, &address), 0);
+        assert_int_equal(domain_facts_hostdev(anywhere, source), 0);
         at = domxml_place_hostdev(anywhere, &place);
         assert_has(at, "<address type='pci' domain='0x0000' bus='0x09' slot='0x00' function='0x0'/></hostdev>");
-        assert_int_equal(domain_facts_hostdev(at, &address), 0);
-        assert_string_equal(PCI_ADDRESS_STR(address), "0000:83:00.1");
+        assert_int_equal(domain_facts_hostdev(at, source), 0);
+        assert_string_equal(source, "0000:83:00.1");
         assert_int_equal(domxml_hostdev(c.inv, c.config, c.a, NULL, "ib-vf1", &none, &refusal), VERDICT_NO_SUCH_DEVICE);
         assert_has(refusal.message, "gpu0, ib-vf0");
         record("slot", refusal.message);
@@ -239,6 +239,7 @@ static void test_plain_hostdev(void **state) {
         static const struct {
                 const char *before, *after; /* the <source> */
                 bool plain;
+                bool mediated; /* the <source> is a mediated device */
         } cases[] = {
                 { "<hostdev mode='subsystem' type='pci' managed='no'>", "</hostdev>", true },
                 { "<hostdev mode='subsystem' type='pci' managed='no'>", "<rom bar='off'/></hostdev>", true },
@@ -255,17 +256,22 @@ static void test_plain_hostdev(void **state) {
                 { "<hostdev mode='subsystem' type='pci' managed='no'>", " text</hostdev>", false },
                 { "<disk type='file'>", "</disk>", false },
                 { "<!DOCTYPE hostdev><hostdev mode='subsystem' type='pci' managed='no'>", "</hostdev>", false },
+                { "<hostdev mode='subsystem' type='mdev' model='vfio-pci'>", "</hostdev>", true, true },
+                { "<hostdev mode='subsystem' type='mdev' model='vfio-pci'>", "</hostdev>", false, false },
+                { "<hostdev mode='subsystem' type='mdev' model='vfio-ccw'>", "</hostdev>", false, true },
+                { "<hostdev mode='subsystem' type='mdev'>", "</hostdev>", false, true },
+                { "<hostdev mode='subsystem' type='pci' managed='no'>", "</hostdev>", false, true },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_free_ char *text = NULL;
-                PciAddress address;
+                char source[UUID_STRING_MAX];
 
-                assert_true(string_replace(&text,
-                                           "%s<source><address domain='0x0000' bus='0x83' slot='0x00' "
-                                           "function='0x1'/></source>%s",
-                                           cases[i].before, cases[i].after) >= 0);
-                assert_int_equal(domain_facts_hostdev(text, &address), cases[i].plain ? 0 : -EINVAL);
+                assert_true(string_replace(&text, "%s<source><address %s/></source>%s", cases[i].before,
+                                           cases[i].mediated ? "uuid='4b20d080-1b54-4048-85b3-a6a62d165c01'"
+                                                             : "domain='0x0000' bus='0x83' slot='0x00' function='0x1'",
+                                           cases[i].after) >= 0);
+                assert_int_equal(domain_facts_hostdev(text, source), cases[i].plain ? 0 : -EINVAL);
         }
 }
 

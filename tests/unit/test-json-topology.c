@@ -36,6 +36,7 @@ static TestNode *make_node(const char *config) {
         node_device(t, "pci0000:20/0000:20:1f.0", 0x060100, 1, 10)->is_bridge = false;
         node_device(t, "pci0000:20/0000:20:02.0", 0x010802, -1, 11);
         node_device(t, "pci0000:20/0000:20:1e.0", 0x130000, 1, 12);
+        node_device(t, "pci0000:20/0000:20:1d.0", 0x110100, 1, 13);
         node_ready(t, config);
         return t;
 }
@@ -89,8 +90,9 @@ static void assert_device_members(json_object *topology, const DeviceMember *mem
 /* Each device comes after what is above it, and right below that. */
 static void test_order(void **state) {
         static const char *const expected[] = {
-                "0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:13:00.0", "0000:12:01.0", "0000:14:00.0",
-                "0000:14:00.1", "0000:14:00.2", "0000:20:00.0", "0000:20:02.0", "0000:20:1e.0", "0000:20:1f.0",
+                "0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:13:00.0", "0000:12:01.0",
+                "0000:14:00.0", "0000:14:00.1", "0000:14:00.2", "0000:20:00.0", "0000:20:02.0",
+                "0000:20:1d.0", "0000:20:1e.0", "0000:20:1f.0",
         };
         _cleanup_node_ TestNode *t = make_node(POOLS);
         _cleanup_json_ json_object *topology = json_topology(&t->context);
@@ -115,6 +117,7 @@ static void test_places(void **state) {
                 { "0000:12:00.0", "kind", "\"bridge\"" },
                 { "0000:20:1f.0", "kind", "\"platform\"" },
                 { "0000:20:1e.0", "kind", "\"platform\"" },
+                { "0000:20:1d.0", "kind", "\"platform\"" },
                 { "0000:20:02.0", "kind", "\"other\"" },
                 { "0000:20:02.0", "numa_node", "null" },
                 { "0000:20:02.0", "above", "null" },
@@ -225,6 +228,23 @@ static void test_matrix(void **state) {
         assert_member(matrix, "distances", "[[\"X\",\"SYS\",\"PIX\"],[\"SYS\",\"X\",\"SYS\"],[\"PIX\",\"SYS\",\"X\"]]");
 }
 
+/* As nvidia-smi numbers them: without the display of a BMC, and before GPUs of other vendors. */
+static void test_matrix_order(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_json_ json_object *topology = NULL;
+
+        node_device(t, "pci0000:10/0000:10:00.0", 0x030000, 0, 1)->vendor = 0x1a03;
+        node_gpu(t, "pci0000:10/0000:10:01.0", 0, 2)->vendor = 0x1002;
+        node_nic(t, "pci0000:10/0000:10:02.0", 0, 3);
+        node_gpu(t, "pci0000:10/0000:10:03.0", 0, 4);
+        node_gpu(t, "pci0000:20/0000:20:00.0", 0, 5);
+        node_ready(t, "");
+        topology = json_topology(&t->context);
+        assert_member(member_of(topology, "matrix"), "devices",
+                      "[\"0000:10:03.0\",\"0000:20:00.0\",\"0000:10:01.0\",\"0000:10:02.0\"]");
+        assert_member(find_device(topology, "0000:10:00.0"), "kind", "\"other\"");
+}
+
 /* Of GPUs and what is below the same root port, ACS and ATS are told, as of each device. */
 static void test_paths(void **state) {
         _cleanup_node_ TestNode *t = make_node(POOLS);
@@ -302,10 +322,10 @@ static void test_missing(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_order),    cmocka_unit_test(test_places), cmocka_unit_test(test_roots),
-                cmocka_unit_test(test_stray_vf), cmocka_unit_test(test_node),   cmocka_unit_test(test_memory),
-                cmocka_unit_test(test_matrix),   cmocka_unit_test(test_paths),  cmocka_unit_test(test_matrix_limit),
-                cmocka_unit_test(test_missing),
+                cmocka_unit_test(test_order),        cmocka_unit_test(test_places),       cmocka_unit_test(test_roots),
+                cmocka_unit_test(test_stray_vf),     cmocka_unit_test(test_node),         cmocka_unit_test(test_memory),
+                cmocka_unit_test(test_matrix),       cmocka_unit_test(test_matrix_order), cmocka_unit_test(test_paths),
+                cmocka_unit_test(test_matrix_limit), cmocka_unit_test(test_missing),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

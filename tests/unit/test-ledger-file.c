@@ -84,6 +84,10 @@ static Allocation *make_full(void) {
         d->baseline = attributes_of("mac=00:00:00:00:00:00 trust=off");
         d->has_baseline = true;
         assert_int_equal(string_copy(&d->vfio_driver, "mlx5_vfio_pci"), 0);
+        d->vgpu_type = UINT32_MAX;
+        d->vgpu_total = 4;
+        (void) strcpy(d->mdev, "4b20d080-1b54-4048-85b3-a6a600008312");
+        assert_int_equal(string_copy(&d->vgpu_name, "NVIDIA \"A\"-12C"), 0);
         (void) add(a, "0000:84:00.0", DEVICE_ROLE_HELD, NULL, "gpu");
         assert_int_equal(cpuset_parse("8-11,4095", &a->cpus), 0);
         a->pins = calloc(3, sizeof(Pin));
@@ -137,6 +141,8 @@ static void assert_same_device(const AllocationDevice *x, const AllocationDevice
         assert_true(streq_ptr(x->slot, y->slot) && streq_ptr(x->pool, y->pool) && streq_ptr(x->path, y->path));
         assert_true(streq_ptr(x->prior_driver, y->prior_driver) && streq_ptr(x->prior_override, y->prior_override));
         assert_true(streq_ptr(x->vfio_driver, y->vfio_driver));
+        assert_true(x->vgpu_type == y->vgpu_type && x->vgpu_total == y->vgpu_total);
+        assert_true(streq_ptr(x->vgpu_name, y->vgpu_name) && streq(x->mdev, y->mdev));
         assert_int_equal(x->is_vf, y->is_vf);
         assert_int_equal(x->numa_node, y->numa_node);
         assert_true(x->serial == y->serial && x->lost == y->lost);
@@ -386,6 +392,16 @@ static LedgerFileResult parse_changed(const char *what, const char *by) {
         return parse_text(changed);
 }
 
+static void test_mdev(void **state _unused_) {
+        const char member[] = "\"mdev\": \"4b20d080-1b54-4048-85b3-a6a600008312\"";
+
+        assert_int_equal(parse_changed(member, "\"other\": 1"), LEDGER_FILE_OK);
+        assert_int_equal(parse_changed(member, "\"mdev\": \"4b20d080-1b54-4048-85b3-a6a6/00008312\""),
+                         LEDGER_FILE_BROKEN);
+        assert_int_equal(parse_changed(member, "\"mdev\": \"\""), LEDGER_FILE_BROKEN);
+        assert_int_equal(parse_changed(member, "\"mdev\": null"), LEDGER_FILE_BROKEN);
+}
+
 static void test_vf_index(void **state) {
         /* The first device is no VF. */
         assert_int_equal(parse_changed("\"role\": \"assigned\"", "\"role\": \"assigned\", \"vf_index\": 0"),
@@ -415,17 +431,70 @@ static void test_pins(void **state) {
         }
 }
 
+/* A daemon that does not know slots must not read an allocation with slots: it would give them out again. */
+static void test_slots(void **state _unused_) {
+        static const char *const broken[][2] = {
+                { "\"name\": \"remote\"", "\"name\": \"Remote\"" },
+                { "rcuda", "juice" },
+                { "SERVER=%h:%p", "SERVER" },
+                { "gpu1:9999", "gpu1" },
+                { "gpu1:9999", "gpu2:9999" },
+                { "\"slots\": 2", "\"slots\": 0" },
+                { "\"slots\": 2", "\"slots\": 1025" },
+                { "\"slots\": 2", "\"slots\": \"2\"" },
+                { "\"services\": [", "\"services\": [ 7," },
+        };
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        for (size_t i = 0; i < a->n_devices; i++)
+                a->devices[i].mdev[0] = '\0';
+        assert_int_equal(allocation_add_service(a, &(AllocationService){ "remote", REMOTE_KIND_RCUDA,
+                                                                         "A=b SERVER=%h:%p", "gpu1:9999", 2 }),
+                         0);
+        assert_int_equal(allocation_add_service(a, &(AllocationService){ "remote", REMOTE_KIND_RCUDA, "", "gpu2:9999",
+                                                                         ENDPOINT_SLOTS_MAX }),
+                         0);
+        text = ledger_file_format(a);
+        assert_non_null(text);
+        assert_non_null(strstr(text, "\"version\": 3"));
+        assert_int_equal(parse(text, strlen(text), &b), LEDGER_FILE_OK);
+        assert_same(a, b);
+        assert_int_equal(b->n_services, 2);
+        for (size_t i = 0; i < 2; i++)
+                assert_memory_equal(&a->services[i], &b->services[i], sizeof(*a->services));
+        for (size_t i = 0; i < ELEMENTSOF(broken); i++) {
+                const char *at = strstr(text, broken[i][0]);
+                _cleanup_free_ char *changed = NULL;
+
+                assert_non_null(at);
+                changed = string_format("%.*s%s%s", (int) (at - text), text, broken[i][1], at + strlen(broken[i][0]));
+                if (parse_text(changed) != LEDGER_FILE_BROKEN)
+                        fail_msg("'%s' instead of '%s' is read", broken[i][1], broken[i][0]);
+        }
+}
+
 static void test_versions(void **state) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_full();
+        _cleanup_free_ char *text = NULL;
+
         /* An older daemon must not touch what this one writes, and this one reads what the older one wrote. */
-        assert_int_equal(LEDGER_FILE_VERSION, 2);
-        assert_int_equal(parse_changed("\"version\": 2", "\"version\": 1"), LEDGER_FILE_OK);
-        assert_int_equal(parse_changed("\"version\": 2", "\"version\": 3"), LEDGER_FILE_UNKNOWN_VERSION);
-        assert_int_equal(parse_changed("\"version\": 2", "\"version\": 0"), LEDGER_FILE_UNKNOWN_VERSION);
-        assert_int_equal(parse_changed("\"version\": 2", "\"version\": 2147483647"), LEDGER_FILE_UNKNOWN_VERSION);
-        assert_int_equal(parse_changed("\"version\": 2", "\"version\": \"2\""), LEDGER_FILE_BROKEN);
-        assert_int_equal(parse_changed("\"version\": 2", "\"version\": 2.0"), LEDGER_FILE_BROKEN);
-        assert_int_equal(parse_changed("\"version\": 2", "\"version\": -1"), LEDGER_FILE_BROKEN);
-        assert_int_equal(parse_changed("\"version\": 2", "\"other\": 2"), LEDGER_FILE_BROKEN);
+        assert_int_equal(LEDGER_FILE_VERSION, 3);
+        assert_int_equal(parse_changed("\"version\": 3", "\"version\": 1"), LEDGER_FILE_OK);
+        assert_int_equal(parse_changed("\"version\": 3", "\"version\": 2"), LEDGER_FILE_OK);
+        assert_int_equal(parse_changed("\"version\": 3", "\"version\": 4"), LEDGER_FILE_UNKNOWN_VERSION);
+        assert_int_equal(parse_changed("\"version\": 3", "\"version\": 0"), LEDGER_FILE_UNKNOWN_VERSION);
+        assert_int_equal(parse_changed("\"version\": 3", "\"version\": 2147483647"), LEDGER_FILE_UNKNOWN_VERSION);
+        assert_int_equal(parse_changed("\"version\": 3", "\"version\": \"2\""), LEDGER_FILE_BROKEN);
+        assert_int_equal(parse_changed("\"version\": 3", "\"version\": 2.0"), LEDGER_FILE_BROKEN);
+        assert_int_equal(parse_changed("\"version\": 3", "\"version\": -1"), LEDGER_FILE_BROKEN);
+        assert_int_equal(parse_changed("\"version\": 3", "\"other\": 2"), LEDGER_FILE_BROKEN);
+        /* Older daemons read an allocation without slots and mediated devices. */
+        for (size_t i = 0; i < a->n_devices; i++)
+                a->devices[i].mdev[0] = '\0';
+        text = ledger_file_format(a);
+        assert_non_null(text);
+        assert_non_null(strstr(text, "\"version\": 2"));
         /* A newer version may have any members. */
         assert_int_equal(parse_text("{ \"version\": 7 }"), LEDGER_FILE_UNKNOWN_VERSION);
 }
@@ -575,8 +644,10 @@ int main(void) {
                 cmocka_unit_test(test_every_byte_damaged),
                 cmocka_unit_test(test_trailing_text),
                 cmocka_unit_test(test_versions),
+                cmocka_unit_test(test_slots),
                 cmocka_unit_test(test_pins),
                 cmocka_unit_test(test_vf_index),
+                cmocka_unit_test(test_mdev),
                 cmocka_unit_test(test_broken_members),
                 cmocka_unit_test(test_no_attributes),
                 cmocka_unit_test(test_generated_and_left_out),

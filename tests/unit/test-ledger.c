@@ -501,8 +501,28 @@ static TestNode *random_node(void) {
                                 node_nic(t, path, 0, group);
                 }
         }
-        node_ready(t, "HousekeepingCpus=0,17\nReserveMemory=1G\n[Pool nic]\nMatch=class=02 type=vf\n");
+        node_ready(t, "HousekeepingCpus=0,17\nReserveMemory=1G\n[Pool nic]\nMatch=class=02 type=vf\n[Service s]\n"
+                      "Kind=rcuda\nEndpoint=a:1 slots=1\nEndpoint=b:1 slots=5\nEndpoint=c:1 slots=0\n");
         return t;
+}
+
+static const char *const endpoints[] = { "a:1", "b:1", "c:1" };
+
+static void add_slots(Allocation *a, const char *endpoint, unsigned slots) {
+        AllocationService s = { .name = "s", .kind = REMOTE_KIND_RCUDA, .slots = slots };
+
+        (void) snprintf(s.endpoint, sizeof(s.endpoint), "%s", endpoint);
+        assert_int_equal(allocation_add_service(a, &s), 0);
+}
+
+static unsigned count_slots(const Ledger *l, const char *endpoint) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < l->n_allocations; i++)
+                for (size_t k = 0; k < l->allocations[i]->n_services; k++)
+                        if (streq(l->allocations[i]->services[k].endpoint, endpoint))
+                                n += l->allocations[i]->services[k].slots;
+        return n;
 }
 
 static Allocation *random_claim(const TestNode *t, unsigned number) {
@@ -533,6 +553,9 @@ static Allocation *random_claim(const TestNode *t, unsigned number) {
                 if (below(8) == 0)
                         a->cells[a->n_cells++] = (Cell){ .node = below(2) ? 3 : 1, .memory = GIB };
         }
+        for (unsigned i = 0; i < 2 + (below(20) == 0); i++)
+                if (below(3) == 0)
+                        add_slots(a, endpoints[i], 1 + below(3));
         return a;
 }
 
@@ -579,6 +602,10 @@ static void assert_invariants(const TestNode *t) {
                 assert_true(large <= GIB);
                 assert_int_equal(ledger_memory(l, node->id, 0), small);
                 assert_int_equal(ledger_memory(l, node->id, 2 << 20), large);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(endpoints); i++) {
+                assert_int_equal(ledger_slots(l, endpoints[i]), count_slots(l, endpoints[i]));
+                assert_true(count_slots(l, endpoints[i]) <= config_endpoint_slots(t->config, endpoints[i]));
         }
 }
 
@@ -628,6 +655,39 @@ static void test_random_claims_and_releases(void **state) {
         assert_in_range(refused, STEPS / 10, STEPS);
 }
 
+/* A configuration with fewer slots takes none from an allocation, and none are given until enough are released. */
+static void test_fewer_slots_than_taken(void **state _unused_) {
+        _cleanup_node_ TestNode *t = make_node(0);
+        Config *before = t->config, *fewer;
+        Allocation *a = make_claim(t, "a", ""), *b = make_claim(t, "b", ""), *c = make_claim(t, "c", "");
+        _cleanup_refusal_ Refusal why = { 0 };
+        Ledger *after = ledger_new();
+
+        add_slots(a, "e:1", 2);
+        add_slots(b, "e:1", 1);
+        add_slots(c, "e:1", 1);
+        assert_int_equal(config_parse("test.conf", "[Service s]\nKind=rcuda\nEndpoint=e:1 slots=3\n", 44, &fewer), 0);
+        assert_int_equal(ledger_claim(t->ledger, t->inventory, before, a, &why), VERDICT_INSUFFICIENT_SLOTS);
+        assert_int_equal(ledger_claim(t->ledger, t->inventory, fewer, a, NULL), VERDICT_NONE);
+        assert_int_equal(ledger_claim(t->ledger, t->inventory, fewer, b, NULL), VERDICT_NONE);
+        fewer->services[0].endpoints[0].slots = 1;
+        assert_int_equal(ledger_slots_free(t->ledger, fewer, "e:1"), 0);
+        assert_int_equal(ledger_claim(t->ledger, t->inventory, fewer, c, NULL), VERDICT_INSUFFICIENT_SLOTS);
+        /* A daemon that starts with fewer slots adopts both. */
+        for (size_t i = 0; i < 2; i++)
+                assert_int_equal(ledger_adopt(after, allocation_copy(i ? a : b), NULL), VERDICT_NONE);
+        assert_int_equal(ledger_slots(after, "e:1"), 3);
+        ledger_free(after);
+        node_release(t, "a");
+        assert_int_equal(ledger_claim(t->ledger, t->inventory, fewer, c, NULL), VERDICT_INSUFFICIENT_SLOTS);
+        node_release(t, "b");
+        assert_int_equal(ledger_claim(t->ledger, t->inventory, fewer, c, NULL), VERDICT_NONE);
+        assert_int_equal(ledger_slots(t->ledger, "e:1"), 1);
+        node_release(t, "c");
+        assert_int_equal(t->ledger->n_slots, 0);
+        config_free(fewer);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_B1_pf_taken_means_no_vf),
@@ -655,6 +715,7 @@ int main(void) {
                 cmocka_unit_test(test_verify_sees_damage),
                 cmocka_unit_test(test_verify_sees_damaged_memory),
                 cmocka_unit_test(test_quarantine_again_replaces),
+                cmocka_unit_test(test_fewer_slots_than_taken),
                 cmocka_unit_test(test_random_claims_and_releases),
         };
 

@@ -95,13 +95,14 @@ static void test_kernel_names(void **state) {
         Fixture *f = *state;
 
         assert_null(scan_nic(f)->kernel_names);
+        nic_has(f, "accel/accel0/dev", "261:0");
         nic_has(f, "drm/card1/dev", "226:1");
         nic_has(f, "infiniband/mlx5_0/node_type", "1: CA");
         nic_has(f, "net/eth1/type", "1");
         nic_has(f, "net/eth0/type", "1");
         nic_has(f, "net/odd name/type", "1");
         nic_has(f, "nvme/nvme0/model", "x");
-        assert_string_equal(scan_nic(f)->kernel_names, "mlx5_0 eth0 eth1 nvme0 card1");
+        assert_string_equal(scan_nic(f)->kernel_names, "mlx5_0 eth0 eth1 nvme0 card1 accel0");
         assert_null(scan_nic(f)->fault);
 
         /* A driver that was bound since the scan has made another name. */
@@ -109,7 +110,37 @@ static void test_kernel_names(void **state) {
         assert_int_equal(
                 scan_refresh(f->fs, &f->inv->devices[inventory_device_index(f->inv, find(f, "0000:01:00.0"))], false),
                 0);
-        assert_string_equal(find(f, "0000:01:00.0")->kernel_names, "mlx5_0 eth0 eth1 eth2 nvme0 card1");
+        assert_string_equal(find(f, "0000:01:00.0")->kernel_names, "mlx5_0 eth0 eth1 eth2 nvme0 card1 accel0");
+}
+
+static void block_device(const Fixture *f, const char *path) {
+        _cleanup_free_ char *link = string_format("sys/class/block/%s", strrchr(path, '/') + 1),
+                            *target = string_format("../../devices/%s", path);
+
+        tree_link(f->root, link, target);
+}
+
+static void test_disks(void **state) {
+        Fixture *f = *state;
+        const char *names = "nvme0 nvme0n1 nvme1n2 sda";
+
+        nic_has(f, "class", "0x020000");
+        block_device(f, NIC "/x/block/sdz");
+        assert_null(scan_nic(f)->kernel_names); /* no storage controller */
+        nic_has(f, "class", "0x010802");
+        tree_unlink(f->root, "sys/class/block/sdz");
+        nic_has(f, "nvme/nvme0/model", "x");
+        block_device(f, NIC "/nvme/nvme0/nvme0n1");
+        block_device(f, NIC "/nvme/nvme0/nvme0n1/nvme0n1p1");
+        block_device(f, NIC "/nvme/nvme1/nvme1c3n2"); /* one of several paths */
+        block_device(f, NIC "/ata1/host0/target0:0:0/0:0:0:0/block/sda");
+        block_device(f, NIC "/ata1/host0/target0:0:0/0:0:0:0/block/sda/sda1");
+        block_device(f, "virtual/block/loop0");
+        assert_string_equal(scan_nic(f)->kernel_names, names);
+        assert_int_equal(
+                scan_refresh(f->fs, &f->inv->devices[inventory_device_index(f->inv, find(f, "0000:01:00.0"))], false),
+                0);
+        assert_string_equal(find(f, "0000:01:00.0")->kernel_names, names);
 }
 
 #define ALIASES "lib/modules/6.1.0-x/modules.alias"
@@ -172,6 +203,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_architecture, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_links, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_kernel_names, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_disks, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_variants, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_vfio_cdev, setup, teardown),
         };

@@ -30,6 +30,33 @@ static void test_E1_totalvfs(void **state) {
         assert_fault(nic, "sriov_totalvfs");
 }
 
+/* What tells the VFs that a PF could have; lines 8 to 13 of resource have their BARs together. */
+static void test_missing_vfs(void **state) {
+        static const char absent[] = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n";
+        Fixture *f = *state;
+        _cleanup_free_ char *resource = NULL;
+        const PciDevice *nic;
+
+        assert_int_equal(string_append(&resource, "", "0x1000 0x1fff 0x200\n"), 0);
+        for (unsigned i = 1; i < 7; i++)
+                assert_int_equal(string_append(&resource, "", "%s", absent), 0);
+        assert_int_equal(string_append(&resource, "", "%s0x10000 0x17fff 0x200", absent), 0);
+        nic_has(f, "resource", resource);
+        nic_has(f, "sriov_offset", "128");
+        nic_has(f, "sriov_stride", "2");
+        assert_int_equal(scan_nic(f)->vf_offset, 0);
+        nic_has(f, "sriov_totalvfs", "8");
+        nic = scan_nic(f);
+        assert_int_equal(nic->vf_offset, 128);
+        assert_int_equal(nic->vf_stride, 2);
+        assert_int_equal(nic->bar_size[0], 0x1000);
+        assert_int_equal(nic->vf_bar_size[0], 0);
+        assert_int_equal(nic->vf_bar_size[1], 0x1000);
+        assert_null(nic->fault);
+        nic_has(f, "sriov_offset", "-1");
+        assert_fault(scan_nic(f), "sriov_offset");
+}
+
 static void test_E2_physfn(void **state) {
         Fixture *f = *state;
         const PciDevice *vf;
@@ -218,7 +245,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
                 TEST(test_E1_totalvfs),        TEST(test_vf_named_by_its_pf),    TEST(test_E2_physfn),
                 TEST(test_siblings),           TEST(test_damaged_sibling),       TEST(test_E3_virtfn_junk),
-                TEST(test_E9_dual_port_82576), TEST(test_vfs_in_order_of_index),
+                TEST(test_E9_dual_port_82576), TEST(test_vfs_in_order_of_index), TEST(test_missing_vfs),
 #undef TEST
         };
 

@@ -50,11 +50,12 @@ static void test_plain_device(void **state) {
                 assert_string_equal(nic->name, "Intel Corporation 82576 Gigabit Network Connection");
 }
 
-static void test_unknown_ids_have_no_name(void **state) {
+static void test_unknown_ids(void **state) {
         Fixture *f = *state;
 
         nic_has(f, "device", "0xfffe");
-        assert_null(scan_nic(f)->name);
+        if (access("/usr/share/misc/pci.ids", R_OK) == 0)
+                assert_string_equal(scan_nic(f)->name, "Intel Corporation Ethernet controller [8086:fffe]");
 }
 
 static void test_E4_numa_node(void **state) {
@@ -355,7 +356,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
                 TEST(test_plain_device),
-                TEST(test_unknown_ids_have_no_name),
+                TEST(test_unknown_ids),
                 TEST(test_E4_numa_node),
                 TEST(test_numa_node_of_the_bridge),
                 TEST(test_C12_32bit_domain),

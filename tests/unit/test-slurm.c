@@ -141,6 +141,10 @@ static void test_gres_types(void **state) {
         assert_gres(NODE(GPU("GA102 [3090]", "available")), NULL, "vmgpu:1,vmib-vf:1");
         assert_gres(NODE(GPU("A B [X/1 Y]", "available")), NULL, "vmgpu:x_1:1,vmib-vf:1");
         assert_gres(NODE(GPU("Device 2bb5", "available")), NULL, "vmgpu:1,vmib-vf:1");
+        assert_gres(NODE("{\"pool\":\"gpu\",\"class\":\"030200\",\"state\":\"available\",\"vendor\":\"10de\","
+                         "\"device\":\"2335\","
+                         "\"name\":\"NVIDIA Corporation 3D controller [10de:2335]\"}"),
+                    NULL, "vmgpu:1,vmib-vf:1");
         assert_gres(NODE(GPU("[H100]", "available") "," GPU("[H100]", "stuck")), NULL, "vmgpu:h100:2,vmib-vf:1");
         assert_gres(NODE(GPU("[H100]", "available") "," GPU("[A100]", "available")), NULL, "vmgpu:2,vmib-vf:1");
         assert_gres("{}", NULL, "");
@@ -160,10 +164,30 @@ static void test_gres_update(void **state) {
                     "");
 }
 
+static void test_gres_of_slots(void **state) {
+        static const char node[] = "{\"pools\":[{\"name\":\"ib-vf\",\"total\":4,\"endpoints\":null},{\"name\":"
+                                   "\"remote\",\"total\":6,\"endpoints\":[{\"endpoint\":\"a:1\"}]}]}";
+
+        assert_gres(node, NULL, "vmib-vf:0,vmremote:6");
+        assert_gres(node, "vmremote:8", "vmremote:6");
+}
+
+static void test_gres_of_others(void **state) {
+        static const char theirs[] =
+                "{\"pools\":[{\"name\":\"gpu\",\"scheduler\":\"nova\"},{\"name\":\"vf\",\"scheduler\":"
+                "\"none\"}],\"devices\":[{\"pool\":\"gpu\",\"state\":\"available\"},{\"pool\":\"vf\","
+                "\"state\":\"available\"}]}";
+
+        assert_gres(theirs, NULL, "vmgpu:0,vmvf:1");
+        assert_gres(theirs, "vmgpu:8,vmvf:1", "vmvf:1");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_request),    cmocka_unit_test(test_check),       cmocka_unit_test(test_cpus),
-                cmocka_unit_test(test_gres_types), cmocka_unit_test(test_gres_update),
+                cmocka_unit_test(test_request),        cmocka_unit_test(test_check),
+                cmocka_unit_test(test_cpus),           cmocka_unit_test(test_gres_types),
+                cmocka_unit_test(test_gres_update),    cmocka_unit_test(test_gres_of_slots),
+                cmocka_unit_test(test_gres_of_others),
         };
 
         return cmocka_run_group_tests_name("slurm", tests, NULL, NULL);

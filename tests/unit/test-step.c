@@ -315,6 +315,76 @@ static void assert_step(const Step *s, StepKind kind, const char *from, const ch
         assert_true(streq_ptr(s->to, to));
 }
 
+/* A VF with a vGPU keeps its driver and override. The vGPU of another program stays. */
+static void test_vgpu(void **state _unused_) {
+        const Fact on_nvidia = { "nvidia", NULL };
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(&on_nvidia, 1);
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
+        static const struct {
+                const char *driver;
+                unsigned present;
+                const char *to, *back;
+        } cases[] = {
+                { "nvidia", 0, "1414", NULL }, { "nvidia", 1414, NULL, "0" },   { "nvidia", 7, "1414", NULL },
+                { NULL, 0, "1414", NULL },     { "vfio-pci", 0, "1414", NULL },
+        };
+
+        a->devices[0].vgpu_type = 1414;
+        assert_int_equal(string_copy(&a->devices[0].vfio_driver, "nvidia"), 0);
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(cleanup_step_list_free) StepList *prepare = NULL, *release = NULL;
+
+                set_inventory(inv, &(Fact){ cases[i].driver, NULL });
+                inv->devices[0].vgpu_type = cases[i].present;
+                assert_int_equal(steps_prepare(a, inv, &prepare), 0);
+                assert_int_equal(prepare->n, cases[i].to ? 1 : 0);
+                assert_true(!cases[i].to || streq(prepare->steps[0].to, cases[i].to));
+                assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, true, &release), 0);
+                assert_int_equal(release->n, cases[i].back ? 1 : 0);
+                assert_true(!cases[i].back || streq(release->steps[0].to, cases[i].back));
+        }
+}
+
+/* The vGPU is a mediated device with the UUID of the allocation. Another one stays, whatever its type. */
+static void test_mediated_device(void **state _unused_) {
+        const Fact on_nvidia = { "nvidia", NULL };
+        static const char uuid[] = "4b20d080-1b54-4048-85b3-a6a600000100",
+                          step[] = "nvidia-558/4b20d080-1b54-4048-85b3-a6a600000100";
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(&on_nvidia, 1);
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
+        static const struct {
+                unsigned present;
+                const char *mdev;
+                bool ours;
+        } cases[] = { { 0, "", false },
+                      { 558, uuid, true },
+                      { 558, "83b8f4f2-509f-382f-3c1e-e6bfe0fa1001", false },
+                      { 7, uuid, false } };
+
+        a->devices[0].vgpu_type = 558;
+        (void) strcpy(a->id, "4b20d080-1b54-4048-85b3-a6a62d165c01");
+        assert_int_equal(string_copy(&a->devices[0].vfio_driver, "nvidia"), 0);
+        set_inventory(inv, &on_nvidia);
+        allocation_assign_mdevs(a, inv);
+        assert_string_equal(a->devices[0].mdev, "");
+        inv->devices[0].mdev_parent = true;
+        allocation_assign_mdevs(a, inv);
+        assert_string_equal(a->devices[0].mdev, uuid);
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(cleanup_step_list_free) StepList *prepare = NULL, *release = NULL;
+
+                inv->devices[0].vgpu_type = cases[i].present;
+                (void) strcpy(inv->devices[0].mdev, cases[i].mdev);
+                assert_int_equal(steps_prepare(a, inv, &prepare), 0);
+                assert_int_equal(prepare->n, cases[i].ours ? 0 : 1);
+                assert_true(cases[i].ours || (streq(prepare->steps[0].from, "0") && streq(prepare->steps[0].to, step)));
+                assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, true, &release), 0);
+                assert_int_equal(release->n, cases[i].ours ? 1 : 0);
+                assert_true(!cases[i].ours ||
+                            (streq(release->steps[0].from, step) && streq(release->steps[0].to, "0")));
+        }
+}
+
 static void test_create_vfs(void **state) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         const PciDevice pf = { .address = { .bus = 0x81 } };
@@ -398,7 +468,7 @@ static void test_hang(void **state) {
 }
 
 static char from_text[] = "nvidia", to_text[] = "vfio-pci", count_text[] = "4", off_text[] = "0",
-            vlan_text[] = "vlan=7";
+            mdev_text[] = "nvidia-558/4b20d080-1b54-4048-85b3-a6a600008312", vlan_text[] = "vlan=7";
 
 static const Step steps[] = {
         { STEP_OVERRIDE, { .bus = 0x82 }, NULL, to_text },
@@ -411,6 +481,9 @@ static const Step steps[] = {
         { STEP_RESTORE, { .bus = 0x82 }, NULL, vlan_text, .vf = 1 },
         { STEP_SUPPORTED_ATTRIBUTES, { .bus = 0x82 }, NULL, off_text + 1, .vf = 1 },
         { STEP_ATTRIBUTES, { .bus = 0x82 }, NULL, vlan_text, .vf = STEP_VF_UNKNOWN },
+        { STEP_VGPU, { .bus = 0x82 }, off_text, count_text },
+        { STEP_VGPU, { .bus = 0x82 }, count_text, off_text },
+        { STEP_VGPU, { .bus = 0x82 }, off_text, mdev_text },
 };
 
 static void test_describe(void **state) {
@@ -485,6 +558,43 @@ static void test_causes(void **state) {
         assert_failure(&steps[5], ENOSPC, "MSI-X");
 }
 
+/* The partition is activated at the end, and deactivated at the beginning. */
+static void test_partition(void **state) {
+        static const Fact home[] = { { "nvidia", NULL } }, bound[] = { { VFIO, VFIO } };
+        static const int errors[] = { ELIBACC, ENOTCONN, ETIMEDOUT, EAGAIN, EBUSY,     EIO,   EOPNOTSUPP,
+                                      EPROTO,  ENOENT,   EXDEV,     EPERM,  EREMOTEIO, EINVAL };
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(home, 1);
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
+        _cleanup_(cleanup_step_list_free) StepList *there = NULL, *back = NULL, *none = NULL;
+        _cleanup_(cleanup_config_free) Config *config = config_new();
+
+        set_inventory(inv, home);
+        a->partition = 3;
+        assert_int_equal(steps_prepare(a, inv, &none), 0);
+        assert_int_equal(steps_activate(a, config, none), 0);
+        assert_int_equal(string_copy(&config->fabric_manager, "127.0.0.1:6666"), 0);
+        assert_int_equal(steps_prepare(a, inv, &there), 0);
+        assert_int_equal(steps_activate(a, config, there), 0);
+        assert_int_equal(there->n, none->n + 1);
+        assert_int_equal(there->steps[there->n - 1].kind, STEP_ACTIVATE);
+        set_inventory(inv, bound);
+        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, true, &back), 0);
+        assert_int_equal(back->steps[0].kind, STEP_RESET);
+        assert_int_equal(steps_deactivate(a, config, back), 0);
+        assert_int_equal(back->steps[0].kind, STEP_DEACTIVATE);
+        assert_int_equal(back->steps[0].partition, 3);
+        assert_int_equal(back->steps[1].kind, STEP_RESET);
+        for (size_t i = 0; i < ELEMENTSOF(errors); i++) {
+                _cleanup_free_ char *text =
+                        step_failure(i % 2 ? &back->steps[0] : &there->steps[there->n - 1], -errors[i], NULL);
+
+                record(strerror(errors[i]), text);
+        }
+        a->partition = -1;
+        assert_int_equal(steps_deactivate(a, config, none), 0);
+        assert_int_equal(none->n, there->n - 1);
+}
+
 static void test_sentences(void **state _unused_) {
         assert_sentences("steps.txt");
 }
@@ -498,6 +608,8 @@ int main(void) {
                 cmocka_unit_test(test_one_service),
                 cmocka_unit_test(test_release_of_a_device_that_is_gone),
                 cmocka_unit_test(test_release_of_what_is_not_on_vfio),
+                cmocka_unit_test(test_vgpu),
+                cmocka_unit_test(test_mediated_device),
                 cmocka_unit_test(test_create_vfs),
                 cmocka_unit_test(test_change_vfs),
                 cmocka_unit_test(test_remove_vfs),
@@ -508,6 +620,7 @@ int main(void) {
                 cmocka_unit_test(test_missing_attributes),
                 cmocka_unit_test(test_status),
                 cmocka_unit_test(test_causes),
+                cmocka_unit_test(test_partition),
                 cmocka_unit_test(test_sentences),
         };
 

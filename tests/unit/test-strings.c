@@ -201,6 +201,22 @@ static void test_text_is_ascii(void **state _unused_) {
         }
 }
 
+static void test_text_is_uuid(void **state _unused_) {
+        static const char uuid[] = "4b20d080-1b54-4048-85b3-a6a62d165c01";
+
+        assert_true(text_is_uuid(uuid));
+        for (size_t i = 0; i < sizeof(uuid); i++) {
+                char other[sizeof(uuid) + 1] = "";
+
+                memcpy(other, uuid, sizeof(uuid));
+                other[i] = 'A';
+                assert_false(text_is_uuid(other));
+                memcpy(other, uuid, i);
+                other[i] = '\0';
+                assert_int_equal(text_is_uuid(other), uuid[i] == '\0');
+        }
+}
+
 static void test_quotable(void **state _unused_) {
 #define FIFTY                                                                                                          \
         "0123456789012345678901234567890123456789"                                                                     \
@@ -233,12 +249,13 @@ static void test_quotable(void **state _unused_) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_parse_unsigned), cmocka_unit_test(test_parse_hex),
-                cmocka_unit_test(test_format_hex),     cmocka_unit_test(test_parse_size),
-                cmocka_unit_test(test_format_size),    cmocka_unit_test(test_replace_and_copy),
-                cmocka_unit_test(test_next_word),      cmocka_unit_test(test_array_reserve),
-                cmocka_unit_test(test_text_is_clean),  cmocka_unit_test(test_quotable),
-                cmocka_unit_test(test_text_is_ascii),  cmocka_unit_test(test_format_unsigned),
+                cmocka_unit_test(test_parse_unsigned),  cmocka_unit_test(test_parse_hex),
+                cmocka_unit_test(test_format_hex),      cmocka_unit_test(test_parse_size),
+                cmocka_unit_test(test_format_size),     cmocka_unit_test(test_replace_and_copy),
+                cmocka_unit_test(test_next_word),       cmocka_unit_test(test_array_reserve),
+                cmocka_unit_test(test_text_is_clean),   cmocka_unit_test(test_text_is_uuid),
+                cmocka_unit_test(test_quotable),        cmocka_unit_test(test_text_is_ascii),
+                cmocka_unit_test(test_format_unsigned),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,8 +11,9 @@ use Test::More;
 use Lab;
 
 use Fcntl qw(O_NOCTTY O_RDWR);
+use MIME::Base64 qw(decode_base64);
 
-our @EXPORT = qw(domain start_guest slot_order guest_functions guest_lists guest_paths promised_paths guest_memory guest_hears guest_says says nodes_of qemu end_guest);
+our @EXPORT = qw(domain start_guest slot_order guest_functions guest_lists guest_paths promised_paths guest_memory guest_hears guest_says guest_told qemu_told says nodes_of qemu end_guest);
 
 use constant BOOT_DEADLINE => 240;
 
@@ -163,6 +164,25 @@ sub says {
         my ($name, $line, $answer) = @_;
         my $console = guest_hears($name, $line);
         return ok(guest_says($name, $answer), "$name: $line: $answer");
+}
+
+# The files that the host sent, as the guest reads them, and the number of all in fw_cfg.
+sub guest_told {
+        my ($name) = @_;
+        my $console = guest_hears($name, 'told');
+        guest_says($name, 'end of files') or return ({}, undef);
+        my $text = join '', lines(console($name));
+        my %told = $text =~ /^guest: told (\S+) (\S+)$/mg;
+        return ({ map { $_ => decode_base64(decode_base64($told{$_})) } keys %told }, $text =~ /^guest: files (\d+)$/m);
+}
+
+# The same, as the command line of its QEMU has it.
+sub qemu_told {
+        my ($name) = @_;
+        my ($pid)  = split / /, qemu($name);
+        my @words  = split /\0/, slurp("/proc/$pid/cmdline");
+        my %told   = map { /^name=opt\/org\.passthroughd1\/([^,]+),string=(.*)/s } @words;
+        return { map { $_ => decode_base64($told{$_}) } keys %told };
 }
 
 # Which nodes the pages of a file are on that QEMU has mapped.

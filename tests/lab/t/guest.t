@@ -8,6 +8,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
+use JSON::PP qw(decode_json);
 use Test::More;
 
 use Guest;
@@ -53,6 +54,18 @@ diag("the guest sees: $_") for @seen;
 is_deeply(\@seen, \@promised, 'the guest lists its devices in that order, with their ids, on its node');
 my $qemu  = qemu('vm');
 my ($pid) = split / /, $qemu;
+
+# ---- what it is told
+
+my ($told, $files) = guest_told('vm');
+diag("fw_cfg has $files files");
+is($told->{'nccl-topology.xml'}, output(qw(passthroughctl xml vm --nccl --template /tmp/vm.template)), 'the guest reads the topology that the daemon has for NCCL');
+my @keys = qw(slot pool guest_address seen_address);
+is_deeply(decode_json($told->{'devices.json'}), { devices => [map { my $device = $_; +{ map { $_ => $device->{$_} } @keys } } grep { $_->{guest_address} } @{ $allocation->{devices} }] }, '... and its devices');
+is_deeply(qemu_told('vm'), $told, '... to the byte as QEMU was given them');
+is_deeply([sort keys %$told], [qw(devices.json nccl-topology.xml)], '... and no more');
+my $paths = guest_paths('vm');
+is_deeply([grep { !$paths->{ $_->{seen_address} } } @{ decode_json($told->{'devices.json'})->{devices} }], [], '... and finds each at its address');
 
 my ($pages, $size) = guest_memory('vm', 0);
 is_deeply($pages, { $node => MEMORY / PAGE }, 'its memory is pages of the node, all of it');

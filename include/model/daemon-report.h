@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* What the running daemon says of itself and of libvirt, for plan/check.h. */
+
+#include "util/cleanup.h"
+
+#define DAEMON_PROBLEMS_MAX 64U
+
+/* Sentences have a full stop. All strings are owned. */
+typedef struct DaemonReport {
+        char *unreachable; /* why the daemon cannot be asked, a sentence; NULL: the other members are known */
+        char *read_only;   /* why it allocates nothing, a sentence; NULL: it does */
+        char *problems[DAEMON_PROBLEMS_MAX]; /* sentences */
+        size_t n_problems;
+        bool asks_libvirt;    /* Libvirt= is not empty */
+        char *libvirt_reason; /* why libvirt cannot be asked, a sentence; NULL: the next members are known */
+        char *libvirt_version, *qemu_version; /* "11.3.0"; NULL: unknown */
+        char *libvirt_features;               /* "maxphysaddr iommufd"; NULL: none */
+} DaemonReport;
+
+void daemon_report_done(DaemonReport *d);
+#define _cleanup_daemon_report_ _cleanup_(daemon_report_done)

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* A configuration for a node that has none yet: pools by model, VFs of NICs, and CPUs for the host. Pure. */
+
+#include "model/inventory.h"
+
+/*
+ * Makes the text of a configuration file, with a comment for each choice and for each GPU, NIC, NVMe controller and
+ * NVSwitch that it leaves out. inv: with PciDevice.critical set; it gains the VFs that the configuration would create.
+ * cmdline: of the kernel, "" when unknown. The caller frees *ret. 0 or -ENOMEM.
+ */
+int suggest_configuration(Inventory *inv, const char *cmdline, char **ret);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Finds the problems in a Description of the daemon. */
+
+#include "daemon.h"
+
+#include <errno.h>
+#include <stdarg.h>
+
+#include "report.h"
+#include "util/strings.h"
+#include "view.h"
+
+static _printf_(2, 3) int add_problem(DaemonReport *d, const char *format, ...) {
+        va_list ap;
+        char *text;
+
+        if (d->n_problems >= DAEMON_PROBLEMS_MAX)
+                return 0;
+        va_start(ap, format);
+        text = string_vformat(format, ap);
+        va_end(ap);
+        if (!text)
+                return -ENOMEM;
+        d->problems[d->n_problems++] = text;
+        return 0;
+}
+
+/* The devices in this state; the first one says why. */
+static int add_devices(DaemonReport *d, json_object *node, const char *state) {
+        json_object *first = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; i < reply_length(node, "devices"); i++) {
+                json_object *device = reply_element(node, "devices", i);
+
+                if (streq_ptr(reply_text(device, "state"), state)) {
+                        first = first ?: device;
+                        n++;
+                }
+        }
+        if (!first)
+                return 0;
+        if (n > 1)
+                return add_problem(d, "%s and %zu other%s are %s. %s", reply_cell(first, "address"), n - 1,
+                                   PLURAL(n - 1), state, reply_text(first, "reason") ?: "");
+        return add_problem(d, "%s is %s. %s", reply_cell(first, "address"), state, reply_text(first, "reason") ?: "");
+}
+
+static int add_allocations(DaemonReport *d, json_object *node) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < reply_length(node, "allocations"); i++) {
+                json_object *a = reply_element(node, "allocations", i);
+                const char *reason = reply_text(a, "reason");
+
+                if (reason)
+                        r = add_problem(d, "Allocation '%s' is %s: %s", reply_cell(a, "name"), reply_cell(a, "state"),
+                                        reason);
+        }
+        return r;
+}
+
+static int add_problems(DaemonReport *d, json_object *node) {
+        static const char *const states[] = { "stuck",     "quarantined",      "unhealthy",
+                                              "contested", "hardware-changed", "missing" };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(states); i++)
+                r = add_devices(d, node, states[i]);
+        if (r >= 0)
+                r = add_allocations(d, node);
+        for (size_t i = 0; r >= 0 && i < reply_length(node, "config_problems"); i++)
+                r = add_problem(d, "%s", reply_element_cell(node, "config_problems", i));
+        return r;
+}
+
+static int read_libvirt(DaemonReport *d, json_object *libvirt) {
+        int r = 0;
+
+        d->asks_libvirt = libvirt;
+        if (!libvirt)
+                return 0;
+        r = string_copy(&d->libvirt_reason, reply_text(libvirt, "reason"));
+        if (r >= 0)
+                r = string_copy(&d->libvirt_version, reply_text(libvirt, "version"));
+        if (r >= 0)
+                r = string_copy(&d->qemu_version, reply_text(libvirt, "qemu_version"));
+        d->libvirt_features = view_join(libvirt, "features", " ");
+        return r;
+}
+
+int daemon_ask(const Args *args, DaemonReport *ret, json_object **ret_node) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        Args quiet = *args;
+        int r;
+
+        quiet.problem = &ret->unreachable;
+        r = client_new(&quiet, &c);
+        if (r >= 0)
+                r = reply_ask(c, "Describe", NULL, NULL, ret_node);
+        if (r < 0)
+                return ret->unreachable ? 0 : report_errno(args, -ENOMEM, "Cannot ask the daemon");
+        r = string_copy(&ret->read_only, reply_text(*ret_node, "read_only"));
+        if (r >= 0)
+                r = add_problems(ret, *ret_node);
+        if (r >= 0)
+                r = read_libvirt(ret, reply_object(*ret_node, "libvirt"));
+        return r < 0 ? report_errno(args, r, "Cannot read the reply") : 0;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* What the daemon says of itself, asked without an error message when it does not answer. */
+
+#include "model/daemon-report.h"
+#include "reply.h"
+
+/*
+ * Asks the daemon, or with --node the recorded node, for its Description. *ret_node is NULL when ret->unreachable says
+ * why there is none. The caller calls daemon_report_done() and frees *ret_node. 0 or -ENOMEM, reported.
+ */
+int daemon_ask(const Args *args, DaemonReport *ret, json_object **ret_node);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughctl without a verb: the node in about ten lines. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon.h"
+#include "replay/replay.h"
+#include "report.h"
+#include "util/strings.h"
+#include "verbs.h"
+#include "view.h"
+
+/* What a line lists at most. */
+#define LISTED_MAX 6U
+
+/* The names of the checks with this result. */
+static char *list_checks(json_object *report, const char *result) {
+        const char *last = "";
+        char *text = NULL;
+
+        for (size_t i = 0; i < reply_length(report, "findings"); i++) {
+                json_object *finding = reply_element(report, "findings", i);
+                const char *check = reply_cell(finding, "check");
+
+                if (streq_ptr(reply_text(finding, "result"), result) && !streq(check, last))
+                        (void) string_append(&text, ", ", "%s", last = check);
+        }
+        return text;
+}
+
+static void print_readiness(json_object *report) {
+        _cleanup_free_ char *failures = list_checks(report, "failure"), *warnings = list_checks(report, "warning"),
+                            *text = NULL;
+
+        if (failures)
+                (void) string_append(&text, "", "no: %s", failures);
+        else
+                (void) string_append(&text, "", "yes");
+        if (warnings)
+                (void) string_append(&text, "; ", "warnings: %s", warnings);
+        view_paragraph("Ready", text ?: "");
+}
+
+static char *describe_pool(json_object *pool) {
+        return string_format("%s %s of %s free", reply_cell(pool, "name"), reply_cell(pool, "available"),
+                             reply_cell(pool, "total"));
+}
+
+/* "node 0 100 of 112 CPUs and 60 of 64 GiB" */
+static char *describe_node(json_object *node) {
+        int64_t memory = 0, memory_free = 0;
+
+        (void) reply_number(node, "memory", &memory);
+        (void) reply_number(node, "memory_free", &memory_free);
+        return string_format("node %s %u of %u CPUs and %" PRId64 " of %" PRId64 " GiB", reply_cell(node, "id"),
+                             view_count_cpus(node, "cpus_free"), view_count_cpus(node, "cpus"), memory_free >> 30,
+                             memory >> 30);
+}
+
+static char *describe_allocation(json_object *allocation) {
+        return string_format("%s %s", reply_cell(allocation, "name"), reply_cell(allocation, "state"));
+}
+
+/* The first LISTED_MAX of the list, and the number of the others. empty: the text for a list without elements. */
+static int print_list(const char *title, json_object *node, const char *key, char *(*describe)(json_object *element),
+                      const char *empty) {
+        _cleanup_free_ char *text = NULL;
+        size_t n = reply_length(node, key), shown = n < LISTED_MAX ? n : LISTED_MAX;
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < shown; i++) {
+                _cleanup_free_ char *item = describe(reply_element(node, key, i));
+
+                r = item ? string_append(&text, ", ", "%s", item) : -ENOMEM;
+        }
+        if (r >= 0 && shown < n)
+                r = string_append(&text, "", " and %zu more", n - shown);
+        view_paragraph(title, text ?: empty);
+        return r;
+}
+
+static void print_problems(const DaemonReport *daemon) {
+        if (daemon->read_only)
+                view_paragraph("Problems", daemon->read_only);
+        else
+                view_paragraph("Problems", daemon->n_problems > 0 ? daemon->problems[0] : "none");
+        if (daemon->n_problems > 1)
+                view_field("", "and %zu more: 'passthroughctl check' lists them", daemon->n_problems - 1);
+}
+
+static int print_node(const DaemonReport *daemon, json_object *node) {
+        int r;
+
+        if (!node) {
+                view_paragraph("Daemon", daemon->unreachable);
+                return 0;
+        }
+        r = print_list("Pools", node, "pools", describe_pool, "none");
+        if (r >= 0)
+                r = print_list("Free", node, "nodes", describe_node, "unknown");
+        if (r >= 0)
+                r = print_list("Allocations", node, "allocations", describe_allocation, "none");
+        print_problems(daemon);
+        return r;
+}
+
+/* Without the daemon its configuration tells: the check of pools fails only when there are none. */
+static bool has_pools(json_object *report, json_object *node) {
+        json_object *finding = reply_find(report, "findings", "check", "pools");
+
+        return node ? reply_length(node, "pools") > 0 : !streq_ptr(reply_text(finding, "result"), "failure");
+}
+
+/* The two commands that help most now. */
+static void print_next(json_object *report, json_object *node) {
+        const char *commands[4];
+        size_t n = 0;
+
+        if (!has_pools(report, node))
+                commands[n++] = "passthroughctl suggest >passthroughd.conf   # a configuration for this node";
+        if (!node)
+                commands[n++] = "systemctl status passthroughd               # whether it runs";
+        if (!streq_ptr(reply_text(report, "result"), "ok"))
+                commands[n++] = "passthroughctl check                        # what the node lacks";
+        commands[n++] = node && reply_length(node, "allocations") > 0
+                                ? "passthroughctl allocations                  # who has what"
+                                : "passthroughctl list --all                   # all devices";
+        if (n < 2)
+                commands[n++] = "passthroughctl topology                     # where they are";
+        for (size_t i = 0; i < 2; i++)
+                view_field(i ? "" : "Next", "%s", commands[i]);
+}
+
+static int print(const Args *args, const DaemonReport *daemon, json_object *node, const char *text) {
+        _cleanup_json_ json_object *report = json_tokener_parse(text);
+        int r;
+
+        if (!report)
+                return report_errno(args, -ENOMEM, "Cannot print");
+        print_readiness(report);
+        r = print_node(daemon, node);
+        if (r < 0)
+                return report_errno(args, r, "Cannot print");
+        print_next(report, node);
+        return node ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int overview_run(const Args *args) {
+        _cleanup_daemon_report_ DaemonReport daemon = { 0 };
+        _cleanup_free_ char *problem = NULL, *text = NULL;
+        _cleanup_json_ json_object *node = NULL;
+        bool recorded = args_has(args, OPTION_NODE);
+        int r = daemon_ask(args, &daemon, &node);
+
+        if (r >= 0)
+                r = replay_check(recorded ? args->text[OPTION_NODE] : "/", args->text[OPTION_CONFIG],
+                                 recorded ? NULL : &daemon, &text, &problem);
+        if (r < 0)
+                return report_failure(args, NULL, "%s", problem ?: "Out of memory.");
+        return print(args, &daemon, node, text);
+}

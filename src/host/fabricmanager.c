@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The structures of libnvfm.so.1 and the calls with them. */
+
+#include "fabricmanager.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "library.h"
+#include "util/strings.h"
+
+#define CONNECT_MSEC       5000U
+#define MANAGER_PARTITIONS 64U
+#define PARTITION_GPUS     16U
+#define FAILED_SWITCHES    12U
+#define FAILED_PORTS       64U
+
+/* The version member of a structure: its size, and the version in the highest byte. */
+#define STRUCT_VERSION(type) ((uint32_t) sizeof(type) | 1U << 24)
+
+typedef struct ConnectParams {
+        uint32_t version;
+        char address[256];
+        uint32_t timeout_msec, is_unix_socket;
+} ConnectParams;
+
+typedef struct ManagerGpu {
+        uint32_t module;
+        char uuid[80], bus_id[32]; /* empty on H100 and later */
+        uint32_t links, max_links, mbps;
+} ManagerGpu;
+
+typedef struct ManagerPartition {
+        uint32_t id, is_active, n_gpus;
+        ManagerGpu gpus[PARTITION_GPUS];
+} ManagerPartition;
+
+typedef struct PartitionList {
+        uint32_t version, n, max;
+        ManagerPartition partitions[MANAGER_PARTITIONS];
+} PartitionList;
+
+typedef struct ActiveList {
+        uint32_t version, n, ids[MANAGER_PARTITIONS];
+} ActiveList;
+
+typedef struct FailedDevice {
+        char uuid[80], bus_id[32];
+        uint32_t n_ports, ports[FAILED_PORTS];
+} FailedDevice;
+
+typedef struct FailedList {
+        uint32_t version, n_gpus, n_switches;
+        FailedDevice gpus[FABRIC_FAILED_MAX], switches[FAILED_SWITCHES];
+} FailedList;
+
+_Static_assert(sizeof(ConnectParams) == 268, "the library's size");
+_Static_assert(sizeof(ManagerPartition) == 2060, "the library's size");
+_Static_assert(sizeof(PartitionList) == 131852, "the library's size");
+_Static_assert(sizeof(ActiveList) == 264, "the library's size");
+_Static_assert(sizeof(FailedList) == 10428, "the library's size");
+_Static_assert(FABRIC_PARTITIONS_MAX <= MANAGER_PARTITIONS, "an ActiveList holds the ids");
+
+struct FabricManager {
+        void *library, *handle;
+        bool is_initialized;
+        int (*init)(void);
+        int (*shutdown)(void);
+        int (*connect)(ConnectParams *params, void **handle);
+        int (*disconnect)(void *handle);
+        int (*list)(void *handle, PartitionList *list);
+        int (*activate)(void *handle, uint32_t id);
+        int (*deactivate)(void *handle, uint32_t id);
+        int (*restore)(void *handle, ActiveList *list);
+        int (*list_failed)(void *handle, FailedList *list);
+        PartitionList partitions;
+        FailedList failed;
+};
+
+/* The results of the library are 0 and these negative numbers. */
+static int result_errno(int result) {
+        static const int errors[] = {
+                [1] = EINVAL,     [2] = EREMOTEIO, /* unspecified */
+                [3] = EOPNOTSUPP,                  /* not in this mode of Fabric Manager */
+                [4] = EUNATCH,                     /* the library is not initialized */
+                [5] = ETIMEDOUT,  [6] = EPROTO,    /* the version of a structure */
+                [7] = EBUSY,                       /* in use */
+                [8] = EAGAIN,                      /* Fabric Manager has no data yet */
+                [9] = ENOTCONN,   [10] = EIO,      /* NVLinks */
+        };
+
+        return result <= 0 && -result < (int) ELEMENTSOF(errors) ? -errors[-result] : -EREMOTEIO;
+}
+
+static bool load(FabricManager *f) {
+        const LibrarySymbol symbols[] = {
+                { "fmLibInit", &f->init },
+                { "fmLibShutdown", &f->shutdown },
+                { "fmConnect", &f->connect },
+                { "fmDisconnect", &f->disconnect },
+                { "fmGetSupportedFabricPartitions", &f->list },
+                { "fmActivateFabricPartition", &f->activate },
+                { "fmDeactivateFabricPartition", &f->deactivate },
+                { "fmSetActivatedFabricPartitions", &f->restore },
+                { "fmGetNvlinkFailedDevices", &f->list_failed },
+        };
+
+        f->library = library_open("libnvfm.so.1", symbols, ELEMENTSOF(symbols));
+        return f->library;
+}
+
+FabricManager *fabric_manager_close(FabricManager *f) {
+        if (!f)
+                return NULL;
+        if (f->handle)
+                (void) f->disconnect(f->handle);
+        if (f->is_initialized)
+                (void) f->shutdown();
+        if (f->library)
+                (void) dlclose(f->library);
+        free(f);
+        return NULL;
+}
+
+/* Without an answer the library says that the connection is not valid, or that the time is up. */
+static int connect_to(FabricManager *f, const char *address) {
+        ConnectParams params = { .version = STRUCT_VERSION(ConnectParams),
+                                 .timeout_msec = CONNECT_MSEC,
+                                 .is_unix_socket = address[0] == '/' };
+        int r;
+
+        (void) snprintf(params.address, sizeof(params.address), "%s", address);
+        r = result_errno(f->connect(&params, &f->handle));
+        return r == 0 || r == -EPROTO ? r : -ENOTCONN;
+}
+
+int fabric_manager_open(const char *address, FabricManager **ret) {
+        _cleanup_(cleanup_fabric_manager_close) FabricManager *f = calloc(1, sizeof(*f));
+        int r;
+
+        if (!f)
+                return -ENOMEM;
+        if (!load(f))
+                return -ELIBACC;
+        r = result_errno(f->init());
+        if (r < 0)
+                return r;
+        f->is_initialized = true;
+        r = connect_to(f, address);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(f);
+        return 0;
+}
+
+static int read_partitions(FabricManager *f) {
+        f->partitions.version = STRUCT_VERSION(PartitionList);
+        return result_errno(f->list(f->handle, &f->partitions));
+}
+
+/* Of the partitions that were read; NULL: there is none with this id. */
+static const ManagerPartition *find(const FabricManager *f, unsigned id) {
+        for (size_t i = 0; i < MIN(f->partitions.n, MANAGER_PARTITIONS); i++)
+                if (f->partitions.partitions[i].id == id)
+                        return &f->partitions.partitions[i];
+        return NULL;
+}
+
+/* 1: the partition is active. 0: it is not. */
+static int is_active(FabricManager *f, const FabricPartition *p) {
+        int r = read_partitions(f);
+        const ManagerPartition *m = r == 0 ? find(f, p->id) : NULL;
+        uint64_t modules = 0;
+
+        if (!m)
+                return r < 0 ? r : -ENOENT;
+        for (size_t j = 0; j < MIN(m->n_gpus, PARTITION_GPUS); j++)
+                modules |= m->gpus[j].module <= FABRIC_MODULE_MAX ? fabric_bit(m->gpus[j].module) : 0;
+        return modules == p->modules ? m->is_active != 0 : -EXDEV;
+}
+
+int fabric_manager_set(FabricManager *f, const FabricPartition *p, bool active) {
+        int r = is_active(f, p);
+
+        if (r < 0 || r == active)
+                return r < 0 ? r : 0;
+        r = result_errno(active ? f->activate(f->handle, p->id) : f->deactivate(f->handle, p->id));
+        if (r < 0)
+                return r;
+        r = is_active(f, p);
+        return r < 0 ? r : r == active ? 1 : -EIO;
+}
+
+/* The library gives a GPU an address such as 00000000:1B:00.0. A manager that restarts with resiliency does not support
+ * the call. */
+static int read_failed(FabricManager *f, FabricReport *ret) {
+        int r;
+
+        f->failed.version = STRUCT_VERSION(FailedList);
+        r = result_errno(f->list_failed(f->handle, &f->failed));
+        for (size_t i = 0; r == 0 && i < MIN(f->failed.n_gpus, FABRIC_FAILED_MAX); i++) {
+                FailedDevice *gpu = &f->failed.gpus[i];
+                PciAddress address = { 0 };
+
+                gpu->bus_id[sizeof(gpu->bus_id) - 1] = '\0';
+                if (sscanf(gpu->bus_id, "%" SCNx32 ":%" SCNx8 ":%" SCNx8 ".%" SCNx8, &address.domain, &address.bus,
+                           &address.slot, &address.function) == 4)
+                        ret->failed[ret->n_failed++] = address;
+        }
+        return r == -EOPNOTSUPP ? 0 : r;
+}
+
+int fabric_manager_follow(FabricManager *f, const unsigned *ids, size_t n, FabricReport *ret) {
+        ActiveList list = { .version = STRUCT_VERSION(ActiveList), .n = (uint32_t) n };
+        int r = read_partitions(f);
+
+        *ret = (FabricReport){ 0 };
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                const ManagerPartition *m = find(f, ids[i]);
+
+                if (m && !m->is_active)
+                        ret->inactive |= UINT64_C(1) << i;
+        }
+        if (r == 0)
+                return read_failed(f, ret);
+        if (r != -EAGAIN)
+                return r;
+        memcpy(list.ids, ids, n * sizeof(*ids));
+        r = result_errno(f->restore(f->handle, &list));
+        return r < 0 ? r : 1;
+}

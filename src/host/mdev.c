@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "mdev.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include "host/pcipath.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+#define TYPES     "mdev_supported_types"
+#define TYPES_MAX 256U
+#define TYPE_MAX  64U /* bytes of the name of a type's directory, with its NUL */
+
+static int parse_type(const char *name, unsigned *ret) {
+        const char *number = strrchr(name, '-');
+        uint64_t id;
+
+        if (!number || strlen(name) >= TYPE_MAX || parse_unsigned(number + 1, UINT_MAX, &id) < 0 || id == 0)
+                return -EBADMSG;
+        *ret = (unsigned) id;
+        return 0;
+}
+
+/* A type goes when its driver does, so an error means that it cannot be created. */
+static int append_type(int types_fd, const char *directory, char **types) {
+        char path[TYPE_MAX + sizeof("/available_instances")], text[SYSFS_ATTRIBUTE_MAX];
+        uint64_t available;
+        unsigned id;
+
+        if (parse_type(directory, &id) < 0)
+                return 0;
+        (void) snprintf(path, sizeof(path), "%s/available_instances", directory);
+        if (sysfs_read_at(types_fd, path, text, sizeof(text)) < 0 || parse_unsigned(text, UINT_MAX, &available) < 0 ||
+            available == 0)
+                return 0;
+        (void) snprintf(path, sizeof(path), "%s/name", directory);
+        if (sysfs_read_at(types_fd, path, text, sizeof(text)) < 0)
+                return 0;
+        return string_append(types, "", "%u : %s\n", id, text);
+}
+
+int mdev_read_types(int dir_fd, char **ret) {
+        _cleanup_close_ int fd = openat(dir_fd, TYPES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_free_ char *types = NULL;
+        _cleanup_names_ char **names = NULL;
+        size_t n = 0;
+        int r = fd < 0 ? -errno : list_dir_at(fd, ".", TYPES_MAX, &names, &n);
+
+        if (r >= 0)
+                r = string_copy(&types, "");
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = append_type(fd, names[i], &types);
+        if (r < 0)
+                return r;
+        free(*ret);
+        *ret = TAKE_PTR(types);
+        return 0;
+}
+
+int mdev_read_type(int dir_fd, const char *uuid, unsigned *ret) {
+        char path[UUID_STRING_MAX + sizeof("/mdev_type")], type[NAME_MAX + 1];
+        int r;
+
+        (void) snprintf(path, sizeof(path), "%s/mdev_type", uuid);
+        r = sysfs_link_name_at(dir_fd, path, type, sizeof(type));
+        return r < 0 ? r : parse_type(type, ret);
+}
+
+/* Splits "TYPE/UUID", and formats a path of the mediated device. */
+static const char *device_path(PciAddress vf, const char *device, const char *name, char path[static PCI_PATH_MAX]) {
+        char attribute[PCI_PATH_MAX];
+
+        (void) snprintf(attribute, sizeof(attribute), "%s/%s", strchr(device, '/') + 1, name);
+        return pci_path_format(vf, attribute, path);
+}
+
+/* Returns 1 when the VF has the mediated device with this type, 0, or a negative errno. */
+static int has_device(const Sysfs *fs, PciAddress vf, const char *device) {
+        char path[PCI_PATH_MAX], type[NAME_MAX + 1];
+        int r = sysfs_link_name(fs, device_path(vf, device, "mdev_type", path), type, sizeof(type));
+
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        return strlen(type) == strcspn(device, "/") && strncmp(type, device, strlen(type)) == 0 ? 1 : -EEXIST;
+}
+
+int mdev_create(const Sysfs *fs, PciAddress vf, const char *device) {
+        char attribute[PCI_PATH_MAX];
+        int r = has_device(fs, vf, device);
+
+        if (r != 0)
+                return MIN(r, 0);
+        (void) snprintf(attribute, sizeof(attribute), TYPES "/%.*s/create", (int) strcspn(device, "/"), device);
+        r = sysfs_write(fs, PCI_PATH(vf, attribute), strchr(device, '/') + 1);
+        if (r < 0)
+                return r;
+        r = has_device(fs, vf, device);
+        return r == 0 ? -EIO : r;
+}
+
+int mdev_remove(const Sysfs *fs, PciAddress vf, const char *device) {
+        char path[PCI_PATH_MAX];
+        int r = has_device(fs, vf, device);
+
+        if (r <= 0)
+                return r;
+        r = sysfs_write(fs, device_path(vf, device, "remove", path), "1");
+        if (r < 0)
+                return r == -EBUSY ? -EPERM : r;
+        r = has_device(fs, vf, device);
+        return r == 0 ? 1 : r < 0 ? r : -EIO;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* What suggest.c chooses, and suggest-text.c writes. */
+
+#include "config/policy.h"
+
+/* Devices of one model, for one pool. */
+typedef struct Choice {
+        bool nic; /* the devices are PFs, whose VFs are in the pool; false: GPUs, which are in the pool */
+        uint16_t vendor, device;
+        uint16_t base_class; /* class and subclass */
+        PciType type;
+        PciAddress *devices;
+        size_t n;
+        char pool[POOL_NAME_MAX + 1];
+        bool by_id; /* the id of the VFs selects those of the devices alone */
+        unsigned virtual_functions;
+} Choice;
+
+/* Devices of one vendor and class that are left out for the same reason. */
+typedef struct Omission {
+        char *why; /* sentences */
+        PciAddress *devices;
+        size_t n;
+} Omission;
+
+typedef struct Suggestion {
+        Choice *choices;
+        size_t n_choices;
+        Omission *omissions;
+        size_t n_omissions;
+        CpuSet housekeeping;
+        const char *housekeeping_why; /* a sentence */
+} Suggestion;
+
+/* Writes the file. policy: the policy of its sections, whose verdicts are told in comments; NULL: sections without
+ * comments. NULL when out of memory. */
+char *suggestion_write(const Suggestion *s, const Inventory *inv, const Policy *policy);
+/* The line "HousekeepingCpus=..."; NULL when the set is empty or when out of memory. The caller frees. */
+char *suggestion_cpus(const CpuSet *cpus);

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Writes a suggested configuration as text. */
+
+#include <stdio.h>
+
+#include "suggest-internal.h"
+#include "util/strings.h"
+
+#define WIDTH         100U
+#define ADDRESSES_MAX 64U /* that a comment names */
+
+typedef struct Text {
+        char *text;
+        bool failed;
+} Text;
+
+static _printf_(2, 3) void add(Text *t, const char *format, ...) {
+        _cleanup_free_ char *line = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        line = string_vformat(format, ap);
+        va_end(ap);
+        t->failed |= !line || string_append(&t->text, "", "%s", line) < 0;
+}
+
+/* A newline in a name would end the comment. */
+static void sanitize(char *text) {
+        for (; *text; text++)
+                if ((unsigned char) *text < ' ')
+                        *text = '?';
+}
+
+/* Adds a paragraph of lines that begin with "# ", wrapped at WIDTH. The further lines of an item, "- ", are indented.
+ */
+static _printf_(2, 3) void comment(Text *t, const char *format, ...) {
+        _cleanup_free_ char *text = NULL;
+        const char *rest, *indent = "";
+        va_list ap;
+
+        va_start(ap, format);
+        text = string_vformat(format, ap);
+        va_end(ap);
+        t->failed |= !text;
+        if (!text)
+                return;
+        sanitize(text);
+        for (rest = text; *rest;) {
+                size_t n = strlen(rest), width = WIDTH - strlen(indent);
+
+                if (n > width) {
+                        n = width;
+                        while (n > 0 && rest[n] != ' ')
+                                n--;
+                        n = n > 0 ? n : strcspn(rest, " ");
+                }
+                add(t, "# %s%.*s\n", indent, (int) n, rest);
+                rest += n + strspn(rest + n, " ");
+                indent = *text == '-' ? "  " : "";
+        }
+}
+
+/* "0000:01:00.0 0000:02:00.0 and 3 others"; NULL when out of memory. */
+static char *list_addresses(const PciAddress *devices, size_t n) {
+        char *text = NULL;
+
+        for (size_t i = 0; i < MIN(n, ADDRESSES_MAX); i++)
+                if (string_append(&text, " ", "%s", PCI_ADDRESS_STR(devices[i])) < 0)
+                        return text;
+        if (n > ADDRESSES_MAX)
+                (void) string_append(&text, "", " and %zu others", n - ADDRESSES_MAX);
+        return text;
+}
+
+/* "NVIDIA Corporation GH100 [H100] (10de:2330)", or a name with its ids, "NVIDIA Corporation 3D controller [10de:2335]"
+ */
+static char *describe_model(const PciDevice *dev) {
+        char id[16];
+
+        (void) snprintf(id, sizeof(id), "%04x:%04x", dev->vendor, dev->device);
+        if (!dev->name)
+                return strdup(id);
+        return strstr(dev->name, id) ? strdup(dev->name) : string_format("%s (%s)", dev->name, id);
+}
+
+static bool has_device(const Choice *c, const PciDevice *dev) {
+        return dev->type == PCI_TYPE_VF ? c->nic && pci_addresses_have(c->devices, c->n, dev->physfn)
+                                        : !c->nic && pci_addresses_have(c->devices, c->n, dev->address);
+}
+
+/* Tells which devices of the pool cannot be allocated for this reason. */
+static void write_verdict(Text *t, const Policy *policy, const Choice *c, Verdict verdict) {
+        const Inventory *inv = policy->inventory;
+        _cleanup_refusal_ Refusal why = { 0 };
+        const PciDevice *first = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; i < inv->n_devices; i++)
+                if (has_device(c, &inv->devices[i]) && policy_verdict(policy, &inv->devices[i]) == verdict) {
+                        first = first ?: &inv->devices[i];
+                        n++;
+                }
+        if (!first)
+                return;
+        (void) policy_check(policy, first, &why);
+        if (n > 1)
+                comment(t, "%s and %zu other%s cannot be allocated yet. %s %s", PCI_ADDRESS_STR(first->address), n - 1,
+                        PLURAL(n - 1), why.message ?: "", why.remedy ?: "");
+        else
+                comment(t, "%s cannot be allocated yet. %s %s", PCI_ADDRESS_STR(first->address), why.message ?: "",
+                        why.remedy ?: "");
+}
+
+static void write_choice(Text *t, const Choice *c, const Inventory *inv) {
+        const PciDevice *dev = inventory_find(inv, c->devices[0]);
+        _cleanup_free_ char *model = describe_model(dev), *list = list_addresses(c->devices, c->n);
+
+        if (!c->nic) {
+                comment(t, "%zu GPU%s: %s, %s.", c->n, PLURAL(c->n), model ?: "", list ?: "");
+                return;
+        }
+        comment(t, "VFs of %zu NIC%s that the host does not need: %s, %s.", c->n, PLURAL(c->n), model ?: "",
+                list ?: "");
+        if (dev->n_vfs > 0 && !inventory_find(inv, dev->vfs[0])->expected)
+                comment(t,
+                        "VirtualFunctions= is the present number of VFs on %s, of %u at most; a change removes all "
+                        "VFs of a PF.",
+                        PCI_ADDRESS_STR(dev->address), dev->total_vfs);
+        else
+                comment(t, "VirtualFunctions= is the number of VFs that passthroughd creates on each, of %u at most%s.",
+                        dev->total_vfs, pci_device_is_mlx4_pf(dev) ? ", when mlx4_core is loaded the next time" : "");
+}
+
+static void write_section(Text *t, const Choice *c, const Inventory *inv) {
+        const PciDevice *dev = inventory_find(inv, c->devices[0]);
+
+        add(t, "[Pool %s]\n", c->pool);
+        if (!c->nic)
+                add(t, "Match=id=%04x:%04x%s\n", c->vendor, c->device, c->type == PCI_TYPE_PF ? " type=pf" : "");
+        else if (c->by_id)
+                add(t, "Match=id=%04x:%04x type=vf\n", c->vendor, dev->vf_device);
+        for (size_t i = 0; c->nic && !c->by_id && i < MIN(c->n, CONFIG_MATCHES_MAX); i++)
+                add(t, "Match=type=vf pf=%s\n", PCI_ADDRESS_STR(c->devices[i]));
+        if (c->nic)
+                add(t, "VirtualFunctions=%u\n", c->virtual_functions);
+}
+
+static void write_omission(Text *t, const Omission *o, const Inventory *inv) {
+        const PciDevice *dev = inventory_find(inv, o->devices[0]);
+        _cleanup_free_ char *model = describe_model(dev), *list = list_addresses(o->devices, o->n);
+        bool same = true;
+
+        for (size_t i = 1; i < o->n; i++) {
+                const PciDevice *other = inventory_find(inv, o->devices[i]);
+
+                same = same && other->vendor == dev->vendor && other->device == dev->device;
+        }
+        comment(t, "- %s%s%s%s: %s", list ?: "", same ? " (" : "", same ? model ?: "" : "", same ? ")" : "", o->why);
+}
+
+static void write_omissions(Text *t, const Suggestion *s, const Inventory *inv) {
+        add(t, "\n");
+        if (s->n_omissions > 0)
+                comment(t, "Left out, so the host keeps them:");
+        for (size_t i = 0; i < s->n_omissions; i++)
+                write_omission(t, &s->omissions[i], inv);
+        comment(t, "%s are not considered: bridges, storage controllers, USB and the like.",
+                s->n_omissions > 0 ? "Other devices" : "Devices other than GPUs and NICs");
+}
+
+char *suggestion_cpus(const CpuSet *cpus) {
+        _cleanup_free_ char *list = cpuset_is_empty(cpus) ? NULL : cpuset_format(cpus);
+
+        return list ? string_format("HousekeepingCpus=%s", list) : NULL;
+}
+
+char *suggestion_write(const Suggestion *s, const Inventory *inv, const Policy *policy) {
+        _cleanup_free_ char *cpus = suggestion_cpus(&s->housekeeping);
+        Text t = { 0 };
+
+        if (policy)
+                comment(&t, "Suggested by passthroughctl for this node. Review it, save it as "
+                            "/etc/passthroughd/passthroughd.conf, and run 'systemctl reload-or-restart passthroughd'. "
+                            "'passthroughctl check' tells what the node lacks; passthroughd.conf(5) has all settings.");
+        add(&t, "%s[Daemon]\n", policy ? "\n" : "");
+        if (policy)
+                comment(&t, "%s", s->housekeeping_why);
+        if (cpus)
+                add(&t, "%s\n", cpus);
+        if (policy && s->n_choices == 0)
+                comment(&t, "There is no pool, because this node has no GPU and no NIC with VFs to offer.");
+        for (size_t i = 0; i < s->n_choices; i++) {
+                add(&t, "\n");
+                if (policy) {
+                        write_choice(&t, &s->choices[i], inv);
+                        for (Verdict v = VERDICT_NONE + 1; v < _VERDICT_MAX; v++)
+                                write_verdict(&t, policy, &s->choices[i], v);
+                }
+                write_section(&t, &s->choices[i], inv);
+        }
+        if (policy)
+                write_omissions(&t, s, inv);
+        if (t.failed)
+                free(t.text);
+        return t.failed ? NULL : t.text;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reads what only the checks need: settings of driverctl, NetworkManager and libvirt. */
+
+#include "check-facts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include "util/fileio.h"
+#include "util/strings.h"
+#include "util/sysfs.h"
+
+#define DRIVERCTL           "etc/driverctl.d"
+#define DRIVERCTL_PREFIX    "pci-"
+#define NETWORK_MANAGER     "run/NetworkManager/devices"
+#define PROC_FILE_MAX       16384
+#define ENTRIES_MAX         4096U
+#define CAPABILITY_RESOURCE 24U /* CAP_SYS_RESOURCE: may raise the limits of other processes */
+
+static int list(const Sysfs *fs, const char *path, char ***ret, size_t *ret_n) {
+        _cleanup_close_ int fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
+
+        *ret_n = 0;
+        return fd < 0 ? fd : list_dir_at(fd, ".", ENTRIES_MAX, ret, ret_n);
+}
+
+/* driverctl keeps the name of a driver in the file "pci-0000:3b:00.0". */
+static void read_settings(const Sysfs *fs, CheckFacts *facts) {
+        _cleanup_names_ char **names = NULL;
+        size_t n;
+
+        if (list(fs, DRIVERCTL, &names, &n) < 0)
+                return;
+        for (size_t i = 0; i < n && facts->n_settings < CHECK_SETTINGS_MAX; i++) {
+                DriverSetting *s = &facts->settings[facts->n_settings];
+                char path[sizeof(DRIVERCTL "/") + NAME_MAX];
+
+                if (strncmp(names[i], DRIVERCTL_PREFIX, strlen(DRIVERCTL_PREFIX)) != 0 ||
+                    pci_address_parse(names[i] + strlen(DRIVERCTL_PREFIX), &s->device) < 0)
+                        continue;
+                (void) snprintf(path, sizeof(path), DRIVERCTL "/%s", names[i]);
+                if (sysfs_read(fs, path, s->driver, sizeof(s->driver)) > 0)
+                        facts->n_settings++;
+        }
+}
+
+/* NetworkManager keeps its state of an interface in a file named by the number of the interface. */
+static bool is_managed(const Sysfs *fs, const char *device, const char *interface) {
+        char path[PATH_MAX], index[32], state[SYSFS_ATTRIBUTE_MAX];
+        uint64_t n;
+
+        (void) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/net/%s/ifindex", device, interface);
+        if (sysfs_read(fs, path, index, sizeof(index)) <= 0 || parse_unsigned(index, UINT32_MAX, &n) < 0)
+                return false;
+        (void) snprintf(path, sizeof(path), NETWORK_MANAGER "/%s", index);
+        return sysfs_read(fs, path, state, sizeof(state)) > 0 && strstr(state, "managed=true");
+}
+
+static bool has_managed_interface(const Sysfs *fs, const char *device) {
+        _cleanup_names_ char **names = NULL;
+        char path[PATH_MAX];
+        size_t n;
+        bool managed = false;
+
+        (void) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/net", device);
+        if (list(fs, path, &names, &n) < 0)
+                return false;
+        for (size_t i = 0; i < n && !managed; i++)
+                managed = is_managed(fs, device, names[i]);
+        return managed;
+}
+
+static void read_managed_vfs(const Sysfs *fs, CheckFacts *facts) {
+        const Inventory *inv = facts->policy->inventory;
+
+        for (size_t i = 0; i < inv->n_devices && facts->n_managed_vfs < CHECK_SETTINGS_MAX; i++) {
+                const PciDevice *vf = &inv->devices[i];
+
+                if (vf->type == PCI_TYPE_VF && pci_device_is_nic(vf) && vf->driver && !vf->vfio &&
+                    has_managed_interface(fs, PCI_ADDRESS_STR(vf->address)))
+                        facts->managed_vfs[facts->n_managed_vfs++] = vf->address;
+        }
+}
+
+/* The number behind the key in a file of proc/PID, "Max locked memory  8388608  8388608  bytes", in this column. */
+static bool read_column(char *text, const char *key, unsigned column, const char **ret) {
+        char *line = strstr(text, key);
+
+        if (!line)
+                return false;
+        line += strlen(key);
+        line[strcspn(line, "\n")] = '\0';
+        for (unsigned i = 0; i <= column; i++)
+                *ret = string_next_word(&line);
+        return *ret;
+}
+
+static bool may_raise_limits(const Sysfs *fs, const char *pid) {
+        char path[64], text[PROC_FILE_MAX];
+        const char *word;
+        uint64_t capabilities;
+
+        (void) snprintf(path, sizeof(path), "proc/%s/status", pid);
+        return sysfs_read(fs, path, text, sizeof(text)) > 0 && read_column(text, "CapEff:", 0, &word) &&
+               parse_hex(word, UINT64_MAX, &capabilities) >= 0 && capabilities >> CAPABILITY_RESOURCE & 1;
+}
+
+/* libvirt raises the limit of QEMU as far as it may itself. */
+static uint64_t read_memory_lock(const Sysfs *fs, const char *pid) {
+        char path[64], text[PROC_FILE_MAX];
+        const char *word;
+        uint64_t n;
+
+        if (may_raise_limits(fs, pid))
+                return UINT64_MAX;
+        (void) snprintf(path, sizeof(path), "proc/%s/limits", pid);
+        if (sysfs_read(fs, path, text, sizeof(text)) <= 0 || !read_column(text, "Max locked memory", 1, &word))
+                return 0;
+        if (streq(word, "unlimited"))
+                return UINT64_MAX;
+        return parse_unsigned(word, UINT64_MAX, &n) < 0 ? 0 : n;
+}
+
+static void read_libvirt(const Sysfs *fs, CheckFacts *facts) {
+        static const char *const files[] = { "run/virtqemud.pid", "run/libvirtd.pid" };
+        char pid[32];
+        uint64_t n;
+
+        for (size_t i = 0; i < ELEMENTSOF(files) && facts->memory_lock == 0; i++)
+                if (sysfs_read(fs, files[i], pid, sizeof(pid)) > 0 && parse_unsigned(pid, INT32_MAX, &n) >= 0)
+                        facts->memory_lock = read_memory_lock(fs, pid);
+}
+
+int check_facts_read(const char *root, CheckFacts *facts) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        char buf[SYSFS_ATTRIBUTE_MAX];
+        int r = sysfs_new(root, &fs);
+
+        if (r < 0)
+                return r;
+        facts->unsafe_interrupts = sysfs_read(fs, "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts", buf,
+                                              sizeof(buf)) > 0 &&
+                                   streq(buf, "Y");
+        if (facts->running) {
+                read_settings(fs, facts);
+                read_managed_vfs(fs, facts);
+                read_libvirt(fs, facts);
+        }
+        return 0;
+}

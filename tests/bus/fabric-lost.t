@@ -1,0 +1,207 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# GPUs that are lost, by their config space, their errors, NVIDIA's driver or Fabric Manager, are off offer with their partitions, and a
+# partition that Fabric Manager forgot is activated again or reported. Everything else goes on.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Guests;
+use Node;
+
+node_with_guests('hgx-h100', configure => 1);
+my $conf   = slurp("$FindBin::Bin/../nodes/hgx-h100-fabric.conf") =~ s/\[Pool rdma\].*//sr;
+my %module = $conf =~ /^Module=(\S+)=(\d+)$/mg;
+my %gpu    = reverse %module;
+my $dir    = $ENV{NVFM_DIR};
+my $bus;
+mkdir $dir or die "$dir: $!";
+$conf =~ s/\[Fabric\]\n/[Fabric]\nManager=\/run\/nvidia-fabricmanager.sock\n/;
+
+# The double's file of that name has these lines.
+sub library { my ($file, @lines) = @_; spew("$dir/$file", join '', map { "$_\n" } @lines); return }
+
+sub state_of { my ($module) = @_; return device($bus, $gpu{$module})->{state} }
+
+sub becomes {
+        my ($module, $state, $name) = @_;
+        return ok(wait_until(sub { state_of($module) eq $state }), $name) || diag(state_of($module), ': ', device($bus, $gpu{$module})->{reason} // '');
+}
+
+# The partition of a plan for so many GPUs.
+sub planned { my ($n) = @_; return ctl_json('plan', "gpu=$n")->{partition} // 'none' }
+
+# Asks anew: Fabric Manager at a reload, all GPUs at a rescan.
+sub ask { my ($verb) = @_; return is((ctl($verb))[0], 0, $verb) }
+
+# Module 1 is lost: so are the partitions 0, 1, 3 and 7, and no other. $again makes it well.
+sub partitions_follow {
+        my ($what, $again) = @_;
+        becomes(1, 'unhealthy', "$what: the GPU is unhealthy");
+        is(device($bus, $gpu{1})->{verdict}, 'unhealthy', "$what: the verdict");
+        like((ctl('explain', $gpu{1}))[1], names($gpu{1}, 'unhealthy'), "$what: explain says so");
+        is_deeply([grep { $_ != 1 && state_of($_) ne 'available' } 1 .. 8], [], "$what: the others are available");
+        is_error($bus->call('Plan', request(gpu => 8)), 'Insufficient', ['insufficient-devices', $gpu{1}], "$what: the partition of eight is off offer");
+        is(planned(4), 2, "$what: four GPUs");
+        is(ctl_json('plan', 'gpu=4', '--repeat')->{count}, 1, "$what: one partition of four is left");
+        is(ctl_json('plan', 'gpu=2', '--repeat')->{count}, 3, "$what: three of two");
+        is_error($bus->call('Plan', request(gpu => 4, at => [['gpu', $gpu{2}]])), 'Insufficient', ['insufficient-devices', 'Partition 1', $gpu{1}], "$what: its four are refused");
+        is(allocate($bus, 'other', gpu => 4), 'done', "$what: the other four can be allocated");
+        is(release($bus, 'other'), 'done', "$what: ... and released");
+        $again->();
+        becomes(1, 'available', "$what: it is well again");
+        is(planned(8), 0, "$what: ... with its partitions");
+        return;
+}
+
+# ---- GPUs on the VFIO driver: config space, AER
+
+library('machine', 'hgx-h100');
+my $path   = readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/$gpu{1}") =~ s{^(?:\.\./)+}{sys/}r;
+my $config = substr slurp("$ENV{NODE_ROOT}/$path/config"), 0, 256;
+
+sub set_config { my ($bytes) = @_; fault("write $path/config " . join '', map { sprintf '\x%02x', $_ } unpack 'C*', $bytes); return ask('rescan') }
+
+sub errors { my ($n) = @_; return fault("set $path/aer_dev_fatal Undefined 0\\nDLP $n\\nTOTAL_ERR_FATAL $n") }
+
+errors(2);
+configure($conf =~ s/^Fabric=yes\n/Fabric=yes\nBind=start\n/mr);
+$bus = Bus->new->listen;
+is(driver_of($gpu{1}), 'vfio-pci', 'the GPUs are on the VFIO driver');
+set_config("\xff" x 256);
+partitions_follow('all ones', sub { set_config($config) });
+errors(5);
+if ($ENV{NODE_EVENTS} eq 'yes') { fault("event change $gpu{1}") }
+else                            { ask('rescan') }
+partitions_follow('AER', sub { ask('rescan') });
+
+# A guest keeps what it has.
+is(allocate($bus, 'vm', gpu => 4, at => [['gpu', $gpu{1}]]), 'done', 'a partition is allocated');
+set_config("\xff" x 256);
+becomes(1, 'unhealthy', 'allocated: the GPU is unhealthy');
+is(allocation_state($bus, 'vm'), 'ready', 'allocated: the allocation stays');
+is(planned(4), 2, 'allocated: others are planned');
+set_config($config);
+becomes(1, 'allocated', 'allocated: it is well again');
+is(release($bus, 'vm'), 'done', 'allocated: it is released');
+
+# ---- GPUs whose NVLinks failed
+
+my $upper = uc $gpu{1};
+library('failed', "0000$upper", '00000000:FE:00.0');
+ask('reload');
+partitions_follow('NVLinks failed', sub { library('failed'); ask('reload') });
+library('failed', "0000$upper");
+ask('reload');
+becomes(1, 'unhealthy', 'NVLinks failed: again');
+library('fail', 'fmGetNvlinkFailedDevices -3');
+ask('reload');
+becomes(1, 'available', 'NVLinks failed: a manager that does not report them');
+unlink "$dir/fail", "$dir/failed";
+
+# ---- a manager that restarted without resiliency
+
+sub active { return (slurp_existing("$dir/active") // '') =~ s/\s+$//r }
+
+sub forgets {
+        my ($what) = @_;
+        library('active');
+        return ask('reload');
+}
+
+sub promise {
+        my ($what, $event) = @_;
+        return history_shows($gpu{5}, sub { (grep { /^promise-/ } @_)[-1] eq $event }, "$what: $event in the history");
+}
+
+is(allocate($bus, 'vm', gpu => 2), 'done', 'two GPUs');
+is(active(), '5', 'their partition is active');
+my $generation = allocation($bus, 'vm')->{generation};
+forgets('idle');
+ok(wait_until(sub { active() eq '5' }), 'no guest runs: the partition is activated again');
+ok(wait_until(sub { allocation_state($bus, 'vm') eq 'ready' && !defined allocation($bus, 'vm')->{reason} }), '... and the allocation is ready');
+is(allocation($bus, 'vm')->{generation}, $generation, '... and the same');
+
+libvirt_reports($bus, running_domain('vm', UUID, @gpu{5, 7}));
+is(allocation_state($bus, 'vm'), 'in-use', 'a guest runs');
+forgets('in use');
+ok(wait_until(sub { defined allocation($bus, 'vm')->{reason} }), 'a guest runs: there is a reason');
+like(allocation($bus, 'vm')->{reason}, names('vm', 5), '... that names the partition');
+is(allocation_state($bus, 'vm'), 'in-use', '... and the guest goes on');
+like((ctl('show', 'vm'))[1], names('NVLink partition 5'), '... and show says so');
+promise('in use', 'promise-broken');
+ask('reload');
+is(active(), '', 'a guest runs: nothing is activated');
+is(planned(4), 1, '... and others are planned');
+libvirt_reports($bus);
+ask('reload');
+ok(wait_until(sub { active() eq '5' }), 'the guest has ended: the partition is activated again');
+ok(wait_until(sub { allocation_state($bus, 'vm') eq 'ready' && !defined allocation($bus, 'vm')->{reason} }), '... and the allocation is ready');
+
+my $node = readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/$gpu{5}/iommu_group") =~ s{.*/}{/dev/vfio/}r;
+fault('set proc/4242/comm qemu', "link proc/4242/fd/9 $node");
+forgets('open');
+ok(wait_until(sub { allocation_state($bus, 'vm') eq 'failed' }), 'a process has a GPU open: the allocation is failed');
+is_error($bus->call('GetDomainXML', 'sa{sv}', 'vm', []), 'Unavailable', ['contested', 5], '... and has no document');
+is(active(), '', '... and nothing is activated');
+fault('remove proc/4242');
+ask('reload');
+ok(wait_until(sub { active() eq '5' && allocation_state($bus, 'vm') eq 'ready' }), 'it has closed it: the partition is activated');
+library('active', 5, 6);
+ask('reload');
+is(release($bus, 'vm'), 'done', 'it is released');
+
+# ---- GPUs on NVIDIA's driver: NVML
+
+configure($conf);
+$bus = Bus->new->listen;
+is(allocation_state($bus, 'vm'), 'gone', 'nothing is allocated');
+other_hand_binds($gpu{$_}, 'nvidia') for 1 .. 8;
+ask('rescan');
+library('active');
+library('modules', map { "0000$gpu{$_} $_" } 1 .. 8);
+library('lost', "0000$gpu{1}");
+ask('rescan');
+partitions_follow('NVML', sub { library('lost'); ask('rescan') });
+library('lost', "0000$gpu{2}");
+if ($ENV{NODE_EVENTS} eq 'yes') { fault("event change $gpu{2}") }
+else                            { ask('rescan') }
+becomes(2, 'unhealthy', 'NVML: after an event');
+like(device($bus, $gpu{2})->{reason}, names($gpu{2}, 'NVIDIA'), 'NVML: the reason');
+library('nvml-hangs');
+ask('rescan');
+ok(wait_until(sub { slurp("$dir/nvml-hangs") && !daemon_children('passthroughd-nv') }), 'NVML: a library that hangs is waited for');
+is(slurp("$dir/nvml-hangs"), "asked\n", 'NVML: ... once');
+is(state_of(2),              'unhealthy', 'NVML: ... and clears no GPU');
+# The process that asks has the GPU open, so an allocation right after a release would be refused.
+if ($ENV{NODE_EVENTS} eq 'yes') {
+        library('nvml-hangs');
+        my $named = sub { return scalar @{ (grep { $_->{address} eq $gpu{3} } @{ describe($bus)->{devices} })[0]{kernel_names} } };
+        other_hand_binds($gpu{3}, 'vfio-pci');
+        ok(wait_until(sub { !$named->() }), 'NVML: a GPU is taken from its driver');
+        other_hand_binds($gpu{3}, 'nvidia');
+        ok(wait_until($named), 'NVML: ... and given back');
+        is(slurp("$dir/nvml-hangs"), '', 'NVML: ... whose module id is known, so the library is not asked');
+}
+unlink "$dir/nvml-hangs";
+other_hand_binds($gpu{2}, 'vfio-pci');
+ask('rescan');
+becomes(2, 'available', 'NVML: the config space decides on another driver');
+
+# ---- a reload that adds Fabric=yes
+
+library('lost');
+my $file = "$ENV{NODE_TMP}/passthroughd.conf";
+$conf =~ s/^Module=.*\n//mg;
+configure($conf =~ s/^Fabric=yes\n//mr);
+$bus = Bus->new->listen;
+is(device($bus, $gpu{3})->{module}, undef, 'without Fabric=yes module ids are not asked for');
+spew($file, $conf);
+ask('reload');
+ok(wait_until(sub { (device($bus, $gpu{3})->{module} // 0) == 3 }), 'a reload that adds it asks');
+
+done_testing();

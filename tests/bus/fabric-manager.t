@@ -1,0 +1,189 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Fabric Manager activates the NVLink partitions of guests, or fails, hangs, ends and restarts at each of its calls.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
+
+use Bus;
+use Node;
+
+node('hgx-h100', configure => 1);
+my $conf = slurp("$FindBin::Bin/../nodes/hgx-h100-fabric.conf") =~ s/\[Pool rdma\].*//sr;
+my $dir  = $ENV{NVFM_DIR};
+mkdir $dir or die "$dir: $!";
+
+# A manager of this machine without active partitions, with further files.
+sub manager {
+        my ($machine, %files) = @_;
+        unlink glob "$dir/*";
+        $files{machine} = $machine if $machine;
+        spew("$dir/$_", "$files{$_}\n") for keys %files;
+        return;
+}
+
+sub active { return (slurp_existing("$dir/active") // '') =~ s/\s+$//r }
+sub changes { return map { /^fm(Activate|Deactivate|SetActivated)\w+(?: (\d+))?$/ ? "$1 $2" : () } split /\n/, slurp_existing("$dir/log") // '' }
+sub calls { return scalar grep { !/^fmLib/ } split /\n/, slurp_existing("$dir/log") // '' }
+
+# The daemon asks now and then whether the manager has restarted, which would count as a call.
+manager('');
+configure($conf =~ s/\[Fabric\]\n/[Fabric]\nManager=\/run\/nvidia-fabricmanager.sock\n/r);
+my $bus    = Bus->new->listen;
+my $before = tree();
+
+# ---- from allocation to release
+
+manager('hgx-h100');
+like((ctl('plan', 'gpu=2', '--steps'))[1], qr/\d+\. bind \S+ to vfio-pci\n +\d+\. activate NVLink partition 5$/m, 'the plan activates the partition at last');
+is(allocate($bus, 'vm', gpu => 2), 'done', 'two GPUs');
+is(active(), '5', 'their partition is active');
+is(allocate($bus, 'other', gpu => 4), 'done', 'four GPUs');
+is(active(), '1 5', 'theirs too');
+is(release($bus, 'vm'), 'done', 'the two are released');
+is(active(), '1', 'their partition is not active any more');
+is_deeply([changes()], ['Activate 5', 'Activate 1', 'Deactivate 5'], 'each was asked for once');
+is(allocate($bus, 'off', gpu => 3, fabric => 'off'), 'done', 'GPUs without NVLink');
+is(active(), '1', 'nothing is activated for them');
+release_all($bus);
+is(active(), '', 'nothing is left active');
+same_tree($before, 'the node is as before');
+
+# ---- failures
+
+my %says = (
+        -2  => 'reports an error',
+        -3  => 'FABRIC_MODE=1',
+        -5  => 'does not answer in time',
+        -6  => 'other versions',
+        -7  => 'another active partition',
+        -8  => 'not ready',
+        -10 => 'NVLinks do not work',
+);
+for my $result (sort { $b <=> $a } keys %says) {
+        manager('hgx-h100', fail => "fmActivateFabricPartition $result");
+        my ($failed) = allocate($bus, 'vm', gpu => 2);
+        is($failed, 'failed', "activation fails with $result");
+        like(join(' ', map { $_->{body}[-1] // '' } grep { $_->{member} eq 'JobRemoved' } @{ $bus->{signals} }) . log_since(0), qr/\Q$says{$result}\E/, '... for a reason');
+        is(allocation_state($bus, 'vm'), 'gone', '... and there is no allocation');
+        same_tree($before, '... nor anything of it on the node');
+}
+for my $case (['no manager', ''], ['another machine', 'hgx-b200'], ['a manager of another version', 'hgx-h100', version => 1]) {
+        my ($what, @manager) = @$case;
+        manager(@manager);
+        is((allocate($bus, 'vm', gpu => 2))[0], 'failed', "$what: activation fails");
+        is(allocation_state($bus, 'vm'), 'gone', "$what: there is no allocation");
+        same_tree($before, "$what: nor anything of it on the node");
+}
+manager('hgx-h100');
+is(allocate($bus, 'vm', gpu => 2), 'done', 'with a manager it works');
+spew("$dir/fail", "fmDeactivateFabricPartition -2\n");
+my $ready = tree();
+is((release($bus, 'vm'))[0], 'failed', 'deactivation fails');
+is(allocation_state($bus, 'vm'), 'ready', '... and the allocation stays');
+is(active(), '5', '... with its partition');
+same_tree($ready, '... and its devices');
+unlink "$dir/fail";
+is(release($bus, 'vm'), 'done', 'later it is released');
+is(active(), '', '... and its partition deactivated');
+
+# ---- the manager ends before or after each of its calls
+
+# The manager starts again, and is told which partitions are active.
+sub revive {
+        my ($what) = @_;
+        spew("$dir/$_", '') for qw(active restarted);
+        unlink "$dir/dead";
+        is((ctl('reload'))[0], 0, "$what: reload");
+        return ok(wait_until(sub { !-e "$dir/restarted" }), "$what: it restarts, and is told what is active");
+}
+
+sub sweep {
+        my ($what, $begin, $finish) = @_;
+        for my $n (map { ($_, -$_) } 1 .. 8) {
+                manager('hgx-h100');
+                $begin->();
+                spew("$dir/die", "$n\n");
+                my ($result) = $finish->();
+                my $died = -e "$dir/dead";
+                my $how  = "$what, the manager ends " . ($n > 0 ? 'before' : 'after') . ' call ' . abs $n;
+                unlink "$dir/die";
+                revive($how) if $died;
+                my $state = allocation_state($bus, 'vm');
+                ok($state eq 'gone' || $state eq 'ready' || $state eq 'failed', "$how: $result, $state");
+                is(active(), $state eq 'gone' ? '' : '5', "$how: the partition is as active as the allocation is there") if $state ne 'failed';
+                is((release($bus, 'vm'))[0], 'done', "$how: it can be released") if $state ne 'gone';
+                is(active(), '', "$how: then nothing is active") if $state ne 'gone';
+                same_tree($before, "$how: and the node is as before");
+                last if !$died;
+        }
+        return;
+}
+
+sweep('allocate', sub { }, sub { allocate($bus, 'vm', gpu => 2) });
+sweep('release', sub { is(allocate($bus, 'vm', gpu => 2), 'done', 'an allocation') }, sub { release($bus, 'vm') });
+
+# ---- the daemon is killed while the manager works
+
+for my $case (['allocate', sub { }, 'Activate', sub { my ($s, $e) = request(gpu => 2); $bus->call('Allocate', "s$s", 'vm', $e) }, 'ready', '5'],
+        ['release', sub { allocate($bus, 'vm', gpu => 2) }, 'Deactivate', sub { $bus->call('Release', 'st', 'vm', Node::generation($bus, 'vm')) }, 'gone', '']) {
+        my ($what, $begin, $function, $call, $state, $active) = @$case;
+        manager('hgx-h100');
+        $begin->();
+        spew("$dir/hang", "fm${function}FabricPartition\n");
+        $call->();
+        ok(wait_until(sub { grep { /^$function 5$/ } changes() }), "$what: the manager is asked");
+        is(daemon('stop', 'KILL'), 0, '... and the daemon is killed');
+        unlink "$dir/hang";
+        start_again($bus, $what);
+        ok(wait_until(sub { allocation_state($bus, 'vm') eq $state }), "... the next one ends it: $state");
+        is(active(), $active, '... with the partition');
+        release_all($bus);
+        same_tree($before, '... and then the node is as before');
+}
+
+# ---- the manager hangs: nothing else waits, and it is not waited for without end
+
+manager('hgx-h100', hang => 'fmActivateFabricPartition');
+my $begin = clock_gettime(CLOCK_MONOTONIC);
+my ($signature, $entries) = request(gpu => 2);
+ok(!$bus->call('Allocate', "s$signature", 'vm', $entries)->{error}, 'allocate, and the manager hangs');
+ok(wait_until(sub { changes() }), 'it is asked');
+my $slowest = 0;
+my $others  = 0;
+while ($others < 20) {
+        my $at = clock_gettime(CLOCK_MONOTONIC);
+        $bus->ping();
+        is_deeply(scalar @{ $bus->call('ListDevices')->{body}[0] } > 0, 1, 'the daemon answers') if $others == 0;
+        my $took = clock_gettime(CLOCK_MONOTONIC) - $at;
+        $slowest = $took if $took > $slowest;
+        $others++;
+}
+is(allocate($bus, 'other', gpu => 1, fabric => 'off'), 'done', 'another allocation is made meanwhile');
+is(release($bus, 'other'), 'done', '... and released');
+is(allocation_state($bus, 'vm'), 'preparing', 'the first still waits');
+ok(wait_until(sub { allocation_state($bus, 'vm') ne 'preparing' }, 90), 'it does not wait without end');
+diag(sprintf 'the manager was given up after %.1f s; the slowest answer meanwhile took %.3f s', clock_gettime(CLOCK_MONOTONIC) - $begin, $slowest);
+unlink "$dir/hang";
+is((release($bus, 'vm'))[0], 'done', 'then it can be released') if allocation_state($bus, 'vm') ne 'gone';
+is(active(), '', 'nothing is active');
+same_tree($before, 'the node is as before');
+
+# ---- the manager restarts, and asks which partitions are active
+
+manager('hgx-h100');
+is(allocate($bus, 'vm', gpu => 2), 'done', 'two GPUs');
+spew("$dir/$_", '') for qw(active restarted);
+ok(wait_until(sub { !-e "$dir/restarted" }, 60), 'a manager that has restarted is told');
+is(active(), '5', '... what is active');
+is(release($bus, 'vm'), 'done', 'it is released');
+spew("$dir/$_", '') for qw(active restarted log);
+ok(wait_until(sub { !-e "$dir/restarted" }, 60), 'it is told, too');
+is_deeply([changes()], ['SetActivated 0'], '... that nothing is active');
+
+done_testing();

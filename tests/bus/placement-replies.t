@@ -1,0 +1,91 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# passthrough-placement and replies that Placement does not send: it fails with a sentence, and the next comparison succeeds. A name that another
+# tree has costs one provider.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Node;
+use Placement;
+use PlacementProxy;
+
+placement_needed();
+node('paper-testbed');
+
+my $bus = Bus->new->listen;
+placement_start();
+
+# The exit status and the messages of a comparison in which requests of this kind have this reply.
+sub replied {
+        my ($request, @reply) = @_;
+        my ($status, $messages) = compare_through(sub {
+                my ($method, $path, undef, undef, $reply) = @_;
+                return !$reply && "$method $path" =~ $request ? \@reply : undef;
+        });
+        return ($status, $messages);
+}
+
+sub fails {
+        my ($name, $want, @arguments) = @_;
+        my ($status, $messages) = replied(@arguments);
+        is($status, 1, "$name: the comparison fails");
+        return like($messages, $want, "$name: and says why");
+}
+
+agent_conf('[Placement]', 'Url=' . PROXY, 'Token=admin', 'Host=n1');
+my $read = qr{^GET /resource_providers\?name=};
+for my $document ('', '[]', '{"resource_providers":1}', '{"resource_providers":{}}', '{"resource_providers":[{"uuid":"' . 'x' x 99 . '"}]}') {
+        like((replied($read, 200, '', $document))[0], qr/^[01]$/, "no crash after $document");
+}
+fails('a redirection', qr/ 302/, $read, 302, "Location: @{[URL]}/resource_providers\r\n", '');
+fails('an error', qr/ 500/, $read, 500, '', '{}');
+fails('a long reply', qr/too long/, $read, 200, '', '[' . '1,' x (9 << 20) . '1]');
+fails('a list in place of an object', qr{/resource_classes}, qr{^GET /resource_classes}, 200, '', '[]');
+
+is((agent('--once'))[0], 1, 'without the proxy nothing is reached');
+agent_conf('[Placement]', 'Url=' . URL, 'Token=admin', 'Host=n1');
+is((agent('--once'))[0], 0, 'a comparison');
+is(allocate($bus, 'vm1', gpu => 1, cpus => 2, memory => 1 << 30), 'done', 'an allocation');
+my $id = allocation($bus, 'vm1')->{id};
+
+# A refusal whose reason cannot be read
+agent_conf('[Placement]', 'Url=' . PROXY, 'Token=admin', 'Host=n1');
+for my $document ('', '[]', '{"errors":1}', '{"errors":[]}', '{"errors":[1]}') {
+        my ($status, $messages) = replied(qr{^PUT /allocations}, 409, '', $document);
+        is($status, 0, "a claim is refused: $document");
+        like($messages, names($id), 'which is logged');
+}
+fails('a redirected claim', qr/ 302/, qr{^PUT /allocations}, 302, '', '');
+
+# ---- Another tree has a provider of the name of a GPU
+
+agent_conf('[Placement]', 'Url=' . URL, 'Token=admin', 'Host=n2');
+my $gpu = 'n2_0000:82:00.0';
+placement('POST', '/resource_providers', { name => $gpu });
+my ($status, undef, $messages) = agent('--once');
+is($status, 0, 'the comparison succeeds') or diag($messages);
+is(scalar(() = $messages =~ names($gpu)), 1, 'and tells of the name once') or diag($messages);
+my $now = placement_tree();
+is_deeply([grep { /^n2/ } sort keys %$now], [qw(n2 n2_0000:82:00.0 n2_0000:83:00.0 n2_NUMA0 n2_NUMA1)], 'Placement has the other providers');
+is_deeply($now->{$gpu}{resources}, {}, 'that of the other tree is left alone');
+is_deeply(placement_claims($id), { n2_NUMA1 => { PCPU => 2, MEMORY_MB => 1024 } }, 'the claim has what is reported');
+placement('DELETE', "/resource_providers/$now->{$gpu}{uuid}");
+is((agent('--once'))[0], 0, 'when the name is free again, a comparison');
+ok(placement_claims($id)->{$gpu}, 'adds the GPU to the claim');
+
+# ---- Placement keeps the consumer of a claim that it refuses
+
+is(allocate($bus, 'vm2', 'ib-vf' => 1), 'done', 'another allocation');
+$id = allocation($bus, 'vm2')->{id};
+is((placement('PUT', "/allocations/$id", { allocations => { $id => { resources => { PCPU => 1 } } }, project_id => 'p', user_id => 'u', consumer_generation => undef, consumer_type => 'PASSTHROUGHD' }))[0],
+        400, 'a claim on a provider that was removed');
+is((agent('--once'))[0], 0, 'a comparison');
+ok(placement_claims($id), 'makes the claim');
+is_deeply([agent('--dry-run')], [0, '', ''], 'nothing is left to change');
+
+done_testing();
