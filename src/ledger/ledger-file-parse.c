@@ -29,6 +29,18 @@ static int get_string(json_object *o, const char *key, bool may_be_null, char **
         return string_copy(ret, json_object_get_string(v));
 }
 
+/* Reads a string into buf of size bytes. */
+static int get_text(json_object *o, const char *key, char *buf, size_t size) {
+        _cleanup_free_ char *text = NULL;
+        int r = get_string(o, key, false, &text);
+
+        if (r == 0 && strlen(text) >= size)
+                r = -EBADMSG;
+        if (r == 0)
+                memcpy(buf, text, strlen(text) + 1);
+        return r;
+}
+
 static int to_number(json_object *v, uint64_t max, uint64_t *ret) {
         if (!v || !json_object_is_type(v, json_type_int) || json_object_get_int64(v) < 0 ||
             json_object_get_uint64(v) > max)
@@ -147,7 +159,6 @@ static int get_optional(json_object *o, const char *key, size_t max, char **ret)
 
 /* Each reserved allocation has a lease, and no other one. */
 static int parse_lease(json_object *o, Allocation *a) {
-        _cleanup_free_ char *boot = NULL;
         uint64_t hold = 0;
         int r;
 
@@ -155,12 +166,11 @@ static int parse_lease(json_object *o, Allocation *a) {
                 return a->state == ALLOCATION_RESERVED ? -EBADMSG : 0;
         r = get_number(o, "hold", ALLOCATION_HOLD_MAX, &hold);
         r = r ?: get_number(o, "lease_end", INT64_MAX, &a->lease_end);
-        r = r ?: get_string(o, "lease_boot", false, &boot);
+        r = r ?: get_text(o, "lease_boot", a->lease_boot, sizeof(a->lease_boot));
         if (r < 0)
                 return r;
-        if (hold == 0 || strlen(boot) >= sizeof(a->lease_boot) || a->state != ALLOCATION_RESERVED)
+        if (hold == 0 || a->state != ALLOCATION_RESERVED)
                 return -EBADMSG;
-        strcpy(a->lease_boot, boot);
         a->hold = (uint32_t) hold;
         return 0;
 }
@@ -197,16 +207,12 @@ static int parse_identity(json_object *o, AllocationDevice *d) {
 }
 
 static int parse_mdev(json_object *o, AllocationDevice *d) {
-        _cleanup_free_ char *uuid = NULL;
         int r;
 
         if (!json_object_object_get_ex(o, "mdev", NULL))
                 return 0;
-        r = get_string(o, "mdev", false, &uuid);
-        if (r < 0 || !text_is_uuid(uuid))
-                return r < 0 ? r : -EBADMSG;
-        (void) stpcpy(d->mdev, uuid);
-        return 0;
+        r = get_text(o, "mdev", d->mdev, sizeof(d->mdev));
+        return r < 0 || text_is_uuid(d->mdev) ? r : -EBADMSG;
 }
 
 static int parse_vgpu(json_object *o, AllocationDevice *d) {
@@ -352,18 +358,6 @@ static int parse_list(json_object *o, const char *key, size_t max, int (*parse)(
         return r;
 }
 
-/* Reads a string into buf of size bytes. */
-static int get_text(json_object *o, const char *key, char *buf, size_t size) {
-        _cleanup_free_ char *text = NULL;
-        int r = get_string(o, key, false, &text);
-
-        if (r == 0 && strlen(text) >= size)
-                r = -EBADMSG;
-        if (r == 0)
-                memcpy(buf, text, strlen(text) + 1);
-        return r;
-}
-
 static int parse_service(json_object *o, Allocation *a) {
         _cleanup_free_ char *kind = NULL;
         AllocationService s = { 0 };
@@ -388,11 +382,11 @@ static int parse_service(json_object *o, Allocation *a) {
 }
 
 static int parse_head(json_object *o, Allocation *a) {
-        _cleanup_free_ char *id = NULL, *state = NULL;
+        _cleanup_free_ char *state = NULL;
         uint64_t owner = 0;
         int r = get_string(o, "name", false, &a->name);
 
-        r = r ?: get_string(o, "id", false, &id);
+        r = r ?: get_text(o, "id", a->id, sizeof(a->id));
         r = r ?: get_string(o, "state", false, &state);
         r = r ?: get_string(o, "reason", true, &a->reason);
         r = r ?: get_string(o, "vfio_driver", false, &a->vfio_driver);
@@ -410,10 +404,9 @@ static int parse_head(json_object *o, Allocation *a) {
         r = r ?: get_cpus(o, "cpus", &a->cpus);
         if (r < 0)
                 return r;
-        if (!allocation_name_is_valid(a->name) || strlen(id) + 1 != sizeof(a->id) ||
+        if (!allocation_name_is_valid(a->name) || strlen(a->id) + 1 != sizeof(a->id) ||
             (int) allocation_state_from_string(state) < 0)
                 return -EBADMSG;
-        memcpy(a->id, id, sizeof(a->id));
         a->state = allocation_state_from_string(state);
         a->owner = (uint32_t) owner;
         return parse_lease(o, a);
