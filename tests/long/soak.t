@@ -310,7 +310,9 @@ sub operate {
 
 # Pages that a child has too, for as long as it is there, are its own all the same.
 sub own_memory  { return (slurp('/proc/' . pid() . '/smaps_rollup') =~ /^Anonymous:\s*(\d+)/m)[0] }
-sub descriptors    { my @fds = glob '/proc/' . pid() . '/fd/*'; return scalar @fds }
+
+# Without the text of a long reply, which the daemon may keep until it makes the next one.
+sub descriptors { return scalar grep { (readlink // '') !~ /passthroughd-reply/ } glob '/proc/' . pid() . '/fd/*' }
 
 my (%memory, %fds, $life);
 my $began = time;
