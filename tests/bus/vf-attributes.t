@@ -44,6 +44,14 @@ sub with_attributes {
         return { result => $bus->result($reply->{body}[1]) };
 }
 
+# What a boot leaves of the PFs: no VFs.
+sub boot {
+        my ($what, @pfs) = @_;
+        is(daemon('stop'), 0, $what);
+        fault(map { "write sys/bus/pci/devices/$_/sriov_numvfs 0" } @pfs);
+        return;
+}
+
 # ---- VFs are there with an identity when the daemon is up, and with the same one after a boot
 
 configure($pools =~ s/(Pool ethernet\].*?VirtualFunctions=4)/$1\nVfAttributes=vlan=7 max-rate=500/sr);
@@ -58,8 +66,7 @@ for my $i (0 .. 3) {
 my %seen;
 $seen{$_}++ for map { my $vf = $start->{$_}; map { $vf->{$_} // () } qw(mac node_guid port_guid node port) } keys %$start;
 is_deeply([grep { $seen{$_} > 1 } keys %seen], [], 'no two VFs have the same');
-is(daemon('stop'), 0, 'a boot');
-fault(map { ("write sys/bus/pci/devices/$_/sriov_numvfs 0") } values %pf);
+boot('a boot', values %pf);
 is(daemon('start'), 0, 'a boot: the daemon is back');
 $bus = Bus->new->listen;
 is_deeply(all(), $start, 'a boot: each VF is who it was');
@@ -111,8 +118,7 @@ my $prepared = tree();
 restart();
 $bus = Bus->new->listen;
 same_tree($prepared, 'a restart changes nothing');
-is(daemon('stop'), 0, 'a boot under it');
-fault(map { ("write sys/bus/pci/devices/$_/sriov_numvfs 0") } values %pf);
+boot('a boot under it', values %pf);
 is(daemon('start'), 0, 'a boot under it: the daemon is back');
 $bus = Bus->new->listen;
 is(allocation_state($bus, 'next'), 'ready', 'a boot under it: it is ready');
@@ -190,12 +196,11 @@ same_tree($before, 'hangs: and all is as before');
 
 # ---- made, and killed before they are told who they are
 
-sub boot { is(daemon('stop'), 0, 'killed: a boot'); fault(map { ("write sys/bus/pci/devices/$_/sriov_numvfs 0") } values %pf); return }
 configure($pools);
-boot();
+boot('killed: a boot', values %pf);
 is(daemon('start'), 0, 'killed: the daemon is back from it');
 my $identified = all();
-boot();
+boot('killed: a boot', values %pf);
 fault('reset', map { "kill $_ after" } 1 .. 12);
 daemon('start');
 fault('reset');
@@ -220,8 +225,7 @@ same_tree($failing, 'VFs: as they were');
 
 # ---- refused when they are made: they are there all the same. One PF alone, because the order of the writes to several is left to chance.
 
-is(daemon('stop'), 0, 'one that cannot be told: the VFs of a PF are gone');
-fault("write sys/bus/pci/devices/$pf{ethernet}/sriov_numvfs 0");
+boot('one that cannot be told: a boot', $pf{ethernet});
 fault('reset', 'fail 4 EOPNOTSUPP');
 is(daemon('start'), 0, 'one that cannot be told: the daemon starts');
 fault('reset');

@@ -309,7 +309,7 @@ sub operate {
 # ---- run. A daemon's memory is that of its own life: the second half is one life.
 
 # Pages that a child has too, for as long as it is there, are its own all the same.
-sub own_memory  { return (slurp('/proc/' . pid() . '/smaps_rollup') =~ /^Anonymous:\s*(\d+)/m)[0] }
+sub own_memory { return (slurp('/proc/' . pid() . '/smaps_rollup') =~ /^Anonymous:\s*(\d+)/m)[0] }
 
 # Without the text of a long reply, which the daemon may keep until it makes the next one.
 sub descriptors { return scalar grep { (readlink // '') !~ /passthroughd-reply/ } glob '/proc/' . pid() . '/fd/*' }
