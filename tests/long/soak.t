@@ -187,12 +187,17 @@ sub op_unplug {
         return noticed();
 }
 
+# The next operation waits until the daemon has created the VFs of new PFs, so that no later one is blamed for that.
 sub op_replug {
         return if !%unplugged;
+        my @pfs = grep { $PFS{$_} } sort keys %unplugged;
         did('plug in ' . join ' ', sort keys %unplugged);
         fault('write sys/bus/pci/rescan 1');
         %unplugged = ();
-        return noticed();
+        noticed();
+        $violations{"a PF of @pfs that was plugged in has no VFs"} //= join "\n", @done
+                if !wait_until(sub { !grep { vfs($_) != $PFS{$_} } @pfs }, SECONDS);
+        return;
 }
 
 # Events tell of it, or a rescan.
