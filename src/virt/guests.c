@@ -21,11 +21,26 @@
 #define KEEPALIVE_SEC   20
 #define KEEPALIVE_COUNT 3U
 
+/* libvirt sends no event when the start of a domain fails. A starting domain is checked in this interval. */
+#define STARTING_USEC (2 * UINT64_C(1000000))
+
+typedef struct Starting Starting;
+
 typedef struct Reporter {
         sd_event *event;
         virConnect *connection;
         int fd;
+        Starting **starting; /* at most GUESTS_MAX */
+        size_t n_starting;
 } Reporter;
+
+/* A domain that was reported as starting. Each has a timer of its own, so that the loop runs between two checks. */
+struct Starting {
+        Reporter *reporter;
+        virDomain *domain; /* a reference */
+        char uuid[VIR_UUID_STRING_BUFLEN];
+        sd_event_source *timer;
+};
 
 static void stop(Reporter *r) {
         (void) sd_event_exit(r->event, 0);
@@ -62,7 +77,7 @@ static int end_or_error(void) {
 }
 
 /* Formats the record of a running domain. Returns 0, -ENOENT when the domain has ended, or another negative errno. */
-static int format_domain(virDomain *domain, const char *uuid, char **ret) {
+static int format_domain(virDomain *domain, const char *uuid, bool starting, char **ret) {
         _cleanup_free_ char *xml = virDomainGetXMLDesc(domain, 0), *record = NULL;
         _cleanup_names_ char **devices = NULL;
         size_t n = 0;
@@ -70,7 +85,7 @@ static int format_domain(virDomain *domain, const char *uuid, char **ret) {
 
         if (r < 0)
                 return r;
-        r = string_replace(&record, "domain\n%s\n%s\n%s", uuid, is_starting(domain) ? "starting" : "running",
+        r = string_replace(&record, "domain\n%s\n%s\n%s", uuid, starting ? "starting" : "running",
                            virDomainGetName(domain));
         for (size_t i = 0; r >= 0 && i < n; i++)
                 r = string_append(&record, "\n", "%s", devices[i]);
@@ -81,15 +96,66 @@ static int format_domain(virDomain *domain, const char *uuid, char **ret) {
         return r;
 }
 
+static void send_domain(Reporter *r, virDomain *domain);
+
+static int on_check(sd_event_source *source, uint64_t usec, void *userdata) {
+        Starting *s = userdata;
+        Reporter *r = s->reporter;
+
+        if (is_starting(s->domain)) {
+                int error = sd_event_source_set_time_relative(source, STARTING_USEC);
+
+                return error < 0 ? error : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        }
+        for (size_t i = 0; i < r->n_starting; i++)
+                if (r->starting[i] == s)
+                        r->starting[i] = r->starting[--r->n_starting];
+        send_domain(r, s->domain);
+        sd_event_source_disable_unref(s->timer);
+        (void) virDomainFree(s->domain);
+        free(s);
+        return 0;
+}
+
+/* Sends the domain again as soon as a check finds that it is no longer starting. */
+static int follow_start(Reporter *r, virDomain *domain, const char *uuid) {
+        Starting *s;
+        int error;
+
+        for (size_t i = 0; i < r->n_starting; i++)
+                if (streq(r->starting[i]->uuid, uuid))
+                        return 0;
+        if (r->n_starting >= GUESTS_MAX)
+                return -E2BIG;
+        s = ARRAY_RESERVE(r->starting, r->n_starting) < 0 ? NULL : calloc(1, sizeof(*s));
+        if (!s)
+                return -ENOMEM;
+        error = sd_event_add_time_relative(r->event, &s->timer, CLOCK_MONOTONIC, STARTING_USEC, 0, on_check, s);
+        if (error < 0) {
+                free(s);
+                return error;
+        }
+        s->reporter = r;
+        s->domain = domain;
+        (void) virDomainRef(domain);
+        memcpy(s->uuid, uuid, sizeof(s->uuid));
+        r->starting[r->n_starting++] = s;
+        return 0;
+}
+
 static void send_domain(Reporter *r, virDomain *domain) {
         _cleanup_free_ char *record = NULL;
         char uuid[VIR_UUID_STRING_BUFLEN];
+        bool starting;
         int active, error;
 
         if (virDomainGetUUIDString(domain, uuid) < 0)
                 return fail_with_libvirt(r);
         active = virDomainIsActive(domain);
-        error = active > 0 ? format_domain(domain, uuid, &record) : active == 0 ? -ENOENT : end_or_error();
+        starting = active > 0 && is_starting(domain);
+        error = active > 0 ? format_domain(domain, uuid, starting, &record) : active == 0 ? -ENOENT : end_or_error();
+        if (error == 0 && starting && follow_start(r, domain, uuid) < 0)
+                return fail(r, "A starting domain cannot be followed: out of memory, or too many domains start");
         if (error == -EIO)
                 return fail_with_libvirt(r);
         if (error == -ENOENT)
