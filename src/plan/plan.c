@@ -90,7 +90,7 @@ static Verdict check_pools(const HostView *view, const Request *r, Refusal *ret)
 
                 v = pool ? check_scheduler(pool, r, r->pools[i].count, ret)
                          : refuse(ret, VERDICT_NO_SUCH_POOL, NULL,
-                                  "'passthroughctl list' shows the pools of this node.", "There is no pool '%s'.",
+                                  "'passthroughctl pools' shows the pools of this node.", "There is no pool '%s'.",
                                   r->pools[i].pool);
         }
         return v;

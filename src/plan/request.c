@@ -174,7 +174,8 @@ static Verdict check_devices(const Request *r, Refusal *ret) {
 
                 /* The refusal does not quote the name, which may have any length and content. */
                 if (!pool_name_is_valid(p->pool))
-                        return refuse_request(ret, "Name a pool of the configuration; passthroughctl list shows them.",
+                        return refuse_request(ret,
+                                              "Name a pool of the configuration; 'passthroughctl pools' shows them.",
                                               "Pool %zu of the request has a name that no pool can have.", i + 1);
                 if (p->count == 0)
                         return refuse_request(ret, "Ask for at least 1, or leave the pool out.",
@@ -245,6 +246,10 @@ static Verdict check_memory(const Request *r, Refusal *ret) {
         if (r->memory > ALLOCATION_MEMORY_MAX)
                 return refuse_request(ret, NULL, "The request wants %s of memory; the limit is %s.",
                                       FORMAT_SIZE(r->memory), FORMAT_SIZE(ALLOCATION_MEMORY_MAX));
+        if (r->memory > 0 && r->memory < REQUEST_PAGE_MIN)
+                return refuse_request(ret, "Memory is in bytes: for gibibytes, write it as 20G with passthroughctl.",
+                                      "The request wants %s of memory, which is less than a page.",
+                                      FORMAT_SIZE(r->memory));
         if (r->memory % page != 0)
                 return refuse_request(ret, "Round the memory up to whole pages.",
                                       "%s of memory is not a whole number of %s pages.", FORMAT_SIZE(r->memory),

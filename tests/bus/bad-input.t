@@ -43,6 +43,7 @@ my @requests = (
         ['CPUs without memory',      'InvalidRequest', ['invalid-request'],            [['cpus', ['u', 4]]]],
         ['memory without CPUs',      'InvalidRequest', ['invalid-request', 'vCPUs'],             [devices(['gpu', 1]), ['memory', ['t', 2**30]]]],
         ['2^64-1 bytes',             'InvalidRequest', ['invalid-request'],     [['cpus', ['u', 4]], ['memory', ['t', ~0]]]],
+        ['20 bytes',                 'InvalidRequest', ['invalid-request', 20],    [['cpus', ['u', 4]], ['memory', ['t', 20]]]],
         ['memory that is no page',   'InvalidRequest', ['invalid-request'],    [['cpus', ['u', 4]], ['memory', ['t', 4097]]]],
         ['pages of 3 bytes',         'InvalidRequest', ['invalid-request'],                [['cpus', ['u', 4]], ['memory', ['t', 2**30]], ['page-size', ['t', 3]]]],
         ['pages that are not there', 'Insufficient',   ['insufficient-memory'],                        [['cpus', ['u', 4]], ['memory', ['t', 2**40]], ['page-size', ['t', 2**40]]]],

@@ -64,6 +64,7 @@ static void test_check(void **state _unused_) {
                 { NULL, 0, 8, 0, GIB, 2048, true },
                 { NULL, 0, 8, 0, GIB + 4096, 2 << 20, true },
                 { NULL, 0, 8, 0, GIB + 1, 0, true },
+                { NULL, 0, 8, 0, 20, 0, true },
                 { NULL, 0, 64, ALLOCATION_CELLS_MAX + 1, GIB, 0, true },
                 { NULL, 0, 2, 3, GIB, 0, true },
                 { NULL, 0, 2, 2, 4 << 20, 2 << 20, false },
