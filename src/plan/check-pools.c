@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Check: there are pools with devices, and each device of a pool can be allocated. */
+/* Check: there are pools with devices, or services, and each device of a pool can be allocated. */
 
 #include "check-internal.h"
 
@@ -38,10 +38,10 @@ static bool has_devices(const Policy *policy, const Pool *pool) {
 void check_pools(const CheckFacts *facts, CheckReport *report) {
         const Config *config = facts->policy->config;
 
-        if (config->n_pools == 0)
+        if (config->n_pools == 0 && config->n_services == 0)
                 check_add(report, CHECK_FAILURE,
                           "'passthroughctl suggest' prints pools for this node; see passthroughd.conf(5).",
-                          "The configuration has no pool, so no device can be allocated.");
+                          "The configuration has no pool and no service, so no device can be allocated.");
         for (size_t i = 0; i < config->n_pools; i++)
                 /* check_sriov() reports VFs that do not exist yet. */
                 if (config->pools[i].virtual_functions == 0 && !has_devices(facts->policy, &config->pools[i]))

@@ -161,6 +161,13 @@ static void test_no_pool(void **state) {
         assert_finds(t, NO_FACTS, "pools", CHECK_FAILURE, NULL);
 }
 
+static void test_services_alone(void **state) {
+        _cleanup_node_ TestNode *t = node_good();
+
+        node_ready(t, "[Daemon]\nHousekeepingCpus=0\n[Service remote-gpu]\nKind=rcuda\nEndpoint=gpu1:9999 slots=2\n");
+        assert_finds(t, NO_FACTS, NULL, CHECK_OK, NULL);
+}
+
 static void add_sound(TestNode *t) {
         PciDevice *sound = node_device(t, "pci0000:00/0000:00:03.0", 0x040300, 0, 2);
 
@@ -350,6 +357,7 @@ int main(void) {
                 cmocka_unit_test(test_configuration),
                 cmocka_unit_test(test_pools),
                 cmocka_unit_test(test_no_pool),
+                cmocka_unit_test(test_services_alone),
                 cmocka_unit_test(test_group_of_pool),
                 cmocka_unit_test(test_group_without_pool),
                 cmocka_unit_test(test_firmware_without_sriov),
