@@ -180,7 +180,7 @@ char *suggestion_write(const Suggestion *s, const Inventory *inv, const Policy *
 
         if (policy)
                 comment(&t, "Suggested by passthroughctl for this node. Review it, save it as "
-                            "/etc/passthroughd/passthroughd.conf, and run 'systemctl reload-or-restart passthroughd'. "
+                            "/etc/passthroughd/passthroughd.conf, and run 'passthroughctl reload'. "
                             "'passthroughctl check' tells what the node lacks; passthroughd.conf(5) has all settings.");
         add(&t, "%s[Daemon]\n", policy ? "\n" : "");
         if (policy)
