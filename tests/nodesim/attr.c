@@ -8,6 +8,7 @@
 #include "attr.h"
 #include "device.h"
 #include "driver.h"
+#include "pciback.h"
 #include "sriov.h"
 #include "vfattr.h"
 #include "vgpu.h"
@@ -296,6 +297,8 @@ static const Attribute attributes[] = {
         { "unbind", SCOPE_DRIVER, 0200, store_unbind },
         { "new_id", SCOPE_DRIVER, 0200, store_new_id },
         { "remove_id", SCOPE_DRIVER, 0200, store_remove_id },
+        { "new_slot", SCOPE_DRIVER, 0200, pciback_new_slot },
+        { "remove_slot", SCOPE_DRIVER, 0200, pciback_remove_slot },
         { "drivers_probe", SCOPE_BUS, 0200, store_drivers_probe },
         { "drivers_autoprobe", SCOPE_BUS, 0644, store_bus_autoprobe },
         { "rescan", SCOPE_BUS, 0200, store_bus_rescan },

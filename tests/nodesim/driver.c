@@ -7,6 +7,7 @@
 #include "device.h"
 #include "driver.h"
 #include "park.h"
+#include "pciback.h"
 #include "sriov.h"
 #include "uevent.h"
 #include "vfattr.h"
@@ -65,6 +66,7 @@ static Driver *driver_new(Sim *sim, const char *name) {
                 .name = xstrdup(name),
                 .vfio = strcmp(name, "vfio-pci") == 0,
                 .any = strcmp(name, "pci-stub") == 0,
+                .pciback = strcmp(name, PCIBACK) == 0,
         };
         sim->drivers = xrealloc(sim->drivers, sim->n_drivers + 1, sizeof(Driver *));
         return sim->drivers[sim->n_drivers++] = d;
@@ -83,6 +85,8 @@ Driver *driver_get(Sim *sim, const char *name) {
         node_write(dir, "unbind", "%s", "");
         node_write(dir, "new_id", "%s", "");
         node_write(dir, "remove_id", "%s", "");
+        if (d->pciback)
+                pciback_make(dir);
         return d;
 }
 
@@ -90,7 +94,8 @@ void driver_learn(Driver *d, const Node *dev) {
         _cleanup_free_ char *vendor = node_text(dev, "vendor");
         _cleanup_free_ char *device = node_text(dev, "device");
 
-        if (d->declared || d->vfio || d->any || !vendor || !device || strlen(vendor) < 3 || strlen(device) < 3)
+        if (d->declared || d->vfio || d->any || d->pciback || !vendor || !device || strlen(vendor) < 3 ||
+            strlen(device) < 3)
                 return;
         d->sriov = d->sriov || node_child(dev, "sriov_totalvfs");
         if (!ids_match(d->ids, d->n_ids, dev))
@@ -175,13 +180,15 @@ static bool class_matches(const Driver *d, const Node *dev) {
         return class && strlen(class) > 2 && strncasecmp(class + 2, d->class_prefix, strlen(d->class_prefix)) == 0;
 }
 
-bool driver_matches(const Driver *d, const Node *dev) {
+bool driver_matches(const Sim *sim, const Driver *d, const Node *dev) {
         _cleanup_free_ char *override = device_override(dev);
 
         if (override)
                 return strcmp(override, d->name) == 0;
         if (ids_match(d->new_ids, d->n_new_ids, dev))
                 return true;
+        if (d->pciback)
+                return pciback_has(sim, dev->name);
         if (d->vfio || d->any || (d->n_ids == 0 && !d->class_prefix))
                 return false;
         return (d->n_ids == 0 || ids_match(d->ids, d->n_ids, dev)) && (!d->class_prefix || class_matches(d, dev));
@@ -223,7 +230,7 @@ static int vfio_probe(const Node *dev) {
 static void count_enable(const Driver *d, Node *dev, int change) {
         unsigned long n = node_number(dev, "enable", 0);
 
-        if (!d->vfio && !d->any && node_child(dev, "enable") && (change > 0 || n > 0))
+        if (!d->vfio && !d->any && !d->pciback && node_child(dev, "enable") && (change > 0 || n > 0))
                 node_write(dev, "enable", "%lu\n", n + (unsigned long) change);
 }
 
@@ -242,7 +249,7 @@ void driver_link(Sim *sim, Driver *d, Node *dev) {
 int driver_attach(Sim *sim, Driver *d, Node *dev) {
         int r;
 
-        if (!driver_matches(d, dev))
+        if (!driver_matches(sim, d, dev))
                 return -ENODEV;
         if (node_child(dev, "driver"))
                 return -EBUSY;
@@ -252,6 +259,8 @@ int driver_attach(Sim *sim, Driver *d, Node *dev) {
         if (r < 0)
                 return r;
         driver_link(sim, d, dev);
+        if (d->pciback)
+                pciback_add(sim, dev->name);
         count_enable(d, dev, 1);
         sriov_limit(sim, dev, d);
         uevent_device(sim, "bind", dev);
@@ -291,7 +300,7 @@ int driver_load(Sim *sim, const char *name, const char *options) {
         for (size_t i = 0; devices && i < devices->n_children; i++) {
                 Node *dev = device_find(sim, devices->children[i]->name);
 
-                if (dev && !node_child(dev, "driver") && driver_matches(d, dev))
+                if (dev && !node_child(dev, "driver") && driver_matches(sim, d, dev))
                         (void) driver_attach(sim, d, dev);
         }
         return 0;
@@ -326,6 +335,6 @@ void driver_unload(Sim *sim, Driver *driver) {
 
 void driver_probe(Sim *sim, Node *dev) {
         for (size_t i = 0; i < sim->n_drivers && !node_child(dev, "driver"); i++)
-                if (driver_matches(sim->drivers[i], dev))
+                if (driver_matches(sim, sim->drivers[i], dev))
                         (void) driver_attach(sim, sim->drivers[i], dev);
 }

@@ -17,7 +17,7 @@ int driver_remove_id(Driver *driver, const char *vendor, const char *device);
 
 Driver *driver_of(const Sim *sim, const Node *dev); /* NULL: not bound */
 bool driver_enables_vfs(const Sim *sim, const Driver *driver);
-bool driver_matches(const Driver *driver, const Node *dev);
+bool driver_matches(const Sim *sim, const Driver *driver, const Node *dev);
 int driver_attach(Sim *sim, Driver *driver, Node *dev); /* as a write to bind would: -ENODEV, -EBUSY, -EINVAL */
 void driver_link(Sim *sim, Driver *driver, Node *dev);  /* shows the binding, asks nothing */
 void driver_detach(Sim *sim, Node *dev);

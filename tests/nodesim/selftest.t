@@ -30,6 +30,7 @@ my $TREE = <<'TREE';
 %driver mlx4_core ids=15b3:1003
 %driver vfio-pci vfio
 %driver pci-stub any
+%driver pciback
 %vf 0000:02:00.0 device=101e offset=254 stride=1
 [sys/devices/pci0000:00/0000:00:0{1-4}.0]
 vendor=0x8086
@@ -365,6 +366,35 @@ subtest 'remove and rescan' => sub {
         is(control("remove sys/bus/pci/devices/$igb"), 'OK', 'unplugged');
         is(put("$pci/rescan", '1'), 'OK', 'rescan');
         is(tree(), $first, 'all back');
+};
+
+# drivers/xen/xen-pciback/pci_stub.c: pcistub_probe(), pcistub_seize() and pcistub_device_id_remove()
+subtest 'pciback' => sub {
+        my $dir = "$pci/drivers/pciback";
+        is(put(dev($gpu, 'driver/unbind'), $gpu), 'OK', 'unbound from its driver');
+        is(put("$dir/bind", $gpu), 'ENODEV', 'it takes no device without a slot or an override');
+        is(put(dev($gpu, 'driver_override'), 'pciback'), 'OK', 'override');
+        is(put("$pci/drivers_probe", $gpu), 'OK', 'probed');
+        is(driver($gpu), 'pciback', 'it takes a device by override');
+        is(slurp("$dir/slots"), "$gpu\n", 'and makes a slot for it');
+        is(put("$dir/unbind", $gpu), 'OK', 'unbind');
+        is(slurp("$dir/slots"), "$gpu\n", 'the slot stays');
+        is(put(dev($gpu, 'driver_override'), "\n"), 'OK', 'no override');
+        is(put("$dir/bind", $gpu), 'OK', 'it takes a device by slot');
+        is(slurp("$dir/slots"), "$gpu\n", 'which is in the list once');
+        is(put("$dir/remove_slot", 'junk'), 'EINVAL', 'junk');
+        is(put("$dir/remove_slot", $gpu), 'OK', 'remove the slot');
+        is(slurp("$dir/slots"), '', 'the list is empty');
+        is(driver($gpu), 'pciback', 'the device stays bound');
+        is(put("$dir/remove_slot", $gpu), 'ENOENT', 'no such slot');
+        is(put("$dir/unbind", $gpu), 'OK', 'unbind');
+        is(put("$dir/new_slot", 'junk'), 'EINVAL', 'junk');
+        is(put("$dir/new_slot", $_), 'OK', "slot $_") for $pf, $gpu;
+        is(put("$dir/bind", $gpu), 'OK', 'a new slot is enough');
+        is(put("$dir/unbind", $gpu), 'OK', 'unbind');
+        is(put("$dir/remove_slot", $_), 'OK', "no slot $_") for $pf, $gpu;
+        is(put("$pci/drivers/nvidia/bind", $gpu), 'OK', 'back with its driver');
+        is(tree(), $first, 'as before');
 };
 
 subtest 'new_id, hugepages' => sub {

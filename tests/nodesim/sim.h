@@ -25,6 +25,7 @@ typedef struct Driver {
         unsigned long max_vfs; /* it allows no more; 0: as many as the device has */
         bool vfio;
         bool any;      /* by override only, like vfio, but makes nothing */
+        bool pciback;  /* by override or by a slot of its list, to which it adds what it binds */
         bool declared; /* by %driver, else inferred from the tree */
 } Driver;
 
