@@ -137,6 +137,8 @@ typedef struct Allocation {
         bool running;        /* the guest has all its memory allocated; not on disk. Changed by ledger_set_running() */
         bool halted;         /* the last job on its devices that are not settled has failed; not on disk */
         bool partition_lost; /* ready, but Fabric Manager reports that its partition is not active; not on disk */
+        bool partition_idle; /* partition_lost, and no guest had its GPUs at the last report of Fabric Manager; not on
+                                disk */
         bool resume_refused; /* ready, but its devices are not bound or its partition is lost: reconcile prepares it
                                 again when the cause has passed; not on disk */
         char *reason; /* a sentence: the cause of the state, or of a ready allocation that no guest can use as reserved.

@@ -72,22 +72,27 @@ static size_t make_queries(const Manager *m, const Allocation *a, UseCheck check
         return n;
 }
 
-size_t manager_find_open(const Manager *m, Allocation *const *allocations, size_t n) {
+int manager_find_open(const Manager *m, const Sysfs *fs, Allocation *const *allocations, size_t n, size_t *ret) {
         _cleanup_free_ HolderQuery *queries = NULL;
         _cleanup_free_ size_t *owners = NULL;
         size_t n_devices = 0, n_queries = 0;
         Holder holder;
+        int r;
 
         for (size_t i = 0; i < n; i++)
                 n_devices += allocations[i]->n_devices;
         queries = calloc(n_devices + 1, sizeof(*queries));
         owners = calloc(n_devices + 1, sizeof(*owners));
-        for (size_t i = 0; queries && owners && i < n; i++)
+        if (!queries || !owners)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
                 for (size_t k = make_queries(m, allocations[i], USE_RELEASE, &queries[n_queries]); k > 0; k--)
                         owners[n_queries++] = i;
-        if (n_queries == 0 || holders_find(m->fs, queries, n_queries, &holder) <= 0 || holder.pid == 0)
-                return n;
-        return owners[holder.device];
+        r = n_queries > 0 ? holders_find(fs, queries, n_queries, &holder) : 0;
+        if (r <= 0)
+                return r;
+        *ret = owners[holder.device];
+        return holder.pid > 0 ? 1 : -EBUSY;
 }
 
 Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret) {

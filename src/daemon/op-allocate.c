@@ -150,7 +150,7 @@ static bool find_unknown_guests(Manager *m, const Search *s) {
                 if (may_run(m->host.ledger->allocations[i]))
                         idle[n++] = m->host.ledger->allocations[i];
         helps = n > 0 && fits_beside_guests(m, s, idle, n);
-        while (helps && clock_usec(CLOCK_MONOTONIC) < end && (i = manager_find_open(m, idle, n)) < n) {
+        while (helps && clock_usec(CLOCK_MONOTONIC) < end && manager_find_open(m, m->fs, idle, n, &i) > 0) {
                 ledger_set_running(m->host.ledger, idle[i], true);
                 idle[i] = idle[--n];
                 found = true;
@@ -327,11 +327,30 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         return VERDICT_NONE;
 }
 
+/* NULL: the job activates no partition. */
+static Step *find_activation(const Job *job) {
+        for (size_t i = 0; i < job->steps->n; i++)
+                if (job->steps->steps[i].kind == STEP_ACTIVATE)
+                        return &job->steps->steps[i];
+        return NULL;
+}
+
+/* A partition is not activated while a guest has its GPUs. The guest may have started since the last report of Fabric
+ * Manager, or the allocation is prepared again for another reason than its partition. */
+static void check_activation(const Manager *m, const Allocation *a, const Job *job) {
+        Step *s = find_activation(job);
+
+        if (s)
+                s->skipped = a->domain || manager_check_use(m, a, USE_RELEASE, NULL) != VERDICT_NONE;
+}
+
 static void prepare_begun(Manager *m, Job *job) {
         const Allocation *a = ledger_find(m->host.ledger, job->subject);
 
-        if (job->resumed)
+        if (job->resumed) {
+                check_activation(m, a, job);
                 return;
+        }
         server_allocation_new(m->publisher.server, a->name);
         manager_publish_allocation(m, a);
         history_record_allocation(HISTORY_RESERVED, a, NULL);
@@ -343,12 +362,34 @@ static Verdict prepare_check(Manager *m, const Job *job, Refusal *ret) {
         return manager_check_use_again(m, a, job->resumed ? USE_RESUME : USE_ALLOCATE, ret);
 }
 
+/* Fabric Manager does not run, is not ready or hangs, and only the partition is missing. */
+static bool is_fabric_away(const Manager *m, const Job *job, const Allocation *a, JobResult result) {
+        static const int away[] = { ENOTCONN, EAGAIN, ETIMEDOUT, EHOSTDOWN, ELIBACC, EPROTO };
+        const Step *step = job_current(job);
+
+        if (result == JOB_DONE || !job->resumed || !step || step->kind != STEP_ACTIVATE ||
+            !allocation_is_bound(a, m->host.inventory))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(away); i++)
+                if (job->error == -away[i])
+                        return true;
+        return result == JOB_TIMEOUT;
+}
+
 static JobResult prepare_finished(Manager *m, Job *job, JobResult result) {
         Allocation *a = ledger_find(m->host.ledger, job->subject);
+        const Step *activation;
 
         /* After a timeout the child may still hold the device lock, and reading would block on it. */
         if (result != JOB_TIMEOUT)
                 (void) manager_refresh_groups(m, a);
+        if (is_fabric_away(m, job, a, result)) {
+                /* The next report of Fabric Manager has it tried again. */
+                a->partition_lost = true;
+                manager_set_state(m, a, ALLOCATION_READY, NULL);
+                manager_check_promise(m, a);
+                return result;
+        }
         switch (result) {
         case JOB_DONE:
                 if (!allocation_is_bound(a, m->host.inventory)) {
@@ -358,6 +399,8 @@ static JobResult prepare_finished(Manager *m, Job *job, JobResult result) {
                         manager_set_state(m, a, ALLOCATION_FAILED, job->message);
                         return JOB_FAILED_DIRTY;
                 }
+                activation = find_activation(job);
+                a->partition_lost = a->partition_lost && activation && activation->skipped;
                 manager_set_state(m, a, ALLOCATION_READY, NULL);
                 history_record_allocation(HISTORY_READY, a, NULL);
                 manager_forget_attributes(m, a);

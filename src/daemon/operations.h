@@ -159,10 +159,11 @@ Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check,
 /* Reads the devices and the other members of their IOMMU groups again, then does as manager_check_use(). */
 Verdict manager_check_use_again(Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
 /*
- * The index of an allocation with a device that a process has open on its VFIO driver; n when there is none. Reads
- * /proc/PID/fd of all processes once.
+ * Finds an allocation with a device that a process has open on its VFIO driver, and sets *ret to its index. Reads
+ * /proc/PID/fd of all processes once. fs: that of the calling process. Returns 1, 0 when there is none, or a negative
+ * errno: -EBUSY when the host uses a device without a process, or one of holders_find().
  */
-size_t manager_find_open(const Manager *m, Allocation *const *allocations, size_t n);
+int manager_find_open(const Manager *m, const Sysfs *fs, Allocation *const *allocations, size_t n, size_t *ret);
 /* The refusal for an error of holders_find(), a negative errno. */
 Verdict refuse_use_unknown(const PciAddress *device, int error, Refusal *ret);
 

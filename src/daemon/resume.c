@@ -8,15 +8,15 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-/* Fabric Manager has forgotten the partition, and no guest can have its GPUs. */
-static bool may_activate(const Manager *m, const Allocation *a) {
-        return a->partition_lost && !a->domain && manager_check_use(m, a, USE_RELEASE, NULL) == VERDICT_NONE;
+/* Fabric Manager has forgotten the partition, and no guest had its GPUs at the last report. The job checks again. */
+static bool may_activate(const Allocation *a) {
+        return a->partition_lost && a->partition_idle && !a->domain;
 }
 
 bool manager_needs_resume(const Manager *m, const Allocation *a) {
         return a->state == ALLOCATION_PREPARING || a->state == ALLOCATION_RELEASING ||
                (a->state == ALLOCATION_READY &&
-                (!allocation_is_bound(a, m->host.inventory) || !manager_has_regions(m, a) || may_activate(m, a)));
+                (!allocation_is_bound(a, m->host.inventory) || !manager_has_regions(m, a) || may_activate(a)));
 }
 
 /* After a boot the host may need a device that was allocated before. */
@@ -96,7 +96,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                 v = state == ALLOCATION_RELEASING ? manager_start_release(m, a, ret_job, &refusal)
                                                   : manager_start_prepare(m, a, ret_job, &refusal);
         if (v == VERDICT_NONE) {
-                a->partition_lost = false;
+                a->partition_idle = false;
                 job_queue_find(&m->jobs, *ret_job)->resumed = true;
                 history_record_allocation(HISTORY_RESUMED, a, NULL);
                 return true;

@@ -9,9 +9,10 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "host/holders.h"
 #include "host/rootservice.h"
 #include "inventory.h"
-#include "manager.h"
+#include "operations.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/strings.h"
@@ -25,9 +26,11 @@
 /* The child's report. */
 typedef struct Told {
         int32_t result;
-        uint32_t n;
-        uint32_t ids[FABRIC_PARTITIONS_MAX]; /* of the partitions of allocations */
-        FabricReport report;                 /* about the partitions of ready allocations */
+        uint32_t n;                                  /* partitions that it asked about */
+        uint64_t generations[FABRIC_PARTITIONS_MAX]; /* of their allocations: another may have the partition by now */
+        uint64_t ready;                              /* bit i: the allocation was ready, so no job activated it */
+        uint64_t idle;       /* bit i: the partition is not active, and no process has its GPUs open */
+        FabricReport report; /* about the partitions */
 } Told;
 
 /* The GPUs of an allocation that is being released may have lost their partition already. */
@@ -35,46 +38,78 @@ static bool has_partition(const Allocation *a) {
         return a->partition >= 0 && a->state != ALLOCATION_RESERVED && a->state != ALLOCATION_RELEASING;
 }
 
-static int run(const Sysfs *fs _unused_, void *userdata) {
+/* The child searches /proc, so that the event loop need not. Usually one search is enough for all allocations. The
+ * partition of an allocation about which nothing is known after HOLDER_LOOK_USEC counts as not idle. */
+static uint64_t find_idle(const Manager *m, const Sysfs *fs, Allocation *const *asked, uint64_t lost) {
+        const uint64_t end = clock_usec(CLOCK_MONOTONIC) + HOLDER_LOOK_USEC;
+        Allocation *unused[FABRIC_PARTITIONS_MAX];
+        size_t indices[FABRIC_PARTITIONS_MAX], n = 0, open;
+        uint64_t idle = 0;
+        int r = 1;
+
+        for (size_t i = 0; i < FABRIC_PARTITIONS_MAX; i++)
+                if (lost >> i & 1 && !asked[i]->domain) {
+                        unused[n] = asked[i];
+                        indices[n++] = i;
+                }
+        while (n > 0 && r > 0 && clock_usec(CLOCK_MONOTONIC) < end) {
+                r = manager_find_open(m, fs, unused, n, &open);
+                if (r <= 0)
+                        continue;
+                unused[open] = unused[--n];
+                indices[open] = indices[n];
+        }
+        for (size_t i = 0; r == 0 && i < n; i++)
+                idle |= UINT64_C(1) << indices[i];
+        return idle;
+}
+
+static int run(const Sysfs *fs, void *userdata) {
         const Manager *m = userdata;
+        Allocation *asked[FABRIC_PARTITIONS_MAX];
+        unsigned ids[FABRIC_PARTITIONS_MAX];
         Told told = { 0 };
-        uint64_t ready = 0;
 
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
-                const Allocation *a = m->host.ledger->allocations[i];
+                Allocation *a = m->host.ledger->allocations[i];
 
-                if (!has_partition(a) || told.n == ELEMENTSOF(told.ids))
+                if (!has_partition(a) || told.n == ELEMENTSOF(ids))
                         continue;
-                ready |= (uint64_t) (a->state == ALLOCATION_READY) << told.n;
-                told.ids[told.n++] = (uint32_t) a->partition;
+                told.ready |= (uint64_t) (a->state == ALLOCATION_READY) << told.n;
+                told.generations[told.n] = a->generation;
+                ids[told.n] = (unsigned) a->partition;
+                asked[told.n++] = a;
         }
-        told.result = root_follow_partitions(told.ids, told.n, clock_usec(CLOCK_MONOTONIC) + ANSWER_USEC, &told.report);
-        /* A job activates the others at this moment. */
-        told.report.inactive &= ready;
+        told.result = root_follow_partitions(ids, told.n, clock_usec(CLOCK_MONOTONIC) + ANSWER_USEC, &told.report);
+        if (told.result == 0)
+                told.idle = find_idle(m, fs, asked, told.report.inactive & told.ready);
         worker_report(&told, sizeof(told));
         return EXIT_SUCCESS;
 }
 _Static_assert(sizeof(Told) <= PIPE_BUF, "a report is written atomically");
 
-static bool is_lost(const Told *told, const Allocation *a) {
-        for (uint32_t i = 0; a->state == ALLOCATION_READY && i < told->n; i++)
-                if (told->report.inactive >> i & 1 && (int) told->ids[i] == a->partition)
-                        return true;
-        return false;
+/* Each report has an allocation resumed whose partition is lost: its guest may have ended since the last one. */
+static void take_partition(Manager *m, Allocation *a, bool lost, bool idle) {
+        bool was_lost = a->partition_lost;
+
+        a->partition_lost = lost;
+        a->partition_idle = idle;
+        if (!was_lost && !lost)
+                return;
+        a->resume_refused = a->resume_refused || lost;
+        m->reconcile.promises_unchecked = true;
+        reconcile_want(&m->reconcile);
 }
 
-/* Each report has an allocation resumed whose partition is lost: its guest may have ended since the last one. */
+/* The allocations may have changed since the child was started. */
 static void take_partitions(Manager *m, const Told *told) {
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 Allocation *a = m->host.ledger->allocations[i];
-                bool was_lost = a->partition_lost;
 
-                a->partition_lost = is_lost(told, a);
-                if (!was_lost && !a->partition_lost)
-                        continue;
-                a->resume_refused = a->resume_refused || a->partition_lost;
-                m->reconcile.promises_unchecked = true;
-                reconcile_want(&m->reconcile);
+                for (uint32_t k = 0; k < told->n; k++)
+                        if (told->generations[k] == a->generation && told->ready >> k & 1 &&
+                            a->state == ALLOCATION_READY)
+                                take_partition(m, a, told->report.inactive >> k & 1, told->idle >> k & 1);
         }
 }
 
@@ -99,11 +134,6 @@ static void take_failed(Manager *m, const FabricReport *r) {
         }
 }
 
-static void take(Manager *m, const Told *told) {
-        take_partitions(m, told);
-        take_failed(m, &told->report);
-}
-
 static void on_readable(void *userdata) {
         Manager *m = userdata;
         Told told;
@@ -112,8 +142,10 @@ static void on_readable(void *userdata) {
                 if (told.result > 0)
                         log_notice("Fabric Manager has restarted. It was told that %u NVLink partition%s %s active.",
                                    told.n, PLURAL(told.n), ARE(told.n));
-                if (told.result == 0 && m->host.config->fabric_manager)
-                        take(m, &told);
+                if (told.result == 0 && m->host.config->fabric_manager) {
+                        take_partitions(m, &told);
+                        take_failed(m, &told.report);
+                }
         }
 }
 
@@ -164,10 +196,14 @@ static void wait_again(Manager *m) {
 
 void manager_follow_fabric(Manager *m) {
         m->watches.fabric.timer = sd_event_source_disable_unref(m->watches.fabric.timer);
-        if (!m->host.config->fabric_manager)
-                take(m, &(const Told){ 0 });
-        else if (m->watches.fabric.worker.pid == 0)
-                wait_for(m, 0);
+        if (m->host.config->fabric_manager) {
+                if (m->watches.fabric.worker.pid == 0)
+                        wait_for(m, 0);
+                return;
+        }
+        for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
+                take_partition(m, m->host.ledger->allocations[i], false, false);
+        take_failed(m, &(const FabricReport){ 0 });
 }
 
 void fabric_watch_done(FabricWatch *w) {

@@ -8,6 +8,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
+use JSON::PP;
 use Test::More;
 
 use Guests;
@@ -113,6 +114,13 @@ sub forgets {
         return ask('reload');
 }
 
+# The manager was asked for its partitions, and then for failed GPUs.
+sub asked { return (slurp_existing("$dir/log") // '') =~ /^fmGetSupportedFabricPartitions\n(?:.*\n)*fmGetNvlinkFailedDevices$/m }
+
+sub ask_quietly { return ctl('reload') }
+
+sub ledger_state { my ($name) = @_; return JSON::PP->new->decode(slurp(ledger_file($name)))->{state} }
+
 sub promise {
         my ($what, $event) = @_;
         return history_shows($gpu{5}, sub { (grep { /^promise-/ } @_)[-1] eq $event }, "$what: $event in the history");
@@ -151,9 +159,74 @@ is(active(), '', '... and nothing is activated');
 fault('remove proc/4242');
 ask('reload');
 ok(wait_until(sub { active() eq '5' && allocation_state($bus, 'vm') eq 'ready' }), 'it has closed it: the partition is activated');
-library('active', 5, 6);
+
+# The manager is away again when it is to activate: the allocation stays ready, and the next report has it tried again.
+my %away = (-5 => 'does not answer in time', -6 => 'has another version', -8 => 'is not ready', -9 => 'does not run');
+for my $result (sort { $b <=> $a } keys %away) {
+        my $what = "the manager $away{$result}";
+        $bus->forget_signals();
+        library('fail', "fmActivateFabricPartition $result");
+        forgets($what);
+        ok(wait_until(sub { grep { $_ eq 'JobRemoved' } $bus->signal_names() }), "$what: the activation ends");
+        ok(wait_until(sub { (allocation($bus, 'vm')->{reason} // '') =~ names('partition 5') && ledger_state('vm') eq 'ready' }), '... and the allocation stays ready without its partition');
+        unlink "$dir/fail";
+        ask('reload');
+        ok(wait_until(sub { active() eq '5' && allocation_state($bus, 'vm') eq 'ready' }), '... a later report has it activated');
+}
+library('fail', 'fmActivateFabricPartition -10');
+forgets('broken');
+ok(wait_until(sub { ledger_state('vm') eq 'failed' }), 'NVLinks that do not work: the allocation is failed');
+unlink "$dir/fail";
+is(release($bus, 'vm'), 'done', '... and released');
+is(allocate($bus, 'vm', gpu => 2), 'done', 'two GPUs again');
+
+# An allocation is prepared again for another reason while a guest that libvirt does not know has a GPU of it.
+fault('set proc/4242/comm qemu', "link proc/4242/fd/9 $node");
+library('active');
+fault("write sys/bus/pci/devices/$gpu{7}/driver/unbind $gpu{7}");
+restart();
+$bus = Bus->new->listen;
+is(driver_of($gpu{7}), 'vfio-pci', 'a guest has a GPU: the other GPU is bound again');
+is(active(), '', '... and the partition is left alone');
+ok(wait_until(sub { (allocation($bus, 'vm')->{reason} // '') =~ names('partition 5') }), '... which is the reason');
+is(active(), '', '... still');
+fault('remove proc/4242');
 ask('reload');
-is(release($bus, 'vm'), 'done', 'it is released');
+ok(wait_until(sub { active() eq '5' && allocation_state($bus, 'vm') eq 'ready' }), '... and the guest has ended: it is activated');
+
+# The search for guests is slow: the daemon goes on.
+my $holders = holders_pid();
+kill 'STOP', -$holders or die "kill: $!";
+library('active');
+ok(wait_until(sub {
+        library('log');
+        ask_quietly();
+        wait_until(sub { asked() }) or return 0;
+        my ($child) = daemon_children('passthroughd-fm') or return 0;
+        $bus->ping() for 1 .. 20;
+        return grep { $_ == $child } daemon_children('passthroughd-fm');
+}), 'the search hangs: the daemon answers meanwhile');
+kill 'CONT', -$holders or die "kill: $!";
+ok(wait_until(sub { ask_quietly(); active() eq '5' && allocation_state($bus, 'vm') eq 'ready' }), '... and later the partition is activated');
+
+# A report that was asked before another allocation got the partition is not about that one.
+library('hang', 'fmGetNvlinkFailedDevices');
+library('active');
+library('log');
+ask('reload');
+ok(wait_until(sub { asked() }), 'the manager answers late');
+is(release($bus, 'vm'), 'done', '... the allocation is released');
+is(allocate($bus, 'next', gpu => 2, at => [['gpu', $gpu{5}]]), 'done', '... and another has its GPUs');
+is(active(), '5', '... and its partition');
+ok((daemon_children('passthroughd-fm'))[0], '... before the answer');
+$bus->forget_signals();
+library('log');
+unlink "$dir/hang";
+ok(wait_until(sub { ask_quietly(); asked() }), '... and the next question is answered');
+$bus->ping() for 1 .. 2;
+is_deeply([grep { $_ eq 'JobNew' } $bus->signal_names()], [], '... and the late answer starts no job');
+is(allocation($bus, 'next')->{reason}, undef, '... and gives no reason');
+is(release($bus, 'next'), 'done', 'it is released');
 
 # ---- GPUs on NVIDIA's driver: NVML
 
