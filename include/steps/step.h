@@ -57,6 +57,7 @@ typedef struct Step {
         unsigned vf;
         PciAddress target;
         unsigned partition; /* only for STEP_ACTIVATE and STEP_DEACTIVATE, which have no device */
+        bool may_lack;      /* only for STEP_ACTIVATE: the other steps stay done when step_fabric_is_away() */
         bool skipped;       /* the job found at its start that this step is not needed */
         Region region;      /* only for STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
 } Step;
@@ -156,6 +157,9 @@ bool step_is_of_region(const Step *s);
 int steps_activate(const Allocation *a, const Config *config, StepList *steps);
 int steps_deactivate(const Allocation *a, const Config *config, StepList *steps);
 bool step_is_of_fabric(const Step *s);
+/* The negative errno of a step_is_of_fabric() may pass: Fabric Manager or its library does not run, is not ready, does
+ * not answer or has another version. */
+bool step_fabric_is_away(int error);
 /* True when the step acts on a device, not on a service, shared memory or an NVLink partition. */
 bool step_has_device(const Step *s);
 bool step_lists_share_region(const StepList *a, const StepList *b);

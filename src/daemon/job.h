@@ -14,7 +14,7 @@ typedef struct Manager Manager;
 
 typedef enum JobResult {
         JOB_DONE,
-        JOB_FAILED,       /* a step failed; the earlier steps were undone */
+        JOB_FAILED,       /* a step failed; the earlier steps were undone, but for Step.may_lack */
         JOB_FAILED_DIRTY, /* a step failed and the undo failed too, or the child died */
         JOB_TIMEOUT,      /* killed at its deadline; see job_is_stuck() */
         _JOB_RESULT_MAX,

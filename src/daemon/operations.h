@@ -18,6 +18,8 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
  */
 Verdict manager_plan_idle(Manager *m, const Request *request, const Allocation *attach_to, Plan **ret,
                           Refusal *ret_refusal);
+
+/* prepare.c */
 /* VERDICT_NO_VFIO_DRIVER when the VFIO driver of a device of a is not registered with the kernel. */
 Verdict manager_check_drivers(const HostState *host, const Allocation *a, Refusal *ret);
 /* Starts the job that prepares a; its steps depend on the present drivers of the devices. */

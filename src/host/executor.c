@@ -295,7 +295,8 @@ static void report_failed(const Sysfs *fs, const Step *s, uint32_t i, int error,
         (void) report(&failed, userdata);
 }
 
-/* Returns 0 when the failure concerns one device only and the run continues; else undoes the run. */
+/* Returns 0 when the failure concerns one device only and the run continues; else undoes the run, unless only the
+ * failed step may be lacking. */
 static int handle_failure(const Sysfs *fs, const StepList *steps, size_t i, int error, const StepResult *done,
                           ReportFunction report, void *userdata) {
         if (done[i].device_failed) {
@@ -303,7 +304,7 @@ static int handle_failure(const Sysfs *fs, const StepList *steps, size_t i, int 
                 return 0;
         }
         report_failed(fs, &steps->steps[i], (uint32_t) i, error, &done[i], report, userdata);
-        return undo(fs, steps, i, done, report, userdata);
+        return steps->steps[i].may_lack && step_fabric_is_away(error) ? 1 : undo(fs, steps, i, done, report, userdata);
 }
 
 int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The steps that activate and deactivate the NVLink partition of an allocation. */
 
+#include <errno.h>
+
 #include "steps/step.h"
 
 bool step_is_of_fabric(const Step *s) {
@@ -27,4 +29,13 @@ int steps_deactivate(const Allocation *a, const Config *config, StepList *steps)
         if (r == 0)
                 step_list_move(steps, steps->n - 1, 0);
         return r < 0 ? r : 0;
+}
+
+bool step_fabric_is_away(int error) {
+        static const int away[] = { ENOTCONN, EAGAIN, ETIMEDOUT, EHOSTDOWN, ELIBACC, EPROTO };
+
+        for (size_t i = 0; i < ELEMENTSOF(away); i++)
+                if (error == -away[i])
+                        return true;
+        return false;
 }

@@ -194,34 +194,67 @@ fault('remove proc/4242');
 ask('reload');
 ok(wait_until(sub { active() eq '5' && allocation_state($bus, 'vm') eq 'ready' }), '... and the guest has ended: it is activated');
 
-# The search for guests is slow: the daemon goes on.
+# After a boot Fabric Manager starts later than the daemon: the GPUs are prepared, and the partition follows.
+for my $result (sort { $b <=> $a } keys %away) {
+        my $what = "after a boot the manager $away{$result}";
+        is(daemon('stop'), 0, "$what: the daemon stops");
+        library('active');
+        library('fail', "fmActivateFabricPartition $result");
+        other_hand_binds($gpu{$_}, 'nvidia') for 5, 7;
+        start_again($bus, $what);
+        ok(wait_until(sub { (allocation($bus, 'vm')->{reason} // '') =~ names('partition 5') && ledger_state('vm') eq 'ready' }), "$what: the allocation stays ready without its partition");
+        is_deeply([map { driver_of($gpu{$_}) } 5, 7], [('vfio-pci') x 2], '... and its GPUs are prepared');
+        is(active(), '', '... and the partition is not active');
+        unlink "$dir/fail";
+        ask('reload');
+        ok(wait_until(sub { active() eq '5' && allocation_state($bus, 'vm') eq 'ready' }), '... a later report has it activated');
+}
+
+# The search for guests is slow: the daemon goes on. A stopped child keeps the answer of the daemon's services; the daemon kills it after 20 s,
+# and then it is asked again.
+sub questions { return scalar grep { / \Q$ENV{HOLDERS_SOCKET}\E$/ } split /\n/, slurp('/proc/net/unix') }
+
+sub asks { my ($child) = @_; return grep { $_ == $child } daemon_children('passthroughd-fm') }
+
 my $holders = holders_pid();
 kill 'STOP', -$holders or die "kill: $!";
 library('active');
 ok(wait_until(sub {
-        library('log');
+        my $before = questions();
         ask_quietly();
-        wait_until(sub { asked() }) or return 0;
+        wait_until(sub { questions() > $before }, 5) or return 0;
         my ($child) = daemon_children('passthroughd-fm') or return 0;
+        kill 'STOP', $child or return 0;
         $bus->ping() for 1 .. 20;
-        return grep { $_ == $child } daemon_children('passthroughd-fm');
-}), 'the search hangs: the daemon answers meanwhile');
+        my $alive = asks($child);
+        kill 'CONT', $child;
+        return $alive;
+}, 120), 'the search hangs: the daemon answers meanwhile');
 kill 'CONT', -$holders or die "kill: $!";
 ok(wait_until(sub { ask_quietly(); active() eq '5' && allocation_state($bus, 'vm') eq 'ready' }), '... and later the partition is activated');
 
 # A report that was asked before another allocation got the partition is not about that one.
-library('hang', 'fmGetNvlinkFailedDevices');
-library('active');
-library('log');
-ask('reload');
-ok(wait_until(sub { asked() }), 'the manager answers late');
-is(release($bus, 'vm'), 'done', '... the allocation is released');
-is(allocate($bus, 'next', gpu => 2, at => [['gpu', $gpu{5}]]), 'done', '... and another has its GPUs');
+my $late;
+ok(wait_until(sub {
+        release($bus, 'next') if allocation_state($bus, 'next') ne 'gone';
+        allocate($bus, 'vm', gpu => 2, at => [['gpu', $gpu{5}]]) if allocation_state($bus, 'vm') eq 'gone';
+        library('hang', 'fmGetNvlinkFailedDevices');
+        library('active');
+        library('log');
+        ask_quietly();
+        my ($child) = wait_until(sub { asked() }) ? daemon_children('passthroughd-fm') : ();
+        kill 'STOP', $child if $child;
+        unlink "$dir/hang";
+        my @results = (release($bus, 'vm'), allocate($bus, 'next', gpu => 2, at => [['gpu', $gpu{5}]]));
+        $late = $child && asks($child) ? $child : 0;
+        kill 'CONT', $child if $child && !$late;
+        return $late && "@results" eq 'done done';
+}, 120), 'while the manager answers, the allocation is released, and another has its GPUs');
 is(active(), '5', '... and its partition');
-ok((daemon_children('passthroughd-fm'))[0], '... before the answer');
 $bus->forget_signals();
 library('log');
-unlink "$dir/hang";
+kill 'CONT', $late;
+ok(wait_until(sub { !asks($late) }), '... and then the answer is read');
 ok(wait_until(sub { ask_quietly(); asked() }), '... and the next question is answered');
 $bus->ping() for 1 .. 2;
 is_deeply([grep { $_ eq 'JobNew' } $bus->signal_names()], [], '... and the late answer starts no job');
