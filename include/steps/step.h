@@ -179,7 +179,11 @@ int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, con
  * before, NULL for steps without attributes. The caller frees; NULL when out of memory.
  */
 char *step_failure(const Step *s, int error, const VfAttributes *found);
-/* As above for a STEP_CLEAN whose command ended with status: the exit status, or 128 plus the number of a signal. */
+/* A sentence that names what is not restored after the undo of the step failed with a negative errno. The caller frees;
+ * NULL when out of memory. */
+char *step_undo_failure(const Step *s, int error);
+/* As step_failure() for a STEP_CLEAN whose command ended with status: the exit status, or 128 plus the number of a
+ * signal. */
 char *step_failure_with_status(const Step *s, int status);
 /*
  * As above for a step that sets attributes while the PF's eswitch is in switchdev mode. representor: the network

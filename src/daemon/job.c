@@ -104,6 +104,7 @@ static void replace(char **s, char *text) {
 }
 
 static void on_report(Job *job, const Report *report) {
+        _cleanup_free_ char *undo = NULL;
         Step *step;
 
         if (report->step >= job->steps->n)
@@ -129,8 +130,9 @@ static void on_report(Job *job, const Report *report) {
                 replace(&job->message, failure(step, report));
                 break;
         case REPORT_UNDO_FAILED:
-                (void) string_replace(&job->message, "%s Undoing it failed too: %s is not restored (%s).", job->message,
-                                      PCI_ADDRESS_STR(step->device), strerror(-report->error));
+                undo = step_undo_failure(step, report->error);
+                if (undo)
+                        (void) string_replace(&job->message, "%s %s", job->message, undo);
                 break;
         default:
                 break;

@@ -329,8 +329,8 @@ static Verdict check_partition(const Allocation *a, Refusal *ret) {
         return refuse(ret, VERDICT_CONTESTED, NULL,
                       "If a guest runs with it, shut the guest down: it has no NVLink. The daemon then activates the "
                       "partition again.",
-                      "NVLink partition %d of '%s' is not active any more: Fabric Manager has restarted, or another "
-                      "program deactivated it.",
+                      "NVLink partition %d of '%s' is not active: Fabric Manager does not run or has restarted, or "
+                      "another program deactivated the partition.",
                       a->partition, a->name);
 }
 

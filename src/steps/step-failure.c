@@ -134,6 +134,14 @@ char *step_failure(const Step *s, int error, const VfAttributes *found) {
                      : string_format("Failed to %s: %s.", what ?: "do a step", strerror(-error));
 }
 
+char *step_undo_failure(const Step *s, int error) {
+        _cleanup_free_ char *what = step_is_of_fabric(s)   ? string_format("NVLink partition %u", s->partition)
+                                    : step_is_of_region(s) ? string_format("the shared memory '%s'", s->region.name)
+                                                           : string_format("%s", PCI_ADDRESS_STR(s->device));
+
+        return string_format("Undoing it failed too: %s is not restored (%s).", what ?: "a device", strerror(-error));
+}
+
 char *step_failure_with_status(const Step *s, int status) {
         _cleanup_free_ char *what = step_describe(s);
 

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "host/executor.h"
+#include "host/rootservice.h"
 #include "treefixture.h"
 #include "util/clock.h"
 
@@ -103,6 +104,25 @@ static void test_undo_of_changes_only(void **state) {
         assert_int_equal(last_report(REPORT_FAILED)->error, -ENOENT);
         assert_override(f, FIRST, "driver-b");
         assert_override(f, SECOND, "driver-a");
+}
+
+/* Without Fabric Manager only the partition is missing, if that is allowed. */
+static void test_partition_may_lack(void **state) {
+        Fixture *f = *state;
+
+        root_service_use_socket("/nonexistent/passthroughd-root");
+        for (int may_lack = 0; may_lack <= 1; may_lack++) {
+                _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+
+                assert_non_null(l);
+                add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
+                assert_int_equal(step_list_add(l, STEP_ACTIVATE, (PciAddress){ 0 }, NULL, NULL), 0);
+                l->steps[1].may_lack = may_lack;
+                assert_int_equal(executor_run(f->fs, l, keep, NULL) == 1, may_lack);
+                assert_int_equal(last_report(may_lack ? REPORT_FAILED : REPORT_UNDO_FAILED)->step, 1);
+                assert_override(f, SECOND, may_lack ? "driver-b" : "driver-a");
+                n_reports = 0;
+        }
 }
 
 /* The result of a check concerns one device: it gets no further steps, and the run continues with the others. */
@@ -393,6 +413,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_all_done),
                 TEST(test_undo_of_changes_only),
+                TEST(test_partition_may_lack),
                 TEST(test_failed_device_is_skipped),
                 TEST(test_gone_is_done),
                 TEST(test_gone_vf_is_done),

@@ -567,6 +567,7 @@ static void test_partition(void **state) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
         _cleanup_(cleanup_step_list_free) StepList *there = NULL, *back = NULL, *none = NULL;
         _cleanup_(cleanup_config_free) Config *config = config_new();
+        _cleanup_free_ char *undone = NULL;
 
         set_inventory(inv, home);
         a->partition = 3;
@@ -590,6 +591,10 @@ static void test_partition(void **state) {
 
                 record(strerror(errors[i]), text);
         }
+        undone = step_undo_failure(&back->steps[0], -EIO);
+        assert_non_null(undone);
+        assert_non_null(strstr(undone, "NVLink partition 3"));
+        record("not undone", undone);
         a->partition = -1;
         assert_int_equal(steps_deactivate(a, config, none), 0);
         assert_int_equal(none->n, there->n - 1);
