@@ -12,16 +12,21 @@
 
 typedef struct Words {
         const char *host;
-        json_object *counts; /* pool to the number of its devices, in the order of the document */
+        json_object *counts; /* pool or service to the number of its devices or slots, in the order of the claim */
         char *at, *nodes;    /* options; NULL: none */
         int64_t cpus, memory_mib, page_kib;
 } Words;
 
-static int add_device(Words *w, json_object *device) {
-        const char *pool = member_text(device, "pool");
+static int add_count(Words *w, const char *pool, int64_t amount) {
         int64_t n = json_object_get_int64(json_object_object_get(w->counts, pool));
 
-        if (json_object_object_add(w->counts, pool, json_object_new_int64(n + 1)) < 0)
+        return json_object_object_add(w->counts, pool, json_object_new_int64(n + amount)) < 0 ? -ENOMEM : 0;
+}
+
+static int add_device(Words *w, json_object *device) {
+        const char *pool = member_text(device, "pool");
+
+        if (add_count(w, pool, 1) < 0)
                 return -ENOMEM;
         return string_replace(&w->at, "%s --at %s=%s", w->at ?: "", pool, member_text(device, "address"));
 }
@@ -94,6 +99,38 @@ static int is_device_part(const Words *w, json_object *devices, const ClaimPart 
         return 0;
 }
 
+/* The part is on an endpoint of the service. A request cannot name it: the daemon chooses the endpoints. */
+static int add_slots(Words *w, json_object *service, const ClaimPart *part) {
+        json_object *endpoints = json_object_object_get(service, "endpoints");
+        const char *name = member_text(service, "name") ?: "";
+        char uuid[TREE_UUID_SIZE], class[TREE_NAME_SIZE];
+
+        name_slot_class(name, class);
+        if (!streq(class, part->class) || !json_object_is_type(endpoints, json_type_array))
+                return 0;
+        for (size_t i = 0; i < json_object_array_length(endpoints); i++) {
+                json_object *o = json_object_array_get_idx(endpoints, i);
+                int64_t slots = json_object_get_int64(json_object_object_get(o, "slots"));
+                int64_t allocated = json_object_get_int64(json_object_object_get(o, "allocated"));
+
+                if (name_endpoint(w->host, member_text(o, "endpoint") ?: "", uuid) < 0)
+                        return -ENOMEM;
+                if (streq(uuid, part->provider))
+                        return slots - allocated < part->amount ? -EBUSY : add_count(w, name, part->amount);
+        }
+        return 0;
+}
+
+/* A part that is not of devices. */
+static int add_other(Words *w, json_object *describe, const Claim *claim, const ClaimPart *part) {
+        json_object *pools = json_object_object_get(describe, "pools");
+        int r = add_node(w, json_object_object_get(describe, "nodes"), claim, part);
+
+        for (size_t i = 0; r >= 0 && i < json_object_array_length(pools); i++)
+                r = add_slots(w, json_object_array_get_idx(pools, i), part);
+        return r;
+}
+
 static int join(Words *w, const char *consumer, char **ret) {
         _cleanup_free_ char *line = string_format("--consumer %s", consumer);
         int r = line ? 0 : -ENOMEM;
@@ -117,11 +154,12 @@ static int join(Words *w, const char *consumer, char **ret) {
 
 int claim_request(const Claim *claim, const char *host, json_object *describe, char **ret) {
         json_object *devices = json_object_object_get(describe, "devices");
-        json_object *nodes = json_object_object_get(describe, "nodes");
         Words w = { .host = host, .counts = json_object_new_object() };
         int r = w.counts ? 0 : -ENOMEM;
 
-        if (!json_object_is_type(devices, json_type_array) || !json_object_is_type(nodes, json_type_array))
+        if (!json_object_is_type(devices, json_type_array) ||
+            !json_object_is_type(json_object_object_get(describe, "nodes"), json_type_array) ||
+            !json_object_is_type(json_object_object_get(describe, "pools"), json_type_array))
                 r = -EBADMSG;
         for (size_t i = 0; r >= 0 && i < claim->n_parts; i++) {
                 const ClaimPart *part = &claim->parts[i];
@@ -131,9 +169,9 @@ int claim_request(const Claim *claim, const char *host, json_object *describe, c
                 if (r > 0)
                         r = add_devices(&w, devices, part, &left) < 0 ? -ENOMEM : left > 0 ? -EBUSY : 0;
                 else if (r == 0)
-                        r = add_node(&w, nodes, claim, part);
+                        r = add_other(&w, describe, claim, part);
         }
-        if (r >= 0 && !w.at && !w.nodes)
+        if (r >= 0 && json_object_object_length(w.counts) == 0 && !w.nodes)
                 r = -ENOENT;
         if (r >= 0)
                 r = join(&w, claim->consumer, ret);

@@ -98,7 +98,8 @@ static int print_claim(Agent *a, const char *consumer) {
         if (r == -ENOENT)
                 return log_error_errno(r, "The consumer '%s' has claimed nothing on this node.", QUOTABLE(consumer));
         if (r == -EBUSY)
-                return log_error_errno(r, "Not all devices that '%s' has claimed are available.", QUOTABLE(consumer));
+                return log_error_errno(r, "Not all devices and slots that '%s' has claimed are available.",
+                                       QUOTABLE(consumer));
         if (r < 0)
                 return log_error_errno(r, "Failed to read the claim: %m");
         puts(line);

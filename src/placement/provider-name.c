@@ -25,9 +25,18 @@ char *name_make(const char *host, const char *suffix) {
         return name;
 }
 
+char *name_make_endpoint(const char *host, const char *endpoint) {
+        return string_format("%s_%s", host, endpoint);
+}
+
 void name_device_class(json_object *device, char ret[static TREE_NAME_SIZE]) {
         (void) snprintf(ret, TREE_NAME_SIZE, "CUSTOM_PCI_%s_%s", member_text(device, "vendor") ?: "",
                         member_text(device, "device") ?: "");
+        name_make_class(ret);
+}
+
+void name_slot_class(const char *service, char ret[static TREE_NAME_SIZE]) {
+        (void) snprintf(ret, TREE_NAME_SIZE, TRAIT_PREFIX "_SLOTS_%s", service);
         name_make_class(ret);
 }
 
@@ -45,4 +54,13 @@ int name_device(const char *host, json_object *device, char ret_uuid[static TREE
         name_device_class(device, ret_class);
         return name_provider(host, member_text(device, "physical_function") ?: member_text(device, "address") ?: "",
                                ret_uuid);
+}
+
+int name_endpoint(const char *host, const char *endpoint, char ret_uuid[static TREE_UUID_SIZE]) {
+        _cleanup_free_ char *name = name_make_endpoint(host, endpoint);
+
+        if (!name)
+                return -ENOMEM;
+        tree_provider_uuid(name, ret_uuid);
+        return 0;
 }

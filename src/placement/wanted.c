@@ -331,6 +331,55 @@ static void subtract_claimed(Builder *b) {
         }
 }
 
+/* Services */
+
+/* Enters the slots that the allocation has of the endpoint. */
+static int claim_slots(Builder *b, json_object *allocation, const char *endpoint, const char *provider,
+                       const char *class) {
+        json_object *services = member(allocation, "services");
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && json_object_is_type(services, json_type_array) && i < length(services); i++)
+                if (streq_ptr(member_text(element(services, i), "endpoint"), endpoint))
+                        r = claim(b, allocation, provider, class, member_number(element(services, i), "slots"));
+        return r;
+}
+
+static int add_endpoint(Builder *b, const char *service, json_object *o) {
+        const char *endpoint = member_text(o, "endpoint");
+        uint64_t slots = member_number(o, "slots"), allocated = member_number(o, "allocated");
+        _cleanup_free_ char *name = endpoint ? name_make_endpoint(b->options->host, endpoint) : NULL;
+        char uuid[TREE_UUID_SIZE], class[TREE_NAME_SIZE];
+        Provider *p;
+        int r = 0;
+
+        if (!endpoint)
+                return -EBADMSG;
+        if (!name)
+                return -ENOMEM;
+        tree_provider_uuid(name, uuid);
+        name_slot_class(service, class);
+        p = tree_add_provider(b->tree, name, uuid, b->options->root);
+        if (!p || add_trait(p, "", "") < 0 || add_trait(p, "_POOL_", service) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; r >= 0 && i < length(b->allocations); i++)
+                r = claim_slots(b, element(b->allocations, i), endpoint, uuid, class);
+        if (r < 0)
+                return r;
+        /* While more slots are allocated than the endpoint has, the daemon gives out none of them. */
+        return allocated > slots ? add_counted(p, class, allocated, 0, 0) : add_counted(p, class, slots, slots, 0);
+}
+
+static int add_service(Builder *b, json_object *pool) {
+        json_object *endpoints = member(pool, "endpoints");
+        const char *name = member_text(pool, "name");
+        int r = name ? 0 : -EBADMSG;
+
+        for (size_t i = 0; r >= 0 && json_object_is_type(endpoints, json_type_array) && i < length(endpoints); i++)
+                r = add_endpoint(b, name, element(endpoints, i));
+        return r;
+}
+
 int tree_wanted(json_object *describe, const WantedOptions *options, Tree **ret) {
         _cleanup_(cleanup_tree_free) Tree *tree = calloc(1, sizeof(*tree));
         Builder b = {
@@ -354,6 +403,8 @@ int tree_wanted(json_object *describe, const WantedOptions *options, Tree **ret)
                 r = add_device(&b, element(b.devices, i));
         for (size_t i = 0; r >= 0 && i < length(b.devices); i++)
                 r = add_cleaned(&b, element(b.devices, i));
+        for (size_t i = 0; r >= 0 && i < length(b.pools); i++)
+                r = add_service(&b, element(b.pools, i));
         if (r < 0)
                 return r;
         subtract_claimed(&b);

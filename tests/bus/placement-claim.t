@@ -32,13 +32,17 @@ Match=vendor=10de class=0302 address=0000:43:00.0
 Match=vendor=15b3 type=vf id=15b3:101e
 VirtualFunctions=4
 Scheduler=placement
+[Service remote-gpu]
+Kind=lupine
+Endpoint=gpu1.example.org:9999 slots=1
+Endpoint=gpu2.example.org:9999 slots=4
 END
 my $bus = Bus->new->listen;
 
 sub id     { my ($name) = @_; return allocation($bus, $name)->{id} }
 sub refusal { my (@request) = @_; return ctl_json("plan", @request)->{verdict} }
 
-is_deeply({ map { $_->{name} => $_->{scheduler} } @{ describe($bus)->{pools} } }, { gpu => 'placement', theirs => 'nova', plain => 'none', rdma => 'placement' }, 'the pools and their schedulers');
+is_deeply({ map { $_->{name} => $_->{scheduler} } @{ describe($bus)->{pools} } }, { gpu => 'placement', theirs => 'nova', plain => 'none', rdma => 'placement', 'remote-gpu' => 'none' }, 'the pools and their schedulers');
 is(refusal('gpu=1'), 'scheduled', 'no device without a consumer');
 is(refusal('gpu=1', "--at=gpu=$gpus[0]"), 'scheduled', 'nor with an address alone');
 is(refusal('gpu=1', "--consumer=$consumer"), 'scheduled', 'nor with a consumer alone');
@@ -120,5 +124,28 @@ my ($free) = map { $_->{address} } grep { ($_->{physical_function} // '') eq '00
 is((ctl('allocate', 'vm5', "--consumer=$twice", 'rdma=1', "--at=rdma=$free"))[0], 0, 'another one has another VF');
 is((agent('--once'))[0], 0, 'a comparison');
 is(used('n1_0000:24:00.0', $vf), 2, 'both VFs are counted');
+
+# Slots: the request has their number, and the daemon chooses the endpoints.
+my ($slots, $with_slots) = ('CUSTOM_PASSTHROUGHD_SLOTS_REMOTE_GPU', '22222222-0000-4000-8000-000000000003');
+my ($small, $large) = map { "n1_gpu$_.example.org:9999" } 1, 2;
+is(claim($with_slots, $large => { $slots => 3 }, 'n1_0000:33:00.0' => { $gpu => 1 }), 204, 'a claim of slots and a GPU');
+($status, $line) = agent("--claim=$with_slots");
+is((ctl('allocate', 'vm6', split ' ', $line))[0], 0, 'an allocation has it');
+my $vm6 = allocation($bus, 'vm6');
+is_deeply([map { "$_->{endpoint} $_->{slots}" } @{ $vm6->{services} }], ['gpu2.example.org:9999 3'], 'the slots of the only endpoint with so many');
+is((agent('--once'))[0], 0, 'a comparison');
+is_deeply([used($small, $slots), used($large, $slots), scalar placement_claims($vm6->{id})], [0, 3, undef], 'Placement counts each slot once');
+is((agent("--claim=$with_slots"))[0], 1, 'they are taken now');
+my $other = '22222222-0000-4000-8000-000000000004';
+is(claim($other, $large => { $slots => 2 }), 409, 'no more slots are claimed than there are');
+is(claim($other, $large => { $slots => 1 }), 204, 'one is left');
+($status, $line) = agent("--claim=$other");
+is($line, "--consumer $other remote-gpu=1\n", 'a claim of a slot alone');
+is((ctl('allocate', 'vm7', split ' ', $line))[0], 0, 'an allocation has a slot');
+is_deeply([map { $_->{endpoint} } @{ allocation($bus, 'vm7')->{services} }], ['gpu1.example.org:9999'], 'of an endpoint that Placement did not choose');
+is((agent('--once'))[0], 0, 'a comparison');
+is_deeply([used($small, $slots), used($large, $slots)], [1, 4], 'which is claimed too');
+is((placement('DELETE', "/allocations/$other"))[0], 204, 'the claim of the other endpoint is given up');
+is_deeply([used($small, $slots), used($large, $slots)], [1, 3], 'then each slot is counted once');
 
 done_testing();

@@ -144,6 +144,50 @@ placement('DELETE', "/allocations/$consumer");
 is((agent('--once'))[0], 0, 'that program is done with it');
 ok(!placement_provider($rival), 'then it is gone too');
 
+# ---- Slots of services
+
+my $slots    = 'CUSTOM_PASSTHROUGHD_SLOTS_REMOTE_GPU';
+my @endpoint = map { "gpu$_.example.org:9999" } 1, 2;
+
+sub reload     { my ($text) = @_; spew("$ENV{NODE_TMP}/passthroughd.conf", $text); $bus->call('Reload'); return }
+sub with_slots { my (@n) = @_; reload($pools . "[Service remote-gpu]\nKind=lupine\n" . join q{}, map { "Endpoint=$endpoint[$_] slots=$n[$_]\n" } 0 .. $#n); return }
+sub has        { my ($i, @counts) = @_; return wait_until(sub { my $p = placement_provider("n1_$endpoint[$i]"); return $p && "@{ $p->{resources}{$slots} // [] }" eq "@counts" }) }
+
+configure($pools);
+$agent = agent_start();
+with_slots(2, 3);
+ok(has(0, 2, 0, 0) && has(1, 3, 0, 0), 'Placement has the slots of each endpoint');
+my $remote = placement_provider("n1_$endpoint[0]");
+is($remote->{parent}, placement_provider('n1')->{uuid}, 'below the root');
+is_deeply($remote->{traits}, [qw(CUSTOM_PASSTHROUGHD CUSTOM_PASSTHROUGHD_POOL_REMOTE_GPU)], 'with the service as a pool');
+is(allocate($bus, 'vm5', gpu => 1, 'remote-gpu' => 5, at => [['gpu', '0000:33:00.0']]), 'done', 'a guest has all slots');
+my $id5 = id('vm5');
+my %claimed = ('n1_0000:33:00.0' => { $gpu => 1 }, "n1_$endpoint[0]" => { $slots => 2 }, "n1_$endpoint[1]" => { $slots => 3 });
+is_deeply(is_claimed($id5), \%claimed, 'and claims them of each endpoint');
+is(claim("n1_$endpoint[0]", $slots), 409, 'no other program gets one');
+with_slots(1, 0);
+kill 'HUP', $agent;    # no count of the service has changed, so the daemon signals nothing
+ok(has(0, 2, 2, 2) && has(1, 3, 3, 3), 'slots beyond those of an endpoint are reserved');
+placement('DELETE', "/allocations/$id5");
+kill 'HUP', $agent;
+is_deeply(is_claimed($id5), { 'n1_0000:33:00.0' => { $gpu => 1 } }, 'a new claim has what is in service');
+is(claim("n1_$endpoint[1]", $slots), 409, 'still no other program gets one');
+with_slots(2, 3);
+kill 'HUP', $agent;
+ok(wait_until(sub { keys %{ placement_claims($id5) } == 3 }), 'the slots are back');
+is_deeply(placement_claims($id5), \%claimed, 'and are claimed again');
+is(release($bus, 'vm5'), 'done', 'it is released');
+ok(has(0, 2, 0, 0) && has(1, 3, 0, 0), 'all slots are free');
+is(claim("n1_$endpoint[1]", $slots), 204, 'another program has claimed a slot');
+with_slots(2, 0);
+ok(has(1, 3, 3, 1), 'an endpoint that is out of service is reserved while it is used');
+placement('DELETE', "/allocations/$consumer");
+kill 'HUP', $agent;
+ok(has(1), 'and has no inventory then');
+reload($pools);
+ok(wait_until(sub { !placement_provider("n1_$endpoint[0]") && !placement_provider("n1_$endpoint[1]") }), 'without the service the endpoints are gone');
+agent_stop($agent);
+
 # ---- Below the root of Nova
 
 my $nova = '33333333-0000-4000-8000-000000000001';

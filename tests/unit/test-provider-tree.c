@@ -7,9 +7,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
+#include "placement/claim.h"
 #include "placement/difference.h"
 #include "placement/wanted.h"
 #include "util/strings.h"
@@ -38,6 +40,18 @@
 #define DOCUMENT(devices, allocations)                                                                                 \
         "{'nodes':[" NODE "],'devices':[" devices "],'allocations':[" allocations                                      \
         "],'pools':[{'name':'gpu','scheduler':'none'}]}"
+
+/* A service with one endpoint, and the allocation with slots of it. */
+#define SLOTS_CLASS "CUSTOM_PASSTHROUGHD_SLOTS_REMOTE_GPU"
+#define ENDPOINT    "gpu1.example.org:9999"
+#define SERVICE(slots, allocated)                                                                                      \
+        "{'name':'remote-gpu','scheduler':'none','endpoints':[{'endpoint':'" ENDPOINT "','slots':" slots               \
+        ",'allocated':" allocated "}]}"
+#define WITH_SLOTS(slots)                                                                                              \
+        "{'id':'" CONSUMER "','name':'vm1','cpus':'','memory':{},'page_size':null,'services':"                         \
+        "[{'pool':'remote-gpu','endpoint':'" ENDPOINT "','slots':" slots "}]}"
+#define SERVICE_DOCUMENT(service, allocations)                                                                         \
+        "{'nodes':[" NODE "],'devices':[],'allocations':[" allocations "],'pools':[" service "]}"
 
 static const ClaimOwner owner = { .project = "p", .user = "u" };
 
@@ -167,9 +181,67 @@ static void test_out_of_service(void **state) {
         }
 }
 
+static void test_slots(void **state) {
+        static const struct {
+                const char *slots, *allocated;
+                int64_t total, reserved; /* 0: the endpoint has no inventory */
+        } cases[] = {
+                { "4", "0", 4, 0 }, { "4", "3", 4, 0 }, { "4", "4", 4, 0 },
+                { "2", "3", 3, 3 }, { "0", "3", 3, 3 }, { "0", "0", 0, 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_free_ char *text = string_format(SERVICE_DOCUMENT(SERVICE("%s", "%s"), WITH_SLOTS("%s")),
+                                                          cases[i].allocated, cases[i].slots, cases[i].allocated);
+                _cleanup_(cleanup_tree_free) Tree *t = make(text);
+                const Provider *p = find(t, "n1_" ENDPOINT);
+                bool is_used = strcmp(cases[i].allocated, "0") != 0;
+
+                assert_string_equal(p->parent, find(t, HOST)->uuid);
+                assert_true(provider_has_trait(p, "CUSTOM_PASSTHROUGHD"));
+                assert_true(provider_has_trait(p, "CUSTOM_PASSTHROUGHD_POOL_REMOTE_GPU"));
+                if (cases[i].total > 0)
+                        assert_resource(t, p->name, SLOTS_CLASS, cases[i].total, cases[i].reserved);
+                else
+                        assert_int_equal(p->n_resources, 0);
+                assert_int_equal(t->n_claims, is_used);
+                if (is_used)
+                        assert_claimed(t, p->name, SLOTS_CLASS, atoi(cases[i].allocated));
+        }
+}
+
+static void assert_request(const char *text, int64_t amount, int error, const char *line) {
+        _cleanup_json_ json_object *o = document(text);
+        _cleanup_free_ char *name = string_format("%s_%s", HOST, ENDPOINT), *request = NULL;
+        Claim c = { .consumer = CONSUMER };
+        char uuid[TREE_UUID_SIZE];
+
+        assert_non_null(name);
+        tree_provider_uuid(name, uuid);
+        assert_int_equal(claim_add(&c, uuid, SLOTS_CLASS, amount), 0);
+        assert_int_equal(claim_request(&c, HOST, o, &request), error);
+        if (line)
+                assert_string_equal(request, line);
+        else
+                assert_null(request);
+        free(c.parts);
+}
+
+static void test_claim_of_slots(void **state) {
+        assert_request(SERVICE_DOCUMENT(SERVICE("4", "1"), ""), 3, 0, "--consumer " CONSUMER " remote-gpu=3");
+        assert_request(SERVICE_DOCUMENT(SERVICE("4", "1"), ""), 4, -EBUSY, NULL);
+        assert_request(SERVICE_DOCUMENT(SERVICE("2", "3"), ""), 1, -EBUSY, NULL);
+        assert_request(SERVICE_DOCUMENT("", ""), 1, -ENOENT, NULL);
+        assert_request("{'nodes':[],'devices':[]}", 1, -EBADMSG, NULL);
+}
+
 static void test_bad_document(void **state) {
-        static const char *const wrong[] = { "{}", "[]", "{'nodes':[],'devices':{},'allocations':[],'pools':[]}",
-                                             "{'nodes':[{'id':0}],'devices':[],'allocations':[],'pools':[]}" };
+        static const char *const wrong[] = { "{}",
+                                             "[]",
+                                             "{'nodes':[],'devices':{},'allocations':[],'pools':[]}",
+                                             "{'nodes':[{'id':0}],'devices':[],'allocations':[],'pools':[]}",
+                                             "{'nodes':[],'devices':[],'allocations':[],'pools':[{}]}",
+                                             SERVICE_DOCUMENT("{'name':'x','endpoints':[{'slots':1}]}", "") };
 
         for (size_t i = 0; i < ELEMENTSOF(wrong); i++) {
                 _cleanup_json_ json_object *o = document(wrong[i]);
@@ -254,8 +326,13 @@ static void test_converges(void **state) {
                 DOCUMENT("", ""),
                 DOCUMENT(GPU("missing", "'vm1'"), ALLOCATION),
                 DOCUMENT(GPU("allocated", "'vm1'"), ALLOCATION),
+                SERVICE_DOCUMENT(SERVICE("2", "0"), ""),
+                SERVICE_DOCUMENT(SERVICE("2", "2"), WITH_SLOTS("2")),
+                SERVICE_DOCUMENT(SERVICE("1", "2"), WITH_SLOTS("2")),
+                SERVICE_DOCUMENT(SERVICE("0", "0"), ""),
+                DOCUMENT("", ""),
         };
-        static const size_t changes[] = { 12, 2, 1, 4, 4, 5, 6 };
+        static const size_t changes[] = { 12, 2, 1, 4, 4, 5, 6, 8, 1, 1, 2, 1 };
         _cleanup_(cleanup_tree_free) Tree *have = calloc(1, sizeof(*have));
 
         for (size_t i = 0; i < ELEMENTSOF(documents); i++) {
@@ -339,12 +416,13 @@ static void test_bad_reply(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_providers),    cmocka_unit_test(test_counts),
-                cmocka_unit_test(test_hugepages),    cmocka_unit_test(test_out_of_service),
-                cmocka_unit_test(test_bad_document), cmocka_unit_test(test_foreign_root),
-                cmocka_unit_test(test_converges),    cmocka_unit_test(test_others),
-                cmocka_unit_test(test_taken_name),   cmocka_unit_test(test_altered),
-                cmocka_unit_test(test_bad_reply),
+                cmocka_unit_test(test_providers),      cmocka_unit_test(test_counts),
+                cmocka_unit_test(test_hugepages),      cmocka_unit_test(test_out_of_service),
+                cmocka_unit_test(test_bad_document),   cmocka_unit_test(test_foreign_root),
+                cmocka_unit_test(test_converges),      cmocka_unit_test(test_others),
+                cmocka_unit_test(test_taken_name),     cmocka_unit_test(test_altered),
+                cmocka_unit_test(test_bad_reply),      cmocka_unit_test(test_slots),
+                cmocka_unit_test(test_claim_of_slots),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
