@@ -88,6 +88,13 @@ is((release($bus, 'vm'))[0], 'failed', 'deactivation fails');
 is(allocation_state($bus, 'vm'), 'ready', '... and the allocation stays');
 is(active(), '5', '... with its partition');
 same_tree($ready, '... and its devices');
+spew("$dir/fail", "fmActivateFabricPartition -2\n");
+my $offset = log_since();
+fault('reset', 'fail 3 EIO');
+is((release($bus, 'vm'))[0], 'failed', 'the release fails after the deactivation, and so does its undo');
+ok(wait_until(sub { log_since($offset) =~ names('partition 5') }), '... and the message names the partition');
+unlike(log_since($offset), qr/0000:00:00\.0/, '... and no other device');
+fault('reset');
 unlink "$dir/fail";
 is(release($bus, 'vm'), 'done', 'later it is released');
 is(active(), '', '... and its partition deactivated');
@@ -130,21 +137,25 @@ sweep('release', sub { is(allocate($bus, 'vm', gpu => 2), 'done', 'an allocation
 
 # ---- the daemon is killed while the manager works
 
-for my $case (['allocate', sub { }, 'Activate', sub { my ($s, $e) = request(gpu => 2); $bus->call('Allocate', "s$s", 'vm', $e) }, 'ready', '5'],
-        ['release', sub { allocate($bus, 'vm', gpu => 2) }, 'Deactivate', sub { $bus->call('Release', 'st', 'vm', Node::generation($bus, 'vm')) }, 'gone', '']) {
-        my ($what, $begin, $function, $call, $state, $active) = @$case;
-        manager('hgx-h100');
-        $begin->();
-        spew("$dir/hang", "fm${function}FabricPartition\n");
-        $call->();
-        ok(wait_until(sub { grep { /^$function 5$/ } changes() }), "$what: the manager is asked");
-        is(daemon('stop', 'KILL'), 0, '... and the daemon is killed');
-        unlink "$dir/hang";
-        start_again($bus, $what);
-        ok(wait_until(sub { allocation_state($bus, 'vm') eq $state }), "... the next one ends it: $state");
-        is(active(), $active, '... with the partition');
-        release_all($bus);
-        same_tree($before, '... and then the node is as before');
+for my $case (['allocate', sub { }, 'fmActivateFabricPartition 5', sub { my ($s, $e) = request(gpu => 2); $bus->call('Allocate', "s$s", 'vm', $e) }, 'ready', '5'],
+        ['release', sub { allocate($bus, 'vm', gpu => 2) }, 'fmDeactivateFabricPartition 5', sub { $bus->call('Release', 'st', 'vm', Node::generation($bus, 'vm')) }, 'gone', '']) {
+        my ($what, $begin, $change, $call, $state, $active) = @$case;
+        for my $line ('fmConnect', 'fmGetSupportedFabricPartitions', $change) {
+                my $how = "$what, killed in $line";
+                manager('hgx-h100');
+                $begin->();
+                unlink "$dir/log";
+                spew("$dir/hang", $line =~ s/ .*//r . "\n");
+                $call->();
+                ok(wait_until(sub { (slurp_existing("$dir/log") // '') =~ /^\Q$line\E$/m }), "$how: the manager is asked");
+                is(daemon('stop', 'KILL'), 0, '... and the daemon is killed');
+                unlink "$dir/hang";
+                start_again($bus, $how);
+                ok(wait_until(sub { allocation_state($bus, 'vm') eq $state }), "... the next one ends it: $state");
+                is(active(), $active, '... with the partition');
+                release_all($bus);
+                same_tree($before, '... and then the node is as before');
+        }
 }
 
 # ---- the manager hangs: nothing else waits, and it is not waited for without end
