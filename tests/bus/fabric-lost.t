@@ -278,6 +278,7 @@ if ($ENV{NODE_EVENTS} eq 'yes') { fault("event change $gpu{2}") }
 else                            { ask('rescan') }
 becomes(2, 'unhealthy', 'NVML: after an event');
 like(device($bus, $gpu{2})->{reason}, names($gpu{2}, 'NVIDIA'), 'NVML: the reason');
+ok(wait_until(sub { !daemon_children('passthroughd-nv') }), 'NVML: nobody is asking');
 library('nvml-hangs');
 ask('rescan');
 ok(wait_until(sub { slurp("$dir/nvml-hangs") && !daemon_children('passthroughd-nv') }), 'NVML: a library that hangs is waited for');
