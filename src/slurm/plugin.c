@@ -4,7 +4,6 @@
  * release afterwards, and the environment of its steps. passthrough-slurm(7) is its manual.
  */
 #include <errno.h>
-#include <slurm/slurm.h>
 #include <slurm/spank.h>
 #include <stdio.h>
 
@@ -20,22 +19,14 @@
 #pragma GCC visibility push(default)
 /* cppcheck-suppress unknownMacro */
 SPANK_PLUGIN(passthrough, 1)
-extern spank_f slurm_spank_init, slurm_spank_job_prolog, slurm_spank_init_post_opt, slurm_spank_task_init,
-        slurm_spank_job_epilog;
+extern spank_f slurm_spank_init, slurm_spank_job_prolog, slurm_spank_init_post_opt, slurm_spank_job_epilog;
 #pragma GCC visibility pop
-
-/* In slurmstepd: whether the step has the option. */
-static bool step_has_option;
-
-/* In slurmstepd and its tasks: the step has the option, and its job has no allocation. */
-static bool lacks_devices;
 
 /* Checked where it is typed. */
 static int on_option(int value, const char *text, int remote) {
         _cleanup_job_request_ JobRequest request = { 0 };
         _cleanup_free_ char *sentence = NULL;
 
-        step_has_option = remote;
         if (remote || job_request_parse(text, &request, &sentence) == 0)
                 return ESPANK_SUCCESS;
         slurm_error("passthrough: %s", sentence ? sentence : "Out of memory.");
@@ -195,13 +186,6 @@ static int set_variable(const char *variable, const char *value, void *userdata)
         return spank_setenv(userdata, variable, value, 1) == ESPANK_SUCCESS ? 0 : -EIO;
 }
 
-/* The batch script, the extern step and the interactive step have the option of the job. */
-static bool is_step(spank_t spank) {
-        uint32_t step;
-
-        return spank_get_item(spank, S_JOB_STEPID, &step) == ESPANK_SUCCESS && step <= SLURM_MAX_NORMAL_STEP_ID;
-}
-
 /* In slurmstepd, still as root. */
 int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv) {
         char name[RESERVATION_NAME_MAX];
@@ -215,18 +199,8 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv) {
                 return -1;
         reservation_name(id, name);
         r = handout_read(settings.directory, name, set_variable, spank);
-        lacks_devices = r == -ENOENT && step_has_option && is_step(spank);
         if (r == 0 || r == -ENOENT)
                 return 0;
         slurm_error("passthrough: job %u: cannot read its variables: %s", id, strerror(-r));
-        return -1;
-}
-
-/* In a task, before its command. Only a task that fails gives srun an exit status other than 0. */
-int slurm_spank_task_init(spank_t spank, int argc, char **argv) {
-        if (!lacks_devices)
-                return 0;
-        slurm_spank_log("passthrough: This job has no allocation, so a step cannot have devices. Submit the job with "
-                        "--passthrough.");
         return -1;
 }

@@ -92,18 +92,6 @@ is($status, 0, 'salloc') or diag($text);
 like($text, qr/^PASSTHROUGH_DEVICES=gpu0=0000:82:00\.0$/m, 'so does a step of salloc');
 is_gone($id + 2);
 
-# ---- a step that asks for devices of its own
-
-($status, $text) = slurm(qw(salloc -c4 --mem=1000 srun --passthrough=gpu=1 echo ran));
-isnt($status, 0, 'a step of a job without the option cannot have it');
-unlike($text, qr/^ran$/m, 'and its command does not run');
-is((slurm(qw(salloc -c4 --mem=1000 srun true)))[0], 0, 'a step without the option runs');
-is_idle('the node stays up');
-($status, $text) = slurm(qw(salloc -c4 --mem=1000 --passthrough=gpu=1 --gres=vmgpu:1 srun --passthrough=gpu=1 env));
-is($status, 0, 'a step may repeat the option of its job') or diag($text);
-like($text, qr/^PASSTHROUGH_DEVICES=gpu0=0000:82:00\.0$/m, 'and has the devices');
-is_idle('the node is idle');
-
 # ---- not enough
 
 sub is_refused {
