@@ -136,7 +136,8 @@ typedef struct Allocation {
         char *domain;             /* the running domain that uses its devices, NULL: none known; not on disk */
         bool running;        /* the guest has all its memory allocated; not on disk. Changed by ledger_set_running() */
         bool halted;         /* the last job on its devices that are not settled has failed; not on disk */
-        bool partition_lost; /* ready, but Fabric Manager reports that its partition is not active; not on disk */
+        bool partition_lost; /* ready, but its partition is not active: Fabric Manager reports it, or was away when the
+                                partition was to be activated; not on disk */
         bool partition_idle; /* partition_lost, and no guest had its GPUs at the last report of Fabric Manager; not on
                                 disk */
         bool resume_refused; /* ready, but its devices are not bound or its partition is lost: reconcile prepares it
