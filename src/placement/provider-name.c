@@ -40,13 +40,17 @@ void name_slot_class(const char *service, char ret[static TREE_NAME_SIZE]) {
         name_make_class(ret);
 }
 
-int name_provider(const char *host, const char *suffix, char ret_uuid[static TREE_UUID_SIZE]) {
-        _cleanup_free_ char *name = name_make(host, suffix);
-
+/* Frees the name; NULL: out of memory. */
+static int take_uuid(char *name, char ret[static TREE_UUID_SIZE]) {
         if (!name)
                 return -ENOMEM;
-        tree_provider_uuid(name, ret_uuid);
+        tree_provider_uuid(name, ret);
+        free(name);
         return 0;
+}
+
+int name_provider(const char *host, const char *suffix, char ret_uuid[static TREE_UUID_SIZE]) {
+        return take_uuid(name_make(host, suffix), ret_uuid);
 }
 
 int name_device(const char *host, json_object *device, char ret_uuid[static TREE_UUID_SIZE],
@@ -57,10 +61,5 @@ int name_device(const char *host, json_object *device, char ret_uuid[static TREE
 }
 
 int name_endpoint(const char *host, const char *endpoint, char ret_uuid[static TREE_UUID_SIZE]) {
-        _cleanup_free_ char *name = name_make_endpoint(host, endpoint);
-
-        if (!name)
-                return -ENOMEM;
-        tree_provider_uuid(name, ret_uuid);
-        return 0;
+        return take_uuid(name_make_endpoint(host, endpoint), ret_uuid);
 }

@@ -38,15 +38,21 @@ static int add_trait(Provider *p, const char *kind, const char *value) {
         return provider_add_trait(p, trait);
 }
 
-/* The provider HOST_SUFFIX. */
-static Provider *add_provider(Builder *b, const char *suffix, const char *parent) {
-        _cleanup_free_ char *name = name_make(b->options->host, suffix);
+/* name: NULL when out of memory. */
+static Provider *add_named(Builder *b, const char *name, const char *parent) {
         char uuid[TREE_UUID_SIZE];
 
         if (!name)
                 return NULL;
         tree_provider_uuid(name, uuid);
         return tree_add_provider(b->tree, name, uuid, parent);
+}
+
+/* The provider HOST_SUFFIX. */
+static Provider *add_provider(Builder *b, const char *suffix, const char *parent) {
+        _cleanup_free_ char *name = name_make(b->options->host, suffix);
+
+        return add_named(b, name, parent);
 }
 
 /* The uuid of the provider of a NUMA node, or of the root when the node is unknown. */
@@ -348,22 +354,20 @@ static int claim_slots(Builder *b, json_object *allocation, const char *endpoint
 static int add_endpoint(Builder *b, const char *service, json_object *o) {
         const char *endpoint = member_text(o, "endpoint");
         uint64_t slots = member_number(o, "slots"), allocated = member_number(o, "allocated");
-        _cleanup_free_ char *name = endpoint ? name_make_endpoint(b->options->host, endpoint) : NULL;
-        char uuid[TREE_UUID_SIZE], class[TREE_NAME_SIZE];
+        _cleanup_free_ char *name = NULL;
+        char class[TREE_NAME_SIZE];
         Provider *p;
         int r = 0;
 
         if (!endpoint)
                 return -EBADMSG;
-        if (!name)
-                return -ENOMEM;
-        tree_provider_uuid(name, uuid);
+        name = name_make_endpoint(b->options->host, endpoint);
         name_slot_class(service, class);
-        p = tree_add_provider(b->tree, name, uuid, b->options->root);
+        p = add_named(b, name, b->options->root);
         if (!p || add_trait(p, "", "") < 0 || add_trait(p, "_POOL_", service) < 0)
                 return -ENOMEM;
         for (size_t i = 0; r >= 0 && i < length(b->allocations); i++)
-                r = claim_slots(b, element(b->allocations, i), endpoint, uuid, class);
+                r = claim_slots(b, element(b->allocations, i), endpoint, p->uuid, class);
         if (r < 0)
                 return r;
         /* While more slots are allocated than the endpoint has, the daemon gives out none of them. */
