@@ -90,12 +90,16 @@ Driver *driver_get(Sim *sim, const char *name) {
         return d;
 }
 
+/* The driver has no ids of its own, and does not enable a device that it binds. */
+static bool is_for_guests(const Driver *d) {
+        return d->vfio || d->any || d->pciback;
+}
+
 void driver_learn(Driver *d, const Node *dev) {
         _cleanup_free_ char *vendor = node_text(dev, "vendor");
         _cleanup_free_ char *device = node_text(dev, "device");
 
-        if (d->declared || d->vfio || d->any || d->pciback || !vendor || !device || strlen(vendor) < 3 ||
-            strlen(device) < 3)
+        if (d->declared || is_for_guests(d) || !vendor || !device || strlen(vendor) < 3 || strlen(device) < 3)
                 return;
         d->sriov = d->sriov || node_child(dev, "sriov_totalvfs");
         if (!ids_match(d->ids, d->n_ids, dev))
@@ -189,7 +193,7 @@ bool driver_matches(const Sim *sim, const Driver *d, const Node *dev) {
                 return true;
         if (d->pciback)
                 return pciback_has(sim, dev->name);
-        if (d->vfio || d->any || (d->n_ids == 0 && !d->class_prefix))
+        if (is_for_guests(d) || (d->n_ids == 0 && !d->class_prefix))
                 return false;
         return (d->n_ids == 0 || ids_match(d->ids, d->n_ids, dev)) && (!d->class_prefix || class_matches(d, dev));
 }
@@ -230,7 +234,7 @@ static int vfio_probe(const Node *dev) {
 static void count_enable(const Driver *d, Node *dev, int change) {
         unsigned long n = node_number(dev, "enable", 0);
 
-        if (!d->vfio && !d->any && !d->pciback && node_child(dev, "enable") && (change > 0 || n > 0))
+        if (!is_for_guests(d) && node_child(dev, "enable") && (change > 0 || n > 0))
                 node_write(dev, "enable", "%lu\n", n + (unsigned long) change);
 }
 

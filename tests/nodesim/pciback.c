@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the file slots of pciback. A slot is a whole address: the wildcards of the kernel's str_to_slot() give EINVAL.
+/*
+ * The slots of pciback: the file "slots" in the directory of the driver. A slot is a whole address; the wildcards of
+ * the kernel's str_to_slot() are refused with EINVAL.
  */
+
 #include <errno.h>
 #include <string.h>
 
