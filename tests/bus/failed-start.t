@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A domain whose start fails: libvirt sends no event then, and passthroughd-libvirt reports the end of the domain all the same. It looks at
-# domains only while one is starting. tests/hypervisor is in the place of libvirt, and this test in that of the daemon.
+# domains only while one is starting. tests/hypervisor simulates libvirt, and this test reads the reports
+# as the daemon does.
 use strict;
 use warnings;
 

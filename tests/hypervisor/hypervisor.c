@@ -4,8 +4,8 @@
  * document of the running domain, "config" the definition; the domain does not run, or is not persistent, without the
  * file. The file "does" has words: the hypervisor refuses each request ("refuse-request"), hangs in it ("hang"), or
  * fails after it has changed the running domain ("break"); the guest releases a device later ("guest-is-late"), refuses
- * to ("guest-refuses"), or does nothing ("guest-keeps"); the running domain is still starting
- * ("starting"). A change of the files sends no event. The file "calls" lists each request with its flags.
+ * to ("guest-refuses"), or does nothing ("guest-keeps"); the running domain is still starting ("starting"). A change of
+ * the files sends no event. The file "calls" lists each request with its flags.
  */
 
 #include <fcntl.h>
