@@ -10,7 +10,8 @@
 # make golden              writes the golden files of tests/ anew after a sentence, a plan or a picture changed: read the difference
 # make check-long          the crash sweep at every point, all that hostile callers send (TESTS=tests/bus/hostile.t: alone, on a
 #                          quiet machine), 200 random jobs of Slurm, 1,000 random operations on a node and its Placement, 64 agents on one
-#                          Placement (AGENTS=), one with a real Keystone, and 10,000 random operations (SOAK_OPERATIONS=, SOAK_SEED=)
+#                          Placement (AGENTS=), one with a real Keystone, 10,000 random operations (SOAK_OPERATIONS=, SOAK_SEED=), and a
+#                          Fabric Manager that hangs for 65 s in each of its calls (FABRIC_HANG=)
 # make mutate              changes the code in MUTANTS=60 places, drawn by SEED=1, one at a time: the tests must notice each; FILES="a.c b.c:7",
 #                          UNIT=1 for unit tests alone (root)
 # make check-placement     the planner against exhaustive search (CASES=), against the clock (ROUNDS=), and against simpler choosers (REQUESTS=)
@@ -88,6 +89,7 @@ LIB_SOURCES := $(sort $(foreach room,$(ROOMS),$(wildcard src/$(room)/*.c)) $(add
 DAEMON_SOURCES := $(sort $(wildcard src/daemon/*.c))
 CTL_SOURCES := $(sort $(wildcard src/ctl/*.c))
 HOLDERS_SOURCES := $(sort $(wildcard src/holders/*.c))
+ENDPOINTS_SOURCES := $(sort $(wildcard src/endpoints/*.c))
 ROOT_SOURCES := $(sort $(wildcard src/root/*.c))
 PLACEMENT_SOURCES := $(sort $(wildcard src/placement/*.c))
 # Of these, the pure ones.
@@ -113,7 +115,7 @@ SLURM_AGENT_OBJECTS := $(call pic,$(addprefix src/slurm/,agent.c controller.c ha
 PIC_OBJECTS := $(sort $(PLUGIN_OBJECTS) $(SLURM_AGENT_OBJECTS))
 HAVE_SLURM := $(wildcard /usr/include/slurm/spank.h)
 
-PROGRAMS := $(if $(HAVE_SLURM),$(PLUGIN) $(BUILD)/passthroughd-slurm) $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-root $(BUILD)/passthroughd-libvirt $(BUILD)/passthrough-placement
+PROGRAMS := $(if $(HAVE_SLURM),$(PLUGIN) $(BUILD)/passthroughd-slurm) $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-root $(BUILD)/passthroughd-endpoints $(BUILD)/passthroughd-libvirt $(BUILD)/passthrough-placement
 NODESIM := $(BUILD)/tests/nodesim
 SHIM := $(BUILD)/tests/netlink.so
 DYING := $(BUILD)/tests/dying.so
@@ -123,7 +125,7 @@ UNIT_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
 TOOLS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TOOL_SOURCES))
 FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
-OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(ROOT_SOURCES) $(VIRT_SOURCES) $(PLACEMENT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES))
+OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(ROOT_SOURCES) $(ENDPOINTS_SOURCES) $(VIRT_SOURCES) $(PLACEMENT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES))
 
 # Recordings of the simulated nodes, for passthroughctl --node.
 NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
@@ -167,13 +169,17 @@ $(BUILD)/passthrough-placement: $(call object,$(PLACEMENT_SOURCES)) $(LIB)
 	$(call link,$^)
 $(BUILD)/tests/unit/test-provider-tree: PKG_LIBS = $(PLACEMENT_LIBS)
 $(BUILD)/tests/unit/test-provider-tree: $(call object,$(PROVIDER_TREE_SOURCES))
-# These two have rights that the daemon lacks: the fewer libraries the better.
+# These three have rights that the daemon lacks: the fewer libraries the better.
 $(BUILD)/passthroughd-holders: PKG_LIBS = $(HOLDERS_LIBS)
 $(BUILD)/passthroughd-holders: $(call object,$(HOLDERS_SOURCES)) $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^)
 $(BUILD)/passthroughd-root: PKG_LIBS = $(ROOT_LIBS)
 $(BUILD)/passthroughd-root: $(call object,$(ROOT_SOURCES)) $(LIB)
+	$(call say,LD,$@)
+	$(call link,$^)
+$(BUILD)/passthroughd-endpoints: PKG_LIBS =
+$(BUILD)/passthroughd-endpoints: $(call object,$(ENDPOINTS_SOURCES)) $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^)
 # The only program that is linked with libvirt; of the others' libraries it needs few.
@@ -198,6 +204,8 @@ $(SHIM) $(DYING) $(HYPERVISOR) $(NVIDIA):
 $(UNIT_TESTS) $(TOOLS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIB)
 	$(call say,LD,$@)
 	$(call link,$(filter %.o,$^) $(LIB),$(if $(findstring /unit/,$@),-lcmocka))
+# Xen's parser of configurations of xl.
+$(BUILD)/tests/xlcfg: PKG_LIBS += -lxlutil -lxenlight
 # tests/fuzz/run has libFuzzer's main instead: FUZZ_MAIN= LDFLAGS=-fsanitize=fuzzer
 $(FUZZ_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call object,$(FUZZ_MAIN)) $(LIB)
 	$(call say,LD,$@)
@@ -237,7 +245,7 @@ golden: tests | $(DEPS)
 	$(Q)BUILD=$(BUILD) tests/update-golden
 
 check-long: tests | $(DEPS)
-	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 PLACEMENT_OPERATIONS=1000 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/torn.t tests/bus/hostile.t tests/bus/slurm-random.t tests/bus/placement-random.t tests/long/soak.t tests/long/agents.t tests/long/keystone.t)
+	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 PLACEMENT_OPERATIONS=1000 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/torn.t tests/bus/hostile.t tests/bus/slurm-random.t tests/bus/placement-random.t tests/long/soak.t tests/long/agents.t tests/long/keystone.t tests/long/fabric.t)
 
 mutate: | $(DEPS)
 	$(Q)mkdir -p $(BUILD) && BUILD=$(BUILD) CC="$(CC)" MUTANTS=$(MUTANTS) SEED=$(SEED) FILES="$(FILES)" UNIT=$(UNIT) tests/mutate
@@ -263,12 +271,15 @@ INSTALLED = \
 	755:$(BUILD)/passthroughctl:$(PREFIX)/bin/passthroughctl \
 	755:$(BUILD)/passthroughd-holders:$(PREFIX)/libexec/passthroughd-holders \
 	755:$(BUILD)/passthroughd-root:$(PREFIX)/libexec/passthroughd-root \
+	755:$(BUILD)/passthroughd-endpoints:$(PREFIX)/libexec/passthroughd-endpoints \
 	755:$(BUILD)/passthroughd-libvirt:$(PREFIX)/libexec/passthroughd-libvirt \
 	644:$(BUILD)/passthroughd.service:$(UNITDIR)/passthroughd.service \
 	644:$(BUILD)/passthroughd-holders.service:$(UNITDIR)/passthroughd-holders.service \
 	644:systemd/passthroughd-holders.socket:$(UNITDIR)/passthroughd-holders.socket \
 	644:$(BUILD)/passthroughd-root@.service:$(UNITDIR)/passthroughd-root@.service \
 	644:systemd/passthroughd-root.socket:$(UNITDIR)/passthroughd-root.socket \
+	644:$(BUILD)/passthroughd-endpoints@.service:$(UNITDIR)/passthroughd-endpoints@.service \
+	644:systemd/passthroughd-endpoints.socket:$(UNITDIR)/passthroughd-endpoints.socket \
 	644:$(BUILD)/passthroughd-metrics.service:$(UNITDIR)/passthroughd-metrics.service \
 	644:systemd/passthroughd-metrics.timer:$(UNITDIR)/passthroughd-metrics.timer \
 	644:conf/org.passthroughd1.conf:$(PREFIX)/share/dbus-1/system.d/org.passthroughd1.conf \
@@ -299,7 +310,7 @@ remove_files = $(Q)rm -vf $(foreach f,$(1),"$$DESTDIR"$(call field,3,$(f)))
 # The configuration is the admin's: one that is there stays, also when the rest is uninstalled.
 install_config = $(Q)test -e "$$DESTDIR"$(1) || install -vDm644 conf/$(notdir $(1)) "$$DESTDIR"$(1)
 
-UNITS := $(BUILD)/passthroughd.service $(BUILD)/passthroughd-holders.service $(BUILD)/passthroughd-root@.service $(BUILD)/passthroughd-metrics.service $(BUILD)/passthroughd-slurm.service $(BUILD)/passthrough-placement.service
+UNITS := $(BUILD)/passthroughd.service $(BUILD)/passthroughd-holders.service $(BUILD)/passthroughd-root@.service $(BUILD)/passthroughd-endpoints@.service $(BUILD)/passthroughd-metrics.service $(BUILD)/passthroughd-slurm.service $(BUILD)/passthrough-placement.service
 $(UNITS): $(BUILD)/%: systemd/% Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)sed 's,/usr/\(\(s\?bin\|libexec\)/passthrough\),$(PREFIX)/\1,' $< > $@

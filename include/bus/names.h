@@ -79,6 +79,10 @@
 #define OPTION_KEY_DEVICE         "device"         /* s: a slot, whose <hostdev> is the document */
 #define OPTION_KEY_GUEST_INFO     "guest-info"     /* b: tell the guest about its devices; default: true */
 #define OPTION_KEY_HOST_ADDRESSES "host-addresses" /* b: also their addresses on the host */
+#define OPTION_KEY_FORMAT         "format"         /* s: one of the following; default: xml */
+
+#define DOCUMENT_FORMAT_XML "xml" /* a domain of libvirt */
+#define DOCUMENT_FORMAT_XL  "xl"  /* a configuration of xl, for Xen */
 
 /* Values of the result argument of JobRemoved. */
 #define JOB_RESULT_DONE    "done"

@@ -8,6 +8,7 @@
  */
 
 #include "model/cpuset.h"
+#include "model/endpoint-status.h"
 #include "model/fabric.h"
 #include "model/inventory.h"
 #include "model/numapolicy.h"
@@ -25,9 +26,18 @@
 #define UNIT_NAME_MAX         255U
 #define POOL_NAME_MAX         63U /* [a-z0-9][a-z0-9-]* */
 #define REMOTE_SERVICES_MAX   16U
-#define REMOTE_ENDPOINTS_MAX  16U  /* of a service */
-#define ENDPOINT_MAX          127U /* bytes of HOST:PORT */
+#define REMOTE_ENDPOINTS_MAX  16U /* of a service */
 #define ENDPOINT_SLOTS_MAX    1024U
+
+/* The hypervisor that runs the guests of this node. */
+typedef enum Hypervisor {
+        HYPERVISOR_KVM, /* devices go to a VFIO driver (the default) */
+        HYPERVISOR_XEN, /* devices go to xen-pciback */
+        _HYPERVISOR_MAX,
+        _HYPERVISOR_INVALID = -22,
+} Hypervisor;
+const char *hypervisor_to_string(Hypervisor h);
+Hypervisor hypervisor_from_string(const char *s);
 
 typedef enum AfterRelease {
         AFTER_RELEASE_RESTORE, /* restore the driver and driver_override of before the allocation (the default) */
@@ -150,6 +160,16 @@ RemoteKind remote_kind_from_string(const char *s);
 /* A client of this kind can use several endpoints. */
 bool remote_kind_spans(RemoteKind k);
 
+/* How the daemon finds out whether an endpoint is in service. */
+typedef enum RemoteHealth {
+        REMOTE_HEALTH_NONE, /* by slots=0 alone (the default) */
+        REMOTE_HEALTH_TCP,  /* by a connect every now and then: model/endpoint-status.h */
+        _REMOTE_HEALTH_MAX,
+        _REMOTE_HEALTH_INVALID = -22,
+} RemoteHealth;
+const char *remote_health_to_string(RemoteHealth h);
+RemoteHealth remote_health_from_string(const char *s);
+
 typedef struct RemoteEndpoint {
         char name[ENDPOINT_MAX + 1]; /* HOST:PORT, lower case */
         unsigned slots;              /* 0: out of service */
@@ -160,6 +180,7 @@ typedef struct RemoteService {
         char *name;
         ConfigPlace place, latest; /* as in Pool */
         RemoteKind kind;
+        RemoteHealth health;                            /* Health= */
         RemoteEndpoint endpoints[REMOTE_ENDPOINTS_MAX]; /* an endpoint is in one service only */
         size_t n_endpoints;
         char *via;       /* Via=: an allocation of slots has a device of this pool; NULL: it needs none */
@@ -189,16 +210,18 @@ int config_problem_format(const ConfigProblem *p, char **ret);
 typedef struct Config {
         char **files; /* names of the files read so far, in this order; none: defaults only */
         size_t n_files;
-        size_t size;             /* bytes of their text */
-        char *vfio_driver;       /* VfioDriver=, default "vfio-pci" */
-        bool variants;           /* VfioDriver=auto: a device with a VFIO variant driver is bound to that */
-        unsigned job_timeout;    /* JobTimeoutSec=, seconds, 1..3600, default 60 */
-        CpuSet housekeeping;     /* HousekeepingCpus=, CPUs never allocated to guests; default none */
+        size_t size;           /* bytes of their text */
+        Hypervisor hypervisor; /* Hypervisor=, default kvm */
+        char *vfio_driver;     /* VfioDriver=, default "vfio-pci"; with Hypervisor=xen always PCIBACK_DRIVER */
+        bool variants;         /* VfioDriver=auto: a device with a VFIO variant driver is bound to that; not with Xen */
+        unsigned job_timeout;  /* JobTimeoutSec=, seconds, 1..3600, default 60 */
+        CpuSet housekeeping;   /* HousekeepingCpus=, CPUs never allocated to guests; default none */
         uint64_t reserve_memory; /* ReserveMemory=, bytes kept for the host on every node with memory, default 1 GiB */
         unsigned spare_ports;    /* SparePorts=, empty PCIe ports on each root bus of a guest, 0..8, default 1 */
         AfterRelease after_release;
         char *libvirt;              /* Libvirt=: URI of the libvirt to ask for running domains, default
-                                       "qemu:///system"; NULL: none */
+                                       "qemu:///system", for Xen "xen:///system"; NULL: none */
+        bool libvirt_given;         /* a line of the files sets it */
         char *shared_memory_group;  /* SharedMemoryGroup=, default "kvm": its members may open the shared memory of
                                        guests */
         char *shared_memory_server; /* SharedMemoryServer=: path of the ivshmem server's socket, %n for the region's
@@ -250,6 +273,8 @@ int config_add_problem(Config *c, const char *file, unsigned line, const char *f
 
 const Pool *config_find_pool(const Config *c, const char *name);
 const RemoteService *config_find_service(const Config *c, const char *name);
+/* NULL, or why no request can have the device of Via=, as the end of a sentence: no slot of the service is offered. */
+const char *config_via_problem(const Config *c, const RemoteService *s);
 /* The slots of the endpoint, in whichever service it is; 0 when it is in none. */
 unsigned config_endpoint_slots(const Config *c, const char *endpoint);
 /* The NVLink module id of the GPU: that of Module=, or else the one that was learnt; 0: unknown. */

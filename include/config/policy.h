@@ -63,6 +63,8 @@ bool policy_offers(const Policy *p, const PciDevice *dev);
 Verdict policy_check(const Policy *p, const PciDevice *dev, Refusal *ret);
 /* The verdict of policy_check(), from the cache. */
 Verdict policy_verdict(const Policy *p, const PciDevice *dev);
+/* The kernel module that has a driver for guests. */
+const char *policy_driver_module(const char *driver);
 /* Returns VERDICT_NO_VFIO_DRIVER: the VFIO driver for the device is not loaded. */
 Verdict policy_refuse_driver(const PciAddress *device, const char *driver, Refusal *ret);
 

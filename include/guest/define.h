@@ -3,10 +3,11 @@
 
 /*
  * The contract with passthroughd-libvirt for "passthroughctl define": passthroughd-libvirt URI define [start]. It has
- * the rights and the environment of the caller of passthroughctl, and so has its connection to libvirt.
+ * the rights and the environment of the caller of passthroughctl, and so has its connection to libvirt. An empty URI is
+ * the libvirt of the hypervisor that the document is for.
  *
  * Standard input: a domain document. Exit status: a DefineResult. Standard output: libvirt's reason, one line, unless
- * the result is DEFINE_DONE.
+ * the result is DEFINE_DONE; for DEFINE_NOT_CONNECTED it begins with the URI.
  */
 
 #define DEFINE_WORD         "define"

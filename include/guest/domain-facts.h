@@ -21,6 +21,8 @@ int domain_facts_devices(const char *xml, char ***ret, size_t *ret_n);
 int domain_facts_hostdev(const char *xml, char ret[static UUID_STRING_MAX]);
 /* The alias of the element with this host device. The caller frees; NULL when there is none, or out of memory. */
 char *domain_facts_alias(const char *xml, const char *device);
+/* Whether it is a <domain> for libvirt's driver for Xen. */
+bool domain_facts_xen(const char *xml);
 
 /*
  * The features of a libvirt and a QEMU of these versions (major * 1000000 + minor * 1000 + micro). capabilities: the

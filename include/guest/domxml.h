@@ -86,6 +86,8 @@ Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const A
 
 /*
  * The guest address of each assigned and companion device, as in domxml_make() without a template. A template with PCI
- * controllers of its own moves the daemon's controllers to higher indices. The caller frees. 0, -ENOMEM, -E2BIG.
+ * controllers of its own moves the daemon's controllers to higher indices. Xen chooses the addresses: *ret is
+ * unchanged. The caller frees. 0, -ENOMEM, -E2BIG.
  */
-int domxml_guest_addresses(const Inventory *inv, const Allocation *a, GuestAddress **ret, size_t *ret_n);
+int domxml_guest_addresses(const Inventory *inv, const Config *config, const Allocation *a, GuestAddress **ret,
+                           size_t *ret_n);

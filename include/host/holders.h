@@ -32,6 +32,7 @@ typedef struct HolderQuery {
         bool is_vf;
         uint32_t nvidia_minor; /* the N of /dev/nvidiaN when NVIDIA's driver has the device: host/nvidia.h */
         bool only_parts;       /* count only the parts that a process holds, not the device itself */
+        const char *mdev;      /* with only_parts: UUID of the only part that counts, a mediated device; NULL: all */
         char *const *ignored;  /* names of units whose processes do not count */
         size_t n_ignored;
 } HolderQuery;
@@ -67,6 +68,7 @@ typedef struct Holder {
         char command[64];           /* proc/PID/comm, safe to print */
         char unit[HOLDER_UNIT_MAX]; /* "nvidia-persistenced.service", "docker container 0123456789ab"; "" unknown */
         unsigned others;            /* number of further processes that use the device */
+        bool by_guest;              /* a guest of Xen has the device, or may have it; pid is 0 */
         char subject[HOLDER_SUBJECT_MAX]; /* the text before "is in use by": "0000:12:10.0, a VF of 0000:12:00.0," */
         /* The text after "is in use by": "process 812 (nvidia-persiste, nvidia-persistenced.service) and 2 others". */
         char text[HOLDER_TEXT_MAX];
@@ -94,5 +96,8 @@ typedef struct Holder {
  * - device mapper, md or the like is stacked on one of its disks. host/critical.h covers mounted disks.
  *
  * Unless only_parts is set, any device that has parts is in use, even if no process holds a part.
+ *
+ * Under Xen no process of dom0 has the device of a guest open. There a device is in use when xenstore says that a guest
+ * has it. While xenstore does not answer and a guest has PCI devices, each device that is bound to pciback is in use.
  */
 int holders_find(const Sysfs *fs, const HolderQuery *queries, size_t n, Holder *ret);

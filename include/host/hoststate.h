@@ -23,6 +23,9 @@ typedef struct HostState {
         HealthList health;        /* of the devices that were checked */
         VfReportList vfs;         /* the last report of the PFs about allocated VFs */
         LibvirtStatus libvirt;
+        EndpointStatusTable endpoints; /* of services with Health=tcp */
+        FabricTable fabric;            /* the partitions that Fabric Manager has, when has_fabric */
+        bool has_fabric;               /* it has reported them */
 } HostState;
 
 void host_state_done(HostState *s);

@@ -3,16 +3,17 @@
 
 /*
  * What takes root: stopping and starting the units of StopServices=, running a CleanerCommand=, writing the options of
- * mlx4_core, changing the devices of the domains of Libvirt=, asking the Fabric Manager of Manager=, and asking
- * NVIDIA's driver. The daemon is not root, so it asks a service, passthroughd-root. The service takes units and
- * commands from the configuration alone, which belongs to root: a request names a unit, a pool or a domain, and never a
- * command.
+ * mlx4_core, changing the devices of the domains of Libvirt=, asking the Fabric Manager of Manager=, asking NVIDIA's
+ * driver, and under Xen reading xenstore. The daemon is not root, so it asks a service, passthroughd-root.
+ * The service takes units and commands from the configuration alone, which belongs to root: a request names a unit, a
+ * pool or a domain, and never a command.
  *
  * systemd starts the service for each connection. A request is one message, and so is its answer.
  */
 
 #include "config/config.h"
 #include "host/plug.h"
+#include "host/xen.h"
 
 /* The socket of the service. */
 #define ROOT_SOCKET "/run/passthroughd-root"
@@ -57,13 +58,18 @@ PlugResult root_plug(const PlugRequest *request, char **ret_text);
 int root_set_partition(unsigned id, bool active, uint64_t end);
 /*
  * Sends a Fabric Manager that has restarted and waits for them the ids of the active partitions, or has its report
- * about these partitions, as fabric_manager_follow() in host/fabricmanager.h says.
+ * about all these partitions, as fabric_manager_follow() in host/fabricmanager.h says. active: bit i: the i-th is
+ * active.
  */
-int root_follow_partitions(const unsigned *ids, size_t n, uint64_t end, FabricReport *ret);
+int root_follow_partitions(const unsigned *ids, size_t n, uint64_t active, uint64_t end, FabricReport *ret);
 
 /* The NVLink module id of a GPU that NVIDIA's driver has, as nvml_read_module() in host/nvml.h says. -ETIMEDOUT: the
  * driver does not answer. */
 int root_read_module(PciAddress gpu, uint64_t end);
+
+/* Reads from xenstore which PCI devices guests of Xen have. -ETIMEDOUT: xenstore does not answer. Otherwise as
+ * xenstore_read_guests() in host/xenstore.h says. */
+int root_read_xen_guests(uint64_t end, XenGuests *ret);
 
 /*
  * For the service: reads a request from the connection fd, does what it asks for if c has it, and sends the answer.

@@ -2,15 +2,16 @@
 #pragma once
 
 /*
- * Receives the uevents of PCI functions, PCI drivers, CPUs, memory and NUMA nodes from udev. An event only names the
- * device that changed; the caller reads the device's state from sysfs.
+ * Receives the uevents of PCI functions, their mediated devices, PCI drivers, CPUs, memory and NUMA nodes from udev. An
+ * event only names the device that changed; the caller reads the device's state from sysfs.
  */
 
 #include "model/pciaddr.h"
 #include "util/cleanup.h"
 
 typedef enum UeventAction {
-        UEVENT_CHANGE,   /* a PCI function: change, unbind, or any action that is not listed here */
+        UEVENT_CHANGE,   /* a PCI function: change, unbind, or any action that is not listed here; a mediated device of
+                          * the function: any action */
         UEVENT_ADD,      /* a new PCI function; the kernel may be probing drivers and hold the device lock */
         UEVENT_BIND,     /* a driver was bound to a PCI function; probing has ended */
         UEVENT_REMOVE,   /* a PCI function was removed */

@@ -134,12 +134,16 @@ typedef struct Allocation {
         uint64_t generation;      /* unique number: the node's allocation counter when it was made */
         AllocationState state;    /* as on disk: never in-use. In the ledger, changed by ledger_set_state() */
         char *domain;             /* the running domain that uses its devices, NULL: none known; not on disk */
-        bool running;        /* the guest has all its memory allocated; not on disk. Changed by ledger_set_running() */
-        bool halted;         /* the last job on its devices that are not settled has failed; not on disk */
-        bool partition_lost; /* ready, but its partition is not active: Fabric Manager reports it, or was away when the
-                                partition was to be activated; not on disk */
-        bool partition_idle; /* partition_lost, and no guest had its GPUs at the last report of Fabric Manager; not on
-                                disk */
+        bool running; /* the guest has all its memory allocated; not on disk. Changed by ledger_set_running() */
+        bool halted;  /* the last job on its devices that are not settled has failed; not on disk */
+        const char *partition_lost; /* ready, but its partition is not active: why, as a static sentence that starts in
+                                       lower case. NULL: as far as is known, it is active; not on disk */
+        bool partition_idle;        /* partition_lost, no guest had its GPUs at the last report of Fabric Manager, and
+                                       partition_retry has passed; not on disk */
+        unsigned partition_delay; /* seconds between the last two tries to activate it; 0: none has failed; not on disk
+                                   */
+        uint64_t partition_retry; /* CLOCK_MONOTONIC, microseconds: it is not activated before; not on disk */
+        uint32_t prepared_by;     /* the last job that prepared it; 0: none; not on disk */
         bool resume_refused; /* ready, but its devices are not bound or its partition is lost: reconcile prepares it
                                 again when the cause has passed; not on disk */
         char *reason; /* a sentence: the cause of the state, or of a ready allocation that no guest can use as reserved.
@@ -176,6 +180,17 @@ static inline const char *allocation_driver(const Allocation *a, const Allocatio
  * (plan/promise.h).
  */
 AllocationState allocation_shown_state(const Allocation *a);
+
+/* Causes of Allocation.partition_lost. */
+#define PARTITION_INACTIVE      "Fabric Manager has restarted, or another program deactivated the partition."
+#define PARTITION_USERS_UNKNOWN "the users of its GPUs cannot be determined, so it was not activated."
+#define PARTITION_UNSUPPORTED   "Fabric Manager does not have it, or has it with other GPUs."
+/* The partition is active. */
+static inline void allocation_keep_partition(Allocation *a) {
+        a->partition_lost = NULL;
+        a->partition_delay = 0;
+        a->partition_retry = 0;
+}
 
 Allocation *allocation_new(const char *name);
 Allocation *allocation_free(Allocation *a);
@@ -226,8 +241,7 @@ bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev);
 /* dev has the vGPU of d: its type and, for a mediated device, its UUID. */
 bool allocation_device_has_vgpu(const AllocationDevice *d, const PciDevice *dev);
 /*
- * Gives each vGPU of a that will be a mediated device a UUID, unless it has one: the id of a, which is random, with the
- * address of its VF as the last eight digits.
+ * Gives each vGPU of a that will be a mediated device a UUID, unless it has one: mdev_uuid_format() with the id of a.
  */
 void allocation_assign_mdevs(Allocation *a, const Inventory *inv);
 /* Every settled device of a is present, is the allocated card, is bound to its VFIO driver and has its vGPU. A boot

@@ -15,9 +15,10 @@
  *
  * 1: devices, CPUs, memory. 2: attributes and baseline of VFs, variant drivers, identities, shared memory, topology.
  * Early daemons wrote these in files of version 1 too, so version 1 is read like version 2. 3: slots of services,
- * mediated devices; an allocation with neither is written as version 2, which older daemons can read.
+ * mediated devices on VFs. 4: addresses with an instance, for mediated devices on a GPU without VFs. An allocation is
+ * written with the oldest version that has all that it has, which older daemons can read.
  */
-#define LEDGER_FILE_VERSION 3
+#define LEDGER_FILE_VERSION 4
 #define LEDGER_FILE_MAX     (256U * 1024U)
 
 /* Formats the allocation: the whole text or, when out of memory, NULL. The caller frees. */

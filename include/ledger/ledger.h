@@ -124,8 +124,9 @@ Verdict ledger_check_region_kind(const Ledger *l, const Region *r, Refusal *ret)
 unsigned ledger_pf_use(const Ledger *l, PciAddress pf);
 /* Slots of the endpoint in all allocations. */
 unsigned ledger_slots(const Ledger *l, const char *endpoint);
-/* Slots of the endpoint that a further allocation may have. */
-unsigned ledger_slots_free(const Ledger *l, const Config *config, const char *endpoint);
+/* Slots of the endpoint that a further allocation may have: 0 while it is down. status: NULL when unknown. */
+unsigned ledger_slots_free(const Ledger *l, const Config *config, const EndpointStatusTable *status,
+                           const char *endpoint);
 /* Bytes of the node and page size in all allocations. */
 uint64_t ledger_memory(const Ledger *l, int node, uint64_t page_size);
 /* Bytes of those that no running guest uses yet. */
@@ -153,7 +154,9 @@ typedef struct VgpuRoom {
         unsigned total;   /* of the type in all; 0 unknown */
         unsigned further; /* besides the vGPUs that the GPU has and those promised to allocations */
 } VgpuRoom;
-void ledger_vgpu_room(const Ledger *l, const Inventory *inv, const PciDevice *vf, const char *name, VgpuRoom *ret);
+/* grown: an allocation outside the ledger whose vGPUs count as if it were in the ledger, or NULL. */
+void ledger_vgpu_room(const Ledger *l, const Allocation *grown, const Inventory *inv, const PciDevice *vf,
+                      const char *name, VgpuRoom *ret);
 /* VERDICT_NONE when each GPU has room for the vGPUs of a, which is not in the ledger; VERDICT_NO_VGPU. */
 Verdict ledger_check_vgpus(const Ledger *l, const Inventory *inv, const Allocation *a, Refusal *ret);
 

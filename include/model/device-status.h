@@ -16,6 +16,7 @@ typedef enum DeviceFinding {
         DEVICE_UNHEALTHY, /* a health check failed. The allocation that has the device keeps it */
         DEVICE_LOST,      /* as DEVICE_UNHEALTHY: NVIDIA's driver has lost the GPU */
         DEVICE_UNLINKED,  /* as DEVICE_UNHEALTHY: Fabric Manager reports failed NVLinks of the GPU */
+        DEVICE_LINKED,    /* as DEVICE_UNHEALTHY: an NVLink partition of the GPU is active without an allocation */
         DEVICE_CONTESTED, /* another program changed the number of VFs of the PF. Refuses no request */
         _DEVICE_FINDING_MAX,
 } DeviceFinding;

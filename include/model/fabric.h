@@ -30,6 +30,8 @@ typedef struct FabricTable {
 
 /* What Fabric Manager reports when it is asked about certain partitions. */
 typedef struct FabricReport {
+        FabricTable table; /* all its partitions */
+        uint64_t active;   /* bit i: the i-th of the table is active */
         uint64_t inactive; /* bit i: it has the i-th of them, which is not active */
         uint32_t n_failed;
         PciAddress failed[FABRIC_FAILED_MAX]; /* GPUs with failed NVLinks */
@@ -41,6 +43,9 @@ int fabric_table_of(const char *machine, FabricTable *ret);
 int fabric_table_add(FabricTable *t, unsigned id, uint64_t modules);
 /* NULL: no such partition. */
 const FabricPartition *fabric_table_find(const FabricTable *t, unsigned id);
+/* The table has a partition with the id and the modules of p. */
+bool fabric_table_has(const FabricTable *t, const FabricPartition *p);
+bool fabric_table_equal(const FabricTable *t, const FabricTable *other);
 /* Some partition has both modules. */
 bool fabric_table_joins(const FabricTable *t, unsigned module, unsigned other);
 

@@ -19,6 +19,7 @@
 #define PCI_VF_BARS_MAX        6U /* the next lines: the BARs of all VFs of a PF */
 #define PAGE_SIZES_MAX         8U
 #define INVENTORY_VARIANTS_MAX 1024U
+#define PCIBACK_DRIVER         "pciback" /* of the module xen-pciback */
 
 typedef enum PciType {
         PCI_TYPE_DEVICE, /* neither PF nor VF */
@@ -89,6 +90,9 @@ typedef struct PciDevice {
                                   driver with vGPUs */
         unsigned vgpu_type;    /* id of the type of its vGPU, 0 none */
         bool mdev_parent;      /* its driver creates mediated devices, which are the vGPUs of a VF; host/mdev.h */
+        char *mdev_types;      /* of a GPU without VFs: the types of its mediated devices, as vgpu_types of its slots
+                                  (model/mdev-slots.h); NULL: it has none */
+        char *mdevs;           /* of such a GPU: a line "UUID TYPE" for each mediated device, ascending */
         char mdev[UUID_STRING_MAX]; /* UUID of the mediated device that is its vGPU; "": none */
         bool boot_vga;
         bool is_bridge; /* header type 1 or class 0604/0607: cannot be passed to a guest (A11) */
@@ -187,6 +191,7 @@ typedef struct Inventory {
         VfioVariant *variants;
         size_t n_variants;
         bool iommu;           /* at least one IOMMU group exists */
+        bool xen;             /* Linux runs under Xen, and the IOMMU groups are those of inventory_derive_groups() */
         char *critical_error; /* why the devices that the host needs could not be determined; no device is allocated
                                    then. NULL when they are known */
         char **notes;         /* sentences about skipped or odd facts of the node as a whole */
@@ -215,7 +220,7 @@ PciDevice *inventory_add_device(Inventory *inv, PciAddress address);
 int inventory_copy_device(Inventory *inv, const PciDevice *dev);
 /* Appends a sentence to device->fault, separated by "; ". 0 or -ENOMEM. */
 int pci_device_add_fault(PciDevice *dev, const char *format, ...) _printf_(2, 3);
-/* Copies vgpu_types, vgpu_type, mdev_parent and mdev. 0 or -ENOMEM. */
+/* Copies vgpu_types, vgpu_type, mdev_parent, mdev, mdev_types and mdevs. 0 or -ENOMEM. */
 int pci_device_copy_vgpu(PciDevice *to, const PciDevice *from);
 bool pci_device_same_vgpu(const PciDevice *a, const PciDevice *b);
 /* 0, -ENOMEM, or -E2BIG beyond INVENTORY_VARIANTS_MAX. */
@@ -228,12 +233,18 @@ bool inventory_may_have_driver(const Inventory *inv, const char *name);
 int inventory_add_note(Inventory *inv, const char *format, ...) _printf_(2, 3);
 
 /*
- * To be called after all devices are added. Sorts, and derives parent, groups (from iommu_group of the devices), type
- * and the VFs of each PF (from its links). Group flags set by inventory_set_group_direct() are kept. Idempotent. 0 or
- * -ENOMEM.
+ * To be called after all devices are added. Adds the slots of mediated devices, sorts, and derives parent, groups (from
+ * iommu_group of the devices), type and the VFs of each PF (from its links). Group flags set by
+ * inventory_set_group_direct() are kept. Idempotent. 0 or -ENOMEM.
  */
 int inventory_finish(Inventory *inv);
 int inventory_set_group_direct(Inventory *inv, int number);
+/*
+ * For Linux under Xen, which has no IOMMU groups because Xen has the IOMMU: gives each device the group that the kernel
+ * would, from ACS, and calls inventory_finish(). The number of a group follows from its first member, so it stays the
+ * same when other devices come and go. A device without a path has no group. 0 or -ENOMEM.
+ */
+int inventory_derive_groups(Inventory *inv);
 
 /* Binary searches; NULL when absent. */
 const PciDevice *inventory_find(const Inventory *inv, PciAddress address);
@@ -251,7 +262,8 @@ size_t inventory_device_index(const Inventory *inv, const PciDevice *dev);
 uint64_t numa_node_base_memory(const NumaNode *node);
 const PagePool *numa_node_pages(const NumaNode *node, uint64_t page_size);
 
-/* VFIO accepts a group whose member has this driver (domain.md A4 to A6): none, a VFIO driver, pci-stub, pcieport. */
+/* No use by the host: VFIO accepts a group whose member has this driver (domain.md A4 to A6): none, a VFIO driver,
+ * pci-stub, pcieport. The same for pciback, to which Xen's guests have their devices bound. */
 bool pci_device_driver_is_harmless(const PciDevice *dev);
 /* The device is the boot VGA or drives the host's console. */
 bool pci_device_is_display(const PciDevice *dev);

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * The address of a PCI function. The program passes addresses by value and converts to text only for input and output.
+ * The address of a PCI function, or of a slot for a mediated device on it (model/mdev-slots.h). The program passes
+ * addresses by value and converts to text only for input and output.
  */
 
 #include <stdbool.h>
@@ -20,9 +21,15 @@ typedef struct PciAddress {
         uint8_t bus;
         uint8_t slot;     /* 0..31 */
         uint8_t function; /* 0..7 */
+        uint8_t instance; /* 0: the function itself; 1..PCI_INSTANCE_MAX: a slot for a mediated device on it */
 } PciAddress;
 
-/* Parses canonical text, DDDD:BB:SS.F with four to eight domain digits, as the kernel prints it. 0 or -EINVAL. */
+#define PCI_INSTANCE_MAX 99U
+
+/*
+ * Parses canonical text, DDDD:BB:SS.F with four to eight domain digits, as the kernel prints it, or DDDD:BB:SS.F.N with
+ * the instance N. 0 or -EINVAL.
+ */
 int pci_address_parse(const char *s, PciAddress *ret);
 
 #define PCI_ADDRESS_STRING_MAX 20
@@ -30,9 +37,15 @@ const char *pci_address_format(PciAddress a, char buf[static PCI_ADDRESS_STRING_
 /* The text lives until the end of the enclosing block. */
 #define PCI_ADDRESS_STR(a) pci_address_format((a), (char[PCI_ADDRESS_STRING_MAX]){ 0 })
 
-/* A number that orders addresses by domain, bus, slot and function. */
+/* The function itself, which sysfs knows; the address of an instance is part of no path of sysfs. */
+static inline PciAddress pci_address_function(PciAddress a) {
+        a.instance = 0;
+        return a;
+}
+/* A number that orders addresses by domain, bus, slot, function and instance. */
 static inline uint64_t pci_address_key(PciAddress a) {
-        return (uint64_t) a.domain << 24 | (uint64_t) a.bus << 16 | (uint64_t) a.slot << 8 | a.function;
+        return (uint64_t) a.domain << 32 | (uint64_t) a.bus << 24 | (uint64_t) a.slot << 16 |
+               (uint64_t) a.function << 8 | a.instance;
 }
 static inline int pci_address_compare(PciAddress a, PciAddress b) {
         uint64_t x = pci_address_key(a), y = pci_address_key(b);

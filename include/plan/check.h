@@ -30,6 +30,7 @@ typedef struct CheckFacts {
         const Policy *policy;   /* with the inventory and the configuration */
         const char *cmdline;    /* of the kernel; "" when unknown */
         bool unsafe_interrupts; /* VFIO accepts an IOMMU without interrupt remapping */
+        unsigned xen_cpus;      /* CPUs of the machine, which Xen tells Linux in dom0; 0 unknown */
         bool running;           /* this machine, not a recorded one: the next members are known */
         DriverSetting settings[CHECK_SETTINGS_MAX];
         size_t n_settings;

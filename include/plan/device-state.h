@@ -23,9 +23,9 @@ typedef enum DeviceState {
 const char *device_state_to_string(DeviceState s);
 
 /*
- * For a VF of a pool with VgpuType=, VERDICT_NONE when it offers a vGPU to a new allocation: it has none, its GPU can
- * create one, and no VF before it takes the room. VERDICT_CONTESTED when it has a vGPU, which no allocation made;
- * VERDICT_NO_VGPU. VERDICT_NONE for all other devices.
+ * VERDICT_CONTESTED for a VF, or a slot, with a vGPU that no allocation made, in any pool but those of Nova. In a pool
+ * with VgpuType=, VERDICT_NO_VGPU when its GPU can create no further vGPU, or devices before it take the room.
+ * Otherwise VERDICT_NONE.
  */
 Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *ret);
 

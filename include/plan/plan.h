@@ -61,8 +61,11 @@ typedef struct HostView {
         const Mlx4 *mlx4;
         const VfReportList *vfs; /* NULL: unknown */
         const LibvirtStatus *libvirt;
-        const PciAddress *in_use; /* devices that the planner skips, with their IOMMU groups */
+        const EndpointStatusTable *endpoints; /* NULL: unknown */
+        const FabricTable *fabric;            /* the partitions that Fabric Manager has; NULL: unknown */
+        const PciAddress *in_use;             /* devices that the planner skips, with their IOMMU groups */
         size_t n_in_use;
+        const Allocation *grown; /* one outside the ledger that keeps its vGPUs in the plan; NULL usually */
 } HostView;
 
 /*

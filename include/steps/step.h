@@ -37,7 +37,8 @@ typedef enum StepKind {
         STEP_UNPLUG,        /* have the domain from release the <hostdev> to; a domain without it has released it */
         STEP_VGPU,         /* the type of the vGPU of the VF device: from, to; an id, "TYPE/UUID" for a mediated device,
                               "0" for no vGPU */
-        STEP_CHECK_UNUSED, /* wait until no process has the device open, which is bound to its VFIO driver */
+        STEP_CHECK_UNUSED, /* wait until no process has the device open, which is bound to its VFIO driver, or its
+                              mediated device from, a UUID. With may_lack: check, and do not wait */
         STEP_ACTIVATE,     /* have Fabric Manager activate the NVLink partition */
         STEP_DEACTIVATE,   /* have Fabric Manager deactivate the NVLink partition */
         _STEP_KIND_MAX,
@@ -57,9 +58,11 @@ typedef struct Step {
         unsigned vf;
         PciAddress target;
         unsigned partition; /* only for STEP_ACTIVATE and STEP_DEACTIVATE, which have no device */
-        bool may_lack;      /* only for STEP_ACTIVATE: the other steps stay done when step_fabric_is_away() */
-        bool skipped;       /* the job found at its start that this step is not needed */
-        Region region;      /* only for STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
+        /* Only for STEP_ACTIVATE and the STEP_CHECK_UNUSED before it: the other steps stay done when
+         * step_may_lack(). The step does not wait for a device and holds no lock of it. */
+        bool may_lack;
+        bool skipped;  /* the job found at its start that this step is not needed */
+        Region region; /* only for STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
 } Step;
 
 static inline bool step_gives_attributes(const Step *s) {
@@ -152,14 +155,19 @@ int steps_remove_regions(const Allocation *a, StepList *steps);
 bool step_is_of_region(const Step *s);
 /*
  * With Manager= in the configuration: steps_activate() activates the NVLink partition of a after all other steps, when
- * the GPUs are bound; steps_deactivate() deactivates it before all other steps. 0 or -ENOMEM.
+ * the GPUs are bound; steps_deactivate() deactivates it before all other steps. again: a guest may have the GPUs, and
+ * Fabric Manager may be away, so the partition is activated only if no process has a device of a open, and may be
+ * lacking. 0 or -ENOMEM.
  */
-int steps_activate(const Allocation *a, const Config *config, StepList *steps);
+int steps_activate(const Allocation *a, const Config *config, bool again, StepList *steps);
 int steps_deactivate(const Allocation *a, const Config *config, StepList *steps);
 bool step_is_of_fabric(const Step *s);
-/* The negative errno of a step_is_of_fabric() may pass: Fabric Manager or its library does not run, is not ready, does
- * not answer or has another version. */
-bool step_fabric_is_away(int error);
+/* After this error, a negative errno, the step and those after it stay undone, and the others stay done: a process has
+ * a device open or that is unknown, or Fabric Manager or its library does not run, is not ready, does not answer or has
+ * another version. */
+bool step_may_lack(const Step *s, int error);
+/* Adds a STEP_CHECK_UNUSED for each device of a. 0 or -ENOMEM. */
+int steps_check_unused(const Allocation *a, StepList *steps);
 /* True when the step acts on a device, not on a service, shared memory or an NVLink partition. */
 bool step_has_device(const Step *s);
 bool step_lists_share_region(const StepList *a, const StepList *b);
@@ -174,6 +182,9 @@ bool step_lists_share_service(const StepList *a, const StepList *b);
 int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, const VfAttributes *attributes,
                   StepList **ret);
 
+/* The cause of a negative errno of a step without attributes, and the remedy: a static sentence that starts in lower
+ * case. NULL when it is not one of the known errors. */
+const char *step_cause(const Step *s, int error);
 /*
  * A sentence with the cause of a negative errno of a step, and the remedy. found: the attributes that the VF had
  * before, NULL for steps without attributes. The caller frees; NULL when out of memory.

@@ -22,6 +22,8 @@
 #define MESSAGE_LIBVIRT_BACK   "c7e2b0a1004244e2b322f84548fabe7f" /* libvirt tells again which domains run */
 #define MESSAGE_CALL_REFUSED   "523a2ce89dd54850a4253d6225c7c081" /* a call is refused for what its sender does */
 #define MESSAGE_SERVICE_DOWN   "293c00eda1614f25970a08fd7f640f42" /* a stopped service did not start again */
+#define MESSAGE_ENDPOINT_DOWN  "6f51639932d94bb7afe215eef4cbc52d" /* an endpoint accepts no connection */
+#define MESSAGE_ENDPOINT_UP    "24b17ebff86b4245b6e3e2b9e05afd22" /* an endpoint accepts connections again */
 
 /* Device events; daemon/history.c. */
 #define MESSAGE_DEVICE_RESERVED    "0a55567c68eb444096db03206ee3badb" /* the device is reserved for an allocation */

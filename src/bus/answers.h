@@ -51,6 +51,7 @@ struct Answer {
         DomainTemplate template;
         const char *slot; /* of the only device to write; NULL: the whole document */
         GuestInfo info;   /* of the whole document */
+        bool xl;          /* for xl instead of libvirt */
         bool validate;    /* the text is for passthroughd-libvirt: domxml_make_with_lines() */
 
         int text; /* the memfd that the child writes to; -1: the child was not started */

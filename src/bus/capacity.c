@@ -139,8 +139,9 @@ static void count_slots(const HostView *view, const RemoteService *s, PoolCapaci
                         if (streq(a->services[k].name, s->name))
                                 n[a->hold > 0 ? DEVICE_COUNT_RESERVED : DEVICE_COUNT_ALLOCATED] += a->services[k].slots;
         }
-        for (size_t i = 0; i < s->n_endpoints; i++)
-                n[DEVICE_COUNT_AVAILABLE] += ledger_slots_free(view->ledger, view->config, s->endpoints[i].name);
+        for (size_t i = 0; i < s->n_endpoints && !config_via_problem(view->config, s); i++)
+                n[DEVICE_COUNT_AVAILABLE] +=
+                        ledger_slots_free(view->ledger, view->config, view->endpoints, s->endpoints[i].name);
         n[DEVICE_COUNT_TOTAL] = n[DEVICE_COUNT_AVAILABLE] + n[DEVICE_COUNT_ALLOCATED] + n[DEVICE_COUNT_RESERVED];
 }
 

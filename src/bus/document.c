@@ -7,6 +7,7 @@
 #include "bus/names.h"
 #include "error.h"
 #include "guest/domxml.h"
+#include "guest/xlcfg.h"
 #include "server-internal.h"
 #include "util/strings.h"
 #include "util/stringtable.h"
@@ -17,13 +18,14 @@ typedef enum DocumentOption {
         DOCUMENT_DEVICE, /* this and the following: of GetDomainXML alone */
         DOCUMENT_GUEST_INFO,
         DOCUMENT_HOST_ADDRESSES,
+        DOCUMENT_FORMAT,
         _DOCUMENT_OPTION_MAX,
 } DocumentOption;
 
 static Verdict find_option(const char *key, size_t n_options, DocumentOption *ret, Refusal *ret_refusal) {
-        static const char *const names[_DOCUMENT_OPTION_MAX] = { OPTION_KEY_TEMPLATE, OPTION_KEY_QEMU_COMMANDLINE,
-                                                                 OPTION_KEY_DEVICE, OPTION_KEY_GUEST_INFO,
-                                                                 OPTION_KEY_HOST_ADDRESSES };
+        static const char *const names[_DOCUMENT_OPTION_MAX] = { OPTION_KEY_TEMPLATE,       OPTION_KEY_QEMU_COMMANDLINE,
+                                                                 OPTION_KEY_DEVICE,         OPTION_KEY_GUEST_INFO,
+                                                                 OPTION_KEY_HOST_ADDRESSES, OPTION_KEY_FORMAT };
         _cleanup_free_ char *all = NULL;
         int option = string_table_find(names, n_options, key);
 
@@ -37,13 +39,23 @@ static Verdict find_option(const char *key, size_t n_options, DocumentOption *re
         return refuse_request(ret_refusal, all, "There is no option '%s'.", QUOTABLE(key));
 }
 
+static Verdict check_format(const char *format, Answer *a, Refusal *ret) {
+        a->xl = streq(format, DOCUMENT_FORMAT_XL);
+        if (a->xl || streq(format, DOCUMENT_FORMAT_XML))
+                return VERDICT_NONE;
+        return refuse_request(ret, "The formats are '" DOCUMENT_FORMAT_XML "' and '" DOCUMENT_FORMAT_XL "'.",
+                              "There is no format '%s'.", QUOTABLE(format));
+}
+
 /* Parses one option, and adds it to seen, the set of options that the call has. on is the set of options that are true.
  * a borrows the strings of the message. */
 static Verdict read_option(sd_bus_message *m, const char *key, size_t n_options, unsigned *seen, unsigned *on,
                            Answer *a, Refusal *ret) {
         DocumentOption option;
         Verdict v = find_option(key, n_options, &option, ret);
-        bool is_text = option == DOCUMENT_TEMPLATE || option == DOCUMENT_DEVICE;
+        const char *format = NULL, **texts[_DOCUMENT_OPTION_MAX] = {
+                [DOCUMENT_TEMPLATE] = &a->template.text, [DOCUMENT_DEVICE] = &a->slot, [DOCUMENT_FORMAT] = &format
+        };
         int r, value = false;
 
         if (v != VERDICT_NONE)
@@ -51,16 +63,19 @@ static Verdict read_option(sd_bus_message *m, const char *key, size_t n_options,
         if (*seen & (1U << option))
                 return refuse_request(ret, NULL, "The options have the key '%s' twice.", key);
         *seen |= 1U << option;
-        if (is_text)
-                r = sd_bus_message_read(m, "v", "s", option == DOCUMENT_DEVICE ? &a->slot : &a->template.text);
+        if (texts[option])
+                r = sd_bus_message_read(m, "v", "s", texts[option]);
         else
                 r = sd_bus_message_read(m, "v", "b", &value);
         if (r < 0)
-                return refuse_request(ret, NULL, "The option '%s' is not a %s.", key, is_text ? "string" : "boolean");
+                return refuse_request(ret, NULL, "The option '%s' is not a %s.", key,
+                                      texts[option] ? "string" : "boolean");
         if (value)
                 *on |= 1U << option;
         else
                 *on &= ~(1U << option);
+        if (format)
+                return check_format(format, a, ret);
         return option == DOCUMENT_TEMPLATE ? domxml_check_size(a->template.text, ret) : VERDICT_NONE;
 }
 
@@ -90,6 +105,10 @@ static Verdict read_options(sd_bus_message *m, size_t n_options, Answer *a, Refu
                 return refuse_request(ret, "Leave out one of them.",
                                       "With 'guest-info' false, there is nothing to add '%s' to.",
                                       OPTION_KEY_HOST_ADDRESSES);
+        if (a->xl && (a->slot || a->template.text))
+                return refuse_request(ret, "Leave out one of them.",
+                                      "The option '%s' is for libvirt, not for the format '" DOCUMENT_FORMAT_XL "'.",
+                                      a->slot ? OPTION_KEY_DEVICE : OPTION_KEY_TEMPLATE);
         a->info = !info ? GUEST_INFO_NONE : host ? GUEST_INFO_HOST : GUEST_INFO_GUEST;
         a->template.qemu_commandline = on & (1U << DOCUMENT_QEMU_COMMANDLINE);
         return VERDICT_NONE;
@@ -135,9 +154,13 @@ static Verdict make_domain_xml(const HostView *view, const Answer *a, Refusal *r
 
         if (!allocation)
                 return ret->verdict;
-        v = a->slot ? domxml_hostdev(view->inventory, view->config, allocation, template_of(a), a->slot, &document, ret)
-                    : domxml_make_with_lines(view->inventory, view->config, allocation, template_of(a), a->info,
-                                             &document, &size, ret);
+        if (a->xl)
+                v = xl_config_make(view->inventory, view->config, allocation, a->info, &document, ret);
+        else if (a->slot)
+                v = domxml_hostdev(view->inventory, view->config, allocation, template_of(a), a->slot, &document, ret);
+        else
+                v = domxml_make_with_lines(view->inventory, view->config, allocation, template_of(a), a->info,
+                                           &document, &size, ret);
         /* The lines are for the validation. */
         if (v == VERDICT_NONE)
                 answer_write(document, a->validate ? size : strlen(document));

@@ -12,6 +12,8 @@ int device_module(const HostView *view, PciAddress address);
 int device_partition(const HostView *view, PciAddress address);
 /* pairs: false if the plan has no GPU-NIC pairs; then the worst distance is null. */
 json_object *json_score(const Score *s, bool pairs);
+/* The slots of services that the allocation has. */
+json_object *json_services(const Allocation *a);
 /* Array of the names of the PCI_ACS_BIT()s that are set in bits; NULL if the ACS state of dev is unknown or if dev has
  * no ACS capability. */
 json_object *json_acs_bits(const PciDevice *dev, uint16_t bits);

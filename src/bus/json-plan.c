@@ -47,12 +47,12 @@ static const GuestAddress *find_guest(const GuestAddress *guests, size_t n, PciA
         return NULL;
 }
 
-static json_object *json_allocation_devices(const Inventory *inv, const Allocation *a, bool with_attributes) {
+static json_object *json_allocation_devices(const HostView *view, const Allocation *a, bool with_attributes) {
         json_object *array = json_object_new_array();
         _cleanup_free_ GuestAddress *guests = NULL;
         size_t n_guests = 0;
 
-        (void) domxml_guest_addresses(inv, a, &guests, &n_guests);
+        (void) domxml_guest_addresses(view->inventory, view->config, a, &guests, &n_guests);
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
                 const GuestAddress *g = find_guest(guests, n_guests, d->address);
@@ -135,7 +135,7 @@ static json_object *json_regions(const Allocation *a) {
         return array;
 }
 
-static json_object *json_services(const Allocation *a) {
+json_object *json_services(const Allocation *a) {
         json_object *array = json_object_new_array();
 
         for (size_t i = 0; i < a->n_services; i++) {
@@ -151,7 +151,7 @@ static json_object *json_services(const Allocation *a) {
 }
 
 /* planned: a is the allocation of a plan, which has no name, id, generation and owner yet. */
-static json_object *json_allocation_or_plan(const Inventory *inv, const Allocation *a, bool planned,
+static json_object *json_allocation_or_plan(const HostView *view, const Allocation *a, bool planned,
                                             bool with_attributes) {
         json_object *o = json_object_new_object();
 
@@ -169,15 +169,15 @@ static json_object *json_allocation_or_plan(const Inventory *inv, const Allocati
         json_object_object_add(o, "generation", planned ? NULL : json_object_new_uint64(a->generation));
         json_object_object_add(o, "topology", json_string_or_null(guest_topology_to_string(a->topology)));
         json_object_object_add(o, "partition", json_known_or_null(a->partition));
-        json_object_object_add(o, "devices", json_allocation_devices(inv, a, with_attributes));
+        json_object_object_add(o, "devices", json_allocation_devices(view, a, with_attributes));
         add_placement(o, a);
         json_object_object_add(o, "shared_memory", json_regions(a));
         json_object_object_add(o, "services", json_services(a));
         return o;
 }
 
-json_object *json_allocation(const Inventory *inv, const Allocation *a, uint32_t reader) {
-        return json_allocation_or_plan(inv, a, false, reader == 0 || reader == a->owner);
+json_object *json_allocation(const HostView *view, const Allocation *a, uint32_t reader) {
+        return json_allocation_or_plan(view, a, false, reader == 0 || reader == a->owner);
 }
 
 json_object *json_score(const Score *s, bool pairs) {
@@ -219,7 +219,7 @@ static json_object *json_steps(const HostView *view, const Plan *p) {
         if (steps_prepare(p->allocation, view->inventory, &steps) < 0 ||
             steps_around_services(p->allocation, view->config, steps) < 0 ||
             steps_make_regions(p->allocation, view->config, steps) < 0 ||
-            steps_activate(p->allocation, view->config, steps) < 0)
+            steps_activate(p->allocation, view->config, false, steps) < 0)
                 return array;
         for (size_t i = 0; i < steps->n; i++) {
                 _cleanup_free_ char *text = step_describe(&steps->steps[i]);
@@ -273,8 +273,8 @@ static json_object *json_assumptions(const Inventory *inv, const Allocation *a) 
 }
 
 json_object *json_plan(const HostView *view, const Plan *p) {
-        json_object *o = json_allocation_or_plan(view->inventory, p->allocation, true, true),
-                    *pairs = json_object_new_array(), *devices = json_object_object_get(o, "devices");
+        json_object *o = json_allocation_or_plan(view, p->allocation, true, true), *pairs = json_object_new_array(),
+                    *devices = json_object_object_get(o, "devices");
 
         for (size_t i = 0; i < p->allocation->n_devices; i++)
                 json_object_object_add(json_object_array_get_idx(devices, i), "module",

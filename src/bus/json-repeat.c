@@ -15,6 +15,7 @@ static json_object *json_fit(const RepeatFit *fit) {
         json_object_object_add(o, "numa_nodes", nodes);
         json_object_object_add(o, "cpus", json_cpus(&a->cpus));
         json_object_object_add(o, "devices", devices);
+        json_object_object_add(o, "services", json_services(a));
         json_object_object_add(o, "score", json_score(&fit->score, fit->has_pairs));
         return o;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "json-internal.h"
+#include "model/mdev-slots.h"
 
 /* The tree of devices, for a walk in preorder. All values are inventory indices; -1 is none. */
 typedef struct Tree {
@@ -25,13 +26,15 @@ static bool has_same_parent(const PciDevice *a, const PciDevice *b) {
         return a->parent == b->parent && n == pci_device_host_length(b) && (n == 0 || memcmp(a->path, b->path, n) == 0);
 }
 
-/* A VF is shown below its PF. If the sysfs paths place the VF and the PF below different bridges, the VF is shown below
- * its own bridge, because damaged data could otherwise make the tree cyclic. */
+/* A VF is shown below its PF, a slot for a mediated device below its GPU. If the sysfs paths place the VF and the PF
+ * below different bridges, the VF is shown below its own bridge, because damaged data could otherwise make the tree
+ * cyclic. */
 static int find_above(const Inventory *inv, const PciDevice *dev) {
         const PciDevice *pf = dev->type == PCI_TYPE_VF ? inventory_find(inv, dev->physfn) : NULL;
 
-        return pf && pf->type == PCI_TYPE_PF && has_same_parent(pf, dev) ? (int) inventory_device_index(inv, pf)
-                                                                         : dev->parent;
+        return pf && (pf->type == PCI_TYPE_PF || pci_device_is_slot(dev)) && has_same_parent(pf, dev)
+                       ? (int) inventory_device_index(inv, pf)
+                       : dev->parent;
 }
 
 static int tree_init(Tree *t, const Inventory *inv) {
@@ -150,6 +153,12 @@ static json_object *json_missing(const Claim *claim) {
         return o;
 }
 
+/* A slot that no pool offers and no mediated device has. */
+static bool is_idle_slot(const HostView *view, const PciDevice *dev) {
+        return pci_device_is_slot(dev) && !policy_pool(view->policy, dev) && dev->vgpu_type == 0 &&
+               !ledger_holder(view->ledger, dev->address);
+}
+
 static json_object *json_devices(const HostView *view, const Tree *t) {
         json_object *array = json_object_new_array();
         const PciDevice *top = NULL;
@@ -159,7 +168,8 @@ static json_object *json_devices(const HostView *view, const Tree *t) {
 
                 if (t->above[i] < 0)
                         top = dev;
-                (void) json_object_array_add(array, json_place(view, t, dev, top));
+                if (!is_idle_slot(view, dev))
+                        (void) json_object_array_add(array, json_place(view, t, dev, top));
         }
         for (size_t i = 0; i < view->ledger->n_claims; i++)
                 if (!inventory_find(view->inventory, view->ledger->claims[i].address))

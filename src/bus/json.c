@@ -23,7 +23,7 @@ static const char *group_role_text(GroupRole role) {
         case GROUP_ROLE_COMPANION:
                 return "is assigned too, as another function of the card";
         case GROUP_ROLE_HOLD:
-                return "is held on the VFIO driver";
+                return "is held on the driver for guests";
         case GROUP_ROLE_BLOCK:
                 return "blocks the group";
         default:
@@ -188,25 +188,41 @@ static json_object *json_traits(const PoolCapacity *pool) {
         return array;
 }
 
-/* The reason names the slots that are taken although the endpoint has fewer. NULL: a pool of devices. */
+/* Why the endpoint offers none of its slots; NULL: it offers those that are free. */
+static char *endpoint_reason(const HostView *view, const RemoteService *s, const RemoteEndpoint *e, unsigned taken) {
+        const char *down = endpoint_status_reason(view->endpoints, e->name), *via = config_via_problem(view->config, s);
+
+        if (via)
+                return string_format("It is out of service: Via= of its service names the pool '%s', %s.", s->via, via);
+        if (e->slots == 0)
+                return strdup("It is out of service: it has 0 slots.");
+        if (down)
+                return string_format("It is out of service: %s.", down);
+        if (taken > e->slots)
+                return string_format("%u slots are allocated, but it has %u: it offers none until allocations are "
+                                     "released.",
+                                     taken, e->slots);
+        return NULL;
+}
+
+/* NULL: a pool of devices. */
 static json_object *json_endpoints(const HostView *view, const RemoteService *s) {
         json_object *array = s ? json_object_new_array() : NULL;
 
         for (size_t i = 0; s && i < s->n_endpoints; i++) {
-                unsigned slots = s->endpoints[i].slots, taken = ledger_slots(view->ledger, s->endpoints[i].name);
+                const RemoteEndpoint *e = &s->endpoints[i];
+                unsigned taken = ledger_slots(view->ledger, e->name);
+                const char *health =
+                        s->health == REMOTE_HEALTH_NONE
+                                ? NULL
+                                : endpoint_state_to_string(endpoint_status_state(view->endpoints, e->name));
+                _cleanup_free_ char *reason = endpoint_reason(view, s, e, taken);
                 json_object *o = json_object_new_object();
-                _cleanup_free_ char *reason = NULL;
 
-                if (slots == 0)
-                        reason = strdup("It is out of service: it has 0 slots.");
-                else if (taken > slots)
-                        reason =
-                                string_format("%u slots are allocated, but it has %u: it offers none until allocations "
-                                              "are released.",
-                                              taken, slots);
-                json_object_object_add(o, "endpoint", json_object_new_string(s->endpoints[i].name));
-                json_object_object_add(o, "slots", json_object_new_int64(slots));
+                json_object_object_add(o, "endpoint", json_object_new_string(e->name));
+                json_object_object_add(o, "slots", json_object_new_int64(e->slots));
                 json_object_object_add(o, "allocated", json_object_new_int64(taken));
+                json_object_object_add(o, "health", json_string_or_null(health));
                 json_object_object_add(o, "reason", json_string_or_null(reason));
                 (void) json_object_array_add(array, o);
         }
@@ -262,8 +278,7 @@ static json_object *describe_with(const HostView *view, const char *version, uin
         for (size_t i = 0; i < view->inventory->n_nodes; i++)
                 (void) json_object_array_add(nodes, json_node(view, &view->inventory->nodes[i]));
         for (size_t i = 0; i < view->ledger->n_allocations; i++)
-                (void) json_object_array_add(allocations,
-                                             json_allocation(view->inventory, view->ledger->allocations[i], reader));
+                (void) json_object_array_add(allocations, json_allocation(view, view->ledger->allocations[i], reader));
         for (size_t i = 0; i < view->inventory->n_notes; i++)
                 (void) json_object_array_add(notes, json_object_new_string(view->inventory->notes[i]));
         for (size_t i = 0; i < view->config->n_problems; i++) {

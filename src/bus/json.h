@@ -11,7 +11,7 @@
 json_object *json_device(const HostView *view, const PciDevice *dev);
 json_object *json_explain(const HostView *view, const PciDevice *dev);
 /* reader: a uid. The attributes of VFs are for the owner of the allocation and for root; null for others. */
-json_object *json_allocation(const Inventory *inv, const Allocation *a, uint32_t reader);
+json_object *json_allocation(const HostView *view, const Allocation *a, uint32_t reader);
 json_object *json_plan(const HostView *view, const Plan *p);
 json_object *json_repeat(const Repeat *r);
 json_object *json_refusal(const Refusal *r);

@@ -69,6 +69,7 @@ static int parse_job_timeout(ConfigParser *p, const char *value) {
                 return 0;                                                                                              \
         }
 
+DEFINE_WORD_PARSER(hypervisor, hypervisor, hypervisor)
 DEFINE_WORD_PARSER(after_release, after_release, after_release)
 DEFINE_WORD_PARSER(bind, pool_bind, pools[p->pool].bind)
 DEFINE_WORD_PARSER(numa_policy, numa_policy, pools[p->pool].numa)
@@ -228,8 +229,8 @@ static int parse_module(ConfigParser *p, const char *value) {
                 return -EINVAL;
         if (!text)
                 return -ENOMEM;
-        if (pci_address_parse(text, &address) < 0 || parse_unsigned(number + 1, FABRIC_MODULE_MAX, &module) < 0 ||
-            module == 0)
+        if (pci_address_parse(text, &address) < 0 || address.instance > 0 ||
+            parse_unsigned(number + 1, FABRIC_MODULE_MAX, &module) < 0 || module == 0)
                 return -EINVAL;
         for (size_t i = 0; i < c->n_modules; i++)
                 if (c->modules[i].module == module && !pci_address_equal(c->modules[i].address, address))
@@ -249,6 +250,7 @@ static int parse_libvirt(ConfigParser *p, const char *value) {
         if (*value && (scheme == 0 || strncmp(value + scheme, "://", 3) != 0 || strchr(value, ' ') ||
                        !text_is_ascii(value, strlen(value)) || !text_is_clean(value)))
                 return -EINVAL;
+        p->config->libvirt_given = true;
         return string_copy(&p->config->libvirt, *value ? value : NULL);
 }
 
@@ -452,13 +454,35 @@ static int parse_endpoint(ConfigParser *p, const char *value) {
         return set_endpoint(p, name, (unsigned) n);
 }
 
+static int parse_health(ConfigParser *p, const char *value) {
+        RemoteHealth health = *value ? remote_health_from_string(value) : REMOTE_HEALTH_NONE;
+
+        if (health < 0)
+                return -EINVAL;
+        p->config->services[p->service].health = health;
+        return 0;
+}
+
 static int parse_via(ConfigParser *p, const char *value) {
         if (*value && !pool_name_is_valid(value))
                 return -EINVAL;
         return string_copy(&p->config->services[p->service].via, *value ? value : NULL);
 }
 
+/* NULL: none. */
+static const char *find_unknown_placeholder(const char *variables) {
+        for (const char *at = variables; (at = strchr(at, '%')); at += 2)
+                if (!at[1] || !strchr("hpn", at[1]))
+                        return at;
+        return NULL;
+}
+
 static int parse_variables(ConfigParser *p, const char *value) {
+        const char *unknown = find_unknown_placeholder(value);
+
+        if (unknown && (unsigned char) unknown[1] < 0x80) /* cuts no character of UTF-8 in two */
+                return parser_problem(p, "Variables= is ignored: '%.2s' is no placeholder; known: %%h, %%p and %%n.",
+                                      unknown);
         if (*value && !variables_are_valid(value))
                 return -EINVAL;
         return string_copy(&p->config->services[p->service].variables, *value ? value : NULL);
@@ -471,6 +495,7 @@ static const struct Key {
         const char *fallback; /* the value that an empty value stands for */
         const char *expected;
 } keys[] = {
+        { SECTION_DAEMON, "Hypervisor", parse_hypervisor, "kvm", "kvm or xen" },
         { SECTION_DAEMON, "VfioDriver", parse_vfio_driver, "auto",
           "auto or the name of a kernel driver, as in vfio-pci" },
         { SECTION_DAEMON, "JobTimeoutSec", parse_job_timeout, "60", "a number of seconds from 1 to 3600" },
@@ -509,6 +534,7 @@ static const struct Key {
         { SECTION_SERVICE, "Kind", parse_kind, "custom", "rcuda, gvirtus, cricket, lupine or custom" },
         { SECTION_SERVICE, "Endpoint", parse_endpoint, "",
           "a host, a port and slots from 0 to 1024, as in gpu1.example.org:9999 slots=2" },
+        { SECTION_SERVICE, "Health", parse_health, "none", "none or tcp" },
         { SECTION_SERVICE, "Via", parse_via, "", "the name of a pool, as in ib-vf" },
         { SECTION_SERVICE, "Variables", parse_variables, "",
           "NAME=VALUE with spaces between, without quotes, backslashes or $, as in SERVER=%h:%p" },

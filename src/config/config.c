@@ -6,6 +6,13 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
+static const char *const hypervisor_table[_HYPERVISOR_MAX] = {
+        [HYPERVISOR_KVM] = "kvm",
+        [HYPERVISOR_XEN] = "xen",
+};
+
+DEFINE_STRING_TABLE(hypervisor, Hypervisor, _HYPERVISOR_MAX)
+
 static const char *const after_release_table[_AFTER_RELEASE_MAX] = {
         [AFTER_RELEASE_RESTORE] = "restore",
         [AFTER_RELEASE_KEEP] = "keep",
@@ -60,6 +67,12 @@ DEFINE_STRING_TABLE(remote_kind, RemoteKind, _REMOTE_KIND_MAX)
 bool remote_kind_spans(RemoteKind k) {
         return k == REMOTE_KIND_RCUDA || k == REMOTE_KIND_LUPINE;
 }
+
+static const char *const remote_health_table[_REMOTE_HEALTH_MAX] = {
+        [REMOTE_HEALTH_NONE] = "none",
+        [REMOTE_HEALTH_TCP] = "tcp",
+};
+DEFINE_STRING_TABLE(remote_health, RemoteHealth, _REMOTE_HEALTH_MAX)
 
 Config *config_new(void) {
         _cleanup_(cleanup_config_free) Config *c = calloc(1, sizeof(*c));
@@ -216,8 +229,28 @@ static int check_vgpu_type(Config *c, Pool *pool) {
                                   ignored, pool->name);
 }
 
-/* The planner then refuses requests for a partition. */
-static int check_fabric(Config *c, const Pool *pool) {
+/* The daemon creates a vGPU for an allocation, and the devices of Nova have none. */
+static int check_vgpu_scheduler(Config *c, Pool *pool) {
+        if (!pool->vgpu_type || pool->scheduler != POOL_SCHEDULER_NOVA)
+                return 0;
+        pool->scheduler = POOL_SCHEDULER_NONE;
+        return config_add_problem(c, pool->vgpu_type_place.file, pool->vgpu_type_place.line,
+                                  "Scheduler=nova of [Pool %s] is ignored because of VgpuType=: the daemon creates "
+                                  "vGPUs for allocations only. Remove one of the two keys.",
+                                  pool->name);
+}
+
+/* vGPUs have no partitions. */
+static int check_fabric(Config *c, Pool *pool) {
+        if (pool->fabric && pool->vgpu_type) {
+                pool->fabric = false;
+                return config_add_problem(
+                        c, pool->vgpu_type_place.file, pool->vgpu_type_place.line,
+                        "Fabric=yes of [Pool %s] is ignored because of VgpuType=: the daemon activates no "
+                        "NVLink partitions for vGPUs. Remove one of the two keys.",
+                        pool->name);
+        }
+        /* The planner then refuses requests for a partition. */
         if (!pool->fabric || c->fabric.n > 0)
                 return 0;
         return config_add_problem(c, pool->place.file, pool->place.line,
@@ -254,10 +287,10 @@ static int check_service(Config *c, const RemoteService *s) {
                                                         "nothing.",
                                                         s->name);
 
-        if (r >= 0 && s->via && !config_find_pool(c, s->via))
+        if (r >= 0 && config_via_problem(c, s))
                 r = config_add_problem(c, s->place.file, s->place.line,
-                                       "[Service %s] offers nothing: Via= names the pool '%s', which does not exist.",
-                                       s->name, s->via);
+                                       "[Service %s] offers nothing: Via= names the pool '%s', %s.", s->name, s->via,
+                                       config_via_problem(c, s));
         if (r >= 0 && s->kind == REMOTE_KIND_CUSTOM && !s->variables)
                 r = config_add_problem(c, s->place.file, s->place.line,
                                        "[Service %s] tells guests nothing: it has neither Kind= nor Variables=.",
@@ -268,6 +301,12 @@ static int check_service(Config *c, const RemoteService *s) {
 int config_finish(Config *c) {
         int r = drop_ambiguous_services(c);
 
+        if (r >= 0 && c->hypervisor == HYPERVISOR_XEN && !c->libvirt_given)
+                r = string_copy(&c->libvirt, "xen:///system");
+        if (r >= 0 && c->hypervisor == HYPERVISOR_XEN) {
+                c->variants = false;
+                r = string_copy(&c->vfio_driver, PCIBACK_DRIVER);
+        }
         for (size_t i = 0; r >= 0 && i < c->n_services; i++)
                 r = check_service(c, &c->services[i]);
         if (r < 0)
@@ -284,6 +323,8 @@ int config_finish(Config *c) {
                         r = check_port_types(c, pool);
                 if (r >= 0)
                         r = check_vgpu_type(c, pool);
+                if (r >= 0)
+                        r = check_vgpu_scheduler(c, pool);
                 if (r >= 0)
                         r = check_fabric(c, pool);
                 if (r < 0)
@@ -304,6 +345,14 @@ const RemoteService *config_find_service(const Config *c, const char *name) {
                 if (streq(c->services[i].name, name))
                         return &c->services[i];
         return NULL;
+}
+
+const char *config_via_problem(const Config *c, const RemoteService *s) {
+        const Pool *pool = s->via ? config_find_pool(c, s->via) : NULL;
+
+        if (s->via && !pool)
+                return "which does not exist";
+        return pool && pool->scheduler == POOL_SCHEDULER_NOVA ? "whose devices Nova gives out" : NULL;
 }
 
 unsigned config_endpoint_slots(const Config *c, const char *endpoint) {

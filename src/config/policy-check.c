@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Whether a device may be allocated, considering its IOMMU group. */
 
-#include "model/inventory.h"
+#include "model/mdev-slots.h"
 #include "policy-internal.h"
 #include "util/strings.h"
 
@@ -45,11 +45,8 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
         if (member->is_bridge || pci_device_is_platform(member) || !pci_address_is_assignable(member->address) ||
             policy_is_excluded(p, member))
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
-        /* A VF's PF serves all its other VFs, so it stays with the host. */
-        if (dev->type == PCI_TYPE_VF && pci_address_equal(dev->physfn, member->address))
-                return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
-        /* vfio-pci refuses a PF with VFs (domain.md B13). */
-        if (member->n_vfs > 0)
+        /* A PF with VFs serves them, and vfio-pci refuses it (domain.md B13). */
+        if (pci_device_has_vfs(member))
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
         if (!member->has_override)
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
@@ -87,7 +84,7 @@ static Verdict refuse_member(const Policy *p, const PciDevice *dev, const PciDev
         else if (dev->type == PCI_TYPE_VF && pci_address_equal(m->address, dev->physfn)) {
                 why = "its own PF";
                 remedy = "Enable ACS on the port above (firmware setting), so that VFs get groups of their own.";
-        } else if (m->n_vfs > 0)
+        } else if (pci_device_has_vfs(m))
                 why = "a PF that has VFs";
         else if (!m->has_override)
                 why = "which has no driver_override in the kernel";
@@ -131,11 +128,22 @@ static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *r
         const PciDevice *vf = policy_find_offered_vf(p, dev), *pf;
         const Pool *pool = vf ? policy_pool(p, vf) : policy_vf_pool(p, dev);
 
+        if (vf && pci_device_is_slot(vf))
+                return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address,
+                              "Ask for a vGPU from that pool, or remove VgpuType= from it to offer the whole GPU.",
+                              "No pool offers it: its vGPUs are in pool '%s', and a GPU is not offered beside its "
+                              "vGPUs.",
+                              pool->name);
         if (pool)
                 return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, "Ask for a VF from that pool instead.",
                               "No pool offers it: %s pool '%s', and a PF is not offered beside its VFs.",
                               vf ? "its VFs are in" : "the daemon creates VFs on it for", pool->name);
         pf = dev->type == PCI_TYPE_VF ? inventory_find(p->inventory, dev->physfn) : NULL;
+        if (pci_device_is_slot(dev))
+                return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address,
+                              "Add a Match= line for its GPU to a [Pool NAME] section with VgpuType=.",
+                              "No pool offers it: it is a slot for a vGPU of %s, which is in no pool with VgpuType=.",
+                              PCI_ADDRESS_STR(dev->physfn));
         if (pf && policy_offers(p, pf))
                 return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address,
                               "To offer VFs, remove the PF from that pool first.",
@@ -170,10 +178,15 @@ static bool has_vfio_driver(const Policy *p, const PciDevice *dev) {
                (p->config->variants && inventory_variant_driver(p->inventory, dev));
 }
 
+const char *policy_driver_module(const char *driver) {
+        return streq(driver, PCIBACK_DRIVER) ? "xen-pciback" : driver;
+}
+
 Verdict policy_refuse_driver(const PciAddress *device, const char *driver, Refusal *ret) {
         _cleanup_free_ char *remedy = NULL;
 
-        (void) string_replace(&remedy, "Load its module: systemctl start modprobe@%s.service.", driver);
+        (void) string_replace(&remedy, "Load its module: systemctl start modprobe@%s.service.",
+                              policy_driver_module(driver));
         return refuse(ret, VERDICT_NO_VFIO_DRIVER, device, remedy, "The kernel has no driver %s to bind %s to.", driver,
                       PCI_ADDRESS_STR(*device));
 }
@@ -191,6 +204,10 @@ static Verdict check_vgpu(const PciDevice *dev, const Pool *pool, Refusal *ret) 
                                       "Create VFs: /usr/lib/nvidia/sriov-manage -e %s; and add type=vf to the Match= "
                                       "line of the pool.",
                                       PCI_ADDRESS_STR(dev->address));
+        else
+                return refuse(ret, VERDICT_NO_VGPU, &dev->address,
+                              "See the kernel log, or remove VgpuType= from the pool to offer the whole GPU.",
+                              "The types of the mediated devices of %s cannot be read.", PCI_ADDRESS_STR(dev->address));
         if (dev->mdev_parent)
                 return refuse(ret, VERDICT_NO_VGPU, &dev->address, remedy,
                               "Pool '%s' offers vGPUs on VFs, but %s is no VF.", pool->name,
@@ -199,6 +216,29 @@ static Verdict check_vgpu(const PciDevice *dev, const Pool *pool, Refusal *ret) 
                       "Pool '%s' offers vGPUs, but %s, bound to %s, has neither nvidia/creatable_vgpu_types nor "
                       "mdev_supported_types in sysfs.",
                       pool->name, PCI_ADDRESS_STR(dev->address), dev->driver ?: "no driver");
+}
+
+/* What the configuration says and what this machine runs differ, or Xen has no such devices. */
+static Verdict check_hypervisor(const Policy *p, const PciDevice *dev, Refusal *ret) {
+        const Pool *pool = policy_pool(p, dev);
+        bool xen = p->config->hypervisor == HYPERVISOR_XEN;
+
+        if (xen && !p->inventory->xen)
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &dev->address,
+                              "Boot Xen, or remove Hypervisor=xen from the configuration and restart the daemon.",
+                              "The configuration has Hypervisor=xen, but this node is not dom0 of Xen "
+                              "(/sys/hypervisor/type, /proc/xen/capabilities).");
+        if (!xen && p->inventory->xen)
+                return refuse(
+                        ret, VERDICT_NOT_SUPPORTED, &dev->address,
+                        "In dom0, set Hypervisor=xen in section [Daemon] of the configuration, and restart the daemon.",
+                        "This node runs Xen, which has the IOMMU, so a guest of KVM can have no device.");
+        if (!xen || (!offers_vgpu(p, dev) && !pool->fabric))
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_NOT_SUPPORTED, &dev->address,
+                      pool->fabric ? "Remove Fabric= from the pool." : "Remove VgpuType= from the pool.",
+                      "Pool '%s' offers %s, which the daemon cannot give to a guest of Xen.", pool->name,
+                      pool->fabric ? "NVLink partitions" : "vGPUs");
 }
 
 static Verdict refuse_display(const PciDevice *dev, Refusal *ret) {
@@ -211,6 +251,8 @@ static Verdict refuse_display(const PciDevice *dev, Refusal *ret) {
 }
 
 Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *ret) {
+        Verdict v;
+
         if (dev->is_bridge)
                 return refuse(ret, VERDICT_BRIDGE, &dev->address, NULL,
                               "It is a bridge: only endpoints can be given to a guest.");
@@ -227,7 +269,7 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
         if (policy_is_display(p, dev))
                 return refuse_display(dev, ret);
         if (policy_is_excluded(p, dev)) {
-                const Match *m = match_any(p->config->excludes, p->config->n_excludes, dev);
+                const Match *m = policy_find_exclude(p, dev);
 
                 return refuse(ret, VERDICT_EXCLUDED, &dev->address, "Remove the line from [Exclude] to offer it.",
                               "The configuration excludes it (%s:%u).", m->place.file, m->place.line);
@@ -243,6 +285,12 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                               p->config->unreadable ? "Make it readable for the daemon, then reload the configuration."
                                                     : "Fix that line, then reload the configuration.",
                               "%s", p->config->block_reason);
+        v = check_hypervisor(p, dev, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        /* The driver of the GPU isolates its mediated devices, which have groups of their own. */
+        if (pci_device_is_slot(dev))
+                return VERDICT_NONE;
         if (dev->iommu_group < 0)
                 return p->inventory->iommu
                                ? refuse(ret, VERDICT_NO_IOMMU, &dev->address,
@@ -252,22 +300,21 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                                         "Enable VT-d or AMD-Vi in the firmware and boot with intel_iommu=on (Intel).",
                                         "This node has no IOMMU groups: the IOMMU is off.");
         if (offers_vgpu(p, dev)) {
-                Verdict v = check_vgpu(dev, policy_pool(p, dev), ret);
-
+                v = check_vgpu(dev, policy_pool(p, dev), ret);
                 return v != VERDICT_NONE ? v : check_group(p, dev, ret);
         }
         if (!dev->has_override)
                 return refuse(ret, VERDICT_NO_DRIVER_OVERRIDE, &dev->address, "Boot Linux 3.16 or later.",
-                              "The kernel has no driver_override for it, so it cannot be bound to VFIO alone.");
+                              "The kernel has no driver_override for it, so it cannot be bound to %s alone.",
+                              p->config->vfio_driver);
         if (!has_vfio_driver(p, dev))
                 return policy_refuse_driver(&dev->address, p->config->vfio_driver, ret);
-        if (dev->n_vfs > 0)
+        if (pci_device_has_vfs(dev))
                 return refuse(ret, VERDICT_PF_HAS_VFS, &dev->address, "Remove its VFs first, or offer the VFs instead.",
-                              "It is a PF with %zu VF%s, and vfio-pci takes no PF with VFs.", dev->n_vfs,
-                              PLURAL(dev->n_vfs));
+                              "It is a PF with %zu VF%s, and %s takes no PF with VFs.", dev->n_vfs, PLURAL(dev->n_vfs),
+                              p->config->vfio_driver);
         if (dev->type == PCI_TYPE_VF) {
-                Verdict v = check_physfn(p, dev, ret);
-
+                v = check_physfn(p, dev, ret);
                 if (v != VERDICT_NONE)
                         return v;
         }

@@ -10,7 +10,10 @@ bool policy_is_display(const Policy *p, const PciDevice *dev);
 /* The device must stay with the host: it is excluded, needed by the host, or cannot be assigned to a guest. */
 bool policy_is_untouchable(const Policy *p, const PciDevice *dev);
 
-/* The first VF of the PF that a pool offers; NULL when there is none. */
+/* The line of [Exclude] that matches the device; NULL when there is none. */
+const Match *policy_find_exclude(const Policy *p, const PciDevice *dev);
+
+/* The first VF of the PF, or slot of the GPU, that a pool offers; NULL when there is none. */
 const PciDevice *policy_find_offered_vf(const Policy *p, const PciDevice *pf);
 
 /* As policy_check(), without the cache. */

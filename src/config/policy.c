@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+#include "model/mdev-slots.h"
+#include "model/vgpu.h"
 #include "util/strings.h"
 
 int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, ...) {
@@ -31,6 +33,8 @@ static int assign_pool(Policy *p, size_t index) {
         int r;
 
         p->pools[index] = -1;
+        if (pci_device_is_slot(dev))
+                return 0;
         if (dev->is_bridge || pci_device_is_platform(dev))
                 return 0;
         for (size_t i = 0; i < p->config->n_pools; i++) {
@@ -53,8 +57,34 @@ static int assign_pool(Policy *p, size_t index) {
         return 0;
 }
 
+/* A pool of vGPUs that matches a GPU with mediated devices offers its first slots in place of the GPU: as many as an
+ * idle GPU has room for. */
+static void offer_slots(Policy *p, size_t index) {
+        const PciDevice *gpu = &p->inventory->devices[index];
+        const Pool *pool = p->pools[index] >= 0 ? &p->config->pools[p->pools[index]] : NULL;
+        unsigned capacity;
+
+        if (!pool || !pool->vgpu_type || !pci_device_has_slots(gpu))
+                return;
+        capacity = vgpu_types_capacity(gpu->mdev_types, pool->vgpu_type) ?: MDEV_SLOTS_UNKNOWN;
+        for (size_t i = 0; i < MIN(gpu->n_vfs, capacity); i++) {
+                const PciDevice *slot = inventory_find(p->inventory, gpu->vfs[i]);
+
+                if (slot)
+                        p->pools[inventory_device_index(p->inventory, slot)] = p->pools[index];
+        }
+        p->pools[index] = -1;
+}
+
+/* [Exclude] names the GPU of a slot. */
+const Match *policy_find_exclude(const Policy *p, const PciDevice *dev) {
+        const PciDevice *gpu = pci_device_is_slot(dev) ? inventory_find(p->inventory, dev->physfn) : NULL;
+
+        return match_any(p->config->excludes, p->config->n_excludes, gpu ?: dev);
+}
+
 bool policy_is_excluded(const Policy *p, const PciDevice *dev) {
-        return match_any(p->config->excludes, p->config->n_excludes, dev);
+        return policy_find_exclude(p, dev);
 }
 
 const Pool *policy_pool(const Policy *p, const PciDevice *dev) {
@@ -148,6 +178,8 @@ static int make(const Config *config, const Inventory *inv, bool forced, Policy 
                 if (r < 0)
                         return r;
         }
+        for (size_t i = 0; i < inv->n_devices; i++)
+                offer_slots(p, i);
         /* Needs all pools, because the viability of a group depends on the pools of its members. */
         for (size_t i = 0; i < inv->n_devices; i++)
                 p->verdicts[i] = (uint8_t) policy_check_uncached(p, &inv->devices[i], NULL);

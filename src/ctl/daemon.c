@@ -60,6 +60,20 @@ static int add_allocations(DaemonReport *d, json_object *node) {
         return r;
 }
 
+/* The endpoints that accept no connection. */
+static int add_endpoints(DaemonReport *d, json_object *pool) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < reply_length(pool, "endpoints"); i++) {
+                json_object *endpoint = reply_element(pool, "endpoints", i);
+
+                if (streq_ptr(reply_text(endpoint, "health"), "down"))
+                        r = add_problem(d, "Endpoint %s of service '%s': %s", reply_cell(endpoint, "endpoint"),
+                                        reply_cell(pool, "name"), reply_cell(endpoint, "reason"));
+        }
+        return r;
+}
+
 static int add_problems(DaemonReport *d, json_object *node) {
         static const char *const states[] = { "stuck",     "quarantined",      "unhealthy",
                                               "contested", "hardware-changed", "missing" };
@@ -69,6 +83,8 @@ static int add_problems(DaemonReport *d, json_object *node) {
                 r = add_devices(d, node, states[i]);
         if (r >= 0)
                 r = add_allocations(d, node);
+        for (size_t i = 0; r >= 0 && i < reply_length(node, "pools"); i++)
+                r = add_endpoints(d, reply_element(node, "pools", i));
         for (size_t i = 0; r >= 0 && i < reply_length(node, "config_problems"); i++)
                 r = add_problem(d, "%s", reply_element_cell(node, "config_problems", i));
         return r;

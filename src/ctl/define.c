@@ -21,21 +21,18 @@
 #include "util/strings.h"
 #include "verbs.h"
 
-#define PROGRAM     "passthroughd-libvirt"
-#define DEFAULT_URI "qemu:///system"
+#define PROGRAM "passthroughd-libvirt"
 
 extern char **environ;
 
-/* The libvirt of --connect, else of virsh's variable, else the one whose guests may have devices. */
+/* The libvirt of --connect, else of virsh's variable, else the one that the document is for. */
 static const char *find_uri(const Args *args) {
-        const char *variable = getenv("LIBVIRT_DEFAULT_URI");
-
-        return args->text[OPTION_CONNECT] ?: variable && *variable ? variable : DEFAULT_URI;
+        return args->text[OPTION_CONNECT] ?: getenv("LIBVIRT_DEFAULT_URI") ?: "";
 }
 
 /* Runs the program with these descriptors as standard input and output. Returns its exit status or a negative errno. */
-static int run_program(const Args *args, const char *uri, int input, int output) {
-        char program[PATH_MAX], *const arguments[] = { (char *) PROGRAM, (char *) uri, (char *) DEFINE_WORD,
+static int run_program(const Args *args, int input, int output) {
+        char program[PATH_MAX], *const arguments[] = { (char *) PROGRAM, (char *) find_uri(args), (char *) DEFINE_WORD,
                                                        args_has(args, OPTION_START) ? (char *) DEFINE_START_WORD : NULL,
                                                        NULL };
         posix_spawn_file_actions_t files;
@@ -60,7 +57,7 @@ static int run_program(const Args *args, const char *uri, int input, int output)
 }
 
 /* Hands the document to libvirt. Returns a DefineResult or a negative errno. *ret_reason: the caller frees. */
-static int define(const Args *args, const char *uri, const char *document, char **ret_reason) {
+static int define(const Args *args, const char *document, char **ret_reason) {
         _cleanup_close_ int input = memfd_create("document", MFD_CLOEXEC), output = memfd_create("reason", MFD_CLOEXEC);
         size_t size;
         int r, result;
@@ -72,7 +69,7 @@ static int define(const Args *args, const char *uri, const char *document, char 
                 return r;
         if (lseek(input, 0, SEEK_SET) < 0)
                 return -errno;
-        result = run_program(args, uri, input, output);
+        result = run_program(args, input, output);
         if (result < 0)
                 return result;
         if (lseek(output, 0, SEEK_SET) < 0)
@@ -82,14 +79,14 @@ static int define(const Args *args, const char *uri, const char *document, char 
 }
 
 /* Prints the failure as a sentence. reason: of libvirt, which may end with a full stop. */
-static int report_result(const Args *args, int result, const char *name, const char *uri, char *reason) {
+static int report_result(const Args *args, int result, const char *name, char *reason) {
         size_t n = strlen(reason);
 
         while (n > 0 && strchr(". ", reason[n - 1]))
                 reason[--n] = '\0';
         switch (result) {
         case DEFINE_NOT_CONNECTED:
-                return report_failure(args, NULL, "Cannot connect to libvirt (%s): %s.", uri, reason);
+                return report_failure(args, NULL, "Cannot connect to libvirt: %s.", reason);
         case DEFINE_REFUSED:
                 return report_failure(args, NULL, "libvirt refuses the domain '%s': %s.", name, reason);
         default:
@@ -118,7 +115,7 @@ static int print_done(const Args *args, const char *name) {
 int verb_define(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_free_ char *template = NULL, *xml = NULL, *reason = NULL;
-        const char *name = args->operands[0], *uri = find_uri(args);
+        const char *name = args->operands[0];
         int r = domain_read_template(args, &template);
 
         if (r != 0)
@@ -128,8 +125,8 @@ int verb_define(const Args *args) {
                 r = domain_request(c, name, template, &xml);
         if (r < 0)
                 return r;
-        r = define(args, uri, xml, &reason);
+        r = define(args, xml, &reason);
         if (r < 0)
                 return report_errno(args, r, "Cannot run " PROGRAM);
-        return r == DEFINE_DONE ? print_done(args, name) : report_result(args, r, name, uri, reason);
+        return r == DEFINE_DONE ? print_done(args, name) : report_result(args, r, name, reason);
 }

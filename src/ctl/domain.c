@@ -73,6 +73,8 @@ int domain_request(Client *c, const char *name, const char *template, char **ret
                 r = append_text(call, OPTION_KEY_TEMPLATE, template);
         if (r >= 0)
                 r = append_text(call, OPTION_KEY_DEVICE, c->args->text[OPTION_DEVICE]);
+        if (r >= 0)
+                r = append_text(call, OPTION_KEY_FORMAT, c->args->text[OPTION_FORMAT]);
         if (r >= 0 && args_has(c->args, OPTION_ALLOW_QEMU_COMMANDLINE))
                 r = sd_bus_message_append(call, "{sv}", OPTION_KEY_QEMU_COMMANDLINE, "b", 1);
         if (r >= 0 && args_has(c->args, OPTION_NO_GUEST_INFO))

@@ -81,7 +81,8 @@ static const Verb verbs[] = {
           "Take a device from an allocation and its guest" },
         { "xml", verb_xml, "NAME [POOL=COUNT...]", 1, SIZE_MAX,
           BIT(OPTION_TEMPLATE) | BIT(OPTION_ALLOW_QEMU_COMMANDLINE) | BIT(OPTION_NCCL) | BIT(OPTION_DEVICE) |
-                  BIT(OPTION_NO_GUEST_INFO) | BIT(OPTION_HOST_ADDRESSES) | OPTIONS_REQUEST | OPTIONS_NODE,
+                  BIT(OPTION_FORMAT) | BIT(OPTION_NO_GUEST_INFO) | BIT(OPTION_HOST_ADDRESSES) | OPTIONS_REQUEST |
+                  OPTIONS_NODE,
           "Print the libvirt domain of an allocation" },
         { "define", verb_define, "NAME", 1, 1,
           BIT(OPTION_TEMPLATE) | BIT(OPTION_ALLOW_QEMU_COMMANDLINE) | BIT(OPTION_NO_GUEST_INFO) |

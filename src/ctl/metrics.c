@@ -74,6 +74,26 @@ static uint64_t number(json_object *o, const char *key) {
         return (uint64_t) n;
 }
 
+/* The slots of remote GPUs: the pools that have endpoints. */
+static void print_slots(json_object *node) {
+        static const char *const states[] = { "available", "allocated", "reserved", "out_of_service" };
+
+        begin("slots", "gauge", "Slots of remote GPUs by pool and state.");
+        for (size_t i = 0; i < reply_length(node, "pools"); i++) {
+                json_object *pool = reply_element(node, "pools", i);
+
+                if (!reply_member(pool, "endpoints"))
+                        continue;
+                for (size_t j = 0; j < ELEMENTSOF(states); j++) {
+                        char labels[128];
+
+                        (void) snprintf(labels, sizeof(labels), "{pool=\"%s\",state=\"%s\"}", or_empty(pool, "name"),
+                                        states[j]);
+                        sample("slots", labels, number(pool, states[j]));
+                }
+        }
+}
+
 static uint64_t number_of_cpus(json_object *o, const char *key) {
         return view_count_cpus(o, key);
 }
@@ -160,6 +180,7 @@ static int print_all(Client *c, json_object *node, uint64_t epoch, sd_bus_messag
                 r = print_allocations(node);
         if (r < 0)
                 return report_errno(c->args, r, "Cannot print");
+        print_slots(node);
         print_nodes(node, "cpus", "Online CPUs by NUMA node.", number_of_cpus, "cpus");
         print_nodes(node, "cpus_free", "CPUs that a further allocation can get.", number_of_cpus, "cpus_free");
         print_nodes(node, "memory_bytes", "Memory by NUMA node.", number, "memory");

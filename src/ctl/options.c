@@ -69,6 +69,8 @@ static const OptionInfo options[_OPTION_MAX] = {
                                             "Permit <qemu:commandline> in the template" },
         [OPTION_NCCL] = { "--nccl", 0, OPTION_TYPE_FLAG, NULL, 0, "Print NCCL's topology file for the guest instead" },
         [OPTION_DEVICE] = { "--device", 0, OPTION_TYPE_TEXT, "SLOT", 0, "Print the <hostdev> of this device alone" },
+        [OPTION_FORMAT] = { "--format", 0, OPTION_TYPE_TEXT, "FORMAT", 0,
+                            "xml for libvirt (the default), or xl for xl of Xen" },
         [OPTION_NO_GUEST_INFO] = { "--no-guest-info", 0, OPTION_TYPE_FLAG, NULL, 0,
                                    "Tell the guest nothing in fw_cfg" },
         [OPTION_HOST_ADDRESSES] = { "--host-addresses", 0, OPTION_TYPE_FLAG, NULL, 0,
@@ -85,7 +87,8 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_PATHS] = { "--paths", 0, OPTION_TYPE_FLAG, NULL, 0, "Add what ACS and ATS allow between the pairs" },
         [OPTION_STEPS] = { "--steps", 0, OPTION_TYPE_FLAG, NULL, 0, "Add the steps of the job" },
         [OPTION_START] = { "--start", 0, OPTION_TYPE_FLAG, NULL, 0, "Start the domain, too" },
-        [OPTION_CONNECT] = { "--connect", 'c', OPTION_TYPE_FILE, "URI", 0, "The libvirt (default: qemu:///system)" },
+        [OPTION_CONNECT] = { "--connect", 'c', OPTION_TYPE_FILE, "URI", 0,
+                             "The libvirt (default: qemu:///system, or of Xen)" },
         [OPTION_CLEAR] = { "--clear", 0, OPTION_TYPE_FLAG, NULL, 0, "End the quarantine of DEVICE" },
 };
 

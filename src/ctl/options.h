@@ -51,6 +51,7 @@ typedef enum Option {
         OPTION_ALLOW_QEMU_COMMANDLINE,
         OPTION_NCCL,
         OPTION_DEVICE,
+        OPTION_FORMAT,
         OPTION_NO_GUEST_INFO,
         OPTION_HOST_ADDRESSES,
         OPTION_NO_WAIT,

@@ -10,14 +10,28 @@
 #include "verbs.h"
 #include "view.h"
 
-/* Prints "1. node 0: 0000:13:00.0 0000:14:00.1, at most PIX". */
+/* "2 of gpu1:9999, 1 of gpu2:9999": the slots of services. NULL: none. */
+static char *list_slots(json_object *fit) {
+        char *text = NULL;
+
+        for (size_t i = 0; i < reply_length(fit, "services"); i++) {
+                json_object *s = reply_element(fit, "services", i);
+
+                (void) string_append(&text, ", ", "%s of %s", reply_cell(s, "slots"), reply_cell(s, "endpoint"));
+        }
+        return text;
+}
+
+/* Prints "1. node 0: 0000:13:00.0 0000:14:00.1, at most PIX, 2 of gpu1:9999". */
 static void print_fit(json_object *fit, size_t number) {
         _cleanup_free_ char *nodes = view_join(fit, "numa_nodes", ","), *devices = view_join(fit, "devices", " ");
         json_object *score = reply_object(fit, "score");
         const char *worst = score ? reply_text(score, "worst_distance") : NULL;
+        _cleanup_free_ char *slots = list_slots(fit);
 
-        printf("%4zu. %s%s%s%s%s%s\n", number, nodes ? "node " : "", nodes ?: "", nodes && devices ? ": " : "",
-               devices ?: "", worst ? ", at most " : "", worst ?: "");
+        printf("%4zu. %s%s%s%s%s%s%s%s\n", number, nodes ? "node " : "", nodes ?: "", nodes && devices ? ": " : "",
+               devices ?: "", worst ? ", at most " : "", worst ?: "", slots && (nodes || devices) ? ", " : "",
+               slots ?: "");
 }
 
 static void print_repeat(json_object *repeat) {

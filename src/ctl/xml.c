@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* passthroughctl xml: prints the libvirt domain of an allocation, alone or filled into a template; or the <hostdev> of
- * one device, or the topology file for NCCL in the guest. On a recorded node, which has no allocations, a request is
- * allocated first. */
+ * one device, the configuration for xl, or the topology file for NCCL in the guest. On a recorded node, which has no
+ * allocations, a request is allocated first. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -54,6 +54,8 @@ int verb_xml(const Args *args) {
 
         if (args_has(args, OPTION_NCCL) && args_has(args, OPTION_DEVICE))
                 return report_usage(args, "--nccl and --device are different documents: give only one of them");
+        if (args_has(args, OPTION_NCCL) && args_has(args, OPTION_FORMAT))
+                return report_usage(args, "--nccl and --format are different documents: give only one of them");
         r = check_request(args);
         if (r == 0)
                 r = pool_counts_parse(args, 1, &pools);

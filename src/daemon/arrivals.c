@@ -59,7 +59,7 @@ bool manager_wants_binding(const HostState *host, const PciDevice *dev) {
         const Pool *pool = policy_pool(host->policy, dev);
 
         return pool && !pool->vgpu_type && (pool->bind == POOL_BIND_START || pool->scheduler == POOL_SCHEDULER_NOVA) &&
-               !dev->vfio && !streq_ptr(dev->driver, host->config->vfio_driver) &&
+               !dev->vfio && dev->vgpu_type == 0 && !streq_ptr(dev->driver, host->config->vfio_driver) &&
                device_state(&view, dev, NULL) == DEVICE_STATE_AVAILABLE;
 }
 

@@ -5,24 +5,33 @@
 
 #include "manager.h"
 
-/* Appends the device and its VFs. The vGPUs of a GPU change together, so all its VFs count as one device. */
+/* Appends the device and its VFs. The vGPUs of a GPU change together, so all its VFs count as one device, and so do all
+ * its slots of mediated devices and the GPU itself. */
 static int append_with_vfs(const Manager *m, PciAddress address, PciAddress **busy, size_t *n) {
         const Inventory *inv = m->host.inventory;
         const PciDevice *dev = inv ? inventory_find_vgpu_parent(inv, inventory_find(inv, address)) : NULL;
         int r = pci_address_append(busy, n, address);
 
+        if (r == 0 && address.instance > 0)
+                r = pci_address_append(busy, n, pci_address_function(address));
         for (size_t i = 0; r == 0 && dev && i < dev->n_vfs; i++)
                 r = pci_address_append(busy, n, dev->vfs[i]);
         return r;
 }
 
+/* A lease has no job. */
+static bool is_interrupted(const Allocation *a) {
+        return a->state != ALLOCATION_READY && a->state != ALLOCATION_RESERVED;
+}
+
+/* A held job has not begun. */
 int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
         _cleanup_free_ PciAddress *busy = NULL, *at = NULL;
         size_t n = 0, n_at = 0;
         int r = orphans_devices(&m->jobs.orphans, &at, &n_at);
 
         for (size_t i = 0; r == 0 && i < m->jobs.n; i++)
-                if (!job_is_gone(m->jobs.list[i]))
+                if (!job_is_gone(m->jobs.list[i]) && !m->jobs.list[i]->held)
                         r = step_list_devices(m->jobs.list[i]->steps, &at, &n_at);
         for (size_t i = 0; r == 0 && i < n_at; i++)
                 r = append_with_vfs(m, at[i], &busy, &n);
@@ -30,8 +39,8 @@ int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
         for (size_t i = 0; r == 0 && !m->host.inventory && i < m->host.ledger->n_allocations; i++) {
                 const Allocation *a = m->host.ledger->allocations[i];
 
-                for (size_t j = 0; r == 0 && a->state != ALLOCATION_READY && j < a->n_devices; j++)
-                        r = pci_address_append(&busy, &n, a->devices[j].address);
+                for (size_t j = 0; r == 0 && is_interrupted(a) && j < a->n_devices; j++)
+                        r = pci_address_append(&busy, &n, pci_address_function(a->devices[j].address));
         }
         if (r < 0)
                 return r;

@@ -5,6 +5,7 @@
 
 #include "host/holders.h"
 #include "inventory.h"
+#include "model/mdev-slots.h"
 #include "operations.h"
 #include "util/strings.h"
 
@@ -15,18 +16,29 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
         const Pool *pool = d->pool ? config_find_pool(m->host.config, d->pool) : NULL;
         bool bound = streq_ptr(dev->driver, allocation_driver(a, d));
 
-        *ret = (HolderQuery){ .address = dev->address, .group = dev->iommu_group, .is_vf = dev->type == PCI_TYPE_VF };
-        /* A guest has the mediated device of a VF open, and not the VF. */
+        *ret = (HolderQuery){ .address = pci_address_function(dev->address),
+                              .group = dev->iommu_group,
+                              .is_vf = dev->type == PCI_TYPE_VF };
+        /* The slot of a mediated device that has no UUID yet is used by no process. */
+        if (pci_device_is_slot(dev) && !*d->mdev)
+                return false;
+        /* A guest has the mediated device open, and not its parent. The job leaves other mediated devices alone. */
         ret->only_parts = bound && dev->mdev_parent;
+        if (ret->only_parts && *d->mdev)
+                ret->mdev = d->mdev;
         if (bound || dev->vfio)
                 return !bound || check != USE_RESUME;
-        /* A release does not change a device that is not bound to its VFIO driver. */
-        if (check == USE_RELEASE)
-                return false;
+        /* A release does not change a device that is not bound to its VFIO driver. But a guest of Xen keeps a device
+         * that another program unbound from pciback. */
+        if (check == USE_RELEASE) {
+                ret->group = -1;
+                ret->is_vf = true;
+                return m->host.inventory->xen;
+        }
         /* The guest of the same allocation may have the group open. A PF without a driver may still have VFs in use. */
         if (!dev->driver) {
                 ret->group = -1;
-                return !ret->is_vf;
+                return !ret->is_vf || m->host.inventory->xen;
         }
         ret->driver = dev->driver;
         ret->nvidia_minor = manager_gpu_minor(m, dev);
@@ -92,7 +104,7 @@ int manager_find_open(const Manager *m, const Sysfs *fs, Allocation *const *allo
         if (r <= 0)
                 return r;
         *ret = owners[holder.device];
-        return holder.pid > 0 ? 1 : -EBUSY;
+        return holder.pid > 0 || holder.by_guest ? 1 : -EBUSY;
 }
 
 Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret) {

@@ -8,6 +8,7 @@
 #include "host/numa.h"
 #include "host/scan.h"
 #include "inventory.h"
+#include "model/mdev-slots.h"
 #include "operations.h"
 #include "util/digest.h"
 #include "util/log.h"
@@ -170,7 +171,7 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool l
 /* Returns 1 when driver, override or vGPU changed, and -ESTALE when the device needs a scan. */
 static int refresh_device(Manager *m, PciAddress address, bool locked) {
         const PciDevice *found = inventory_find(m->host.inventory, address);
-        _cleanup_free_ char *driver = NULL, *override = NULL, *vgpu_types = NULL;
+        _cleanup_free_ char *driver = NULL, *override = NULL, *vgpu_types = NULL, *mdev_types = NULL, *mdevs = NULL;
         PciDevice *dev, before;
         int r;
 
@@ -182,19 +183,30 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
                 r = string_copy(&override, dev->driver_override);
         if (r >= 0)
                 r = string_copy(&vgpu_types, dev->vgpu_types);
+        if (r >= 0)
+                r = string_copy(&mdev_types, dev->mdev_types);
+        if (r >= 0)
+                r = string_copy(&mdevs, dev->mdevs);
         if (r < 0)
                 return r;
         before = *dev;
         before.vgpu_types = vgpu_types;
-        r = scan_refresh(m->fs, dev, locked || (vgpu_types && manager_is_busy(m, address)));
+        before.mdev_types = mdev_types;
+        before.mdevs = mdevs;
+        r = scan_refresh(m->fs, dev, locked || ((vgpu_types || mdev_types) && manager_is_busy(m, address)));
         if (r < 0)
                 return r == -ENOMEM ? r : -ESTALE;
+        if (pci_device_has_slots(dev) && inventory_fill_slots(m->host.inventory, dev) < 0)
+                return -ENOMEM;
         manager_name_gpu(m, dev);
         if (streq_ptr(driver, dev->driver) && streq_ptr(override, dev->driver_override) &&
             before.has_override == dev->has_override && pci_device_same_vgpu(&before, dev))
                 return 0;
-        policy_recheck(m->host.policy, dev);
         m->reconcile.promises_unchecked = true;
+        /* The number of slots that a pool offers depends on the types, which were not read while the GPU was busy. */
+        if (mdev_types && !*mdev_types)
+                return host_state_remake_policy(&m->host) < 0 ? -ENOMEM : 1;
+        policy_recheck(m->host.policy, dev);
         return 1;
 }
 
@@ -202,8 +214,13 @@ int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked
         int differs = 0;
 
         for (size_t i = 0; differs >= 0 && i < n; i++) {
-                int r = refresh_device(m, devices[i], locked);
+                PciAddress function = pci_address_function(devices[i]);
+                int r;
 
+                /* The slots of mediated devices are read with their GPU, once. */
+                if (i > 0 && pci_address_equal(function, pci_address_function(devices[i - 1])))
+                        continue;
+                r = refresh_device(m, function, locked);
                 differs = r < 0 ? r : differs | r;
         }
         if (differs == -ESTALE)
@@ -232,6 +249,9 @@ int manager_refresh_groups(Manager *m, const Allocation *a) {
 
                 if (dev && a->devices[i].vgpu_type > 0)
                         r = append_family(m->host.inventory, dev, &devices, &n);
+                /* The GPU of a missing slot, whose driver may have registered its types since. */
+                if (!dev && a->devices[i].address.instance > 0)
+                        r = pci_address_append(&devices, &n, pci_address_function(a->devices[i].address));
                 if (dev && !g)
                         r = pci_address_append(&devices, &n, dev->address);
                 for (size_t j = 0; g && r == 0 && j < g->n_members; j++)
@@ -241,13 +261,20 @@ int manager_refresh_groups(Manager *m, const Allocation *a) {
         return r < 0 ? r : manager_refresh(m, devices, n, false);
 }
 
+/* It has types, or its driver may have registered them since. */
+static bool may_have_vgpus(const Manager *m, const PciDevice *dev) {
+        const Pool *pool = policy_pool(m->host.policy, dev);
+
+        return dev->vgpu_types || (pool && pool->vgpu_type);
+}
+
 int manager_refresh_vgpus(Manager *m) {
         _cleanup_free_ PciAddress *vfs = NULL;
         size_t n = 0;
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < m->host.inventory->n_devices; i++)
-                if (m->host.inventory->devices[i].vgpu_types)
+                if (may_have_vgpus(m, &m->host.inventory->devices[i]))
                         r = pci_address_append(&vfs, &n, m->host.inventory->devices[i].address);
         return r < 0 ? r : manager_refresh(m, vfs, n, false);
 }

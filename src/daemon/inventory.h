@@ -24,7 +24,7 @@ int manager_refresh_groups(Manager *m, const Allocation *a);
 /* Reads CPUs, memory and hugepages again. Returns 1 when this took a scan of the whole node, so that pointers into the
  * inventory are invalid, 0, or a negative errno. */
 int manager_refresh_nodes(Manager *m);
-/* manager_refresh() of all VFs that can have vGPUs. */
+/* manager_refresh() of all devices that can have vGPUs, or are to have them. */
 int manager_refresh_vgpus(Manager *m);
 /* Reads the list of registered PCI drivers again. Returns as manager_refresh(). */
 int manager_refresh_drivers(Manager *m);

@@ -129,6 +129,10 @@ static void on_report(Job *job, const Report *report) {
                 job->error = report->error;
                 replace(&job->message, failure(step, report));
                 break;
+        case REPORT_LACKING:
+                job->error = report->error;
+                job->lacking = step;
+                break;
         case REPORT_UNDO_FAILED:
                 undo = step_undo_failure(step, report->error);
                 if (undo)

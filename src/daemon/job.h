@@ -14,7 +14,7 @@ typedef struct Manager Manager;
 
 typedef enum JobResult {
         JOB_DONE,
-        JOB_FAILED,       /* a step failed; the earlier steps were undone, but for Step.may_lack */
+        JOB_FAILED,       /* a step failed; the earlier steps were undone */
         JOB_FAILED_DIRTY, /* a step failed and the undo failed too, or the child died */
         JOB_TIMEOUT,      /* killed at its deadline; see job_is_stuck() */
         _JOB_RESULT_MAX,
@@ -31,7 +31,8 @@ typedef struct Job {
         char *subject; /* name of the allocation, address of the device, or other text */
         StepList *steps;
         char *step, *message; /* the current step, "" before the first; why the job failed, "" if it did not */
-        int error;            /* of the failed step: a negative errno; else 0 */
+        int error;            /* of the failed or lacking step: a negative errno; else 0 */
+        const Step *lacking;  /* the first step that the job is done without, see step_may_lack(); NULL: none */
         size_t current;       /* index of the current step; steps->n before the first */
         unsigned n_begun;
         uint64_t since;    /* CLOCK_MONOTONIC, when the job was started */

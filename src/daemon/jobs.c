@@ -139,13 +139,18 @@ static void on_report(Job *job, Step *step, const Report *report) {
         }
 }
 
+/* A step that may be lacking only asks about its device, and holds no lock of it. */
+static bool marks_stuck(const Step *step) {
+        return step && step_has_device(step) && !step->may_lack;
+}
+
 /* The child is blocked in a write to sysfs: its device stays blocked until the write returns. */
 static void mark_stuck(Manager *m, const Job *job) {
         const Step *step = job_current(job);
         const char *also = step ? step_hang(step) : NULL;
         _cleanup_free_ char *message = NULL;
 
-        if (!step || !step_has_device(step) ||
+        if (!marks_stuck(step) ||
             string_replace(&message, "%s is stuck: the kernel has not returned from the attempt to %s.%s%s",
                            PCI_ADDRESS_STR(step->device), job->step, also ? " " : "", also ?: "") < 0)
                 return;
@@ -165,14 +170,34 @@ static JobResult finish(Manager *m, Job *job, JobResult result) {
         return after;
 }
 
-/* An earlier job stops or starts a service of this job, or creates or removes a shared memory region of it. */
-static bool must_wait(const JobQueue *q, const Job *job) {
+static PciAddress gpu_of(const Inventory *inv, PciAddress device) {
+        const PciDevice *dev = inv ? inventory_find(inv, device) : NULL;
+
+        return dev && dev->type == PCI_TYPE_VF ? dev->physfn : device;
+}
+
+/* Both create or remove vGPUs of one GPU. The vGPUs of a GPU are read together, and not while a job changes one. */
+static bool share_vgpus(const Inventory *inv, const StepList *a, const StepList *b) {
+        for (size_t i = 0; i < a->n; i++)
+                for (size_t j = 0; a->steps[i].kind == STEP_VGPU && j < b->n; j++)
+                        if (b->steps[j].kind == STEP_VGPU &&
+                            pci_address_equal(gpu_of(inv, a->steps[i].device), gpu_of(inv, b->steps[j].device)))
+                                return true;
+        return false;
+}
+
+/* An earlier job stops or starts a service of this job, creates or removes a shared memory region of it, or changes a
+ * vGPU of the same GPU. */
+static bool must_wait(const Manager *m, const Job *job) {
+        const JobQueue *q = &m->jobs;
+
         for (size_t i = 0; i < q->n; i++) {
                 const Job *other = q->list[i];
 
                 if (other != job && !other->has_result && other->id < job->id &&
                     (step_lists_share_service(other->steps, job->steps) ||
-                     step_lists_share_region(other->steps, job->steps)))
+                     step_lists_share_region(other->steps, job->steps) ||
+                     share_vgpus(m->host.inventory, other->steps, job->steps)))
                         return true;
         }
         return false;
@@ -181,7 +206,7 @@ static bool must_wait(const JobQueue *q, const Job *job) {
 /* Starts the held jobs that no longer have to wait. */
 static void begin_waiting(Manager *m) {
         for (size_t i = 0; i < m->jobs.n; i++)
-                if (m->jobs.list[i]->held && !must_wait(&m->jobs, m->jobs.list[i]))
+                if (m->jobs.list[i]->held && !must_wait(m, m->jobs.list[i]))
                         (void) job_let_begin(m->jobs.list[i]);
 }
 
@@ -230,7 +255,7 @@ static void release_stuck(Manager *m, const Job *job) {
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
 
-        if (!step || !step_has_device(step))
+        if (!marks_stuck(step))
                 return;
         (void) device_status_set(&m->host.status, step->device, DEVICE_STUCK, NULL);
         history_record(HISTORY_UNSTUCK, step->device, ledger_holder(m->host.ledger, step->device),
@@ -303,7 +328,7 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
         r = block_devices(m, job, devices, n_devices);
         if (r >= 0)
                 r = job_start(job, &job_handlers);
-        job->waited = r >= 0 && must_wait(&m->jobs, job);
+        job->waited = r >= 0 && must_wait(m, job);
         if (job->waited)
                 r = job_hold(job);
         if (r < 0) {

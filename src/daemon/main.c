@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 
+#include "host/endpoints.h"
 #include "host/holders.h"
 #include "host/rootservice.h"
 #include "manager.h"
@@ -74,6 +75,7 @@ int main(int argc, char *argv[]) {
         _cleanup_(cleanup_manager_free) Manager *m = NULL;
         const char *state_dir = getenv("STATE_DIRECTORY") ?: "/var/lib/passthroughd";
         const char *holders = getenv("HOLDERS_SOCKET"), *root = getenv("ROOT_SOCKET");
+        const char *endpoints = getenv("ENDPOINTS_SOCKET");
         int r = parse_arguments(argc, argv);
         sigset_t early;
 
@@ -100,6 +102,8 @@ int main(int argc, char *argv[]) {
         holders_use_socket(holders);
         if (root)
                 root_service_use_socket(root);
+        if (endpoints)
+                endpoints_use_socket(endpoints);
         r = manager_new(arg_sysroot, arg_config, state_dir, getenv("MODPROBE_DIRECTORY"), &m);
         if (r != 0)
                 return r == EXIT_CONFIG ? EXIT_CONFIG : EXIT_FAILURE;

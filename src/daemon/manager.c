@@ -67,6 +67,7 @@ static void watches_done(Watches *w) {
         for (size_t i = 0; i < ELEMENTSOF(w->checkups); i++)
                 probe_close(w->checkups[i].probe);
         fabric_watch_done(&w->fabric);
+        endpoint_watch_done(&w->endpoints);
 }
 
 Manager *manager_free(Manager *m) {
@@ -174,6 +175,7 @@ static Verdict on_rescan(void *userdata, Refusal *ret) {
         manager_make_attributes_due(m);
         manager_probe_gpus_again(m);
         manager_check_health(m, HEALTH_DUE_RESCAN);
+        manager_check_endpoints(m);
         reconcile_want(&m->reconcile);
         return r < 0 ? refuse(ret, VERDICT_LIMIT, NULL, NULL, "The node could not be read: %s.", strerror(-r))
                      : VERDICT_NONE;
@@ -322,6 +324,7 @@ int manager_run(Manager *m) {
         manager_follow_links(m);
         manager_follow_regions(m);
         manager_follow_fabric(m);
+        manager_follow_endpoints(m);
         manager_probe_gpus(m);
         /* Enabled at first, to begin the startup phases. */
         r = sd_event_add_defer(m->event, &m->reconcile.source, on_reconcile, m);

@@ -158,7 +158,7 @@ static Verdict accept_replacements(Manager *m, Allocation *a, uint32_t *ret_job,
                 return v;
         /* While the old allocation still has the identity of the old cards. */
         record(m, b);
-        v = manager_start_prepare(m, accepted, ret_job, ret);
+        v = manager_start_prepare(m, accepted, true, ret_job, ret);
         if (v != VERDICT_NONE) {
                 manager_set_state(m, accepted, ALLOCATION_FAILED, ret->message);
                 return v;

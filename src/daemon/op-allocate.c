@@ -40,23 +40,13 @@ static bool needs_driver(const Manager *m, const Allocation *a) {
         return false;
 }
 
-/* No event tells that another program has made or removed a vGPU. */
-static int refresh_vgpus(Manager *m, const Request *request) {
-        for (size_t i = 0; i < request->n_pools; i++) {
-                const Pool *pool = config_find_pool(m->host.config, request->pools[i].pool);
-
-                if (pool && pool->vgpu_type)
-                        return manager_refresh_vgpus(m);
-        }
-        return 0;
-}
-
 /* Reads the facts that the plan depends on again: those of its devices, or, for a refused plan (a is NULL), the
  * drivers, the needs of the host and the vGPUs. Returns 1 when a fact changed, 0, or a negative errno. */
-static int refresh_planned(Manager *m, const Request *request, const Allocation *a) {
+static int refresh_planned(Manager *m, const Allocation *a) {
         int drivers = !a || needs_driver(m, a) ? manager_refresh_drivers(m) : 0;
         int host = drivers >= 0 && (!a || may_affect_host(m, a)) ? manager_refresh_host(m) : drivers;
-        int groups = host < 0 ? host : a ? manager_refresh_groups(m, a) : refresh_vgpus(m, request);
+        /* No event tells of a vGPU that another program creates on a VF, or removes from it. */
+        int groups = host < 0 ? host : a ? manager_refresh_groups(m, a) : manager_refresh_vgpus(m);
 
         if (groups > 0 && a)
                 manager_publish_allocation(m, a);
@@ -90,7 +80,7 @@ static Verdict plan_on_fresh_devices(Manager *m, const Search *s, Plan **ret, Re
                 _cleanup_refusal_ Refusal why = { 0 };
                 _cleanup_(cleanup_plan_free) Plan *plan = NULL;
                 Verdict v = make_plan(m, s, m->host.ledger, &plan, &why);
-                int r = refresh_planned(m, s->request, plan ? plan->allocation : NULL);
+                int r = refresh_planned(m, plan ? plan->allocation : NULL);
 
                 if (r < 0)
                         return refuse_no_memory(ret_refusal);
@@ -282,7 +272,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         log_forced(m, reserved);
         if (reserved->state == ALLOCATION_RESERVED)
                 return announce_lease(m, reserved, ret_job);
-        v = manager_start_prepare(m, reserved, ret_job, ret);
+        v = manager_start_prepare(m, reserved, false, ret_job, ret);
         if (v != VERDICT_NONE) {
                 server_allocation_new(m->publisher.server, name);
                 history_record_allocation(HISTORY_RESERVED, reserved, NULL);

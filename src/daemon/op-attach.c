@@ -24,6 +24,12 @@ Verdict manager_check_guest_changeable(const Manager *m, const Allocation *a, Re
         if (a->state != ALLOCATION_READY)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Release it.", "'%s' is %s.", a->name,
                               allocation_state_to_string(a->state));
+        if (a->domain && m->host.config->hypervisor == HYPERVISOR_XEN)
+                return refuse(
+                        ret, VERDICT_NOT_SUPPORTED, NULL, "Shut the guest down first, then try again.",
+                        "The domain '%s' runs with '%s', and the daemon does not change the devices of a guest of "
+                        "Xen while it runs.",
+                        a->domain, a->name);
         if (manager_may_miss_guests(m))
                 return refuse(ret, VERDICT_BUSY, NULL, "Check libvirt, or set Libvirt= to nothing if it has no guests.",
                               "Whether a guest runs with '%s' is unknown: %s", a->name,
@@ -64,7 +70,8 @@ static Verdict start_job(Manager *m, const Allocation *a, uint32_t *ret_job, Ref
                 return v;
         if (steps_prepare(part, m->host.inventory, &steps) < 0 ||
             steps_around_services(part, m->host.config, steps) < 0 ||
-            steps_plug(a, manager_find_uuid(m, a), hostdevs.devices, hostdevs.texts, hostdevs.n, steps) < 0)
+            (m->host.config->hypervisor != HYPERVISOR_XEN &&
+             steps_plug(a, manager_find_uuid(m, a), hostdevs.devices, hostdevs.texts, hostdevs.n, steps) < 0))
                 return refuse_no_memory(ret);
         return manager_start_job(m, &attach_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
 }
@@ -132,7 +139,7 @@ static Verdict attach_check(Manager *m, const Job *job, Refusal *ret) {
 
 static JobResult settle(Manager *m, Job *job, Allocation *a, const Allocation *part) {
         if (!allocation_is_bound(part, m->host.inventory)) {
-                job_set_message(job, "All steps succeeded, but a device is not bound to its VFIO driver.");
+                job_set_message(job, "All steps succeeded, but a device is not bound to its driver for guests.");
                 a->halted = true;
                 return JOB_FAILED_DIRTY;
         }

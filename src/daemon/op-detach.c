@@ -100,13 +100,51 @@ static bool is_held_for(const Manager *m, const Allocation *a, const AllocationD
         return h->role == DEVICE_ROLE_HELD && (group < 0 || group_of(m, h) == group) && !find_other(m, a, d, h);
 }
 
+/* Another device of a is a GPU of the partition. ret_model: one is of the model of d. */
+static bool finds_gpus(const Manager *m, const Allocation *a, const FabricPartition *p, const AllocationDevice *d,
+                       bool *ret_model) {
+        bool found = false;
+
+        *ret_model = false;
+        for (size_t i = 0; p && i < a->n_devices; i++) {
+                const AllocationDevice *other = &a->devices[i];
+                const PciDevice *dev = inventory_find(m->host.inventory, other->address);
+
+                if (!dev || !(p->modules & fabric_bit(config_module(m->host.config, dev))))
+                        continue;
+                found = true;
+                *ret_model = *ret_model || (other->vendor == d->vendor && other->device == d->device);
+        }
+        return found;
+}
+
+/*
+ * d is a GPU of the partition of a. The pool of d may have lost Fabric= since, or be gone. The module id of d may be
+ * unknown, for example because d is lost. Then d counts as a GPU of the partition if it has the model of a GPU whose
+ * module is in the partition, or if a has no such GPU. A lost GPU may come back.
+ */
+static bool is_in_partition(const Manager *m, const Allocation *a, const AllocationDevice *d) {
+        const Pool *pool = d->pool ? config_find_pool(m->host.config, d->pool) : NULL;
+        const PciDevice *dev = d->lost ? NULL : inventory_find(m->host.inventory, d->address);
+        const FabricPartition *p = fabric_table_find(&m->host.config->fabric, (unsigned) a->partition);
+        unsigned module = dev ? config_module(m->host.config, dev) : 0;
+        bool is_model;
+
+        if (a->partition < 0 || d->is_vf || (dev && !pci_device_is_gpu(dev)))
+                return false;
+        if (pool && pool->fabric)
+                return true;
+        if (module > 0 && p)
+                return p->modules & fabric_bit(module);
+        return !finds_gpus(m, a, p, d, &is_model) || is_model;
+}
+
 /* Marks the device, its companions, and what is held because of it. */
 static Verdict mark(const Manager *m, Allocation *a, AllocationDevice *d, Refusal *ret) {
         const AllocationDevice *other = find_other(m, a, d, d);
-        const Pool *pool = d->pool ? config_find_pool(m->host.config, d->pool) : NULL;
         bool follows = false;
 
-        if (a->partition >= 0 && pool && pool->fabric)
+        if (is_in_partition(m, a, d))
                 return refuse(ret, VERDICT_NOT_SUPPORTED, &d->address, "Release the allocation, and allocate anew.",
                               "%s is one of the GPUs of NVLink partition %d, which '%s' has as a whole.",
                               PCI_ADDRESS_STR(d->address), a->partition, a->name);
@@ -120,6 +158,30 @@ static Verdict mark(const Manager *m, Allocation *a, AllocationDevice *d, Refusa
                         follows = &a->devices[i] == d;
                 if (follows || is_held_for(m, a, d, &a->devices[i]))
                         a->devices[i].phase = DEVICE_PHASE_DETACHING;
+        }
+        return VERDICT_NONE;
+}
+
+/* A settled assigned device of the pool stays. */
+static bool keeps_device_of(const Allocation *a, const char *pool) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && allocation_device_is_settled(&a->devices[i]) &&
+                    streq_ptr(a->devices[i].pool, pool))
+                        return true;
+        return false;
+}
+
+/* The guest reaches the slots of a service with Via= by a device of that pool. */
+static Verdict check_via(const Manager *m, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
+        for (size_t i = 0; i < a->n_services; i++) {
+                const RemoteService *s = config_find_service(m->host.config, a->services[i].name);
+
+                if (s && s->via && streq_ptr(d->pool, s->via) && !keeps_device_of(a, s->via))
+                        return refuse(ret, VERDICT_WRONG_STATE, &d->address,
+                                      "Release the allocation, or attach another device of the pool first.",
+                                      "%s is the last device of pool '%s' that '%s' has, and its slots of service '%s' "
+                                      "need one.",
+                                      PCI_ADDRESS_STR(d->address), s->via, a->name, s->name);
         }
         return VERDICT_NONE;
 }
@@ -152,6 +214,8 @@ static Verdict find_devices(const Manager *m, Allocation *b, const char *slot, R
                 return VERDICT_NONE;
         }
         v = mark(m, b, d, ret);
+        if (v == VERDICT_NONE)
+                v = check_via(m, b, d, ret);
         return v != VERDICT_NONE ? v : check_rest(b, ret);
 }
 
@@ -168,18 +232,20 @@ static Verdict start_job(Manager *m, const Allocation *a, uint32_t *ret_job, Ref
                 return v;
         if (steps_release(part, m->host.inventory, manager_after_release(&m->host, part), true, &steps) < 0 ||
             steps_clean(part, m->host.config, steps) < 0 ||
-            steps_unplug(part, manager_find_uuid(m, a), hostdevs.devices, hostdevs.texts, hostdevs.n, steps) < 0)
+            (m->host.config->hypervisor != HYPERVISOR_XEN &&
+             steps_unplug(part, manager_find_uuid(m, a), hostdevs.devices, hostdevs.texts, hostdevs.n, steps) < 0))
                 return refuse_no_memory(ret);
         return manager_start_job(m, &detach_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
 }
 
-/* While a guest runs, it has the devices open. */
+/* While a guest runs, it has the devices open. The job has it release them, but not a guest of Xen. */
 static Verdict check_use(Manager *m, const Allocation *b, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(b);
 
         if (!part || manager_refresh_groups(m, part) < 0)
                 return refuse_no_memory(ret);
-        return b->domain ? VERDICT_NONE : manager_check_use(m, part, USE_RELEASE, ret);
+        return b->domain && m->host.config->hypervisor != HYPERVISOR_XEN ? VERDICT_NONE
+                                                                         : manager_check_use(m, part, USE_RELEASE, ret);
 }
 
 static Verdict detach(Manager *m, Allocation *a, const char *slot, uint32_t *ret_job, Refusal *ret) {

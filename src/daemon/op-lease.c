@@ -61,7 +61,7 @@ static Verdict prepare(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *re
         if (v != VERDICT_NONE)
                 return v;
         manager_publish_allocation(m, a);
-        v = manager_start_prepare(m, a, ret_job, ret);
+        v = manager_start_prepare(m, a, false, ret_job, ret);
         if (v != VERDICT_NONE)
                 manager_delete_allocation(m, a);
         manager_follow_leases(m);

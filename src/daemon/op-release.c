@@ -77,6 +77,9 @@ Verdict manager_check_changeable(const Manager *m, const Allocation *a, const ch
         v = manager_check_blocked(m, a, true, ret);
         if (v != VERDICT_NONE)
                 return v;
+        if (a->state == ALLOCATION_RESERVED)
+                return refuse(ret, VERDICT_WRONG_STATE, NULL, "Prepare it first: 'passthroughctl prepare'.",
+                              "'%s' is reserved: its devices are not prepared yet.", name);
         if (a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Wait for its job to end.", "'%s' is %s.", name,
                               allocation_state_to_string(a->state));

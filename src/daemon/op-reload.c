@@ -95,6 +95,7 @@ static void take_config(Manager *m, Config *config, Policy *policy) {
         log_info("Loaded the configuration, %zu file%s.", config->n_files, PLURAL(config->n_files));
         manager_write_options(m, true);
         manager_follow_fabric(m);
+        manager_follow_endpoints(m);
         manager_apply_modules(m, NULL);
         manager_probe_gpus_again(m);
         manager_publish(m);
@@ -119,6 +120,10 @@ static Verdict reload(Manager *m, Refusal *ret) {
         if (config->unreadable)
                 return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "Give the daemon read permission, then reload.",
                               "%s The old configuration stays.", config->unreadable);
+        if (config->hypervisor != m->host.config->hypervisor)
+                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "Release all allocations, then restart the daemon.",
+                              "Hypervisor= has another value now, which a reload cannot apply. The old configuration "
+                              "stays.");
         log_config(m, config);
         if (check_twice(policy, m->host.ledger, &twice) != VERDICT_NONE)
                 return refuse(ret, VERDICT_CONFIG_REFUSED, &twice.device, twice.remedy,

@@ -8,6 +8,7 @@
 
 #include "host/holders.h"
 #include "inventory.h"
+#include "model/mdev-slots.h"
 #include "operations.h"
 #include "plan/vfidentity.h"
 #include "util/log.h"
@@ -54,6 +55,10 @@ static Verdict check_pf(const Manager *m, const PciDevice *pf, unsigned count, R
 
         if (v != VERDICT_NONE)
                 return v;
+        if (pci_device_is_slot(pf))
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, NULL,
+                              "%s is a slot for a vGPU of %s, and a slot cannot have VFs.", address,
+                              PCI_ADDRESS_STR(pf->physfn));
         if (pf->type == PCI_TYPE_VF)
                 return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, "Change the number of VFs of its PF.",
                               "%s is a VF, and a VF cannot have VFs.", address);

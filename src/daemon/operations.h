@@ -22,8 +22,11 @@ Verdict manager_plan_idle(Manager *m, const Request *request, const Allocation *
 /* prepare.c */
 /* VERDICT_NO_VFIO_DRIVER when the VFIO driver of a device of a is not registered with the kernel. */
 Verdict manager_check_drivers(const HostState *host, const Allocation *a, Refusal *ret);
-/* Starts the job that prepares a; its steps depend on the present drivers of the devices. */
-Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret);
+/*
+ * Starts the job that prepares a; its steps depend on the present drivers of the devices. again: a was prepared
+ * before, so a guest may have the devices; as steps_activate().
+ */
+Verdict manager_start_prepare(Manager *m, const Allocation *a, bool again, uint32_t *ret_job, Refusal *ret);
 
 /* op-release.c */
 /*

@@ -44,6 +44,12 @@ Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *r
         return v != VERDICT_NONE ? v : manager_check_use(m, a, USE_RESUME, ret);
 }
 
+/* Only the partition is missing, and it could not be activated before: reported once. */
+static bool is_repeated(const Manager *m, const Allocation *a) {
+        return a->state == ALLOCATION_READY && a->partition_lost && a->partition_delay > 0 &&
+               allocation_is_bound(a, m->host.inventory) && manager_has_regions(m, a);
+}
+
 /* While an orphan works on a device of the allocation, the allocation is not resumed. */
 static bool has_to_wait(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
@@ -67,12 +73,13 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         AllocationState state = a->state;
         Verdict v = VERDICT_NONE;
-        bool stands;
+        bool repeated, stands;
 
         if (has_to_wait(m, a))
                 return false;
         /* At startup a job of the previous daemon may have run still, so the first scan read nothing that may block. */
         (void) manager_refresh_groups(m, a);
+        repeated = is_repeated(m, a);
         a->resume_refused = false;
         if (state != ALLOCATION_READY && a->reason)
                 manager_set_state(m, a, state, NULL);
@@ -84,21 +91,22 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         if (v == VERDICT_NONE && state == ALLOCATION_READY)
                 v = manager_check_drivers(&m->host, a, &refusal);
         if (v == VERDICT_NONE && state == ALLOCATION_READY) {
-                log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
+                log_full(repeated ? LOG_DEBUG : LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
                          !allocation_is_bound(a, m->host.inventory)
                                  ? "The devices of '%s' are not as they were prepared, preparing them again."
                          : a->partition_lost ? "The NVLink partition of '%s' is not active, activating it again."
                                              : "The shared memory of '%s' is missing, creating it again.",
                          a->name);
-                manager_set_state(m, a, ALLOCATION_PREPARING, NULL);
+                manager_set_state(m, a, ALLOCATION_PREPARING, a->partition_lost ? a->reason : NULL);
         }
         if (v == VERDICT_NONE)
                 v = state == ALLOCATION_RELEASING ? manager_start_release(m, a, ret_job, &refusal)
-                                                  : manager_start_prepare(m, a, ret_job, &refusal);
+                                                  : manager_start_prepare(m, a, true, ret_job, &refusal);
         if (v == VERDICT_NONE) {
                 a->partition_idle = false;
                 job_queue_find(&m->jobs, *ret_job)->resumed = true;
-                history_record_allocation(HISTORY_RESUMED, a, NULL);
+                if (!repeated)
+                        history_record_allocation(HISTORY_RESUMED, a, NULL);
                 return true;
         }
         log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_DEVIATION, .allocation = a->name }),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Asks Fabric Manager every few seconds. One that has restarted with resiliency waits a minute to be told which NVLink
- * partitions are active, and ends without an answer; only the ledger knows them. Otherwise it reports whether the
- * partitions of allocations are active, and which GPUs have failed NVLinks. A child asks, because Fabric Manager may
+ * partitions are active, and ends without an answer; only the ledger knows them. Otherwise it reports its partitions,
+ * whether those of allocations are active, and which GPUs have failed NVLinks. A child asks, because Fabric Manager may
  * hang.
  */
 
@@ -26,10 +26,14 @@
 /* The child's report. */
 typedef struct Told {
         int32_t result;
+        uint32_t last_job;                           /* the number of the last job when the child was started */
         uint32_t n;                                  /* partitions that it asked about */
+        uint32_t n_active;                           /* of these, those that a restarted manager is told */
         uint64_t generations[FABRIC_PARTITIONS_MAX]; /* of their allocations: another may have the partition by now */
-        uint64_t ready;                              /* bit i: the allocation was ready, so no job activated it */
-        uint64_t idle;       /* bit i: the partition is not active, and no process has its GPUs open */
+        uint64_t ready;   /* bit i: the allocation was ready, so no job activated the partition */
+        uint64_t idle;    /* bit i: the partition is not active, and no process has its GPUs open */
+        uint64_t unknown; /* bit i: the partition is not active, and whether a process has its GPUs open is unknown */
+        uint64_t held;    /* bit i: an allocation had the i-th partition of the table */
         FabricReport report; /* about the partitions */
 } Told;
 
@@ -38,79 +42,129 @@ static bool has_partition(const Allocation *a) {
         return a->partition >= 0 && a->state != ALLOCATION_RESERVED && a->state != ALLOCATION_RELEASING;
 }
 
-/* The child searches /proc, so that the event loop need not. Usually one search is enough for all allocations. The
- * partition of an allocation about which nothing is known after HOLDER_LOOK_USEC counts as not idle. */
-static uint64_t find_idle(const Manager *m, const Sysfs *fs, Allocation *const *asked, uint64_t lost) {
-        const uint64_t end = clock_usec(CLOCK_MONOTONIC) + HOLDER_LOOK_USEC;
-        Allocation *unused[FABRIC_PARTITIONS_MAX];
-        size_t indices[FABRIC_PARTITIONS_MAX], n = 0, open;
-        uint64_t idle = 0;
-        int r = 1;
-
-        for (size_t i = 0; i < FABRIC_PARTITIONS_MAX; i++)
-                if (lost >> i & 1 && !asked[i]->domain) {
-                        unused[n] = asked[i];
-                        indices[n++] = i;
-                }
-        while (n > 0 && r > 0 && clock_usec(CLOCK_MONOTONIC) < end) {
-                r = manager_find_open(m, fs, unused, n, &open);
-                if (r <= 0)
-                        continue;
-                unused[open] = unused[--n];
-                indices[open] = indices[n];
-        }
-        for (size_t i = 0; r == 0 && i < n; i++)
-                idle |= UINT64_C(1) << indices[i];
-        return idle;
+/* Also an allocation that is being released, until its partition is deactivated. */
+static bool is_held(const Ledger *l, unsigned partition) {
+        for (size_t i = 0; i < l->n_allocations; i++)
+                if (l->allocations[i]->partition == (int) partition && l->allocations[i]->state != ALLOCATION_RESERVED)
+                        return true;
+        return false;
 }
 
+/* The child searches /proc, so that the event loop need not: for each allocation, because the users of one may be
+ * unknown. */
+static void find_users(const Manager *m, const Sysfs *fs, Allocation *const *asked, uint64_t lost, Told *told) {
+        const uint64_t end = clock_usec(CLOCK_MONOTONIC) + HOLDER_LOOK_USEC;
+        size_t open;
+
+        for (size_t i = 0; i < FABRIC_PARTITIONS_MAX; i++) {
+                int r = -ETIMEDOUT;
+
+                if (!(lost >> i & 1) || asked[i]->domain)
+                        continue;
+                if (clock_usec(CLOCK_MONOTONIC) < end)
+                        r = manager_find_open(m, fs, &asked[i], 1, &open);
+                told->idle |= (uint64_t) (r == 0) << i;
+                told->unknown |= (uint64_t) (r < 0 && r != -EBUSY) << i;
+        }
+}
+
+/*
+ * A Fabric Manager that has restarted keeps the routing of the partitions that it is told, and initializes nothing: a
+ * partition that is known as lost must be activated anew, so it is not told (Fabric Manager User Guide, "Resiliency").
+ * Nor is that of an allocation that is being prepared: its job activates it, and no guest has it yet.
+ */
 static int run(const Sysfs *fs, void *userdata) {
         const Manager *m = userdata;
         Allocation *asked[FABRIC_PARTITIONS_MAX];
         unsigned ids[FABRIC_PARTITIONS_MAX];
-        Told told = { 0 };
+        Told told = { .last_job = m->jobs.last_id };
+        uint64_t active = 0;
 
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 Allocation *a = m->host.ledger->allocations[i];
+                bool is_active;
 
                 if (!has_partition(a) || told.n == ELEMENTSOF(ids))
                         continue;
                 told.ready |= (uint64_t) (a->state == ALLOCATION_READY) << told.n;
+                is_active = !a->partition_lost && a->state != ALLOCATION_PREPARING;
+                active |= (uint64_t) is_active << told.n;
+                told.n_active += is_active;
                 told.generations[told.n] = a->generation;
                 ids[told.n] = (unsigned) a->partition;
                 asked[told.n++] = a;
         }
-        told.result = root_follow_partitions(ids, told.n, clock_usec(CLOCK_MONOTONIC) + ANSWER_USEC, &told.report);
+        told.result =
+                root_follow_partitions(ids, told.n, active, clock_usec(CLOCK_MONOTONIC) + ANSWER_USEC, &told.report);
+        for (size_t i = 0; i < told.report.table.n; i++)
+                told.held |= (uint64_t) is_held(m->host.ledger, told.report.table.partitions[i].id) << i;
         if (told.result == 0)
-                told.idle = find_idle(m, fs, asked, told.report.inactive & told.ready);
+                find_users(m, fs, asked, told.report.inactive & told.ready, &told);
         worker_report(&told, sizeof(told));
         return EXIT_SUCCESS;
 }
 _Static_assert(sizeof(Told) <= PIPE_BUF, "a report is written atomically");
 
-/* Each report has an allocation resumed whose partition is lost: its guest may have ended since the last one. */
-static void take_partition(Manager *m, Allocation *a, bool lost, bool idle) {
+/* Each report has an allocation resumed whose partition is lost: its guest may have ended since the last one. cause:
+ * NULL when the partition is active. */
+static void take_partition(Manager *m, Allocation *a, const char *cause, bool idle) {
         bool was_lost = a->partition_lost;
 
-        a->partition_lost = lost;
-        a->partition_idle = idle;
-        if (!was_lost && !lost)
+        if (!cause)
+                allocation_keep_partition(a);
+        /* Otherwise the cause is why the last try to activate it failed, and the next try follows. */
+        else if (!idle || a->partition_delay == 0)
+                a->partition_lost = cause;
+        a->partition_idle = idle && clock_usec(CLOCK_MONOTONIC) >= a->partition_retry;
+        if (!was_lost && !cause)
                 return;
-        a->resume_refused = a->resume_refused || lost;
+        a->resume_refused = a->resume_refused || cause;
         m->reconcile.promises_unchecked = true;
         reconcile_want(&m->reconcile);
 }
 
-/* The allocations may have changed since the child was started. */
+static const char *find_cause(const Manager *m, const Allocation *a, const Told *told, uint32_t k) {
+        const FabricPartition *partition = fabric_table_find(&m->host.config->fabric, (unsigned) a->partition);
+
+        if (!partition || !fabric_table_has(&told->report.table, partition))
+                return PARTITION_UNSUPPORTED;
+        if (!(told->report.inactive >> k & 1))
+                return NULL;
+        return told->unknown >> k & 1 ? PARTITION_USERS_UNKNOWN : PARTITION_INACTIVE;
+}
+
+/* The allocations may have changed since the child was started, and jobs may have activated their partitions. */
 static void take_partitions(Manager *m, const Told *told) {
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 Allocation *a = m->host.ledger->allocations[i];
 
                 for (uint32_t k = 0; k < told->n; k++)
                         if (told->generations[k] == a->generation && told->ready >> k & 1 &&
-                            a->state == ALLOCATION_READY)
-                                take_partition(m, a, told->report.inactive >> k & 1, told->idle >> k & 1);
+                            a->state == ALLOCATION_READY && a->prepared_by <= told->last_job)
+                                take_partition(m, a, find_cause(m, a, told, k), told->idle >> k & 1);
         }
+}
+
+/* Fabric Manager may come back with other partitions: it drops those with a failed NVSwitch, and has others after a
+ * change of its configuration. */
+static void take_table(Manager *m, const FabricTable *table) {
+        const FabricTable *wanted = &m->host.config->fabric;
+        _cleanup_free_ char *missing = NULL;
+        size_t n = 0;
+
+        if (m->host.has_fabric && fabric_table_equal(&m->host.fabric, table))
+                return;
+        m->host.fabric = *table;
+        m->host.has_fabric = true;
+        for (size_t i = 0; i < wanted->n; i++)
+                if (!fabric_table_has(table, &wanted->partitions[i])) {
+                        (void) string_append(&missing, ", ", "%u", wanted->partitions[i].id);
+                        n++;
+                }
+        if (missing)
+                log_warning("Fabric Manager does not have the NVLink partition%s %s of Partitions=, or with other "
+                            "GPUs. No guest gets %s.",
+                            PLURAL(n), missing, n > 1 ? "them" : "it");
 }
 
 static bool has_failed(const FabricReport *r, PciAddress gpu) {
@@ -134,6 +188,46 @@ static void take_failed(Manager *m, const FabricReport *r) {
         }
 }
 
+/* Why the GPU must not be given to a guest, as a clause: *ret, a partition with the GPU, is active, and no allocation
+ * has the partition, before the report and now, or the allocation that has it lacks the GPU. NULL: no reason. */
+static const char *find_stray(const Manager *m, const FabricReport *r, uint64_t held, const PciDevice *gpu,
+                              unsigned *ret) {
+        unsigned module = policy_has_fabric(m->host.policy, gpu) ? config_module(m->host.config, gpu) : 0;
+        bool is_free = !ledger_holder(m->host.ledger, gpu->address);
+
+        for (size_t i = 0; module > 0 && i < r->table.n; i++) {
+                const FabricPartition *p = &r->table.partitions[i];
+                bool was_held = held >> i & 1;
+
+                if (!(r->active >> i & 1) || !(p->modules & fabric_bit(module)) ||
+                    was_held != is_held(m->host.ledger, p->id))
+                        continue;
+                *ret = p->id;
+                if (!was_held)
+                        return "no allocation has the partition";
+                if (is_free)
+                        return "the allocation with the partition does not have the GPU";
+        }
+        return NULL;
+}
+
+/* Another program activated a partition, a former configuration without Manager= left it active, or Module= was
+ * corrected. Its GPUs are given to no guest: two guests could have GPUs of one partition. */
+static void take_stray(Manager *m, const FabricReport *r, uint64_t held) {
+        for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
+                const PciDevice *dev = &m->host.inventory->devices[i];
+                unsigned id = 0;
+                const char *cause = find_stray(m, r, held, dev, &id);
+                _cleanup_free_ char *why =
+                        cause ? string_format("%s is unhealthy: its NVLink partition %u is active, and %s.",
+                                              PCI_ADDRESS_STR(dev->address), id, cause)
+                              : NULL;
+
+                if (!cause || why)
+                        manager_set_unhealthy(m, dev->address, DEVICE_LINKED, why);
+        }
+}
+
 static void on_readable(void *userdata) {
         Manager *m = userdata;
         Told told;
@@ -141,10 +235,12 @@ static void on_readable(void *userdata) {
         while (worker_read(&m->watches.fabric.worker, &told, sizeof(told))) {
                 if (told.result > 0)
                         log_notice("Fabric Manager has restarted. It was told that %u NVLink partition%s %s active.",
-                                   told.n, PLURAL(told.n), ARE(told.n));
+                                   told.n_active, PLURAL(told.n_active), ARE(told.n_active));
                 if (told.result == 0 && m->host.config->fabric_manager) {
+                        take_table(m, &told.report.table);
                         take_partitions(m, &told);
                         take_failed(m, &told.report);
+                        take_stray(m, &told.report, told.held);
                 }
         }
 }
@@ -196,14 +292,21 @@ static void wait_again(Manager *m) {
 
 void manager_follow_fabric(Manager *m) {
         m->watches.fabric.timer = sd_event_source_disable_unref(m->watches.fabric.timer);
+        m->host.has_fabric = false; /* Manager= or Partitions= may be others */
+        /* A reload has each lost partition tried again at once. */
+        for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
+                m->host.ledger->allocations[i]->partition_delay = 0;
+                m->host.ledger->allocations[i]->partition_retry = 0;
+        }
         if (m->host.config->fabric_manager) {
                 if (m->watches.fabric.worker.pid == 0)
                         wait_for(m, 0);
                 return;
         }
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
-                take_partition(m, m->host.ledger->allocations[i], false, false);
+                take_partition(m, m->host.ledger->allocations[i], NULL, false);
         take_failed(m, &(const FabricReport){ 0 });
+        take_stray(m, &(const FabricReport){ 0 }, 0);
 }
 
 void fabric_watch_done(FabricWatch *w) {

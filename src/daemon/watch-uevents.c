@@ -25,6 +25,7 @@ typedef struct Event {
         PciAddress address;
         bool removed; /* there was a remove event, so a device at the address now is new */
         bool bound;   /* the last event was bind, so the driver's probe has finished */
+        bool changed; /* all events were changes, so the driver is the one that was read */
 } Event;
 
 struct UeventQueue {
@@ -84,11 +85,12 @@ static void add_event(UeventQueue *uevents, UeventAction action, PciAddress addr
                 return;
         }
         if (e == end) {
-                *e = (Event){ .address = address };
+                *e = (Event){ .address = address, .changed = true };
                 uevents->n_events++;
         }
         e->removed = e->removed || action == UEVENT_REMOVE;
         e->bound = action == UEVENT_BIND || (e->bound && action == UEVENT_CHANGE);
+        e->changed = e->changed && action == UEVENT_CHANGE;
 }
 
 static int on_event(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
@@ -130,7 +132,7 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
 typedef struct ReadList {
         PciAddress *fresh; /* new devices, to be scanned */
         size_t n_fresh;
-        PciAddress *bound; /* devices whose driver has finished its probe, including fresh ones */
+        PciAddress *bound; /* devices whose driver has finished its probe, including fresh ones, and GPUs with types */
         size_t n_bound;
         PciAddress *other; /* known devices whose driver may have changed and may still be probing */
         size_t n_other;
@@ -142,8 +144,24 @@ static void read_list_done(ReadList *l) {
         free(l->other);
 }
 
+/*
+ * The kernel announces as a change of the GPU that its driver has registered types of mediated devices, which NVIDIA's
+ * does when nvidia-vgpud runs. An event of a mediated device is a change of its GPU. Types and mediated devices are
+ * read where vGPUs are offered or allocated. Those of a VF are not read: an unbind also counts as a change, and the
+ * next driver of the VF may hold the device lock then. The next request reads them.
+ */
+static bool may_have_types(const Manager *m, const Event *e) {
+        const PciDevice *gpu = e->changed ? inventory_find(m->host.inventory, e->address) : NULL;
+        const PciDevice *offered = gpu && gpu->n_vfs > 0 ? inventory_find(m->host.inventory, gpu->vfs[0]) : gpu;
+        const Pool *pool = offered ? policy_pool(m->host.policy, offered) : NULL;
+
+        return gpu && gpu->driver && gpu->type == PCI_TYPE_DEVICE &&
+               ((pool && pool->vgpu_type) || ledger_pf_use(m->host.ledger, e->address) > 0);
+}
+
 static int add_to_list(Manager *m, const Event *e, ReadList *l) {
         bool fresh = e->removed || !inventory_find(m->host.inventory, e->address);
+        bool bound = e->bound || may_have_types(m, e);
         int r = 0;
 
         if (!fresh && manager_is_busy(m, e->address)) {
@@ -152,9 +170,9 @@ static int add_to_list(Manager *m, const Event *e, ReadList *l) {
         }
         if (fresh)
                 r = pci_address_append(&l->fresh, &l->n_fresh, e->address);
-        if (r >= 0 && e->bound)
+        if (r >= 0 && bound)
                 r = pci_address_append(&l->bound, &l->n_bound, e->address);
-        if (r >= 0 && !fresh && !e->bound)
+        if (r >= 0 && !fresh && !bound)
                 r = pci_address_append(&l->other, &l->n_other, e->address);
         return r;
 }

@@ -8,6 +8,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "host/endpoints.h"
 #include "host/guestclient.h"
 #include "host/nvidia.h"
 #include "model/device-status.h"
@@ -52,6 +53,15 @@ typedef struct FabricWatch {
         Worker worker;          /* pid 0: not running */
 } FabricWatch;
 
+typedef struct EndpointWatch {
+        sd_event_source *timer;  /* of the next question, or of the patience with this one; NULL: nothing to ask */
+        sd_event_source *answer; /* the connection of a question without an answer; NULL: none */
+        EndpointName *asked;
+        size_t n_asked;
+        bool again;  /* ask again after this question */
+        bool silent; /* the last question has no answer, which is logged */
+} EndpointWatch;
+
 typedef struct Watches {
         UeventQueue *uevents;
         GuestClient *guests; /* NULL: Libvirt= is empty */
@@ -62,6 +72,7 @@ typedef struct Watches {
         sd_event_source *shm; /* regions.c: inotify on dev/shm */
         Checkup checkups[CHECKUPS_MAX];
         FabricWatch fabric;
+        EndpointWatch endpoints;
 } Watches;
 
 /* watch-uevents.c */
@@ -133,3 +144,11 @@ void manager_probe_gpus_again(Manager *m);
  * allocations, and GPUs with failed NVLinks. */
 void manager_follow_fabric(Manager *m);
 void fabric_watch_done(FabricWatch *w);
+
+/* watch-endpoints.c */
+/* Checks the health of the endpoints of the configuration from now on. Endpoints that it had before keep their states.
+ */
+void manager_follow_endpoints(Manager *m);
+/* Checks all of them now. */
+void manager_check_endpoints(Manager *m);
+void endpoint_watch_done(EndpointWatch *w);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "host/child.h"
+#include "host/xen.h"
 
 void worker_report(const void *report, size_t size) {
         /* A failure means that the parent has died, and then PR_SET_PDEATHSIG kills this process. */
@@ -27,6 +28,7 @@ _Noreturn static void run(const Worker *w, const Sysfs *inherited, pid_t parent,
         if (read(go, &(char){ 0 }, 1) != 1 || child_settle(parent, w->process, report, go, w->lock) < 0 ||
             sysfs_new(sysfs_root(inherited)[0] ? sysfs_root(inherited) : "/", &fs) < 0)
                 _exit(EXIT_FAILURE);
+        xen_guests_may_block();
         _exit(w->kind->run(fs, w->userdata));
 }
 

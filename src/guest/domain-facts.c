@@ -60,6 +60,15 @@ bool domain_device_source(const xmlNode *device, char ret[static UUID_STRING_MAX
         return true;
 }
 
+bool domain_facts_xen(const char *xml) {
+        xmlDoc *doc = domain_document_read(xml);
+        const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;
+        bool xen = root && node_is(root, "domain") && node_has(root, "type", "xen");
+
+        xmlFreeDoc(doc);
+        return xen;
+}
+
 int domain_facts_devices(const char *xml, char ***ret, size_t *ret_n) {
         xmlDoc *doc = domain_document_read(xml);
         const xmlNode *devices = domain_document_devices(doc);

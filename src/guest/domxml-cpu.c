@@ -174,12 +174,14 @@ static void write_pins(Domain *d) {
                 node_set(d, pin, "vcpu", "%u", d->a->pins[i].vcpu);
                 node_set(d, pin, "cpuset", "%u", d->a->pins[i].cpu);
         }
+        if (d->xen) /* the emulator runs on CPUs of dom0 */
+                return;
         node_set_cpus(d, node_add(d, cputune, "emulatorpin"), "cpuset", &emulator);
         pin_iothreads(d, cputune, &emulator);
 }
 
 /* libvirt refuses pins for single vCPUs without KVM: all their threads have the affinity of <vcpu>. */
-static void write_vcpus(Domain *d) {
+void domain_write_vcpus(Domain *d) {
         const CpuSet cpus = pinned_cpus(d->a);
         xmlNode *vcpu = domain_add(d, "vcpu");
 
@@ -206,9 +208,9 @@ static void write_numatune(Domain *d) {
         }
 }
 
-static unsigned cell_distance(const Domain *d, size_t from, size_t to) {
-        const NumaNode *node = inventory_find_node(d->inv, d->a->cells[from].node);
-        int index = inventory_node_index(d->inv, d->a->cells[to].node);
+unsigned allocation_cell_distance(const Inventory *inv, const Allocation *a, size_t from, size_t to) {
+        const NumaNode *node = inventory_find_node(inv, a->cells[from].node);
+        int index = inventory_node_index(inv, a->cells[to].node);
         unsigned distance = node && index >= 0 ? node->distance[index] : 0;
 
         if (from == to)
@@ -232,12 +234,19 @@ static void write_cell(Domain *d, xmlNode *numa, size_t i) {
                 xmlNode *sibling = node_add(d, distances, "sibling");
 
                 node_set(d, sibling, "id", "%zu", to);
-                node_set(d, sibling, "value", "%u", cell_distance(d, i, to));
+                node_set(d, sibling, "value", "%u", allocation_cell_distance(d->inv, d->a, i, to));
         }
 }
 
+void domain_write_cells(Domain *d, xmlNode *cpu) {
+        xmlNode *numa = node_add(d, cpu, "numa");
+
+        for (size_t i = 0; i < d->a->n_cells; i++)
+                write_cell(d, numa, i);
+}
+
 static void write_cpu(Domain *d) {
-        xmlNode *cpu = domain_add(d, "cpu"), *numa;
+        xmlNode *cpu = domain_add(d, "cpu");
 
         node_set(d, cpu, "mode", "%s", d->emulated ? "maximum" : "host-passthrough");
         node_set(d, cpu, "check", "none");
@@ -249,13 +258,11 @@ static void write_cpu(Domain *d) {
                 if (!d->inv->libvirt.known || d->inv->libvirt.maxphysaddr)
                         node_set(d, node_add(d, cpu, "maxphysaddr"), "mode", "passthrough");
         }
-        numa = node_add(d, cpu, "numa");
-        for (size_t i = 0; i < d->a->n_cells; i++)
-                write_cell(d, numa, i);
+        domain_write_cells(d, cpu);
 }
 
 void domain_write_cpus(Domain *d) {
-        write_vcpus(d);
+        domain_write_vcpus(d);
         write_numatune(d);
         write_cpu(d);
 }

@@ -141,9 +141,12 @@ static void write_mdev(Domain *d, xmlNode *hostdev, const AllocationDevice *dev)
 static void write_function(Domain *d, xmlNode *hostdev, const AllocationDevice *dev) {
         node_set(d, hostdev, "type", "pci");
         node_set(d, hostdev, "managed", "no"); /* the daemon binds devices (domain.md F6) */
-        write_driver(d, hostdev, dev);
+        if (d->xen)
+                node_set(d, node_add(d, hostdev, "driver"), "name", "xen");
+        else
+                write_driver(d, hostdev, dev);
         write_address(d, node_add(d, hostdev, "source"), NULL, dev->address, false);
-        if (rom_is_useless(d, dev))
+        if (!d->xen && rom_is_useless(d, dev))
                 node_set(d, node_add(d, hostdev, "rom"), "bar", "off");
 }
 

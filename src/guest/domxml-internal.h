@@ -9,6 +9,8 @@
 
 #define DOMXML_QEMU_NAMESPACE "http://libvirt.org/schemas/domain/qemu/1.0"
 
+#define DOMXML_DISK "/var/lib/libvirt/images/%s.qcow2" /* of the skeleton, by the name of the allocation */
+
 typedef struct Domain {
         const Inventory *inv;
         const Config *config;
@@ -18,11 +20,15 @@ typedef struct Domain {
         xmlNode *devices; /* its <devices> */
         xmlNode *anchor;  /* our elements are inserted before this one; NULL: at the end */
         bool aarch64;     /* machine 'virt', else x86_64 with machine 'q35' */
+        bool xen;         /* type='xen': a guest of Xen, which has none of the PCI tree and of QEMU's options */
         bool emulated;    /* type='qemu': without KVM the host's CPU cannot be passed through */
         GuestPciRoom room;
-        GuestPci *pci;
-        bool failed; /* out of memory while making a node */
+        GuestPci *pci; /* NULL for Xen */
+        bool failed;   /* out of memory while making a node */
 } Domain;
+
+/* domxml.c: refuses an allocation that cannot have a document. */
+Verdict domain_check(const Allocation *a, Refusal *ret);
 
 /* domxml-node.c. These functions do nothing for a NULL node. A failure sets d->failed. */
 xmlNode *node_add(Domain *d, xmlNode *parent, const char *name);
@@ -64,6 +70,12 @@ Verdict domain_check_devices(Domain *d, Refusal *ret);
 /* domxml-cpu.c: memory, memoryBacking, vcpu, cputune, numatune, cpu. */
 void domain_write_memory(Domain *d);
 void domain_write_cpus(Domain *d);
+void domain_write_vcpus(Domain *d);
+void domain_write_cells(Domain *d, xmlNode *cpu);
+unsigned allocation_cell_distance(const Inventory *inv, const Allocation *a, size_t from, size_t to);
+
+/* domxml-xen.c: memory, CPUs and devices of a guest of Xen. */
+void domain_write_xen(Domain *d, GuestInfo info);
 
 /* domxml-topology.c: <topology>; sockets x dies x cores x threads is the number of vCPUs. */
 void domain_write_topology(Domain *d, xmlNode *cpu);

@@ -3,7 +3,8 @@
 /*
  * The guest's PCI tree as a topology file of NCCL (NCCL_TOPO_FILE): <system>, a <cpu> for each guest cell, below it a
  * <pci> for each switch and device. NCCL adds the GPUs and networks that it finds to the <pci> with the same busid, and
- * ignores a <pci> without any. NCCL reads no XML declaration, and no value of more than 254 bytes.
+ * ignores a <pci> without any. NCCL reads no XML declaration, and no value of more than 253 bytes
+ * (xml.cc of NCCL 2.29.7, xmlGetValue()).
  *
  * The file contains the link speeds of the host, because the guest sees only those of its emulated ports.
  */
@@ -14,7 +15,7 @@
 #include "model/pcilink.h"
 #include "util/strings.h"
 
-#define NCCL_VALUE_MAX 254U
+#define NCCL_VALUE_MAX 253U
 #define CLASS_SWITCH   0x060400U
 
 /* Formats a mask as the kernel does: groups of 32 bits, the highest first. */

@@ -10,6 +10,7 @@
 #include <libxml/parser.h>
 
 #include "domxml-internal.h"
+#include "domxml-xen.h"
 #include "util/strings.h"
 
 #define SKELETON_DEVICES                                                                                               \
@@ -41,6 +42,21 @@ static const char skeleton_aarch64[] =
         "<os firmware='efi'><type arch='aarch64' machine='virt'>hvm</type><boot dev='hd'/></os>"
         "<features><acpi/><gic version='3'/></features>"
         "<clock offset='utc'/>" SKELETON_DEVICES "</domain>";
+
+/* SeaBIOS, and the disk and network interface that Xen's front-end drivers use. */
+static const char skeleton_xen[] =
+        "<domain type='xen'>"
+        "<os><type arch='x86_64' machine='xenfv'>hvm</type><boot dev='hd'/></os>"
+        "<features><acpi/><apic/><pae/></features>"
+        "<clock offset='utc'/>"
+        "<on_poweroff>destroy</on_poweroff><on_reboot>restart</on_reboot><on_crash>destroy</on_crash>"
+        "<devices>"
+        "<disk type='file' device='disk'>"
+        "<driver name='qemu' type='qcow2'/><source/><target dev='xvda' bus='xen'/>"
+        "</disk>"
+        "<interface type='bridge'><source bridge='" XEN_BRIDGE "'/></interface>"
+        "<serial type='pty'/><console type='pty'/>"
+        "</devices></domain>";
 
 /* The last character of the comment, CDATA section or instruction that begins at text; NULL when none does. */
 static const char *find_section_end(const char *text) {
@@ -154,6 +170,13 @@ static Verdict load_text(Domain *d, const char *text, Refusal *ret) {
 static Verdict check_type(Domain *d, Refusal *ret) {
         _cleanup_free_ char *type = node_get(d->root, "type");
 
+        if (d->xen)
+                return type && streq(type, "xen")
+                               ? VERDICT_NONE
+                               : refuse_template(ret, d->root, NULL, "Use type='xen'.",
+                                                 "The template's domain type is '%s', and the guests of this node are "
+                                                 "of type 'xen'.",
+                                                 type ? QUOTABLE(type) : "");
         d->emulated = type && streq(type, "qemu");
         if (!d->emulated && (!type || !streq(type, "kvm")))
                 return refuse_template(
@@ -176,11 +199,16 @@ static bool machine_is_virt(const char *machine) {
         return streq(machine, "virt") || strncmp(machine, "virt-", 5) == 0;
 }
 
-/* The PCI layout needs PCI Express: i440fx is replaced by q35, other machines are refused. */
+/* The PCI layout needs PCI Express: i440fx is replaced by q35, other machines are refused. Xen has one machine. */
 static Verdict set_machine(Domain *d, xmlNode *type, Refusal *ret) {
         const char *wanted = d->aarch64 ? "virt" : "q35",
                    *remedy = d->aarch64 ? "Use machine='virt'." : "Use machine='q35'.";
         _cleanup_free_ char *machine = node_get(type, "machine");
+
+        if (d->xen) {
+                node_set(d, type, "machine", "xenfv");
+                return VERDICT_NONE;
+        }
 
         if (machine && (d->aarch64 ? machine_is_virt(machine) : machine_is_q35(machine)))
                 return VERDICT_NONE;
@@ -261,15 +289,19 @@ static void remove_ours(Domain *d) {
 }
 
 static void name_disk(Domain *d) {
-        node_set(d, node_find(node_find(d->devices, "disk"), "source"), "file", "/var/lib/libvirt/images/%s.qcow2",
-                 d->a->name);
+        node_set(d, node_find(node_find(d->devices, "disk"), "source"), "file", DOMXML_DISK, d->a->name);
 }
 
 Verdict domain_load(Domain *d, const DomainTemplate *template, Refusal *ret) {
         Verdict v;
 
         d->aarch64 = streq(inventory_architecture(d->inv), ARCHITECTURE_AARCH64);
-        v = load_text(d, template ? template->text : d->aarch64 ? skeleton_aarch64 : skeleton_x86_64, ret);
+        v = load_text(d,
+                      template     ? template->text
+                      : d->xen     ? skeleton_xen
+                      : d->aarch64 ? skeleton_aarch64
+                                   : skeleton_x86_64,
+                      ret);
 
         if (v != VERDICT_NONE)
                 return v;

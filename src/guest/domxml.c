@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "domxml-internal.h"
+#include "domxml-xen.h"
 #include "ledger/ledger.h"
 #include "util/strings.h"
 
@@ -50,6 +51,12 @@ static Verdict check_devices(const Allocation *a, Refusal *ret) {
         return VERDICT_NONE;
 }
 
+Verdict domain_check(const Allocation *a, Refusal *ret) {
+        Verdict v = check_cpus(a, ret);
+
+        return v == VERDICT_NONE ? check_devices(a, ret) : v;
+}
+
 static void format_address(Domain *d, xmlNode *node, const char *attribute, PciAddress a) {
         node_set(d, node, attribute, "%s", PCI_ADDRESS_STR(a));
 }
@@ -66,8 +73,8 @@ static void write_attributes(Domain *d, xmlNode *parent, const VfAttributes *v) 
         }
 }
 
-static void write_metadata_device(Domain *d, xmlNode *parent, const GuestFunction *f) {
-        const AllocationDevice *dev = &d->a->devices[f->device];
+/* f: the place in the guest; NULL when the hypervisor chooses it. */
+static void write_metadata_device(Domain *d, xmlNode *parent, const AllocationDevice *dev, const GuestFunction *f) {
         xmlNode *node = node_add(d, parent, "device");
 
         if (dev->slot)
@@ -75,8 +82,9 @@ static void write_metadata_device(Domain *d, xmlNode *parent, const GuestFunctio
         if (dev->pool)
                 node_set(d, node, "pool", "%s", dev->pool);
         format_address(d, node, "address", dev->address);
-        format_address(d, node, "guest", f->guest);
-        if (guest_pci_port(d->pci, f)->bus_nr > 0)
+        if (f)
+                format_address(d, node, "guest", f->guest);
+        if (f && guest_pci_port(d->pci, f)->bus_nr > 0)
                 format_address(d, node, "seen", guest_pci_seen(d->pci, f));
         if (dev->is_vf)
                 format_address(d, node, "physfn", dev->physfn);
@@ -112,19 +120,25 @@ static void write_metadata(Domain *d) {
         node_set(d, node, "generation", "%llu", (unsigned long long) d->a->generation);
         if (d->a->tag)
                 node_set(d, node, "tag", "%s", d->a->tag);
-        for (size_t i = 0; i < d->pci->n_functions; i++)
-                write_metadata_device(d, node, &d->pci->functions[i]);
+        for (size_t i = 0, f = 0; i < d->a->n_devices; i++)
+                if (guest_pci_shows(&d->a->devices[i]))
+                        write_metadata_device(d, node, &d->a->devices[i], d->pci ? &d->pci->functions[f++] : NULL);
         for (size_t i = 0; i < d->a->n_regions; i++)
                 write_metadata_region(d, node, &d->a->regions[i], d->a->shared[i]);
 }
 
-static void write_domain(Domain *d) {
+static Verdict write_domain(Domain *d, GuestInfo info, Refusal *ret) {
         node_set_text(d, domain_add(d, "name"), "%s", d->a->name);
         node_set_text(d, domain_add(d, "uuid"), "%s", d->a->id);
         write_metadata(d);
+        if (d->xen) {
+                domain_write_xen(d, info);
+                return VERDICT_NONE;
+        }
         domain_write_memory(d);
         domain_write_cpus(d);
         domain_write_devices(d);
+        return domain_write_guest_info(d, info, ret);
 }
 
 /* Loads the template and computes the PCI layout of the domain. */
@@ -135,12 +149,16 @@ static Verdict prepare_devices(Domain *d, const DomainTemplate *template, Refusa
         if (v == VERDICT_NONE && !inventory_has_domains(d->inv))
                 v = refuse(ret, VERDICT_NOT_SUPPORTED, NULL, NULL, "There is no domain document for %s.",
                            QUOTABLE(inventory_architecture(d->inv)));
+        if (v == VERDICT_NONE && d->xen)
+                v = xen_check(d->inv, d->a, ret);
         if (v == VERDICT_NONE)
                 v = domain_load(d, template, ret);
         if (v != VERDICT_NONE)
                 return v;
         if (d->failed)
                 return refuse_no_memory(ret);
+        if (d->xen)
+                return VERDICT_NONE;
         if (d->emulated && domain_needs_iommu(d))
                 return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Use type='kvm', or allocate fewer CPUs.",
                               "A domain without KVM cannot have %zu vCPUs, but %u.", d->a->n_pins,
@@ -212,14 +230,12 @@ static Verdict take_lines(const Domain *d, char **text, size_t *ret_size, Refusa
 /* ret_size: NULL for a document without lines. */
 static Verdict make(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
                     GuestInfo info, char **ret, size_t *ret_size, Refusal *ret_refusal) {
-        Domain d = { .inv = inv, .config = config, .a = a };
+        Domain d = { .inv = inv, .config = config, .a = a, .xen = config->hypervisor == HYPERVISOR_XEN };
         _cleanup_free_ char *text = NULL;
         Verdict v = prepare(&d, template, ret_refusal);
 
-        if (v == VERDICT_NONE) {
-                write_domain(&d);
-                v = domain_write_guest_info(&d, info, ret_refusal);
-        }
+        if (v == VERDICT_NONE)
+                v = write_domain(&d, info, ret_refusal);
         if (v == VERDICT_NONE)
                 v = take_text(&d, d.doc, NULL, &text, ret_refusal);
         if (v == VERDICT_NONE && ret_size)
@@ -243,9 +259,12 @@ Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const
 
 Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const Allocation *a,
                              const DomainTemplate *template, char **ret, Refusal *ret_refusal) {
-        Domain d = { .inv = inv, .config = config, .a = a };
+        Domain d = { .inv = inv, .config = config, .a = a, .xen = config->hypervisor == HYPERVISOR_XEN };
         Verdict v = prepare(&d, template, ret_refusal);
 
+        if (v == VERDICT_NONE && d.xen)
+                v = refuse(ret_refusal, VERDICT_NOT_SUPPORTED, NULL, NULL,
+                           "There is no topology for NCCL: Xen chooses the addresses of devices in the guest.");
         if (v == VERDICT_NONE) {
                 xmlDoc *doc = domain_nccl(&d);
 
@@ -285,13 +304,13 @@ static const GuestFunction *find_function(const GuestPci *pci, size_t device) {
 static Verdict make_hostdev(const Inventory *inv, const Config *config, const Allocation *a,
                             const DomainTemplate *template, const AllocationDevice *dev, bool placed, char **ret,
                             Refusal *ret_refusal) {
-        Domain d = { .inv = inv, .config = config, .a = a };
+        Domain d = { .inv = inv, .config = config, .a = a, .xen = config->hypervisor == HYPERVISOR_XEN };
         Verdict v = prepare_devices(&d, template, ret_refusal);
 
         if (v == VERDICT_NONE) {
                 xmlNode *hostdev = domain_write_hostdev(&d, dev);
 
-                if (placed && has_document(a))
+                if (placed && d.pci && has_document(a))
                         domain_write_place(&d, hostdev, find_function(d.pci, (size_t) (dev - a->devices)));
                 v = take_text(&d, d.doc, hostdev, ret, ret_refusal);
         }
@@ -322,12 +341,13 @@ char *domxml_place_hostdev(const char *hostdev, const GuestFunction *place) {
                    : NULL;
 }
 
-int domxml_guest_addresses(const Inventory *inv, const Allocation *a, GuestAddress **ret, size_t *ret_n) {
+int domxml_guest_addresses(const Inventory *inv, const Config *config, const Allocation *a, GuestAddress **ret,
+                           size_t *ret_n) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
         GuestAddress *addresses;
-        int r = guest_pci_new(inv, a, &GUEST_PCI_ROOM_DEFAULT, &pci);
+        int r = config->hypervisor == HYPERVISOR_XEN ? 0 : guest_pci_new(inv, a, &GUEST_PCI_ROOM_DEFAULT, &pci);
 
-        if (r < 0)
+        if (r < 0 || !pci)
                 return r;
         addresses = calloc(pci->n_functions + 1, sizeof(GuestAddress));
         if (!addresses)

@@ -3,7 +3,6 @@
  */
 
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -14,50 +13,22 @@
 
 #include "host/holders.h"
 #include "util/log.h"
+#include "util/program.h"
 
 /* The processes that answer at the same time. */
 #define WORKERS            8U
 /* A worker is killed after this time: the client may send nothing, and the kernel may make the worker wait. */
 #define ANSWER_TIMEOUT_SEC 5
 
-static void help(void) {
-        puts("Usage: passthroughd-holders [OPTION...]\n"
-             "Tell passthroughd which processes have device nodes open. systemd starts this\n"
-             "program when passthroughd connects to its socket.\n"
-             "\n"
-             "  --sysroot=DIR   Use proc/ below DIR\n"
-             "  -h, --help      Show this help\n"
-             "  --version       Show the version\n"
-             "\n"
-             "See passthroughd(8).");
-}
-
-/* 1: go on. 0: done. -1: usage error. */
-static int parse_arguments(int argc, char *argv[], const char **sysroot) {
-        static const struct option options[] = {
-                { "sysroot", required_argument, NULL, 's' },
-                { "help", no_argument, NULL, 'h' },
-                { "version", no_argument, NULL, 'v' },
-                { NULL, 0, NULL, 0 },
-        };
-        int c;
-
-        while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
-                switch (c) {
-                case 's':
-                        *sysroot = optarg;
-                        break;
-                case 'h':
-                        help();
-                        return 0;
-                case 'v':
-                        puts("passthroughd-holders " VERSION);
-                        return 0;
-                default:
-                        return -1;
-                }
-        return optind == argc ? 1 : -1;
-}
+static const char help[] = "Usage: passthroughd-holders [OPTION...]\n"
+                           "Tell passthroughd which processes have device nodes open. systemd starts this\n"
+                           "program when passthroughd connects to its socket.\n"
+                           "\n"
+                           "  --sysroot=DIR   Use proc/ below DIR\n"
+                           "  -h, --help      Show this help\n"
+                           "  --version       Show the version\n"
+                           "\n"
+                           "See passthroughd(8).";
 
 /* Answers one question after the other. */
 _Noreturn static void work(const Sysfs *fs, int socket_fd) {
@@ -98,14 +69,10 @@ static int serve(const Sysfs *fs, int socket_fd) {
 int main(int argc, char *argv[]) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         const char *sysroot = "/";
-        int r = parse_arguments(argc, argv, &sysroot);
+        int r = program_read_arguments(argc, argv, "passthroughd-holders", help, "sysroot", &sysroot);
 
-        if (r < 0) {
-                (void) fprintf(stderr, "Try 'passthroughd-holders --help'.\n");
-                return 2;
-        }
-        if (r == 0)
-                return fflush(stdout) != 0 || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+        if (r >= 0)
+                return r;
         r = sysfs_new(sysroot, &fs);
         if (r < 0)
                 return log_error_errno(r, "Failed to open the root %s: %m", sysroot), EXIT_FAILURE;

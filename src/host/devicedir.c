@@ -18,6 +18,7 @@
 #define QUOTE_MAX     40U
 #define VFIO_DEVS_MAX 16U
 #define ENTRIES_MAX   4096U
+#define MDEVS_MAX     256U
 
 static const char *const attribute_table[_ATTRIBUTE_MAX] = {
         [ATTRIBUTE_ACCEL] = "accel",
@@ -62,7 +63,8 @@ struct DeviceDir {
         bool locked;
         unsigned *virtfns;
         size_t n_virtfns;
-        char mdev[UUID_STRING_MAX]; /* a directory with the name of a UUID; "": none */
+        char (*mdevs)[UUID_STRING_MAX]; /* directories with the name of a UUID, ascending */
+        size_t n_mdevs;
 };
 
 /* The first attribute of each letter; most entries of a directory are no attribute that is read. */
@@ -92,6 +94,10 @@ static int unsigned_compare(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
+static int uuid_compare(const void *a, const void *b) {
+        return strcmp(a, b);
+}
+
 static int add_virtfn(DeviceDir *d, const char *number) {
         uint64_t n;
         int r;
@@ -105,6 +111,15 @@ static int add_virtfn(DeviceDir *d, const char *number) {
         return 0;
 }
 
+static int add_mdev(DeviceDir *d, const char *uuid) {
+        if (d->n_mdevs >= MDEVS_MAX)
+                return 0;
+        if (ARRAY_RESERVE(d->mdevs, d->n_mdevs) < 0)
+                return -ENOMEM;
+        (void) stpcpy(d->mdevs[d->n_mdevs++], uuid);
+        return 0;
+}
+
 static int add_entry(DeviceDir *d, const struct dirent64 *entry) {
         const char *name = entry->d_name;
 
@@ -113,7 +128,7 @@ static int add_entry(DeviceDir *d, const struct dirent64 *entry) {
         if (*name == *VIRTFN_PREFIX && strncmp(name, VIRTFN_PREFIX, strlen(VIRTFN_PREFIX)) == 0)
                 return add_virtfn(d, name + strlen(VIRTFN_PREFIX));
         if (text_is_uuid(name))
-                (void) stpcpy(d->mdev, name);
+                return add_mdev(d, name);
         d->present |= attribute_bit(name);
         return 0;
 }
@@ -135,6 +150,8 @@ static int list_entries(DeviceDir *d) {
                 return -errno;
         if (d->n_virtfns > 0)
                 qsort(d->virtfns, d->n_virtfns, sizeof(*d->virtfns), unsigned_compare);
+        if (d->n_mdevs > 0)
+                qsort(d->mdevs, d->n_mdevs, sizeof(*d->mdevs), uuid_compare);
         return 0;
 }
 
@@ -171,6 +188,7 @@ DeviceDir *device_dir_free(DeviceDir *d) {
                 return NULL;
         cleanup_close(&d->fd);
         free(d->virtfns);
+        free(d->mdevs);
         free(d);
         return NULL;
 }
@@ -298,20 +316,30 @@ bool device_dir_has_vfio_cdev(const DeviceDir *d) {
         return has;
 }
 
-/* A VF has at most one mediated device. The types that can be created now have an available instance. */
-static int read_mdev(const DeviceDir *d, PciDevice *dev) {
-        int r;
+/* A VF has at most one mediated device, a GPU without VFs may have many. Of a locked GPU only its mediated devices are
+ * read, which does not ask the driver, so that the others of the GPU are known while a job creates one. */
+static int read_mdevs(const DeviceDir *d, PciDevice *dev) {
+        bool is_vf = device_dir_has(d, ATTRIBUTE_PHYSFN);
+        char **types = is_vf ? &dev->vgpu_types : &dev->mdev_types;
+        int r = d->locked ? string_copy(types, "") : mdev_read_types(d->fd, types);
 
         dev->mdev_parent = true;
-        if (!device_dir_has(d, ATTRIBUTE_PHYSFN))
-                return 0;
-        r = mdev_read_types(d->fd, &dev->vgpu_types);
         if (r == -ENOMEM)
                 return r;
         if (r < 0)
                 return fault_errno(dev, attribute_to_string(ATTRIBUTE_MDEV_SUPPORTED_TYPES), r);
-        if (*d->mdev && mdev_read_type(d->fd, d->mdev, &dev->vgpu_type) >= 0)
-                (void) stpcpy(dev->mdev, d->mdev);
+        for (size_t i = 0; i < d->n_mdevs; i++) {
+                unsigned type;
+
+                if (mdev_read_type(d->fd, d->mdevs[i], &type) < 0)
+                        continue;
+                if (!is_vf && string_append(&dev->mdevs, "", "%s %u\n", d->mdevs[i], type) < 0)
+                        return -ENOMEM;
+                if (is_vf) {
+                        dev->vgpu_type = type;
+                        (void) stpcpy(dev->mdev, d->mdevs[i]);
+                }
+        }
         return 0;
 }
 
@@ -321,8 +349,8 @@ int device_dir_read_vgpu(const DeviceDir *d, PciDevice *dev) {
         uint64_t id;
         int r;
 
-        if (!d->locked && device_dir_has(d, ATTRIBUTE_MDEV_SUPPORTED_TYPES))
-                return read_mdev(d, dev);
+        if (device_dir_has(d, ATTRIBUTE_MDEV_SUPPORTED_TYPES) && (!d->locked || !device_dir_has(d, ATTRIBUTE_PHYSFN)))
+                return read_mdevs(d, dev);
         if (d->locked || !device_dir_has(d, ATTRIBUTE_NVIDIA))
                 return 0;
         r = sysfs_read_at(d->fd, types_name, types, sizeof(types));

@@ -68,8 +68,8 @@ uint64_t device_dir_instance(const DeviceDir *d);
 bool device_dir_has(const DeviceDir *d, Attribute a);
 /* Whether vfio-dev/vfioN has a device number, so that the kernel has created /dev/vfio/devices/vfioN. */
 bool device_dir_has_vfio_cdev(const DeviceDir *d);
-/* Reads vgpu_types, vgpu_type, mdev_parent and mdev, unless the device is locked: the vendor's driver may wait for its
- * GPU. Returns 0 or -ENOMEM. */
+/* Reads the members that pci_device_copy_vgpu() copies, unless the device is locked: the vendor's driver may wait for
+ * its GPU. Returns 0 or -ENOMEM. */
 int device_dir_read_vgpu(const DeviceDir *d, PciDevice *dev);
 /* Appends the entries of the directory a to *names, separated by spaces. Appends nothing when the directory is absent
  * or cannot be read, and leaves out entries with spaces or control characters. Returns 0 or -ENOMEM. */

@@ -7,6 +7,8 @@
 #include <fcntl.h>
 
 #include "host/pcipath.h"
+#include "model/inventory.h"
+#include "pciback.h"
 #include "sriov.h"
 
 #define DRIVER_NAME_MAX 256
@@ -65,7 +67,9 @@ int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const
          * C10). */
         if (sriov_has_vf(fs, address, 0))
                 return -ENOTEMPTY;
-        r = sysfs_write(fs, PCI_PATH(address, "driver/unbind"), PCI_ADDRESS_STR(address));
+        r = streq(now, PCIBACK_DRIVER) ? pciback_release(fs, address) : 0;
+        if (r >= 0)
+                r = sysfs_write(fs, PCI_PATH(address, "driver/unbind"), PCI_ADDRESS_STR(address));
         if (r >= 0)
                 r = current_driver(fs, address, now);
         if (r < 0)
@@ -93,7 +97,7 @@ int driver_bind(const Sysfs *fs, PciAddress address, const char *driver) {
         if (r < 0)
                 return r;
         if (streq(now, driver))
-                return 0;
+                return streq(driver, PCIBACK_DRIVER) ? pciback_add_slot(fs, address) : 0;
         if (now[0] != '\0')
                 return -EBUSY;
         r = current_override(fs, address, before);

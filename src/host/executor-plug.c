@@ -126,17 +126,20 @@ int unplug_device(const StepList *steps, size_t i, ReportFunction report, void *
 int plug_check_unused(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
         const struct timespec interval = { .tv_nsec = CLOSE_POLL_MSEC * 1000000 };
         const uint64_t end = clock_usec(CLOCK_MONOTONIC) + CLOSE_WAIT_USEC;
-        _cleanup_close_ int types = sysfs_open(fs, PCI_PATH(s->device, "mdev_supported_types"), O_PATH | O_DIRECTORY);
-        HolderQuery query = { .address = s->device, .group = -1, .is_vf = s->vf > 0, .only_parts = types >= 0 };
+        const PciAddress function = pci_address_function(s->device);
+        _cleanup_close_ int types = sysfs_open(fs, PCI_PATH(function, "mdev_supported_types"), O_PATH | O_DIRECTORY);
+        HolderQuery query = { .address = function, .group = -1, .is_vf = s->vf > 0, .only_parts = types >= 0 };
         char group[SYSFS_ATTRIBUTE_MAX];
         uint64_t number;
         Holder holder;
         int r;
 
-        if (sysfs_link_name(fs, PCI_PATH(s->device, "iommu_group"), group, sizeof(group)) >= 0 &&
+        if (sysfs_link_name(fs, PCI_PATH(function, "iommu_group"), group, sizeof(group)) >= 0 &&
             parse_unsigned(group, INT_MAX, &number) >= 0)
                 query.group = (int) number;
-        while ((r = holders_find(fs, &query, 1, &holder)) > 0 && clock_usec(CLOCK_MONOTONIC) < end)
+        if (query.only_parts)
+                query.mdev = s->from;
+        while ((r = holders_find(fs, &query, 1, &holder)) > 0 && !s->may_lack && clock_usec(CLOCK_MONOTONIC) < end)
                 (void) nanosleep(&interval, NULL);
         return r > 0 ? -EBUSY : r;
 }

@@ -15,10 +15,11 @@
 #include "sriov.h"
 #include "util/strings.h"
 
-/* Whether the device of the step was removed, or the VF whose attributes the step sets. */
+/* Whether the device of the step, or the GPU of a slot, was removed, or the VF whose attributes the step sets. */
 static bool is_gone(const Sysfs *fs, const Step *s) {
         _cleanup_close_ int fd =
-                step_has_device(s) ? sysfs_open(fs, PCI_PATH(s->device, ""), O_PATH | O_DIRECTORY) : -EINVAL;
+                step_has_device(s) ? sysfs_open(fs, PCI_PATH(pci_address_function(s->device), ""), O_PATH | O_DIRECTORY)
+                                   : -EINVAL;
 
         return fd == -ENOENT ||
                (step_gives_attributes(s) && s->vf != STEP_VF_UNKNOWN && !sriov_has_vf(fs, s->device, s->vf));
@@ -295,8 +296,7 @@ static void report_failed(const Sysfs *fs, const Step *s, uint32_t i, int error,
         (void) report(&failed, userdata);
 }
 
-/* Returns 0 when the failure concerns one device only and the run continues; else undoes the run, unless only the
- * failed step may be lacking. */
+/* Returns 0 when the failure concerns one device only and the run continues; else undoes the run. */
 static int handle_failure(const Sysfs *fs, const StepList *steps, size_t i, int error, const StepResult *done,
                           ReportFunction report, void *userdata) {
         if (done[i].device_failed) {
@@ -304,7 +304,7 @@ static int handle_failure(const Sysfs *fs, const StepList *steps, size_t i, int 
                 return 0;
         }
         report_failed(fs, &steps->steps[i], (uint32_t) i, error, &done[i], report, userdata);
-        return steps->steps[i].may_lack && step_fabric_is_away(error) ? 1 : undo(fs, steps, i, done, report, userdata);
+        return undo(fs, steps, i, done, report, userdata);
 }
 
 int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata) {
@@ -322,6 +322,10 @@ int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, 
                 if (device_has_failed(steps, done, i))
                         continue;
                 r = dispatch_step(fs, steps, i, done, report, userdata);
+                if (r < 0 && step_may_lack(&steps->steps[i], r)) {
+                        (void) report(&(Report){ .kind = REPORT_LACKING, .step = (uint32_t) i, .error = r }, userdata);
+                        return 0;
+                }
                 r = r < 0 ? handle_failure(fs, steps, i, r, done, report, userdata) : 0;
                 if (r != 0)
                         return r;

@@ -61,7 +61,7 @@ _Static_assert(sizeof(ManagerPartition) == 2060, "the library's size");
 _Static_assert(sizeof(PartitionList) == 131852, "the library's size");
 _Static_assert(sizeof(ActiveList) == 264, "the library's size");
 _Static_assert(sizeof(FailedList) == 10428, "the library's size");
-_Static_assert(FABRIC_PARTITIONS_MAX <= MANAGER_PARTITIONS, "an ActiveList holds the ids");
+_Static_assert(FABRIC_PARTITIONS_MAX == MANAGER_PARTITIONS, "an ActiveList holds the ids, and a FabricTable the list");
 
 struct FabricManager {
         void *library, *handle;
@@ -168,17 +168,22 @@ static const ManagerPartition *find(const FabricManager *f, unsigned id) {
         return NULL;
 }
 
+static uint64_t modules_of(const ManagerPartition *m) {
+        uint64_t modules = 0;
+
+        for (size_t i = 0; i < MIN(m->n_gpus, PARTITION_GPUS); i++)
+                modules |= m->gpus[i].module <= FABRIC_MODULE_MAX ? fabric_bit(m->gpus[i].module) : 0;
+        return modules;
+}
+
 /* 1: the partition is active. 0: it is not. */
 static int is_active(FabricManager *f, const FabricPartition *p) {
         int r = read_partitions(f);
         const ManagerPartition *m = r == 0 ? find(f, p->id) : NULL;
-        uint64_t modules = 0;
 
         if (!m)
                 return r < 0 ? r : -ENOENT;
-        for (size_t j = 0; j < MIN(m->n_gpus, PARTITION_GPUS); j++)
-                modules |= m->gpus[j].module <= FABRIC_MODULE_MAX ? fabric_bit(m->gpus[j].module) : 0;
-        return modules == p->modules ? m->is_active != 0 : -EXDEV;
+        return modules_of(m) == p->modules ? m->is_active != 0 : -EXDEV;
 }
 
 int fabric_manager_set(FabricManager *f, const FabricPartition *p, bool active) {
@@ -190,7 +195,7 @@ int fabric_manager_set(FabricManager *f, const FabricPartition *p, bool active) 
         if (r < 0)
                 return r;
         r = is_active(f, p);
-        return r < 0 ? r : r == active ? 1 : -EIO;
+        return r < 0 ? r : r == active ? 1 : -ESTALE;
 }
 
 /* The library gives a GPU an address such as 00000000:1B:00.0. A manager that restarts with resiliency does not support
@@ -212,11 +217,16 @@ static int read_failed(FabricManager *f, FabricReport *ret) {
         return r == -EOPNOTSUPP ? 0 : r;
 }
 
-int fabric_manager_follow(FabricManager *f, const unsigned *ids, size_t n, FabricReport *ret) {
-        ActiveList list = { .version = STRUCT_VERSION(ActiveList), .n = (uint32_t) n };
+int fabric_manager_follow(FabricManager *f, const unsigned *ids, size_t n, uint64_t active, FabricReport *ret) {
+        ActiveList list = { .version = STRUCT_VERSION(ActiveList) };
         int r = read_partitions(f);
 
         *ret = (FabricReport){ 0 };
+        for (size_t i = 0; r == 0 && i < MIN(f->partitions.n, MANAGER_PARTITIONS); i++)
+                (void) fabric_table_add(&ret->table, f->partitions.partitions[i].id,
+                                        modules_of(&f->partitions.partitions[i]));
+        for (size_t i = 0; i < ret->table.n; i++)
+                ret->active |= (uint64_t) (find(f, ret->table.partitions[i].id)->is_active != 0) << i;
         for (size_t i = 0; r == 0 && i < n; i++) {
                 const ManagerPartition *m = find(f, ids[i]);
 
@@ -227,7 +237,9 @@ int fabric_manager_follow(FabricManager *f, const unsigned *ids, size_t n, Fabri
                 return read_failed(f, ret);
         if (r != -EAGAIN)
                 return r;
-        memcpy(list.ids, ids, n * sizeof(*ids));
+        for (size_t i = 0; i < n; i++)
+                if (active >> i & 1)
+                        list.ids[list.n++] = ids[i];
         r = result_errno(f->restore(f->handle, &list));
         return r < 0 ? r : 1;
 }

@@ -28,6 +28,7 @@ DEFINE_CLEANUP(FabricManager *, fabric_manager_close)
  *   -EBUSY:  a GPU of the partition is in another active partition
  *   -EAGAIN: Fabric Manager is not ready
  *   -EIO:    NVLinks failed
+ *   -ESTALE: Fabric Manager reported success and changed nothing
  *   -EPROTO: the library has other versions of the structures
  */
 int fabric_manager_set(FabricManager *f, const FabricPartition *p, bool active);
@@ -36,5 +37,6 @@ int fabric_manager_set(FabricManager *f, const FabricPartition *p, bool active);
  * A Fabric Manager with FABRIC_MODE_RESTART=1 that has restarted waits a minute for the ids of the active partitions,
  * and exits without them. Sends the ids if it waits. Otherwise *ret is its report about these partitions. Returns 1
  * when the ids were sent, 0 when Fabric Manager does not wait, or a negative errno. n: at most FABRIC_PARTITIONS_MAX.
+ * active: bit i: the i-th partition is active.
  */
-int fabric_manager_follow(FabricManager *f, const unsigned *ids, size_t n, FabricReport *ret);
+int fabric_manager_follow(FabricManager *f, const unsigned *ids, size_t n, uint64_t active, FabricReport *ret);

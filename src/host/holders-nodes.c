@@ -158,6 +158,8 @@ static int visit_mediated(Walk *w, int fd, const char *name) {
         char group[NAME_MAX + 1];
         int r;
 
+        if (w->query->mdev && !streq(name, w->query->mdev))
+                return 0;
         if (sysfs_link_name_at(fd, "iommu_group", group, sizeof(group)) < 0)
                 return 0;
         (void) snprintf(part.uuid, sizeof(part.uuid), "%.*s", (int) sizeof(part.uuid) - 1, QUOTABLE(name));
@@ -337,5 +339,5 @@ int holder_nodes_find(const Sysfs *fs, const HolderQuery *q, size_t device, Hold
                 r = walk_device(&w, q->address);
         else
                 r = q->driver ? find_host_nodes(&w) : find_vfio_nodes(&w);
-        return r == 0 && !q->is_vf ? find_vfs(&w) : r;
+        return r == 0 && !q->is_vf && !q->mdev ? find_vfs(&w) : r;
 }

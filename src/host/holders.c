@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "holders-internal.h"
+#include "host/xen.h"
 #include "util/strings.h"
 
 static bool ends_with(const char *s, const char *end) {
@@ -103,6 +104,41 @@ static int add_ignored(const HolderQuery *q, size_t device, HolderNodes *nodes) 
         return 0;
 }
 
+static const HolderPart *find_vf_part(const HolderNodes *nodes, size_t device, PciAddress vf) {
+        for (size_t i = 0; i < nodes->n_parts; i++)
+                if (nodes->parts[i].device == device && nodes->parts[i].is_vf &&
+                    pci_address_equal(nodes->parts[i].vf, vf))
+                        return &nodes->parts[i];
+        return NULL;
+}
+
+static int describe_guest(const XenGuestDevice *g, Holder *h) {
+        if (g->domain == XEN_DOMAIN_UNKNOWN)
+                return holder_found(h, "See why xenstore does not answer: xenstore-ls /local/domain.",
+                                    "an unknown guest of Xen, or by none: xenstore does not answer");
+        return holder_found(h, "Stop the guest first.", "domain %u of Xen (%s)", g->domain, g->name);
+}
+
+/* Finds a guest of Xen that has one of the devices or of their VFs. */
+static int find_xen_guest(const Sysfs *fs, const HolderNodes *nodes, const HolderQuery *queries, size_t n,
+                          Holder *ret) {
+        _cleanup_(xen_guests_done) XenGuests guests = { 0 };
+        int r = xen_guests_read(fs, &guests);
+
+        for (size_t i = 0; r == 0 && i < n; i++)
+                for (size_t k = 0; k < guests.n; k++) {
+                        const XenGuestDevice *g = &guests.devices[k];
+                        const HolderPart *part = find_vf_part(nodes, i, g->address);
+
+                        if (!part && (queries[i].only_parts || !pci_address_equal(queries[i].address, g->address)))
+                                continue;
+                        *ret = (Holder){ .device = i, .by_guest = true };
+                        describe_subject(&queries[i], part, ret);
+                        return describe_guest(g, ret);
+                }
+        return r;
+}
+
 int holders_find(const Sysfs *fs, const HolderQuery *queries, size_t n, Holder *ret) {
         _cleanup_(holder_nodes_done) HolderNodes nodes = { 0 };
         int r = 0;
@@ -115,6 +151,8 @@ int holders_find(const Sysfs *fs, const HolderQuery *queries, size_t n, Holder *
         }
         if (r > 0)
                 describe_subject(&queries[ret->device], NULL, ret);
+        if (r == 0 && n > 0 && xen_is_dom0(fs))
+                r = find_xen_guest(fs, &nodes, queries, n, ret);
         if (r == 0 && nodes.n > 0)
                 r = find_process(fs, &nodes, queries, ret);
         return r == 0 ? find_parts(&nodes, queries, ret) : r;

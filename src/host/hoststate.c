@@ -13,6 +13,7 @@ void host_state_done(HostState *s) {
         vf_report_list_done(&s->vfs);
         ledger_free(s->ledger);
         device_status_table_done(&s->status);
+        endpoint_status_table_done(&s->endpoints);
         vf_identities_free(s->identities);
         mlx4_done(&s->mlx4);
         policy_free(s->policy);
@@ -45,6 +46,8 @@ HostView host_state_view(const HostState *s) {
                 .status = &s->status,
                 .vfs = &s->vfs,
                 .libvirt = &s->libvirt,
+                .endpoints = &s->endpoints,
+                .fabric = s->has_fabric ? &s->fabric : NULL,
         };
 }
 

@@ -8,19 +8,25 @@
 #include <stdio.h>
 
 #include "host/pcipath.h"
+#include "util/digest.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define TYPES     "mdev_supported_types"
-#define TYPES_MAX 256U
-#define TYPE_MAX  64U /* bytes of the name of a type's directory, with its NUL */
+#define TYPES      "mdev_supported_types"
+#define TYPES_MAX  256U
+#define TYPE_MAX   64U         /* bytes of the name of a type's directory, with its NUL */
+#define NUMBER_MAX 0x3fffffffU /* the largest number of a type; numbers that are made for names are above */
 
-static int parse_type(const char *name, unsigned *ret) {
+/* The number at the end of the name. A name without one, as in GVT-g, gets a number of its own, above those of NVIDIA.
+ */
+static int type_id(const char *name, unsigned *ret) {
         const char *number = strrchr(name, '-');
         uint64_t id;
 
-        if (!number || strlen(name) >= TYPE_MAX || parse_unsigned(number + 1, UINT_MAX, &id) < 0 || id == 0)
+        if (!number || strlen(name) >= TYPE_MAX || strchr(name, ' '))
                 return -EBADMSG;
+        if (parse_unsigned(number + 1, NUMBER_MAX, &id) < 0 || id == 0)
+                id = NUMBER_MAX + 1 + (digest_string(DIGEST_START, name) & NUMBER_MAX);
         *ret = (unsigned) id;
         return 0;
 }
@@ -31,16 +37,15 @@ static int append_type(int types_fd, const char *directory, char **types) {
         uint64_t available;
         unsigned id;
 
-        if (parse_type(directory, &id) < 0)
+        if (type_id(directory, &id) < 0)
                 return 0;
         (void) snprintf(path, sizeof(path), "%s/available_instances", directory);
-        if (sysfs_read_at(types_fd, path, text, sizeof(text)) < 0 || parse_unsigned(text, UINT_MAX, &available) < 0 ||
-            available == 0)
+        if (sysfs_read_at(types_fd, path, text, sizeof(text)) < 0 || parse_unsigned(text, UINT_MAX, &available) < 0)
                 return 0;
         (void) snprintf(path, sizeof(path), "%s/name", directory);
         if (sysfs_read_at(types_fd, path, text, sizeof(text)) < 0)
-                return 0;
-        return string_append(types, "", "%u : %s\n", id, text);
+                (void) stpcpy(text, directory); /* the attribute is optional */
+        return string_append(types, "", "%u %u %s : %s\n", id, (unsigned) available, directory, text);
 }
 
 int mdev_read_types(int dir_fd, char **ret) {
@@ -67,7 +72,7 @@ int mdev_read_type(int dir_fd, const char *uuid, unsigned *ret) {
 
         (void) snprintf(path, sizeof(path), "%s/mdev_type", uuid);
         r = sysfs_link_name_at(dir_fd, path, type, sizeof(type));
-        return r < 0 ? r : parse_type(type, ret);
+        return r < 0 ? r : type_id(type, ret);
 }
 
 /* Splits "TYPE/UUID", and formats a path of the mediated device. */
@@ -75,27 +80,64 @@ static const char *device_path(PciAddress vf, const char *device, const char *na
         char attribute[PCI_PATH_MAX];
 
         (void) snprintf(attribute, sizeof(attribute), "%s/%s", strchr(device, '/') + 1, name);
-        return pci_path_format(vf, attribute, path);
+        return pci_path_format(pci_address_function(vf), attribute, path);
+}
+
+/* The id of TYPE, which may be the id itself. */
+static int wanted_type(const char *device, unsigned *ret) {
+        char type[TYPE_MAX];
+        uint64_t id;
+
+        (void) snprintf(type, sizeof(type), "%.*s", (int) strcspn(device, "/"), device);
+        if (parse_unsigned(type, UINT_MAX, &id) < 0)
+                return type_id(type, ret);
+        *ret = (unsigned) id;
+        return 0;
 }
 
 /* Returns 1 when the VF has the mediated device with this type, 0, or a negative errno. */
 static int has_device(const Sysfs *fs, PciAddress vf, const char *device) {
         char path[PCI_PATH_MAX], type[NAME_MAX + 1];
+        unsigned id, wanted;
         int r = sysfs_link_name(fs, device_path(vf, device, "mdev_type", path), type, sizeof(type));
 
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
-        return strlen(type) == strcspn(device, "/") && strncmp(type, device, strlen(type)) == 0 ? 1 : -EEXIST;
+        r = wanted_type(device, &wanted);
+        if (r < 0)
+                return r;
+        return type_id(type, &id) == 0 && id == wanted ? 1 : -EEXIST;
+}
+
+/* Writes the UUID to the directory of the type. */
+static int create(const Sysfs *fs, PciAddress vf, const char *device) {
+        _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(pci_address_function(vf), TYPES), O_RDONLY | O_DIRECTORY);
+        _cleanup_names_ char **names = NULL;
+        unsigned id, wanted;
+        size_t n = 0;
+        int r = fd < 0 ? fd : list_dir_at(fd, ".", TYPES_MAX, &names, &n);
+
+        if (r >= 0)
+                r = wanted_type(device, &wanted);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
+                char attribute[PCI_PATH_MAX];
+
+                if (type_id(names[i], &id) < 0 || id != wanted)
+                        continue;
+                (void) snprintf(attribute, sizeof(attribute), TYPES "/%s/create", names[i]);
+                return sysfs_write(fs, PCI_PATH(pci_address_function(vf), attribute), strchr(device, '/') + 1);
+        }
+        return -ENOENT;
 }
 
 int mdev_create(const Sysfs *fs, PciAddress vf, const char *device) {
-        char attribute[PCI_PATH_MAX];
         int r = has_device(fs, vf, device);
 
         if (r != 0)
                 return MIN(r, 0);
-        (void) snprintf(attribute, sizeof(attribute), TYPES "/%.*s/create", (int) strcspn(device, "/"), device);
-        r = sysfs_write(fs, PCI_PATH(vf, attribute), strchr(device, '/') + 1);
+        r = create(fs, vf, device);
         if (r < 0)
                 return r;
         r = has_device(fs, vf, device);

@@ -7,11 +7,15 @@
 #include <fcntl.h>
 
 #include "host/pcipath.h"
+#include "pciback.h"
 #include "sriov.h"
 #include "util/strings.h"
 
 int reset_device(const Sysfs *fs, PciAddress address) {
-        int r = sriov_has_vf(fs, address, 0) ? -ENOTEMPTY : sysfs_write(fs, PCI_PATH(address, "reset"), "1");
+        int r = sriov_has_vf(fs, address, 0) ? -ENOTEMPTY : pciback_check_unused(fs, address);
+
+        if (r == 0)
+                r = sysfs_write(fs, PCI_PATH(address, "reset"), "1");
 
         /* The kernel creates the file "reset" when the device has a reset method. A bus reset becomes impossible when
          * another function appears on the bus; a write then fails with ENOTTY. */

@@ -9,6 +9,7 @@
 
 #include "devicefacts.h"
 #include "disks.h"
+#include "host/xen.h"
 #include "scan-internal.h"
 #include "util/fileio.h"
 #include "util/strings.h"
@@ -217,6 +218,11 @@ int scan_complete(const Scan *s) {
         if (r < 0)
                 return r;
         r = read_noiommu(fs, inv);
+        if (r < 0)
+                return r;
+        inv->xen = xen_is_dom0(fs);
+        if (inv->xen)
+                r = inventory_derive_groups(inv);
         if (r < 0)
                 return r;
         inherit_nodes(inv);

@@ -8,14 +8,18 @@
 
 #include "devicefacts.h"
 #include "disks.h"
+#include "host/xen.h"
+#include "model/mdev-slots.h"
 #include "scan-internal.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 
 /* Appends all functions of the slot, because a scan reads more of a function that shares its slot. */
 static int append_slot(const Inventory *old, PciAddress address, PciAddress **array, size_t *n) {
-        int r = pci_address_append(array, n, address);
+        int r;
 
+        address = pci_address_function(address);
+        r = pci_address_append(array, n, address);
         for (uint8_t f = 0; r >= 0 && f < 8; f++) {
                 PciAddress neighbour = address;
 
@@ -100,7 +104,8 @@ static int copy_devices(Scan *s) {
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < s->old->n_devices; i++)
-                if (!scan_is_reread(s, s->old->devices[i].address))
+                /* inventory_finish() derives the slots of mediated devices. */
+                if (!pci_device_is_slot(&s->old->devices[i]) && !scan_is_reread(s, s->old->devices[i].address))
                         r = inventory_copy_device(s->inv, &s->old->devices[i]);
         return r;
 }
@@ -184,7 +189,8 @@ static int check_same(const Sysfs *fs, const PciDevice *now, size_t n_virtfns, c
                 return -ESTALE;
         if (group >= 0 && group != before->iommu_group && scan_group_is_noiommu(fs, group))
                 group = -1;
-        return group == before->iommu_group ? 0 : -ESTALE;
+        /* Under Xen no link tells the group, which is derived. It changes only with devices and ACS. */
+        return group == before->iommu_group || xen_is_dom0(fs) ? 0 : -ESTALE;
 }
 
 static int take_driver(PciDevice *dev, PciDevice *now) {
@@ -224,6 +230,8 @@ int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked) {
                 r = string_copy(&now.driver_override, dev->driver_override);
         if (r >= 0 && locked)
                 r = pci_device_copy_vgpu(&now, dev);
+        if (r >= 0 && pci_device_has_slots(dev) != (now.mdev_types && dev->type == PCI_TYPE_DEVICE))
+                r = -ESTALE;
         if (r >= 0)
                 r = take_driver(dev, &now);
         if (r >= 0)
@@ -233,5 +241,7 @@ int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked) {
         free(now.driver_override);
         free(now.kernel_names);
         free(now.vgpu_types);
+        free(now.mdev_types);
+        free(now.mdevs);
         return MIN(r, 0);
 }

@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <libudev.h>
+#include <string.h>
 
+#include "util/cleanup.h"
 #include "util/strings.h"
 
 /* Room for some thousand events: all VFs of a host appear at once, with several events each. */
@@ -21,7 +23,7 @@ struct UeventMonitor {
         struct udev_monitor *monitor;
 };
 
-static const char *const subsystems[] = { "pci", "drivers", "cpu", "memory", "node" };
+static const char *const subsystems[] = { "pci", "drivers", "mdev", "cpu", "memory", "node" };
 
 int uevent_monitor_new(UeventMonitor **ret) {
         _cleanup_(cleanup_uevent_monitor_free) UeventMonitor *m = calloc(1, sizeof(*m));
@@ -70,7 +72,16 @@ static UeventAction action_from_string(const char *s) {
         return streq_ptr(s, "remove") ? UEVENT_REMOVE : UEVENT_CHANGE;
 }
 
-/* -EINVAL: the event is not about a PCI function, a PCI driver or a system device. */
+/* path is that of a mediated device, as in .../0000:82:00.0/4b20d080-1b54-4048-85b3-a6a62d165c01. */
+static int read_mdev_parent(const char *path, PciAddress *ret) {
+        const char *end = path ? strrchr(path, '/') : NULL;
+        const char *slash = end ? memrchr(path, '/', (size_t) (end - path)) : NULL;
+        _cleanup_free_ char *parent = slash ? strndup(slash + 1, (size_t) (end - slash - 1)) : NULL;
+
+        return parent ? pci_address_parse(parent, ret) : -EINVAL;
+}
+
+/* -EINVAL: the event is not about a PCI function, a mediated device of one, a PCI driver or a system device. */
 static int read_event(struct udev_device *event, UeventAction *ret_action, PciAddress *ret_address) {
         const char *name = udev_device_get_sysname(event), *path = udev_device_get_devpath(event);
         int r;
@@ -82,6 +93,10 @@ static int read_event(struct udev_device *event, UeventAction *ret_action, PciAd
         if (path && strncmp(path, SYSTEM_DEVICES, strlen(SYSTEM_DEVICES)) == 0) {
                 *ret_action = UEVENT_CAPACITY;
                 return 0;
+        }
+        if (streq_ptr(udev_device_get_subsystem(event), "mdev")) {
+                *ret_action = UEVENT_CHANGE;
+                return read_mdev_parent(path, ret_address);
         }
         r = name ? pci_address_parse(name, ret_address) : -EINVAL;
         if (r >= 0)

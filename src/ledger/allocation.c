@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "model/mdev-slots.h"
 #include "util/strings.h"
 #include "util/stringtable.h"
 
@@ -272,9 +273,7 @@ void allocation_assign_mdevs(Allocation *a, const Inventory *inv) {
                 const PciDevice *vf = inventory_find(inv, d->address);
 
                 if (d->vgpu_type > 0 && !*d->mdev && vf && vf->mdev_parent)
-                        (void) snprintf(d->mdev, sizeof(d->mdev), "%.28s%04x%02x%02x", a->id,
-                                        d->address.domain & 0xffffU, d->address.bus,
-                                        ((unsigned) d->address.slot << 3 | d->address.function) & 0xffU);
+                        mdev_uuid_format(a->id, d->address, d->mdev);
         }
 }
 
@@ -295,6 +294,9 @@ int allocation_device_identify(AllocationDevice *d, const PciDevice *dev) {
         if (string_copy(&d->path, dev->path) < 0)
                 return -ENOMEM;
         d->address = dev->address;
+        /* The UUID names the GPU. A mediated device does not outlive a change of its GPU's address. */
+        if (pci_device_is_slot(dev) && *d->mdev)
+                mdev_uuid_format(d->mdev, dev->address, d->mdev);
         d->is_vf = dev->type == PCI_TYPE_VF;
         d->physfn = dev->physfn;
         d->vf_index = d->is_vf ? dev->vf_index : -1;

@@ -4,6 +4,7 @@
 #include "ledger/ledger.h"
 
 #include "ledger-internal.h"
+#include "model/mdev-slots.h"
 #include "util/strings.h"
 
 static Verdict refuse_held(Refusal *ret, PciAddress address, const Allocation *holder) {
@@ -64,19 +65,44 @@ static Verdict check_group(const Ledger *l, const DeviceStatusTable *status, con
         return VERDICT_NONE;
 }
 
+/* What allocations have of the device: slots for mediated devices, or VFs. */
+static const char *parts_of(const Ledger *l, PciAddress address) {
+        for (size_t i = 0; i < l->n_allocations; i++)
+                for (size_t j = 0; j < l->allocations[i]->n_devices; j++) {
+                        const AllocationDevice *d = &l->allocations[i]->devices[j];
+
+                        if (d->address.instance > 0 && pci_address_equal(d->physfn, address))
+                                return "vGPUs";
+                }
+        return "VFs";
+}
+
 static Verdict check_family(const Ledger *l, const DeviceStatusTable *status, bool is_vf, PciAddress address,
                             PciAddress physfn, const Allocation *except, Refusal *ret) {
         const Allocation *holder = is_vf ? ledger_holder(l, physfn) : NULL;
 
         if (holder && holder != except)
                 return refuse(ret, VERDICT_PF_ALLOCATED, &address, "Release that allocation first.",
-                              "Its PF %s is held by '%s'.", PCI_ADDRESS_STR(physfn), holder->name);
+                              "Its %s %s is held by '%s'.", address.instance > 0 ? "GPU" : "PF",
+                              PCI_ADDRESS_STR(physfn), holder->name);
         if (is_vf)
                 return check_condition(l, status, physfn, ret);
         if (ledger_pf_use(l, address) > 0)
-                return refuse(ret, VERDICT_PF_HAS_VFS, &address, "Release the allocations of its VFs first.",
-                              "%u of its VFs are allocated.", ledger_pf_use(l, address));
+                return refuse(ret, VERDICT_PF_HAS_VFS, &address, "Release these allocations first.",
+                              "%u of its %s %s allocated.", ledger_pf_use(l, address), parts_of(l, address),
+                              ARE(ledger_pf_use(l, address)));
         return VERDICT_NONE;
+}
+
+/* While the kernel has not returned from the change of a mediated device, those of the same GPU are not read. */
+static Verdict check_neighbours(const DeviceStatusTable *status, const Inventory *inv, const PciDevice *slot,
+                                Refusal *ret) {
+        const PciDevice *gpu = inventory_find(inv, slot->physfn);
+        Verdict v = VERDICT_NONE;
+
+        for (size_t i = 0; v == VERDICT_NONE && gpu && i < gpu->n_vfs; i++)
+                v = device_status_check(status, gpu->vfs[i], DEVICE_STUCK, ret);
+        return v;
 }
 
 Verdict ledger_check_device(const Ledger *l, const DeviceStatusTable *status, const Inventory *inv,
@@ -90,6 +116,8 @@ Verdict ledger_check_device(const Ledger *l, const DeviceStatusTable *status, co
         v = check_condition(l, status, dev->address, ret);
         for (size_t i = 0; v == VERDICT_NONE && any && i < dev->n_vfs; i++)
                 v = check_condition(l, status, dev->vfs[i], ret);
+        if (v == VERDICT_NONE && any && pci_device_is_slot(dev))
+                v = check_neighbours(status, inv, dev, ret);
         if (v != VERDICT_NONE)
                 return v;
         v = check_family(l, status, dev->type == PCI_TYPE_VF, dev->address, dev->physfn, except, ret);
@@ -147,8 +175,8 @@ static Verdict check_within(const Allocation *a, const AllocationDevice *d, Refu
                                       PCI_ADDRESS_STR(d->address));
                 if (other->is_vf && pci_address_equal(other->physfn, d->address))
                         return refuse(ret, VERDICT_PF_HAS_VFS, &d->address, NULL,
-                                      "%s and its own VF %s are claimed together.", PCI_ADDRESS_STR(d->address),
-                                      PCI_ADDRESS_STR(other->address));
+                                      "%s and its own %s %s are claimed together.", PCI_ADDRESS_STR(d->address),
+                                      other->address.instance > 0 ? "vGPU" : "VF", PCI_ADDRESS_STR(other->address));
         }
         return VERDICT_NONE;
 }
@@ -229,16 +257,20 @@ static Verdict check_capacity(const Ledger *l, const Inventory *inv, const Confi
         return VERDICT_NONE;
 }
 
-unsigned ledger_slots_free(const Ledger *l, const Config *config, const char *endpoint) {
+unsigned ledger_slots_free(const Ledger *l, const Config *config, const EndpointStatusTable *status,
+                           const char *endpoint) {
         unsigned slots = config_endpoint_slots(config, endpoint);
 
+        if (endpoint_status_state(status, endpoint) == ENDPOINT_STATE_DOWN)
+                return 0;
         return slots - MIN(slots, ledger_slots(l, endpoint));
 }
 
+/* As with devices, the planner has checked that the endpoint is in service; here no slot is claimed twice. */
 static Verdict check_slots(const Ledger *l, const Config *config, const Allocation *a, Refusal *ret) {
         for (size_t i = 0; i < a->n_services; i++) {
                 const AllocationService *s = &a->services[i];
-                unsigned n_free = ledger_slots_free(l, config, s->endpoint);
+                unsigned n_free = ledger_slots_free(l, config, NULL, s->endpoint);
 
                 if (s->slots > n_free)
                         return refuse(ret, VERDICT_INSUFFICIENT_SLOTS, NULL, NULL,

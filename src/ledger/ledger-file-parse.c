@@ -257,6 +257,10 @@ static int parse_device(json_object *o, Allocation *a) {
         r = r ?: parse_attributes(o, d);
         r = r ?: parse_identity(o, d);
         r = r ?: parse_vgpu(o, d);
+        /* A slot is one of its GPU, for a vGPU. */
+        if (r == 0 && address.instance > 0 &&
+            (d->vgpu_type == 0 || !pci_address_equal(d->physfn, pci_address_function(address))))
+                r = -EBADMSG;
         return r ?: parse_ids(o, d);
 }
 

@@ -144,13 +144,17 @@ static void put_lists(JsonText *t, const Allocation *a) {
         json_text_literal(t, "]");
 }
 
-/* Older daemons know neither slots nor mediated devices. */
+/* The oldest version that has all that a has, for older daemons. */
 static uint64_t version_of(const Allocation *a) {
-        bool is_new = a->n_services > 0;
+        uint64_t version = a->n_services > 0 ? 3 : 2;
 
-        for (size_t i = 0; i < a->n_devices; i++)
-                is_new |= *a->devices[i].mdev;
-        return is_new ? LEDGER_FILE_VERSION : 2;
+        for (size_t i = 0; i < a->n_devices; i++) {
+                if (*a->devices[i].mdev)
+                        version = MAX(version, 3U);
+                if (a->devices[i].address.instance > 0)
+                        version = LEDGER_FILE_VERSION;
+        }
+        return version;
 }
 
 char *ledger_file_format(const Allocation *a) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Counts the vGPUs that a GPU can still have. */
+/* Counts the vGPUs that a GPU can still have, on its VFs or in its slots for mediated devices. */
 
 #include "ledger/ledger.h"
+#include "model/mdev-slots.h"
 #include "model/vgpu.h"
 #include "util/strings.h"
 
@@ -10,29 +11,44 @@ typedef struct Fill {
         unsigned present; /* that the driver shows */
         unsigned pending; /* promised and not created yet: a job has not run, or a lease holds the VF */
         bool others;      /* of another type than the one asked for, among these */
-        unsigned total;   /* as recorded with a vGPU of this type, 0 unknown */
+        bool others_pending;
+        unsigned total; /* as recorded with a vGPU of this type, 0 unknown */
 } Fill;
 
-static void add(Fill *f, const Ledger *l, const PciDevice *vf, const char *name, unsigned type) {
-        const Allocation *holder = ledger_holder(l, vf->address);
-        const AllocationDevice *d = holder ? allocation_find_device(holder, vf->address) : NULL;
+static const AllocationDevice *find_promise(const Ledger *l, const Allocation *grown, const PciDevice *vf) {
+        const Allocation *holder = ledger_holder(l, vf->address) ?: grown;
+
+        return holder ? allocation_find_device(holder, vf->address) : NULL;
+}
+
+/* d: the VF in its allocation, NULL if it has none. */
+static void add(Fill *f, const AllocationDevice *d, const PciDevice *vf, const char *name, unsigned type) {
         bool promised = d && d->vgpu_type > 0, present = vf->vgpu_type > 0;
 
         if (!present && !promised)
                 return;
         f->present += present;
         f->pending += !present;
-        if (present ? vf->vgpu_type != type : !streq(d->vgpu_name, name))
+        if (present ? vf->vgpu_type != type : !streq(d->vgpu_name, name)) {
                 f->others = true;
-        else if (promised)
+                f->others_pending |= !present;
+        } else if (promised)
                 f->total = MAX(f->total, d->vgpu_total);
+}
+
+/* The driver of a GPU with mediated devices tells the number, without those that are pending. */
+static unsigned slots_further(const PciDevice *slot, const char *name, const Fill *f) {
+        unsigned available = f->others_pending ? 0 : vgpu_types_available(slot->vgpu_types, name);
+
+        return available - MIN(available, f->pending);
 }
 
 /*
  * By default the vGPUs of a GPU have one size, and the total is exact. With other types beside, or types of unknown
  * size, only the driver knows what fits: one more while it lists the type.
  */
-void ledger_vgpu_room(const Ledger *l, const Inventory *inv, const PciDevice *vf, const char *name, VgpuRoom *ret) {
+void ledger_vgpu_room(const Ledger *l, const Allocation *grown, const Inventory *inv, const PciDevice *vf,
+                      const char *name, VgpuRoom *ret) {
         const PciDevice *pf = inventory_find(inv, vf->physfn);
         Fill f = { 0 };
         unsigned total;
@@ -42,9 +58,11 @@ void ledger_vgpu_room(const Ledger *l, const Inventory *inv, const PciDevice *vf
                 const PciDevice *sibling = inventory_find(inv, pf->vfs[i]);
 
                 if (sibling)
-                        add(&f, l, sibling, name, ret->type);
+                        add(&f, find_promise(l, grown, sibling), sibling, name, ret->type);
         }
-        if (ret->type == 0 || (f.others && f.pending > 0))
+        if (pci_device_is_slot(vf))
+                ret->further = slots_further(vf, name, &f);
+        if (pci_device_is_slot(vf) || ret->type == 0 || (f.others && f.pending > 0))
                 return;
         if (f.present == 0)
                 f.total = vgpu_types_capacity(vf->vgpu_types, name);
@@ -68,7 +86,7 @@ Verdict ledger_check_vgpus(const Ledger *l, const Inventory *inv, const Allocati
                                 mixed = mixed || e->vgpu_type != d->vgpu_type;
                                 wanted++;
                         }
-                ledger_vgpu_room(l, inv, vf, d->vgpu_name, &room);
+                ledger_vgpu_room(l, NULL, inv, vf, d->vgpu_name, &room);
                 if (room.type != d->vgpu_type || mixed || wanted > room.further)
                         return refuse(ret, VERDICT_NO_VGPU, &d->address, NULL,
                                       "The GPU %s has room for %u more vGPU%s of type '%s', %u %s wanted.",

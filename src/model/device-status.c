@@ -23,6 +23,8 @@ static const struct {
         [DEVICE_UNLINKED] = { VERDICT_UNHEALTHY,
                               "See the log of Fabric Manager, which tests the NVLinks when it starts: "
                               "restart it after a reset or replacement of the GPU." },
+        [DEVICE_LINKED] = { VERDICT_UNHEALTHY, "Have the program that activated the partition deactivate it; NVIDIA's "
+                                               "fmpm does it by hand. Fabric Manager is asked every 10 seconds." },
         [DEVICE_CONTESTED] = { VERDICT_VFS_PRESENT, "Find out what changed the number. 'passthroughctl sriov PF "
                                                     "NUMBER' restores it while no VF is in use." },
 };
@@ -98,11 +100,11 @@ Verdict device_status_check(const DeviceStatusTable *t, PciAddress address, Devi
 }
 
 Verdict device_status_check_unhealthy(const DeviceStatusTable *t, PciAddress address, Refusal *ret) {
-        Verdict v = device_status_check(t, address, DEVICE_UNHEALTHY, ret);
+        Verdict v = VERDICT_NONE;
 
-        if (v == VERDICT_NONE)
-                v = device_status_check(t, address, DEVICE_LOST, ret);
-        return v != VERDICT_NONE ? v : device_status_check(t, address, DEVICE_UNLINKED, ret);
+        for (DeviceFinding f = DEVICE_UNHEALTHY; v == VERDICT_NONE && f <= DEVICE_LINKED; f++)
+                v = device_status_check(t, address, f, ret);
+        return v;
 }
 
 Verdict device_status_check_blocked(const DeviceStatusTable *t, PciAddress address, Refusal *ret) {

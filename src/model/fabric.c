@@ -63,6 +63,19 @@ const FabricPartition *fabric_table_find(const FabricTable *t, unsigned id) {
         return NULL;
 }
 
+bool fabric_table_has(const FabricTable *t, const FabricPartition *p) {
+        const FabricPartition *found = fabric_table_find(t, p->id);
+
+        return found && found->modules == p->modules;
+}
+
+bool fabric_table_equal(const FabricTable *t, const FabricTable *other) {
+        for (size_t i = 0; i < t->n; i++)
+                if (!fabric_table_has(other, &t->partitions[i]))
+                        return false;
+        return t->n == other->n;
+}
+
 bool fabric_table_joins(const FabricTable *t, unsigned module, unsigned other) {
         uint64_t both = fabric_bit(module) | fabric_bit(other);
 

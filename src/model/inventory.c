@@ -47,6 +47,8 @@ static void pci_device_done(PciDevice *dev) {
         free(dev->driver);
         free(dev->driver_override);
         free(dev->vgpu_types);
+        free(dev->mdev_types);
+        free(dev->mdevs);
         free(dev->linked);
         free(dev->vfs);
         free(dev->reset_methods);
@@ -119,6 +121,8 @@ static int copy_strings(PciDevice *to, const PciDevice *from) {
                 { &to->driver, from->driver },
                 { &to->driver_override, from->driver_override },
                 { &to->vgpu_types, from->vgpu_types },
+                { &to->mdev_types, from->mdev_types },
+                { &to->mdevs, from->mdevs },
                 { &to->reset_methods, from->reset_methods },
                 { &to->power_state, from->power_state },
                 { &to->kernel_names, from->kernel_names },
@@ -135,12 +139,15 @@ int pci_device_copy_vgpu(PciDevice *to, const PciDevice *from) {
         to->vgpu_type = from->vgpu_type;
         to->mdev_parent = from->mdev_parent;
         memcpy(to->mdev, from->mdev, sizeof(to->mdev));
+        if (string_copy(&to->mdev_types, from->mdev_types) < 0 || string_copy(&to->mdevs, from->mdevs) < 0)
+                return -ENOMEM;
         return string_copy(&to->vgpu_types, from->vgpu_types);
 }
 
 bool pci_device_same_vgpu(const PciDevice *a, const PciDevice *b) {
         return a->vgpu_type == b->vgpu_type && a->mdev_parent == b->mdev_parent && streq(a->mdev, b->mdev) &&
-               streq_ptr(a->vgpu_types, b->vgpu_types);
+               streq_ptr(a->vgpu_types, b->vgpu_types) && streq_ptr(a->mdev_types, b->mdev_types) &&
+               streq_ptr(a->mdevs, b->mdevs);
 }
 
 int inventory_copy_device(Inventory *inv, const PciDevice *dev) {
@@ -151,8 +158,8 @@ int inventory_copy_device(Inventory *inv, const PciDevice *dev) {
         *copy = *dev;
         copy->numa_node = dev->own_node;
         copy->name = copy->vf_name = copy->path = copy->driver = copy->driver_override = copy->vgpu_types =
-                copy->reset_methods = copy->power_state = copy->kernel_names = copy->critical = copy->console =
-                        copy->fault = NULL;
+                copy->mdev_types = copy->mdevs = copy->reset_methods = copy->power_state = copy->kernel_names =
+                        copy->critical = copy->console = copy->fault = NULL;
         copy->linked = copy->vfs = NULL;
         copy->n_linked = copy->n_vfs = 0;
         if (dev->n_linked > 0) {
@@ -276,7 +283,7 @@ const PagePool *numa_node_pages(const NumaNode *node, uint64_t page_size) {
 
 bool pci_device_driver_is_harmless(const PciDevice *dev) {
         /* vfio-pci by name too, because older kernels have no vfio-dev/. */
-        static const char *const harmless[] = { "vfio-pci", "pci-stub", "pcieport" };
+        static const char *const harmless[] = { "vfio-pci", "pci-stub", "pcieport", PCIBACK_DRIVER };
 
         if (!dev->driver || dev->vfio)
                 return true;

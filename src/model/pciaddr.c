@@ -31,8 +31,19 @@ static bool take_field(const char **s, size_t n, char separator, uint32_t *ret) 
         return true;
 }
 
+/* Takes the end of the text, or ".N" and the end. */
+static bool take_instance(const char *s, uint8_t *ret) {
+        uint64_t instance = 0;
+
+        if (*s && (*s != '.' || s[1] == '0' || parse_unsigned(s + 1, PCI_INSTANCE_MAX, &instance) < 0))
+                return false;
+        *ret = (uint8_t) instance;
+        return true;
+}
+
 int pci_address_parse(const char *s, PciAddress *ret) {
         uint32_t domain, bus, slot, function;
+        uint8_t instance;
         size_t n = 0;
 
         while (digit_value(s[n]) >= 0)
@@ -41,9 +52,10 @@ int pci_address_parse(const char *s, PciAddress *ret) {
         if (n < 4 || n > 8 || (n > 4 && s[0] == '0'))
                 return -EINVAL;
         if (!take_field(&s, n, ':', &domain) || !take_field(&s, 2, ':', &bus) || !take_field(&s, 2, '.', &slot) ||
-            !take_field(&s, 1, 0, &function))
+            digit_value(*s) < 0)
                 return -EINVAL;
-        if (slot > 31 || function > 7)
+        function = (uint32_t) digit_value(*s++);
+        if (slot > 31 || function > 7 || !take_instance(s, &instance))
                 return -EINVAL;
 
         *ret = (PciAddress){
@@ -51,6 +63,7 @@ int pci_address_parse(const char *s, PciAddress *ret) {
                 .bus = (uint8_t) bus,
                 .slot = (uint8_t) slot,
                 .function = (uint8_t) function,
+                .instance = instance,
         };
         return 0;
 }
@@ -64,6 +77,10 @@ const char *pci_address_format(PciAddress a, char buf[static PCI_ADDRESS_STRING_
         end = format_hex(end, a.slot, 2);
         *end++ = '.';
         end = format_hex(end, a.function, 1);
+        if (a.instance > 0) {
+                *end++ = '.';
+                end = format_unsigned(end, a.instance);
+        }
         *end = '\0';
         return buf;
 }

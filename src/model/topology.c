@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "model/inventory.h"
+#include "model/mdev-slots.h"
 #include "util/strings.h"
 
 /* Longest chain of bridges that is followed. There are only 256 bus numbers, so a longer chain is invalid. */
@@ -235,8 +236,10 @@ static int make_functions(Inventory *inv) {
         for (size_t i = 0; i < inv->n_devices; i++) {
                 PciDevice *dev = inv->devices + i;
 
+                if (pci_device_has_slots(dev) && inventory_fill_slots(inv, dev) < 0)
+                        return -ENOMEM;
                 if (dev->type != PCI_TYPE_VF)
-                        dev->type = dev->total_vfs > 0 || dev->n_vfs > 0 ? PCI_TYPE_PF : PCI_TYPE_DEVICE;
+                        dev->type = dev->total_vfs > 0 || pci_device_has_vfs(dev) ? PCI_TYPE_PF : PCI_TYPE_DEVICE;
         }
         return 0;
 }
@@ -249,8 +252,10 @@ static bool is_sorted(const Inventory *inv) {
 }
 
 int inventory_finish(Inventory *inv) {
-        int r;
+        int r = inventory_add_slots(inv);
 
+        if (r < 0)
+                return r;
         /* Sorting comes first, because everything below uses indices. A scan adds the devices in order already. */
         if (!is_sorted(inv))
                 qsort(inv->devices, inv->n_devices, sizeof(*inv->devices), device_compare);

@@ -9,32 +9,80 @@
 
 #include "util/strings.h"
 
-bool vgpu_types_next(const char **rest, VgpuType *ret) {
+/* Takes a number and the spaces after it; 0 when there is none. */
+static unsigned long take_number(const char **at) {
+        char *end = NULL;
+        unsigned long n = isdigit((unsigned char) **at) ? strtoul(*at, &end, 10) : 0;
+
+        if (end)
+                *at = end + strspn(end, " ");
+        return n;
+}
+
+/* "ID : NAME" or "ID AVAILABLE DIRECTORY : NAME", up to end. */
+static bool parse_type(const char *line, const char *end, VgpuType *ret) {
+        const char *at = line + strspn(line, " ");
+        unsigned long id = take_number(&at), available = 1;
+
+        *ret = (VgpuType){ 0 };
+        if (isdigit((unsigned char) *at)) {
+                available = take_number(&at);
+                ret->directory = at;
+                ret->directory_length = strcspn(at, " \n");
+                at += ret->directory_length;
+                at += strspn(at, " ");
+        }
+        if (id == 0 || id > UINT_MAX || available > UINT_MAX || *at != ':')
+                return false;
+        ret->id = (unsigned) id;
+        ret->available = (unsigned) available;
+        ret->name = at + 1 + strspn(at + 1, " ");
+        ret->length = end > ret->name ? (size_t) (end - ret->name) : 0;
+        return ret->length > 0 && ret->length <= VGPU_NAME_MAX;
+}
+
+static bool next_type(const char **rest, VgpuType *ret) {
         while (*rest && **rest) {
                 const char *line = *rest, *end = line + strcspn(line, "\n");
-                char *colon;
-                unsigned long id = strtoul(line, &colon, 10);
 
                 *rest = *end ? end + 1 : end;
-                colon += strspn(colon, " ");
-                if (id == 0 || id > UINT_MAX || !isdigit((unsigned char) *(line + strspn(line, " "))) || *colon != ':')
-                        continue;
-                ret->id = (unsigned) id;
-                ret->name = colon + 1 + strspn(colon + 1, " ");
-                ret->length = end > ret->name ? (size_t) (end - ret->name) : 0;
-                if (ret->length > 0 && ret->length <= VGPU_NAME_MAX)
+                if (parse_type(line, end, ret))
                         return true;
         }
+        return false;
+}
+
+bool vgpu_types_next(const char **rest, VgpuType *ret) {
+        while (next_type(rest, ret))
+                if (ret->available > 0)
+                        return true;
+        return false;
+}
+
+static bool find_name(const char *types, const char *name, VgpuType *ret) {
+        while (vgpu_types_next(&types, ret))
+                if (strlen(name) == ret->length && strncmp(name, ret->name, ret->length) == 0)
+                        return true;
         return false;
 }
 
 unsigned vgpu_types_find(const char *types, const char *name) {
         VgpuType t;
 
-        while (vgpu_types_next(&types, &t))
-                if (strlen(name) == t.length && strncmp(name, t.name, t.length) == 0)
-                        return t.id;
-        return 0;
+        return find_name(types, name, &t) ? t.id : 0;
+}
+
+unsigned vgpu_types_available(const char *types, const char *name) {
+        VgpuType t;
+
+        return find_name(types, name, &t) ? t.available : 0;
+}
+
+bool vgpu_types_find_id(const char *types, unsigned id, VgpuType *ret) {
+        while (next_type(&types, ret))
+                if (ret->id == id)
+                        return true;
+        return false;
 }
 
 static bool is_number(const char *s, size_t n) {
@@ -66,7 +114,7 @@ unsigned vgpu_types_capacity(const char *types, const char *name) {
         unsigned size = type_size(name, strlen(name)), largest = 0;
         VgpuType t;
 
-        while (size > 0 && vgpu_types_next(&types, &t))
+        while (size > 0 && next_type(&types, &t))
                 largest = MAX(largest, type_size(t.name, t.length));
         return size > 0 ? largest / size : 0;
 }

@@ -115,8 +115,11 @@ static int add_slots(Words *w, json_object *service, const ClaimPart *part) {
 
                 if (name_endpoint(w->host, member_text(o, "endpoint") ?: "", uuid) < 0)
                         return -ENOMEM;
-                if (streq(uuid, part->provider))
-                        return slots - allocated < part->amount ? -EBUSY : add_count(w, name, part->amount);
+                if (!streq(uuid, part->provider))
+                        continue;
+                if (slots - allocated < part->amount || member_text(o, "reason"))
+                        return -EBUSY;
+                return add_count(w, name, part->amount);
         }
         return 0;
 }

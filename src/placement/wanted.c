@@ -370,8 +370,8 @@ static int add_endpoint(Builder *b, const char *service, json_object *o) {
                 r = claim_slots(b, element(b->allocations, i), endpoint, p->uuid, class);
         if (r < 0)
                 return r;
-        /* While more slots are allocated than the endpoint has, the daemon gives out none of them. */
-        return allocated > slots ? add_counted(p, class, allocated, 0, 0) : add_counted(p, class, slots, slots, 0);
+        /* An endpoint with a reason offers no slot. More may be allocated than it has. */
+        return add_counted(p, class, MAX(allocated, slots), member_text(o, "reason") ? 0 : slots, 0);
 }
 
 static int add_service(Builder *b, json_object *pool) {

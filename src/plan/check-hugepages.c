@@ -27,7 +27,9 @@ void check_hugepages(const CheckFacts *facts, CheckReport *report) {
                 first = first ?: node;
                 n++;
         }
-        if (n + others == 0)
+        if (inv->xen)
+                check_add(report, CHECK_UNKNOWN, NULL, "Guests of Xen do not use the hugepages of dom0.");
+        else if (n + others == 0)
                 check_add(report, CHECK_UNKNOWN, NULL, "The memory of the NUMA nodes is not known.");
         else if (n > 0 && others > 0)
                 check_add(report, CHECK_WARNING, "Reserve as many on each node: nodeN/hugepages in sysfs.",

@@ -24,6 +24,7 @@ void check_numa(const CheckFacts *facts, CheckReport *report);
 void check_pools(const CheckFacts *facts, CheckReport *report);
 void check_sriov(const CheckFacts *facts, CheckReport *report);
 void check_vfio(const CheckFacts *facts, CheckReport *report);
+void check_xen(const CheckFacts *facts, CheckReport *report);
 
 /* Adds a finding of the check that runs. remedy is copied and may be NULL. */
 void check_add(CheckReport *report, CheckResult result, const char *remedy, const char *format, ...) _printf_(4, 5);

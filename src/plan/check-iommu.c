@@ -23,7 +23,11 @@ void check_iommu(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
         const char *key = key_that_turns_off(facts->cmdline);
 
-        if (!inv->iommu && key)
+        if (inv->xen)
+                check_add(report, CHECK_UNKNOWN, NULL,
+                          "Xen has the IOMMU: it is on when virt_caps of 'xl info' has hvm_directio. IOMMU groups are "
+                          "derived from ACS.");
+        else if (!inv->iommu && key)
                 check_add(report, CHECK_FAILURE, "Remove it from the kernel command line and reboot.",
                           "The kernel command line has %s=off, so no device has an IOMMU group.", key);
         else if (!inv->iommu)
@@ -35,6 +39,10 @@ void check_iommu(const CheckFacts *facts, CheckReport *report) {
 }
 
 void check_interrupts(const CheckFacts *facts, CheckReport *report) {
+        if (facts->policy->inventory->xen) {
+                check_add(report, CHECK_UNKNOWN, NULL, "Whether Xen remaps interrupts is unknown: see 'xl dmesg'.");
+                return;
+        }
         if (!*facts->cmdline)
                 check_add(report, CHECK_UNKNOWN, NULL,
                           "The kernel command line is not known, so interrupt remapping may be off.");

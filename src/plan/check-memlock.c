@@ -10,7 +10,9 @@ void check_memory_lock(const CheckFacts *facts, CheckReport *report) {
 
         for (size_t i = 0; i < inv->n_nodes; i++)
                 memory += inv->nodes[i].memory;
-        if (facts->memory_lock == 0)
+        if (inv->xen)
+                check_add(report, CHECK_UNKNOWN, NULL, "A guest of Xen locks no memory of dom0.");
+        else if (facts->memory_lock == 0)
                 check_add(report, CHECK_UNKNOWN, NULL,
                           facts->running ? "The limit is not known, because no daemon of libvirt runs."
                                          : "A recording does not tell how much memory QEMU may lock.");

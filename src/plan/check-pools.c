@@ -2,6 +2,7 @@
 /* Check: there are pools with devices, or services, and each device of a pool can be allocated. */
 
 #include "check-internal.h"
+#include "model/vgpu.h"
 
 /* Adds one finding for all devices of the pools that the policy refuses for the same reason. */
 static void check_verdict(const Policy *policy, Verdict verdict, CheckReport *report) {
@@ -35,6 +36,63 @@ static bool has_devices(const Policy *policy, const Pool *pool) {
         return false;
 }
 
+/* No device of the pool can have a vGPU of its type. A list shrinks as the GPU fills up, so with a vGPU it is unknown.
+ */
+static bool lacks_type(const Policy *policy, const Pool *pool) {
+        const Inventory *inv = policy->inventory;
+
+        for (size_t i = 0; i < inv->n_devices; i++)
+                if (policy_pool(policy, &inv->devices[i]) == pool &&
+                    (inv->devices[i].vgpu_type > 0 || vgpu_types_find(inv->devices[i].vgpu_types, pool->vgpu_type) > 0))
+                        return false;
+        return true;
+}
+
+/* The module ids of the GPUs of a pool, NULL: of all pools with Fabric=yes. False: that of a GPU is unknown. */
+static bool find_modules(const Policy *policy, const Pool *pool, uint64_t *ret) {
+        const Inventory *inv = policy->inventory;
+
+        *ret = 0;
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                const Pool *has = policy_pool(policy, &inv->devices[i]);
+                unsigned module = config_module(policy->config, &inv->devices[i]);
+
+                if (!has || !has->fabric || (pool && has != pool))
+                        continue;
+                if (module == 0)
+                        return false;
+                *ret |= fabric_bit(module);
+        }
+        return true;
+}
+
+/* No GPU of the pool is in a partition whose GPUs this node has. */
+static bool lacks_partition(const Policy *policy, const Pool *pool) {
+        const FabricTable *table = &policy->config->fabric;
+        uint64_t all, own;
+
+        if (table->n > 0 && (!find_modules(policy, NULL, &all) || !find_modules(policy, pool, &own)))
+                return false;
+        for (size_t i = 0; i < table->n; i++)
+                if ((table->partitions[i].modules & ~all) == 0 && table->partitions[i].modules & own)
+                        return false;
+        return true;
+}
+
+static void check_offer(const Policy *policy, const Pool *pool, CheckReport *report) {
+        if (pool->vgpu_type && lacks_type(policy, pool))
+                check_add(report, CHECK_WARNING,
+                          "Correct VgpuType= of the pool; 'passthroughctl explain DEVICE' lists the types of a device.",
+                          "Pool '%s' has no vGPU to give: no device in it can have one of type '%s'.", pool->name,
+                          pool->vgpu_type);
+        if (pool->fabric && lacks_partition(policy, pool))
+                check_add(report, CHECK_WARNING, "Correct Partitions=, Partition= or Module= in [Fabric].",
+                          "Pool '%s' has no GPU to give without fabric=off: [Fabric] has %s.", pool->name,
+                          policy->config->fabric.n == 0
+                                  ? "no partitions"
+                                  : "no partition of GPUs that this node has, with one of the pool");
+}
+
 void check_pools(const CheckFacts *facts, CheckReport *report) {
         const Config *config = facts->policy->config;
 
@@ -43,8 +101,9 @@ void check_pools(const CheckFacts *facts, CheckReport *report) {
                           "'passthroughctl suggest' prints pools for this node; see passthroughd.conf(5).",
                           "The configuration has no pool and no service, so no device can be allocated.");
         for (size_t i = 0; i < config->n_pools; i++)
-                /* check_sriov() reports VFs that do not exist yet. */
-                if (config->pools[i].virtual_functions == 0 && !has_devices(facts->policy, &config->pools[i]))
+                if (has_devices(facts->policy, &config->pools[i]))
+                        check_offer(facts->policy, &config->pools[i], report);
+                else if (config->pools[i].virtual_functions == 0) /* check_sriov() reports VFs that do not exist yet */
                         check_add(report, CHECK_WARNING, "Compare its Match= lines with 'passthroughctl list --all'.",
                                   "No device of this node is in pool '%s'.", config->pools[i].name);
         /* An admin who excludes a device knows that it cannot be allocated. */

@@ -11,7 +11,8 @@ static const struct Check {
 } checks[] = {
         { "iommu", check_iommu, "The IOMMU is on." },
         { "interrupts", check_interrupts, "Interrupt remapping is not turned off." },
-        { "vfio", check_vfio, "The VFIO driver is loaded." },
+        { "vfio", check_vfio, "The driver for guests is loaded." },
+        { "xen", check_xen, "The node does not run Xen." },
         { "facts", check_facts, "All facts about the node can be read." },
         { "configuration", check_configuration, "The configuration has no errors." },
         { "pools", check_pools, "Each device of the pools can be allocated." },

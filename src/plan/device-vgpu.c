@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which VFs of a GPU offer a vGPU. A GPU has more VFs than room for vGPUs: the first free VFs offer what there is. */
+/* Which VFs of a GPU, or slots for its mediated devices, offer a vGPU. A GPU has more of them than room for vGPUs: the
+ * first free ones offer what there is. */
 
 #include "model/vgpu.h"
 #include "plan-internal.h"
@@ -9,7 +10,14 @@
 /* Most types that a refusal names. */
 #define TYPES_MAX 8U
 
-/* The number of VFs before dev that offer vGPUs for the same pool. */
+/* The VF has a vGPU of the allocation that is planned anew, or is promised one. */
+static bool is_kept(const HostView *view, const PciDevice *dev) {
+        const AllocationDevice *d = view->grown ? allocation_find_device(view->grown, dev->address) : NULL;
+
+        return d && d->vgpu_type > 0 && (dev->vgpu_type == 0 || allocation_device_has_vgpu(d, dev));
+}
+
+/* The number of VFs before dev that offer further vGPUs for the same pool. */
 static unsigned count_before(const HostView *view, const PciDevice *dev) {
         const PciDevice *pf = inventory_find(view->inventory, dev->physfn);
         const Pool *pool = policy_pool(view->policy, dev);
@@ -21,7 +29,7 @@ static unsigned count_before(const HostView *view, const PciDevice *dev) {
                 n += vf && pci_address_compare(vf->address, dev->address) < 0 && vf->vgpu_type == 0 &&
                      policy_pool(view->policy, vf) == pool && policy_verdict(view->policy, vf) == VERDICT_NONE &&
                      ledger_check_device(view->ledger, view->status, view->inventory, vf, NULL, NULL) == VERDICT_NONE &&
-                     !planner_is_in_use(view, vf);
+                     !planner_is_in_use(view, vf) && !is_kept(view, vf);
         }
         return n;
 }
@@ -54,8 +62,10 @@ Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *r
         const Pool *pool = policy_pool(view->policy, dev);
         VgpuRoom room;
 
-        if (!pool || !pool->vgpu_type)
+        /* Nova or the administrator made the vGPU: the VF stays on offer to Nova, and is not bound. */
+        if (!pool || pool->scheduler == POOL_SCHEDULER_NOVA || is_kept(view, dev))
                 return VERDICT_NONE;
+        /* Also in a pool of whole devices: unbinding the VF would remove the vGPU. */
         if (dev->vgpu_type > 0)
                 return refuse(
                         ret, VERDICT_CONTESTED, &dev->address,
@@ -65,14 +75,16 @@ Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *r
                                 : "Release it where it was made, or write 0 to its nvidia/current_vgpu_type.",
                         "%s has a vGPU, of type %u, that the daemon did not make.", PCI_ADDRESS_STR(dev->address),
                         dev->vgpu_type);
-        ledger_vgpu_room(view->ledger, view->inventory, dev, pool->vgpu_type, &room);
+        if (!pool->vgpu_type)
+                return VERDICT_NONE;
+        ledger_vgpu_room(view->ledger, view->grown, view->inventory, dev, pool->vgpu_type, &room);
         if (room.type == 0)
                 return refuse_type(dev, pool->vgpu_type, ret);
         if (count_before(view, dev) < room.further)
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_NO_VGPU, &dev->address,
-                      room.further > 0 ? "Ask for a VF that is available." : "Release a vGPU of its GPU.",
+                      room.further > 0 ? "Ask for a device that is available." : "Release a vGPU of its GPU.",
                       "Its GPU %s has room for %u more vGPU%s of type '%s'%s.", PCI_ADDRESS_STR(dev->physfn),
                       room.further, PLURAL(room.further), pool->vgpu_type,
-                      room.further > 0 ? ", and other VFs offer them" : "");
+                      room.further > 0 ? ", and other devices of its pool offer them" : "");
 }

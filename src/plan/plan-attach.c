@@ -229,6 +229,7 @@ Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r,
                 return refuse_no_memory(ret_refusal);
         allocation_free(ledger_remove(rest, a->name));
         alone.ledger = rest;
+        alone.grown = a;
         k = skip_others(&alone, a, &skipped);
         if (k >= 0)
                 k = make_whole(&alone, a, r, &whole);

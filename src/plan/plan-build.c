@@ -14,7 +14,7 @@
 static int add_vgpu(AllocationDevice *d, const HostView *view, const PciDevice *dev, const Pool *pool) {
         VgpuRoom room;
 
-        ledger_vgpu_room(view->ledger, view->inventory, dev, pool->vgpu_type, &room);
+        ledger_vgpu_room(view->ledger, view->grown, view->inventory, dev, pool->vgpu_type, &room);
         d->vgpu_type = room.type;
         d->vgpu_total = room.total;
         return string_copy(&d->vgpu_name, pool->vgpu_type) < 0 ? -ENOMEM : string_copy(&d->vfio_driver, dev->driver);

@@ -28,8 +28,15 @@ static bool is_known(const Planner *p, const FabricPartition *partition) {
         return true;
 }
 
-/* All of these GPUs are free. */
+/* Fabric Manager has the partition, as far as is known. */
+static bool is_supported(const Planner *p, const FabricPartition *partition) {
+        return !p->context->fabric || fabric_table_has(p->context->fabric, partition);
+}
+
+/* The partition can be activated, and all of its GPUs are free. */
 static bool is_whole(const Planner *p, const FabricPartition *partition) {
+        if (!is_supported(p, partition) || partition->modules & p->held)
+                return false;
         for (unsigned m = 1; m <= FABRIC_MODULE_MAX; m++)
                 if (partition->modules & fabric_bit(m) && (p->modules[m] == 0 || !p->is_free[p->modules[m] - 1]))
                         return false;
@@ -125,6 +132,19 @@ static char *list_sizes(const FabricTable *table) {
         return text ? string_format("%s or %u", text, last) : string_format("%u", last);
 }
 
+/* An allocation whose partition has a module of this one; NULL: none. */
+static const Allocation *find_holder(const Planner *p, const FabricPartition *partition) {
+        const Ledger *l = p->context->ledger;
+
+        for (size_t i = 0; i < l->n_allocations; i++) {
+                const FabricPartition *held = planner_partition(p->context, l->allocations[i]);
+
+                if (held && held->modules & partition->modules)
+                        return l->allocations[i];
+        }
+        return NULL;
+}
+
 /* Why a GPU is not free: "'vm1' has 0000:1b:00.0". */
 static char *explain_gpu(const Planner *p, const PciDevice *dev, const Allocation *holder) {
         const HostView *view = p->context;
@@ -139,16 +159,18 @@ static char *explain_gpu(const Planner *p, const PciDevice *dev, const Allocatio
 
 /* " Partition 1: 'vm1' has 0000:1b:00.0, 'vm2' has 0000:2b:00.0." Of each allocation, names the first GPU. */
 static void append_broken(const Planner *p, const FabricPartition *partition, Refusal *ret) {
-        const Allocation *holders[FABRIC_MODULE_MAX] = { 0 };
+        const Allocation *holders[FABRIC_MODULE_MAX] = { 0 }, *other;
         _cleanup_free_ char *text = NULL;
         size_t n = 0, len;
 
+        if (!is_supported(p, partition))
+                text = strdup(PARTITION_UNSUPPORTED);
         for (unsigned m = 1; m <= FABRIC_MODULE_MAX; m++) {
                 const PciDevice *dev =
                         partition->modules & fabric_bit(m) ? &p->context->inventory->devices[p->modules[m] - 1] : NULL;
                 const Allocation *holder = dev ? ledger_holder(p->context->ledger, dev->address) : NULL;
                 _cleanup_free_ char *why = NULL;
-                bool seen = !dev || p->is_free[p->modules[m] - 1];
+                bool seen = !dev || !is_supported(p, partition) || p->is_free[p->modules[m] - 1];
 
                 for (size_t i = 0; holder && i < n; i++)
                         seen = seen || holders[i] == holder;
@@ -160,6 +182,9 @@ static void append_broken(const Planner *p, const FabricPartition *partition, Re
                 if (!why || string_append(&text, ", ", "%s", why) < 0)
                         return;
         }
+        other = text ? NULL : find_holder(p, partition);
+        if (other)
+                text = string_format("'%s' has partition %d", other->name, other->partition);
         len = text ? strlen(text) : 0;
         if (len > 0)
                 (void) string_replace(&ret->message, "%s Partition %u: %s%s", ret->message, partition->id, text,

@@ -37,8 +37,10 @@ typedef struct Planner {
         uint64_t page_size;
         unsigned spoiled[INVENTORY_NODES_MAX];   /* free devices on the node */
         uint32_t modules[FABRIC_MODULE_MAX + 1]; /* by module id: 1 + the inventory index of its GPU; 0: unknown */
-        const FabricPartition *partition;        /* the GPUs are these; NULL: any GPUs */
-        unsigned broken;                         /* Score.broken of the partition */
+        uint64_t held; /* modules of the partitions that allocations have. After a change of Module= or Partitions= the
+                        * GPUs with these modules may be free */
+        const FabricPartition *partition; /* the GPUs are these; NULL: any GPUs */
+        unsigned broken;                  /* Score.broken of the partition */
 } Planner;
 
 /* A set of NUMA nodes, as ascending indices, with its best devices. */
@@ -109,6 +111,8 @@ bool planner_is_in_use(const HostView *view, const PciDevice *dev);
 
 /* VERDICT_NONE when a new allocation may have the device; device_check_vgpu() included. */
 Verdict planner_check_device(const HostView *view, const PciDevice *dev, Refusal *ret);
+/* The NVLink partition of the allocation; NULL: none, or not in the configuration. */
+const FabricPartition *planner_partition(const HostView *view, const Allocation *a);
 
 /* plan-fabric.c. The request wants GPUs of pools with Fabric=yes, and as an NVLink partition. */
 bool planner_wants_partition(const Planner *p);

@@ -7,6 +7,10 @@
 Verdict planner_check_regions(const HostView *view, const Request *r, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
+        if (r->n_regions > 0 && view->config->hypervisor == HYPERVISOR_XEN)
+                return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Ask without shared memory.",
+                              "A guest of Xen cannot have the shared memory '%s': QEMU's ivshmem device makes it.",
+                              r->regions[0].name);
         for (size_t i = 0; v == VERDICT_NONE && i < r->n_regions; i++) {
                 if (r->has_owner)
                         v = ledger_check_region_owner(view->ledger, &r->regions[i], r->owner, ret);

@@ -6,8 +6,8 @@
 #include "plan-internal.h"
 #include "util/strings.h"
 
-/* Most allocations that a refusal names. */
-#define HOLDERS_MAX 3U
+/* Most allocations, and most endpoints, that a refusal names. */
+#define NAMED_MAX 3U
 
 /* The most slots that k of the endpoints from the first on have free together. */
 static unsigned best_of(const unsigned *n_free, size_t first, size_t n, size_t k) {
@@ -45,7 +45,7 @@ static char *list_holders(const HostView *view, const RemoteService *s) {
         for (size_t i = 0; i < view->ledger->n_allocations; i++) {
                 const Allocation *a = view->ledger->allocations[i];
 
-                for (size_t k = 0; k < a->n_services && named < HOLDERS_MAX; k++)
+                for (size_t k = 0; k < a->n_services && named < NAMED_MAX; k++)
                         if (streq(a->services[k].name, s->name)) {
                                 (void) string_append(&text, ", ", "'%s' has %u of %s", a->name, a->services[k].slots,
                                                      a->services[k].endpoint);
@@ -55,23 +55,57 @@ static char *list_holders(const HostView *view, const RemoteService *s) {
         return text;
 }
 
+/* " gpu1:9999 is out of service: it refuses connections.": sentences about the first few endpoints out of service. */
+static char *list_down(const HostView *view, const RemoteService *s) {
+        unsigned named = 0;
+        char *text = NULL;
+
+        for (size_t i = 0; i < s->n_endpoints && named < NAMED_MAX; i++) {
+                const char *reason = s->endpoints[i].slots == 0
+                                             ? "it has 0 slots"
+                                             : endpoint_status_reason(view->endpoints, s->endpoints[i].name);
+
+                if (!reason)
+                        continue;
+                (void) string_append(&text, "", " %s is out of service: %s.", s->endpoints[i].name, reason);
+                named++;
+        }
+        return text;
+}
+
+static const char *choose_remedy(bool held, bool down, bool offers) {
+        if (!offers)
+                return "Give the service an Endpoint= line with slots.";
+        if (down)
+                return held ? "Have the endpoint accept connections, release an allocation of these slots, or ask for "
+                              "fewer."
+                            : "Have the endpoint accept connections, or ask for fewer.";
+        return held ? "Release an allocation of these slots, or ask for fewer." : "Ask for fewer.";
+}
+
 static Verdict refuse_slots(const HostView *view, const RemoteService *s, unsigned wanted, const unsigned *n_free,
                             Refusal *ret) {
         unsigned all = 0, most = best_of(n_free, 0, s->n_endpoints, 1);
         unsigned sum = best_of(n_free, 0, s->n_endpoints, s->n_endpoints);
-        _cleanup_free_ char *holders = ret ? list_holders(view, s) : NULL;
+        _cleanup_free_ char *holders = ret ? list_holders(view, s) : NULL, *down = ret ? list_down(view, s) : NULL;
+        const char *remedy;
+        bool refuses = false;
 
-        for (size_t i = 0; i < s->n_endpoints; i++)
+        for (size_t i = 0; i < s->n_endpoints; i++) {
                 all += s->endpoints[i].slots;
+                refuses = refuses ||
+                          (s->endpoints[i].slots > 0 && endpoint_status_reason(view->endpoints, s->endpoints[i].name));
+        }
+        if (s->n_endpoints == 0)
+                down = strdup(" It has no endpoint.");
+        remedy = choose_remedy(holders, refuses, all > 0);
         if (sum >= wanted)
-                return refuse(ret, VERDICT_INSUFFICIENT_SLOTS, NULL,
-                              "Ask for fewer, or release an allocation of these slots.",
-                              "Service '%s': %u slots of one endpoint wanted, at most %u free at one.%s%s%s", s->name,
-                              wanted, most, holders ? " " : "", holders ?: "", holders ? "." : "");
-        return refuse(ret, VERDICT_INSUFFICIENT_SLOTS, NULL,
-                      holders ? "Release an allocation of these slots, or ask for fewer." : "Ask for fewer.",
-                      "Service '%s': %u slot%s wanted, %u of %u free.%s%s%s", s->name, wanted, PLURAL(wanted), sum, all,
-                      holders ? " " : "", holders ?: "", holders ? "." : "");
+                return refuse(ret, VERDICT_INSUFFICIENT_SLOTS, NULL, remedy,
+                              "Service '%s': %u slots of one endpoint wanted, at most %u free at one.%s%s%s%s", s->name,
+                              wanted, most, holders ? " " : "", holders ?: "", holders ? "." : "", down ?: "");
+        return refuse(ret, VERDICT_INSUFFICIENT_SLOTS, NULL, remedy,
+                      "Service '%s': %u slot%s wanted, %u of %u free.%s%s%s%s", s->name, wanted, PLURAL(wanted), sum,
+                      all, holders ? " " : "", holders ?: "", holders ? "." : "", down ?: "");
 }
 
 static Verdict pick(const HostView *view, const RemoteService *s, unsigned wanted, Allocation *a, Refusal *ret) {
@@ -79,7 +113,7 @@ static Verdict pick(const HostView *view, const RemoteService *s, unsigned wante
         unsigned n_free[REMOTE_ENDPOINTS_MAX];
 
         for (size_t i = 0; i < s->n_endpoints; i++)
-                n_free[i] = ledger_slots_free(view->ledger, view->config, s->endpoints[i].name);
+                n_free[i] = ledger_slots_free(view->ledger, view->config, view->endpoints, s->endpoints[i].name);
         while (k <= most && best_of(n_free, 0, s->n_endpoints, k) < wanted)
                 k++;
         if (k > most)

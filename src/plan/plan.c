@@ -82,6 +82,21 @@ static Verdict check_scheduler(const Pool *pool, const Request *r, unsigned coun
                 r->consumer ? "not each of them with 'at'" : "no consumer");
 }
 
+/* Before the pools are checked, because the request does not name the pool of Via=. */
+static Verdict check_services(const HostView *view, const Request *r, Refusal *ret) {
+        for (size_t i = 0; i < r->n_services; i++) {
+                const RemoteService *s = config_find_service(view->config, r->services[i].pool);
+                const char *why = config_via_problem(view->config, s);
+
+                if (why)
+                        return refuse(
+                                ret, config_find_pool(view->config, s->via) ? VERDICT_SCHEDULED : VERDICT_NO_SUCH_POOL,
+                                NULL, "Correct Via= of the service in the configuration.",
+                                "Service '%s' offers nothing: Via= names the pool '%s', %s.", s->name, s->via, why);
+        }
+        return VERDICT_NONE;
+}
+
 static Verdict check_pools(const HostView *view, const Request *r, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
@@ -126,6 +141,8 @@ Verdict plan_make_within(const HostView *view, const Request *asked, uint64_t *w
         v = request_check(r, ret_refusal);
         if (v == VERDICT_NONE)
                 v = check_architecture(view, r, ret_refusal);
+        if (v == VERDICT_NONE)
+                v = check_services(view, r, ret_refusal);
         if (v == VERDICT_NONE)
                 v = check_pools(view, r, ret_refusal);
         if (v == VERDICT_NONE)

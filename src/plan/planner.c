@@ -84,7 +84,11 @@ static void find_required(Planner *p) {
         }
 }
 
-/* The GPUs that may be part of an NVLink partition, by their module ids. */
+const FabricPartition *planner_partition(const HostView *view, const Allocation *a) {
+        return a->partition < 0 ? NULL : fabric_table_find(&view->config->fabric, (unsigned) a->partition);
+}
+
+/* The GPUs of pools with Fabric=yes by their module ids, and the modules of partitions that allocations have. */
 static void find_modules(Planner *p) {
         const HostView *view = p->context;
 
@@ -94,6 +98,11 @@ static void find_modules(Planner *p) {
 
                 if (module > 0)
                         p->modules[module] = 1 + i;
+        }
+        for (size_t i = 0; view->config->fabric.n > 0 && i < view->ledger->n_allocations; i++) {
+                const FabricPartition *held = planner_partition(view, view->ledger->allocations[i]);
+
+                p->held |= held ? held->modules : 0;
         }
 }
 

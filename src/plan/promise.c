@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+#include "model/mdev-slots.h"
 #include "model/vgpu.h"
 #include "util/strings.h"
 
@@ -138,8 +139,15 @@ static Verdict check_group(const HostView *view, const Allocation *a, const PciD
         return VERDICT_NONE;
 }
 
-/* The conditions for creating the vGPU of d, or for keeping it. */
+/* The conditions for creating the vGPU of d, or for keeping it. A whole VF has no vGPU. */
 static Verdict check_vgpu(const Allocation *a, const AllocationDevice *d, const PciDevice *dev, Refusal *ret) {
+        if (d->vgpu_type == 0 && dev->vgpu_type == 0)
+                return VERDICT_NONE;
+        if (d->vgpu_type == 0)
+                return refuse(ret, VERDICT_CONTESTED, &d->address,
+                              "Release it where it was made, or release the allocation.",
+                              "%s is held by '%s' as a whole, but has a vGPU of type %u that another program created.",
+                              PCI_ADDRESS_STR(d->address), a->name, dev->vgpu_type);
         if (!dev->vgpu_types || dev->mdev_parent != (*d->mdev != '\0'))
                 return refuse(ret, VERDICT_NO_VGPU, &d->address,
                               "See whether NVIDIA's vGPU manager runs on this node. The daemon then creates the vGPU "
@@ -173,8 +181,9 @@ static Verdict check_present(const HostView *view, const Allocation *a, const Al
         if (!allocation_device_is(d, dev))
                 return refuse_stranger(a, d, ret);
         *ret_dev = dev;
-        v = check_group(view, a, dev, ret);
-        return v == VERDICT_NONE && d->vgpu_type > 0 ? check_vgpu(a, d, dev, ret) : v;
+        /* A mediated device has a group of its own. */
+        v = pci_device_is_slot(dev) ? VERDICT_NONE : check_group(view, a, dev, ret);
+        return v == VERDICT_NONE ? check_vgpu(a, d, dev, ret) : v;
 }
 
 /*
@@ -214,7 +223,7 @@ static Verdict refuse_no_driver(const Allocation *a, const AllocationDevice *d, 
 
         (void) string_replace(&remedy,
                               "Load its module: systemctl start modprobe@%s.service. The daemon then binds the device.",
-                              driver);
+                              policy_driver_module(driver));
         return refuse(ret, VERDICT_NO_VFIO_DRIVER, &d->address, remedy,
                       "The kernel has no driver %s, which %s of '%s' needs.", driver, PCI_ADDRESS_STR(d->address),
                       a->name);
@@ -242,7 +251,7 @@ Verdict promise_check_device(const HostView *view, const Allocation *a, const Al
         if (!inventory_may_have_driver(view->inventory, driver))
                 return refuse_no_driver(a, d, driver, ret);
         return refuse(ret, VERDICT_CONTESTED, &d->address,
-                      dev->n_vfs > 0
+                      pci_device_has_vfs(dev)
                               ? "Release the allocation, which does not change the driver of the PF; or remove the VFs "
                                 "of the PF and restart the daemon, which binds the PF again."
                               : "Find out what unbound the device. A restart of the daemon binds it again; a release "
@@ -329,9 +338,7 @@ static Verdict check_partition(const Allocation *a, Refusal *ret) {
         return refuse(ret, VERDICT_CONTESTED, NULL,
                       "If a guest runs with it, shut the guest down: it has no NVLink. The daemon then activates the "
                       "partition again.",
-                      "NVLink partition %d of '%s' is not active: Fabric Manager does not run or has restarted, or "
-                      "another program deactivated the partition.",
-                      a->partition, a->name);
+                      "NVLink partition %d of '%s' is not active: %s", a->partition, a->name, a->partition_lost);
 }
 
 Verdict promise_check_kept(const HostView *view, const Allocation *a, Refusal *ret) {

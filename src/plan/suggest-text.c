@@ -183,6 +183,8 @@ char *suggestion_write(const Suggestion *s, const Inventory *inv, const Policy *
                             "/etc/passthroughd/passthroughd.conf, and run 'passthroughctl reload'. "
                             "'passthroughctl check' tells what the node lacks; passthroughd.conf(5) has all settings.");
         add(&t, "%s[Daemon]\n", policy ? "\n" : "");
+        if (inv->xen)
+                add(&t, "Hypervisor=xen\n");
         if (policy)
                 comment(&t, "%s", s->housekeeping_why);
         if (cpus)

@@ -8,6 +8,7 @@
 
 #include "check-internal.h"
 #include "model/cores.h"
+#include "model/mdev-slots.h"
 #include "suggest-internal.h"
 #include "util/strings.h"
 
@@ -55,9 +56,12 @@ static int leave_out(Suggestion *s, const PciDevice *dev, const char *why) {
 static const char *why_not_gpu(const PciDevice *dev) {
         if (pci_device_is_display(dev))
                 return "It is the display of the host. 'allocate --force' gives it to a guest if a pool has it.";
-        if (dev->n_vfs > 0)
-                return "It has VFs (vGPU), which another program manages: see VirtualFunctions=external in "
-                       "passthroughd.conf(5).";
+        if (pci_device_has_vfs(dev))
+                return "It has VFs (vGPU), which another program manages: see VirtualFunctions=external and "
+                       "VgpuType= in passthroughd.conf(5).";
+        if (dev->mdev_types)
+                return "Its driver offers vGPUs. A pool with Match=address=ADDRESS offers the whole GPU, and with "
+                       "VgpuType= its vGPUs: see passthroughd.conf(5).";
         return NULL;
 }
 
@@ -120,7 +124,8 @@ static int consider(Suggestion *s, const PciDevice *dev) {
         if (dev->class >> 8 == CLASS_NVME)
                 why = "Storage is not offered unasked. Match=address=ADDRESS in a pool gives it to guests.";
         else if (dev->class >> 8 == CLASS_BRIDGE && dev->vendor == VENDOR_NVIDIA)
-                why = "It is an NVSwitch, which Fabric Manager on the host drives for all guests.";
+                why = "It is an NVSwitch, which Fabric Manager on the host drives for all guests. Guests have NVLink "
+                      "with a section [Fabric] and Fabric=yes in the pool of the GPUs: see passthroughd-fabric(7).";
         else if (dev->class >> 16 == CLASS_DISPLAY && !gpu)
                 why = "It only shows a console.";
         else if (!gpu && !nic)

@@ -133,6 +133,19 @@ static void read_libvirt(const Sysfs *fs, CheckFacts *facts) {
                         facts->memory_lock = read_memory_lock(fs, pid);
 }
 
+/* The kernel's drivers/xen/pcpu.c makes a directory xen_cpuN for each. */
+static unsigned count_xen_cpus(const Sysfs *fs) {
+        _cleanup_names_ char **names = NULL;
+        unsigned count = 0;
+        size_t n = 0;
+
+        if (list(fs, "sys/devices/system/xen_cpu", &names, &n) < 0)
+                return 0;
+        for (size_t i = 0; i < n; i++)
+                count += strncmp(names[i], "xen_cpu", strlen("xen_cpu")) == 0;
+        return count;
+}
+
 int check_facts_read(const char *root, CheckFacts *facts) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         char buf[SYSFS_ATTRIBUTE_MAX];
@@ -143,6 +156,7 @@ int check_facts_read(const char *root, CheckFacts *facts) {
         facts->unsafe_interrupts = sysfs_read(fs, "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts", buf,
                                               sizeof(buf)) > 0 &&
                                    streq(buf, "Y");
+        facts->xen_cpus = count_xen_cpus(fs);
         if (facts->running) {
                 read_settings(fs, facts);
                 read_managed_vfs(fs, facts);

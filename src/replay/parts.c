@@ -146,6 +146,8 @@ static const struct Part {
         { "sys/bus/pci/drivers/*" },
         { "sys/bus/pci/drivers_probe", record_presence },
         { "sys/kernel/iommu_groups/*/{name,reserved_regions,type}" },
+        { "sys/hypervisor/type" },
+        { "sys/devices/system/xen_cpu/xen_cpu[0-9]*" },
         { DEVICES "/{.,*}" },
         /* With what a simulation needs to create VFs. */
         { DEVICES "/*/{.,accel,boot_vga,class,current_link_speed,current_link_width,device,driver,driver_override,drm,"
@@ -191,6 +193,7 @@ static const struct Part {
         { "proc/driver/nvidia/gpus/*/information", record_gpu },
         { "proc/net/{route,ipv6_route}" },
         { "proc/sys/kernel/{arch,osrelease}" },
+        { "proc/xen/capabilities" },
         { "proc/1/mountinfo", record_mounts },
         { "lib/modules/*/modules.alias", record_aliases },
 };

@@ -5,9 +5,11 @@
  * unreadable files and the order of drop-ins.
  */
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 
+#include "config/config.h"
 #include "host/configfiles.h"
 #include "snapshot.h"
 #include "util/fileio.h"
@@ -82,20 +84,157 @@ static char *recorded_path(const Recorder *r, const Configuration *c, const Drop
                              scrubbed + (length > NAME_TAIL_MAX ? length - NAME_TAIL_MAX : 0));
 }
 
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"
+#define DIGITS  "0123456789"
+
+/* No key accepts a value with a '$'. */
+static void write_invalid(const Identities *i, const char *value, FILE *f) {
+        (void) fputc('$', f);
+        identities_write_hash(i, value, strlen(value), f);
+}
+
+/* Writes HOST:REST with the hash of the host, which is n bytes long. */
+static void write_host(const Identities *i, char *value, size_t n, FILE *f) {
+        for (size_t k = 0; k < n; k++)
+                value[k] = (char) tolower((unsigned char) value[k]);
+        identities_write_hash(i, value, n, f);
+        (void) fputs(value + n, f);
+}
+
+/* "gpu1.example.org:9999 slots=2" */
+static void write_endpoint(const Identities *i, char *value, FILE *f) {
+        size_t host = strspn(value, LETTERS ".-"), rest = strspn(value + host, ":" DIGITS " slots=");
+
+        if (host == 0 || value[host] != ':' || value[host + rest] || strcspn(value, " ") > ENDPOINT_MAX ||
+            strchr(".-", value[0]) || value[host - 1] == '.' || memchr(value, '_', host))
+                write_invalid(i, value, f);
+        else
+                write_host(i, value, host, f);
+}
+
+/* The path of a socket tells no more than the paths of other keys. */
+static void write_manager(const Identities *i, char *value, FILE *f) {
+        size_t host = strspn(value, LETTERS ".-");
+
+        if (*value == '/')
+                identities_write(i, value, false, f);
+        else if (host == 0 || value[host] != ':' || value[host + 1 + strspn(value + host + 1, DIGITS)])
+                write_invalid(i, value, f);
+        else
+                write_host(i, value, host, f);
+}
+
+static void write_word(const Identities *i, char *word, size_t n, FILE *f) {
+        _cleanup_free_ char *hash = NULL;
+        size_t size;
+        FILE *memory = open_memstream(&hash, &size);
+
+        if (!memory)
+                return;
+        identities_write_hash(i, word, n, memory);
+        if (fclose(memory) == 0)
+                (void) fwrite(hash, 1, MIN(n, size), f);
+}
+
+/* Keeps placeholders and punctuation. A word does not get longer, because lines have a limit. Returns the end. */
+static char *write_value(const Identities *i, char *value, FILE *f) {
+        while (*value && *value != ' ') {
+                size_t n = strspn(value, LETTERS);
+
+                if (n > 0)
+                        write_word(i, value, n, f);
+                else {
+                        n = *value == '%' ? 2 : 1;
+                        (void) fwrite(value, 1, n, f);
+                }
+                value += n;
+        }
+        return value;
+}
+
+/* Keeps the names too. */
+static void write_variables(const Identities *i, char *value, FILE *f) {
+        if (!variables_are_valid(value)) {
+                write_invalid(i, value, f);
+                return;
+        }
+        for (char *word = value; *word; word += strspn(word, " ")) {
+                size_t name = strcspn(word, "=") + 1;
+
+                (void) fwrite(word, 1, name, f);
+                word = write_value(i, word + name, f);
+                if (*word)
+                        (void) fputc(' ', f);
+        }
+}
+
+/* The keys whose values name other machines or may be secrets. */
+static const struct {
+        const char *name;
+        void (*write)(const Identities *i, char *value, FILE *f);
+} private_keys[] = {
+        { "Endpoint", write_endpoint },
+        { "Manager", write_manager },
+        { "Variables", write_variables },
+};
+
+static void trim_end(char *text) {
+        for (size_t n = strlen(text); n > 0 && strchr(" \t\r", text[n - 1]); n--)
+                text[n - 1] = '\0';
+}
+
+/* Makes tabs blanks, as the parser does, and cuts off a comment after the value. */
+static void trim_value(char *value) {
+        for (char *tab; (tab = strchr(value, '\t'));)
+                *tab = ' ';
+        for (char *c = value; (c = strchr(c, ';')); c++)
+                if (c[-1] == ' ') {
+                        *c = '\0';
+                        break;
+                }
+        trim_end(value);
+}
+
+/* True if the line has such a key, also as a comment; then its replacement is written. A replaced value is valid if and
+ * only if the value was valid. */
+static bool write_private(const Identities *i, char *line, FILE *f) {
+        char *start = line + strspn(line, " \t"), *key = line + strspn(line, " \t#;");
+        size_t n = strcspn(key, "=: \t"), length, k = 0;
+        char *value = key + n + strspn(key + n, " \t");
+
+        while (k < ELEMENTSOF(private_keys) &&
+               (n != strlen(private_keys[k].name) || strncasecmp(key, private_keys[k].name, n) != 0))
+                k++;
+        if (i->keep || k == ELEMENTSOF(private_keys) || !*value || !strchr("=:", *value))
+                return false;
+        trim_end(value);
+        length = strlen(start);
+        value++;
+        value += strspn(value, " \t");
+        (void) fwrite(line, 1, (size_t) (value - line), f);
+        trim_value(value);
+        if (length > CONFIG_LINE_MAX)
+                write_invalid(i, value, f);
+        else if (*value)
+                private_keys[k].write(i, value, f);
+        return true;
+}
+
 static bool is_comment(const char *line) {
         line += strspn(line, " \t");
         return *line == '#' || *line == ';';
 }
 
-/* Scrubs line by line. The host name is replaced only in comments, because other lines have a meaning. A NUL byte,
- * which makes its line invalid, is written unchanged. */
+/* Scrubs line by line. The name of the machine is replaced only in comments, because other lines have a meaning. A NUL
+ * byte, which makes its line invalid, is written unchanged. */
 static void write_scrubbed(const Recorder *r, char *text, size_t size, FILE *f) {
         for (size_t at = 0; at < size;) {
                 size_t n = strcspn(text + at, "\n");
                 char *line = text + at, end = line[n];
 
                 line[n] = '\0';
-                identities_write(&r->identities, line, is_comment(line), f);
+                if (!write_private(&r->identities, line, f))
+                        identities_write(&r->identities, line, is_comment(line), f);
                 at += n;
                 if (at++ < size)
                         (void) fputc(end, f);

@@ -26,7 +26,8 @@ static void write_header(const Recorder *r, const char *unreadable, FILE *out) {
         (void) fprintf(out, "# Recorded by passthroughctl " VERSION " on %s, Linux %s, %s.\n", date, QUOTABLE(release),
                        geteuid() == 0 ? "as root" : "not as root");
         (void) fputs(r->identities.keep ? "# Serial numbers, MAC addresses, UUIDs and names are recorded unchanged.\n"
-                                        : "# Serial numbers, MAC addresses, UUIDs and the host name are replaced.\n",
+                                        : "# Serial numbers, MAC addresses, UUIDs, host names and the values of "
+                                          "variables are replaced.\n",
                      out);
         if (geteuid() != 0)
                 (void) fputs("# Only root can read more than 64 bytes of config space: isolation is not fully known.\n",

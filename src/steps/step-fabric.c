@@ -17,10 +17,17 @@ static int add(StepList *l, StepKind kind, const Allocation *a, const Config *co
         return r;
 }
 
-int steps_activate(const Allocation *a, const Config *config, StepList *steps) {
+int steps_activate(const Allocation *a, const Config *config, bool again, StepList *steps) {
+        const size_t first = steps->n;
         int r = add(steps, STEP_ACTIVATE, a, config);
 
-        return r < 0 ? r : 0;
+        if (r != 0 || !again)
+                return r < 0 ? r : 0;
+        r = steps_check_unused(a, steps);
+        step_list_move(steps, first + 1, first);
+        for (size_t i = first; i < steps->n; i++)
+                steps->steps[i].may_lack = true;
+        return r;
 }
 
 int steps_deactivate(const Allocation *a, const Config *config, StepList *steps) {
@@ -31,9 +38,11 @@ int steps_deactivate(const Allocation *a, const Config *config, StepList *steps)
         return r < 0 ? r : 0;
 }
 
-bool step_fabric_is_away(int error) {
+bool step_may_lack(const Step *s, int error) {
         static const int away[] = { ENOTCONN, EAGAIN, ETIMEDOUT, EHOSTDOWN, ELIBACC, EPROTO };
 
+        if (!s->may_lack || s->kind == STEP_CHECK_UNUSED)
+                return s->may_lack;
         for (size_t i = 0; i < ELEMENTSOF(away); i++)
                 if (error == -away[i])
                         return true;

@@ -7,6 +7,7 @@
 #include "util/strings.h"
 
 #define NO_VGPU_ROOM     "its GPU has no room for a vGPU of this type, or does not know the type."
+#define GUEST_OF_XEN     "a guest of Xen has it, or may have it. Stop the guest first."
 #define OTHER_PARTITIONS "Fabric Manager has other partitions than Partitions= says."
 
 static const struct {
@@ -20,6 +21,7 @@ static const struct {
         { STEP_UNBIND, EIO, "the kernel accepted the write, but the device is still bound." },
         { STEP_UNBIND, ENOENT, "the device is gone." },
         { STEP_UNBIND, ENOTEMPTY, "it now has VFs, which would be lost. Remove the VFs first." },
+        { STEP_UNBIND, EUSERS, GUEST_OF_XEN },
         { STEP_BIND, EBUSY, "it is now bound to another driver, or a guest has a member of its IOMMU group." },
         { STEP_BIND, ENODEV,
           "the driver did not bind it when the kernel probed. Check that its module is loaded, and see the kernel "
@@ -46,6 +48,7 @@ static const struct {
           "the kernel created fewer VFs than requested; these were removed again. See the kernel log." },
         { STEP_RESET, EAGAIN, "another process holds the lock of the device." },
         { STEP_RESET, ENOTEMPTY, "it now has VFs, which would be reset too. Remove the VFs first." },
+        { STEP_RESET, EUSERS, GUEST_OF_XEN },
         { STEP_RESET, EIO, "it did not come back from its reset." },
         { STEP_CHECK, EIO, "its config space reads all ones: it fell off the bus, or has no power." },
         { STEP_CHECK, ENXIO, "another device answers at its address." },
@@ -84,14 +87,16 @@ static const struct {
         { STEP_ACTIVATE, ELIBACC, "libnvfm.so.1 is not installed. It is in the SDK package of Fabric Manager." },
         { STEP_ACTIVATE, ENOTCONN, "Fabric Manager does not answer at the address in Manager=." },
         { STEP_ACTIVATE, ETIMEDOUT, "Fabric Manager does not answer in time. See its log." },
+        { STEP_ACTIVATE, EHOSTDOWN, "passthroughd-root does not answer. See its log." },
         { STEP_ACTIVATE, EAGAIN, "Fabric Manager is not ready yet. Try again in a minute." },
         { STEP_ACTIVATE, EBUSY, "Fabric Manager says that a GPU of it is in another active partition." },
         { STEP_ACTIVATE, EIO, "Fabric Manager reports that NVLinks do not work. See its log." },
+        { STEP_ACTIVATE, ESTALE, "Fabric Manager reports success, but its list shows the partition as before." },
         { STEP_ACTIVATE, EOPNOTSUPP, "Fabric Manager does not share the NVSwitches. Set FABRIC_MODE=1." },
         { STEP_ACTIVATE, EPROTO, "libnvfm.so.1 supports other versions of its structures." },
         { STEP_ACTIVATE, ENOENT, OTHER_PARTITIONS },
         { STEP_ACTIVATE, EXDEV, OTHER_PARTITIONS },
-        { STEP_ACTIVATE, EPERM, "the configuration has no such partition." },
+        { STEP_ACTIVATE, EPERM, "the configuration has no such partition, or no Manager=. Correct [Fabric]." },
         { STEP_ACTIVATE, EREMOTEIO, "Fabric Manager reports an error. See its log." },
         { STEP_ATTRIBUTES, EIO,
           "the kernel accepted it, but shows another value; the PF's firmware or another program set that value." },
@@ -117,15 +122,20 @@ static char *lacking(const Step *s, const VfAttributes *found) {
         return to.set != 0 ? vf_attributes_format(&to) : NULL;
 }
 
-char *step_failure(const Step *s, int error, const VfAttributes *found) {
-        _cleanup_free_ char *missing = error == -EOPNOTSUPP ? lacking(s, found) : NULL;
-        _cleanup_free_ char *what = step_describe(s);
+const char *step_cause(const Step *s, int error) {
         StepKind kind = step_gives_attributes(s) ? STEP_ATTRIBUTES : step_is_of_fabric(s) ? STEP_ACTIVATE : s->kind;
-        const char *cause = NULL;
 
         for (size_t i = 0; i < ELEMENTSOF(causes); i++)
                 if (causes[i].kind == kind && causes[i].error == -error)
-                        cause = causes[i].cause;
+                        return causes[i].cause;
+        return NULL;
+}
+
+char *step_failure(const Step *s, int error, const VfAttributes *found) {
+        _cleanup_free_ char *missing = error == -EOPNOTSUPP ? lacking(s, found) : NULL;
+        _cleanup_free_ char *what = step_describe(s);
+        const char *cause = step_cause(s, error);
+
         if (missing)
                 return string_format(
                         "Failed to %s: the PF's driver offers no way to set %s%s.", what ?: "do a step", missing,

@@ -34,11 +34,8 @@ int steps_unplug(const Allocation *part, const char *uuid, const PciAddress *dev
         const size_t first = steps->n;
         int r = add_hostdevs(steps, STEP_UNPLUG, uuid, devices, hostdevs, n);
 
-        for (size_t i = 0; r == 0 && n > 0 && i < part->n_devices; i++) {
-                r = step_list_add(steps, STEP_CHECK_UNUSED, part->devices[i].address, NULL, NULL);
-                if (r == 0)
-                        steps->steps[steps->n - 1].vf = part->devices[i].is_vf;
-        }
+        if (r == 0 && n > 0)
+                r = steps_check_unused(part, steps);
         step_list_move(steps, first, 0);
         return r;
 }

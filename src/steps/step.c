@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "model/vgpu.h"
 #include "util/strings.h"
 
 #define NO_VGPU "0"
@@ -83,6 +84,19 @@ int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned
         r = text ? step_list_add(l, kind, pf, NULL, text) : -ENOMEM;
         if (r == 0)
                 l->steps[l->n - 1].vf = vf;
+        return r;
+}
+
+int steps_check_unused(const Allocation *a, StepList *steps) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
+                const char *mdev = a->devices[i].mdev;
+
+                r = step_list_add(steps, STEP_CHECK_UNUSED, a->devices[i].address, *mdev ? mdev : NULL, NULL);
+                if (r == 0)
+                        steps->steps[steps->n - 1].vf = a->devices[i].is_vf;
+        }
         return r;
 }
 
@@ -221,11 +235,16 @@ static int give_attributes(StepList *l, const Allocation *a, const AllocationDev
 static int set_vgpu(StepList *l, const AllocationDevice *d, const Inventory *inv, bool wanted) {
         const PciDevice *vf = inventory_find(inv, d->address);
         _cleanup_free_ char *type = NULL;
+        VgpuType t;
 
         if (d->vgpu_type == 0 || !vf || !allocation_device_is(d, vf) || allocation_device_has_vgpu(d, vf) == wanted)
                 return 0;
-        type = vf->mdev_parent ? string_format("%s-%u/%s", d->vfio_driver, d->vgpu_type, d->mdev)
-                               : string_format("%u", d->vgpu_type);
+        if (!vf->mdev_parent)
+                type = string_format("%u", d->vgpu_type);
+        else if (vgpu_types_find_id(vf->vgpu_types, d->vgpu_type, &t) && t.directory)
+                type = string_format("%.*s/%s", (int) t.directory_length, t.directory, d->mdev);
+        else
+                type = string_format("%u/%s", d->vgpu_type, d->mdev);
         if (!type)
                 return -ENOMEM;
         return step_list_add(l, STEP_VGPU, d->address, wanted ? NO_VGPU : type, wanted ? type : NO_VGPU);

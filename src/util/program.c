@@ -3,7 +3,9 @@
 #include "util/program.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "util/cleanup.h"
 
@@ -27,4 +29,39 @@ int program_find(const char *name, char ret[static PATH_MAX]) {
                         return 0;
         }
         return -errno;
+}
+
+/* Returns the exit status: a failure when standard output cannot be written. */
+static int print(const char *text) {
+        return puts(text) < 0 || fflush(stdout) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int misused(const char *name) {
+        (void) fprintf(stderr, "Try '%s --help'.\n", name);
+        return 2;
+}
+
+int program_read_arguments(int argc, char *argv[], const char *name, const char *help, const char *option,
+                           const char **value) {
+        const struct option options[] = {
+                { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, 'v' },
+                { option, required_argument, NULL, 'o' }, /* without a name it ends the list */
+                { NULL, 0, NULL, 0 },
+        };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
+                switch (c) {
+                case 'h':
+                        return print(help);
+                case 'v':
+                        return printf("%s ", name) < 0 ? EXIT_FAILURE : print(VERSION);
+                case 'o':
+                        *value = optarg;
+                        break;
+                default:
+                        return misused(name);
+                }
+        return optind == argc ? -1 : misused(name);
 }

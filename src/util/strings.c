@@ -294,9 +294,11 @@ bool text_is_uuid(const char *s) {
         static const char pattern[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
         size_t i = 0;
 
-        while (pattern[i] && (pattern[i] == '-' ? s[i] == '-' : s[i] && strchr("0123456789abcdef", s[i])))
+        if (strlen(s) != strlen(pattern))
+                return false;
+        while (pattern[i] && (pattern[i] == '-' ? s[i] == '-' : strchr("0123456789abcdef", s[i]) != NULL))
                 i++;
-        return !pattern[i] && !s[i];
+        return !pattern[i];
 }
 
 const char *quotable(const char *s, char buf[static QUOTABLE_MAX]) {

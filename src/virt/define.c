@@ -7,14 +7,16 @@
 #include <stdio.h>
 
 #include "guest/define.h"
+#include "guest/domain-facts.h"
 #include "libvirt.h"
 #include "util/fileio.h"
 
-static DefineResult fail(DefineResult result) {
+/* subject: what the reason is about; "": the result tells. */
+static int fail(DefineResult result, const char *subject) {
         _cleanup_free_ char *reason = libvirt_last_reason();
 
-        printf("%.*s", (int) DEFINE_REASON_MAX, reason ?: "Out of memory");
-        return result;
+        printf("%.256s%s%.*s", subject, *subject ? ": " : "", (int) DEFINE_REASON_MAX - 260, reason ?: "Out of memory");
+        return (int) result;
 }
 
 int define_run(const char *uri, bool start) {
@@ -26,13 +28,15 @@ int define_run(const char *uri, bool start) {
         libvirt_silence();
         if (read_all_fd(STDIN_FILENO, DEFINE_DOCUMENT_MAX, &document, &size) < 0)
                 return DEFINE_REFUSED;
+        if (!*uri)
+                uri = domain_facts_xen(document) ? "xen:///system" : "qemu:///system";
         connection = virConnectOpenAuth(uri, virConnectAuthPtrDefault, 0);
         if (!connection)
-                return (int) fail(DEFINE_NOT_CONNECTED);
+                return fail(DEFINE_NOT_CONNECTED, uri);
         domain = virDomainDefineXMLFlags(connection, document, VIR_DOMAIN_DEFINE_VALIDATE);
         if (!domain)
-                return (int) fail(DEFINE_REFUSED);
+                return fail(DEFINE_REFUSED, "");
         if (start && virDomainCreate(domain) < 0)
-                return (int) fail(DEFINE_NOT_STARTED);
+                return fail(DEFINE_NOT_STARTED, "");
         return DEFINE_DONE;
 }

@@ -11,7 +11,7 @@ use Time::HiRes qw(time);
 
 use Node;
 
-our @EXPORT = qw(chosen tried begin_start finish_start in_time crash_points memorize home_again %SEEN kill_daemon);
+our @EXPORT = qw(chosen tell_outcomes preload_dying memorize allocated begin_call begin_on_guest begin_allocate begin_release interrupted home_again crash_points %START);
 
 use constant { SECONDS => 5, POINTS_MAX => 200 };
 
@@ -20,39 +20,103 @@ my $EVERY = $ENV{SWEEP_EVERY} || 37;
 my ($met, $tried) = (0, 0);
 
 sub chosen { return $met++ % $EVERY == 0 && ++$tried }
-sub tried  { return $tried }
 
-our %SEEN; # outcome => how often
-my %known; # what the sweep compares with
+my %seen;  # outcome => how often
+my %known; # the state that the sweep compares with, and the bus and request of its operations
 
-# ---- a daemon whose start may not come to its end
+sub tell_outcomes {
+        diag("$tried instants were tried, all converged: " . join ', ', map { "$seen{$_} $_" } sort keys %seen) if Test::More->builder->is_passing;
+        return;
+}
 
-my $starter;
+# A daemon that is started after this dies where die_at() says.
+sub preload_dying {
+        my $file = "$ENV{NODE_TMP}/daemon.preload";
+        return spew($file, slurp($file) =~ s{\n}{:$ENV{BUILD}/tests/dying.so\n}r);
+}
 
+# ---- operations on the allocation "guest". Each begin_ function returns a function that waits for the end; with a true argument, after the
+# daemon was killed, it only cleans up
+
+my $job;
+
+sub begin_call {
+        my (@call) = @_;
+        my $bus = $known{bus};
+        $bus->forget_signals();
+        my $reply = $bus->call(@call);
+        $job = $reply->{error} ? undef : $reply->{body}[-1];
+        return sub {
+                my ($killed) = @_;
+                return 1 if $killed;
+                diag("$reply->{error}: $reply->{body}[0]") if $reply->{error};
+                return $bus->result($job // 'none');
+        };
+}
+
+sub job_is_over { return !$job || $known{bus}->ping()->{error} || grep { $_->{member} eq 'JobRemoved' } @{ $known{bus}{signals} } }
+
+sub begin_allocate {
+        my (@further) = @_;
+        my ($signature, $entries) = request(@{ $known{request} }, @further);
+        return begin_call('Allocate', "s$signature", 'guest', $entries);
+}
+
+# A method that takes the name and the generation of the allocation first.
+sub begin_on_guest {
+        my ($method, $signature, @values) = @_;
+        return begin_call($method, "st$signature", 'guest', Node::generation($known{bus}, 'guest'), @values);
+}
+
+sub begin_release { return begin_on_guest('Release', '') }
+
+# Starts a daemon that may be killed during its start.
 sub begin_start {
-        $starter = fork // die "fork: $!";
-        return $starter if $starter;
+        my $starter = fork // die "fork: $!";
+        return sub { waitpid $starter, 0; return $? >> 8 } if $starter;
         open STDERR, '>>', "$ENV{NODE_TMP}/script.log" or die $!;
         exec "$ENV{NODE_TMP}/start-daemon" or die "start-daemon: $!";
 }
 
-sub finish_start {
-        waitpid $starter, 0;
-        return $? >> 8;
+sub start_is_over { return -s "$ENV{NODE_TMP}/daemon.log" && !$known{bus}->ping()->{error} }
+
+our %START = (begin => \&begin_start, over => \&start_is_over);
+
+sub allocated {
+        is(allocate($known{bus}, 'guest', @{ $known{request} }), 'done', 'there is an allocation') if !allocation($known{bus}, 'guest');
+        return;
+}
+
+# Kills the daemon at the Nth write of an operation, before the write has an effect.
+sub interrupted {
+        my ($n, $begin) = @_;
+        fault('reset', "hang $n");
+        $begin->();
+        wait_until(sub { grep { /^$n .*PENDING/ } write_log() }) or fail("write $n waits");
+        kill_daemon("at write $n", 'hang');
+        return;
 }
 
 # ---- what is true of the node
 
-# Called when all is in order: the bystander is there, nothing else. No VF of the PF is the bystander's.
+# The devices that sysfs has: all but the slots for mediated devices.
+sub functions { my ($bus) = @_; return grep { -e "$ENV{NODE_ROOT}/sys/bus/pci/devices/$_->{address}" } @{ describe($bus)->{devices} } }
+
+# Called when all is in order: the bystander is there, nothing else. No VF of the PF is the bystander's; without a PF all VFs are there for good.
+# The operations are of the guest that has the request.
 sub memorize {
-        my ($bus, $bystander, $pf) = @_;
+        my ($bus, $bystander, $pf, @request) = @_;
         %known = (
+                bus        => $bus,
+                request    => \@request,
                 pf         => $pf,
-                home       => { map { $_->{address} => $_->{driver} // 'none' } @{ describe($bus)->{devices} } },
-                override   => { map { $_->{address} => slurp("$ENV{NODE_ROOT}/sys/bus/pci/devices/$_->{address}/driver_override") } @{ describe($bus)->{devices} } },
+                home       => { map { $_->{address} => $_->{driver} // 'none' } functions($bus) },
+                override   => { map { $_->{address} => slurp("$ENV{NODE_ROOT}/sys/bus/pci/devices/$_->{address}/driver_override") } functions($bus) },
+                mdevs      => { map { $_ => 1 } mdevs() },
                 tree       => tree(),
                 state      => snapshot(),
                 bystander  => $bystander,
+                driver     => driver_of(allocation($bus, $bystander)->{devices}[0]{address}),
                 file       => slurp(ledger_file($bystander)),
                 driverless => { map { $_->{address} => 1 } grep { !defined $_->{driver} } @{ describe($bus)->{devices} } },
         );
@@ -85,11 +149,16 @@ sub difference {
         return map { ($count{$_} > 0 ? '+' : '-') . " $_" } grep { $count{$_} } sort keys %count;
 }
 
+# Mediated devices have a UUID of their allocation, and a group in the order in which they are made.
+sub tree_without_uuids {
+        my ($tree) = @_;
+        return join "\n", sort split /\n/, $tree =~ s{\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{2}}{UUID}gr =~ s{iommu_groups/\d{4,}}{iommu_groups/MEDIATED}gr;
+}
+
 # The tree is one of those; else what differs from the first.
 sub tree_is_none_of {
         my (@trees) = @_;
-        my $now = tree_without_identities();
-        my @known = map { tree_without_identities($_) } @trees;
+        my ($now, @known) = map { tree_without_uuids(tree_without_identities($_)) } tree(), @trees;
         return if grep { $_ eq $now } @known;
         return ('the tree is none of those it may be', difference($known[0], $now));
 }
@@ -99,7 +168,7 @@ sub bystander_was_touched {
         my ($bystander) = grep { $_->{name} eq $known{bystander} } @{ $of->{allocations} };
         return 'the bystander is gone' if !$bystander;
         my @wrong = $bystander->{state} eq 'ready' ? () : "the bystander is $bystander->{state}: $bystander->{reason}";
-        push @wrong, "$_ of the bystander is on " . driver_of($_) for grep { driver_of($_) ne 'vfio-pci' } map { $_->{address} } @{ $bystander->{devices} };
+        push @wrong, "$_ of the bystander is on " . driver_of($_) for grep { driver_of($_) ne $known{driver} } map { $_->{address} } grep { !$_->{vgpu_type} } @{ $bystander->{devices} };
         push @wrong, attributes_differ($bystander);
         push @wrong, 'the ledger file of the bystander changed' if slurp(ledger_file($known{bystander})) ne $known{file};
         return @wrong;
@@ -152,7 +221,7 @@ sub in_time {
         my ($outcome, @wrong);
         wait_until(sub { ($outcome, @wrong) = look($bus, $name, %may); return !@wrong }, SECONDS - (time - $began));
         ok(!@wrong, "$what: all is in order within " . SECONDS . " s, $outcome") or diag(map { "$_\n" } @wrong);
-        $SEEN{$outcome}++;
+        $seen{$outcome}++;
         return $outcome;
 }
 
@@ -186,7 +255,9 @@ sub mend {
                 fault("write $path/driver_override \\n");
                 fault("write sys/bus/pci/drivers_probe $device") if $known{home}{$device} ne 'none';
         }
-        fault("write sys/bus/pci/devices/$known{pf}/sriov_numvfs 0", 'reset');
+        fault("write sys/bus/mdev/devices/$_/remove 1") for grep { !$known{mdevs}{$_} } mdevs();
+        fault("write sys/bus/pci/devices/$known{pf}/sriov_numvfs 0") if $known{pf};
+        fault('reset');
         daemon('start') == 0 or die 'the daemon does not start';
         return;
 }
@@ -205,31 +276,30 @@ sub kill_daemon {
         return;
 }
 
-# Each takes what begins the operation and N; false when the operation has no such instant.
 my %INSTANTS = (
-        'the daemon before write' => sub { my ($op, $n, $what) = @_; return in_write($op, $n, $what, 'hang') },
-        'the daemon after write'  => sub { my ($op, $n, $what) = @_; return in_write($op, $n, $what, 'unkillable') },
-        'the writer before write' => sub { my ($op, $n, $what) = @_; return at_writer($op, $n, $what, 'before') },
-        'the writer after write'  => sub { my ($op, $n, $what) = @_; return at_writer($op, $n, $what, 'after') },
+        'the daemon before write' => sub { return in_write('hang', @_) },
+        'the daemon after write'  => sub { return in_write('unkillable', @_) },
+        'the writer before write' => sub { return at_writer('before', @_) },
+        'the writer after write'  => sub { return at_writer('after', @_) },
         'the daemon before call'  => \&at_call,
 );
 
 sub in_write {
-        my ($op, $n, $what, $kind) = @_;
+        my ($kind, $op, $n, $what) = @_;
         fault('reset', "$kind $n", @{ $op->{faults} // [] });
         my $finish = $op->{begin}->();
         wait_until(sub { grep { /^$n .*PENDING/ } write_log() }) or fail("$what: write $n waits");
         kill_daemon($what, $kind);
         $finish->(1);
-        return 1;
+        return;
 }
 
 sub at_writer {
-        my ($op, $n, $what, $when) = @_;
+        my ($when, $op, $n, $what) = @_;
         fault('reset', "kill $n $when", @{ $op->{faults} // [] });
         $op->{begin}->()->(0);
         kill_daemon($what, '');
-        return 1;
+        return;
 }
 
 # The daemon dies before that call, tests/dying: whole before it can see it.
@@ -247,13 +317,12 @@ sub at_call {
         fault('reset', @{ $op->{faults} // [] });
         my $file = die_at($n);
         my $finish = $op->{begin}->();
-        my $over = 0;
-        wait_until(sub { !-e $file || ($over = $op->{over}->()) }) or fail("$what: the call comes");
-        my $reached = !-e $file;
+        my $over = $op->{over} // \&job_is_over;
+        wait_until(sub { !-e $file || $over->() }) or fail("$what: the call comes");
         unlink $file;
         kill_daemon($what, '');
         $finish->(1);
-        return $reached;
+        return;
 }
 
 # What an operation does undisturbed: its number of writes, and of calls that make the ledger durable.
@@ -268,7 +337,8 @@ sub measure {
         return (writes(), $calls);
 }
 
-# crash_points(BUS, OPERATION): name, prepare, begin (returns what waits for its end, or with 1 only cleans up after a killed daemon), over, faults, skip, may.
+# crash_points(BUS, OPERATION): name, prepare, begin, over (true when the operation has ended; by default, when its job has), faults, skip, home, may, and writer_may, what is true after the
+# death of a writer too.
 sub crash_points {
         my ($bus, $op) = @_;
         my ($writes, $calls) = measure($op);

@@ -19,7 +19,7 @@ use lib dirname(__FILE__);
 use Hypervisor;
 use Node;
 
-our @EXPORT = qw(node_with_guests running_domain write_guests write_raw libvirt_reports libvirt_process UUID);
+our @EXPORT = qw(node_with_guests running_domain write_guests write_raw libvirt_reports libvirt_process guest_runs domain_has begin_hotplug hotplug UUID);
 
 use constant {
         UUID   => '4b20d080-1b54-4048-85b3-a6a62d165c01',
@@ -34,7 +34,7 @@ sub node_with_guests {
         if (!$ENV{NODE_ROOT}) {
                 my $build = abs_path($ENV{BUILD} // "$DIR/../../build");
                 my $dir   = $ENV{BUILD} = tempdir('guests.XXXXXX', TMPDIR => 1);
-                symlink "$build/$_", "$dir/$_" or die "$dir/$_: $!" for qw(tests passthroughctl passthroughd-holders passthroughd-slurm passthrough-placement passthrough.so);
+                symlink "$build/$_", "$dir/$_" or die "$dir/$_: $!" for qw(tests passthroughctl passthroughd-holders passthroughd-endpoints passthroughd-slurm passthrough-placement passthrough.so);
                 for (qw(passthroughd passthroughd-root)) { cp("$build/$_", "$dir/$_") or die "$dir/$_: $!" }
                 my $preload = hypervisor_preload();
                 spew("$dir/passthroughd-libvirt", <<"END");
@@ -99,5 +99,29 @@ sub libvirt_reports {
         $bus->ping() for 1 .. 2;
         return;
 }
+
+# The guest of an allocation runs as its document says, and its definition is that document.
+sub guest_runs {
+        my ($bus, $name) = @_;
+        my $xml   = (ctl('xml', $name))[1];
+        my $guest = allocation($bus, $name);
+        hypervisor("$ENV{BUILD}/domain", live => $xml, config => $xml);
+        return libvirt_reports($bus, running_domain($name, $guest->{id}, map { $_->{mdev} // $_->{address} } @{ $guest->{devices} }));
+}
+
+# Whether the guest has what the pattern finds, and whether its definition has it: "yes no".
+sub domain_has {
+        my ($pattern) = @_;
+        return join ' ', map { slurp("$ENV{BUILD}/domain/$_") =~ $pattern ? 'yes' : 'no' } qw(live config);
+}
+
+# The job of Attach or Detach; dies when there is none.
+sub begin_hotplug {
+        my ($bus, $method, $name, $signature, @values) = @_;
+        my $reply = $bus->call($method, "st$signature", $name, Node::generation($bus, $name), @values);
+        return $reply->{error} ? die "$reply->{error}: $reply->{body}[0]" : $reply->{body}[0];
+}
+
+sub hotplug { my ($bus, @call) = @_; return $bus->result(begin_hotplug($bus, @call)) }
 
 1;

@@ -10,6 +10,7 @@ use Exporter qw(import);
 use File::Basename qw(dirname);
 use File::Find qw(find);
 use JSON::PP;
+use List::Util qw(min);
 use Test::More;
 use Time::HiRes qw(clock_gettime sleep time CLOCK_MONOTONIC);
 
@@ -21,7 +22,7 @@ use Names;
 our @EXPORT = qw(
         node configure ctl ctl_json fault tree tree_without_identities writes write_log slurp slurp_existing spew files_below snapshot ledger_file pid holders_pid daemon_children daemon restart log_since wait_until stopped_and_continued
         request describe device plan_ok devices_state allocate release release_all same_tree same_state is_error nothing_written
-        allocation allocation_state within_a_second clear_quarantine driver_of other_hand_binds start_again killed_in
+        allocation allocation_state device_in within_a_second clear_quarantine driver_of other_hand_binds mdev_parent mdevs start_again killed_in
         history history_shows
         names
 );
@@ -105,8 +106,11 @@ sub fault {
         return;
 }
 
-# The numbers in vfio-dev are handed out in the order of binding and mean nothing. What a card keeps for VFs that it has not is its own.
-sub tree { return join "\n", sort map { s{vfio-dev/vfio\K\d+}{}gr } grep { !m{/vf-netlink/kept\b} } split /\n/, slurp("$ENV{NODE_ROOT}/.nodesim/tree") }
+# The numbers in vfio-dev are handed out in the order of binding and mean nothing, as does the order of pciback's slots. What a card keeps for VFs
+# that it has not is its own.
+sub sorted_slots { my ($slots) = @_; return join '\n', sort split /\\n/, $slots }
+
+sub tree { return join "\n", sort map { s{vfio-dev/vfio\K\d+}{}gr =~ s{pciback/slots=\K(.*)}{sorted_slots($1)}er } grep { !m{/vf-netlink/kept\b} } split /\n/, slurp("$ENV{NODE_ROOT}/.nodesim/tree") }
 
 # The same without the MACs and GUIDs that were made up for VFs: each allocation has others.
 sub tree_without_identities {
@@ -203,14 +207,16 @@ sub log_since {
         return defined $offset ? substr $log, $offset : length $log;
 }
 
-# Until the function is true, which is what it returns; false after the deadline.
+# Until the function is true, which is what it returns; false after the deadline. A function that takes long is called less often.
 sub wait_until {
         my ($fact, $seconds) = @_;
         my $end = time + ($seconds // DEADLINE);
         while (1) {
+                my $begin = time;
                 my $value = $fact->();
-                return $value if $value || time > $end;
-                sleep 0.005;
+                my $now   = time;
+                return $value if $value || $now > $end;
+                sleep 0.005 + min($now - $begin, 0.05);
         }
 }
 
@@ -311,6 +317,13 @@ sub allocation {
         return $found;
 }
 
+# The device that an allocation has in a slot.
+sub device_in {
+        my ($bus, $name, $slot) = @_;
+        my ($found) = grep { ($_->{slot} // '') eq $slot } @{ allocation($bus, $name)->{devices} };
+        return $found;
+}
+
 sub allocation_state {
         my ($bus, $name) = @_;
         my $reply = $bus->call('ListAllocations');
@@ -330,6 +343,18 @@ sub other_hand_binds {
         fault("write $device/driver_override \\n") if $driver;
         return;
 }
+
+# Makes a GPU without VFs the parent of mediated devices, and binds it to the driver. The GPU has so many GB; a type is "ID SIZE NAME".
+sub mdev_parent {
+        my ($address, $driver, $memory, @types) = @_;
+        my $device = "sys/bus/pci/devices/$address";
+        fault("set $device/vgpu_types " . join('\\n', @types), "set $device/vgpu_memory $memory", "set $device/vgpu_mdev 1");
+        other_hand_binds($address, $driver);
+        return;
+}
+
+# The UUIDs of all mediated devices.
+sub mdevs { return sort map { m{([^/]+)\z} } glob "$ENV{NODE_ROOT}/sys/bus/mdev/devices/*" }
 
 sub generation {
         my ($bus, $name) = @_;

@@ -10,35 +10,26 @@ use lib $FindBin::Bin;
 use Test::More;
 
 use Guests;
-use Hypervisor;
 use Node;
 
 node_with_guests('domains', configure => 1);
 configure("[Daemon]\nSparePorts=3\n" . slurp("$FindBin::Bin/../nodes/domains.conf") =~ s/\[Pool gaming\]/[Pool gpu0-gaming]/r);
 
-my $bus    = Bus->new->listen;
-my $domain = "$ENV{BUILD}/domain";
+my $bus = Bus->new->listen;
 
-sub vm         { return allocation($bus, 'vm') }
-sub devices_of { return map { "$_->{slot} $_->{phase}" } grep { $_->{slot} } @{ vm()->{devices} } }
-
-sub attach {
-        my ($signature, $entries) = request(@_);
-        return $bus->result($bus->call('Attach', "st$signature", 'vm', vm()->{generation}, $entries)->{body}[0]);
-}
-sub detach { my ($slot) = @_; return $bus->result($bus->call('Detach', 'sts', 'vm', vm()->{generation}, $slot)->{body}[0]) }
+sub devices_of { return map { "$_->{slot} $_->{phase}" } grep { $_->{slot} } @{ allocation($bus, 'vm')->{devices} } }
+sub attach { return hotplug($bus, 'Attach', 'vm', request(@_)) }
+sub detach { return hotplug($bus, 'Detach', 'vm', 's', @_) }
 
 # The functions of the card that the domain has.
 sub functions {
         my ($which) = @_;
-        my @functions = slurp("$domain/$which") =~ m{<source>\s*<address domain="0x0000" bus="0x81" slot="0x00" function="0x(\d)"/>}g;
+        my @functions = slurp("$ENV{BUILD}/domain/$which") =~ m{<source>\s*<address domain="0x0000" bus="0x81" slot="0x00" function="0x(\d)"/>}g;
         return join ' ', sort @functions;
 }
 
 is(allocate($bus, 'vm', nic => 1, cpus => 2, memory => 2**30), 'done', 'an allocation');
-my $xml = (ctl('xml', 'vm'))[1];
-hypervisor($domain, live => $xml, config => $xml);
-libvirt_reports($bus, running_domain('vm', vm()->{id}, map { $_->{address} } @{ vm()->{devices} }));
+guest_runs($bus, 'vm');
 
 is(attach('gpu0-gaming' => 1), 'done', 'attach a card');
 is_deeply([devices_of()], ['nic0 settled', 'gpu0-gaming0 settled', 'gpu0-gaming0-1 settled'], 'it has two functions');

@@ -21,20 +21,11 @@ my $domain = "$ENV{BUILD}/domain";
 
 sub vm         { return allocation($bus, 'vm') // { devices => [], generation => 0 } }
 sub devices_of { return map { "$_->{slot} $_->{phase}" } grep { $_->{slot} } @{ vm()->{devices} } }
-sub address_of { my ($slot) = @_; return (grep { ($_->{slot} // '') eq $slot } @{ vm()->{devices} })[0]{address} }
+sub address_of { my ($slot) = @_; return device_in($bus, 'vm', $slot)->{address} }
 
-sub begin_attach {
-        my ($signature, $entries) = request(@_);
-        my $reply = $bus->call('Attach', "st$signature", 'vm', vm()->{generation}, $entries);
-        return $reply->{error} ? die "$reply->{error}: $reply->{body}[0]" : $reply->{body}[0];
-}
+sub begin_attach { return begin_hotplug($bus, 'Attach', 'vm', request(@_)) }
+sub begin_detach { return begin_hotplug($bus, 'Detach', 'vm', 's', @_) }
 sub attach { return $bus->result(begin_attach(@_)) }
-
-sub begin_detach {
-        my ($slot) = @_;
-        my $reply = $bus->call('Detach', 'sts', 'vm', vm()->{generation}, $slot);
-        return $reply->{error} ? die "$reply->{error}: $reply->{body}[0]" : $reply->{body}[0];
-}
 sub detach { return $bus->result(begin_detach(@_)) }
 
 # The guest has the device, its definition has it.
@@ -42,19 +33,12 @@ sub has {
         my ($address) = @_;
         my $bus_number = (split /:/, $address)[1];
         my ($function) = $address =~ /\.(\d)$/;
-        return join ' ', map { (slurp("$domain/$_") =~ m{<source>\s*<address domain="0x0000" bus="0x$bus_number" slot="0x00" function="0x$function"/>}) ? 'yes' : 'no' } qw(live config);
+        return domain_has(qr{<source>\s*<address domain="0x0000" bus="0x$bus_number" slot="0x00" function="0x$function"/>});
 }
 sub does { my ($what) = @_; return spew("$domain/does", $what) }
 
-# The guest of the allocation runs with its devices.
-sub runs {
-        my $xml = (ctl('xml', 'vm'))[1];
-        hypervisor($domain, live => $xml, config => $xml);
-        return libvirt_reports($bus, running_domain('vm', vm()->{id}, map { $_->{address} } @{ vm()->{devices} }));
-}
-
 is(allocate($bus, 'vm', gpu => 1, 'ib-vf' => 1, cpus => 2, memory => 2**30), 'done', 'an allocation');
-runs();
+guest_runs($bus, 'vm');
 is(allocation_state($bus, 'vm'), 'in-use', 'its guest runs');
 my $other = address_of('ib-vf0');
 is(has($other), 'yes yes', 'with its VF');
@@ -163,7 +147,7 @@ hypervisor($domain);
 libvirt_reports($bus);
 is(release($bus, 'vm'), 'done', 'a release');
 is(allocate($bus, 'vm', gpu => 1, cpus => 2, memory => 2**30, 'release-with-domain' => 1), 'done', 'an allocation that ends with its guest');
-runs();
+guest_runs($bus, 'vm');
 fault('reset', 'hang 2');
 $job = begin_attach('ib-vf' => 1);
 ok(wait_until(sub { grep { /PENDING/ } write_log() }), 'an attach hangs');
@@ -175,7 +159,7 @@ is($bus->result($job), 'done', 'the attach ends');
 ok(wait_until(sub { !allocation($bus, 'vm') }), 'the allocation is released');
 fault('reset');
 is(allocate($bus, 'vm', gpu => 1, cpus => 2, memory => 2**30), 'done', 'another one');
-runs();
+guest_runs($bus, 'vm');
 
 # ---- libvirt does not report
 

@@ -19,39 +19,11 @@ my @request = (gpu => 1, ethernet => 1, infiniband => 1, 'remote-gpu' => 2, cpus
 my $pf      = '0000:11:00.0';
 my $bus     = Bus->new->listen;
 
-spew("$ENV{NODE_TMP}/daemon.preload", slurp("$ENV{NODE_TMP}/daemon.preload") =~ s/\n/:$ENV{BUILD}\/tests\/dying.so\n/r);
+preload_dying();
 restart();
 is(allocate($bus, 'bystander', gpu => 1, infiniband => 1, 'remote-gpu' => 1, cpus => 2, memory => 2**30), 'done', 'there is another allocation');
-memorize($bus, 'bystander', $pf);
+memorize($bus, 'bystander', $pf, @request);
 my $start = tree();
-
-# ---- what begins an operation returns what waits for its end
-
-my $job;
-
-sub call {
-        my (@call) = @_;
-        $bus->forget_signals();
-        my $reply = $bus->call(@call);
-        $job = $reply->{error} ? undef : $reply->{body}[-1];
-        return sub {
-                my ($killed) = @_;
-                return 1 if $killed;
-                diag("$reply->{error}: $reply->{body}[0]") if $reply->{error};
-                return $bus->result($job // 'none');
-        };
-}
-
-sub job_is_over { return !$job || $bus->ping()->{error} || grep { $_->{member} eq 'JobRemoved' } @{ $bus->{signals} } }
-
-sub start {
-        begin_start();
-        return \&finish_start;
-}
-
-sub start_is_over { return -s "$ENV{NODE_TMP}/daemon.log" && !$bus->ping()->{error} }
-
-sub allocated { is(allocate($bus, 'guest', @request), 'done', 'there is an allocation') if !allocation($bus, 'guest'); return }
 
 sub set_vfs {
         my ($count) = @_;
@@ -59,23 +31,9 @@ sub set_vfs {
         return is($reply->{error} ? $reply->{body}[0] : $bus->result($reply->{body}[0]), 'done', "there are $count VFs");
 }
 
-sub begin_allocate { my ($signature, $entries) = request(@request); return call('Allocate', "s$signature", 'guest', $entries) }
-sub begin_release  { return call('Release', 'st', 'guest', Node::generation($bus, 'guest')) }
-
-# The daemon is dead, and the writes up to N of an operation are done.
-sub interrupted {
-        my ($begin, $n) = @_;
-        fault('reset', "hang $n");
-        $begin->();
-        wait_until(sub { grep { /^$n .*PENDING/ } write_log() });
-        kill_daemon("at write $n", 'hang');
-        return;
-}
-
 allocated();
 my $ready = tree();
-my ($gpu) = map { $_->{address} } grep { ($_->{slot} // '') eq 'gpu0' } @{ allocation($bus, 'guest')->{devices} };
-my ($vf)  = map { $_->{address} } grep { ($_->{slot} // '') eq 'ethernet0' } @{ allocation($bus, 'guest')->{devices} };
+my $gpu   = device_in($bus, 'guest', 'gpu0')->{address};
 fault('reset', 'fail 1 EIO');
 is(release($bus, 'guest'), 'done', 'released, though the GPU cannot be reset');
 my $quarantined = tree();
@@ -83,18 +41,16 @@ fault('reset');
 home_again($bus, 'at the start', 'guest');
 
 my %whole_or_gone = (may => { ready => [$ready], gone => [$start] }, writer_may => { failed => 1 });
-my %call          = (over => \&job_is_over);
-my %start         = (begin => \&start, over => \&start_is_over);
 
-crash_points($bus, { %whole_or_gone, %call, name => 'allocate', prepare => sub { }, begin => \&begin_allocate });
-crash_points($bus, { %whole_or_gone, %call, name => 'release', prepare => \&allocated, begin => \&begin_release });
-crash_points($bus, { %whole_or_gone, %start, name => "start after allocate was killed at write $_",
-                prepare => do { my $n = $_; sub { interrupted(\&begin_allocate, $n) } } }) for 3, 9, 14;
-crash_points($bus, { %whole_or_gone, %start, name => "start after release was killed at write $_",
-                prepare => do { my $n = $_; sub { allocated(); interrupted(\&begin_release, $n) } } }) for 2, 9, 17;
+crash_points($bus, { %whole_or_gone, name => 'allocate', prepare => sub { }, begin => \&begin_allocate });
+crash_points($bus, { %whole_or_gone, name => 'release', prepare => \&allocated, begin => \&begin_release });
+crash_points($bus, { %whole_or_gone, %START, name => "start after allocate was killed at write $_",
+                prepare => do { my $n = $_; sub { interrupted($n, \&begin_allocate) } } }) for 3, 9, 14;
+crash_points($bus, { %whole_or_gone, %START, name => "start after release was killed at write $_",
+                prepare => do { my $n = $_; sub { allocated(); interrupted($n, \&begin_release) } } }) for 2, 9, 17;
 
 # A boot: what was bound is with the host again, and the VFs of a PF are gone.
-crash_points($bus, { %whole_or_gone, %start, name => 'start after a boot', prepare => sub {
+crash_points($bus, { %whole_or_gone, %START, name => 'start after a boot', prepare => sub {
         allocated();
         daemon('stop', 'TERM');
         other_hand_binds($_, '') for $gpu, $gpu =~ s/0$/1/r;
@@ -103,9 +59,9 @@ crash_points($bus, { %whole_or_gone, %start, name => 'start after a boot', prepa
 
 # One that cannot be reset goes to quarantine, and out of it.
 my %to_quarantine = (may => { ready => [$ready], gone => [$start], quarantined => [$quarantined] }, writer_may => { failed => 1 });
-crash_points($bus, { %to_quarantine, %call, name => 'release to quarantine', prepare => \&allocated, begin => \&begin_release,
+crash_points($bus, { %to_quarantine, name => 'release to quarantine', prepare => \&allocated, begin => \&begin_release,
                 faults => ['fail 1 EIO'], skip => { 1 => 1 } });
-crash_points($bus, { %call, may => { gone => [$start], quarantined => [$quarantined] }, name => 'clear quarantine', begin => sub { call('ClearQuarantine', 's', $gpu) }, prepare => sub {
+crash_points($bus, { may => { gone => [$start], quarantined => [$quarantined] }, name => 'clear quarantine', begin => sub { begin_call('ClearQuarantine', 's', $gpu) }, prepare => sub {
         allocated();
         fault('reset', 'fail 1 EIO');
         is(release($bus, 'guest'), 'done', 'released to quarantine');
@@ -119,9 +75,9 @@ for my $count (0, 4) { set_vfs($count); $trees{$count} = tree() }
 set_vfs(2);
 for my $change ([2, 0], [0, 4], [4, 2], [2, 4]) {
         my ($from, $to) = @$change;
-        crash_points($bus, { %call, name => "set-vfs from $from to $to", begin => sub { call('SetVirtualFunctions', 'su', $pf, $to) },
+        crash_points($bus, { name => "set-vfs from $from to $to", begin => sub { begin_call('SetVirtualFunctions', 'su', $pf, $to) },
                         prepare => sub { set_vfs($from) }, may => { gone => [map { $trees{$_} } $to, $from, 2] }, home => sub { set_vfs(2) } });
 }
 
-diag(sprintf '%d instants were tried, all converged: %s', tried(), join ', ', map { "$SEEN{$_} $_" } sort keys %SEEN) if Test::More->builder->is_passing;
+tell_outcomes();
 done_testing();

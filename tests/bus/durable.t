@@ -9,6 +9,7 @@ use lib $FindBin::Bin;
 
 use Test::More;
 
+use Crash qw(preload_dying);
 use Node;
 
 node('../long/machine');
@@ -72,7 +73,7 @@ sub replied {
 my @request = (gpu => 1, ethernet => 1, cpus => 2, memory => 2**30);
 my ($signature, $entries) = request(@request);
 
-spew("$ENV{NODE_TMP}/daemon.preload", slurp("$ENV{NODE_TMP}/daemon.preload") =~ s/\n/:$ENV{BUILD}\/tests\/dying.so\n/r);
+preload_dying();
 daemon('stop');
 system 'rm', '-rf', $state;
 mkdir $_ or die "$_: $!" for $state, $disk, "$disk/files", "$disk/directories";

@@ -9,6 +9,7 @@ use FindBin;
 use lib $FindBin::Bin;
 
 use JSON::PP;
+use POSIX ();
 use Test::More;
 
 use Guests;
@@ -119,6 +120,8 @@ sub asked { return (slurp_existing("$dir/log") // '') =~ /^fmGetSupportedFabricP
 
 sub ask_quietly { return ctl('reload') }
 
+sub questions { return scalar grep { / \Q$ENV{HOLDERS_SOCKET}\E$/ } split /\n/, slurp('/proc/net/unix') }
+
 sub ledger_state { my ($name) = @_; return JSON::PP->new->decode(slurp(ledger_file($name)))->{state} }
 
 sub promise {
@@ -210,10 +213,114 @@ for my $result (sort { $b <=> $a } keys %away) {
         ok(wait_until(sub { active() eq '5' && allocation_state($bus, 'vm') eq 'ready' }), '... a later report has it activated');
 }
 
+# A manager that hangs after a boot, for longer than a job may take.
+my $pools = $conf;
+for my $timeout (4, 60) {
+        my $what = "after a boot the manager hangs, JobTimeoutSec=$timeout";
+        is(daemon('stop'), 0, "$what: the daemon stops");
+        spew("$ENV{NODE_TMP}/passthroughd.conf", "[Daemon]\nJobTimeoutSec=$timeout\n$pools");
+        library('active');
+        library('hang', 'fmConnect');
+        other_hand_binds($gpu{$_}, 'nvidia') for 5, 7;
+        start_again($bus, $what);
+        ok(wait_until(sub { (allocation($bus, 'vm')->{reason} // '') =~ names('partition 5') && ledger_state('vm') eq 'ready' }), "$what: the allocation stays ready without its partition");
+        is_deeply([map { driver_of($gpu{$_}) } 5, 7], [('vfio-pci') x 2], '... and its GPUs are prepared');
+        is(device($bus, $gpu{5})->{state}, 'allocated', '... and not stuck');
+        unlink "$dir/hang";
+        ok(wait_until(sub { ask_quietly(); active() eq '5' && allocation_state($bus, 'vm') eq 'ready' }, 60), '... and later it is activated');
+}
+
+# Nothing tells who uses the GPUs: the partition is not activated, and the allocation says so. The job asks, and not the event loop.
+my $searcher = holders_pid();
+is(release($bus, 'vm'), 'done', 'released');
+library('hang', 'fmConnect');
+library('log');
+my ($signature, $entries) = request(gpu => 2, at => [['gpu', $gpu{5}]]);
+is($bus->call('Allocate', "s$signature", 'vm', $entries)->{error}, undef, 'an allocation');
+ok(wait_until(sub { driver_of($gpu{7}) eq 'vfio-pci' && slurp("$dir/log") =~ /fmConnect/ }), '... is prepared but for its partition');
+is(daemon('stop', 'KILL'), 0, '... when the daemon is killed');
+library('dead');
+unlink "$dir/hang";
+kill 'STOP', -$searcher or die "kill: $!";
+my $quiet   = questions();
+my $starter = fork // die "fork: $!";
+if (!$starter) { POSIX::_exit(daemon('start')) }
+ok(wait_until(sub { questions() > $quiet && -e $ENV{DAEMON_PID} }), '... and the next one asks who uses the GPUs');
+is(scalar(() = daemon_children('passthroughd-jo')), 1, '... by the job');
+waitpid $starter, 0;
+is($?, 0, '... and the daemon starts');
+$bus->forget_signals();
+ok(wait_until(sub { (allocation($bus, 'vm')->{reason} // '') =~ names('partition 5') && ledger_state('vm') eq 'ready' }), '... and without an answer the partition counts as lost');
+kill 'CONT', -$searcher or die "kill: $!";
+unlink "$dir/dead";
+ok(wait_until(sub { ask_quietly(); active() eq '5' && allocation_state($bus, 'vm') eq 'ready' }), '... and with an answer it is activated');
+
+# Of one allocation it is unknown who uses its GPUs: the others are activated.
+is(allocate($bus, 'other', gpu => 2, at => [['gpu', $gpu{6}]]), 'done', 'two allocations');
+is(active(), '5 6', '... have their partitions');
+my @entries = map { "sys/bus/pci/devices/$gpu{6}/vfio-dev/vfio-$_" } 1 .. 9;
+sub too_many { return fault(map { "set $_/dev 1:1" } @entries) }
+sub few      { return fault(map { "remove $_" } @entries) }
+too_many();
+forgets('one is unknown');
+ok(wait_until(sub { active() eq '5' && allocation_state($bus, 'vm') eq 'ready' }), 'one is unknown: the other is activated');
+ok(wait_until(sub { (allocation($bus, 'other')->{reason} // '') =~ names('partition 6') }), '... and the one has a reason');
+is(active(), '5', '... and is not activated');
+few();
+ask('reload');
+ok(wait_until(sub { active() eq '5 6' && allocation_state($bus, 'other') eq 'ready' }), '... until it is known');
+
+# A manager that has restarted is told what is active, and not what is known as lost: that is activated anew.
+sub told { return (slurp_existing("$dir/log") // '') =~ /^(fmSetActivated\w+ \d+)$/m ? $1 : 'nothing' }
+
+too_many();
+library('active', 5);
+ask('reload');
+ok(wait_until(sub { (allocation($bus, 'other')->{reason} // '') =~ names('partition 6') }), 'one of two partitions is lost');
+library($_) for qw(active restarted log);
+ask('reload');
+ok(wait_until(sub { !-e "$dir/restarted" }), 'the manager restarts, and is told');
+is(told() . ' ' . active(), 'fmSetActivatedFabricPartitions 1 5', '... of the other');
+is(allocation($bus, 'vm')->{reason}, undef, '... which has no reason');
+few();
+ask('reload');
+ok(wait_until(sub { active() eq '5 6' && allocation_state($bus, 'other') eq 'ready' }), '... and the one is activated later');
+is(release($bus, 'other'), 'done', '... and released');
+
+# A manager that reports, and fails to activate: it is tried again, ever later, and the reason is told once.
+sub tries { return scalar(() = (slurp_existing("$dir/log") // '') =~ /^fmActivate/mg) }
+sub reports { return scalar(() = (slurp_existing("$dir/log") // '') =~ /^fmGetNvlinkFailedDevices$/mg) }
+
+my $offset = log_since();
+library('fail', 'fmActivateFabricPartition -8');
+library('active');
+library('log');
+ask('reload');
+ok(wait_until(sub { tries() == 1 && (allocation($bus, 'vm')->{reason} // '') =~ names('partition 5') }), 'the activation fails');
+my $reason = allocation($bus, 'vm')->{reason};
+ok(wait_until(sub { reports() >= 3 && tries() == 2 }, 60), '... and is tried again after the next report');
+ok(wait_until(sub { reports() >= 4 }), '... and the manager goes on to report');
+is(tries(), 2, '... and the third try comes later');
+is(allocation($bus, 'vm')->{reason}, $reason, '... and the reason stays');
+is(scalar(grep { index($_, $reason) >= 0 } split /\n/, log_since($offset)), 1, '... and is logged once');
+unlink "$dir/fail";
+ask('reload');
+ok(wait_until(sub { active() eq '5' && allocation_state($bus, 'vm') eq 'ready' }), '... and a reload has it tried at once');
+
+# A manager that comes back with other partitions: the next report has them off offer, and an allocation says that it lost its own.
+sub refuses { my ($n) = @_; return $bus->call('Plan', request(gpu => $n))->{error} }
+
+library('machine', 'hgx-b200');
+ask('reload');
+ok(wait_until(sub { refuses(4) }), 'other partitions: the next report has them off offer');
+is_error($bus->call('Plan', request(gpu => 4)), 'Insufficient', ['insufficient-devices', 'Partition 1', 'Partition 2'], '... which a refusal says');
+ok(wait_until(sub { (allocation($bus, 'vm')->{reason} // '') =~ names('vm', 5) }), '... and the allocation has a reason');
+library('machine', 'hgx-h100');
+ask('reload');
+ok(wait_until(sub { !refuses(4) && allocation_state($bus, 'vm') eq 'ready' }), '... until the manager has them again');
+
 # The search for guests is slow: the daemon goes on. A stopped child keeps the answer of the daemon's services; the daemon kills it after 20 s,
 # and then it is asked again.
-sub questions { return scalar grep { / \Q$ENV{HOLDERS_SOCKET}\E$/ } split /\n/, slurp('/proc/net/unix') }
-
 sub asks { my ($child) = @_; return grep { $_ == $child } daemon_children('passthroughd-fm') }
 
 my $holders = holders_pid();
@@ -233,32 +340,52 @@ ok(wait_until(sub {
 kill 'CONT', -$holders or die "kill: $!";
 ok(wait_until(sub { ask_quietly(); active() eq '5' && allocation_state($bus, 'vm') eq 'ready' }), '... and later the partition is activated');
 
-# A report that was asked before another allocation got the partition is not about that one.
-my $late;
-ok(wait_until(sub {
-        release($bus, 'next') if allocation_state($bus, 'next') ne 'gone';
-        allocate($bus, 'vm', gpu => 2, at => [['gpu', $gpu{5}]]) if allocation_state($bus, 'vm') eq 'gone';
-        library('hang', 'fmGetNvlinkFailedDevices');
-        library('active');
-        library('log');
-        ask_quietly();
-        my ($child) = wait_until(sub { asked() }) ? daemon_children('passthroughd-fm') : ();
-        kill 'STOP', $child if $child;
-        unlink "$dir/hang";
-        my @results = (release($bus, 'vm'), allocate($bus, 'next', gpu => 2, at => [['gpu', $gpu{5}]]));
-        $late = $child && asks($child) ? $child : 0;
-        kill 'CONT', $child if $child && !$late;
-        return $late && "@results" eq 'done done';
-}, 120), 'while the manager answers, the allocation is released, and another has its GPUs');
-is(active(), '5', '... and its partition');
-$bus->forget_signals();
-library('log');
-kill 'CONT', $late;
-ok(wait_until(sub { !asks($late) }), '... and then the answer is read');
-ok(wait_until(sub { ask_quietly(); asked() }), '... and the next question is answered');
-$bus->ping() for 1 .. 2;
-is_deeply([grep { $_ eq 'JobNew' } $bus->signal_names()], [], '... and the late answer starts no job');
+# The manager is asked about the partition 5 while it is not active, and its answer is late: the function changes something meanwhile. The
+# answer also says that GPU 1 failed, which shows when it is read.
+sub answers_late {
+        my ($what, $prepare, $change) = @_;
+        my $child;
+        ok(wait_until(sub {
+                $prepare->();
+                wait_until(sub { state_of(1) eq 'available' && !daemon_children('passthroughd-fm') }) or return 0;
+                library('hang',   'fmGetNvlinkFailedDevices');
+                library('failed', "0000$upper");
+                library($_) for qw(active log);
+                ask_quietly();
+                ($child) = wait_until(sub { asked() }) ? daemon_children('passthroughd-fm') : ();
+                kill 'STOP', $child if $child;
+                unlink "$dir/hang", "$dir/failed";
+                my $changed = $change->() && active() eq '5';
+                $bus->ping();
+                $bus->forget_signals();
+                kill 'CONT', $child if $child;
+                # The daemon kills a child that takes too long.
+                return $changed && wait_until(sub { state_of(1) eq 'unhealthy' || !$child || !asks($child) }) && state_of(1) eq 'unhealthy';
+        }, 120), "$what: ... and then the answer is read");
+        ok(wait_until(sub { ask_quietly(); state_of(1) eq 'available' }), "$what: ... and the next one");
+        is_deeply([grep { $_ eq 'JobNew' } $bus->signal_names()], [], "$what: ... and the late answer starts no job");
+        return;
+}
+
+# Another allocation got the partition.
+answers_late('another allocation', sub {
+                release($bus, 'next') if allocation_state($bus, 'next') ne 'gone';
+                allocate($bus, 'vm', gpu => 2, at => [['gpu', $gpu{5}]]) if allocation_state($bus, 'vm') eq 'gone';
+}, sub { return join(' ', release($bus, 'vm'), allocate($bus, 'next', gpu => 2, at => [['gpu', $gpu{5}]])) eq 'done done' });
 is(allocation($bus, 'next')->{reason}, undef, '... and gives no reason');
+
+# A job activated it for the same allocation.
+if ($ENV{NODE_EVENTS} eq 'yes') {
+        my $seventh = readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/$gpu{7}") =~ s{^(?:\.\./)+}{sys/}r;
+        answers_late('the same allocation', sub { ask_quietly(); wait_until(sub { active() eq '5' && allocation_state($bus, 'next') eq 'ready' }); return },
+                sub {
+                        fault("remove $seventh");
+                        wait_until(sub { (state_of(7) // 'missing') eq 'missing' });
+                        fault('write sys/bus/pci/rescan 1');
+                        return wait_until(sub { driver_of($gpu{7}) eq 'vfio-pci' && active() eq '5' && allocation_state($bus, 'next') eq 'ready' });
+                });
+        is(allocation($bus, 'next')->{reason}, undef, '... and gives no reason');
+}
 is(release($bus, 'next'), 'done', 'it is released');
 
 # ---- GPUs on NVIDIA's driver: NVML

@@ -33,7 +33,8 @@ sub calls { return scalar grep { !/^fmLib/ } split /\n/, slurp_existing("$dir/lo
 
 # The daemon asks now and then whether the manager has restarted, which would count as a call.
 manager('');
-configure($conf =~ s/\[Fabric\]\n/[Fabric]\nManager=\/run\/nvidia-fabricmanager.sock\n/r);
+$conf =~ s/\[Fabric\]\n/[Fabric]\nManager=\/run\/nvidia-fabricmanager.sock\n/;
+configure($conf);
 my $bus    = Bus->new->listen;
 my $before = tree();
 
@@ -57,6 +58,7 @@ same_tree($before, 'the node is as before');
 # ---- failures
 
 my %says = (
+        0   => 'as before',
         -2  => 'reports an error',
         -3  => 'FABRIC_MODE=1',
         -5  => 'does not answer in time',
@@ -73,14 +75,17 @@ for my $result (sort { $b <=> $a } keys %says) {
         is(allocation_state($bus, 'vm'), 'gone', '... and there is no allocation');
         same_tree($before, '... nor anything of it on the node');
 }
-for my $case (['no manager', ''], ['another machine', 'hgx-b200'], ['a manager of another version', 'hgx-h100', version => 1]) {
+for my $case (['no manager', ''], ['a manager of another version', 'hgx-h100', version => 1], ['another machine', 'hgx-b200']) {
         my ($what, @manager) = @$case;
         manager(@manager);
-        is((allocate($bus, 'vm', gpu => 2))[0], 'failed', "$what: activation fails");
+        # When the manager has reported its partitions, those that it does not have are refused.
+        like((allocate($bus, 'vm', gpu => 2))[0], $what eq 'another machine' ? qr/^failed$|Insufficient$/ : qr/^failed$/, "$what: activation fails");
         is(allocation_state($bus, 'vm'), 'gone', "$what: there is no allocation");
         same_tree($before, "$what: nor anything of it on the node");
 }
 manager('hgx-h100');
+is((ctl('reload'))[0], 0, 'reload');
+ok(wait_until(sub { plan_ok($bus, gpu => 2) }), 'a manager with the partitions');
 is(allocate($bus, 'vm', gpu => 2), 'done', 'with a manager it works');
 spew("$dir/fail", "fmDeactivateFabricPartition -2\n");
 my $ready = tree();
@@ -107,7 +112,8 @@ sub revive {
         spew("$dir/$_", '') for qw(active restarted);
         unlink "$dir/dead";
         is((ctl('reload'))[0], 0, "$what: reload");
-        return ok(wait_until(sub { !-e "$dir/restarted" }), "$what: it restarts, and is told what is active");
+        # An earlier question may end it once more.
+        return ok(wait_until(sub { unlink "$dir/dead"; return !-e "$dir/restarted" }), "$what: it restarts, and is told what is active");
 }
 
 sub sweep {
@@ -192,9 +198,99 @@ is(allocate($bus, 'vm', gpu => 2), 'done', 'two GPUs');
 spew("$dir/$_", '') for qw(active restarted);
 ok(wait_until(sub { !-e "$dir/restarted" }, 60), 'a manager that has restarted is told');
 is(active(), '5', '... what is active');
+
+# It ends before or after one of the calls with which it is told.
+for my $n (map { ($_, -$_) } 1 .. 3) {
+        my $how = 'told, the manager ends ' . ($n > 0 ? 'before' : 'after') . ' call ' . abs $n;
+        spew("$dir/$_", '') for qw(active restarted);
+        spew("$dir/die", "$n\n");
+        ok(wait_until(sub { ctl('reload'); -e "$dir/dead" || !-e "$dir/restarted" }), "$how: it is asked");
+        ok(wait_until(sub { !daemon_children('passthroughd-fm') }), "$how: the child has ended"); # it waits for the call, and for what the call does
+        my $died = -e "$dir/dead";
+        unlink "$dir/die";
+        revive($how) if $died;
+        ok(wait_until(sub { active() eq '5' }), "$how: it has the partition");
+        ok(wait_until(sub { allocation_state($bus, 'vm') eq 'ready' }), "$how: and the allocation is ready");
+        is(abs $n, 3, "$how: there are no more calls") if !$died;
+}
+revive('told for the last time');
 is(release($bus, 'vm'), 'done', 'it is released');
 spew("$dir/$_", '') for qw(active restarted log);
 ok(wait_until(sub { !-e "$dir/restarted" }, 60), 'it is told, too');
 is_deeply([changes()], ['SetActivated 0'], '... that nothing is active');
+
+# ---- the manager restarts while an allocation is prepared, whose partition it would not initialize if it was told
+
+manager('hgx-h100');
+fault('reset', 'hang 2');
+($signature, $entries) = request(gpu => 2);
+ok(!$bus->call('Allocate', "s$signature", 'vm', $entries)->{error}, 'allocate, and a write hangs');
+spew("$dir/restarted", '');
+is((ctl('reload'))[0], 0, '... the manager restarts');
+ok(wait_until(sub { !-e "$dir/restarted" }), '... and is told');
+is_deeply([changes()], ['SetActivated 0'], '... that nothing is active');
+fault('release');
+ok(wait_until(sub { allocation_state($bus, 'vm') eq 'ready' }), '... the allocation is ready');
+is_deeply([changes()], ['SetActivated 0', 'Activate 5'], '... after its partition was activated');
+is(release($bus, 'vm'), 'done', '... and is released');
+
+# ---- a partition that is active without an allocation
+
+manager('hgx-h100');
+my @plan = qw(0000:13:00.0 0000:23:00.0); # of partition 5
+spew("$dir/active", '5');
+is((ctl('reload'))[0], 0, 'another program activates a partition');
+ok(wait_until(sub { device($bus, $plan[0])->{state} eq 'unhealthy' }), '... its GPUs are unhealthy');
+is(device($bus, $plan[1])->{state}, 'unhealthy', '... both');
+like((ctl('explain', $plan[0]))[1] . (ctl('explain', $plan[0]))[2], names('partition 5'), '... which names the partition');
+my @six = (gpu => 6, fabric => 'off', cpus => 2, memory => 2**30);
+is((allocate($bus, 'seven', gpu => 7, fabric => 'off'))[0], 'org.passthroughd1.Error.Insufficient', '... no guest gets them, also without NVLink');
+is(allocate($bus, 'six', @six), 'done', '... and the others are given out');
+is(release($bus, 'six'), 'done', '... and come back');
+is(active(), '5', '... the partition is left alone');
+spew("$dir/active", '');
+is((ctl('reload'))[0], 0, 'it is deactivated');
+ok(wait_until(sub { device($bus, $plan[0])->{state} eq 'available' && device($bus, $plan[1])->{state} eq 'available' }), '... and its GPUs are available');
+is(allocate($bus, 'vm', gpu => 2), 'done', '... an allocation gets them');
+is((ctl('reload'))[0], 0, '... and');
+ok(wait_until(sub { calls() > 6 }), '... after another report');
+is_deeply([map { device($bus, $_)->{state} } @plan], [('allocated') x 2], '... its own partition is no other');
+{
+        my @lacking   = qw(0000:33:00.0 0000:43:00.0);
+        my $corrected = $conf =~ s/=5$/=X/mr =~ s/=6$/=5/mr =~ s/=X$/=6/mr =~ s/=7$/=X/mr =~ s/=8$/=7/mr =~ s/=X$/=8/mr;
+        spew("$ENV{NODE_TMP}/passthroughd.conf", $corrected);
+        is((ctl('reload'))[0], 0, '... Module= is corrected');
+        ok(wait_until(sub { !grep { device($bus, $_)->{state} ne 'unhealthy' } @lacking }), '... GPUs of its active partition that it does not have are unhealthy');
+        is_deeply([map { device($bus, $_)->{state} } @plan], [('allocated') x 2], '... those that it has are not');
+        is((allocate($bus, 'five', gpu => 5, fabric => 'off'))[0], 'org.passthroughd1.Error.Insufficient', '... no guest gets them');
+        is(release($bus, 'vm'), 'done', '... it is released');
+        is(active(), '', '... with its partition');
+        is((ctl('reload'))[0], 0, '... and with the next report');
+        ok(wait_until(sub { !grep { device($bus, $_)->{state} ne 'available' } @lacking }), '... they are available');
+}
+
+# ---- on an A100, no GPU is reset between the activation and the start of the guest
+
+sub resets { return grep { m{/reset\b} } write_log() }
+
+manager('hgx-a100');
+configure($conf =~ s/^Partitions=hgx-h100$/Partitions=hgx-a100/mr);
+$bus = Bus->new->listen;
+fault('reset');
+is(allocate($bus, 'vm', gpu => 2, cpus => 2, memory => 2**30), 'done', 'A100: two GPUs');
+my $partition = active();
+like($partition, qr/^1[1-4]$/, '... have their partition');
+is_deeply([resets()], [], '... without a reset');
+fault('reset');
+spew("$dir/active", '');
+is((ctl('reload'))[0], 0, '... the manager forgets the partition');
+ok(wait_until(sub { active() eq $partition && allocation_state($bus, 'vm') eq 'ready' }), '... which is activated again');
+nothing_written('... without a reset, or another write');
+my ($status, $document) = ctl('xml', 'vm');
+is($status, 0, '... there is a document');
+is_deeply([$document =~ /<hostdev\b[^>]*\bmanaged=["'](\w+)/g], [('no') x 2], '... with which libvirt neither binds nor resets the GPUs');
+nothing_written('... and making it writes nothing');
+is(release($bus, 'vm'), 'done', '... the release');
+is(scalar(() = resets()), 2, '... resets the GPUs');
 
 done_testing();

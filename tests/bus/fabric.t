@@ -27,6 +27,7 @@ sub planned {
         return join ' ', $plan->{partition} // 'none', sort map { $_->{module} // () } @{ $plan->{devices} };
 }
 
+sub gpu_of { my ($name) = @_; return device_in($bus, $name, 'gpu0')->{address} }
 sub command { my (@arguments) = @_; return (ctl(@arguments))[1] }
 
 # ---- partitions
@@ -76,6 +77,46 @@ my $matrix = command('topology', '--matrix');
 like($matrix, qr/^GPU0 +X +NVL +NVL +NVL +NVL +NVL +NVL +NVL\b/m, 'the matrix has NVLink between GPUs');
 like($matrix, qr/^NIC0 +NODE|^NIC0 +PIX/m, '... and distances between others') or diag($matrix);
 like($matrix, qr/^NVL   /m, '... and says what NVL is');
+
+# ---- a GPU of a partition stays, with any configuration
+
+is(allocate($bus, 'pair', gpu => 2, rdma => 1), 'done', 'two GPUs and a NIC');
+my %later = (
+        'Fabric=no'                 => $conf =~ s/^Fabric=yes$//mr,
+        'a pool of another name'    => $conf =~ s/^\[Pool gpu\]$/[Pool other]/mr,
+        'no [Fabric]'               => $conf =~ s/^\[Fabric\].*?^(?=\[Pool)//smr =~ s/^Fabric=yes$//mr,
+        'Fabric=no and no Module='  => $conf =~ s/^(?:Fabric=yes|Module=.*)\n//gmr,
+);
+for my $change (sort keys %later) {
+        configure($later{$change});
+        is_error($bus->call('Detach', 'sts', 'pair', Node::generation($bus, 'pair'), 'gpu0'), 'NotSupported', ['not-supported', 'pair', gpu_of('pair')], "$change: a GPU stays");
+}
+configure($later{'Fabric=no'});
+is($bus->result($bus->call('Detach', 'sts', 'pair', Node::generation($bus, 'pair'), 'rdma0')->{body}[0]), 'done', 'the NIC can be detached');
+{
+        my $gpu = gpu_of('pair');
+        fault('remove ' . readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/$gpu") =~ s{^(?:\.\./)+}{sys/}r);
+        is($bus->call('Rescan')->{error}, undef, 'a GPU is lost');
+        is_error($bus->call('Detach', 'sts', 'pair', Node::generation($bus, 'pair'), 'gpu0'), 'NotSupported', ['not-supported', 'pair', $gpu], '... and stays');
+        fault('write sys/bus/pci/rescan 1');
+        is($bus->call('Rescan')->{error}, undef, '... until it is back');
+}
+configure($conf);
+
+# ---- module ids that were wrong are corrected: the partition of an allocation is of GPUs that it does not have
+
+release_all($bus);
+configure($conf =~ s/=5$/=X/mr =~ s/=6$/=5/mr =~ s/=X$/=6/mr =~ s/=7$/=X/mr =~ s/=8$/=7/mr =~ s/=X$/=8/mr);
+is(allocate($bus, 'wrong', gpu => 2), 'done', 'two GPUs');
+my ($partition, @has) = (allocation($bus, 'wrong')->{partition}, map { $_->{address} } @{ allocation($bus, 'wrong')->{devices} });
+like($partition, qr/^[56]$/, '... of the modules that are exchanged');
+configure($conf);
+is_deeply([grep { my $gpu = $_; grep { $_ eq $gpu } @has } @gpu{ $partition == 5 ? (5, 7) : (6, 8) }], [], 'they are of another partition now');
+unlike(planned('gpu=2'), qr/^$partition /, '... and no other allocation gets the partition that the first has');
+is(allocate($bus, 'far', gpu => 4), 'done', 'the other four GPUs are allocated');
+is_error($bus->call('Plan', request(gpu => 2)), 'Insufficient', ['insufficient-devices', 'gpu', 'wrong', $partition, $has[0]], '... and the refusal names the allocation and the partition');
+release_all($bus);
+is(allocate($bus, 'one', gpu => 1), 'done', 'a GPU is allocated');
 
 # ---- a node without NVSwitches
 

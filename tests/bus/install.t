@@ -22,7 +22,7 @@ delete @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES DESTDIR PREFIX)};
 
 # Nothing is built: what is installed need not be programs.
 make_path("$tmp/build", "$tmp/cwd");
-spew("$tmp/build/$_", "$_\n") for qw(passthroughd passthroughctl passthroughd-holders passthroughd-root passthroughd-libvirt passthrough-placement passthroughd-slurm passthrough.so);
+spew("$tmp/build/$_", "$_\n") for qw(passthroughd passthroughctl passthroughd-holders passthroughd-root passthroughd-endpoints passthroughd-libvirt passthrough-placement passthroughd-slurm passthrough.so);
 my @install   = qw(install install-placement install-slurm);
 my @uninstall = qw(uninstall uninstall-placement uninstall-slurm);
 

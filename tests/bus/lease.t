@@ -43,6 +43,9 @@ my ($pool) = grep { $_->{name} eq 'gpu' } @{ ctl_json('pools')->{pools} };
 is_deeply([@$pool{qw(total available allocated reserved out_of_service)}], [1, 0, 0, 1, 0], 'the pool counts it');
 cmp_ok(abs(left('vm') - LONG), '<', 60, 'the end is told');
 is(error_of($bus->call('Accept', 'st', 'vm', generation_of('vm'))), 'WrongState', 'what has not been prepared is not accepted');
+my ($signature, $entries) = request('ib-vf' => 1);
+my @changes = (['Attach', "st$signature", $entries], ['Detach', 'sts', 'gpu0']);
+is_error($bus->call($_->[0], $_->[1], 'vm', generation_of('vm'), $_->[2]), 'WrongState', ['wrong-state', 'vm', 'prepare'], "$_->[0]: it is to be prepared first") for @changes;
 is(error_of(post_allocate('none', gpu => 1, hold => 0)), 'InvalidRequest', 'a lease of no time');
 is(error_of(post_allocate('none', gpu => 1, hold => 86_401)), 'InvalidRequest', 'a lease of more than a day');
 

@@ -10,27 +10,17 @@ use lib $FindBin::Bin;
 use Test::More;
 
 use Guests;
-use Hypervisor;
 use Node;
 
 node_with_guests('mdev-h100', configure => 1);
 configure("[Daemon]\nSparePorts=1\n[Pool vgpu]\nMatch=type=vf pf=0000:13:00.0\nVgpuType=NVIDIA H100XM-20C\n");
 
-my $bus    = Bus->new->listen;
-my $domain = "$ENV{BUILD}/domain";
-my $other  = '0000:13:00.7';
-my $uuid   = '83b8f4f2-509f-382f-3c1e-e6bfe0fa1001';
+my $bus   = Bus->new->listen;
+my $other = '0000:13:00.7';
+my $uuid  = '83b8f4f2-509f-382f-3c1e-e6bfe0fa1001';
 
-sub vm      { return allocation($bus, 'vm') }
-sub mdev_of { my ($slot) = @_; return (grep { $_->{slot} eq $slot } @{ vm()->{devices} })[0]{mdev} }
-sub mdevs   { return join ' ', sort map { m{([^/]+)\z} } glob "$ENV{NODE_ROOT}/sys/bus/mdev/devices/*" }
-sub has     { my ($mdev) = @_; return join ' ', map { slurp("$domain/$_") =~ m{<address uuid="$mdev"/>} ? 'yes' : 'no' } qw(live config) }
-
-sub change {
-        my ($method, $signature, @arguments) = @_;
-        my $reply = $bus->call($method, "st$signature", 'vm', vm()->{generation}, @arguments);
-        return $reply->{error} ? "$reply->{error}: $reply->{body}[0]" : $bus->result($reply->{body}[0]);
-}
+sub mdev_of { my ($slot) = @_; return device_in($bus, 'vm', $slot)->{mdev} }
+sub has     { my ($mdev) = @_; return domain_has(qr{<address uuid="$mdev"/>}) }
 
 is(allocate($bus, 'vm', vgpu => 1, cpus => 2, memory => 2**30), 'done', 'an allocation');
 my $first = mdev_of('vgpu0');
@@ -42,25 +32,23 @@ is(allocation_state($bus, 'vm'), 'ready', 'it has ended');
 
 # ---- in and out
 
-my $xml = (ctl('xml', 'vm'))[1];
-hypervisor($domain, live => $xml, config => $xml);
-libvirt_reports($bus, running_domain('vm', vm()->{id}, $first));
-is(change('Attach', request(vgpu => 1)), 'done', 'attach a vGPU');
+guest_runs($bus, 'vm');
+is(hotplug($bus, 'Attach', 'vm', request(vgpu => 1)), 'done', 'attach a vGPU');
 my $second = mdev_of('vgpu1');
 is(has($second), 'yes yes', 'the guest and its definition have its mediated device');
-is(mdevs(), join(' ', sort $first, $second), '... which exists');
+is_deeply([mdevs()], [sort $first, $second], '... which exists');
 my $group = readlink("$ENV{NODE_ROOT}/sys/bus/mdev/devices/$second/iommu_group") =~ s{.*/}{}r;
 fault('set proc/4242/comm qemu-system-x86', "link proc/4242/fd/7 /dev/vfio/$group");
-is(change('Detach', 's', 'vgpu1'), 'failed', 'a process still has it open');
-is(mdevs(), join(' ', sort $first, $second), '... and it stays');
+is(hotplug($bus, 'Detach', 'vm', 's', 'vgpu1'), 'failed', 'a process still has it open');
+is_deeply([mdevs()], [sort $first, $second], '... and it stays');
 fault('remove proc/4242');
-is(change('Detach', 's', 'vgpu1'), 'done', 'detach it');
+is(hotplug($bus, 'Detach', 'vm', 's', 'vgpu1'), 'done', 'detach it');
 is(has($second), 'no no', 'neither the guest nor its definition has it');
 is(has($first), 'yes yes', '... and both have the other');
-is(mdevs(), $first, 'it is removed');
+is_deeply([mdevs()], [$first], 'it is removed');
 libvirt_reports($bus);
 is(release($bus, 'vm'), 'done', 'the allocation is released');
-is(mdevs(), '', '... with its mediated device');
+is_deeply([mdevs()], [], '... with its mediated device');
 
 # ---- of another program
 
@@ -71,5 +59,20 @@ is(device($bus, $other)->{state}, 'contested', 'the VF whose mediated device a g
 like(device($bus, $other)->{reason}, names('foreign', $other), '... and says which guest has it');
 libvirt_reports($bus);
 unlike(device($bus, $other)->{reason}, qr/foreign/, 'until the guest has ended');
+
+fault("write sys/bus/pci/devices/$other/$uuid/remove 1");
+
+# ---- of another program, where that of the allocation was
+
+is(allocate($bus, 'lost', vgpu => 1), 'done', 'an allocation');
+my ($lost) = @{ allocation($bus, 'lost')->{devices} };
+fault("write sys/bus/pci/devices/$lost->{address}/$lost->{mdev}/remove 1");
+fault("write sys/bus/pci/devices/$lost->{address}/mdev_supported_types/nvidia-1203/create $uuid");
+is($bus->call('Rescan')->{error}, undef, 'another program puts its own in place of its mediated device');
+$group = readlink("$ENV{NODE_ROOT}/sys/bus/mdev/devices/$uuid/iommu_group") =~ s{.*/}{}r;
+fault('set proc/4242/comm qemu-system-x86', "link proc/4242/fd/7 /dev/vfio/$group");
+is(release($bus, 'lost'), 'done', 'a process that uses that one does not keep the allocation');
+is_deeply([mdevs()], [$uuid], '... and that one stays');
+fault('remove proc/4242');
 
 done_testing();

@@ -14,7 +14,7 @@ use Node;
 
 my $python = '/usr/bin/python3';
 plan skip_all => 'no python3-prometheus-client' if system("$python -c 'import prometheus_client.openmetrics.parser' 2>/dev/null") != 0;
-node('paper-testbed');
+node('paper-testbed', configure => 1);
 
 my $gpu  = '0000:82:00.0';
 my $READ = <<'END';
@@ -37,6 +37,8 @@ sub samples {
         return \%found;
 }
 
+my $config = slurp("$FindBin::Bin/../nodes/paper-testbed.conf");
+configure($config);
 my $bus = Bus->new->listen;
 my $now = samples();
 is_deeply($now->{devices}, { 'numa_node=1,pool=gpu,state=available' => 1, 'numa_node=1,pool=ib-vf,state=available' => 4 }, 'devices by pool, node and state');
@@ -66,6 +68,11 @@ for my $node (@{ describe($bus)->{nodes} }) {
 is_deeply($now->{cpus}, { 'numa_node=0' => 8, 'numa_node=1' => 8 }, 'CPUs');
 is_deeply($now->{cpus_free}, { 'numa_node=0' => 8, 'numa_node=1' => 6 }, 'free CPUs');
 is_deeply([map { $now->{$_}{''} } qw(read_only unhealthy_devices quarantined_devices)], [0, 0, 0], 'the health of the node');
+is($now->{slots}, undef, 'no service has slots');
+spew("$ENV{NODE_TMP}/passthroughd.conf", "$config\n[Service remote-gpu]\nKind=lupine\nEndpoint=a.example.org:1 slots=3\nEndpoint=b.example.org:1 slots=0\n");
+is($bus->call('Reload')->{error}, undef, 'reloaded');
+is(allocate($bus, 'remote', 'remote-gpu' => 2, cpus => 1, memory => 2**30), 'done', 'two slots are allocated');
+is_deeply(samples()->{slots}, { map { ("pool=remote-gpu,state=$_->[0]" => $_->[1]) } ['available', 1], ['allocated', 2], ['reserved', 0], ['out_of_service', 0] }, 'slots by pool and state');
 is((ctl('metrics', '--json'))[0], 2, 'there is no JSON');
 
 done_testing();

@@ -147,7 +147,7 @@ ok(!placement_provider($rival), 'then it is gone too');
 # ---- Slots of services
 
 my $slots    = 'CUSTOM_PASSTHROUGHD_SLOTS_REMOTE_GPU';
-my @endpoint = map { "gpu$_.example.org:9999" } 1, 2;
+my @endpoint = ((map { "gpu$_.example.org:9999" } 1, 2), '127.0.0.1:1'); # nothing listens at the last one
 
 sub reload     { my ($text) = @_; spew("$ENV{NODE_TMP}/passthroughd.conf", $text); $bus->call('Reload'); return }
 sub with_slots { my (@n) = @_; reload($pools . "[Service remote-gpu]\nKind=lupine\n" . join q{}, map { "Endpoint=$endpoint[$_] slots=$n[$_]\n" } 0 .. $#n); return }
@@ -157,9 +157,10 @@ configure($pools);
 $agent = agent_start();
 with_slots(2, 3);
 ok(has(0, 2, 0, 0) && has(1, 3, 0, 0), 'Placement has the slots of each endpoint');
-my $remote = placement_provider("n1_$endpoint[0]");
+my $remote;
+ok(wait_until(sub { $remote = placement_provider("n1_$endpoint[0]"); return @{ $remote->{traits} } }), 'with traits'); # after the inventory
+is_deeply($remote->{traits}, [qw(CUSTOM_PASSTHROUGHD CUSTOM_PASSTHROUGHD_POOL_REMOTE_GPU)], '... which name the service as a pool');
 is($remote->{parent}, placement_provider('n1')->{uuid}, 'below the root');
-is_deeply($remote->{traits}, [qw(CUSTOM_PASSTHROUGHD CUSTOM_PASSTHROUGHD_POOL_REMOTE_GPU)], 'with the service as a pool');
 is(allocate($bus, 'vm5', gpu => 1, 'remote-gpu' => 5, at => [['gpu', '0000:33:00.0']]), 'done', 'a guest has all slots');
 my $id5 = id('vm5');
 my %claimed = ('n1_0000:33:00.0' => { $gpu => 1 }, "n1_$endpoint[0]" => { $slots => 2 }, "n1_$endpoint[1]" => { $slots => 3 });
@@ -184,8 +185,11 @@ ok(has(1, 3, 3, 1), 'an endpoint that is out of service is reserved while it is 
 placement('DELETE', "/allocations/$consumer");
 kill 'HUP', $agent;
 ok(has(1), 'and has no inventory then');
+reload($pools . "[Service remote-gpu]\nKind=lupine\nEndpoint=$endpoint[2] slots=2\nHealth=tcp\n");
+ok(has(2, 2, 2, 0), 'all slots of an endpoint that is down are reserved');
+is(claim("n1_$endpoint[2]", $slots), 409, 'no other program gets one');
 reload($pools);
-ok(wait_until(sub { !placement_provider("n1_$endpoint[0]") && !placement_provider("n1_$endpoint[1]") }), 'without the service the endpoints are gone');
+ok(wait_until(sub { !grep { placement_provider("n1_$_") } @endpoint }), 'without the service the endpoints are gone');
 agent_stop($agent);
 
 # ---- Below the root of Nova

@@ -115,6 +115,48 @@ $text = qx{passthroughctl snapshot --node $root};
 like($text, qr{^etc/passthroughd/passthroughd\.conf\.d/50-gpu\.conf=# GPUs of ([0-9a-f]{12}) and \1\\n}m, 'a name without that stays; comments do not tell it either');
 unlike($text, qr/node042|00-11-22|0011aabb/, 'by no spelling');
 
+# ---- other machines, and what guests are told: neither is in a recording, and the plan is the same
+
+# Each pair is the same host. A broken line stays broken, and a line that is a comment is one.
+my @secrets = qw(rack7 example GPU1 gpu2 10.9.8.7 fm.example hunter2 s3cret letmein secret-plan qwerty);
+configure('etc/passthroughd.conf' => <<"END");
+$GPU
+[Fabric]
+Manager=fm.example.org:6666
+[Service one]
+Kind=lupine
+Endpoint=GPU1.rack7.example.org:9999\tslots=2 ; of secret-plan
+Endpoint = gpu1.rack7.example.org:10000 slots=1
+Endpoint=10.9.8.7:9999 slots=0
+Endpoint=10.9.8.7 slots=3 hunter2
+Variables=SERVER=%h:%p SLOTS=%n TOKEN=hunter2  URL=http://s3cret.example.org/%h=letmein,%p   
+#Variables=TOKEN=qwerty
+; Endpoint=gpu2.example.org:1 slots=2
+[Service two]
+Kind=rcuda
+Endpoint=gpu2.example.org:8308 slots=3
+Variables=TOKEN="hunter2 letmein"
+Variables=A=%q hunter2=letmein
+Endpoint=@{['gpu2.example.org:8309 slots=4']}@{[' ' x 200]}
+END
+sub plan_of { my ($node) = @_; my ($status, $said) = ctl('plan', '--json', '--node', $node, 'one=2', 'two=7', 'gpu=1'); return $status == 0 && JSON::PP->new->decode($said) }
+sub hosts { my ($plan) = @_; return join ' ', map { "$_->{pool} $_->{slots} " . ($_->{endpoint} =~ s/.*://r) } @{ $plan->{allocation}{services} // $plan->{services} // [] } }
+$text = qx{passthroughctl snapshot --node $root};
+my ($said) = $text =~ m{^etc/passthroughd/passthroughd\.conf=(.*)$}m;
+unlike($said // '', qr/\Q$_\E/i, "$_ is not in a recording") for @secrets;
+like($said, qr/Endpoint=([0-9a-f]{12}):9999 slots=2\\nEndpoint = \1:10000 slots=1\\nEndpoint=([0-9a-f]{12}):9999 slots=0\\n/, 'the same host is the same, with its ports and slots');
+like($said, qr{Variables=SERVER=%h:%p SLOTS=%n TOKEN=[0-9a-f]{7} URL=[0-9a-f]{4}://[0-9a-f.]+/%h=[0-9a-f]{7},%p\\n}, 'placeholders stay');
+like($said, qr/Manager=[0-9a-f]{12}:6666\\n/, 'and the port of Fabric Manager');
+spew("$tmp/r.tree", $text);
+my @plans = map { plan_of($_) } $root, "$tmp/r.tree";
+like(hosts($plans[0]), qr/^one 2 9999 two 3 8308 two 4 8309$/, 'the machine has a plan');
+is(hosts($plans[1]), hosts($plans[0]), 'and its recording the same');
+my %slots = map { $_->{name} => $_->{total} } @{ JSON::PP->new->decode((ctl('pools', '--json', '--node', "$tmp/r.tree"))[1])->{pools} };
+is_deeply([@slots{qw(one two)}], [3, 7], 'and as many slots');
+like(scalar(qx{passthroughctl snapshot --identities --node $root}), qr/10\.9\.8\.7.*TOKEN=hunter2/, '--identities keeps them');
+configure('etc/passthroughd.conf' => "$GPU\[Fabric]\nManager=/run/fm/node.sock\n");
+like(scalar(qx{passthroughctl snapshot --node $root}), qr{Manager=/run/fm/node\.sock(?:\\n)?$}m, 'the path of a socket stays');
+
 # ---- what the host stands on: the same devices are withheld, by whatever name
 
 configure('etc/passthroughd.conf' => $GPU);

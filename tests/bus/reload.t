@@ -99,6 +99,10 @@ my %refused = (
                 $gpus, sub { make_path($unreadable) }, sub { remove_tree($unreadable) },
                 names($unreadable)
         ],
+        'another hypervisor' => [
+                "$good\[Daemon]\nHypervisor=xen\n", sub { }, sub { },
+                names('Hypervisor', 'restart')
+        ],
         'a drop-in that is a link to nothing' => [
                 $gpus, sub { symlink 'nothing', $unreadable or die $! }, sub { unlink $unreadable },
                 names($unreadable)

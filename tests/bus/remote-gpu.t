@@ -43,6 +43,8 @@ sub slots_of { my ($name) = @_; return join ' ', map { "$_->{pool} $_->{endpoint
 sub reload { my ($text, $what) = @_; spew($config, $text); my $r = $bus->call('Reload'); is($r->{error}, undef, $what) or diag($r->{body}[0]); return }
 sub endpoint { my ($pool) = grep { $_->{name} eq $_[0] } @{ describe($bus)->{pools} }; return $pool->{endpoints}[0] }
 
+sub detach { my ($name, $slot) = @_; return $bus->call('Detach', 'sts', $name, Node::generation($bus, $name), $slot) }
+
 sub refused {
         my ($what, $error, $facts, @pairs) = @_;
         my ($signature, $entries) = request(@pairs);
@@ -69,6 +71,8 @@ refused('a third is refused', 'Insufficient', ['insufficient-slots', 'remote-gpu
 is(pool('remote-gpu'), '2 0 2 0 0', '... and the pool is empty');
 my ($status, $out) = ctl('pools');
 like($out, qr/^remote-gpu +remote +2 +0 +2 +0 +0$/m, '... in passthroughctl pools');
+($status, $out) = ctl('plan', 'ib-gpu=2', '--repeat');
+like($out, qr/^ +1[.] .*, 2 of gpu2[.]example[.]org:8308$/m, 'plan --repeat shows the slots');
 is((allocate($bus, 'vm1', 'remote-gpu' => 1))[0], 'org.passthroughd1.Error.NameTaken', 'a name is taken once');
 
 # ---- what happens to the daemon
@@ -107,10 +111,29 @@ is(allocate($bus, 'vm1', 'ib-gpu' => 2), 'done', 'slots by way of a pool');
 is(slots_of('vm1'), 'ib-gpu gpu2.example.org:8308=2', '... are of the endpoint');
 is_deeply([map { $_->{slot} } @{ allocation($bus, 'vm1')->{devices} }], ['ib-vf0'], '... with a VF');
 is_error($bus->call('Attach', 'sta{sv}', 'vm1', Node::generation($bus, 'vm1'), (request('remote-gpu' => 1))[1]), 'NotSupported', ['not-supported', 'vm1', 'remote-gpu'], 'a guest is told once');
+is(allocate($bus, 'vm3', 'ib-gpu' => 1, 'ib-vf' => 2, cpus => 1, memory => 2**30), 'done', 'slots and two VFs');
+is($bus->result(detach('vm3', 'ib-vf0')->{body}[0]), 'done', 'one of them is detached');
+is_error(detach('vm3', 'ib-vf1'), 'WrongState', ['wrong-state', 'vm3', 'ib-vf', 'ib-gpu'], '... and the last one stays with the slots');
+is(scalar(@{ allocation($bus, 'vm3')->{devices} }), 1, '... untouched');
+is(release($bus, 'vm3'), 'done', '... until the release');
 is(allocate($bus, 'vm2', 'ib-vf' => 3), 'done', 'all VFs are taken');
 refused('without a VF there is no slot', 'Insufficient', ['insufficient-devices', 'ib-vf'], 'ib-gpu' => 1);
 is(pool('ib-gpu'), '3 1 2 0 0', '... and none is lost');
 is(release($bus, $_), 'done', "$_ is released") for qw(vm1 vm2);
+
+# ---- a service whose device no request can have
+
+for my $case (['missing', 'NoSuchPool', 'no-such-pool', ''], ['nova', 'Unavailable', 'scheduled', "[Pool nova]\nMatch=class=0c03\nScheduler=nova\n"]) {
+        my ($via, $error, $verdict, $more) = @$case;
+        reload("$pools$more\[Service far]\nKind=lupine\nVia=$via\nEndpoint=$here slots=2\n", "Via=$via");
+        is(pool('far'), '0 0 0 0 0', '... is no capacity');
+        like(endpoint('far')->{reason}, names('Via=', $via), '... and the endpoint says why');
+        is((grep { /far/ && /Via=/ } @{ describe($bus)->{config_problems} }), 1, '... and so does the configuration');
+        refused('... and the refusal', $error, [$verdict, 'far', 'Via=', $via], 'far' => 1);
+        ($status, $out) = ctl('gres');
+        like($out, qr/far[^\n]*(?::|Count=)0\b|\A(?!.*far)/s, '... and Slurm gets none');
+}
+reload(services(1), 'the service is usable');
 
 # ---- a lease
 

@@ -11,6 +11,7 @@ use File::Copy qw(copy);
 use File::Temp qw(tempdir);
 use JSON::PP;
 use POSIX ();
+use Storable qw(retrieve store);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -48,9 +49,23 @@ sub same_document {
         return @documents;
 }
 
+# In memory: a disk is slow to make again what it just removed.
+sub space { my ($else) = @_; return tempdir(DIR => -w '/dev/shm' ? '/dev/shm' : $else, CLEANUP => 1) }
+
+# Unpacking a tree takes most of the time of a command, so the trees are unpacked once for all commands.
+sub unpacked {
+        my (%ways) = @_;
+        local $ENV{TMPDIR} = space($ENV{NODE_TMP});
+        for my $tree (grep { -f } values %ways) {
+                chomp($tree = qx{$ENV{BUILD}/tests/tree-tool unpack $tree});
+                die 'tree-tool' if !-d "$tree/sys";
+        }
+        return %ways;
+}
+
 sub ask_all {
         my ($node, $conf, $file) = @_;
-        my (%said, $ways);
+        my %said;
         my $now = "$ENV{NODE_TMP}/now.tree";
         spew($now, slurp("$ENV{NODE_ROOT}/.nodesim/tree") =~ s/^%.*\n//mgr);
         my @plans = map { ['plan', @$_, '--json'] } requests($node);
@@ -64,6 +79,8 @@ sub ask_all {
                 $said{$name}{daemon} = [ctl(@$command)];
                 my @wanted = $command->[0] =~ /^(?:list|plan|topology)$/ ? sort keys %ways : 'a tree of now';
                 $said{$name}{$_} = [ctl(@$command, '--node', $ways{$_}, '--config', $conf)] for @wanted;
+                # The first command has read the trees themselves. The others read what is unpacked here.
+                %ways = unpacked(%ways) if $command == $whole[0];
         }
         if ($node eq 'paper-testbed') {
                 my @request = qw(gpu=1 ib-vf=2 --cpus 8 --memory 20G --numa required);
@@ -76,7 +93,7 @@ sub ask_all {
                         $said{"xml @$options"}{'a tree'} = [same_document(ctl('xml', 'vm', @request, @$options, '--node', $now, '--config', $conf))];
                 }
         }
-        spew($file, $JSON->encode(\%said));
+        store(\%said, $file);
         return;
 }
 
@@ -114,14 +131,14 @@ sub readable {
 
 sub compare {
         my ($node, $conf) = @_;
-        my $file   = "$TMP/said.json";
+        my $file   = "$TMP/said";
         my $status = system("$SOURCE/tests/with-node", "$SOURCE/tests/nodes/$node.tree", '--conf', $conf, '--', $^X, $0, 'inside', $node, $conf, $file);
         return is($status, 0, "$node: with-node") if $status != 0;
-        my $said = $JSON->decode(slurp($file));
+        my $said = retrieve($file);
         unlink $file;
         for my $command (sort keys %$said) {
-                my $daemon = delete $said->{$command}{daemon};
-                is_deeply(readable($said->{$command}{$_}), readable($daemon), "$command: $_") for sort keys %{ $said->{$command} };
+                my $daemon = readable(delete $said->{$command}{daemon});
+                is_deeply(readable($said->{$command}{$_}), $daemon, "$command: $_") for sort keys %{ $said->{$command} };
         }
         return;
 }
@@ -139,8 +156,7 @@ SKIP: {
 $ENV{DBUS_SYSTEM_BUS_ADDRESS} = 'unix:path=/nonexistent/bus';
 my $NODE = "$ENV{BUILD}/nodes/paper-testbed.tree";
 my @NODE = ('--node', $NODE, '--config', "$SOURCE/tests/nodes/paper-testbed.conf");
-# In memory: a disk is slow to make again what it just removed.
-my $SPACE = tempdir(DIR => -w '/dev/shm' ? '/dev/shm' : $TMP, CLEANUP => 1);
+my $SPACE = space($TMP);
 chmod 01777, $SPACE;
 $ENV{TMPDIR} = $SPACE;
 

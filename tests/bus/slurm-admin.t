@@ -67,6 +67,7 @@ is(told(), 1, 'it tells of the guest once') or diag(slurp($log));
 libvirt_reports($bus);
 is_gone($id);
 is(release($bus, "other$_"), 'done', 'the VF is free') for 1, 2;
+ok(wait_until(sub { node_state('n1')->{Gres} eq 'vmgpu:k20m:1,vmib-vf:4' }), 'and Slurm counts all again') or diag(node_state('n1')->{Gres});
 kill_program('agent-n1', 'KILL');
 
 # ---- others can write in the directory

@@ -23,7 +23,7 @@ use constant WAITING_OF_ONE => 16;
 if (!$ENV{NODE_ROOT}) {
         my $build = abs_path($ENV{BUILD} // "$FindBin::Bin/../../build");
         my $dir   = $ENV{BUILD} = tempdir('validate.XXXXXX', TMPDIR => 1);
-        symlink "$build/$_", "$dir/$_" or die "$dir/$_: $!" for qw(tests passthroughctl passthroughd-holders passthroughd-root);
+        symlink "$build/$_", "$dir/$_" or die "$dir/$_: $!" for qw(tests passthroughctl passthroughd-holders passthroughd-root passthroughd-endpoints);
         cp("$build/passthroughd", "$dir/passthroughd") or die "$dir/passthroughd: $!";
         chmod 0755, "$dir/passthroughd";
         spew("$dir/lock", '');

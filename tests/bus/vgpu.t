@@ -126,6 +126,18 @@ is_deeply(types(), {}, 'nothing is written');
 is(available(), 1, 'and one is left');
 is(release($bus, 'lease'), 'done', 'the lease is given back');
 
+# two jobs on one GPU: the second waits, and both have what they asked for
+{
+        my ($signature, $entries) = request(vgpu => 1, @vm);
+        fault('reset', 'hang 1');
+        my @replies = map { $bus->call('Allocate', "s$signature", $_, $entries) } qw(slow fast);
+        ok(wait_until(sub { grep { /^1 .*PENDING/ } write_log() }), 'the driver takes its time for a vGPU');
+        fault('release');
+        is($bus->result($_->{body}[1]), 'done', '... and it and the next one are made') for @replies;
+        is_deeply([map { allocation_state($bus, $_) } qw(slow fast)], [qw(ready ready)], '... and both allocations are ready');
+        is(release($bus, $_), 'done', "$_ is released") for qw(slow fast);
+}
+
 # exact devices
 is(allocate($bus, 'exact', vgpu => 1, at => [['vgpu', $VFS[3]]], @vm), 'done', 'a VF by its address');
 is_deeply(types(), { $VFS[3] => ID }, '... which has the vGPU');
@@ -206,6 +218,25 @@ is(allocate($bus, 'vm5', vgpu => 1, @vm), 'done', 'a vGPU');
 }
 is(release($bus, 'vm5'), 'done', 'the rest is released');
 
+# several at once, beside those that the allocation has: as many as the GPU has room for
+is(allocate($bus, 'vm5', vgpu => 1, @vm), 'done', 'a vGPU');
+{
+        my ($signature, $entries) = request(vgpu => 4);
+        is_error($bus->call('Attach', "st$signature", 'vm5', allocation($bus, 'vm5')->{generation}, $entries), 'Insufficient', ['insufficient-devices', 'vgpu'], 'four more do not fit');
+        ($signature, $entries) = request(vgpu => 2);
+        my $reply = $bus->call('Attach', "st$signature", 'vm5', allocation($bus, 'vm5')->{generation}, $entries);
+        is($reply->{error} // $bus->result($reply->{body}[0]), 'done', 'two are attached') or diag($reply->{body}[0]);
+        is_deeply(types(), { map { $_ => ID } @VFS[0 .. 2] }, '... on its GPU');
+        is(available(), 1, '... and one is left');
+        other_hand($VFS[3], ID);
+        is($bus->call('Rescan')->{error}, undef, 'another program makes that');
+        ($signature, $entries) = request(vgpu => 1);
+        is_error($bus->call('Attach', "st$signature", 'vm5', allocation($bus, 'vm5')->{generation}, $entries), 'Insufficient', ['insufficient-devices', 'vgpu'], '... so that the GPU is full');
+        other_hand($VFS[3], 0);
+}
+is(release($bus, 'vm5'), 'done', 'all are released');
+is_deeply(types(), {}, '... with their vGPUs');
+
 # ---- killed at each write
 
 for my $n (1, 2) {
@@ -226,6 +257,34 @@ for my $n (1, 2) {
                 is_deeply(types(), {}, '... with all its vGPUs');
         }
 }
+
+# ---- a pool of whole VFs: one with a vGPU of another program stays
+
+configure($conf =~ s/^VgpuType=.*\n//mr);
+$bus = Bus->new->listen;
+other_hand($VFS[0], ID);
+is(allocate($bus, 'whole', vgpu => 1, @vm), 'done', 'another program makes a vGPU: a whole VF is allocated');
+is_deeply([has('whole')], [$VFS[1]], '... which is another one');
+is(type_of($VFS[0]), ID, '... and the vGPU is there');
+is_deeply([@{ device($bus, $VFS[0]) }{qw(state verdict)}], ['contested', 'contested'], '... its VF is contested');
+is(release($bus, 'whole'), 'done', '... and the VF is released');
+is($bus->call('Allocate', 's' . (request())[0], 'whole', (request(vgpu => 1, hold => 600, @vm))[1])->{error}, undef, 'a whole VF is leased');
+is_deeply([has('whole')], [$VFS[1]], '... the other one');
+other_hand($VFS[0], 0);
+other_hand($VFS[1], ID);
+is_error($bus->call('Prepare', 'st', 'whole', allocation($bus, 'whole')->{generation}), 'Unavailable', ['contested', 'whole', $VFS[1], ID], '... is not prepared while another program has a vGPU there');
+is(type_of($VFS[1]), ID, '... which stays');
+other_hand($VFS[1], 0);
+is($bus->result($bus->call('Prepare', 'st', 'whole', allocation($bus, 'whole')->{generation})->{body}[0]), 'done', '... and is prepared then');
+is(release($bus, 'whole'), 'done', '... and released');
+
+other_hand($VFS[0], ID);
+is(allocate($bus, 'whole', vgpu => 1, @vm), 'done', 'the first VF has a vGPU of another program: an allocation');
+is(release($bus, 'whole'), 'done', '... gets another VF');
+is(device($bus, $VFS[0])->{state}, 'contested', '... the first is contested');
+other_hand($VFS[0], 0);
+is(allocate($bus, 'whole', vgpu => 1, at => [['vgpu', $VFS[0]]], @vm), 'done', '... until the vGPU is removed');
+is(release($bus, 'whole'), 'done', '... and is released');
 
 # ---- types backed by MIG, and pools that share a GPU
 

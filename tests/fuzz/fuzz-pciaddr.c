@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Addresses: exactly the text that the kernel would print is accepted, and printed again. */
+/* Addresses: exactly the text that the kernel would print, also with an instance, is accepted, and printed again. */
 
 #include "fuzz.h"
 
@@ -10,13 +10,15 @@
 
 /* Another way to the same answer. */
 static bool is_canonical(const char *s) {
-        unsigned domain, bus, slot, function;
+        unsigned domain, bus, slot, function, instance = 1;
         char text[64];
+        int n = strlen(s) > 32 ? 0 : sscanf(s, "%x:%x:%x.%1x.%u", &domain, &bus, &slot, &function, &instance);
 
-        if (strlen(s) > 32 || sscanf(s, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4)
+        if (n < 4)
                 return false;
-        (void) snprintf(text, sizeof(text), "%04x:%02x:%02x.%x", domain, bus, slot, function);
-        return streq(s, text) && bus < 256 && slot < 32 && function < 8;
+        (void) snprintf(text, sizeof(text), n == 5 ? "%04x:%02x:%02x.%x.%u" : "%04x:%02x:%02x.%x", domain, bus, slot,
+                        function, instance);
+        return streq(s, text) && bus < 256 && slot < 32 && function < 8 && instance > 0 && instance <= PCI_INSTANCE_MAX;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -6,6 +6,7 @@ use strict;
 use warnings;
 
 use Exporter qw(import);
+use MIME::Base64 qw(encode_base64);
 
 our @EXPORT = qw(machine_command);
 
@@ -76,6 +77,16 @@ sub node1_devices {
         );
 }
 
+# What a host with passthroughd would tell the machine as its guest, for t/guest-image.t.
+sub guest_info {
+        my %file = (
+                'nccl-topology.xml' => qq{<system version="1">\n  <cpu numaid="0" affinity="00000003" arch="x86_64"/>\n</system>\n},
+                'devices.json'      => qq{{"devices":[\n]}\n},
+                'services.env'      => "LUPINE_SERVER=gpu1.example.org:14833\n",
+        );
+        return map { ('-fw_cfg', "name=opt/org.passthroughd1/$_,string=" . encode_base64($file{$_}, '')) } sort keys %file;
+}
+
 sub channel {
         my ($name, $backend) = @_;
         return ('-chardev', "$backend,id=$name", device("virtserialport,chardev=$name,name=lab.$name"));
@@ -104,6 +115,7 @@ sub machine_command {
                 device('intel-iommu,intremap=on,caching-mode=on,device-iotlb=on'),
                 '-device', 'nvme-subsys,id=nvme-subsys0',
                 node(0, 0x20), node(1, 0x80),
+                guest_info(),
                 host_devices("$base/disk.img"), node0_devices(), node1_devices(),
                 device('virtio-serial-pci,bus=pcie.0,addr=07.0'),
                 channel('tap',     "socket,path=$options{tap}"),

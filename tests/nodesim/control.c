@@ -14,6 +14,7 @@
 #include "load.h"
 #include "uevent.h"
 #include "util/tree.h"
+#include "vgpu.h"
 
 enum {
         FLOOD_MAX = 1000000
@@ -185,6 +186,17 @@ static int command_link(Sim *sim, char *rest) {
         return r;
 }
 
+/* The driver of a GPU registers its types of mediated devices some time after it was bound. */
+static int command_register(Sim *sim, char *address) {
+        Node *gpu = device_find(sim, address);
+
+        if (!gpu || !node_child(gpu, "driver"))
+                return -ENODEV;
+        vgpu_make(sim, gpu);
+        uevent_device(sim, "change", gpu);
+        return 0;
+}
+
 static int command_write(Sim *sim, char *rest) {
         const char *path = next_word(&rest);
         Node *file = path ? node_at(sim->root, path) : NULL;
@@ -239,7 +251,7 @@ static const struct {
         { "link", command_link },           { "write", command_write },
         { "events", command_events },       { "event", command_event },
         { "flood", command_flood },         { "delay-all", command_delay_all },
-        { "fifo", command_fifo },
+        { "fifo", command_fifo },           { "register", command_register },
 };
 
 static const struct {

@@ -13,6 +13,7 @@
 #include "control.h"
 #include "fault.h"
 #include "mount.h"
+#include "pciback.h"
 #include "uevent.h"
 
 #ifndef FOPEN_PARALLEL_DIRECT_WRITES
@@ -274,7 +275,7 @@ static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, s
         else if (node->error > 0)
                 fuse_reply_err(req, node->error);
         else
-                reply_part(req, node->data, node->size, size, offset);
+                reply_part(req, node->data, pciback_shown_size(node), size, offset);
         unlock(sim);
 }
 

@@ -116,7 +116,7 @@ void device_vfio_add(Sim *sim, Node *dev) {
                 node_make(dir, name, NODE_DIR);
         }
         node_link(class, dir->children[0]->name, dir->children[0]);
-        uevent_vfio_device(sim, "add", dir->children[0]);
+        uevent_child(sim, "add", "vfio-dev", dir->children[0]);
 }
 
 static bool group_has_vfio(Sim *sim, int group) {
@@ -133,7 +133,7 @@ void device_vfio_remove(Sim *sim, Node *dev) {
 
         for (size_t i = 0; dir && i < dir->n_children; i++) {
                 node_remove(node_child(node_at(sim->root, "sys/class/vfio-dev"), dir->children[i]->name));
-                uevent_vfio_device(sim, "remove", dir->children[i]);
+                uevent_child(sim, "remove", "vfio-dev", dir->children[i]);
         }
         node_remove(dir);
         if (!group || group_has_vfio(sim, group_of(dev)))

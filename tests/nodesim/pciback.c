@@ -10,6 +10,8 @@
 #include "device.h"
 #include "pciback.h"
 
+#define PAGE_SIZE 4096
+
 #define DIRECTORY "sys/bus/pci/drivers/" PCIBACK
 
 void pciback_make(Node *dir) {
@@ -46,6 +48,14 @@ void pciback_add(Sim *sim, const char *address) {
 
         if (!find(slots, address))
                 node_write(node_at(sim->root, DIRECTORY), "slots", "%s%s\n", slots, address);
+}
+
+/* slots_show() of the kernel cuts the list at the end of a page, which holds a NUL too. */
+size_t pciback_shown_size(const Node *file) {
+        const Node *dir = file->parent;
+        bool is_slots = dir && strcmp(file->name, "slots") == 0 && strcmp(dir->name, PCIBACK) == 0;
+
+        return is_slots && file->size >= PAGE_SIZE ? PAGE_SIZE - 1 : file->size;
 }
 
 static char *parse(const char *value) {

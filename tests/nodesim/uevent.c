@@ -231,12 +231,12 @@ void uevent_vfio_group(Sim *sim, const char *action, int group) {
         event_end(sim->uevents, &e, f);
 }
 
-void uevent_vfio_device(Sim *sim, const char *action, const Node *dir) {
-        _cleanup_free_ char *path = device_path(dir);
+void uevent_child(Sim *sim, const char *action, const char *subsystem, const Node *child) {
+        _cleanup_free_ char *path = device_path(child);
         UEvent e = { .times = 1 };
 
         if (is_on(sim))
-                event_end(sim->uevents, &e, event_begin(sim->uevents, &e, action, "vfio-dev", path));
+                event_end(sim->uevents, &e, event_begin(sim->uevents, &e, action, subsystem, path));
 }
 
 int uevent_force(Sim *sim, const char *action, const char *address, unsigned long times) {

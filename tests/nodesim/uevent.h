@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What udev tells of a change in the kernel: messages to whoever listens in this network namespace. Those of PCI
- * devices, of their drivers, of vfio groups and of vfio devices; the order is that of the kernel. */
+ * devices, their drivers, vfio groups, vfio devices and mediated devices; the order is that of the kernel. */
 #pragma once
 
 #include "sim.h"
@@ -21,7 +21,8 @@ int uevents_enable(Sim *sim, bool on); /* off: changes are not told. -EOPNOTSUPP
 void uevent_device(Sim *sim, const char *action, const Node *dev);
 void uevent_driver(Sim *sim, const char *action, const char *name);
 void uevent_vfio_group(Sim *sim, const char *action, int group);
-void uevent_vfio_device(Sim *sim, const char *action, const Node *dir); /* DEVICE/vfio-dev/vfioN */
+/* subsystem: "vfio-dev" for DEVICE/vfio-dev/vfioN, "mdev" for DEVICE/UUID. */
+void uevent_child(Sim *sim, const char *action, const char *subsystem, const Node *child);
 /* On demand, even when off, and of a device that is not there. -EOPNOTSUPP: not open. */
 int uevent_force(Sim *sim, const char *action, const char *address, unsigned long times);
 /* Of a CPU ("cpu", "cpu3") or of memory, which are no part of the model. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the directory nvidia of a VF, or mdev_supported_types and the mediated device. The PF has what no kernel shows:
- * vgpu_types, with a line "ID SIZE NAME" for each type, vgpu_memory, vgpu_mixed, and vgpu_mdev for mediated devices. */
+/* Owns the directory nvidia of a VF, or mdev_supported_types and the mediated devices of a VF or of a GPU without VFs.
+ * The GPU has what no kernel shows: vgpu_types, with a line "ID SIZE NAME" for each type, vgpu_memory, vgpu_mixed, and
+ * vgpu_mdev for mediated devices. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -9,14 +10,15 @@
 #include "attr.h"
 #include "device.h"
 #include "park.h"
+#include "uevent.h"
 #include "util/strings.h"
 #include "vgpu.h"
 
 /* A type takes size of the memory, or one of so many GPU instances. */
 typedef struct Type {
-        unsigned long id, size, instances;
-        const char *name;
-        int length;
+        const char *id, *name;
+        int id_length, length;
+        unsigned long size, instances;
 } Type;
 
 static bool next_type(const char **rest, Type *ret) {
@@ -26,8 +28,8 @@ static bool next_type(const char **rest, Type *ret) {
                 int at = 0;
 
                 *rest = *end ? end + 1 : end;
-                *ret = (Type){};
-                if (sscanf(line, "%lu %15s %n", &ret->id, size, &at) < 2 || at == 0)
+                *ret = (Type){ .id = line };
+                if (sscanf(line, "%*s%n %15s %n", &ret->id_length, size, &at) < 1 || at == 0)
                         continue;
                 *(size[0] == 'x' ? &ret->instances : &ret->size) = strtoul(size + (size[0] == 'x'), NULL, 10);
                 ret->name = line + at;
@@ -37,72 +39,119 @@ static bool next_type(const char **rest, Type *ret) {
         return false;
 }
 
-static bool find_type(const char *types, unsigned long id, Type *ret) {
+static bool find_type(const char *types, const char *id, Type *ret) {
+        size_t length = strcspn(id, "\n");
+
         while (next_type(&types, ret))
-                if (ret->id == id)
+                if ((size_t) ret->id_length == length && strncmp(ret->id, id, length) == 0)
                         return true;
         return false;
 }
 
-static Node *mdev_of(const Node *vf) {
-        for (size_t i = 0; i < vf->n_children; i++)
-                if (vf->children[i]->type == NODE_DIR && node_child(vf->children[i], "mdev_type"))
-                        return vf->children[i];
+/* The directory of a type has the name of the driver, a dash and the id. */
+static const char *id_of(const char *directory) {
+        return strchr(directory, '-') + 1;
+}
+
+static Node *next_mdev(const Node *parent, size_t *i) {
+        while (*i < parent->n_children) {
+                Node *child = parent->children[(*i)++];
+
+                if (child->type == NODE_DIR && node_child(child, "mdev_type"))
+                        return child;
+        }
         return NULL;
 }
 
-static unsigned long current(const Node *vf) {
-        const Node *dir = node_child(vf, "nvidia"), *mdev = mdev_of(vf);
-
-        if (mdev)
-                return strtoul(strrchr(node_link_name(mdev, "mdev_type"), '-') + 1, NULL, 10);
-        return dir ? node_number(dir, "current_vgpu_type", 0) : 0;
+static Node *mdev_of(const Node *parent) {
+        return next_mdev(parent, &(size_t){ 0 });
 }
 
 /* The types of the GPU; NULL: it has no vGPUs. */
-static const char *types_of(const Node *pf) {
-        const Node *file = node_child(pf, "vgpu_types");
+static const char *types_of(const Node *gpu) {
+        const Node *file = node_child(gpu, "vgpu_types");
 
         return file ? file->data : NULL;
 }
 
-static Node *next_vf(const Node *pf, unsigned *i) {
-        _cleanup_free_ char *link = xasprintf("virtfn%u", (*i)++);
-
-        return node_at((Node *) pf, link);
+/* A GPU without VFs is the parent of its mediated devices. */
+static bool is_parent(const Node *gpu) {
+        return types_of(gpu) && node_number(gpu, "vgpu_mdev", 0) > 0 && !node_child(gpu, "sriov_totalvfs");
 }
 
-/* By default the vGPUs of a GPU have one size; vgpu_mixed allows any. */
-static bool fits(const Node *pf, const char *types, const Type *type) {
-        unsigned long used = 0, alike = 0;
-        const Node *vf;
-        Type other;
+static Node *next_vf(const Node *gpu, unsigned *i) {
+        _cleanup_free_ char *link = xasprintf("virtfn%u", (*i)++);
 
-        for (unsigned i = 0; (vf = next_vf(pf, &i));) {
-                if (current(vf) == 0 || !find_type(types, current(vf), &other))
-                        continue;
-                if (other.size != type->size && node_number(pf, "vgpu_mixed", 0) == 0)
-                        return false;
-                used += other.size;
-                alike += other.id == type->id;
+        return node_at((Node *) gpu, link);
+}
+
+typedef struct Use {
+        unsigned long memory, alike, others; /* GB; vGPUs of the type, and of types with another size */
+} Use;
+
+static void add_use(Use *u, const char *types, const char *id, const Type *type) {
+        Type of;
+
+        if (!find_type(types, id, &of))
+                return;
+        u->memory += of.size;
+        u->alike += of.id == type->id;
+        u->others += of.size != type->size;
+}
+
+static Use use_of(const Node *gpu, const char *types, const Type *type) {
+        const Node *mdev, *vf;
+        Use u = {};
+
+        for (size_t i = 0; is_parent(gpu) && (mdev = next_mdev(gpu, &i));)
+                add_use(&u, types, id_of(node_link_name(mdev, "mdev_type")), type);
+        for (unsigned i = 0; (vf = next_vf(gpu, &i));) {
+                const Node *dir = node_child(vf, "nvidia");
+
+                mdev = mdev_of(vf);
+                if (mdev)
+                        add_use(&u, types, id_of(node_link_name(mdev, "mdev_type")), type);
+                else if (dir && node_child(dir, "current_vgpu_type"))
+                        add_use(&u, types, node_child(dir, "current_vgpu_type")->data, type);
         }
-        return type->size > 0 ? used + type->size <= node_number(pf, "vgpu_memory", 0) : alike < type->instances;
+        return u;
+}
+
+/* The further vGPUs of the type. By default the vGPUs of a GPU have one size; vgpu_mixed allows any. */
+static unsigned long room(const Node *gpu, const char *types, const Type *type) {
+        unsigned long memory = node_number(gpu, "vgpu_memory", 0);
+        Use u = use_of(gpu, types, type);
+
+        if (u.others > 0 && node_number(gpu, "vgpu_mixed", 0) == 0)
+                return 0;
+        if (type->size > 0)
+                return (memory - MIN(memory, u.memory)) / type->size;
+        return type->instances - MIN(type->instances, u.alike);
+}
+
+/* The same on one parent: a VF has one vGPU. */
+static unsigned long room_on(const Node *parent, const Node *gpu, const char *types, const Type *type) {
+        const Node *dir = node_child(parent, "nvidia");
+        bool taken = mdev_of(parent) || (dir && node_number(dir, "current_vgpu_type", 0) > 0);
+
+        return parent == gpu ? room(gpu, types, type) : !taken && room(gpu, types, type) > 0;
 }
 
 /* As Documentation/ABI/testing/sysfs-bus-vfio-mdev says. */
-static void list_mdev_types(const Node *pf, const Node *vf, const char *types) {
-        Node *dir = node_child(vf, "mdev_supported_types");
+static void list_mdev_types(const Node *gpu, const Node *parent, const char *types) {
+        Node *dir = node_child(parent, "mdev_supported_types");
         Type type;
 
         for (const char *rest = types; dir && next_type(&rest, &type);) {
-                _cleanup_free_ char *name = xasprintf("nvidia-%lu", type.id);
+                _cleanup_free_ char *name =
+                        xasprintf("%s-%.*s", node_link_name(parent, "driver"), type.id_length, type.id);
                 Node *of_type = node_make(dir, name, NODE_DIR);
 
                 node_default(of_type, "create", "");
                 node_default(of_type, "device_api", "vfio-pci\n");
                 node_make(of_type, "devices", NODE_DIR);
                 node_write(of_type, "name", "%.*s\n", type.length, type.name);
-                node_write(of_type, "available_instances", "%d\n", current(vf) == 0 && fits(pf, types, &type));
+                node_write(of_type, "available_instances", "%lu\n", room_on(parent, gpu, types, &type));
         }
 }
 
@@ -118,9 +167,9 @@ static void list_types(const Node *pf, const Node *vf, const char *types) {
         f = open_memstream(&text, &size);
         if (!f)
                 abort();
-        for (const char *rest = types; current(vf) == 0 && next_type(&rest, &type);)
-                if (fits(pf, types, &type))
-                        fprintf(f, "%lu : %.*s\n", type.id, type.length, type.name);
+        for (const char *rest = types; next_type(&rest, &type);)
+                if (room_on(vf, pf, types, &type) > 0)
+                        fprintf(f, "%.*s : %.*s\n", type.id_length, type.id, type.length, type.name);
         fclose(f);
         node_set(node_make(dir, "creatable_vgpu_types", NODE_FILE), text, size);
         free(text);
@@ -133,36 +182,48 @@ static void list_all(const Node *pf) {
                 list_types(pf, vf, types_of(pf));
                 list_mdev_types(pf, vf, types_of(pf));
         }
+        if (is_parent(pf))
+                list_mdev_types(pf, pf, types_of(pf));
 }
 
-static Node *gpu_of(Node *vf) {
-        Node *pf = node_at(vf, "physfn");
+static Node *gpu_of(Node *dev) {
+        Node *pf = node_at(dev, "physfn");
 
-        return pf && types_of(pf) ? pf : NULL;
+        if (pf)
+                return types_of(pf) ? pf : NULL;
+        return is_parent(dev) ? dev : NULL;
 }
 
-void vgpu_make(Sim *sim, Node *vf) {
-        const Node *pf = gpu_of(vf);
+void vgpu_make(Sim *sim, Node *dev) {
+        const Node *gpu = gpu_of(dev);
         Node *dir;
 
-        if (!pf)
+        if (!gpu)
                 return;
-        if (node_number(pf, "vgpu_mdev", 0) > 0) {
-                node_make(vf, "mdev_supported_types", NODE_DIR);
-                list_all(pf);
+        if (node_number(gpu, "vgpu_mdev", 0) > 0) {
+                node_make(dev, "mdev_supported_types", NODE_DIR);
+                list_all(gpu);
                 return;
         }
-        dir = node_make(vf, "nvidia", NODE_DIR);
+        dir = node_make(dev, "nvidia", NODE_DIR);
         node_default(dir, "current_vgpu_type", "0\n");
         node_default(dir, "vgpu_params", "");
-        device_vfio_add(sim, vf);
-        list_all(pf);
+        device_vfio_add(sim, dev);
+        list_all(gpu);
 }
 
-/* The kernel gives a mediated device the lowest free group number. A number by the VF lets a test compare trees. */
+/* The kernel gives a mediated device the lowest free group number. A number by the parent lets a test compare trees. */
+static int next_group(const Sim *sim, const Node *parent) {
+        int group = 1000 + group_of(parent);
+
+        while (node_atf(sim->root, "sys/kernel/iommu_groups/%d", group))
+                group++;
+        return group;
+}
+
 static void mdev_create(Sim *sim, Node *type, const char *uuid) {
         Node *vf = type->parent->parent, *mdev = node_make(vf, uuid, NODE_DIR), *members, *bus;
-        _cleanup_free_ char *group = xasprintf("sys/kernel/iommu_groups/%d/devices", 1000 + group_of(vf));
+        _cleanup_free_ char *group = xasprintf("sys/kernel/iommu_groups/%d/devices", next_group(sim, vf));
 
         if (node_make_at(sim->root, group, NODE_DIR, &members) < 0 ||
             node_make_at(sim->root, "sys/bus/mdev/devices", NODE_DIR, &bus) < 0)
@@ -173,11 +234,13 @@ static void mdev_create(Sim *sim, Node *type, const char *uuid) {
         node_link(mdev, "iommu_group", members->parent);
         node_link(mdev, "mdev_type", type);
         node_default(mdev, "remove", "");
+        uevent_child(sim, "add", "mdev", mdev);
 }
 
 static void mdev_remove(Sim *sim, Node *mdev) {
         Node *bus = node_at(sim->root, "sys/bus/mdev/devices");
 
+        uevent_child(sim, "remove", "mdev", mdev);
         node_remove_child(node_at(mdev, "mdev_type/devices"), mdev->name);
         node_remove(node_at(mdev, "iommu_group"));
         node_remove_child(bus, mdev->name);
@@ -186,20 +249,20 @@ static void mdev_remove(Sim *sim, Node *mdev) {
         node_remove(mdev);
 }
 
-void vgpu_remove(Sim *sim, Node *vf) {
-        const Node *pf = gpu_of(vf);
+void vgpu_remove(Sim *sim, Node *dev) {
+        const Node *gpu = gpu_of(dev);
 
-        if (pf && node_child(vf, "mdev_supported_types")) {
-                if (mdev_of(vf))
-                        mdev_remove(sim, mdev_of(vf));
-                node_remove_child(vf, "mdev_supported_types");
-                list_all(pf);
+        if (gpu && node_child(dev, "mdev_supported_types")) {
+                for (Node *mdev; (mdev = mdev_of(dev));)
+                        mdev_remove(sim, mdev);
+                node_remove_child(dev, "mdev_supported_types");
+                list_all(gpu);
         }
-        if (!pf || !node_child(vf, "nvidia"))
+        if (!gpu || !node_child(dev, "nvidia"))
                 return;
-        node_remove_child(vf, "nvidia");
-        device_vfio_remove(sim, vf);
-        list_all(pf);
+        node_remove_child(dev, "nvidia");
+        device_vfio_remove(sim, dev);
+        list_all(gpu);
 }
 
 static bool is_create(const Node *file) {
@@ -234,9 +297,9 @@ static int write_create(Sim *sim, Node *file, const char *value) {
                 return -EINVAL;
         if (node_atf(sim->root, "sys/bus/mdev/devices/%s", uuid))
                 return -EEXIST;
-        if (!pf || !find_type(types_of(pf), strtoul(strrchr(type_dir->name, '-') + 1, NULL, 10), &type))
+        if (!pf || !find_type(types_of(pf), id_of(type_dir->name), &type))
                 return -ENODEV;
-        if (current(vf) > 0 || !fits(pf, types_of(pf), &type))
+        if (room_on(vf, pf, types_of(pf), &type) == 0)
                 return -ENOSPC;
         mdev_create(sim, type_dir, uuid);
         list_all(pf);
@@ -279,7 +342,7 @@ int vgpu_write(Sim *sim, Node *file, const char *value) {
         if (node_number(vf, "vgpu_open", 0) > 0)
                 return -EPERM;
         node_write(dir, "current_vgpu_type", "0\n");
-        bad = id > 0 && (!find_type(types, id, &type) || !fits(pf, types, &type));
+        bad = id > 0 && (!find_type(types, value, &type) || room(pf, types, &type) == 0);
         if (id > 0 && !bad)
                 node_write(dir, "current_vgpu_type", "%lu\n", id);
         list_all(pf);

@@ -298,7 +298,10 @@ EXPORTED int fmGetSupportedFabricPartitions(void *of, struct partitions *ret) {
 static int change(const char *function, const void *of, unsigned id, bool active) {
         int r = begin(function, id);
         uint64_t now = read_active();
+        int unused;
 
+        if (r == OK && find_line("fail", function, &unused)) /* "fail FUNCTION 0": report success, and change nothing */
+                return end(function, OK);
         if (r == OK && (of != &handle || id >= count() || !*table()[id]))
                 r = BAD;
         if (r == OK && has_file("restarted"))

@@ -154,6 +154,62 @@ static void test_pools(void **state) {
         assert_finds(t, NO_FACTS, "pools", CHECK_WARNING, "'disk'");
 }
 
+static void test_vgpu_type_of_no_gpu(void **state) {
+        static const char pools[] = READY "[Pool vgpu]\nMatch=class=0108\nVgpuType=NVIDIA A\n";
+        static const struct {
+                const char *types;
+                unsigned present; /* type of a vGPU that exists */
+                bool warns;
+        } cases[] = {
+                { "7 : NVIDIA B\n", 0, true },
+                { NULL, 0, true },
+                { "7 : NVIDIA A\n", 0, false },
+                { "", 7, false }, /* the GPU is full, and the list has what can be created now */
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = node_good();
+                PciDevice *dev = node_device(t, "pci0000:00/0000:00:04.0", 0x010802, 0, 4);
+
+                dev->vgpu_type = cases[i].present;
+                if (cases[i].types)
+                        assert_int_equal(string_copy(&dev->vgpu_types, cases[i].types), 0);
+                node_ready(t, pools);
+                assert_finds(t, NO_FACTS, cases[i].warns ? "pools" : NULL, cases[i].warns ? CHECK_WARNING : CHECK_OK,
+                             cases[i].warns ? "'vgpu'" : NULL);
+        }
+}
+
+/* A GPU with an unknown module id may be in any partition. */
+static void test_pool_without_partition(void **state) {
+        static const struct {
+                const char *lines;
+                unsigned module;
+                bool warns;
+        } cases[] = {
+                { "Partition=1=7", 3, true },
+                { "Partition=1=3,7", 3, true },
+                { "Partition=1=7", 0, false },
+                { "Partition=1=7\nPartition=2=3", 3, false },
+        };
+
+        _cleanup_node_ TestNode *t = node_good();
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *n = node_good();
+                _cleanup_free_ char *text = string_format(READY "Fabric=yes\n[Fabric]\n%s\n", cases[i].lines);
+
+                node_ready(n, text);
+                n->inventory->devices[inventory_find(n->inventory, address_of(GPU)) - n->inventory->devices].module =
+                        cases[i].module;
+                assert_finds(n, NO_FACTS, cases[i].warns ? "pools" : NULL, cases[i].warns ? CHECK_WARNING : CHECK_OK,
+                             cases[i].warns ? "'gpu'" : NULL);
+        }
+        node_ready(t, READY "Fabric=yes\n[Fabric]\nPartition=1=7\n");
+        t->config->fabric.n = 0;
+        assert_finds(t, NO_FACTS, "pools", CHECK_WARNING, "no partitions");
+}
+
 static void test_no_pool(void **state) {
         _cleanup_node_ TestNode *t = node_good();
 
@@ -356,6 +412,8 @@ int main(void) {
                 cmocka_unit_test(test_facts),
                 cmocka_unit_test(test_configuration),
                 cmocka_unit_test(test_pools),
+                cmocka_unit_test(test_vgpu_type_of_no_gpu),
+                cmocka_unit_test(test_pool_without_partition),
                 cmocka_unit_test(test_no_pool),
                 cmocka_unit_test(test_services_alone),
                 cmocka_unit_test(test_group_of_pool),

@@ -25,6 +25,10 @@ static Config *parse(const char *text) {
 static void test_names(void **state _unused_) {
         for (int a = 0; a < _AFTER_RELEASE_MAX; a++)
                 assert_int_equal(after_release_from_string(after_release_to_string((AfterRelease) a)), a);
+        for (int h = 0; h < _HYPERVISOR_MAX; h++)
+                assert_int_equal(hypervisor_from_string(hypervisor_to_string((Hypervisor) h)), h);
+        assert_null(hypervisor_to_string(_HYPERVISOR_MAX));
+        assert_int_equal(hypervisor_from_string("x"), _HYPERVISOR_INVALID);
         for (int b = 0; b < _POOL_BIND_MAX; b++)
                 assert_int_equal(pool_bind_from_string(pool_bind_to_string((PoolBind) b)), b);
         for (int i = 0; i < _VF_PLACEMENT_MAX; i++)
@@ -46,6 +50,7 @@ static void test_defaults(void **state _unused_) {
 
         assert_int_equal(c->n_files, 1);
         assert_string_equal(c->files[0], "test.conf");
+        assert_int_equal(c->hypervisor, HYPERVISOR_KVM);
         assert_string_equal(c->vfio_driver, "vfio-pci");
         assert_true(c->variants);
         assert_int_equal(c->job_timeout, 60);
@@ -113,6 +118,28 @@ static void test_full(void **state _unused_) {
         assert_null(config_find_pool(c, "none"));
 }
 
+/* The libvirt to ask is that of the hypervisor, unless a line names one or none. */
+static void test_hypervisor(void **state _unused_) {
+        static const struct {
+                const char *text, *libvirt;
+                Hypervisor hypervisor;
+        } cases[] = {
+                { "[Daemon]\nHypervisor=xen\n", "xen:///system", HYPERVISOR_XEN },
+                { "[Daemon]\nHypervisor=kvm\n", "qemu:///system", HYPERVISOR_KVM },
+                { "[Daemon]\nHypervisor=xen\nHypervisor=\n", "qemu:///system", HYPERVISOR_KVM },
+                { "[Daemon]\nLibvirt=qemu:///system\nHypervisor=xen\n", "qemu:///system", HYPERVISOR_XEN },
+                { "[Daemon]\nHypervisor=xen\nLibvirt=\n", NULL, HYPERVISOR_XEN },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_config_ Config *c = parse(cases[i].text);
+
+                assert_int_equal(c->n_problems, 0);
+                assert_int_equal(c->hypervisor, cases[i].hypervisor);
+                assert_true(streq_ptr(c->libvirt, cases[i].libvirt));
+        }
+}
+
 #define X50 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
 /* Each broken line gives its own problem, and the good line after it still counts. */
@@ -124,6 +151,7 @@ static void test_problems(void **state _unused_) {
                 "vfiodriver=x",
                 "JobTimeoutSec=0",
                 "JobTimeoutSec=3601",
+                "Hypervisor=bhyve",
                 "VfioDriver=../x",
                 "HousekeepingCpus=3-1",
                 "ReserveMemory=1.5G",
@@ -167,19 +195,13 @@ static void test_problems(void **state _unused_) {
 }
 
 static void test_fabric(void **state _unused_) {
-        static const char *const bad[] = { "Partitions=hgx",
-                                           "Partition=1",
-                                           "Partition=1=",
-                                           "Partition=1=0,1",
-                                           "Partition=1=64",
-                                           "Partition=65536=1",
-                                           "Partition=x=1",
-                                           "Module=0000:1b:00.0",
-                                           "Module=0000:1b:00.0=0",
-                                           "Module=0000:1b:00.0=64",
-                                           "Module=1b:00.0=1",
-                                           "Module=0000:2b:00.0=5",
-                                           "Frob=1" };
+        static const char *const bad[] = { "Partitions=hgx",        "Partition=1",
+                                           "Partition=1=",          "Partition=1=0,1",
+                                           "Partition=1=64",        "Partition=65536=1",
+                                           "Partition=x=1",         "Module=0000:1b:00.0",
+                                           "Module=0000:1b:00.0=0", "Module=0000:1b:00.0=64",
+                                           "Module=1b:00.0=1",      "Module=0000:2b:00.0.5=3",
+                                           "Module=0000:2b:00.0=5", "Frob=1" };
         _cleanup_config_ Config *c = parse("[Fabric]\nPartitions=hgx-a100\nPartitions=hgx-h100\nPartition=20=1-3\n"
                                            "Partition=3=2,4\nModule=0000:1b:00.0=4\nModule=0000:1b:00.0=5\n"
                                            "Module=0000:2b:00.0=4\n"
@@ -234,6 +256,8 @@ static void test_services(void **state _unused_) {
                                            "Endpoint=gpu1:9999 slots=-1",
                                            "Endpoint=gpu1:9999 slots=1 slots=2",
                                            "Endpoint=gpu1:9999 2",
+                                           "Health=http",
+                                           "Health=yes",
                                            "Via=IB",
                                            "Variables=A",
                                            "Variables==b",
@@ -249,15 +273,21 @@ static void test_services(void **state _unused_) {
                                            "Endpoint=GPU1.example.org:9999 slots=2\nEndpoint=10.0.0.2:8308 slots=1024\n"
                                            "Endpoint=gpu1.example.org:9999 slots=0\nVariables=A=b  C=%h:%p,%n\n"
                                            "[Service own]\nEndpoint=a:1 slots=1\nEndpoint=\nEndpoint=b:1 slots=3\n"
-                                           "Variables=A=b\n"),
+                                           "Variables=A=b\nHealth=tcp\n[Service back]\nKind=rcuda\nEndpoint=c:1 "
+                                           "slots=1\nHealth=tcp\nHealth=\n"),
                                 *lost = parse(
                                         "[Service a]\nKind=lupine\n[Service b]\nEndpoint=b:1 slots=1\n[Service c]\n"
-                                        "Kind=rcuda\nEndpoint=c:1 slots=1\nVia=none\n[Service d]\nKind=rcuda\n"
+                                        "Kind=rcuda\nEndpoint=c:1 slots=1\nVia=none\n[Service e]\nKind=rcuda\n"
+                                        "Endpoint=e:1 slots=1\nVia=n\n[Pool n]\nMatch=class=02\nScheduler=nova\n"
+                                        "[Service d]\nKind=rcuda\n"
                                         "Endpoint=d:1 slots=1\n[Pool d]\nMatch=class=03\n[Service]\n[Service A]\n"
                                         "[Service a]\n");
 
         assert_int_equal(c->n_problems, 0);
-        assert_int_equal(c->n_services, 2);
+        assert_int_equal(c->n_services, 3);
+        assert_int_equal(c->services[0].health, REMOTE_HEALTH_NONE);
+        assert_int_equal(c->services[1].health, REMOTE_HEALTH_TCP);
+        assert_int_equal(c->services[2].health, REMOTE_HEALTH_NONE);
         assert_int_equal(c->services[0].kind, REMOTE_KIND_RCUDA);
         assert_string_equal(c->services[0].via, "ib-vf");
         assert_string_equal(c->services[0].variables, "A=b  C=%h:%p,%n");
@@ -268,10 +298,10 @@ static void test_services(void **state _unused_) {
         assert_int_equal(c->services[1].kind, REMOTE_KIND_CUSTOM);
         assert_int_equal(c->services[1].n_endpoints, 1);
         assert_true(config_find_service(c, "own") == &c->services[1] && !config_find_service(c, "ib-vf"));
-        assert_int_equal(lost->n_services, 3);
+        assert_int_equal(lost->n_services, 4);
         assert_null(config_find_service(lost, "d"));
         assert_null(lost->block_reason);
-        assert_int_equal(lost->n_problems, 7);
+        assert_int_equal(lost->n_problems, 8);
         for (size_t i = 0; i < lost->n_problems; i++)
                 record("a service", lost->problems[i].message);
         for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
@@ -512,12 +542,27 @@ static void test_virtual_functions_of_others(void **state _unused_) {
 }
 
 static void test_vgpu_type(void **state _unused_) {
-        _cleanup_config_ Config *c =
-                parse("[Pool a]\nMatch=type=vf\nVgpuType=NVIDIA H100L-12C\n[Pool b]\nMatch=type=vf\nVgpuType=NVIDIA\n"
-                      "VgpuType=\n[Pool c]\nMatch=type=vf pf=0000:05:00.0\nVgpuType=NVIDIA A\nVirtualFunctions=4\n"
-                      "Bind=start\n[Pool d]\nMatch=type=vf\nVgpuType=0123456789012345678901234567890123456789012345678"
-                      "901234567890123\n");
+        _cleanup_config_ Config *
+                c = parse(
+                       "[Pool a]\nMatch=type=vf\nVgpuType=NVIDIA H100L-12C\n[Pool b]\nMatch=type=vf\nVgpuType=NVIDIA\n"
+                       "VgpuType=\n[Pool c]\nMatch=type=vf pf=0000:05:00.0\nVgpuType=NVIDIA A\nVirtualFunctions=4\n"
+                       "Bind=start\n[Pool d]\nMatch=type=vf\nVgpuType=0123456789012345678901234567890123456789012345678"
+                       "901234567890123\n"),
+               *nova = parse("[Pool a]\nMatch=class=03\nScheduler=nova\nVgpuType=GRID T4-8Q\n"
+                             "[Pool b]\nMatch=class=02\nScheduler=nova\n"),
+               *fabric = parse("[Fabric]\nPartitions=hgx-h100\n[Pool a]\nMatch=type=vf\nFabric=yes\nVgpuType=NVIDIA A\n"
+                               "[Pool b]\nMatch=class=03\nFabric=yes\n");
 
+        assert_int_equal(fabric->n_problems, 1);
+        assert_int_equal(fabric->problems[0].line, 6);
+        record("Fabric=yes with VgpuType=", fabric->problems[0].message);
+        assert_false(fabric->pools[0].fabric);
+        assert_true(fabric->pools[1].fabric);
+        assert_int_equal(nova->n_problems, 1);
+        assert_int_equal(nova->problems[0].line, 4);
+        record("Scheduler=nova with VgpuType=", nova->problems[0].message);
+        assert_int_equal(nova->pools[0].scheduler, POOL_SCHEDULER_NONE);
+        assert_int_equal(nova->pools[1].scheduler, POOL_SCHEDULER_NOVA);
         assert_int_equal(c->n_problems, 2);
         assert_int_equal(c->problems[0].line, 15);
         record("VgpuType= too long", c->problems[0].message);
@@ -604,6 +649,7 @@ int main(void) {
                 cmocka_unit_test(test_names),
                 cmocka_unit_test(test_defaults),
                 cmocka_unit_test(test_full),
+                cmocka_unit_test(test_hypervisor),
                 cmocka_unit_test(test_problems),
                 cmocka_unit_test(test_fabric),
                 cmocka_unit_test(test_services),

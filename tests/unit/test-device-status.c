@@ -63,10 +63,11 @@ static void test_contested(void **state _unused_) {
 
 static void test_check(void **state _unused_) {
         static const Verdict verdicts[_DEVICE_FINDING_MAX] = {
-                [DEVICE_FOREIGN] = VERDICT_CONTESTED,   [DEVICE_ASSIGNED] = VERDICT_ALLOCATED,
-                [DEVICE_STUCK] = VERDICT_STUCK,         [DEVICE_BUSY] = VERDICT_BUSY,
-                [DEVICE_UNHEALTHY] = VERDICT_UNHEALTHY, [DEVICE_LOST] = VERDICT_UNHEALTHY,
-                [DEVICE_UNLINKED] = VERDICT_UNHEALTHY,  [DEVICE_CONTESTED] = VERDICT_VFS_PRESENT,
+                [DEVICE_FOREIGN] = VERDICT_CONTESTED,     [DEVICE_ASSIGNED] = VERDICT_ALLOCATED,
+                [DEVICE_STUCK] = VERDICT_STUCK,           [DEVICE_BUSY] = VERDICT_BUSY,
+                [DEVICE_UNHEALTHY] = VERDICT_UNHEALTHY,   [DEVICE_LOST] = VERDICT_UNHEALTHY,
+                [DEVICE_UNLINKED] = VERDICT_UNHEALTHY,    [DEVICE_LINKED] = VERDICT_UNHEALTHY,
+                [DEVICE_CONTESTED] = VERDICT_VFS_PRESENT,
         };
         DeviceStatusTable t = { 0 };
 
@@ -85,7 +86,7 @@ static void test_check(void **state _unused_) {
         assert_int_equal(device_status_check_blocked(&t, ONE, NULL), VERDICT_BUSY);
         assert_int_equal(device_status_set(&t, ONE, DEVICE_BUSY, NULL), 0);
         assert_int_equal(device_status_check_blocked(&t, ONE, NULL), VERDICT_NONE);
-        for (DeviceFinding f = DEVICE_UNHEALTHY; f <= DEVICE_UNLINKED; f++) {
+        for (DeviceFinding f = DEVICE_UNHEALTHY; f <= DEVICE_LINKED; f++) {
                 assert_int_equal(device_status_check_unhealthy(&t, ONE, NULL), VERDICT_UNHEALTHY);
                 assert_int_equal(device_status_set(&t, ONE, f, NULL), 0);
         }

@@ -34,6 +34,14 @@ static const char document[] =
         "<hostdev type='pci'><source><address bus='1' slot='32' function='0'/></source></hostdev>"
         "</devices></domain>";
 
+static void test_xen(void **state) {
+        assert_true(domain_facts_xen("<!-- a comment --><domain id='1' type='xen'><name>a</name></domain>"));
+        assert_false(domain_facts_xen(document));
+        assert_false(domain_facts_xen("<domain/>"));
+        assert_false(domain_facts_xen("<pool type='xen'/>"));
+        assert_false(domain_facts_xen("<domain type='xen'>"));
+}
+
 static void test_devices(void **state) {
         static const char *const expected[] = { "0000:82:00.0", "10000:83:04.7", "0000:ff:1f.0",
                                                 "c2177883-f1bb-47f0-914d-32a22e3a8804" };
@@ -113,8 +121,8 @@ static void test_capabilities(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_devices),  cmocka_unit_test(test_alias),        cmocka_unit_test(test_no_domain),
-                cmocka_unit_test(test_versions), cmocka_unit_test(test_capabilities),
+                cmocka_unit_test(test_devices),   cmocka_unit_test(test_xen),      cmocka_unit_test(test_alias),
+                cmocka_unit_test(test_no_domain), cmocka_unit_test(test_versions), cmocka_unit_test(test_capabilities),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

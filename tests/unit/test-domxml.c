@@ -318,7 +318,7 @@ static void test_guest_addresses(void **state) {
         _cleanup_free_ char *text = make(&c, NULL);
         size_t n = 0;
 
-        assert_int_equal(domxml_guest_addresses(c.inv, c.a, &addresses, &n), 0);
+        assert_int_equal(domxml_guest_addresses(c.inv, c.config, c.a, &addresses, &n), 0);
         assert_int_equal(n, 2);
         for (size_t i = 0; i < n; i++) {
                 char part[128];

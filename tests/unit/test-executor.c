@@ -118,8 +118,8 @@ static void test_partition_may_lack(void **state) {
                 add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
                 assert_int_equal(step_list_add(l, STEP_ACTIVATE, (PciAddress){ 0 }, NULL, NULL), 0);
                 l->steps[1].may_lack = may_lack;
-                assert_int_equal(executor_run(f->fs, l, keep, NULL) == 1, may_lack);
-                assert_int_equal(last_report(may_lack ? REPORT_FAILED : REPORT_UNDO_FAILED)->step, 1);
+                assert_int_equal(executor_run(f->fs, l, keep, NULL) == 0, may_lack);
+                assert_int_equal(last_report(may_lack ? REPORT_LACKING : REPORT_UNDO_FAILED)->step, 1);
                 assert_override(f, SECOND, may_lack ? "driver-b" : "driver-a");
                 n_reports = 0;
         }
@@ -392,6 +392,26 @@ static void test_failed_vf(void **state) {
         assert_override(f, FIRST, "driver-a");
 }
 
+/* While the users of a GPU are unknown, its partition is not activated, and the other steps stay done. */
+static void test_users_may_be_unknown(void **state) {
+        Fixture *f = *state;
+
+        for (int may_lack = 0; may_lack <= 1; may_lack++) {
+                _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+
+                assert_non_null(l);
+                tree_attribute_link(f->root, SECOND, "iommu_group", "../../../../kernel/iommu_groups/7");
+                add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
+                add(l, STEP_CHECK_UNUSED, SECOND, NULL, NULL);
+                assert_int_equal(step_list_add(l, STEP_ACTIVATE, (PciAddress){ 0 }, NULL, NULL), 0);
+                l->steps[1].may_lack = l->steps[2].may_lack = may_lack;
+                assert_int_equal(executor_run(f->fs, l, keep, NULL), !may_lack);
+                assert_int_equal(last_report(may_lack ? REPORT_LACKING : REPORT_FAILED)->step, 1);
+                assert_override(f, SECOND, may_lack ? "driver-b" : "driver-a");
+                n_reports = 0;
+        }
+}
+
 /* A VF without others beside it, and text that is no attribute. */
 static void test_one_vf(void **state) {
         Fixture *f = *state;
@@ -414,6 +434,7 @@ int main(void) {
                 TEST(test_all_done),
                 TEST(test_undo_of_changes_only),
                 TEST(test_partition_may_lack),
+                TEST(test_users_may_be_unknown),
                 TEST(test_failed_device_is_skipped),
                 TEST(test_gone_is_done),
                 TEST(test_gone_vf_is_done),

@@ -73,7 +73,7 @@ static unsigned bus_of(const Case *c, size_t device) {
         _cleanup_free_ GuestAddress *addresses = NULL;
         size_t n;
 
-        assert_int_equal(domxml_guest_addresses(c->inv, c->a, &addresses, &n), 0);
+        assert_int_equal(domxml_guest_addresses(c->inv, c->config, c->a, &addresses, &n), 0);
         return addresses[device].guest.bus;
 }
 

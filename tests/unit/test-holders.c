@@ -182,6 +182,29 @@ static void test_mediated(void **state) {
         assert_part(f, q, "/dev/dri/card1", 0, "");
 }
 
+/* The use of another mediated device of the same parent, or of a VF, is no use of the one that the query names. */
+static void test_named_mediated(void **state) {
+        static const char subject[] = "0f, a mediated device of 0000:01:00.0,";
+        HolderQuery q = { .address = gpu, .group = 12, .only_parts = true, .mdev = "0f" };
+        Fixture *f = *state;
+
+        tree_link(f->root, PF "/0f/iommu_group", "../../../../../kernel/iommu_groups/107");
+        tree_file(f->root, PF "/0f/vfio-dev/vfio8/dev", "511:8");
+        tree_link(f->root, PF "/10/iommu_group", "../../../../../kernel/iommu_groups/108");
+        tree_file(f->root, PF "/10/vfio-dev/vfio9/dev", "511:9");
+        tree_device(f->root, "pci0000:00/0000:00:01.0/0000:01:10.0", "0x15b3", "0x101e", "0x020000");
+        tree_link(f->root, PF "/virtfn0", "../0000:01:10.0");
+        tree_link(f->root, VF "/iommu_group", "../../../../kernel/iommu_groups/31");
+        assert_part(f, q, "/dev/vfio/108", 0, "");
+        assert_part(f, q, "/dev/vfio/devices/vfio9", 0, "");
+        assert_part(f, q, "/dev/vfio/31", 0, "");
+        assert_part(f, q, "/dev/vfio/107", 1, subject);
+        assert_part(f, q, "/dev/vfio/devices/vfio8", 1, subject);
+        q.mdev = NULL;
+        assert_part(f, q, "/dev/vfio/108", 1, "10, a mediated device of 0000:01:00.0,");
+        assert_part(f, q, "/dev/vfio/31", 1, "0000:01:10.0, a VF of 0000:01:00.0,");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -192,6 +215,7 @@ int main(void) {
                 TEST(test_vf),
                 TEST(test_remedy_of_vfs),
                 TEST(test_mediated),
+                TEST(test_named_mediated),
 #undef TEST
         };
 

@@ -475,14 +475,15 @@ static void test_slots(void **state _unused_) {
 }
 
 static void test_versions(void **state) {
-        _cleanup_(cleanup_allocation_free) Allocation *a = make_full();
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
+        AllocationDevice *d = &a->devices[2];
         _cleanup_free_ char *text = NULL;
 
         /* An older daemon must not touch what this one writes, and this one reads what the older one wrote. */
-        assert_int_equal(LEDGER_FILE_VERSION, 3);
+        assert_int_equal(LEDGER_FILE_VERSION, 4);
         assert_int_equal(parse_changed("\"version\": 3", "\"version\": 1"), LEDGER_FILE_OK);
         assert_int_equal(parse_changed("\"version\": 3", "\"version\": 2"), LEDGER_FILE_OK);
-        assert_int_equal(parse_changed("\"version\": 3", "\"version\": 4"), LEDGER_FILE_UNKNOWN_VERSION);
+        assert_int_equal(parse_changed("\"version\": 3", "\"version\": 5"), LEDGER_FILE_UNKNOWN_VERSION);
         assert_int_equal(parse_changed("\"version\": 3", "\"version\": 0"), LEDGER_FILE_UNKNOWN_VERSION);
         assert_int_equal(parse_changed("\"version\": 3", "\"version\": 2147483647"), LEDGER_FILE_UNKNOWN_VERSION);
         assert_int_equal(parse_changed("\"version\": 3", "\"version\": \"2\""), LEDGER_FILE_BROKEN);
@@ -495,6 +496,21 @@ static void test_versions(void **state) {
         text = ledger_file_format(a);
         assert_non_null(text);
         assert_non_null(strstr(text, "\"version\": 2"));
+        /* No older one reads an address with an instance. */
+        (void) strcpy(d->mdev, "4b20d080-1b54-4048-85b3-a6a602008300");
+        d->address.instance = 2;
+        d->physfn = pci_address_function(d->address);
+        free(text);
+        text = ledger_file_format(a);
+        assert_non_null(text);
+        assert_non_null(strstr(text, "\"version\": 4"));
+        assert_int_equal(parse(text, strlen(text), &b), LEDGER_FILE_OK);
+        assert_same(a, b);
+        /* A slot is one of its GPU. */
+        d->physfn.function = 1;
+        free(text);
+        text = ledger_file_format(a);
+        assert_int_equal(parse_text(text), LEDGER_FILE_BROKEN);
         /* A newer version may have any members. */
         assert_int_equal(parse_text("{ \"version\": 7 }"), LEDGER_FILE_UNKNOWN_VERSION);
 }

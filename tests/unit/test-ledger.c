@@ -671,7 +671,7 @@ static void test_fewer_slots_than_taken(void **state _unused_) {
         assert_int_equal(ledger_claim(t->ledger, t->inventory, fewer, a, NULL), VERDICT_NONE);
         assert_int_equal(ledger_claim(t->ledger, t->inventory, fewer, b, NULL), VERDICT_NONE);
         fewer->services[0].endpoints[0].slots = 1;
-        assert_int_equal(ledger_slots_free(t->ledger, fewer, "e:1"), 0);
+        assert_int_equal(ledger_slots_free(t->ledger, fewer, NULL, "e:1"), 0);
         assert_int_equal(ledger_claim(t->ledger, t->inventory, fewer, c, NULL), VERDICT_INSUFFICIENT_SLOTS);
         /* A daemon that starts with fewer slots adopts both. */
         for (size_t i = 0; i < 2; i++)

@@ -12,8 +12,9 @@
 #include "util/cleanup.h"
 
 static void test_round_trip(void **state _unused_) {
-        static const char *const texts[] = { "0000:00:00.0", "0000:3b:00.1", "ffff:ff:1f.7", "10000:e1:00.0",
-                                             "ffffffff:00:02.3" };
+        static const char *const texts[] = { "0000:00:00.0",       "0000:3b:00.1",     "ffff:ff:1f.7",
+                                             "10000:e1:00.0",      "ffffffff:00:02.3", "0000:3b:00.0.1",
+                                             "ffffffff:ff:1f.7.99" };
 
         for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
                 PciAddress a;
@@ -31,6 +32,11 @@ static void test_parse_fields(void **state _unused_) {
         assert_int_equal(a.bus, 0x3b);
         assert_int_equal(a.slot, 0x1c);
         assert_int_equal(a.function, 5);
+        assert_int_equal(a.instance, 0);
+        assert_int_equal(pci_address_parse("0001:3b:1c.5.32", &a), 0);
+        assert_int_equal(a.function, 5);
+        assert_int_equal(a.instance, 32);
+        assert_string_equal(PCI_ADDRESS_STR(pci_address_function(a)), "0001:3b:1c.5");
 }
 
 static void test_parse_refuses(void **state _unused_) {
@@ -46,6 +52,12 @@ static void test_parse_refuses(void **state _unused_) {
                 "0000:3b:00",
                 "0000:3b:00.",
                 "0000:3b:00.00",
+                "0000:3b:00.0.",
+                "0000:3b:00.0.0",
+                "0000:3b:00.0.01",
+                "0000:3b:00.0.100",
+                "0000:3b:00.0.1.1",
+                "0000:3b:00.0.a",
                 " 0000:3b:00.0",
                 "0000:3b:00.0 ",
                 "0000.3b.00.0",

@@ -112,6 +112,18 @@ static void test_via_brings_a_vf(void **state _unused_) {
         assert_refused(t, "s=1", VERDICT_INSUFFICIENT_DEVICES, "'ib-vf'");
 }
 
+/* No request can have the device, so the service is named, not the pool alone. */
+static void test_via_that_gives_nothing(void **state _unused_) {
+        _cleanup_node_ TestNode *t = make_node("[Service s]\nKind=rcuda\nVia=ib-vf\nEndpoint=a:1 slots=9\n"
+                                               "[Service t]\nKind=lupine\nEndpoint=b:1 slots=2\n");
+
+        t->config->pools[1].scheduler = POOL_SCHEDULER_NOVA;
+        assert_int_equal(string_copy(&t->config->services[1].via, "none"), 0);
+        assert_refused(t, "s=1", VERDICT_SCHEDULED, "'s' 'ib-vf'");
+        assert_refused(t, "t=1", VERDICT_NO_SUCH_POOL, "'t' 'none'");
+        assert_refused(t, "none=1", VERDICT_NO_SUCH_POOL, "'none'");
+}
+
 static void test_refused(void **state _unused_) {
         _cleanup_node_ TestNode *t = make_node("[Service s]\nKind=rcuda\nEndpoint=a:1 slots=99\n");
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -130,6 +142,42 @@ static void test_refused(void **state _unused_) {
         ask_request(ASK(.pools = "s=1"), &r);
         assert_int_equal(plan_attach(&t->context, ledger_find(t->ledger, "vm1"), &r, &plan, NULL),
                          VERDICT_NOT_SUPPORTED);
+}
+
+/* The refusal says why there is no slot at all, and fewer would not be granted. */
+static void test_service_without_slots(void **state _unused_) {
+        _cleanup_node_ TestNode *t = make_node("[Service s]\nKind=rcuda\nEndpoint=a:1 slots=0\n");
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_refused(t, "s=1", VERDICT_INSUFFICIENT_SLOTS, "'s' a:1 out service: 0 slots.");
+        assert_int_equal(node_plan(t, ASK(.pools = "s=1"), &plan, &why), VERDICT_INSUFFICIENT_SLOTS);
+        assert_non_null(strstr(why.remedy, "Endpoint="));
+        t->config->services[0].n_endpoints = 0;
+        assert_refused(t, "s=1", VERDICT_INSUFFICIENT_SLOTS, "'s' endpoint.");
+}
+
+/* A down endpoint gives no slot and its allocations keep theirs. One in an unknown state gives slots. */
+static void test_endpoint_is_down(void **state _unused_) {
+        _cleanup_node_ TestNode *t = make_node("[Service s]\nKind=lupine\nEndpoint=a:1 slots=4\nEndpoint=b:1 "
+                                               "slots=2\nEndpoint=c:1 slots=0\n");
+        EndpointStatusTable table = { 0 };
+
+        t->context.endpoints = &table;
+        assert_int_equal(endpoint_status_add(&table, "a:1"), 0);
+        assert_int_equal(endpoint_status_add(&table, "b:1"), 0);
+        assert_int_equal(endpoint_status_add(&table, "c:1"), 0);
+        assert_int_equal(node_allocate(t, "vm1", ASK(.pools = "s=1"), NULL), VERDICT_NONE);
+        assert_true(endpoint_status_take(&table.endpoints[0], ENDPOINT_REFUSES));
+        assert_true(endpoint_status_take(&table.endpoints[2], ENDPOINT_REFUSES));
+        assert_slots(t, "s=2", "b:1=2");
+        assert_refused(t, "s=3", VERDICT_INSUFFICIENT_SLOTS, "3 2 6 'vm1' a:1 refuses");
+        assert_int_equal(ledger_slots_free(t->ledger, t->config, &table, "a:1"), 0);
+        assert_int_equal(ledger_slots_free(t->ledger, t->config, NULL, "a:1"), 3);
+        assert_int_equal(ledger_slots(t->ledger, "a:1"), 1);
+        assert_true(endpoint_status_take(&table.endpoints[0], ENDPOINT_ACCEPTS));
+        assert_slots(t, "s=3", "a:1=3");
+        endpoint_status_table_done(&table);
 }
 
 /* Each subset of the endpoints, with the fewest first and then in order: what the planner must choose. */
@@ -185,9 +233,12 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_fewest_endpoints_first_in_order),
                 cmocka_unit_test(test_one_endpoint_for_one_client),
+                cmocka_unit_test(test_endpoint_is_down),
                 cmocka_unit_test(test_two_services_of_one_kind),
                 cmocka_unit_test(test_via_brings_a_vf),
+                cmocka_unit_test(test_via_that_gives_nothing),
                 cmocka_unit_test(test_refused),
+                cmocka_unit_test(test_service_without_slots),
                 cmocka_unit_test(test_equals_exhaustive_search),
         };
 

@@ -286,6 +286,47 @@ static void test_functions_of_a_gpu(void **state) {
         }
 }
 
+/* Its audio function goes with a GPU, not with a NIC. */
+static void test_function_of_a_nic(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:05:00.0", 0, 15);
+        assert_int_equal(
+                string_copy(&node_device(t, "pci0000:00/0000:00:01.0/0000:05:00.1", 0x040300, 0, 15)->driver, "host"),
+                0);
+        node_ready(t, "[Pool nic]\nMatch=class=02\n");
+        assert_verdict(t, "0000:05:00.0", VERDICT_GROUP_NOT_VIABLE);
+}
+
+/* A VF in a group with a device that is not its PF: the pool of that device decides. */
+static void test_vf_beside_another_card(void **state) {
+        static const struct {
+                const char *config;
+                GroupRole role;
+        } cases[] = {
+                { "[Pool vf]\nMatch=type=vf\n[Pool gpu]\nMatch=class=0302\n", GROUP_ROLE_HOLD },
+                { "[Pool vf]\nMatch=type=vf\n", GROUP_ROLE_BLOCK },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = node_new();
+                _cleanup_refusal_ Refusal why = { 0 };
+                const char *vf = "0000:81:00.1";
+
+                node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1);
+                node_vf(t, "pci0000:00/0000:00:01.0/0000:81:00.1", "0000:81:00.0", 0, 2);
+                node_gpu(t, "pci0000:00/0000:00:02.0/" OTHER, 0, 2);
+                node_ready(t, cases[i].config);
+                assert_int_equal(policy_group_role(t->policy, node_find(t, vf), node_find(t, OTHER)), cases[i].role);
+                assert_int_equal(policy_check(t->policy, node_find(t, vf), &why),
+                                 cases[i].role == GROUP_ROLE_HOLD ? VERDICT_NONE : VERDICT_GROUP_NOT_VIABLE);
+                if (why.verdict != VERDICT_NONE) {
+                        assert_says(&why, OTHER);
+                        assert_null(strstr(why.remedy, "ACS"));
+                }
+        }
+}
+
 static void test_E9_vfs_are_independent(void **state) {
         _cleanup_node_ TestNode *t = node_new();
 
@@ -338,6 +379,8 @@ int main(void) {
                 cmocka_unit_test(test_E9_dual_port),
                 cmocka_unit_test(test_E9_port_in_no_pool),
                 cmocka_unit_test(test_functions_of_a_gpu),
+                cmocka_unit_test(test_function_of_a_nic),
+                cmocka_unit_test(test_vf_beside_another_card),
                 cmocka_unit_test(test_E9_vfs_are_independent),
                 cmocka_unit_test(test_E9_port_beside_a_port_with_vfs),
                 cmocka_unit_test(test_sentences),

@@ -58,6 +58,19 @@ static void test_pf_and_its_vf_offered(void **state) {
         assert_verdict(t, "0000:81:00.0", VERDICT_PF_HAS_VFS);
 }
 
+/* Types of mediated devices do not make slots of the VFs of a PF. */
+static void test_pf_with_types(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        PciDevice *pf;
+
+        add_pf_with_vf(t);
+        pf = &t->inventory->devices[inventory_device_index(t->inventory, node_find(t, "0000:81:00.0"))];
+        pf->total_vfs = 1;
+        assert_int_equal(string_copy(&pf->mdev_types, ""), 0);
+        node_ready(t, "[Pool nic]\nMatch=address=0000:81:00.0\n");
+        assert_verdict(t, "0000:81:00.0", VERDICT_PF_HAS_VFS);
+}
+
 static void test_pf_and_vfs_to_be_made(void **state) {
         _cleanup_node_ TestNode *t = node_new();
         PciDevice *pf = node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1);
@@ -296,6 +309,7 @@ static void test_vfio_driver_that_is_not_loaded(void **state) {
         static char nvidia[] = "nvidia", vfio[] = "vfio-pci";
         static char *loaded[] = { nvidia, vfio };
         _cleanup_node_ TestNode *t = node_new();
+        _cleanup_refusal_ Refusal why = { 0 };
 
         node_gpu(t, "pci0000:00/0000:01:00.0", 0, 1);
         node_ready(t, "[Pool gpu]\nMatch=class=0302\n");
@@ -305,6 +319,11 @@ static void test_vfio_driver_that_is_not_loaded(void **state) {
         for (t->inventory->n_drivers = 1; t->inventory->n_drivers <= 2; t->inventory->n_drivers++) {
                 policy_recheck(t->policy, node_find(t, "0000:01:00.0"));
                 assert_verdict(t, "0000:01:00.0", t->inventory->n_drivers == 1 ? VERDICT_NO_VFIO_DRIVER : VERDICT_NONE);
+                if (t->inventory->n_drivers == 1) {
+                        assert_int_equal(policy_check(t->policy, node_find(t, "0000:01:00.0"), &why),
+                                         VERDICT_NO_VFIO_DRIVER);
+                        assert_non_null(strstr(why.remedy, "modprobe@vfio-pci.service"));
+                }
         }
         t->inventory->drivers = NULL;
         t->inventory->n_drivers = 0;
@@ -322,6 +341,89 @@ static void test_C12_domain_that_no_guest_can_have(void **state) {
         assert_verdict(t, "10000:00:01.0", VERDICT_NOT_SUPPORTED);
         assert_verdict(t, "20000:00:01.0", VERDICT_NOT_SUPPORTED);
         assert_false(policy_offers(t->policy, node_find(t, "10000:00:01.0")));
+}
+
+/* What a pool of vGPUs needs of its devices, and what an admin can do where one lacks it. */
+static void test_pool_of_vgpus(void **state) {
+        static const struct {
+                const char *address, *types;
+                bool mdev_parent;
+                unsigned total_vfs;
+                const char *remedy;
+        } cases[] = {
+                { "0000:03:00.1", "1 : A", false, 0, NULL },
+                { "0000:03:00.1", NULL, false, 0, "vGPU manager" },
+                { "0000:02:00.0", NULL, false, 0, "sriov-manage -e 0000:02:00.0" },
+                { "0000:02:00.0", NULL, false, 1, "sriov-manage -e 0000:02:00.0" },
+                { "0000:02:00.0", NULL, true, 1, "sriov-manage -e 0000:02:00.0" },
+                { "0000:02:00.0", NULL, true, 0, "VgpuType=" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = node_new();
+                _cleanup_refusal_ Refusal why = { 0 };
+                PciDevice *dev;
+
+                node_gpu(t, "pci0000:00/0000:00:02.0/0000:03:00.0", 0, 3);
+                node_gpu(t, "pci0000:00/0000:00:01.0/0000:02:00.0", 0, 0);
+                node_vf(t, "pci0000:00/0000:00:02.0/0000:03:00.1", "0000:03:00.0", 0, 4);
+                dev = &t->inventory->devices[inventory_device_index(t->inventory, node_find(t, cases[i].address))];
+                assert_int_equal(string_copy(&dev->vgpu_types, cases[i].types), 0);
+                dev->mdev_parent = cases[i].mdev_parent;
+                dev->total_vfs = cases[i].total_vfs;
+                node_ready(t, "[Pool vgpu]\nMatch=address=0000:02:00.0\nMatch=type=vf\nVgpuType=A\n");
+                assert_int_equal(policy_check(t->policy, node_find(t, cases[i].address), &why),
+                                 cases[i].remedy ? VERDICT_NO_VGPU : VERDICT_NONE);
+                if (cases[i].remedy) {
+                        assert_non_null(why.remedy);
+                        assert_non_null(strstr(why.remedy, cases[i].remedy));
+                        assert_int_equal(strstr(why.message, "creatable_vgpu_types") != NULL, !cases[i].mdev_parent);
+                }
+        }
+}
+
+/* A VF with a vGPU keeps its driver, so nothing in its group is held: neither for it, nor it for another device. */
+static void test_group_of_a_vgpu(void **state) {
+        static const struct {
+                const char *driver;
+                const char *pools;
+                GroupRole role;
+        } cases[] = {
+                { "nvidia", "", GROUP_ROLE_BLOCK },
+                { NULL, "", GROUP_ROLE_LEAVE },
+                { NULL, "[Pool gpu]\nMatch=address=" OTHER "\n", GROUP_ROLE_BLOCK },
+                { "nvidia", "[Pool gpu]\nMatch=address=" OTHER "\n", GROUP_ROLE_BLOCK },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = node_new();
+                _cleanup_free_ char *text = NULL;
+                _cleanup_refusal_ Refusal why = { 0 };
+                const PciDevice *vf, *other;
+
+                node_gpu(t, "pci0000:00/0000:00:02.0/0000:03:00.0", 0, 3);
+                assert_int_equal(
+                        string_copy(
+                                &node_vf(t, "pci0000:00/0000:00:02.0/0000:03:00.1", "0000:03:00.0", 0, 4)->vgpu_types,
+                                "1 : A"),
+                        0);
+                assert_int_equal(string_copy(&node_device(t, "pci0000:00/0000:00:01.0/" OTHER, 0x040300, 0, 4)->driver,
+                                             cases[i].driver),
+                                 0);
+                assert_int_equal(string_replace(&text, "[Pool vgpu]\nMatch=type=vf\nVgpuType=A\n%s", cases[i].pools),
+                                 0);
+                node_ready(t, text);
+                vf = node_find(t, "0000:03:00.1");
+                other = node_find(t, OTHER);
+                assert_int_equal(policy_group_role(t->policy, vf, other), cases[i].role);
+                assert_int_equal(policy_check(t->policy, vf, &why),
+                                 cases[i].role == GROUP_ROLE_LEAVE ? VERDICT_NONE : VERDICT_GROUP_NOT_VIABLE);
+                if (cases[i].role == GROUP_ROLE_BLOCK) {
+                        assert_says(&why, OTHER);
+                        assert_null(strstr(why.remedy, "pool"));
+                }
+                assert_int_equal(policy_group_role(t->policy, other, vf), GROUP_ROLE_BLOCK);
+        }
 }
 
 static void test_no_iommu_at_all(void **state) {
@@ -357,6 +459,7 @@ int main(void) {
                 cmocka_unit_test(test_B3_two_pools_match_one_device),
                 cmocka_unit_test(test_three_pools_match_one_device),
                 cmocka_unit_test(test_pf_and_its_vf_offered),
+                cmocka_unit_test(test_pf_with_types),
                 cmocka_unit_test(test_pf_and_vfs_to_be_made),
                 cmocka_unit_test(test_external_vfs),
                 cmocka_unit_test(test_withheld_vfs),
@@ -370,6 +473,8 @@ int main(void) {
                 cmocka_unit_test(test_order_of_verdicts),
                 cmocka_unit_test(test_vfio_driver_that_is_not_loaded),
                 cmocka_unit_test(test_C12_domain_that_no_guest_can_have),
+                cmocka_unit_test(test_pool_of_vgpus),
+                cmocka_unit_test(test_group_of_a_vgpu),
                 cmocka_unit_test(test_no_iommu_at_all),
                 cmocka_unit_test(test_no_iommu_and_no_pool),
                 cmocka_unit_test(test_sentences),

@@ -42,11 +42,12 @@
         "],'pools':[{'name':'gpu','scheduler':'none'}]}"
 
 /* A service with one endpoint, and the allocation with slots of it. */
-#define SLOTS_CLASS "CUSTOM_PASSTHROUGHD_SLOTS_REMOTE_GPU"
-#define ENDPOINT    "gpu1.example.org:9999"
-#define SERVICE(slots, allocated)                                                                                      \
+#define SLOTS_CLASS               "CUSTOM_PASSTHROUGHD_SLOTS_REMOTE_GPU"
+#define ENDPOINT                  "gpu1.example.org:9999"
+#define SERVICE(slots, allocated) SERVICE_WITH(slots, allocated, "null")
+#define SERVICE_WITH(slots, allocated, reason)                                                                         \
         "{'name':'remote-gpu','scheduler':'none','endpoints':[{'endpoint':'" ENDPOINT "','slots':" slots               \
-        ",'allocated':" allocated "}]}"
+        ",'allocated':" allocated ",'health':null,'reason':" reason "}]}"
 #define WITH_SLOTS(slots)                                                                                              \
         "{'id':'" CONSUMER "','name':'vm1','cpus':'','memory':{},'page_size':null,'services':"                         \
         "[{'pool':'remote-gpu','endpoint':'" ENDPOINT "','slots':" slots "}]}"
@@ -183,16 +184,18 @@ static void test_out_of_service(void **state) {
 
 static void test_slots(void **state) {
         static const struct {
-                const char *slots, *allocated;
+                const char *slots, *allocated, *reason;
                 int64_t total, reserved; /* 0: the endpoint has no inventory */
         } cases[] = {
-                { "4", "0", 4, 0 }, { "4", "3", 4, 0 }, { "4", "4", 4, 0 },
-                { "2", "3", 3, 3 }, { "0", "3", 3, 3 }, { "0", "0", 0, 0 },
+                { "4", "0", "null", 4, 0 },   { "4", "3", "null", 4, 0 },   { "4", "4", "null", 4, 0 },
+                { "2", "3", "'more'", 3, 3 }, { "0", "3", "'more'", 3, 3 }, { "4", "0", "'down'", 4, 4 },
+                { "4", "3", "'down'", 4, 4 }, { "2", "3", "'down'", 3, 3 }, { "0", "0", "'none'", 0, 0 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-                _cleanup_free_ char *text = string_format(SERVICE_DOCUMENT(SERVICE("%s", "%s"), WITH_SLOTS("%s")),
-                                                          cases[i].allocated, cases[i].slots, cases[i].allocated);
+                _cleanup_free_ char *text =
+                        string_format(SERVICE_DOCUMENT(SERVICE_WITH("%s", "%s", "%s"), WITH_SLOTS("%s")),
+                                      cases[i].allocated, cases[i].slots, cases[i].allocated, cases[i].reason);
                 _cleanup_(cleanup_tree_free) Tree *t = make(text);
                 const Provider *p = find(t, "n1_" ENDPOINT);
                 bool is_used = strcmp(cases[i].allocated, "0") != 0;
@@ -231,6 +234,7 @@ static void test_claim_of_slots(void **state) {
         assert_request(SERVICE_DOCUMENT(SERVICE("4", "1"), ""), 3, 0, "--consumer " CONSUMER " remote-gpu=3");
         assert_request(SERVICE_DOCUMENT(SERVICE("4", "1"), ""), 4, -EBUSY, NULL);
         assert_request(SERVICE_DOCUMENT(SERVICE("2", "3"), ""), 1, -EBUSY, NULL);
+        assert_request(SERVICE_DOCUMENT(SERVICE_WITH("4", "1", "'down'"), ""), 1, -EBUSY, NULL);
         assert_request(SERVICE_DOCUMENT("", ""), 1, -ENOENT, NULL);
         assert_request("{'nodes':[],'devices':[]}", 1, -EBADMSG, NULL);
 }

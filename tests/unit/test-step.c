@@ -352,6 +352,7 @@ static void test_mediated_device(void **state _unused_) {
                           step[] = "nvidia-558/4b20d080-1b54-4048-85b3-a6a600000100";
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(&on_nvidia, 1);
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
+        _cleanup_(cleanup_step_list_free) StepList *unlisted = NULL;
         static const struct {
                 unsigned present;
                 const char *mdev;
@@ -370,6 +371,7 @@ static void test_mediated_device(void **state _unused_) {
         inv->devices[0].mdev_parent = true;
         allocation_assign_mdevs(a, inv);
         assert_string_equal(a->devices[0].mdev, uuid);
+        assert_int_equal(string_copy(&inv->devices[0].vgpu_types, "7 1 nvidia-7 : A\n558 0 nvidia-558 : B\n"), 0);
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_(cleanup_step_list_free) StepList *prepare = NULL, *release = NULL;
 
@@ -383,6 +385,14 @@ static void test_mediated_device(void **state _unused_) {
                 assert_true(!cases[i].ours ||
                             (streq(release->steps[0].from, step) && streq(release->steps[0].to, "0")));
         }
+
+        /* While the types are not listed the directory is not known, which has no number in GVT-g. */
+        inv->devices[0].vgpu_type = 558;
+        (void) strcpy(inv->devices[0].mdev, uuid);
+        assert_int_equal(string_copy(&inv->devices[0].vgpu_types, ""), 0);
+        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, true, &unlisted), 0);
+        assert_int_equal(unlisted->n, 1);
+        assert_string_equal(unlisted->steps[0].from, "558/4b20d080-1b54-4048-85b3-a6a600000100");
 }
 
 static void test_create_vfs(void **state) {
@@ -561,23 +571,39 @@ static void test_causes(void **state) {
 /* The partition is activated at the end, and deactivated at the beginning. */
 static void test_partition(void **state) {
         static const Fact home[] = { { "nvidia", NULL } }, bound[] = { { VFIO, VFIO } };
-        static const int errors[] = { ELIBACC, ENOTCONN, ETIMEDOUT, EAGAIN, EBUSY,     EIO,   EOPNOTSUPP,
-                                      EPROTO,  ENOENT,   EXDEV,     EPERM,  EREMOTEIO, EINVAL };
+        static const int errors[] = { ELIBACC, ENOTCONN, ETIMEDOUT, EAGAIN,    EBUSY,     EIO,    EOPNOTSUPP, EPROTO,
+                                      ENOENT,  EXDEV,    EPERM,     EREMOTEIO, EHOSTDOWN, EINVAL, ESTALE };
+        static const int away[] = { ELIBACC, ENOTCONN, ETIMEDOUT, EAGAIN, EPROTO, EHOSTDOWN };
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(home, 1);
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
-        _cleanup_(cleanup_step_list_free) StepList *there = NULL, *back = NULL, *none = NULL;
+        _cleanup_(cleanup_step_list_free) StepList *there = NULL, *again = NULL, *back = NULL, *none = NULL;
         _cleanup_(cleanup_config_free) Config *config = config_new();
         _cleanup_free_ char *undone = NULL;
 
         set_inventory(inv, home);
         a->partition = 3;
         assert_int_equal(steps_prepare(a, inv, &none), 0);
-        assert_int_equal(steps_activate(a, config, none), 0);
+        assert_int_equal(steps_activate(a, config, false, none), 0);
         assert_int_equal(string_copy(&config->fabric_manager, "127.0.0.1:6666"), 0);
         assert_int_equal(steps_prepare(a, inv, &there), 0);
-        assert_int_equal(steps_activate(a, config, there), 0);
+        assert_int_equal(steps_activate(a, config, false, there), 0);
         assert_int_equal(there->n, none->n + 1);
         assert_int_equal(there->steps[there->n - 1].kind, STEP_ACTIVATE);
+        assert_false(step_may_lack(&there->steps[there->n - 1], -ENOTCONN));
+        /* Again: only if the GPU is not used, and Fabric Manager may be away. */
+        assert_int_equal(steps_prepare(a, inv, &again), 0);
+        assert_int_equal(steps_activate(a, config, true, again), 0);
+        assert_int_equal(again->n, there->n + 1);
+        assert_int_equal(again->steps[there->n - 1].kind, STEP_CHECK_UNUSED);
+        assert_true(pci_address_equal(again->steps[there->n - 1].device, a->devices[0].address));
+        assert_true(step_may_lack(&again->steps[there->n - 1], -EBUSY));
+        assert_int_equal(again->steps[there->n].kind, STEP_ACTIVATE);
+        assert_false(again->steps[there->n - 2].may_lack);
+        for (size_t i = 0; i < ELEMENTSOF(away); i++) {
+                assert_true(step_may_lack(&again->steps[there->n], -away[i]));
+                assert_non_null(step_cause(&again->steps[there->n], -away[i]));
+        }
+        assert_false(step_may_lack(&again->steps[there->n], -EIO));
         set_inventory(inv, bound);
         assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, true, &back), 0);
         assert_int_equal(back->steps[0].kind, STEP_RESET);

@@ -159,19 +159,23 @@ static void test_present_vfs(void **state) {
 static void test_left_out(void **state) {
         _cleanup_node_ TestNode *t = node_good();
         _cleanup_free_ char *text = NULL;
-        PciDevice *pf;
+        PciDevice *dev;
 
-        pf = add_pf(t, "pci0000:00/0000:02:00.0", 0x1021, 0x020000, 20);
-        assert_int_equal(string_copy(&pf->critical, "default route -> \nMatch=type=vf"), 0);
+        dev = add_pf(t, "pci0000:00/0000:02:00.0", 0x1021, 0x020000, 20);
+        assert_int_equal(string_copy(&dev->critical, "default route -> \nMatch=type=vf"), 0);
         (void) add_pf(t, "pci0000:00/0000:03:00.0", 0x1021, 0x020000, 21);
-        pf = add_pf(t, "pci0000:00/0000:04:00.0", 0x1019, 0x020000, 22);
-        assert_int_equal(string_copy(&pf->driver, NULL), 0);
+        dev = add_pf(t, "pci0000:00/0000:04:00.0", 0x1019, 0x020000, 22);
+        assert_int_equal(string_copy(&dev->driver, NULL), 0);
         add_pf(t, "pci0000:00/0000:05:00.0", 0x1019, 0x020000, 23)->total_vfs = 0;
         node_gpu(t, "pci0000:00/0000:06:00.0", 0, 24)->boot_vga = true;
         (void) node_device(t, "pci0000:00/0000:07:00.0", 0x010802, 0, 25);
+        assert_int_equal(string_copy(&node_gpu(t, "pci0000:00/0000:08:00.0", 0, 26)->mdev_types, ""), 0);
+        dev = node_device(t, "pci0000:00/0000:09:00.0", 0x068000, 0, 27);
+        dev->vendor = 0x10de;
+        dev->is_bridge = false;
         text = suggest(t, "");
         assert_text(text, "[Pool nic]\nMatch=type=vf pf=0000:03:00.0\n");
-        for (unsigned i = 2; i < 8; i++) {
+        for (unsigned i = 2; i < 10; i++) {
                 char line[32];
 
                 (void) snprintf(line, sizeof(line), "- 0000:%02x:00.0 (", i);
@@ -179,6 +183,8 @@ static void test_left_out(void **state) {
                         assert_text(text, line);
         }
         assert_text(text, "mlxconfig");
+        assert_text(text, "VgpuType=");
+        assert_text(text, "Fabric=yes");
 }
 
 static void test_not_yet(void **state) {

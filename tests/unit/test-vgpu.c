@@ -138,7 +138,7 @@ static Verdict claim(TestNode *t, const char *name, unsigned first, unsigned n, 
 static VgpuRoom room_of(TestNode *t, unsigned i, const char *name) {
         VgpuRoom room;
 
-        ledger_vgpu_room(t->ledger, t->inventory, vf_of(t, i), name, &room);
+        ledger_vgpu_room(t->ledger, NULL, t->inventory, vf_of(t, i), name, &room);
         return room;
 }
 

@@ -13,15 +13,18 @@ use Lab;
 use Fcntl qw(O_NOCTTY O_RDWR);
 use MIME::Base64 qw(decode_base64);
 
-our @EXPORT = qw(domain start_guest slot_order guest_functions guest_lists guest_paths promised_paths guest_memory guest_hears guest_says guest_told qemu_told says nodes_of qemu end_guest);
+our @EXPORT = qw(domain start_guest slot_order guest_functions guest_lists guest_paths promised_paths guest_memory guest_hears guest_says guest_told qemu_told daemon_tells says nodes_of qemu end_guest);
 
 use constant BOOT_DEADLINE => 240;
 
 sub console { my ($name) = @_; return "/var/log/libvirt/qemu/$name.console" }
 
+# A NIC for a domain, in a network of QEMU's user mode: the guest reaches the addresses of the host. Its own address is in guest-init.
+use constant NETWORK => q{<interface type='user'><ip family='ipv4' address='192.168.76.0' prefix='24'/><model type='virtio'/></interface>};
+
 # A guest that lists its devices, as a template. Its kernel says only what is wrong: on the emulated console the rest took half of its boot.
 sub template {
-        my ($name, $devices) = @_;
+        my ($name, $devices, $more) = @_;
         my $console = console($name);
         return <<"END";
 <domain type='kvm'>
@@ -33,17 +36,17 @@ sub template {
     <cmdline>console=ttyS0 loglevel=4 lab.devices=$devices</cmdline>
   </os>
   <features><acpi/></features>
-  <devices><serial type='pty'><log file='$console' append='off'/></serial></devices>
+  <devices><serial type='pty'><log file='$console' append='off'/></serial>$more</devices>
 </domain>
 END
 }
 
-# The file with the domain of an allocation. What the daemon writes is taken as it is: the emulated CPUs have SVM, so that even
-# the type "kvm" and the host's CPU model work.
+# The file with the domain of an allocation, with devices of its own. What the daemon writes is taken as it is: the emulated CPUs have SVM, so
+# that even the type "kvm" and the host's CPU model work.
 sub domain {
-        my ($name, $devices) = @_;
+        my ($name, $devices, $more) = @_;
         my $file = "/tmp/$name.xml";
-        spew("/tmp/$name.template", template($name, $devices));
+        spew("/tmp/$name.template", template($name, $devices, $more // ''));
         spew($file, output('passthroughctl', 'xml', $name, '--template', "/tmp/$name.template"));
         return $file;
 }
@@ -173,7 +176,7 @@ sub guest_told {
         guest_says($name, 'end of files') or return ({}, undef);
         my $text = join '', lines(console($name));
         my %told = $text =~ /^guest: told (\S+) (\S+)$/mg;
-        return ({ map { $_ => decode_base64(decode_base64($told{$_})) } keys %told }, $text =~ /^guest: files (\d+)$/m);
+        return ({ map { $_ => decode_base64($told{$_}) } keys %told }, $text =~ /^guest: files (\d+)$/m);
 }
 
 # The same, as the command line of its QEMU has it.
@@ -182,6 +185,13 @@ sub qemu_told {
         my ($pid)  = split / /, qemu($name);
         my @words  = split /\0/, slurp("/proc/$pid/cmdline");
         my %told   = map { /^name=opt\/org\.passthroughd1\/([^,]+),string=(.*)/s } @words;
+        return { map { $_ => decode_base64($told{$_}) } keys %told };
+}
+
+# The same, as the daemon wrote it into a domain.
+sub daemon_tells {
+        my ($file) = @_;
+        my %told = slurp($file) =~ m{<entry name="opt/org[.]passthroughd1/([^"]+)">([^<]*)</entry>}g;
         return { map { $_ => decode_base64($told{$_}) } keys %told };
 }
 

@@ -7,7 +7,9 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
+use IO::Socket::INET;
 use IO::Socket::UNIX;
+use Socket qw(SOCK_SEQPACKET);
 use Test::More;
 
 use Lab;
@@ -47,7 +49,7 @@ sub sandbox {
         for my $line (split /\n/, output('systemctl', 'cat', "$service.service")) {
                 $section = $1 if $line =~ /^\[(\w+)\]/;
                 next if $section ne 'Service' || $line !~ /^[A-Z]\w*=/;
-                push @lines, $line if $line !~ /^(?:Type|BusName|Exec\w+|(?:State|Runtime)Directory\w*|WatchdogSec|Restart\w*|Timeout\w+|KillMode|Sockets)=/;
+                push @lines, $line if $line !~ /^(?:Type|BusName|Exec\w+|(?:State|Runtime)Directory\w*|WatchdogSec|Restart\w*|Timeout\w+|KillMode|Sockets|Standard\w+|RuntimeMaxSec)=/;
         }
         my $words = join ' ', map { "\"$_\"" } @questions;
         open my $out, '>', $unit or die "$unit: $!";
@@ -89,6 +91,7 @@ has_rights('passthroughd',
         ['read /dev/shm',                             'ok',  'sees shared memory'],
         ['connect /run/dbus/system_bus_socket',       'ok',  'reaches the bus'],
         ['connect /run/passthroughd-holders',         'ok',  'asks who uses a device'],
+        ['connect /run/passthroughd-endpoints',       'EPROTOTYPE', 'asks which endpoints accept connections, in messages'],
         # Other processes
         ['write /proc/1/mem',                         'EACCES', 'does not write to the memory of PID 1'],
         ['read /proc/1/mem',                          'EACCES', 'does not read the memory of PID 1'],
@@ -161,5 +164,29 @@ has_rights('passthroughd-holders',
         # With CAP_SYS_PTRACE a process may read what it may see.
         ["read /proc/$root/mem",                      'ok',     'LEFT: reads the memory of a process'],
 );
+
+# The only one with a network. The lines of its unit, and what it does as systemd starts it.
+has_rights('passthroughd-endpoints@',
+        ["read /proc/$root/fd/0",                     'ENOENT', 'does not see the processes of others'],
+        ["ptrace $user",                              'EPERM',  'traces no process'],
+        ["signal $user",                              'EPERM',  'sends no signal'],
+        ['namespace /proc/1/ns/mnt',                  'ENOENT', 'does not leave its sandbox'],
+        ["connect $dir/of-root",                      'EACCES', 'does not connect to the sockets of root'],
+        ['connect /run/passthroughd-holders',         'EACCES', 'does not ask who uses a device'],
+        ['write /proc/sys/kernel/core_pattern',       'ENOENT', 'does not change the kernel'],
+        ['write /sys/bus/pci/rescan',                 'EACCES', 'changes no device'],
+        ['write /etc/passwd',                         'EACCES', 'does not write to /etc'],
+        ['read /etc/shadow',                          'EACCES', 'does not read the passwords'],
+        ['read /dev/vda',                             'ENOENT', 'sees no disk'],
+        ['mount',                                     'EPERM',  'mounts nothing'],
+        ['run systemd-run --quiet --wait true 2>/dev/null', '1', 'has systemd run no program'],
+);
+my $server = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1') or die "listen: $!";
+my $question = IO::Socket::UNIX->new(Type => SOCK_SEQPACKET, Peer => '/run/passthroughd-endpoints') or die "/run/passthroughd-endpoints: $!";
+$question->send(join '', map { pack 'a128', $_ } '127.0.0.1:' . $server->sockport, '127.0.0.1:1', 'localhost:1', 'nosuch.invalid:1');
+$question->recv(my $answers, 16);
+is_deeply([(unpack 'C*', $answers)[0 .. 2]], [1, 2, 2], 'passthroughd-endpoints connects, and looks up a host');
+is(length $answers, 4, '... and has an answer for each endpoint');
+unlike((command(qw(journalctl --quiet --boot -u), 'passthroughd-endpoints@*'))[1], qr/Started|Deactivated/, 'its starts are not in the journal'); # journalctl fails when there is no entry
 
 done_testing();

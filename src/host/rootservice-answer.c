@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughd-root's answers to the requests. */
+
+#include "host/rootservice.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fabricmanager.h"
+#include "host/modprobe.h"
+#include "nvml.h"
+#include "rootservice-internal.h"
+#include "units.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/strings.h"
+#include "xenstore.h"
+
+static bool is_stopped_for_jobs(const Config *c, const char *name) {
+        for (size_t i = 0; i < c->n_pools; i++)
+                for (size_t j = 0; j < c->pools[i].n_stop_services; j++)
+                        if (streq(c->pools[i].stop_services[j], name))
+                                return true;
+        return false;
+}
+
+static int clean(const Config *c, const RootRequest *q, const void *payload, size_t size, int *ret_status) {
+        const Pool *pool = config_find_pool(c, q->name);
+        _cleanup_free_ char *command = NULL, *description = NULL, *addresses = NULL, *unit = NULL;
+        _cleanup_free_ const char **words = NULL;
+        const size_t n = size / sizeof(PciAddress);
+        char *rest, *word;
+        size_t used = 0;
+
+        if (!pool || !pool->cleaner)
+                return -EPERM;
+        if (n == 0 || n > ROOT_DEVICES_MAX || n * sizeof(PciAddress) != size)
+                return -EINVAL;
+        rest = command = strdup(pool->cleaner);
+        words = calloc(CLEANER_WORDS_MAX + n + 1, sizeof(*words));
+        addresses = calloc(n, PCI_ADDRESS_STRING_MAX);
+        if (!command || !words || !addresses ||
+            string_replace(&description, "Cleaning devices of pool %s", pool->name) < 0 ||
+            string_replace(&unit, "passthroughd-clean-%d-%s.service", (int) getpid(), pool->name) < 0)
+                return -ENOMEM;
+        while (used < CLEANER_WORDS_MAX && (word = string_next_word(&rest)))
+                words[used++] = word;
+        for (size_t i = 0; i < n; i++) {
+                PciAddress device;
+
+                memcpy(&device, (const char *) payload + i * sizeof(device), sizeof(device));
+                words[used++] = pci_address_format(device, addresses + i * PCI_ADDRESS_STRING_MAX);
+        }
+        return unit_run(unit, description, words, q->end, ret_status);
+}
+
+static int set_options(const char *directory, const char *text) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        _cleanup_close_ int dir = -1;
+        int r = sysfs_new("/", &fs);
+
+        if (r < 0)
+                return r;
+        dir = modprobe_open(fs, directory);
+        return dir < 0 ? dir : modprobe_set(dir, text);
+}
+
+static int plug(const Config *c, const RootRequest *q, const void *payload, size_t size, int output, int *ret_status) {
+        PlugRequest request;
+        PlugPayload p;
+
+        if (!c->libvirt)
+                return -EPERM;
+        if (size != sizeof(p) || output < 0)
+                return -EINVAL;
+        memcpy(&p, payload, sizeof(p));
+        p.hostdev[sizeof(p.hostdev) - 1] = '\0';
+        if (p.action >= _PLUG_ACTION_MAX)
+                return -EINVAL;
+        request = (PlugRequest){
+                .action = (PlugAction) p.action,
+                .uuid = q->name,
+                .hostdev = p.hostdev,
+                .timeout_sec = p.timeout_sec < PLUG_SECONDS_MAX ? p.timeout_sec : PLUG_SECONDS_MAX,
+        };
+        *ret_status = (int) plug_make(c->libvirt, &request, output);
+        return 0;
+}
+
+/* The connection of the request, for on_alarm(). */
+static int answer_fd = -1;
+
+/* A library of NVIDIA hangs, or xenstore. */
+static void on_alarm(int signal_number _unused_) {
+        static const RootAnswer late = { .result = -ETIMEDOUT };
+
+        (void) send(answer_fd, &late, sizeof(late), MSG_NOSIGNAL | MSG_DONTWAIT);
+        _exit(EXIT_FAILURE);
+}
+
+/* Ends the process when the time of the request is up. */
+static void set_alarm(const RootRequest *q, int fd) {
+        uint64_t now = clock_usec(CLOCK_MONOTONIC);
+
+        answer_fd = fd;
+        (void) signal(SIGALRM, on_alarm);
+        (void) alarm((unsigned) (q->end > now ? (q->end - now) / 1000000U : 0) + 1);
+}
+
+static int read_module(const RootRequest *q, const void *payload, size_t size, int fd) {
+        PciAddress gpu;
+        int r;
+
+        if (size != sizeof(gpu))
+                return -EINVAL;
+        memcpy(&gpu, payload, sizeof(gpu));
+        set_alarm(q, fd);
+        r = nvml_read_module(gpu);
+        (void) alarm(0);
+        return r;
+}
+
+/* Does not ask the configuration: a wrong Hypervisor= must not hide a guest. */
+static int read_xen_guests(const RootRequest *q, int fd, int output) {
+        _cleanup_(xen_guests_done) XenGuests guests = { 0 };
+        size_t size;
+        int r;
+
+        if (output < 0)
+                return -EINVAL;
+        set_alarm(q, fd);
+        r = xenstore_read_guests(&guests);
+        (void) alarm(0);
+        size = guests.n * sizeof(*guests.devices);
+        if (r == 0 && size > 0 && write(output, guests.devices, size) != (ssize_t) size)
+                return -EIO;
+        return r;
+}
+
+static int ask_manager(const Config *c, const RootRequest *q, const PartitionsPayload *p, int fd,
+                       FabricReport *report) {
+        _cleanup_(cleanup_fabric_manager_close) FabricManager *f = NULL;
+        int r;
+
+        set_alarm(q, fd);
+        r = fabric_manager_open(c->fabric_manager, &f);
+        if (r == 0)
+                r = q->action == ROOT_FOLLOW ? fabric_manager_follow(f, p->ids, p->n, p->active, report)
+                                             : fabric_manager_set(f, fabric_table_find(&c->fabric, p->ids[0]),
+                                                                  q->action == ROOT_ACTIVATE);
+        (void) alarm(0);
+        return r;
+}
+
+static int set_partitions(const Config *c, const RootRequest *q, const void *payload, size_t size, int fd,
+                          FabricReport *report) {
+        PartitionsPayload p = { .n = 1 };
+
+        if (!c->fabric_manager)
+                return -EPERM;
+        if (size != (q->action == ROOT_FOLLOW ? sizeof(p) : sizeof(*p.ids)))
+                return -EINVAL;
+        memcpy(q->action == ROOT_FOLLOW ? (void *) &p : (void *) p.ids, payload, size);
+        if (p.n > ELEMENTSOF(p.ids))
+                return -EINVAL;
+        for (size_t i = 0; i < p.n; i++)
+                if (!fabric_table_find(&c->fabric, p.ids[i]))
+                        return -EPERM;
+        return ask_manager(c, q, &p, fd, report);
+}
+
+static int serve(const Config *c, const char *modprobe_directory, const RootRequest *q, const char *payload,
+                 size_t size, int fd, int output, RootAnswer *answer) {
+        switch (q->action) {
+        case ROOT_STOP_UNIT:
+                return is_stopped_for_jobs(c, q->name) ? unit_stop(q->name, q->end) : -EPERM;
+        case ROOT_START_UNIT:
+                answer->asked = true;
+                return is_stopped_for_jobs(c, q->name) ? unit_start(q->name, q->end, &answer->asked) : -EPERM;
+        case ROOT_CLEAN:
+                return clean(c, q, payload, size, &answer->status);
+        case ROOT_SET_OPTIONS:
+                return strlen(payload) == size ? set_options(modprobe_directory, payload) : -EINVAL;
+        case ROOT_REMOVE_OPTIONS:
+                return set_options(modprobe_directory, NULL);
+        case ROOT_PLUG:
+                return plug(c, q, payload, size, output, &answer->status);
+        case ROOT_ACTIVATE:
+        case ROOT_DEACTIVATE:
+        case ROOT_FOLLOW:
+                return set_partitions(c, q, payload, size, fd, &answer->fabric);
+        case ROOT_MODULE:
+                return read_module(q, payload, size, fd);
+        case ROOT_XEN_GUESTS:
+                return read_xen_guests(q, fd, output);
+        default:
+                return -EINVAL;
+        }
+}
+
+/* The descriptor of the message, which the caller closes; -1: none. */
+static int take_descriptor(struct msghdr *m) {
+        const struct cmsghdr *c = CMSG_FIRSTHDR(m);
+        int fd = -1;
+
+        if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(fd)))
+                memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+        return fd;
+}
+
+int root_answer(int fd, const Config *c, const char *modprobe_directory) {
+        _cleanup_free_ char *payload = calloc(1, ROOT_PAYLOAD_MAX + 1);
+        RootAnswer answer = { 0 };
+        RootRequest q;
+        struct iovec parts[] = { { &q, sizeof(q) }, { payload, ROOT_PAYLOAD_MAX } };
+        Passed passed;
+        struct msghdr message = { .msg_iov = parts,
+                                  .msg_iovlen = ELEMENTSOF(parts),
+                                  .msg_control = &passed,
+                                  .msg_controllen = sizeof(passed) };
+        _cleanup_close_ int output = -1;
+        ssize_t n;
+
+        if (!payload)
+                return -ENOMEM;
+        n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+        if (n < 0)
+                return -errno;
+        output = take_descriptor(&message);
+        if ((size_t) n < sizeof(q) || message.msg_flags & MSG_TRUNC)
+                return -EBADMSG;
+        q.name[sizeof(q.name) - 1] = '\0';
+        answer.result = serve(c, modprobe_directory, &q, payload, (size_t) n - sizeof(q), fd, output, &answer);
+        if (answer.result == -EPERM)
+                log_warning("Refused: the configuration has no StopServices=, CleanerCommand=, Libvirt= or Manager= "
+                            "for '%s'.",
+                            QUOTABLE(q.name));
+        return send(fd, &answer, sizeof(answer), MSG_NOSIGNAL) < 0 ? -errno : 0;
+}

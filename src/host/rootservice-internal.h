@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The messages between the daemon, rootservice.c, and passthroughd-root, rootservice-answer.c. */
+
+#include <sys/socket.h>
+
+#include "host/rootservice.h"
+
+#define ROOT_PAYLOAD_MAX 65536U /* bytes */
+
+typedef enum RootAction {
+        ROOT_STOP_UNIT,   /* name: of the unit */
+        ROOT_START_UNIT,  /* name: of the unit */
+        ROOT_CLEAN,       /* name: of the pool; payload: the addresses of the devices */
+        ROOT_SET_OPTIONS, /* payload: the text */
+        ROOT_REMOVE_OPTIONS,
+        ROOT_PLUG, /* name: the UUID of the domain; payload: the action, the seconds, the <hostdev>; with a descriptor
+                    */
+        ROOT_ACTIVATE,   /* payload: the id of an NVLink partition */
+        ROOT_DEACTIVATE, /* payload: the same */
+        ROOT_FOLLOW,     /* payload: partitions */
+        ROOT_MODULE,     /* payload: the address of a GPU */
+        ROOT_XEN_GUESTS, /* with a descriptor */
+} RootAction;
+
+/* The payload of ROOT_PLUG. */
+typedef struct PlugPayload {
+        uint32_t action, timeout_sec;
+        char hostdev[PLUG_HOSTDEV_MAX + 1];
+} PlugPayload;
+
+/* The payload of ROOT_FOLLOW. */
+typedef struct PartitionsPayload {
+        uint64_t active; /* bit i: the i-th is active */
+        uint32_t n;
+        unsigned ids[FABRIC_PARTITIONS_MAX];
+} PartitionsPayload;
+
+/* The payload follows in the same message. */
+typedef struct RootRequest {
+        uint32_t action;
+        char name[UNIT_NAME_MAX + 1];
+        uint64_t end;
+} RootRequest;
+
+typedef struct RootAnswer {
+        int32_t result, status;
+        bool asked;
+        FabricReport fabric;
+} RootAnswer;
+
+_Static_assert(ROOT_DEVICES_MAX * sizeof(PciAddress) <= ROOT_PAYLOAD_MAX, "a message holds the addresses");
+_Static_assert(sizeof(PlugPayload) <= ROOT_PAYLOAD_MAX, "a message holds the <hostdev>");
+
+/* A descriptor that goes with a message. */
+typedef union Passed {
+        char buffer[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+} Passed;

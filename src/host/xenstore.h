@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include "host/xen.h"
+
+/*
+ * Reads from xenstore which PCI devices guests have. May block for ever. 0, -ENOENT or -ECONNREFUSED when there is no
+ * xenstore to ask, -E2BIG for more than XEN_GUEST_DEVICES_MAX devices, -EAGAIN when xenstore changes too often, or
+ * another negative errno.
+ */
+int xenstore_read_guests(XenGuests *ret);

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The IOMMU groups that are derived from ACS where the kernel has none. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "nodefixture.h"
+
+#define PORT  "pci0000:00/0000:00:01.0"
+#define UP    PORT "/0000:01:00.0"
+#define OTHER "pci0000:00/0000:00:02.0"
+
+typedef struct Function {
+        const char *path;
+        PciAcs acs;
+} Function;
+
+static TestNode *node_of(const Function *functions, size_t n) {
+        TestNode *t = node_new();
+
+        for (size_t i = 0; i < n; i++) {
+                uint32_t class = i + 1 < n && strstr(functions[i + 1].path, functions[i].path) ? 0x060400 : 0x030200;
+
+                node_device(t, functions[i].path, class, 0, -1)->acs = functions[i].acs;
+        }
+        assert_int_equal(inventory_finish(t->inventory), 0);
+        assert_int_equal(inventory_derive_groups(t->inventory), 0);
+        return t;
+}
+#define NODE(...) node_of((Function[]){ __VA_ARGS__ }, ELEMENTSOF(((Function[]){ __VA_ARGS__ })))
+
+static int group_of(const TestNode *t, const char *address) {
+        const PciDevice *dev = inventory_find(t->inventory, address_of(address));
+
+        assert_non_null(dev);
+        return dev->iommu_group;
+}
+
+static void assert_alone(const TestNode *t, const char *address) {
+        const IommuGroup *group = inventory_find_group(t->inventory, group_of(t, address));
+
+        assert_non_null(group);
+        assert_int_equal(group->n_members, 1);
+}
+
+static void assert_together(const TestNode *t, const char *a, const char *b) {
+        assert_true(group_of(t, a) >= 0);
+        assert_int_equal(group_of(t, a), group_of(t, b));
+}
+
+static void test_isolated(void **state) {
+        _cleanup_node_ TestNode *t =
+                NODE({ PORT, PCI_ACS_ISOLATED }, { PORT "/0000:01:00.0", PCI_ACS_CLEAN }, { OTHER, PCI_ACS_ISOLATED },
+                     { OTHER "/0000:02:00.0", PCI_ACS_CLEAN }, { "pci0000:00/0000:00:05.0", PCI_ACS_CLEAN });
+
+        assert_alone(t, "0000:01:00.0");
+        assert_alone(t, "0000:02:00.0");
+        assert_alone(t, "0000:00:05.0");
+        assert_alone(t, "0000:00:01.0");
+        assert_true(t->inventory->iommu);
+}
+
+/* A VF and its PF, which has two ports. */
+static void test_virtual_functions(void **state) {
+        _cleanup_node_ TestNode *t =
+                NODE({ PORT, PCI_ACS_ISOLATED }, { PORT "/0000:01:00.0", PCI_ACS_OPEN },
+                     { PORT "/0000:01:00.1", PCI_ACS_OPEN }, { PORT "/0000:01:00.2", PCI_ACS_CLEAN },
+                     { PORT "/0000:01:02.1", PCI_ACS_CLEAN });
+
+        assert_together(t, "0000:01:00.0", "0000:01:00.1");
+        assert_alone(t, "0000:01:00.2");
+        assert_alone(t, "0000:01:02.1");
+}
+
+static void test_multifunction(void **state) {
+        _cleanup_node_ TestNode *isolated = NODE({ PORT, PCI_ACS_ISOLATED }, { PORT "/0000:01:00.0", PCI_ACS_ISOLATED },
+                                                 { PORT "/0000:01:00.1", PCI_ACS_ISOLATED });
+        _cleanup_node_ TestNode *unknown = NODE({ PORT, PCI_ACS_ISOLATED }, { PORT "/0000:01:00.0", PCI_ACS_UNKNOWN },
+                                                { PORT "/0000:01:00.1", PCI_ACS_UNKNOWN });
+
+        assert_alone(isolated, "0000:01:00.0");
+        assert_alone(isolated, "0000:01:00.1");
+        assert_together(unknown, "0000:01:00.0", "0000:01:00.1");
+}
+
+/* A port that does not isolate shares its group with all below it, also where ports below isolate. */
+static void test_open_port(void **state) {
+        _cleanup_node_ TestNode *t =
+                NODE({ PORT, PCI_ACS_OPEN }, { UP, PCI_ACS_CLEAN }, { UP "/0000:02:00.0", PCI_ACS_ISOLATED },
+                     { UP "/0000:02:00.0/0000:03:00.0", PCI_ACS_CLEAN }, { UP "/0000:02:01.0", PCI_ACS_ISOLATED },
+                     { UP "/0000:02:01.0/0000:04:00.0", PCI_ACS_CLEAN }, { OTHER, PCI_ACS_UNKNOWN },
+                     { OTHER "/0000:05:00.0", PCI_ACS_CLEAN });
+
+        assert_together(t, "0000:03:00.0", "0000:04:00.0");
+        assert_together(t, "0000:03:00.0", "0000:00:01.0");
+        assert_together(t, "0000:05:00.0", "0000:00:02.0");
+        assert_int_not_equal(group_of(t, "0000:03:00.0"), group_of(t, "0000:05:00.0"));
+}
+
+/* Below a switch with a port that does not isolate, a device behind another port can be reached. */
+static void test_open_switch(void **state) {
+        _cleanup_node_ TestNode *t =
+                NODE({ PORT, PCI_ACS_ISOLATED }, { UP, PCI_ACS_CLEAN }, { UP "/0000:02:00.0", PCI_ACS_ISOLATED },
+                     { UP "/0000:02:00.0/0000:03:00.0", PCI_ACS_CLEAN }, { UP "/0000:02:01.0", PCI_ACS_OPEN },
+                     { UP "/0000:02:01.0/0000:04:00.0", PCI_ACS_CLEAN });
+
+        assert_together(t, "0000:03:00.0", "0000:04:00.0");
+        assert_together(t, "0000:03:00.0", "0000:01:00.0");
+        assert_alone(t, "0000:00:01.0");
+}
+
+static void test_isolating_switch(void **state) {
+        _cleanup_node_ TestNode *t =
+                NODE({ PORT, PCI_ACS_ISOLATED }, { UP, PCI_ACS_CLEAN }, { UP "/0000:02:00.0", PCI_ACS_ISOLATED },
+                     { UP "/0000:02:00.0/0000:03:00.0", PCI_ACS_CLEAN }, { UP "/0000:02:01.0", PCI_ACS_ISOLATED },
+                     { UP "/0000:02:01.0/0000:04:00.0", PCI_ACS_CLEAN });
+
+        assert_alone(t, "0000:03:00.0");
+        assert_alone(t, "0000:04:00.0");
+}
+
+/* Two root ports of one slot that do not isolate: the kernel has one group for both and all below. */
+static void test_ports_of_a_slot(void **state) {
+        _cleanup_node_ TestNode *t = NODE(
+                { "pci0000:00/0000:00:1c.0", PCI_ACS_OPEN }, { "pci0000:00/0000:00:1c.0/0000:01:00.0", PCI_ACS_CLEAN },
+                { "pci0000:00/0000:00:1c.4", PCI_ACS_OPEN }, { "pci0000:00/0000:00:1c.4/0000:02:00.0", PCI_ACS_CLEAN },
+                { "pci0000:00/0000:00:1d.0", PCI_ACS_OPEN }, { "pci0000:00/0000:00:1d.0/0000:03:00.0", PCI_ACS_CLEAN });
+
+        assert_together(t, "0000:01:00.0", "0000:02:00.0");
+        assert_int_not_equal(group_of(t, "0000:01:00.0"), group_of(t, "0000:03:00.0"));
+}
+
+/* The number stays when another device comes. */
+static void test_stable(void **state) {
+        _cleanup_node_ TestNode *t = NODE({ PORT, PCI_ACS_ISOLATED }, { PORT "/0000:01:00.0", PCI_ACS_CLEAN });
+        int group = group_of(t, "0000:01:00.0");
+
+        node_device(t, "pci0000:00/0000:00:00.0", 0x060000, 0, -1)->acs = PCI_ACS_CLEAN;
+        assert_int_equal(inventory_finish(t->inventory), 0);
+        assert_int_equal(inventory_derive_groups(t->inventory), 0);
+        assert_int_equal(group_of(t, "0000:01:00.0"), group);
+}
+
+/* A device whose place is unknown, and one whose domain QEMU and Xen cannot name. */
+static void test_unknown(void **state) {
+        _cleanup_node_ TestNode *t = NODE({ "pci10000:00/10000:00:01.0", PCI_ACS_CLEAN });
+        PciDevice *lost = node_device(t, "pci0000:00/0000:00:03.0", 0x030200, 0, -1);
+
+        lost->acs = PCI_ACS_CLEAN;
+        lost->path[0] = '\0';
+        assert_int_equal(inventory_finish(t->inventory), 0);
+        assert_int_equal(inventory_derive_groups(t->inventory), 0);
+        assert_int_equal(group_of(t, "0000:00:03.0"), -1);
+        assert_int_equal(group_of(t, "10000:00:01.0"), -1);
+}
+
+/* The slots for the mediated devices of a GPU are in no group. */
+static void test_slots(void **state) {
+        _cleanup_node_ TestNode *t = NODE({ PORT, PCI_ACS_ISOLATED }, { PORT "/0000:01:00.0", PCI_ACS_CLEAN });
+
+        assert_int_equal(string_copy(&t->inventory->devices[1].mdev_types, ""), 0);
+        assert_int_equal(inventory_finish(t->inventory), 0);
+        assert_int_equal(inventory_derive_groups(t->inventory), 0);
+        assert_int_equal(group_of(t, "0000:01:00.0.1"), -1);
+        assert_alone(t, "0000:01:00.0");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_isolated),      cmocka_unit_test(test_virtual_functions),
+                cmocka_unit_test(test_multifunction), cmocka_unit_test(test_open_port),
+                cmocka_unit_test(test_open_switch),   cmocka_unit_test(test_isolating_switch),
+                cmocka_unit_test(test_stable),        cmocka_unit_test(test_ports_of_a_slot),
+                cmocka_unit_test(test_unknown),       cmocka_unit_test(test_slots),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
