@@ -19,7 +19,7 @@ typedef struct GuestClient GuestClient;
 typedef void (*GuestsChanged)(void *userdata);
 
 /* The reason of a client whose libvirt was not there yet. */
-#define GUEST_CLIENT_WAITS "libvirt does not run."
+#define GUEST_CLIENT_WAITS "libvirt does not run, or has not answered yet."
 
 /*
  * uri: of the libvirt. The socket of qemu:///system is looked for below the root of fs; other libvirts are connected to

@@ -20,7 +20,7 @@ my $bus   = Bus->new->listen;
 
 sub path { my ($address, $name) = @_; return "sys/bus/pci/devices/$address/$name" }
 
-sub vfs { my ($address) = @_; my @vfs = map { readlink =~ s{.*/}{}r } glob "$ENV{NODE_ROOT}/" . path($address, 'virtfn*'); return @vfs }
+sub vfs { my ($address) = @_; my @vfs = map { (readlink // '') =~ m{([^/]+)$} } glob "$ENV{NODE_ROOT}/" . path($address, 'virtfn*'); return @vfs }
 
 sub begin { my ($address, $count) = @_; return $bus->call('SetVirtualFunctions', 'su', $address, $count) }
 

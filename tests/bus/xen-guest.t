@@ -31,6 +31,7 @@ my ($signature, $entries) = request(nic => 1);
 
 # ---- without a guest
 
+libvirt_reports($bus);
 my $reply = change('Attach', "st$signature", $entries);
 is($reply->{error}, undef, 'attach without a guest') or diag($reply->{body}[0]);
 is($bus->result($reply->{body}[0]), 'done', 'attach without a guest: done');
