@@ -25,7 +25,7 @@ struct Api {
 
 typedef struct Buffer {
         char *data;
-        size_t size;
+        size_t size, capacity;
 } Buffer;
 
 typedef struct Request {
@@ -66,11 +66,18 @@ int api_new(const Settings *settings, Api **ret) {
 
 static size_t on_data(char *data, size_t size, size_t n, void *userdata) {
         Buffer *b = userdata;
-        char *larger = b->size + n < REPLY_MAX ? realloc(b->data, b->size + n + 1) : NULL;
 
-        if (!larger)
+        if (b->size + n >= REPLY_MAX)
                 return 0;
-        b->data = larger;
+        if (b->size + n >= b->capacity) {
+                size_t capacity = MAX(2 * b->capacity, b->size + n + 1);
+                char *larger = realloc(b->data, capacity);
+
+                if (!larger)
+                        return 0;
+                b->data = larger;
+                b->capacity = capacity;
+        }
         memcpy(b->data + b->size, data, n);
         b->size += n;
         b->data[b->size] = '\0';

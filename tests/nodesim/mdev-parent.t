@@ -30,7 +30,7 @@ sub put {
 
 sub create    { my ($type, $uuid) = @_; return put("mdev_supported_types/$type/create", $uuid) }
 sub available { return join ' ', map { m{([^/]+)/[^/]+\z} ? "$1=" . slurp($_) =~ s/\n//r : () } sort glob "$dir/mdev_supported_types/*/available_instances" }
-sub mdevs     { return scalar(() = glob "$ENV{NODE_ROOT}/sys/bus/mdev/devices/*") }
+sub count_mdevs { return scalar(() = glob "$ENV{NODE_ROOT}/sys/bus/mdev/devices/*") }
 
 # ---- one size on a GPU
 
@@ -50,7 +50,7 @@ is(put("$uuids[1]/remove", 1), 'OK', 'that is removed too');
 is(create('nvidia-222', $_), 'OK', "the GPU is filled: $_") for @uuids[0 .. 15];
 is(create('nvidia-222', $uuids[16]), 'ENOSPC', '... and full');
 other_hand_binds($gpu, 'vfio-pci');
-is(mdevs(), 0, 'without its driver it loses them');
+is(count_mdevs(), 0, 'without its driver it loses them');
 ok(!-e "$dir/mdev_supported_types", '... and the types');
 
 # ---- sizes that share the memory
