@@ -2,9 +2,11 @@
 #pragma once
 
 /*
- * Appends JSON text to a json-c printbuf without a json_object for each value. Used for arrays of thousands of devices,
- * which it writes faster, and for ledger files, where a lack of memory must not leave out a member. All other JSON is
- * built from json_objects, which is simpler. Pure.
+ * Appends JSON text to a json-c printbuf. All JSON that this program writes comes from here and is ASCII: other
+ * characters become \uHHHH, two of them for a surrogate pair, and each byte that is not UTF-8 becomes U+FFFD. Arrays of
+ * thousands of devices are written without a json_object for each value, which is faster, and so are ledger files,
+ * where a lack of memory must not leave out a member. All other JSON is built from json_objects, which is simpler.
+ * Pure.
  */
 
 #include <json-c/json.h>
@@ -37,4 +39,5 @@ void json_text_address(JsonText *t, PciAddress a);
 void json_text_hex(JsonText *t, unsigned value, unsigned digits);
 void json_text_number(JsonText *t, uint64_t n);
 void json_text_known(JsonText *t, int n);
+void json_text_value(JsonText *t, json_object *o);
 void json_text_object(JsonText *t, json_object *o);

@@ -23,7 +23,5 @@ json_object *json_address(PciAddress a);
 json_object *json_cpus(const CpuSet *set);
 json_object *json_hex(unsigned value, int digits);
 
-/* Formats o as one line without a newline. o owns the text until o is formatted again; NULL when out of memory. */
-const char *json_line(json_object *o);
-/* As json_line(), but the caller frees the text. */
+/* Formats o as one line without a newline, as model/json-text.h says. The caller frees; NULL when out of memory. */
 char *json_text(json_object *o);

@@ -72,6 +72,17 @@ int array_reserve(void **array, size_t n, size_t element_size);
 bool text_is_ascii(const char *s, size_t n);
 bool text_is_utf8(const char *s);
 
+/* Stands for a byte that is not UTF-8. */
+#define UTF8_REPLACEMENT 0xfffdU
+
+/*
+ * Length of the UTF-8 sequence at s, in n bytes or up to a NUL, and its code point; 0 when it is invalid (RFC 3629:
+ * shortest form, no surrogates).
+ */
+size_t utf8_decode(const char *s, size_t n, uint32_t *ret);
+/* Writes the code point into buf. Returns its number of bytes, at most 4. */
+size_t utf8_encode(uint32_t code, char *buf);
+
 /* True when s is valid UTF-8 without control characters. */
 bool text_is_clean(const char *s);
 

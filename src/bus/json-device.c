@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "json-internal.h"
-#include "model/json-text.h"
+#include "model/json-parse.h"
 #include "model/pcilink.h"
 #include "model/vgpu.h"
 #include "util/strings.h"
@@ -192,8 +192,11 @@ static void put_device(JsonText *t, const HostView *view, const PciDevice *dev) 
 /* Ends the text. NULL when out of memory. */
 static json_object *parse(JsonText *t) {
         _cleanup_free_ char *text = json_text_finish(t);
+        json_object *o = NULL;
 
-        return text ? json_tokener_parse(text) : NULL;
+        if (text)
+                (void) json_parse(text, strlen(text), &o);
+        return o;
 }
 
 json_object *json_device(const HostView *view, const PciDevice *dev) {
@@ -253,28 +256,27 @@ static json_object *json_missing(const HostView *view, const Claim *claim) {
         return o;
 }
 
-static void separate(JsonText *t) {
-        if (t->out->buf[t->out->bpos - 1] != '[')
+static void separate(JsonText *t, bool *first) {
+        if (!*first)
                 json_text_literal(t, ",");
+        *first = false;
 }
 
-int json_print_devices(json_object *devices, struct printbuf *out, int level, int flags) {
-        const HostView *view = json_object_get_userdata(devices);
-        JsonText t = { .out = out };
+void json_text_devices(JsonText *t, const HostView *view) {
+        bool first = true;
 
-        json_text_literal(&t, "[");
+        json_text_literal(t, "[");
         for (size_t i = 0; i < view->inventory->n_devices; i++) {
-                separate(&t);
-                put_device(&t, view, &view->inventory->devices[i]);
+                separate(t, &first);
+                put_device(t, view, &view->inventory->devices[i]);
         }
         for (size_t i = 0; i < view->ledger->n_claims; i++)
                 if (!inventory_find(view->inventory, view->ledger->claims[i].address)) {
                         json_object *o = json_missing(view, &view->ledger->claims[i]);
 
-                        separate(&t);
-                        t.failed |= !o;
-                        json_text_object(&t, o);
+                        separate(t, &first);
+                        t->failed |= !o;
+                        json_text_object(t, o);
                 }
-        json_text_literal(&t, "]");
-        return t.failed ? -1 : 0;
+        json_text_literal(t, "]");
 }

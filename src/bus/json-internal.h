@@ -4,9 +4,10 @@
 /* Shared by json*.c. */
 
 #include "json.h"
+#include "model/json-text.h"
 
-/* A json-c serializer that prints the array of all devices. The userdata of the array is a HostView. */
-int json_print_devices(json_object *devices, struct printbuf *out, int level, int flags);
+/* Appends the array of all devices: those of the inventory, then the missing ones of allocations. */
+void json_text_devices(JsonText *t, const HostView *view);
 /* The NVLink module id of a GPU, and the partition of its allocation; -1: unknown, none. */
 int device_module(const HostView *view, PciAddress address);
 int device_partition(const HostView *view, PciAddress address);

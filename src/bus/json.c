@@ -269,44 +269,67 @@ static json_object *json_quarantine(const Ledger *l) {
         return list;
 }
 
-/* Builds the object of json_describe(). Takes ownership of the array devices. */
-static json_object *describe_with(const HostView *view, const char *version, uint32_t reader, json_object *devices) {
-        json_object *o = json_object_new_object(), *nodes = json_object_new_array();
-        json_object *allocations = json_object_new_array(), *notes = json_object_new_array(),
-                    *problems = json_object_new_array();
+static json_object *json_nodes(const HostView *view) {
+        json_object *array = json_object_new_array();
 
         for (size_t i = 0; i < view->inventory->n_nodes; i++)
-                (void) json_object_array_add(nodes, json_node(view, &view->inventory->nodes[i]));
+                (void) json_object_array_add(array, json_node(view, &view->inventory->nodes[i]));
+        return array;
+}
+
+static json_object *json_allocations(const HostView *view, uint32_t reader) {
+        json_object *array = json_object_new_array();
+
         for (size_t i = 0; i < view->ledger->n_allocations; i++)
-                (void) json_object_array_add(allocations, json_allocation(view, view->ledger->allocations[i], reader));
-        for (size_t i = 0; i < view->inventory->n_notes; i++)
-                (void) json_object_array_add(notes, json_object_new_string(view->inventory->notes[i]));
+                (void) json_object_array_add(array, json_allocation(view, view->ledger->allocations[i], reader));
+        return array;
+}
+
+static json_object *json_notes(const Inventory *inv) {
+        json_object *array = json_object_new_array();
+
+        for (size_t i = 0; i < inv->n_notes; i++)
+                (void) json_object_array_add(array, json_object_new_string(inv->notes[i]));
+        return array;
+}
+
+static json_object *json_problems(const HostView *view) {
+        json_object *array = json_object_new_array();
+
         for (size_t i = 0; i < view->config->n_problems; i++) {
                 _cleanup_free_ char *text = NULL;
 
                 if (config_problem_format(&view->config->problems[i], &text) >= 0)
-                        (void) json_object_array_add(problems, json_object_new_string(text));
+                        (void) json_object_array_add(array, json_object_new_string(text));
         }
         for (size_t i = 0; i < view->policy->n_problems; i++)
-                (void) json_object_array_add(problems, json_object_new_string(view->policy->problems[i]));
-        json_object_object_add(o, "version", json_string_or_null(version));
-        json_object_object_add(o, "read_only", json_string_or_null(ledger_problem(view->ledger)));
-        json_object_object_add(o, "libvirt", json_libvirt(view->libvirt, &view->inventory->libvirt));
-        json_object_object_add(o, "devices", devices);
-        json_object_object_add(o, "pools", json_pools(view));
-        json_object_object_add(o, "nodes", nodes);
-        json_object_object_add(o, "allocations", allocations);
-        json_object_object_add(o, "quarantine", json_quarantine(view->ledger));
-        json_object_object_add(o, "notes", notes);
-        json_object_object_add(o, "config_problems", problems);
-        return o;
+                (void) json_object_array_add(array, json_object_new_string(view->policy->problems[i]));
+        return array;
 }
 
-json_object *json_describe(const HostView *view, const char *version, uint32_t reader) {
-        json_object *devices = json_object_new_array();
+char *json_describe(const HostView *view, const char *version, uint32_t reader) {
+        JsonText t = json_text_new();
 
-        if (!devices)
-                return NULL;
-        json_object_set_serializer(devices, json_print_devices, (void *) view, NULL);
-        return describe_with(view, version, reader, devices);
+        json_text_first_key(&t, "version");
+        json_text_string(&t, version);
+        json_text_key(&t, "read_only");
+        json_text_string(&t, ledger_problem(view->ledger));
+        json_text_key(&t, "libvirt");
+        json_text_object(&t, json_libvirt(view->libvirt, &view->inventory->libvirt));
+        json_text_key(&t, "devices");
+        json_text_devices(&t, view);
+        json_text_key(&t, "pools");
+        json_text_object(&t, json_pools(view));
+        json_text_key(&t, "nodes");
+        json_text_object(&t, json_nodes(view));
+        json_text_key(&t, "allocations");
+        json_text_object(&t, json_allocations(view, reader));
+        json_text_key(&t, "quarantine");
+        json_text_object(&t, json_quarantine(view->ledger));
+        json_text_key(&t, "notes");
+        json_text_object(&t, json_notes(view->inventory));
+        json_text_key(&t, "config_problems");
+        json_text_object(&t, json_problems(view));
+        json_text_literal(&t, "}");
+        return json_text_finish(&t);
 }

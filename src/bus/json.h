@@ -15,12 +15,9 @@ json_object *json_allocation(const HostView *view, const Allocation *a, uint32_t
 json_object *json_plan(const HostView *view, const Plan *p);
 json_object *json_repeat(const Repeat *r);
 json_object *json_refusal(const Refusal *r);
-/*
- * The whole host: devices, pools, NUMA nodes, allocations, notes. version: the program version. reader: as above. The
- * "devices" array has no elements; json-c prints the devices from c when it serializes the object. So everything that c
- * points to must outlive the object.
- */
-json_object *json_describe(const HostView *view, const char *version, uint32_t reader);
+/* The whole host as text: devices, pools, NUMA nodes, allocations, notes. version: the program version. reader: as
+ * above. The caller frees; NULL when out of memory. */
+char *json_describe(const HostView *view, const char *version, uint32_t reader);
 /* The topology of the host: NUMA nodes, devices below their bridges, and the distance matrix of GPUs and NICs. The
  * matrix is null for more than TOPOLOGY_MATRIX_MAX functions, its pairs are null for more than TOPOLOGY_PAIRS_MAX
  * pairs. */

@@ -9,14 +9,19 @@
 #include "server-internal.h"
 #include "util/strings.h"
 
-/* In the child of an answer: writes the object as text. Takes ownership of o. */
-static Verdict write_json(json_object *o) {
-        const char *text = o ? json_line(o) : NULL;
-
+/* In the child of an answer. NULL: out of memory. */
+static Verdict write_text(const char *text) {
         if (text)
                 answer_write(text, strlen(text));
-        (void) json_object_put(o);
         return text ? VERDICT_NONE : _VERDICT_INVALID;
+}
+
+/* In the child of an answer: writes the object as text. Takes ownership of o. */
+static Verdict write_json(json_object *o) {
+        _cleanup_free_ char *text = o ? json_text(o) : NULL;
+
+        (void) json_object_put(o);
+        return write_text(text);
 }
 
 const Allocation *bus_find_allocation(const HostView *view, const char *name, Refusal *ret) {
@@ -167,17 +172,18 @@ static int method_list_nodes(sd_bus_message *call, void *userdata, sd_bus_error 
 static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         HostView view = server_view(userdata);
         _cleanup_json_ json_object *o = NULL;
+        _cleanup_free_ char *text = NULL;
         const PciDevice *dev;
-        const char *text;
-        int r = sd_bus_message_read(call, "s", &text);
+        const char *address;
+        int r = sd_bus_message_read(call, "s", &address);
 
         if (r < 0)
                 return r;
-        dev = bus_find_device(call, &view, text, &r);
+        dev = bus_find_device(call, &view, address, &r);
         if (!dev)
                 return r;
         o = json_explain(&view, dev);
-        text = o ? json_line(o) : NULL;
+        text = o ? json_text(o) : NULL;
         return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
 }
 
@@ -217,7 +223,9 @@ static int plan(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *err
 }
 
 static Verdict make_describe(const HostView *view, const Answer *a, Refusal *ret) {
-        return write_json(json_describe(view, VERSION, caller_is_root(a->uid) ? 0 : a->uid));
+        _cleanup_free_ char *text = json_describe(view, VERSION, caller_is_root(a->uid) ? 0 : a->uid);
+
+        return write_text(text);
 }
 
 static int describe(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "daemon.h"
+#include "model/json-parse.h"
 #include "page.h"
 #include "replay/replay.h"
 #include "report.h"
@@ -33,11 +34,12 @@ static int exit_status(const char *result) {
 }
 
 static int print_report(const Args *args, const char *text) {
-        json_object *report = json_tokener_parse(text), *findings = reply_member(report, "findings");
-        int status;
+        json_object *report, *findings;
+        int status, r = json_parse(text, strlen(text), &report);
 
-        if (!report)
-                return report_errno(args, -ENOMEM, "Cannot print");
+        if (r < 0)
+                return report_errno(args, r, "Cannot print");
+        findings = reply_member(report, "findings");
         status = exit_status(reply_cell(report, "result"));
         if (args_has(args, OPTION_JSON))
                 puts(text);

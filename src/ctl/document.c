@@ -8,10 +8,11 @@
 #include <time.h>
 
 #include "bus/names.h"
+#include "model/json-value.h"
 #include "report.h"
 
 int document_print(const Args *args, json_object *o) {
-        const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+        _cleanup_free_ char *text = json_text(o);
 
         if (text)
                 puts(text);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "daemon.h"
+#include "model/json-parse.h"
 #include "replay/replay.h"
 #include "report.h"
 #include "util/strings.h"
@@ -133,11 +134,11 @@ static void print_next(json_object *report, json_object *node) {
 }
 
 static int print(const Args *args, const DaemonReport *daemon, json_object *node, const char *text) {
-        _cleanup_json_ json_object *report = json_tokener_parse(text);
-        int r;
+        _cleanup_json_ json_object *report = NULL;
+        int r = json_parse(text, strlen(text), &report);
 
-        if (!report)
-                return report_errno(args, -ENOMEM, "Cannot print");
+        if (r < 0)
+                return report_errno(args, r, "Cannot print");
         print_readiness(report);
         r = print_node(daemon, node);
         if (r < 0)

@@ -4,26 +4,23 @@
 #include <stdio.h>
 
 #include "bus/names.h"
+#include "model/json-parse.h"
 #include "reply.h"
 #include "report.h"
 #include "util/strings.h"
 
 int reply_parse(Client *c, sd_bus_message *reply, char **ret_text, json_object **ret) {
         _cleanup_free_ char *text = NULL;
-        json_object *o;
         int r;
 
         r = client_read_text(c, reply, &text);
         if (r < 0)
                 return r;
-        o = json_tokener_parse(text);
-        if (!json_object_is_type(o, json_type_object)) {
-                json_object_put(o);
-                return client_bad_reply(c, -EBADMSG);
-        }
+        r = json_parse(text, strlen(text), ret);
+        if (r < 0)
+                return client_bad_reply(c, r);
         if (ret_text)
                 *ret_text = TAKE_PTR(text);
-        *ret = o;
         return 0;
 }
 

@@ -6,12 +6,7 @@
 #include <json-c/json.h>
 
 #include "client.h"
-#include "model/pciaddr.h"
-
-static inline void reply_cleanup(json_object **o) {
-        (void) json_object_put(*o);
-}
-#define _cleanup_json_ _cleanup_(reply_cleanup)
+#include "model/json-value.h"
 
 /*
  * Calls a method of the Manager whose reply is one JSON text, and parses it. argument (a string) and ret_text may be

@@ -9,6 +9,7 @@
 #include <limits.h>
 
 #include "config/config.h"
+#include "model/json-parse.h"
 #include "model/json-value.h"
 #include "model/serial.h"
 #include "model/vgpu.h"
@@ -23,8 +24,7 @@ static int get_string(json_object *o, const char *key, bool may_be_null, char **
                 return -EBADMSG;
         if (!v)
                 return may_be_null ? 0 : -EBADMSG;
-        if (!json_object_is_type(v, json_type_string) ||
-            strlen(json_object_get_string(v)) != (size_t) json_object_get_string_len(v))
+        if (!json_object_is_type(v, json_type_string))
                 return -EBADMSG;
         return string_copy(ret, json_object_get_string(v));
 }
@@ -431,28 +431,13 @@ static int parse_allocation(json_object *o, Allocation *a) {
         return r ?: parse_list(o, "services", ALLOCATION_SERVICES_MAX, parse_service, a);
 }
 
-static json_object *parse_text(const char *text, size_t size) {
-        json_tokener *tokener = json_tokener_new();
-        json_object *o = NULL;
-
-        if (!tokener)
-                return NULL;
-        json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-        o = size <= LEDGER_FILE_MAX ? json_tokener_parse_ex(tokener, text, (int) size) : NULL;
-        if (json_tokener_get_error(tokener) != json_tokener_success) {
-                (void) json_object_put(o);
-                o = NULL;
-        }
-        json_tokener_free(tokener);
-        return o;
-}
-
 LedgerFileResult ledger_file_parse(const char *text, size_t size, Allocation **ret, char **ret_message) {
-        _cleanup_json_ json_object *o = parse_text(text, size);
+        _cleanup_json_ json_object *o = NULL;
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new(NULL);
         uint64_t version;
 
-        if (get_number(o, "version", INT_MAX, &version) < 0) {
+        if (size > LEDGER_FILE_MAX || json_parse(text, size, &o) < 0 ||
+            get_number(o, "version", INT_MAX, &version) < 0) {
                 (void) string_replace(ret_message,
                                       "it is not a complete JSON object with a version; it may be truncated");
                 return LEDGER_FILE_BROKEN;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Appends JSON text to a printbuf. */
 
 #include "model/json-text.h"
 
-#include "model/json-value.h"
 #include "util/strings.h"
 
 #define BLOCK 16U
@@ -33,22 +31,12 @@ void json_text_put(JsonText *t, const char *text, size_t n) {
         }
 }
 
-void json_text_object(JsonText *t, json_object *o) {
-        const char *text = json_line(o);
-
-        if (text)
-                json_text_put(t, text, strlen(text));
-        else
-                t->failed = true;
-        (void) json_object_put(o);
-}
-
 /* Nonzero when one of the n bytes is not ASCII or needs escaping in JSON. */
 static inline unsigned find_special(const char *s, size_t n) {
         unsigned special = 0;
 
         for (size_t i = 0; i < n; i++)
-                special |= s[i] < ' ' || s[i] == '"' || s[i] == '\\';
+                special |= (signed char) s[i] < ' ' || s[i] == '"' || s[i] == '\\';
         return special;
 }
 
@@ -61,28 +49,44 @@ static bool is_plain(const char *s, size_t n) {
         return (special | find_special(s, n)) == 0;
 }
 
-/* Bytes of UTF-8 characters are written as they are. */
-static void put_character(JsonText *t, char c) {
-        char escaped[] = "\\u0000";
+/* unit: of UTF-16. */
+static void put_escape(JsonText *t, uint32_t unit) {
+        char escape[] = "\\u0000";
 
-        if (c == '"' || c == '\\')
+        (void) format_hex(escape + strlen("\\u"), unit, 4);
+        json_text_literal(t, escape);
+}
+
+static void put_character(JsonText *t, uint32_t code) {
+        char c = (char) code;
+
+        if (code == '"' || code == '\\')
                 json_text_literal(t, "\\");
-        if ((unsigned char) c >= ' ') {
+        if (code >= ' ' && code < 0x80) {
                 json_text_put(t, &c, 1);
+        } else if (code < 0x10000) {
+                put_escape(t, code);
         } else {
-                (void) format_hex(escaped + strlen("\\u"), (unsigned char) c, 4);
-                json_text_literal(t, escaped);
+                put_escape(t, 0xd800 + ((code - 0x10000) >> 10));
+                put_escape(t, 0xdc00 + (code & 0x3ff));
         }
 }
 
 static void put_string(JsonText *t, const char *s, size_t n) {
-        bool plain = is_plain(s, n);
-
         json_text_literal(t, "\"");
-        if (plain)
+        if (is_plain(s, n)) {
                 json_text_put(t, s, n);
-        for (size_t i = 0; !plain && i < n; i++)
-                put_character(t, s[i]);
+                n = 0;
+        }
+        while (n > 0) {
+                uint32_t code;
+                size_t size = utf8_decode(s, n, &code);
+
+                put_character(t, size > 0 ? code : UTF8_REPLACEMENT);
+                size = MAX(size, (size_t) 1);
+                s += size;
+                n -= size;
+        }
         json_text_literal(t, "\"");
 }
 
@@ -136,4 +140,62 @@ void json_text_known(JsonText *t, int n) {
                 json_text_number(t, (uint64_t) n);
         else
                 json_text_literal(t, "null");
+}
+
+static void put_object(JsonText *t, json_object *o) {
+        bool first = true;
+
+        json_text_literal(t, "{");
+        json_object_object_foreach(o, key, value) {
+                if (!first)
+                        json_text_literal(t, ",");
+                first = false;
+                json_text_string(t, key);
+                json_text_literal(t, ":");
+                json_text_value(t, value);
+        }
+        json_text_literal(t, "}");
+}
+
+static void put_array(JsonText *t, json_object *o) {
+        json_text_literal(t, "[");
+        for (size_t i = 0; i < json_object_array_length(o); i++) {
+                if (i > 0)
+                        json_text_literal(t, ",");
+                json_text_value(t, json_object_array_get_idx(o, i));
+        }
+        json_text_literal(t, "]");
+}
+
+static void put_integer(JsonText *t, json_object *o) {
+        int64_t n = json_object_get_int64(o);
+
+        if (n < 0)
+                json_text_literal(t, "-");
+        json_text_number(t, n < 0 ? -(uint64_t) n : json_object_get_uint64(o));
+}
+
+void json_text_value(JsonText *t, json_object *o) {
+        const char *text;
+
+        switch (json_object_get_type(o)) {
+        case json_type_object:
+                return put_object(t, o);
+        case json_type_array:
+                return put_array(t, o);
+        case json_type_string:
+                return put_string(t, json_object_get_string(o), (size_t) json_object_get_string_len(o));
+        case json_type_int:
+                return put_integer(t, o);
+        default: /* null, true, false, and numbers with a fraction */
+                text = json_object_to_json_string(o);
+                if (text)
+                        json_text_put(t, text, strlen(text));
+                t->failed |= !text;
+        }
+}
+
+void json_text_object(JsonText *t, json_object *o) {
+        json_text_value(t, o);
+        (void) json_object_put(o);
 }

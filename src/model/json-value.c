@@ -2,6 +2,7 @@
 
 #include "model/json-value.h"
 
+#include "model/json-text.h"
 #include "util/strings.h"
 
 json_object *json_string_or_null(const char *s) {
@@ -28,12 +29,9 @@ json_object *json_hex(unsigned value, int digits) {
         return json_object_new_string_len(text, (int) (format_hex(text, value, (unsigned) digits) - text));
 }
 
-const char *json_line(json_object *o) {
-        return json_object_to_json_string_ext(o, JSON_C_TO_STRING_NOSLASHESCAPE | JSON_C_TO_STRING_PLAIN);
-}
-
 char *json_text(json_object *o) {
-        const char *text = json_line(o);
+        JsonText t = json_text_new();
 
-        return text ? strdup(text) : NULL;
+        json_text_value(&t, o);
+        return json_text_finish(&t);
 }

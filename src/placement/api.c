@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "member.h"
+#include "model/json-parse.h"
 #include "model/json-value.h"
 #include "util/log.h"
 #include "util/strings.h"
@@ -124,7 +125,7 @@ static void set_options(Api *a, const Request *q, struct curl_slist *headers, co
 /* One request. The status of HTTP, or a negative errno, logged. */
 static int send_request(Api *a, const Request *q, json_object **ret_reply) {
         struct curl_slist *headers = make_headers(q->token);
-        const char *body = q->body ? json_line(q->body) : NULL;
+        _cleanup_free_ char *body = q->body ? json_text(q->body) : NULL;
         Buffer b = { 0 };
         CURLcode code;
         long status = 0;
@@ -139,7 +140,8 @@ static int send_request(Api *a, const Request *q, json_object **ret_reply) {
         code = curl_easy_perform(a->curl);
         if (code == CURLE_OK) {
                 (void) curl_easy_getinfo(a->curl, CURLINFO_RESPONSE_CODE, &status);
-                *ret_reply = b.data ? json_tokener_parse(b.data) : NULL;
+                if (b.data)
+                        (void) json_parse(b.data, b.size, ret_reply);
                 log_debug("%s %s: %ld", q->method, q->url, status);
         }
         curl_slist_free_all(headers);
@@ -190,10 +192,14 @@ static int take_url(Api *a, json_object *reply) {
 }
 
 static json_object *credential_body(const Settings *s) {
-        _cleanup_json_ json_object *o = json_tokener_parse(
-                "{\"auth\":{\"identity\":{\"methods\":[\"application_credential\"],\"application_credential\":{}}}}");
-        json_object *credential = member(member(member(o, "auth"), "identity"), "application_credential");
+        static const char text[] =
+                "{\"auth\":{\"identity\":{\"methods\":[\"application_credential\"],\"application_credential\":{}}}}";
+        _cleanup_json_ json_object *o = NULL;
+        json_object *credential;
 
+        if (json_parse(text, strlen(text), &o) < 0)
+                return NULL;
+        credential = member(member(member(o, "auth"), "identity"), "application_credential");
         if (!credential || json_object_object_add(credential, "id", json_object_new_string(s->credential)) < 0 ||
             json_object_object_add(credential, "secret", json_object_new_string(s->secret)) < 0)
                 return NULL;
@@ -245,9 +251,12 @@ int api_call(Api *a, const char *method, const char *path, json_object *body, js
                         break;
                 free(TAKE_PTR(a->token));
         }
-        if (is_failure(status))
+        if (is_failure(status)) {
+                _cleanup_free_ char *reason = reply ? json_text(reply) : NULL;
+
                 log_error("Placement refuses %s %s with status %d: %s", method, path, status,
-                          reply ? json_line(reply) ?: "" : "no reason given.");
+                          reason ?: "no reason given.");
+        }
         if (ret_reply)
                 *ret_reply = TAKE_PTR(reply);
         return status;

@@ -15,6 +15,7 @@
 #include "bus/names.h"
 #include "bus/reply-text.h"
 #include "claim.h"
+#include "model/json-parse.h"
 #include "read.h"
 #include "sync.h"
 #include "util/log.h"
@@ -63,8 +64,9 @@ static int describe(void *userdata, json_object **ret) {
         if (r < 0)
                 return log_warning_errno(r, "Failed to ask passthroughd: %s", error.message ?: strerror(-r));
         r = bus_read_reply_text(reply, &text);
-        *ret = r >= 0 ? json_tokener_parse(text) : NULL;
-        return *ret ? 0 : log_warning_errno(-EBADMSG, "Failed to parse the reply of passthroughd: %m");
+        if (r >= 0)
+                r = json_parse(text, strlen(text), ret);
+        return r < 0 ? log_warning_errno(r, "Failed to parse the reply of passthroughd: %m") : 0;
 }
 
 /* One comparison. 0 or a negative errno, logged. */

@@ -7,6 +7,7 @@
 
 #include "difference.h"
 #include "member.h"
+#include "model/json-value.h"
 #include "read.h"
 #include "util/log.h"
 #include "util/strings.h"
@@ -168,9 +169,10 @@ static int resolve_conflict(Sync *s, const Change *c, json_object *reply) {
         /* Another tree has a provider of that name, or a consumer of another program took the resources first. */
         if (c->kind == CHANGE_ADD_PROVIDER || (is_claim && !streq(error_code(reply), "placement.concurrent_update"))) {
                 int r = is_claim ? -ENOENT : placement_read_name(s, c->name);
+                _cleanup_free_ char *reason = reply ? json_text(reply) : NULL;
 
                 log_warning("Placement refuses to %s '%s': %s", change_kind_to_string(c->kind), change_subject(c),
-                            reply ? json_line(reply) ?: "" : "no reason given.");
+                            reason ?: "no reason given.");
                 return r == -ENOENT ? RESULT_REFUSED : r < 0 ? r : RESULT_CONFLICT;
         }
         log_debug("Conflict: %s '%s', reading it again.", change_kind_to_string(c->kind), change_subject(c));
@@ -220,9 +222,9 @@ static int make_change(Sync *s, const Change *c) {
 static int print_changes(const Changes *changes) {
         for (size_t i = 0; i < changes->n; i++) {
                 const Change *c = &changes->changes[i];
+                _cleanup_free_ char *body = c->body ? json_text(c->body) : NULL;
 
-                printf("%s %s%s%s\n", change_kind_to_string(c->kind), change_subject(c), c->body ? " " : "",
-                       c->body ? json_line(c->body) ?: "" : "");
+                printf("%s %s%s%s\n", change_kind_to_string(c->kind), change_subject(c), body ? " " : "", body ?: "");
         }
         return fflush(stdout) == 0 ? 0 : -errno;
 }

@@ -16,6 +16,7 @@
 #include "bus/reply-text.h"
 #include "controller.h"
 #include "handout.h"
+#include "model/json-parse.h"
 #include "node.h"
 #include "settings.h"
 #include "slurm/gres.h"
@@ -61,12 +62,15 @@ static json_object *describe(Agent *a) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_free_ char *text = NULL;
+        json_object *o = NULL;
         int r = node_call(a->bus, "Describe", &error, &reply, "");
 
         if (r < 0 && !a->is_waiting)
                 log_warning_errno(r, "Waiting for passthroughd: %s", error.message ?: strerror(-r));
         a->is_waiting = r < 0;
-        return r < 0 || bus_read_reply_text(reply, &text) < 0 ? NULL : json_tokener_parse(text);
+        if (r >= 0 && bus_read_reply_text(reply, &text) >= 0)
+                (void) json_parse(text, strlen(text), &o);
+        return o;
 }
 
 /* Each allocation is told of once. */

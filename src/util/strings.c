@@ -224,13 +224,10 @@ bool text_is_ascii(const char *s, size_t n) {
         return ((bits | word) & UINT64_C(0x8080808080808080)) == 0;
 }
 
-/*
- * Length of the UTF-8 sequence at s, and its code point; 0 when it is invalid (RFC 3629: shortest form, no surrogates).
- */
-static size_t utf8_decode(const char *s, uint32_t *ret) {
+size_t utf8_decode(const char *s, size_t n, uint32_t *ret) {
         static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
         static const uint8_t lead_bits[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
-        uint8_t lead = (uint8_t) s[0];
+        uint8_t lead = n > 0 ? (uint8_t) s[0] : 0;
         uint32_t code;
         size_t len;
 
@@ -243,6 +240,8 @@ static size_t utf8_decode(const char *s, uint32_t *ret) {
         else if (lead >= 0xf0 && lead < 0xf8)
                 len = 4;
         else
+                return 0;
+        if (len > n)
                 return 0;
 
         code = lead & lead_bits[len];
@@ -258,6 +257,16 @@ static size_t utf8_decode(const char *s, uint32_t *ret) {
         return len;
 }
 
+size_t utf8_encode(uint32_t code, char *buf) {
+        static const uint8_t lead[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+        size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+
+        for (size_t i = n - 1; i > 0; i--, code >>= 6)
+                buf[i] = (char) (0x80 | (code & 0x3f));
+        buf[0] = (char) (lead[n] | code);
+        return n;
+}
+
 /* Not a control character. */
 static bool is_plain(uint32_t code) {
         return code >= 0x20 && (code < 0x7f || code >= 0xa0);
@@ -269,7 +278,7 @@ bool text_is_utf8(const char *s) {
         if (text_is_ascii(s, strlen(s)))
                 return true;
         while (*s) {
-                size_t len = utf8_decode(s, &code);
+                size_t len = utf8_decode(s, SIZE_MAX, &code);
 
                 if (len == 0)
                         return false;
@@ -281,7 +290,7 @@ bool text_is_utf8(const char *s) {
 bool text_is_clean(const char *s) {
         while (*s) {
                 uint32_t code;
-                size_t len = utf8_decode(s, &code);
+                size_t len = utf8_decode(s, SIZE_MAX, &code);
 
                 if (len == 0 || !is_plain(code))
                         return false;
@@ -307,7 +316,7 @@ const char *quotable(const char *s, char buf[static QUOTABLE_MAX]) {
 
         while (*s) {
                 uint32_t code = 0;
-                size_t len = utf8_decode(s, &code);
+                size_t len = utf8_decode(s, SIZE_MAX, &code);
                 bool plain = len > 0 && is_plain(code);
                 /*
                  * \xHH for each byte: a control character has one or two bytes, an invalid sequence is escaped byte by

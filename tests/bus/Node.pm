@@ -416,7 +416,8 @@ sub is_error {
                 like($reply->{body}[0] // '', qr/^\S.*\.$/s, 'which is one');
                 my $refusal = eval { JSON::PP->new->decode($reply->{body}[1]) } // {};
                 is($refusal->{verdict}, $verdict, 'the refusal as JSON has its verdict');
-                is(index($reply->{body}[0] // '', $refusal->{message} // 'none'), 0, 'and the same sentence');
+                utf8::encode(my $message = $refusal->{message} // 'none');
+                is(index($reply->{body}[0] // '', $message), 0, 'and the same sentence');
         };
 }
 

@@ -49,7 +49,7 @@ is(error_of($bus->call('Plan', request(gpu => 1, tag => "a\nb"))), 'InvalidReque
 
 # ---- the tag
 
-is(allocation($bus, 'vm')->{tag}, "job 7 \xc3\xa4", 'Describe has the tag');
+is(allocation($bus, 'vm')->{tag}, "job 7 \x{e4}", 'Describe has the tag');
 my $tag = $bus->ask(Bus::NAME, $first->{body}[0], 'org.freedesktop.DBus.Properties', 'Get', 'ss', 'org.passthroughd1.Allocation', 'Tag')->{body}[0];
 utf8::decode($tag) if !utf8::is_utf8($tag);
 is($tag, "job 7 \x{e4}", 'and so has the object');
