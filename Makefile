@@ -50,15 +50,24 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
+# What installs packages goes before what needs them, and before the rest of this file looks for what is installed.
+DEPS := $(filter deps deps-cluster,$(MAKECMDGOALS))
+ifneq ($(and $(DEPS),$(filter-out $(DEPS),$(MAKECMDGOALS))),)
+GOALS := $(filter-out $(DEPS),$(MAKECMDGOALS))
+.PHONY: $(DEPS) $(GOALS) goals
+$(DEPS) $(GOALS): goals ; @:
+goals:
+	@$(MAKE) --no-print-directory $(DEPS)
+	@$(MAKE) --no-print-directory $(GOALS)
+else
+
 ifneq ($(V),1)
 Q := @
 say = @printf '  %-5s %s\n' $(1) $(2);
 endif
 
-# What installs packages goes before what needs them.
-DEPS := $(filter deps deps-cluster,$(MAKECMDGOALS))
 PACKAGES := libsystemd libudev libpci json-c libxml-2.0 inih smartcols libnl-3.0 numa
-# Asked for when a recipe first needs it, not when this file is read: "make deps" may just have installed it.
+# Asked for when a recipe first needs it: "make clean" needs none.
 PKG_CFLAGS = $(eval PKG_CFLAGS := $$(shell pkg-config --cflags $(PACKAGES)))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $$(shell pkg-config --libs $(PACKAGES)))$(PKG_LIBS)
 FUSE_CFLAGS = $(eval FUSE_CFLAGS := $$(shell pkg-config --cflags fuse3))$(FUSE_CFLAGS)
@@ -113,9 +122,13 @@ pic = $(patsubst %.c,$(BUILD)/pic/%.o,$(1))
 PLUGIN_OBJECTS := $(call pic,$(filter-out src/slurm/agent.c,$(SLURM_SOURCES)) src/bus/reply-text.c src/model/cpuset.c src/util/clock.c src/util/fileio.c src/util/strings.c)
 SLURM_AGENT_OBJECTS := $(call pic,$(addprefix src/slurm/,agent.c controller.c handout.c node.c))
 PIC_OBJECTS := $(sort $(PLUGIN_OBJECTS) $(SLURM_AGENT_OBJECTS))
-HAVE_SLURM := $(wildcard /usr/include/slurm/spank.h)
+# Empty where Slurm's headers are missing or unknown: all else is built.
+SLURM_FEATURES := $(shell src/slurm/features $(BUILD) $(CC) $(CFLAGS))
+HAVE_SLURM := $(filter yes,$(firstword $(SLURM_FEATURES)))
+SLURM_PROGRAMS := $(PLUGIN) $(BUILD)/passthroughd-slurm
+NO_SLURM := Slurm: $(SLURM_FEATURES); passthrough.so and passthroughd-slurm are not built
 
-PROGRAMS := $(if $(HAVE_SLURM),$(PLUGIN) $(BUILD)/passthroughd-slurm) $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-root $(BUILD)/passthroughd-endpoints $(BUILD)/passthroughd-libvirt $(BUILD)/passthrough-placement
+PROGRAMS := $(if $(HAVE_SLURM),$(SLURM_PROGRAMS)) $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-root $(BUILD)/passthroughd-endpoints $(BUILD)/passthroughd-libvirt $(BUILD)/passthrough-placement
 NODESIM := $(BUILD)/tests/nodesim
 SHIM := $(BUILD)/tests/netlink.so
 DYING := $(BUILD)/tests/dying.so
@@ -130,10 +143,12 @@ OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDE
 # Recordings of the simulated nodes, for passthroughctl --node.
 NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
 
-.PHONY: all deps deps-cluster demo demo-cluster check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-placement uninstall-placement install-slurm uninstall-slurm deb deb-check lab lab-shell clean tests
-all: $(PROGRAMS)
-# Tests need all packages of "make deps", which may install the headers of Slurm after this file is read.
-tests: all $(PLUGIN) $(BUILD)/passthroughd-slurm $(NODESIM) $(NODES) $(SHIM) $(DYING) $(HYPERVISOR) $(NVIDIA) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
+.PHONY: all deps deps-cluster demo demo-cluster check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-placement uninstall-placement install-slurm uninstall-slurm deb deb-check lab lab-shell clean tests no-slurm
+all: $(PROGRAMS) $(if $(HAVE_SLURM),,no-slurm)
+no-slurm:
+	@rm -f $(SLURM_PROGRAMS)
+	@echo '$(NO_SLURM)'
+tests: all $(NODESIM) $(NODES) $(SHIM) $(DYING) $(HYPERVISOR) $(NVIDIA) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
 
 # Objects are rebuilt when a flag that matters changes.
 FLAGS_STAMP := $(BUILD)/flags
@@ -142,7 +157,7 @@ ifneq ($(strip $(shell cat $(FLAGS_STAMP) 2>/dev/null)),$(strip $(FLAGS_NOW)))
 $(shell mkdir -p $(BUILD) && echo '$(FLAGS_NOW)' > $(FLAGS_STAMP))
 endif
 
-$(OBJECTS): $(BUILD)/obj/%.o: %.c Makefile $(FLAGS_STAMP) | $(DEPS)
+$(OBJECTS): $(BUILD)/obj/%.o: %.c Makefile $(FLAGS_STAMP)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
@@ -212,10 +227,12 @@ $(FUZZ_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call object,$(FUZZ_MAI
 	$(call link,$^)
 fuzz-programs: $(FUZZ_TESTS)
 
-$(PIC_OBJECTS): $(BUILD)/pic/%.o: %.c Makefile $(FLAGS_STAMP) | $(DEPS)
+$(PIC_OBJECTS): $(BUILD)/pic/%.o: %.c Makefile $(FLAGS_STAMP)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(filter-out -fPIE $(SANITIZE_FLAGS),$(ALL_CFLAGS)) -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(filter-out -fPIE $(SANITIZE_FLAGS),$(ALL_CFLAGS)) -fPIC -fvisibility=hidden $(filter -D%,$(SLURM_FEATURES)) -MMD -MP -c -o $@ $<
+ifneq ($(HAVE_SLURM),)
+$(PIC_OBJECTS): $(BUILD)/slurm-features
 # The functions of Slurm are those of the program that loads it.
 $(PLUGIN): $(PLUGIN_OBJECTS)
 	$(call say,LD,$@)
@@ -224,6 +241,10 @@ $(BUILD)/passthroughd-slurm: PKG_LIBS = $(SLURM_LIBS) -ljson-c -lslurm
 $(BUILD)/passthroughd-slurm: $(SLURM_AGENT_OBJECTS) $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^)
+else
+$(SLURM_PROGRAMS): no-slurm
+	@exit 1
+endif
 
 -include $(OBJECTS:.o=.d) $(PIC_OBJECTS:.o=.d)
 
@@ -232,37 +253,37 @@ deps:
 deps-cluster:
 	$(Q)tests/deps cluster
 
-demo: $(PROGRAMS) $(NODESIM) $(SHIM) | $(DEPS)
+demo: $(PROGRAMS) $(NODESIM) $(SHIM)
 	$(Q)BUILD=$(BUILD) tests/demo
 
-demo-cluster: $(PROGRAMS) $(PLUGIN) $(BUILD)/passthroughd-slurm $(NODESIM) $(SHIM) | $(DEPS)
+demo-cluster: $(PROGRAMS) $(SLURM_PROGRAMS) $(NODESIM) $(SHIM)
 	$(Q)BUILD=$(abspath $(BUILD)) tests/demo-cluster
 
-check: tests | $(DEPS)
+check: tests
 	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) CHECK_VALGRIND=$(VALGRIND) tests/run $(TESTS)
 
-golden: tests | $(DEPS)
+golden: tests
 	$(Q)BUILD=$(BUILD) tests/update-golden
 
-check-long: tests | $(DEPS)
+check-long: tests
 	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 PLACEMENT_OPERATIONS=1000 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/torn.t tests/bus/hostile.t tests/bus/slurm-random.t tests/bus/placement-random.t tests/long/soak.t tests/long/agents.t tests/long/keystone.t tests/long/fabric.t)
 
-mutate: | $(DEPS)
+mutate:
 	$(Q)mkdir -p $(BUILD) && BUILD=$(BUILD) CC="$(CC)" MUTANTS=$(MUTANTS) SEED=$(SEED) FILES="$(FILES)" UNIT=$(UNIT) tests/mutate
 
-check-placement: tests | $(DEPS)
+check-placement: tests
 	$(Q)BUILD=$(BUILD) tests/placement/run
 
-check-fresh: | $(DEPS)
+check-fresh:
 	$(Q)BUILD=$(BUILD) tests/fresh/run
 
-bench: tests | $(DEPS)
+bench: tests
 	$(Q)BUILD=$(abspath $(BUILD)) tests/bench/run
 
-fuzz: | $(DEPS)
+fuzz:
 	$(Q)+BUILD=$(BUILD) tests/fuzz/run $(or $(SECONDS),60) $(FUZZ)
 
-lint: | $(DEPS)
+lint:
 	$(Q)+tests/lint
 
 # MODE:SOURCE:DESTINATION
@@ -338,22 +359,24 @@ uninstall-placement:
 	$(call remove_files,$(INSTALLED_PLACEMENT))
 	@echo "Left: $$DESTDIR"'$(PLACEMENT_FILE).'
 
-install-slurm: all $(PLUGIN) $(BUILD)/passthroughd-slurm $(UNITS)
+install-slurm: all $(SLURM_PROGRAMS) $(UNITS)
 	$(call install_files,$(INSTALLED_SLURM))
 
 uninstall-slurm:
 	$(call remove_files,$(INSTALLED_SLURM))
 
 # Binary packages of what "make install", "make install-placement" and "make install-slurm" install.
-deb: all $(PLUGIN) $(BUILD)/passthroughd-slurm $(UNITS) | $(DEPS)
+deb: all $(UNITS)
 	$(Q)+VERSION=$(VERSION) conf/debian/build $(BUILD)
 
 deb-check: deb
 	$(Q)+BUILD=$(BUILD) tests/deb/run
 
-lab lab-shell: all $(UNITS) $(BUILD)/tests/lab/ivshmem-server $(BUILD)/tests/lab/rights | $(DEPS)
+lab lab-shell: all $(UNITS) $(BUILD)/tests/lab/ivshmem-server $(BUILD)/tests/lab/rights
 	$(Q)+BUILD=$(BUILD) tests/lab/build
 	$(Q)BUILD=$(BUILD) $(if $(filter lab,$@),perl -Itests -S prove --harness NoSkips --verbose --timer $(if $(LAB),tests/lab/run :: $(LAB),--jobs 2 tests/lab/run-1 tests/lab/run-2),tests/lab/run --shell)
 
 clean:
 	rm -rf $(BUILD)
+
+endif
