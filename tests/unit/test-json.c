@@ -214,7 +214,8 @@ static void test_depth(void **state) {
 }
 
 static void test_values(void **state) {
-        static const char text[] = "{\"n\":18446744073709551615,\"i\":-2,\"d\":1.5,\"s\":\"\\u00fc\",\"b\":true,\"z\":null}";
+        static const char text[] =
+                "{\"n\":18446744073709551615,\"i\":-2,\"d\":1.5,\"s\":\"\\u00fc\",\"b\":true,\"z\":null}";
         _cleanup_json_ json_object *o = NULL;
         json_object *z;
 
@@ -229,7 +230,8 @@ static void test_values(void **state) {
 
 /* What is written directly and what is written of objects is the same. */
 static void test_written(void **state) {
-        static const char strings[] = "quote \" and \\, \x01\x1f, J\xc3\xbcrgen \xf0\x9f\x98\x80 \xff and more text behind";
+        static const char strings[] =
+                "quote \" and \\, \x01\x1f, J\xc3\xbcrgen \xf0\x9f\x98\x80 \xff and more text behind";
         _cleanup_json_ json_object *o = json_object_new_object();
         _cleanup_free_ char *of_object = NULL, *direct = NULL;
         JsonText t = json_text_new();
@@ -254,14 +256,15 @@ static void test_written(void **state) {
         (void) json_object_object_add(o, "n", json_object_new_uint64(UINT64_MAX));
         of_object = json_text(o);
         assert_string_equal(direct, of_object);
-        assert_string_equal(direct, "{\"s\":\"quote \\\" and \\\\, \\u0001\\u001f, J\\u00fcrgen \\ud83d\\ude00 \\ufffd and more "
-                                    "text behind\",\"none\":null,\"words\":[\"flr\",\"\\u00fc\"],\"n\":18446744073709551615}");
+        assert_string_equal(
+                direct, "{\"s\":\"quote \\\" and \\\\, \\u0001\\u001f, J\\u00fcrgen \\ud83d\\ude00 \\ufffd and more "
+                        "text behind\",\"none\":null,\"words\":[\"flr\",\"\\u00fc\"],\"n\":18446744073709551615}");
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_accepted), cmocka_unit_test(test_refused), cmocka_unit_test(test_nul),
-                cmocka_unit_test(test_truncated), cmocka_unit_test(test_depth), cmocka_unit_test(test_values),
+                cmocka_unit_test(test_accepted),  cmocka_unit_test(test_refused), cmocka_unit_test(test_nul),
+                cmocka_unit_test(test_truncated), cmocka_unit_test(test_depth),   cmocka_unit_test(test_values),
                 cmocka_unit_test(test_written),
         };
 

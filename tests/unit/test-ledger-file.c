@@ -3,6 +3,8 @@
 /* The file of an allocation: what is written is read back, and anything else is broken, never half of an allocation. */
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +19,7 @@
 #include "bus/json.h"
 #include "ledger/ledger-file.h"
 #include "nodefixture.h"
+#include "util/fileio.h"
 
 static unsigned appends_left = UINT_MAX; /* appends to a full buffer that succeed before one fails */
 
@@ -208,6 +211,37 @@ static void test_round_trip(void **state) {
         assert_same(a, b);
         again = ledger_file_format(b);
         assert_string_equal(text, again);
+}
+
+/* The files of earlier releases. A letter beyond ASCII is one in memory and an escape in the file that is written. */
+static void test_releases(void **state) {
+        static const char *const patterns[] = { SRCDIR "/tests/state/*/allocations/*.json",
+                                                SRCDIR "/tests/state/*/quarantine/*.json" };
+        size_t n_letters = 0;
+        glob_t files;
+
+        assert_int_equal(glob(patterns[0], 0, NULL, &files), 0);
+        assert_int_equal(glob(patterns[1], GLOB_APPEND, NULL, &files), 0);
+        assert_int_equal(files.gl_pathc, 12);
+        for (size_t i = 0; i < files.gl_pathc; i++) {
+                _cleanup_(cleanup_allocation_free) Allocation *a = NULL, *b = NULL;
+                _cleanup_free_ char *text = NULL, *written = NULL;
+                size_t size;
+
+                assert_int_equal(read_file_at(AT_FDCWD, files.gl_pathv[i], LEDGER_FILE_MAX, &text, &size), 0);
+                if (parse(text, size, &a) != LEDGER_FILE_OK)
+                        fail_msg("refused: %s", files.gl_pathv[i]);
+                written = ledger_file_format(a);
+                assert_true(text_is_ascii(written, strlen(written)));
+                assert_int_equal(parse(written, strlen(written), &b), LEDGER_FILE_OK);
+                assert_same(a, b);
+                for (size_t j = 0; j < a->n_devices; j++)
+                        n_letters += streq_ptr(a->devices[j].prior_override, "Pr\xc3\xbc"
+                                                                             "fstand");
+                n_letters += streq_ptr(a->tag, "J\xc3\xbcrgen");
+        }
+        globfree(&files);
+        assert_int_equal(n_letters, 4);
 }
 
 static void test_copy(void **state) {
@@ -649,6 +683,7 @@ static void test_too_long_and_too_deep(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_round_trip),
+                cmocka_unit_test(test_releases),
                 cmocka_unit_test(test_copy),
                 cmocka_unit_test(test_reduce),
                 cmocka_unit_test(test_round_trip_of_small_values),
