@@ -10,13 +10,14 @@
 
 /*
  * Version of the ledger file format. A daemon that reads a file of an unknown version becomes read-only. A new member
- * needs a new version when an older daemon that ignores it would release the allocation wrongly or allocate its
- * hardware again. A member that only informs needs none.
+ * needs a new version: an older daemon that ignores it would leave it out when it writes the file, release the
+ * allocation wrongly or allocate its hardware again.
  *
  * 1: devices, CPUs, memory. 2: attributes and baseline of VFs, variant drivers, identities, shared memory, topology.
  * Early daemons wrote these in files of version 1 too, so version 1 is read like version 2. 3: slots of services,
- * mediated devices on VFs. 4: addresses with an instance, for mediated devices on a GPU without VFs. An allocation is
- * written with the oldest version that has all that it has, which older daemons can read.
+ * vGPUs and mediated devices on VFs, tags, tokens, consumers, leases, NVLink partitions, phases of devices; 0.3 wrote
+ * most of these in files of version 2. 4: addresses with an instance, for mediated devices on a GPU without VFs. An
+ * allocation is written with the oldest version that has all that it has, which older daemons can read.
  */
 #define LEDGER_FILE_VERSION 4
 #define LEDGER_FILE_MAX     (256U * 1024U)

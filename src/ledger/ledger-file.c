@@ -146,12 +146,17 @@ static void put_lists(JsonText *t, const Allocation *a) {
 
 /* The oldest version that has all that a has, for older daemons. */
 static uint64_t version_of(const Allocation *a) {
-        uint64_t version = a->n_services > 0 ? 3 : 2;
+        uint64_t version = 2;
 
+        if (a->tag || a->token || a->consumer || a->state == ALLOCATION_RESERVED || a->partition >= 0 ||
+            a->n_services > 0)
+                version = 3;
         for (size_t i = 0; i < a->n_devices; i++) {
-                if (*a->devices[i].mdev)
+                const AllocationDevice *d = &a->devices[i];
+
+                if (d->vgpu_type > 0 || d->phase != DEVICE_PHASE_SETTLED)
                         version = MAX(version, 3U);
-                if (a->devices[i].address.instance > 0)
+                if (d->address.instance > 0)
                         version = LEDGER_FILE_VERSION;
         }
         return version;

@@ -508,10 +508,22 @@ static void test_slots(void **state _unused_) {
         }
 }
 
+static int version_written(const Allocation *a) {
+        static const char key[] = "\"version\": ";
+        _cleanup_free_ char *text = ledger_file_format(a);
+        const char *at = text ? strstr(text, key) : NULL;
+
+        assert_non_null(at);
+        return at[strlen(key)] - '0';
+}
+
 static void test_versions(void **state) {
-        _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *plain = allocation_new("plain"), *b = NULL;
         AllocationDevice *d = &a->devices[2];
         _cleanup_free_ char *text = NULL;
+
+        (void) add(plain, "0000:82:00.0", DEVICE_ROLE_ASSIGNED, "gpu0", "gpu");
+        plain->state = ALLOCATION_READY;
 
         /* An older daemon must not touch what this one writes, and this one reads what the older one wrote. */
         assert_int_equal(LEDGER_FILE_VERSION, 4);
@@ -524,17 +536,32 @@ static void test_versions(void **state) {
         assert_int_equal(parse_changed("\"version\": 3", "\"version\": 2.0"), LEDGER_FILE_BROKEN);
         assert_int_equal(parse_changed("\"version\": 3", "\"version\": -1"), LEDGER_FILE_BROKEN);
         assert_int_equal(parse_changed("\"version\": 3", "\"other\": 2"), LEDGER_FILE_BROKEN);
-        /* Older daemons read an allocation without slots and mediated devices. */
-        for (size_t i = 0; i < a->n_devices; i++)
-                a->devices[i].mdev[0] = '\0';
-        text = ledger_file_format(a);
-        assert_non_null(text);
-        assert_non_null(strstr(text, "\"version\": 2"));
+        /* 0.2 reads an allocation that has nothing of 0.3. */
+        assert_int_equal(version_written(plain), 2);
+        assert_int_equal(string_copy(&plain->tag, "t"), 0);
+        assert_int_equal(version_written(plain), 3);
+        free(TAKE_PTR(plain->tag));
+        assert_int_equal(string_copy(&plain->token, "t"), 0);
+        assert_int_equal(version_written(plain), 3);
+        free(TAKE_PTR(plain->token));
+        assert_int_equal(string_copy(&plain->consumer, "22222222-0000-4000-8000-000000000001"), 0);
+        assert_int_equal(version_written(plain), 3);
+        free(TAKE_PTR(plain->consumer));
+        plain->partition = 0;
+        assert_int_equal(version_written(plain), 3);
+        plain->partition = -1;
+        plain->state = ALLOCATION_RESERVED;
+        assert_int_equal(version_written(plain), 3);
+        plain->state = ALLOCATION_READY;
+        plain->devices[0].phase = DEVICE_PHASE_DETACHING;
+        assert_int_equal(version_written(plain), 3);
+        plain->devices[0].phase = DEVICE_PHASE_SETTLED;
+        plain->devices[0].vgpu_type = 1;
+        assert_int_equal(version_written(plain), 3);
         /* No older one reads an address with an instance. */
         (void) strcpy(d->mdev, "4b20d080-1b54-4048-85b3-a6a602008300");
         d->address.instance = 2;
         d->physfn = pci_address_function(d->address);
-        free(text);
         text = ledger_file_format(a);
         assert_non_null(text);
         assert_non_null(strstr(text, "\"version\": 4"));
