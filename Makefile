@@ -304,7 +304,6 @@ INSTALLED = \
 	644:$(BUILD)/passthroughd-metrics.service:$(UNITDIR)/passthroughd-metrics.service \
 	644:systemd/passthroughd-metrics.timer:$(UNITDIR)/passthroughd-metrics.timer \
 	644:conf/org.passthroughd1.conf:$(PREFIX)/share/dbus-1/system.d/org.passthroughd1.conf \
-	644:conf/org.passthroughd1.service:$(PREFIX)/share/dbus-1/system-services/org.passthroughd1.service \
 	644:conf/org.passthroughd1.policy:$(PREFIX)/share/polkit-1/actions/org.passthroughd1.policy \
 	644:conf/org.passthroughd1.xml:$(PREFIX)/share/dbus-1/interfaces/org.passthroughd1.xml \
 	644:conf/passthroughd.sysusers:$(PREFIX)/lib/sysusers.d/passthroughd.conf \

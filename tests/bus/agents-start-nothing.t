@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A daemon that the administrator has stopped stays stopped: passthrough-placement, passthroughd-slurm and the plugin of Slurm do not have the bus
-# start it, and continue when it runs again.
+# A daemon that the administrator has stopped stays stopped: passthroughctl, passthrough-placement, passthroughd-slurm and the plugin of Slurm do not
+# have the bus start it, and the agents continue when it runs again.
 use strict;
 use warnings;
 
@@ -49,8 +49,10 @@ sub waits_again {
 }
 
 is(daemon('stop'), 0, 'the daemon is stopped');
-ctl('list');
-ok(started(), 'a command of the administrator has the bus start it');
+is((ctl('list'))[0], 1, 'a command of the administrator fails');
+ok(!started(), 'and starts nothing');
+$bus->post(Bus::NAME, Bus::PATH, Bus::MANAGER, 'ListDevices');
+ok(wait_until(\&started), 'a call without the flag has the bus start it');
 
 # ---- Placement
 

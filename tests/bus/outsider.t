@@ -105,6 +105,9 @@ chomp(my $pid = `dbus-daemon --config-file=$dir/bus.conf --fork --nopidfile --pr
         local $ENV{DBUS_SYSTEM_BUS_ADDRESS} = "unix:path=$dir/bus";
         is(bus_of('daemon')->ask(@{ $reads{Ping} })->{error}, DENIED, 'an outsider cannot have the daemon started by a call');
         ok(!-e "$dir/started", 'and nothing is');
+        is((ctl_as('root', 'list'))[0], 1, 'passthroughctl fails without a daemon');
+        like((ctl_as('root', 'list'))[1], names('systemctl start passthroughd'), 'and says how to start it');
+        ok(!-e "$dir/started", 'but starts nothing');
         my $called = bus_of('nobody');
         $called->post(@{ $reads{Ping} });
         ok(wait_until(sub { -e "$dir/started" }), 'a call of a member starts it');
