@@ -62,7 +62,9 @@ _passthroughctl() {
         *,-*) words=$(_passthroughctl_options "$verb") ;;
         ,*) words=$(_passthroughctl_verbs) ;;
         show,*) words="$(_passthroughctl_column 1 list --all) $(_passthroughctl_column 1 allocations)" ;;
-        explain,* | sriov,* | history,*) words=$(_passthroughctl_column 1 list --all) ;;
+        list,*) words=$(_passthroughctl_column 2 list) ;;
+        explain,* | history,*) words=$(_passthroughctl_column 1 list --all) ;;
+        sriov,*) words=$(_passthroughctl_column 1 sriov) ;;
         quarantine,*) words=$(_passthroughctl_column 1 quarantine) ;;
         release,* | accept,* | prepare,* | renew,* | xml,* | define,*) words=$(_passthroughctl_column 1 allocations) ;;
         attach,*) words="$(_passthroughctl_column 1 allocations) $(_passthroughctl_column 2 list | sed 's/$/=/')" ;;

@@ -46,7 +46,7 @@ static int print_summary(Client *c, const char *name) {
 
 static int print_reserved(const Args *args, const char *name, const char *allocation, const char *job) {
         if (args_has(args, OPTION_JSON))
-                return watch_print_json(args, NULL, name, allocation, job);
+                return watch_print_json(args, NULL, name, allocation, job, NULL);
         printf("%s is reserved and is being prepared. See 'passthroughctl show %s'.\n", name, name);
         return 0;
 }
@@ -59,13 +59,13 @@ static int follow(Client *c, Watch *w, const char *name, sd_bus_message *reply) 
         if (r < 0)
                 return client_bad_reply(c, r);
         if (streq(job, JOB_NONE))
-                return args_has(c->args, OPTION_JSON) ? watch_print_json(c->args, NULL, name, allocation, job)
+                return args_has(c->args, OPTION_JSON) ? watch_print_json(c->args, NULL, name, allocation, job, NULL)
                                                       : print_summary(c, name);
         if (!w)
                 return print_reserved(c->args, name, allocation, job);
         r = watch_wait(w, reply, job);
         if (args_has(c->args, OPTION_JSON))
-                return watch_result(w) ? watch_print_json(c->args, w, name, allocation, job) : r;
+                return watch_result(w) ? watch_print_json(c->args, w, name, allocation, job, NULL) : r;
         return r == EXIT_SUCCESS ? print_summary(c, name) : r;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl allocations: lists the allocations with their devices, CPUs and memory. */
-#include <errno.h>
+/* passthroughctl allocations: lists the allocations with their slots, and how many CPUs and how much memory they have.
+ */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "reply.h"
@@ -13,33 +14,87 @@
 static const Column columns[] = {
         { "NAME" },
         { "STATE" },
-        { "GENERATION", .right = true },
-        { "OWNER", .right = true },
-        { "CPUS" },
+        { "GENERATION", .right = true, .wide = true },
+        { "OWNER" },
+        { "CPUS", .right = true },
         { "NODES" },
         { "MEMORY", .right = true },
-        { "DEVICES", .cut = true },
-        { "HELD", .cut = true },
+        { "SLOTS", .cut = true },
+        { "HELD", .right = true, .wide = true },
 };
 
 static const char *or_dash(const char *s) {
         return s && *s ? s : "-";
 }
 
+/* The length of a slot's name without its number. */
+static size_t slot_prefix(const char *slot) {
+        size_t n = strlen(slot);
+
+        while (n > 0 && slot[n - 1] >= '0' && slot[n - 1] <= '9')
+                n--;
+        /* Of "gpu00", slot 0 of the pool gpu0, the number is 0. */
+        n += strspn(slot + n, "0");
+        return n > 0 && !slot[n] && slot[n - 1] == '0' ? n - 1 : n;
+}
+
+/* b is the slot after a: gpu1 after gpu0. */
+static bool slot_follows(const char *a, const char *b) {
+        size_t n = slot_prefix(a);
+        uint64_t i, j;
+
+        return slot_prefix(b) == n && strncmp(a, b, n) == 0 && parse_unsigned(a + n, UINT32_MAX, &i) >= 0 &&
+               parse_unsigned(b + n, UINT32_MAX, &j) >= 0 && j == i + 1;
+}
+
+/* "gpu0-1,rdma0". The functions of one card share a slot. The caller frees; NULL without slots or when out of memory.
+ */
+static char *list_slots(json_object *a) {
+        _cleanup_free_ char *text = NULL;
+        const char *first = NULL, *last = NULL;
+        size_t n = reply_length(a, "devices");
+
+        for (size_t i = 0; i <= n; i++) {
+                const char *slot = i < n ? reply_text(reply_element(a, "devices", i), "slot") : NULL;
+
+                if (i < n && (!slot || streq_ptr(slot, last)))
+                        continue;
+                if (slot && last && slot_follows(last, slot)) {
+                        last = slot;
+                        continue;
+                }
+                if (first && string_append(&text, ",", "%s%s%s", first, first == last ? "" : "-",
+                                           first == last ? "" : last + slot_prefix(last)) < 0)
+                        return NULL;
+                first = last = slot;
+        }
+        return TAKE_PTR(text);
+}
+
+/* The devices that no guest has, because they share an IOMMU group with one of the allocation. */
+static size_t count_held(json_object *a) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < reply_length(a, "devices"); i++)
+                n += streq_ptr(reply_text(reply_element(a, "devices", i), "role"), "held");
+        return n;
+}
+
 static void add_allocation(Table *table, json_object *a) {
-        _cleanup_free_ char *nodes = view_join(a, "numa_nodes", ","), *devices = view_addresses(a, ",");
-        _cleanup_free_ char *held = view_held(a, ",");
+        _cleanup_free_ char *nodes = view_join(a, "numa_nodes", ","), *slots = list_slots(a), *owner = view_owner(a);
+        _cleanup_free_ char *cpus = string_format("%u", view_count_cpus(a, "cpus"));
+        _cleanup_free_ char *held = string_format("%zu", count_held(a));
         uint64_t memory = view_memory_total(a);
         const char *cells[ELEMENTSOF(columns)] = {
                 reply_cell(a, "name"),
                 reply_cell(a, "state"),
                 reply_cell(a, "generation"),
-                reply_cell(a, "owner"),
-                or_dash(reply_text(a, "cpus")),
+                owner,
+                cpus,
                 or_dash(nodes),
                 memory > 0 ? FORMAT_SIZE(memory) : "-",
-                or_dash(devices),
-                or_dash(held),
+                or_dash(slots),
+                held,
         };
 
         table_add(table, cells);

@@ -148,13 +148,17 @@ int client_bad_reply(const Client *c, int error) {
                 "Cannot parse the reply of passthroughd, which may be of another version than passthroughctl");
 }
 
-int client_method(Client *c, const char *member, sd_bus_message **ret) {
-        int r = sd_bus_message_new_method_call(c->bus, ret, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, member);
+int client_method_of(Client *c, const char *interface, const char *member, sd_bus_message **ret) {
+        int r = sd_bus_message_new_method_call(c->bus, ret, BUS_NAME, BUS_PATH, interface, member);
 
         /* A daemon that the administrator has stopped stays stopped, also where a service file lets the bus start it. */
         if (r >= 0)
                 r = sd_bus_message_set_auto_start(*ret, false);
         return r < 0 ? report_errno(c->args, r, "Cannot build the D-Bus call") : 0;
+}
+
+int client_method(Client *c, const char *member, sd_bus_message **ret) {
+        return client_method_of(c, BUS_MANAGER_INTERFACE, member, ret);
 }
 
 /* The time until the bus's next timeout, and at most until end, for ppoll(). NULL: no timeout. */

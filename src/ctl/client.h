@@ -29,6 +29,8 @@ DEFINE_CLEANUP(Client *, client_free)
 
 /* Creates a call to a method of the Manager. The caller appends the arguments and unreferences *ret. */
 int client_method(Client *c, const char *member, sd_bus_message **ret);
+/* As client_method(), of another interface of the Manager. */
+int client_method_of(Client *c, const char *interface, const char *member, sd_bus_message **ret);
 
 /*
  * Sends the call and waits for the reply, CLIENT_TIMEOUT_USEC at most. ret_reply may be NULL. -EREMOTEIO for an error

@@ -11,13 +11,14 @@
 #include "table.h"
 #include "util/strings.h"
 #include "verbs.h"
+#include "view.h"
 
 #define DAEMON_USER "passthroughd"
 
 static const Column columns[] = {
         { "TIME", "time" },
         { "EVENT", "event" },
-        { "OWNER", "owner", .right = true },
+        { "OWNER", .text = view_owner },
         { "GENERATION", "generation", .right = true },
         { "ALLOCATION", "allocation" },
         { "MESSAGE", "message", .cut = true },

@@ -233,13 +233,15 @@ const char *watch_result(const Watch *w) {
         return w->result;
 }
 
-int watch_print_json(const Args *args, const Watch *w, const char *name, const char *allocation, const char *job) {
+int watch_print_json(const Args *args, const Watch *w, const char *name, const char *allocation, const char *job,
+                     json_object *devices) {
         json_object *o = json_object_new_object();
         bool done = !w || streq_ptr(w->result, JOB_RESULT_DONE);
 
         if (!o || !document_add(o, "name", name) || (allocation && !document_add(o, "allocation", allocation)) ||
             !document_add(o, "job", job) || !document_add(o, "result", w ? w->result : NULL) ||
-            (!done && !document_add(o, "message", w->message))) {
+            (!done && !document_add(o, "message", w->message)) ||
+            (devices && json_object_object_add(o, "devices", json_object_get(devices)) < 0)) {
                 json_object_put(o);
                 return report_errno(args, -ENOMEM, "Cannot print");
         }
@@ -247,7 +249,22 @@ int watch_print_json(const Args *args, const Watch *w, const char *name, const c
         return done ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static int print_sentence(const Args *args, const char *subject, const char *sentence, json_object *devices) {
+        size_t n = devices ? json_object_array_length(devices) : 0;
+        _cleanup_free_ char *list = NULL;
+
+        for (size_t i = 0; i < n; i++) {
+                json_object *d = json_object_array_get_idx(devices, i);
+
+                if (string_append(&list, ", ", "%s %s", reply_cell(d, "slot"), reply_cell(d, "address")) < 0)
+                        return report_errno(args, -ENOMEM, "Cannot print");
+        }
+        printf("%s %s%s%s\n", subject, sentence, list ? ": " : "", list ?: "");
+        return EXIT_SUCCESS;
+}
+
 static int follow(Client *c, Watch *w, const JobCall *call, const char *subject, sd_bus_message *reply) {
+        _cleanup_json_ json_object *devices = NULL;
         const char *job;
         int r = sd_bus_message_read(reply, "o", &job);
 
@@ -257,10 +274,23 @@ static int follow(Client *c, Watch *w, const JobCall *call, const char *subject,
         if (streq(job, JOB_NONE))
                 w = NULL;
         r = w ? watch_wait(w, reply, job) : EXIT_SUCCESS;
+        if (r == EXIT_SUCCESS && call->list_devices && (!w || streq_ptr(w->result, JOB_RESULT_DONE)))
+                r = call->list_devices(c, call, subject, &devices);
+        if (r < 0)
+                return r;
         if (args_has(c->args, OPTION_JSON))
-                return !w || w->result ? watch_print_json(c->args, w, subject, NULL, job) : r;
-        if (r == EXIT_SUCCESS)
-                printf("%s %s\n", subject, w || streq(job, JOB_NONE) ? call->done : call->begun);
+                return !w || w->result ? watch_print_json(c->args, w, subject, NULL, job, devices) : r;
+        return r == EXIT_SUCCESS
+                       ? print_sentence(c->args, subject, w || streq(job, JOB_NONE) ? call->done : call->begun, devices)
+                       : r;
+}
+
+int watch_allocation(Client *c, const char *name, json_object **ret) {
+        _cleanup_json_ json_object *node = NULL;
+        int r = reply_ask(c, "Describe", NULL, NULL, &node);
+
+        if (r >= 0)
+                *ret = json_object_get(reply_find(node, "allocations", "name", name));
         return r;
 }
 

@@ -6,7 +6,7 @@
  * that call, which names the job, are queued and handled when it is known, so that no step and no result is lost.
  */
 
-#include "client.h"
+#include "reply.h"
 
 typedef struct Watch Watch;
 
@@ -31,17 +31,24 @@ int watch_interrupted(Watch *w);
 const char *watch_result(const Watch *w);
 
 /*
- * Prints the document of --json: {"name":, "allocation":, "job":, "result":, "message":}. w is NULL with --no-wait: the
- * result is null then. allocation may be NULL. EXIT_SUCCESS; EXIT_FAILURE when the result is not JOB_RESULT_DONE; or a
- * negative errno, reported.
+ * Prints the document of --json: {"name":, "allocation":, "job":, "result":, "message":, "devices":}. w is NULL with
+ * --no-wait: the result is null then. allocation and devices may be NULL. EXIT_SUCCESS; EXIT_FAILURE when the result is
+ * not JOB_RESULT_DONE; or a negative errno, reported.
  */
-int watch_print_json(const Args *args, const Watch *w, const char *name, const char *allocation, const char *job);
+int watch_print_json(const Args *args, const Watch *w, const char *name, const char *allocation, const char *job,
+                     json_object *devices);
 
 /* A method whose reply is the job that it started, and the words for that job. */
 typedef struct JobCall {
         const char *method;
         const char *verb; /* as for watch_new() */
         const char *done, *begun;
+        /* Makes the array of the devices that the call is about, objects with slot and address. They follow the
+         * sentences above, and are "devices" of the document. Called when the job is done; with --no-wait, and without
+         * a job, after the call. NULL: the devices are not told. before: the allocation before the call, or NULL. 0 or
+         * a negative errno, reported. */
+        int (*list_devices)(Client *c, const struct JobCall *call, const char *subject, json_object **ret);
+        json_object *before;
 } JobCall;
 
 /*
@@ -52,6 +59,8 @@ typedef struct JobCall {
 int watch_call(Client *c, const JobCall *call, const char *subject, const char *types, ...);
 /* As watch_call(), with a message that client_method() has made for the method of the call. */
 int watch_send(Client *c, const JobCall *call, const char *subject, sd_bus_message *message);
+/* The allocation, which the caller frees; NULL when there is none of this name. 0 or a negative errno, reported. */
+int watch_allocation(Client *c, const char *name, json_object **ret);
 /* The generation of --generation, else the present one of the allocation, 0 when there is none: the daemon then refuses
  * the call. 0 or a negative errno, reported. */
 int watch_generation(Client *c, const char *name, uint64_t *ret);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl list: the devices; by default only those in a pool, in an allocation, or in need of attention. */
+/* passthroughctl list: the devices; by default only those in a pool, in an allocation, or in need of attention, and one
+ * line for neighbouring VFs that do not differ. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -9,6 +10,7 @@
 #include "reply.h"
 #include "report.h"
 #include "table.h"
+#include "util/strings.h"
 #include "verbs.h"
 #include "view.h"
 
@@ -17,7 +19,7 @@ static const Column columns[] = {
         { "POOL", "pool" },
         { "STATE", "state" },
         { "NODE", "numa_node", .right = true },
-        { "GROUP", "iommu_group", .right = true },
+        { "GROUP", "iommu_group", .right = true, .wide = true },
         { "DRIVER", "driver", .wide = true },
         { "ALLOCATION", "allocation" },
         { "PCIE", .text = view_link_short, .wide = true },
@@ -27,12 +29,17 @@ static const Column columns[] = {
         { "NAME", .text = device_product, .cut = true },
 };
 
-/* Without --pool and --all: devices in a pool, in an allocation, or in any state but "host". */
+/* The pool that the user named; NULL: none. */
+static const char *wanted_pool(const Args *args) {
+        return args->n_operands > 0 ? args->operands[0] : args->text[OPTION_POOL];
+}
+
+/* Without a pool and --all: devices in a pool, in an allocation, or in any state but "host". */
 static bool is_wanted(const Args *args, json_object *device) {
         const char *pool = reply_text(device, "pool");
 
-        if (args_has(args, OPTION_POOL))
-                return streq_ptr(pool, args->text[OPTION_POOL]);
+        if (wanted_pool(args))
+                return streq_ptr(pool, wanted_pool(args));
         return args_has(args, OPTION_ALL) || pool || reply_text(device, "allocation") ||
                !streq_ptr(reply_text(device, "state"), "host");
 }
@@ -53,27 +60,130 @@ static size_t choose_columns(const Args *args, json_object *node, Column chosen[
         return n;
 }
 
+static bool is_vf_of(json_object *device, const char *pf) {
+        return pf && streq_ptr(reply_text(device, "physical_function"), pf);
+}
+
+static bool is_same(json_object *a, json_object *b, const char *key) {
+        return json_object_equal(reply_member(a, key), reply_member(b, key));
+}
+
+/* The table has the same for both VFs of one PF, but for address, IOMMU group and kernel names. */
+static bool is_equal_vf(json_object *a, json_object *b) {
+        static const char *const keys[] = {
+                "pool", "state", "numa_node", "driver", "allocation", "link", "module", "partition", "name",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                if (!is_same(a, b, keys[i]))
+                        return false;
+        return true;
+}
+
+/* The position in the devices of the last VF that is like the VF at i, with no other VF of the PF in between. n: the
+ * number of these VFs. */
+static size_t find_last_vf(json_object *node, size_t i, size_t *ret_n) {
+        json_object *first = reply_element(node, "devices", i);
+        const char *pf = reply_text(first, "physical_function");
+        size_t last = i;
+
+        *ret_n = 1;
+        for (size_t j = i + 1; pf && j < reply_length(node, "devices"); j++) {
+                json_object *device = reply_element(node, "devices", j);
+
+                if (!is_vf_of(device, pf))
+                        continue;
+                if (!is_equal_vf(first, device))
+                        break;
+                last = j;
+                ++*ret_n;
+        }
+        return last;
+}
+
+/* The VF at i and the one before it of the same PF share a line. */
+static bool is_folded(json_object *node, size_t i) {
+        json_object *device = reply_element(node, "devices", i);
+        const char *pf = reply_text(device, "physical_function");
+
+        for (size_t j = i; pf && j-- > 0;)
+                if (is_vf_of(reply_element(node, "devices", j), pf))
+                        return is_equal_vf(reply_element(node, "devices", j), device);
+        return false;
+}
+
+/* "0000:83:00.1-4", or "0000:14:00.1-02.0": of the second address what differs from the first. */
+static char *address_range(const char *first, const char *last) {
+        size_t begin = 0;
+
+        for (size_t i = 0; first[i] && first[i] == last[i]; i++)
+                if (first[i] == ':' || first[i] == '.')
+                        begin = i + 1;
+        return string_format("%s-%s", first, last + begin);
+}
+
+/* Adds a text that is freed; false when out of memory. */
+static bool add_owned(json_object *o, const char *key, char *text) {
+        bool ok = text && document_add(o, key, text);
+
+        free(text);
+        return ok;
+}
+
+/* A row with what the VFs have in common. The caller frees; NULL when out of memory. */
+static json_object *fold(json_object *first, json_object *last, size_t n) {
+        _cleanup_json_ json_object *row = json_object_new_object();
+        bool ok = row;
+
+        json_object_object_foreach(first, key, value) {
+                ok = ok && json_object_object_add(row, key, json_object_get(value)) == 0;
+        }
+        ok = ok && add_owned(row, "address", address_range(reply_cell(first, "address"), reply_cell(last, "address"))) &&
+             add_owned(row, "state", string_format("%zu %s", n, reply_cell(first, "state")));
+        if (ok && !is_same(first, last, "iommu_group"))
+                ok = document_add(row, "iommu_group", "several");
+        if (ok && !is_same(first, last, "kernel_names"))
+                ok = document_add(row, "kernel_names", "several");
+        return ok ? TAKE_PTR(row) : NULL;
+}
+
+static void add_device(Table *table, json_object *node, size_t i) {
+        _cleanup_json_ json_object *row = NULL;
+        size_t n, last = find_last_vf(node, i, &n);
+
+        if (n > 1) {
+                row = fold(reply_element(node, "devices", i), reply_element(node, "devices", last), n);
+                table->failed = table->failed || !row;
+        }
+        table_add_object(table, row ?: reply_element(node, "devices", i));
+}
+
 static int print_table(const Args *args, json_object *node) {
+        bool unfolded = args_has(args, OPTION_ALL) || wanted_pool(args);
         Column chosen[ELEMENTSOF(columns)];
         size_t n = choose_columns(args, node, chosen);
         _cleanup_table_ Table table;
 
         table_init(&table, chosen, n);
         for (size_t i = 0; i < reply_length(node, "devices"); i++)
-                if (is_wanted(args, reply_element(node, "devices", i)))
+                if (!is_wanted(args, reply_element(node, "devices", i)))
+                        continue;
+                else if (unfolded)
                         table_add_object(&table, reply_element(node, "devices", i));
+                else if (!is_folded(node, i))
+                        add_device(&table, node, i);
         return table_print(&table, args,
-                           args_has(args, OPTION_ALL)    ? "This node has no PCI devices."
-                           : args_has(args, OPTION_POOL) ? "No device is in this pool."
-                                                         : "No device is in a pool. 'passthroughctl suggest' prints a "
-                                                           "configuration; 'list --all' shows all devices.");
+                           args_has(args, OPTION_ALL) ? "This node has no PCI devices."
+                           : wanted_pool(args)        ? "No device is in this pool."
+                                                      : "No device is in a pool. 'passthroughctl suggest' prints a "
+                                                        "configuration; 'list --all' shows all devices.");
 }
 
-/* With --pool the daemon's document is printed with only the devices of that pool. */
+/* With a pool the daemon's document is printed with only the devices of that pool. */
 static int print_json(const Args *args, const char *text, json_object *node) {
         json_object *devices;
 
-        if (!args_has(args, OPTION_POOL)) {
+        if (!wanted_pool(args)) {
                 puts(text);
                 return 0;
         }
@@ -93,9 +203,11 @@ int verb_list(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_json_ json_object *node = NULL;
         _cleanup_free_ char *text = NULL;
-        const char *pool = args->text[OPTION_POOL];
+        const char *pool = wanted_pool(args);
         int r;
 
+        if (args->n_operands > 0 && args_has(args, OPTION_POOL))
+                return report_usage(args, "list takes one pool, '%s' or '%s'", pool, args->text[OPTION_POOL]);
         r = client_new(args, &c);
         if (r >= 0)
                 r = reply_ask(c, "Describe", NULL, &text, &node);

@@ -147,11 +147,11 @@ static int print_allocations(json_object *node) {
 
 static int get_property(Client *c, const char *name, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
-        int r = sd_bus_message_new_method_call(c->bus, &call, BUS_NAME, BUS_PATH, "org.freedesktop.DBus.Properties",
-                                               "Get");
+        int r = client_method_of(c, "org.freedesktop.DBus.Properties", "Get", &call);
 
-        if (r >= 0)
-                r = sd_bus_message_append(call, "ss", BUS_MANAGER_INTERFACE, name);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(call, "ss", BUS_MANAGER_INTERFACE, name);
         return r < 0 ? report_errno(c->args, r, "Cannot build the D-Bus call") : client_call(c, call, ret);
 }
 

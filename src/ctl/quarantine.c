@@ -9,10 +9,11 @@
 #include "report.h"
 #include "table.h"
 #include "verbs.h"
+#include "view.h"
 
 static const Column columns[] = {
         { "ADDRESS", "address" },
-        { "OWNER", "owner", .right = true },
+        { "OWNER", .text = view_owner },
         { "ALLOCATION", "allocation" },
         { "REASON", "reason", .cut = true },
 };

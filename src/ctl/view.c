@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Prints devices, allocations and plans as "Key: value" lines. */
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -82,6 +83,17 @@ char *view_memory(json_object *allocation) {
                 }
         }
         return TAKE_PTR(text);
+}
+
+char *view_owner(json_object *o) {
+        const struct passwd *user;
+        int64_t uid;
+
+        if (!reply_number(o, "owner", &uid))
+                return strdup("-");
+        /* cppcheck-suppress getpwuidCalled ; passthroughctl has one thread */
+        user = getpwuid((uid_t) uid);
+        return user && text_is_clean(user->pw_name) ? strdup(user->pw_name) : string_format("%" PRId64, uid);
 }
 
 unsigned view_count_cpus(json_object *o, const char *key) {
@@ -313,7 +325,7 @@ void view_services(json_object *a) {
 }
 
 void view_allocation(json_object *a) {
-        _cleanup_free_ char *memory = view_memory(a), *nodes = view_join(a, "numa_nodes", " ");
+        _cleanup_free_ char *memory = view_memory(a), *nodes = view_join(a, "numa_nodes", " "), *owner = view_owner(a);
         const char *cpus = reply_text(a, "cpus");
         int64_t page_size;
 
@@ -322,7 +334,7 @@ void view_allocation(json_object *a) {
         view_field("State", "%s", reply_cell(a, "state"));
         view_member("Reason", a, "reason");
         view_member("Generation", a, "generation");
-        view_member("Owner", a, "owner");
+        view_field("Owner", "%s", owner ?: "-");
         view_member("Tag", a, "tag");
         view_devices(a);
         view_member("Partition", a, "partition");

@@ -23,6 +23,10 @@ char *view_held(json_object *allocation, const char *separator);
 /* The memory of an allocation on all NUMA nodes, in bytes. */
 uint64_t view_memory_total(json_object *allocation);
 
+/* The name of the user whose id is the member owner, or the id where it has no name; "-". The caller frees; NULL when
+ * out of memory. */
+char *view_owner(json_object *o);
+
 /* The number of CPUs in a list, "0-3,8". */
 unsigned view_count_cpus(json_object *o, const char *key);
 

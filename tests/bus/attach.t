@@ -59,8 +59,16 @@ is(driver_of((split ' ', $devices[1])[1]), $home, 'and back with its driver');
 unlike((ctl('xml', 'vm'))[1], qr/ua-ib-vf0/, 'the document does not have it');
 is(attach('ib-vf' => 1), 'done', 'attach another');
 is_deeply([sort map { (split)[0] } devices_of()], ['gpu0', 'ib-vf0', 'ib-vf1'], 'it gets the free slot');
-is((ctl('attach', 'vm', 'ib-vf=1'))[0], 0, 'passthroughctl attach');
-is((ctl('detach', 'vm', 'ib-vf2'))[0], 0, 'passthroughctl detach');
+my ($status, $out) = ctl('attach', 'vm', 'ib-vf=1');
+is($status, 0, 'passthroughctl attach');
+my $last = (split /\n/, $out)[-1];
+like($last, names('ib-vf2', address_of('ib-vf2')), 'says what it gave');
+unlike($last, names('ib-vf1'), 'and nothing else');
+is((ctl('detach', 'vm', 'ib-vf1'))[0], 0, 'passthroughctl detach');
+is_deeply(ctl_json('attach', 'vm', 'ib-vf=1')->{devices}, [{ slot => 'ib-vf1', address => address_of('ib-vf1') }], 'attach --json has the same');
+my $third = { slot => 'ib-vf2', address => address_of('ib-vf2') };
+is_deeply(ctl_json('detach', 'vm', 'ib-vf2')->{devices}, [$third], 'detach --json has what went');
+is(ctl_json('detach', 'vm', 'ib-vf2')->{devices}, undef, 'nothing when it is refused');
 
 # ---- refused, without any effect
 

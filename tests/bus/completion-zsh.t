@@ -44,7 +44,7 @@ END
         return join ' ', sort @all;
 }
 
-is(offered('passthroughctl', 'sriov', '0000:82:00.0'), '0000:82:00.0', 'a device');
+is(offered('passthroughctl', 'explain', '0000:82:00.0'), '0000:82:00.0', 'a device');
 like(offered('passthroughctl', ''), qr/\bcheck\b.*\blist\b.*\btopology\b/, 'the verbs');
 is(offered('passthroughctl', 'relo'), 'reload', 'those that begin so');
 like(offered('passthroughctl', 'check', '-'), qr/--config.*--json.*--node/, 'options of a verb');

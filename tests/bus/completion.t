@@ -44,6 +44,8 @@ is(offered('passthroughctl', 'snapshot', '--'), '--help --host --identities --no
 is(offered('passthroughctl', 'plan', '--numa', ''), 'legacy preferred required socket', 'values of an option');
 is(offered('passthroughctl', 'plan', 'g'), '[-o nospace] gpu=', 'a pool, to be continued');
 is(offered('passthroughctl', 'explain', '0000:82:00.0'), '0000:82:00.0', 'a device');
+is(offered('passthroughctl', 'list', 'i'), 'ib-vf', 'a pool');
+is(offered('passthroughctl', 'sriov', ''), '0000:02:00.0 0000:02:00.1 0000:83:00.0', 'the PFs');
 is(offered('passthroughctl', 'release', ''), '', 'no allocation yet');
 my $bus = Bus->new->listen;
 is(allocate($bus, 'guest', gpu => 1), 'done', 'an allocation');

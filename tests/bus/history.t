@@ -159,7 +159,7 @@ is($status, 0, 'passthroughctl history') or diag($err);
 my @shown = split /\n/, $out;
 like($shown[0], qr/^TIME +EVENT +OWNER +GENERATION +ALLOCATION +MESSAGE$/, 'a table');
 is(scalar @shown, 3, 'of so many lines');
-like($shown[-1], qr/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} +released +0 +$all[-1]{generation} +guest +\Q$all[-1]{message}\E$/, 'with the newest last');
+like($shown[-1], qr/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} +released +root +$all[-1]{generation} +guest +\Q$all[-1]{message}\E$/, 'with the newest last');
 {
         local $ENV{TZ} = 'UTC-3';
         my ($hours) = $all[-1]{time} =~ /T(\d\d)/;

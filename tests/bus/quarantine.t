@@ -57,7 +57,7 @@ is(driver_of($bad), 'vfio-pci', 'it stays where it was');
 is(driver_of($good), 'nvidia', 'the other one is back');
 my @gpus = grep { ($_->{pool} // '') eq 'gpu' } @{ describe($bus)->{devices} };
 like((ctl('plan', 'gpu=' . @gpus))[2], qr/\Q$bad\E/, 'nobody gets it');
-like((ctl('quarantine'))[1], qr/^\Q$bad\E +0 +guest +\S/m, 'passthroughctl lists it');
+like((ctl('quarantine'))[1], qr/^\Q$bad\E +root +guest +\S/m, 'passthroughctl lists it');
 is(ctl_json('quarantine')->[0]{address}, $bad, 'also as JSON');
 is_deeply([ctl('quarantine', $good)], [0, '', "$good is not in quarantine.\n"], 'of another one it says that that is not');
 like((ctl('explain', $bad))[1], names('--clear'), 'explain says what to do');

@@ -328,7 +328,7 @@ is((ctl('sriov', '0000:fe:00.0'))[0], 1, 'sriov: fails for what is not there');
 is(ctl_json('sriov', (vfs($pf))[0])->{error}, 'org.passthroughd1.Error.NotSupported', 'sriov: fails for a VF');
 is((ctl('sriov', 'eth0'))[0], 2, 'sriov: an interface is no PF');
 is((ctl('sriov', $pf, $_))[0], 2, "sriov PF $_: makes no sense") for 'many', -1, 65_536, '4x', '';
-is((ctl('sriov'))[0], 2, 'sriov: needs a PF');
+is((ctl('sriov', '--no-wait'))[0], 2, 'sriov: nor in a list');
 is((ctl('sriov', $pf, '--no-wait'))[0], 2, 'sriov: there is nothing to wait for in a look');
 is((ctl('sriov', $pf =~ s/^0000://r))[1], (ctl('sriov', $pf))[1], 'sriov: a short address');
 is_deeply(ctl_json('sriov', $pf)->{virtual_functions}, [vfs($pf)], 'sriov --json: the PF');

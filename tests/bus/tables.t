@@ -1,0 +1,77 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The tables of passthroughctl on a terminal of 80 columns: equal VFs in one line, slots of allocations, names of owners, PFs.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Node;
+
+node('hgx-h100');
+
+my $bus = Bus->new->listen;
+my @pfs = map { "0000:$_:00.0" } qw(14 24 34 44 94 a4 b4 c4);
+
+# The lines of a command on a terminal of 80 columns, without the heading.
+sub lines_at_80 {
+        my (@words) = @_;
+        local %ENV = %ENV;
+        delete $ENV{COLUMNS};
+        my @lines = map { s/\r//gr } split /\n/, scalar qx(script -qec "stty cols 80; passthroughctl @words" /dev/null </dev/null);
+        is_deeply([grep { length > 80 } @lines], [], "@words: no line is wider than the terminal");
+        return @lines[1 .. $#lines];
+}
+
+# ---- list
+
+my @lines = lines_at_80('list');
+is(scalar @lines, 8 + 8, 'list: a line for each GPU, and one for the VFs of each PF') or diag(join "\n", @lines);
+like($lines[1], qr/^0000:14:00\.1-02\.0 +rdma +16 available +0 /, 'the first and the last VF, and their number');
+is(allocate($bus, 'vm', rdma => 2, at => [['rdma', '0000:14:00.3'], ['rdma', '0000:24:00.1']]), 'done', 'two VFs are allocated');
+@lines = grep { /^0000:[12]4/ } lines_at_80('list');
+is_deeply([map { [(split)[0, 2, 3]] } @lines], [
+        ['0000:14:00.1-2',    2,           'available'],
+        ['0000:14:00.3',      'allocated', 0],
+        ['0000:14:00.4-02.0', 13,          'available'],
+        ['0000:24:00.1',      'allocated', 0],
+        ['0000:24:00.2-02.0', 15,          'available'],
+], 'an allocated VF has a line of its own, and those on both sides of it have one each');
+is(scalar(() = lines_at_80('list', 'rdma')), 128, 'list POOL: each VF');
+is((ctl('list', 'rdma'))[1], (ctl('list', '--pool', 'rdma'))[1], 'the same as with --pool');
+is((ctl('list', 'rdma', '--pool', 'gpu'))[0], 2, 'but not both');
+is((ctl('list', 'rdma', 'gpu'))[0], 2, 'nor two');
+is(ctl_json('list', 'nopool')->{error}, 'org.passthroughd1.Error.NoSuchPool', 'no such pool');
+is(scalar(grep { /^0000:14:0[0-2]\.[0-7] +rdma / } split /\n/, (ctl('list', '--all'))[1]), 16, 'list --all: each VF');
+is(scalar(grep { ($_->{pool} // '') eq 'rdma' } @{ ctl_json('list')->{devices} }), 128, 'list --json: each VF');
+is(scalar @{ ctl_json('list', 'gpu')->{devices} }, 8, 'list POOL --json: the devices of the pool');
+
+like((ctl('list'))[1], qr/^0000:14:00\.1-2 .* several /m, 'the groups of VFs differ');
+
+# ---- allocations
+
+is((ctl('allocate', 'big', 'gpu=4', 'rdma=9', '--cpus', 8, '--memory', '20G', '--owner', (getpwnam 'nobody')[2]))[0], 0, 'a large allocation of a user');
+is((ctl('allocate', 'other', 'gpu=1', '--owner', 12_345))[0], 0, 'one of a user without a name');
+@lines = map { [split] } lines_at_80('allocations');
+is_deeply([map { [@{$_}[0, 2, 3, -1]] } @lines], [
+        ['big',   'nobody', 8, 'gpu0-3,rdma0-8'],
+        ['other', 12_345,   0, 'gpu0'],
+        ['vm',    'root',   0, 'rdma0-1'],
+], 'allocations: owner, number of CPUs, slots') or diag((ctl('allocations'))[1]);
+is_deeply({ map { $_->{name} => $_->{owner} } @{ ctl_json('allocations')->{allocations} } }, { big => (getpwnam 'nobody')[2], other => 12_345, vm => 0 }, 'in JSON: uids');
+like((ctl('show', 'big'))[1], qr/^Owner: +nobody$/m, 'show: the owner');
+is((ctl('detach', 'vm', 'rdma0'))[0], 0, 'detach');
+is((ctl('attach', 'big', 'rdma=1'))[0], 0, 'attach');
+is_deeply([map { (split)[-1] } lines_at_80('allocations')], ['gpu0-3,rdma0-9', 'gpu0', 'rdma1'], 'the slots that are there');
+
+# ---- sriov
+
+@lines = lines_at_80('sriov');
+is_deeply([map { (split)[0] } @lines], \@pfs, 'sriov: the PFs');
+is_deeply([(split ' ', $lines[4])[1 .. 7]], [qw(rdma host 16 of 16 1 mlx5_core)], 'pool, state, VFs, NUMA node, driver');
+is_deeply([map { $_->{address} } @{ ctl_json('sriov') }], \@pfs, 'sriov --json');
+
+done_testing();
