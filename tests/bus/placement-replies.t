@@ -46,6 +46,8 @@ fails('a redirection', qr/ 302/, $read, 302, "Location: @{[URL]}/resource_provid
 fails('an error', qr/ 500/, $read, 500, '', '{}');
 fails('a long reply', qr/too long/, $read, 200, '', '[' . '1,' x (9 << 20) . '1]');
 fails('a list in place of an object', qr{/resource_classes}, qr{^GET /resource_classes}, 200, '', '[]');
+fails('text behind the object', qr{/resource_classes}, qr{^GET /resource_classes}, 200, '', '{"resource_classes":[]} {}');
+fails('a key twice', qr{/resource_classes}, qr{^GET /resource_classes}, 200, '', '{"resource_classes":[],"resource_classes":[]}');
 
 is((agent('--once'))[0], 1, 'without the proxy nothing is reached');
 agent_conf('[Placement]', 'Url=' . URL, 'Token=admin', 'Host=n1');
