@@ -75,7 +75,7 @@ LIBVIRT_CFLAGS = $(eval LIBVIRT_CFLAGS := $$(shell pkg-config --cflags libvirt))
 LIBVIRT_LIBS = $(eval LIBVIRT_LIBS := $$(shell pkg-config --libs libvirt libxml-2.0 libsystemd))$(LIBVIRT_LIBS)
 ROOT_LIBS = $(eval ROOT_LIBS := $$(shell pkg-config --libs libsystemd inih))$(ROOT_LIBS)
 PLACEMENT_LIBS = $(eval PLACEMENT_LIBS := $$(shell pkg-config --libs libsystemd json-c inih libcurl uuid))$(PLACEMENT_LIBS)
-SLURM_LIBS = $(eval SLURM_LIBS := $$(shell pkg-config --libs libsystemd))$(SLURM_LIBS)
+SLURM_LIBS = $(eval SLURM_LIBS := $$(shell pkg-config --libs libsystemd json-c))$(SLURM_LIBS)
 HOLDERS_LIBS = $(eval HOLDERS_LIBS := $$(shell pkg-config --libs libsystemd))$(HOLDERS_LIBS)
 FUSE_LIBS = $(eval FUSE_LIBS := $$(shell pkg-config --libs fuse3))$(FUSE_LIBS)
 
@@ -94,7 +94,7 @@ ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(SANITIZE_FLAGS) $(LDFLAGS)
 # The rooms in their order (src/README.md): a file uses its own room and those before it. The first ones are pure.
 PURE_ROOMS := model config ledger steps guest plan
 ROOMS := util $(PURE_ROOMS) host bus replay
-LIB_SOURCES := $(sort $(foreach room,$(ROOMS),$(wildcard src/$(room)/*.c)) $(addprefix src/slurm/,cpus.c gres.c request.c))
+LIB_SOURCES := $(sort $(foreach room,$(ROOMS),$(wildcard src/$(room)/*.c)) $(addprefix src/slurm/,cores.c cpus.c gres.c request.c))
 DAEMON_SOURCES := $(sort $(wildcard src/daemon/*.c))
 CTL_SOURCES := $(sort $(wildcard src/ctl/*.c))
 HOLDERS_SOURCES := $(sort $(wildcard src/holders/*.c))
@@ -119,8 +119,8 @@ LIB := $(BUILD)/libpassthrough.a
 # The plugin is loaded into programs of Slurm, so all that is in it is compiled for a shared object. Built where Slurm's headers are.
 PLUGIN := $(BUILD)/passthrough.so
 pic = $(patsubst %.c,$(BUILD)/pic/%.o,$(1))
-PLUGIN_OBJECTS := $(call pic,$(filter-out src/slurm/agent.c,$(SLURM_SOURCES)) src/bus/reply-text.c src/model/cpuset.c src/util/clock.c src/util/fileio.c src/util/strings.c)
-SLURM_AGENT_OBJECTS := $(call pic,$(addprefix src/slurm/,agent.c controller.c handout.c node.c))
+PLUGIN_OBJECTS := $(call pic,$(filter-out src/slurm/agent.c,$(SLURM_SOURCES)) src/bus/reply-text.c src/model/cpuset.c src/model/json-parse.c src/util/clock.c src/util/fileio.c src/util/strings.c)
+SLURM_AGENT_OBJECTS := $(call pic,$(addprefix src/slurm/,agent.c controller.c handout.c node.c scontrol.c))
 PIC_OBJECTS := $(sort $(PLUGIN_OBJECTS) $(SLURM_AGENT_OBJECTS))
 # Empty where Slurm's headers are missing or unknown: all else is built.
 SLURM_FEATURES := $(shell src/slurm/features $(BUILD) $(CC) $(CFLAGS))
@@ -237,7 +237,7 @@ $(PIC_OBJECTS): $(BUILD)/slurm-features
 $(PLUGIN): $(PLUGIN_OBJECTS)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-z,relro,-z,now $(LDFLAGS) -o $@ $^ $(SLURM_LIBS)
-$(BUILD)/passthroughd-slurm: PKG_LIBS = $(SLURM_LIBS) -ljson-c -lslurm
+$(BUILD)/passthroughd-slurm: PKG_LIBS = $(SLURM_LIBS) -lslurm
 $(BUILD)/passthroughd-slurm: $(SLURM_AGENT_OBJECTS) $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^)

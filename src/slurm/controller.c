@@ -7,12 +7,45 @@
 #include <stdlib.h>
 
 #include "controller.h"
+#include "cores.h"
+#include "scontrol.h"
 #include "util/strings.h"
 
 #define MEBIBYTE UINT64_C(1048576)
 
-/* As long as the list of every second core of the largest machine. */
-#define CORE_LIST_MAX 32768U
+void controller_init(void) {
+        slurm_init(NULL);
+}
+
+/* How a call names a job. The releases of Slurm differ: src/slurm/features finds what the installed one has. */
+#ifdef SLURM_HAS_CALLS_BY_ID
+static slurm_step_id_t job_of(uint32_t id) {
+        slurm_step_id_t job = SLURM_STEP_ID_INITIALIZER;
+
+        job.job_id = id;
+        return job;
+}
+#else
+static uint32_t job_of(uint32_t id) {
+        return id;
+}
+#endif
+
+static void set_job(job_desc_msg_t *change, uint32_t id) {
+#ifdef SLURM_HAS_CHANGE_BY_ID
+        change->step_id.job_id = id;
+#else
+        change->job_id = id;
+#endif
+}
+
+static void free_conf(slurm_conf_t *conf) {
+#ifdef SLURM_HAS_FREE_CONF
+        slurm_free_conf(conf);
+#else
+        slurm_free_ctl_conf(conf);
+#endif
+}
 
 /* libslurm does not write to the texts of its messages, though they are not const. */
 static char *text_of(const char *s) {
@@ -29,22 +62,39 @@ static const job_info_t *find_job(const job_info_msg_t *message, uint32_t id) {
 
 /* The place of a node in the list of the job's nodes, or -1. */
 static int find_node(const job_info_t *info, const char *node) {
-        hostlist_t list = slurm_hostlist_create(info->nodes);
+        __auto_type list = slurm_hostlist_create(info->nodes); /* a pointer, in some releases hidden in its type */
         int i = list ? slurm_hostlist_find(list, node) : -1;
 
         slurm_hostlist_destroy(list);
         return i;
 }
 
+/* The cores of the job on the node, NULL if it has none, and its CPUs there. */
+#ifdef SLURM_HAS_JOB_CORES
+/* As long as the list of every second core of the largest machine. */
+#define CORE_LIST_MAX 32768U
+
 /* What libslurm calls CPUs are cores here: it knows the threads of a core only when it prints. */
-static int take_cores(const job_info_t *info, const char *node, SlurmJob *job) {
+static int load_cores(const job_info_t *info, const char *node, char **ret_cores, unsigned *ret_cpus) {
         char list[CORE_LIST_MAX];
+        int cpus;
 
         if (!info->job_resrcs ||
             slurm_job_cpus_allocated_str_on_node(list, sizeof(list), info->job_resrcs, node) != SLURM_SUCCESS || !*list)
                 return 0;
-        return string_copy(&job->cores, list);
+        cpus = slurm_job_cpus_allocated_on_node(info->job_resrcs, node);
+        *ret_cpus = (unsigned) MAX(cpus, 0);
+        return string_copy(ret_cores, list);
 }
+#else
+static int load_cores(const job_info_t *info, const char *node, char **ret_cores, unsigned *ret_cpus) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        int r = scontrol_show_job(info->job_id, &text, &size);
+
+        return r < 0 ? r : cores_parse(text, size, info->job_id, node, ret_cores, ret_cpus);
+}
+#endif
 
 /* The description of one node. NULL: slurmctld does not reply, or does not know the node. */
 static node_info_msg_t *load_node(const char *node) {
@@ -69,15 +119,12 @@ static uint64_t find_all_memory(const job_info_t *info, const char *node) {
 }
 
 /* --mem-per-cpu counts all CPUs of the job, also those that it got because cores are given whole. */
-static uint64_t find_memory(const job_info_t *info, const char *node) {
-        int cpus;
-
+static uint64_t find_memory(const job_info_t *info, const char *node, unsigned cpus) {
         if (info->pn_min_memory == 0)
                 return find_all_memory(info, node);
         if (!(info->pn_min_memory & MEM_PER_CPU))
                 return info->pn_min_memory * MEBIBYTE;
-        cpus = info->job_resrcs ? slurm_job_cpus_allocated_on_node(info->job_resrcs, node) : 0;
-        return (info->pn_min_memory & ~MEM_PER_CPU) * (uint64_t) MAX(cpus, 0) * MEBIBYTE;
+        return (info->pn_min_memory & ~MEM_PER_CPU) * cpus * MEBIBYTE;
 }
 
 /* Slurm has taken its resources back, or its epilogs still run. */
@@ -87,19 +134,22 @@ static bool is_over(const job_info_t *info) {
         return (state != JOB_RUNNING && state != JOB_SUSPENDED) || info->job_state & JOB_COMPLETING;
 }
 
-static int take_job(const job_info_t *info, const char *node, SlurmJob *ret) {
+static int take_job(const job_info_t *info, const char *node, SlurmJob *ret, char **ret_sentence) {
         _cleanup_slurm_job_ SlurmJob job = { .id = info->job_id,
                                              .restarts = info->restart_cnt,
                                              .submitted = info->submit_time,
                                              .is_over = is_over(info),
                                              .can_requeue = info->batch_flag && info->requeue };
-        int i = find_node(info, node), r = take_cores(info, node, &job);
+        unsigned cpus = 0;
+        int i = find_node(info, node), r = load_cores(info, node, &job.cores, &cpus);
 
-        if (r == 0 && i >= 0 && (uint32_t) i < info->gres_detail_cnt)
+        if (r < 0)
+                (void) string_replace(ret_sentence, "Cannot find the cores of job %u: %s.", info->job_id, strerror(-r));
+        else if (i >= 0 && (uint32_t) i < info->gres_detail_cnt)
                 r = string_copy(&job.gres, info->gres_detail_str[i]);
         if (r < 0)
                 return r;
-        job.memory = find_memory(info, node);
+        job.memory = find_memory(info, node, cpus);
         *ret = job;
         job = (SlurmJob){ 0 };
         return 0;
@@ -110,11 +160,11 @@ int controller_load_job(uint32_t id, const char *node, SlurmJob *ret, char **ret
         const job_info_t *info = NULL;
         int r = -EIO;
 
-        if (slurm_load_job(&message, id, SHOW_DETAIL) == SLURM_SUCCESS)
+        if (slurm_load_job(&message, job_of(id), SHOW_DETAIL) == SLURM_SUCCESS)
                 info = find_job(message, id);
         if (info)
-                r = take_job(info, node, ret);
-        if (r < 0)
+                r = take_job(info, node, ret, ret_sentence);
+        else
                 (void) string_replace(ret_sentence, "slurmctld does not describe job %u: %s.", id,
                                       slurm_strerror(errno));
         slurm_free_job_info_msg(message);
@@ -132,11 +182,11 @@ static void tell_owner(uint32_t id, bool notify, const char *sentence) {
         job_desc_msg_t change;
 
         slurm_init_job_desc_msg(&change);
-        change.job_id = id;
+        set_job(&change, id);
         change.admin_comment = text_of(sentence);
         (void) slurm_update_job(&change);
         if (notify)
-                (void) slurm_notify_job(id, text_of(sentence));
+                (void) slurm_notify_job(job_of(id), text_of(sentence));
 }
 
 /* A call for a job that its owner canceled meanwhile, or that waits again, is not a failure. */
@@ -153,7 +203,7 @@ static bool has_ended(uint32_t id) {
         const job_info_t *info = NULL;
         bool ended;
 
-        if (slurm_load_job(&message, id, SHOW_ALL) == SLURM_SUCCESS)
+        if (slurm_load_job(&message, job_of(id), SHOW_ALL) == SLURM_SUCCESS)
                 info = find_job(message, id);
         ended = info && is_over(info);
         slurm_free_job_info_msg(message);
@@ -164,16 +214,16 @@ int controller_refuse_job(const SlurmJob *job, bool hold, const char *sentence) 
         if (has_ended(job->id))
                 return 0;
         tell_owner(job->id, !job->can_requeue, sentence);
-        if (job->can_requeue && result_of(slurm_requeue(job->id, hold ? JOB_REQUEUE_HOLD : 0)) == 0)
+        if (job->can_requeue && result_of(slurm_requeue(job_of(job->id), hold ? JOB_REQUEUE_HOLD : 0)) == 0)
                 return 0;
-        return result_of(slurm_kill_job(job->id, SIGKILL, 0));
+        return result_of(slurm_kill_job(job_of(job->id), SIGKILL, 0));
 }
 
 int controller_terminate_job(uint32_t id, const char *sentence) {
         if (has_ended(id))
                 return 0;
         tell_owner(id, true, sentence);
-        return result_of(slurm_kill_job(id, SIGTERM, KILL_FULL_JOB));
+        return result_of(slurm_kill_job(job_of(id), SIGTERM, KILL_FULL_JOB));
 }
 
 static bool is_drained(const char *node) {
@@ -204,7 +254,7 @@ int controller_load_gres(const char *node, char **ret_gres, char **ret_types) {
         if (r == 0)
                 r = slurm_load_ctl_conf(0, &conf) == SLURM_SUCCESS ? string_copy(ret_types, conf->gres_plugins ?: "")
                                                                    : -EIO;
-        slurm_free_ctl_conf(conf);
+        free_conf(conf);
         slurm_free_node_info_msg(message);
         return r;
 }
@@ -227,7 +277,7 @@ int controller_has_job(uint32_t id, const char *node) {
         const job_info_t *info;
         int r;
 
-        if (slurm_load_job(&message, id, SHOW_ALL) != SLURM_SUCCESS)
+        if (slurm_load_job(&message, job_of(id), SHOW_ALL) != SLURM_SUCCESS)
                 return errno == ESLURM_INVALID_JOB_ID ? 0 : -EIO;
         info = find_job(message, id);
         r = info && is_on_node(info, node);

@@ -20,7 +20,12 @@ typedef struct SlurmJob {
         char *gres;       /* its GRES on this node, or NULL */
 } SlurmJob;
 
-/* 0, or -EIO with *ret_sentence, which the caller frees. The caller frees *ret with slurm_job_done(). */
+/* Before all other calls; once more is harmless. Reads slurm.conf. Ends the process if it cannot load Slurm's plugins.
+ * The prolog of Slurm 22.05 did it by itself, that of 24.11 does not. */
+void controller_init(void);
+
+/* 0, or a negative errno with *ret_sentence, which the caller frees; NULL when out of memory. The caller frees *ret
+ * with slurm_job_done(). */
 int controller_load_job(uint32_t id, const char *node, SlurmJob *ret, char **ret_sentence);
 void slurm_job_done(SlurmJob *job);
 #define _cleanup_slurm_job_ _cleanup_(slurm_job_done)

@@ -143,6 +143,7 @@ int slurm_spank_job_prolog(spank_t spank, int argc, char **argv) {
         if (read_settings(argc, argv, &settings) < 0 || spank_get_item(spank, S_JOB_ID, &id) != ESPANK_SUCCESS ||
             spank_get_item(spank, S_JOB_UID, &uid) != ESPANK_SUCCESS)
                 return -1;
+        controller_init();
         if (controller_load_job(id, node_name(), &job, &sentence) < 0) {
                 slurm_error("passthrough: %s", or_no_memory(sentence));
                 return -1;
@@ -179,6 +180,7 @@ int slurm_spank_job_epilog(spank_t spank, int argc, char **argv) {
         reason = string_format("passthroughd: %s", or_no_memory(sentence));
         if (outcome != OUTCOME_BROKEN)
                 return 0;
+        controller_init();
         return reason && controller_drain(node_name(), reason) == 0 ? 0 : -1;
 }
 

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "model/cpuset.h"
+#include "slurm/cores.h"
 #include "slurm/cpus.h"
 #include "slurm/gres.h"
 #include "slurm/request.h"
@@ -182,12 +184,73 @@ static void test_gres_of_others(void **state) {
         assert_gres(theirs, "vmgpu:8,vmvf:1", "vmvf:1");
 }
 
+#define CORE(index, status)        "{\"index\":" #index ",\"status\":[\"" status "\"]}"
+#define SOCKET(index, cores)       "{\"index\":" #index ",\"cores\":[" cores "]}"
+#define SHARE(name, cpus, sockets) "{\"name\":\"" name "\",\"cpus\":{\"count\":" #cpus "},\"sockets\":[" sockets "]}"
+#define SHARES(nodes)              "{\"nodes\":{\"allocation\":[" nodes "]}}"
+#define JOB(id, resources)         "{\"job_id\":" #id ",\"job_resources\":" resources "}"
+#define JOBS(jobs)                 "{\"jobs\":[" jobs "]}"
+#define FIRST_CORE                 SOCKET(0, CORE(0, "ALLOCATED") "," CORE(1, "UNALLOCATED"))
+
+/* Of job 7 on node n1. */
+static void assert_cores(const char *json, int want, const char *cores, unsigned cpus) {
+        _cleanup_free_ char *got = NULL;
+        unsigned got_cpus = 0;
+
+        assert_int_equal(cores_parse(json, strlen(json), 7, "n1", &got, &got_cpus), want);
+        assert_true(streq_ptr(got, cores));
+        assert_int_equal(got_cpus, cpus);
+}
+
+static void test_cores(void **state) {
+        static const char *const wrong[] = {
+                "",
+                "{}",
+                JOBS(""),
+                JOBS(JOB(8, "null")),
+                JOBS("{\"job_id\":7}"),
+                JOBS(JOB(7, "{}")),
+                JOBS(JOB(7, SHARES(SHARE("n2", 2, FIRST_CORE)))),
+                JOBS(JOB(7, SHARES(SHARE("n1", 65536, FIRST_CORE)))),
+                JOBS(JOB(7, SHARES(SHARE("n1", -1, FIRST_CORE)))),
+                JOBS(JOB(7, SHARES(SHARE("n1", 1, "")))),
+                JOBS(JOB(7, SHARES(SHARE("n1", 1, SOCKET(0, ""))))),
+                JOBS(JOB(7, SHARES(SHARE("n1", 1, SOCKET(1, CORE(0, "ALLOCATED")))))),
+                JOBS(JOB(7, SHARES(SHARE("n1", 1, SOCKET(0, CORE(1, "ALLOCATED")))))),
+                JOBS(JOB(7, SHARES(SHARE("n1", 1, SOCKET(0, CORE(0, "?")))))),
+        };
+
+        assert_cores(JOBS(JOB(7, SHARES(SHARE("n1", 2, FIRST_CORE)))), 0, "0", 2);
+        assert_cores(
+                JOBS(JOB(6, "null") "," JOB(
+                        7, SHARES(SHARE("n2", 2, FIRST_CORE) "," SHARE(
+                                   "n1", 4, FIRST_CORE "," SOCKET(1, CORE(0, "ALLOCATED") "," CORE(1, "ALLOCATED")))))),
+                0, "0,2-3", 4);
+        assert_cores(JOBS(JOB(7, "null")), 0, NULL, 0);
+        assert_cores(JOBS(JOB(7, SHARES(SHARE("n1", 0, SOCKET(0, CORE(0, "UNALLOCATED")))))), 0, NULL, 0);
+        for (size_t i = 0; i < ELEMENTSOF(wrong); i++)
+                assert_cores(wrong[i], -EBADMSG, NULL, 0);
+}
+
+/* More cores than a set holds. */
+static void test_many_cores(void **state) {
+        _cleanup_free_ char *cores = NULL, *json = NULL;
+        size_t n;
+
+        for (n = 0; n <= CPUSET_MAX; n++)
+                assert_int_equal(string_append(&cores, ",", "{\"index\":%zu,\"status\":[\"ALLOCATED\"]}", n), 0);
+        json = string_format(JOBS(JOB(7, SHARES(SHARE("n1", 1, SOCKET(0, "%s"))))), cores);
+        assert_non_null(json);
+        assert_cores(json, -EBADMSG, NULL, 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_request),        cmocka_unit_test(test_check),
                 cmocka_unit_test(test_cpus),           cmocka_unit_test(test_gres_types),
                 cmocka_unit_test(test_gres_update),    cmocka_unit_test(test_gres_of_slots),
-                cmocka_unit_test(test_gres_of_others),
+                cmocka_unit_test(test_gres_of_others), cmocka_unit_test(test_cores),
+                cmocka_unit_test(test_many_cores),
         };
 
         return cmocka_run_group_tests_name("slurm", tests, NULL, NULL);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Runs scontrol. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "scontrol.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+/* A core has about 150 bytes, on each node of the job. */
+#define OUTPUT_MAX ((size_t) 64 << 20)
+
+extern char **environ;
+
+/*
+ * The scontrol of the Slurm that runs this: the plugin is in slurmstepd, which is in sbin/ beside its bin/. A prolog
+ * has no PATH.
+ */
+static int find_scontrol(char path[static PATH_MAX]) {
+        static const char name[] = "../bin/scontrol";
+        ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - sizeof(name));
+        char *slash;
+
+        if (n < 0)
+                return -errno;
+        path[n] = '\0';
+        slash = strrchr(path, '/');
+        if (!slash)
+                return -ENOENT;
+        memcpy(slash + 1, name, sizeof(name));
+        return 0;
+}
+
+static int start(const char *path, uint32_t id, int output, pid_t *ret) {
+        char number[sizeof("4294967295")], program[] = "scontrol", show[] = "show", job[] = "job", json[] = "--json";
+        char *arguments[] = { program, json, show, job, number, NULL };
+        posix_spawn_file_actions_t files;
+        posix_spawnattr_t attributes;
+        sigset_t none, all;
+        int r;
+
+        (void) snprintf(number, sizeof(number), "%" PRIu32, id);
+        (void) sigemptyset(&none);
+        (void) sigfillset(&all);
+        r = posix_spawn_file_actions_init(&files);
+        if (r != 0)
+                return -r;
+        r = posix_spawnattr_init(&attributes);
+        if (r == 0) {
+                r = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+                if (r == 0)
+                        r = posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+                (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+                (void) posix_spawnattr_setsigmask(&attributes, &none);
+                (void) posix_spawnattr_setsigdefault(&attributes, &all);
+                if (r == 0)
+                        r = posix_spawn(ret, path, &files, &attributes, arguments, environ);
+                (void) posix_spawnattr_destroy(&attributes);
+        }
+        (void) posix_spawn_file_actions_destroy(&files);
+        return -r;
+}
+
+int scontrol_show_job(uint32_t id, char **ret, size_t *ret_size) {
+        _cleanup_close_ int input = -1, output = -1;
+        _cleanup_free_ char *text = NULL;
+        char path[PATH_MAX];
+        int ends[2], status, r;
+        pid_t pid;
+
+        r = find_scontrol(path);
+        if (r < 0)
+                return r;
+        if (pipe2(ends, O_CLOEXEC) < 0)
+                return -errno;
+        input = ends[0];
+        output = ends[1];
+        r = start(path, id, output, &pid);
+        if (r < 0)
+                return r;
+        (void) close(TAKE_FD(output));
+        r = read_all_fd(input, OUTPUT_MAX, &text, ret_size);
+        /* A scontrol that still writes ends by SIGPIPE. */
+        (void) close(TAKE_FD(input));
+        while (waitpid(pid, &status, 0) < 0)
+                if (errno != EINTR)
+                        return -errno;
+        if (r < 0)
+                return r;
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+                return -EIO;
+        *ret = TAKE_PTR(text);
+        return 0;
+}
