@@ -32,6 +32,8 @@ my $rules = <<'END';
 polkit.addRule(function(action, subject) {
     if (action.id == "org.passthroughd1.allocate" && subject.user == "nobody")
         return action.lookup("total.pool.gpu") > 2 || action.lookup("total.cpus") > 4 || action.lookup("total.memory") > 8388608 ? polkit.Result.NO : polkit.Result.YES;
+    if (action.id == "org.passthroughd1.allocate" && subject.user == "daemon" && action.lookup("tag") == "Jürgen")
+        return polkit.Result.YES;
     if (action.id == "org.passthroughd1.manage" && subject.user == "bin")
         return polkit.Result.YES;
     if (action.id == "org.passthroughd1.configure" && subject.user == "sys")
@@ -119,6 +121,8 @@ is(allocate($root, 'roots', gpu => 1, cpus => 1, memory => 2**20), 'done', 'an a
 is(allocate_as($bus{nobody}, 'mine', gpu => 1, cpus => 1, memory => 2**20), 'done', 'an allocation of a user with a rule');
 is(allocation($root, 'mine')->{owner}, $uid{nobody}, '... belongs to that user');
 is_deeply([map { allocate_as($bus{$_}, 'other', gpu => 1) } qw(daemon bin sys)], [($refused) x 3], 'users without a rule may not allocate');
+is_deeply([map { allocate_as($bus{daemon}, 'tagged', cpus => 1, memory => 2**20, tag => $_) } 'Juergen', 'Jürgen'], [$refused, 'done'], '... but where a rule wants a tag beyond ASCII');
+is(release_as($root, 'tagged'), 'done', '... which root releases');
 is(allocate_as($bus{nobody}, 'given', owner => 0, rdma => 1), $refused, 'nor may anybody for another owner');
 is(allocate_as($bus{bin}, 'given', owner => $uid{nobody}, rdma => 1), 'done', '... but those who manage');
 is(allocate_as($bus{nobody}, 'forced', force => 1, rdma => 1), $refused, 'force takes a right of its own');
