@@ -15,6 +15,7 @@
 
 #define SECRET_NAME "passthrough-placement.secret"
 #define SECRET_MAX  4096U
+#define FILE_MAX    65536U
 
 typedef struct Key {
         const char *section, *name;
@@ -37,7 +38,8 @@ static const Key keys[] = {
 typedef struct Reader {
         Settings *settings;
         char *secret_file;
-        const char *path;
+        const char *path, *rest; /* the text that is not read yet */
+        unsigned line;
         int error;
 } Reader;
 
@@ -82,15 +84,39 @@ static int on_line(void *userdata, const char *section, const char *name, const 
         return 1;
 }
 
-static int read_file(Reader *r) {
-        int line = ini_parse(r->path, on_line, r);
+/*
+ * fgets() for libinih, whose buffer has 200 bytes. Versions of libinih differ in what they do with a longer line, so it
+ * gets none: a comment is an empty line, and another long line is an error.
+ */
+static char *next_line(char *buf, int size, void *userdata) {
+        Reader *r = userdata;
+        size_t n = strcspn(r->rest, "\n"), skip = strspn(r->rest, " \t");
+        bool is_comment = r->rest[skip] == '#' || r->rest[skip] == ';';
 
-        if (line < 0)
-                return log_error_errno(-errno, "Failed to read %s: %m", r->path);
+        if (!*r->rest)
+                return NULL;
+        r->line++;
+        if (!is_comment && n + sizeof("\n") > (size_t) size) {
+                log_error("%s:%u: The line is too long.", r->path, r->line);
+                r->error = -EINVAL;
+                is_comment = true;
+        }
+        (void) snprintf(buf, (size_t) size, "%.*s\n", is_comment ? 0 : (int) n, r->rest);
+        r->rest += n + (r->rest[n] == '\n');
+        return buf;
+}
+
+static int read_file(Reader *r) {
+        _cleanup_free_ char *text = NULL;
+        int line, e = read_file_at(AT_FDCWD, r->path, FILE_MAX, &text, NULL);
+
+        if (e < 0)
+                return log_error_errno(e, "Failed to read %s: %m", r->path);
+        r->rest = text;
+        line = ini_parse_stream(next_line, r, on_line, r);
         if (line > 0)
-                return log_error("%s:%d: The line is too long, or neither [SECTION] nor KEY=VALUE.", r->path, line),
-                       -EINVAL;
-        return r->error;
+                return log_error("%s:%d: The line is neither [SECTION] nor KEY=VALUE.", r->path, line), -EINVAL;
+        return line < 0 ? log_error_errno(-ENOMEM, "Failed to read %s: %m", r->path) : r->error;
 }
 
 static int read_secret(Reader *r) {

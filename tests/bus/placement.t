@@ -213,8 +213,12 @@ for my $wrong (['[Placement]'], ['[Keystone]', 'Url=http://127.0.0.1:1'], ['[Pla
 }
 agent_conf('[Placement]', 'Url=' . URL, 'Token=admin', 'Host=n9', 'AddRoot=', 'Project=');
 is((agent('--dry-run'))[0], 0, 'empty values are the defaults');
-agent_conf('[Placement]', '# ' . 'x' x 300, 'Url=' . URL);
-like((agent('--once'))[2], qr/:3: .*too long/, 'a line that is too long');
+agent_conf('[Placement]', '# ' . 'x' x 300, 'Url=' . URL . '#' . 'x' x 300, 'Wrong=1', 'no line');
+my (undef, undef, $said) = agent('--once');
+like($said, qr/:$_/, "each broken line is named: $_") for '3: .*too long', '5: .*neither';
+like($said, names('Wrong'), '... and a key that is unknown');
+agent_conf('[Placement]', '# ' . 'x' x 300 . ' ä', 'Url=' . URL, 'Token=admin', 'Host=n9');
+is((agent('--dry-run'))[0], 0, 'a comment may be long');
 agent_conf('[Placement]', 'Url=' . URL, 'Token=nobody');
 is((agent('--once'))[0], 1, 'a token without the role is refused');
 for ('', 'x', '../resource_providers', 'y' x 80) {
