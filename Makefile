@@ -1,33 +1,58 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# make                     build passthroughd, passthroughctl and the programs that passthroughd uses, in build/
-# make deps                install the Debian 12 packages that building, running and testing need (root)
-# make tests               build what tests run, and what tests/with-node needs
-# make demo                the main job on a simulated node
-# make deps-cluster        install the packages that building and "make demo-cluster" need (root)
-# make demo-cluster        Slurm and OpenStack Placement with the devices of two simulated nodes (root)
-# make check               all tests (root); with VALGRIND=1 most of those of tests/bus, the daemon under valgrind
-# make golden              writes the golden files of tests/ anew after a sentence, a plan or a picture changed: read the difference
-# make check-long          the crash sweep at every point, all that hostile callers send (TESTS=tests/bus/hostile.t: alone, on a
-#                          quiet machine), 200 random jobs of Slurm, 1,000 random operations on a node and its Placement, 64 agents on one
-#                          Placement (AGENTS=), one with a real Keystone, 10,000 random operations (SOAK_OPERATIONS=, SOAK_SEED=), and a
-#                          Fabric Manager that hangs for 65 s in each of its calls (FABRIC_HANG=)
-# make mutate              changes the code in MUTANTS=60 places, drawn by SEED=1, one at a time: the tests must notice each; FILES="a.c b.c:7",
-#                          UNIT=1 for unit tests alone (root)
-# make check-placement     the planner against exhaustive search (CASES=), against the clock (ROUNDS=), and against simpler choosers (REQUESTS=)
-# make check-fresh         make deps-cluster demo-cluster, make deps demo, make deps check and the other targets that need no second machine, in a fresh Debian 12 with nothing but
-#                          make, on a clone of the last commit (root, network)
-# make fuzz SECONDS=60     the parsers with random input, SECONDS each; FUZZ=NAME for one of tests/fuzz/fuzz-NAME.c (clang)
-# make bench               speed, as ratios to a floor and to lspci (root, about two minutes); BENCH_QUICK=1 for small machines and no limits
-# make lint                static checks
-# make install, uninstall  the daemon and passthroughctl into, or from, $(DESTDIR)$(PREFIX)
-# make install-placement, install-slurm, uninstall-...  the agent for OpenStack Placement; the plugin and the service for Slurm
-# make deb                 Debian packages in BUILD, one for each of these three: passthroughd, passthroughd-placement, passthroughd-slurm
-# make deb-check           installs, starts, upgrades and purges them in a fresh Debian 12 under systemd-nspawn (root, network)
-# make lab                 the tests of tests/lab in an emulated machine with a real kernel, IOMMU, SR-IOV and libvirt (root, network); LAB="a.t b.t"
-# make lab-shell           a root shell on that machine
+# make                  build the programs in build/, and recordings of the
+#                       simulated nodes in build/nodes/
+# make deps             install the Debian packages that building, the demos and
+#                       the tests need (root)
+# make deps-build       those that building needs
+# make deps-cluster     those that building and "make demo-cluster" need
+# make demo             the main job on a simulated node
+# make demo-cluster     Slurm and OpenStack Placement with the devices of two
+#                       simulated nodes (root)
+# make tests            build what tests run, and what tests/with-node needs
+# make check            all tests (root); with VALGRIND=1 most of those of
+#                       tests/bus, the daemon under valgrind
+# make golden           write the golden files of tests/ anew after a sentence, a
+#                       plan or a picture changed: read the difference
+# make check-long       the crash sweep at every point, all that hostile callers
+#                       send (TESTS=tests/bus/hostile.t: alone, on a quiet
+#                       machine), 200 random jobs of Slurm, 1,000 random
+#                       operations on a node and its Placement, 64 agents on one
+#                       Placement (AGENTS=), one with a real Keystone, 10,000
+#                       random operations (SOAK_OPERATIONS=, SOAK_SEED=), and a
+#                       Fabric Manager that hangs for 65 s in each of its calls
+#                       (FABRIC_HANG=)
+# make mutate           change the code in MUTANTS=60 places, drawn by SEED=1, one
+#                       at a time: the tests must notice each (root);
+#                       FILES="a.c b.c:7", UNIT=1 for unit tests alone
+# make check-placement  the planner against exhaustive search (CASES=), against
+#                       the clock (ROUNDS=), against simpler choosers (REQUESTS=)
+# make check-fresh      the commands of the README and the other targets that need
+#                       no second machine, in a fresh Debian with nothing but
+#                       make, on a clone of the last commit (root, network)
+# make fuzz SECONDS=60  the parsers with random input, SECONDS each; FUZZ=NAME for
+#                       one of tests/fuzz/fuzz-NAME.c (clang)
+# make bench            speed, as ratios to a floor and to lspci (root, about two
+#                       minutes); BENCH_QUICK=1: small machines, no limits
+# make lint             static checks
+# make install, make uninstall
+#                       the daemon and passthroughctl into, or from,
+#                       $(DESTDIR)$(PREFIX)
+# make install-placement, make install-slurm, make uninstall-...
+#                       the agent for OpenStack Placement; the plugin and the
+#                       service for Slurm
+# make deb              Debian packages in build/: passthroughd,
+#                       passthroughd-placement and passthroughd-slurm
+# make deb-check        check them with lintian; install, start, upgrade, purge
+#                       them in a fresh Debian that runs (root, network)
+# make lab              the tests of tests/lab in an emulated machine with a real
+#                       kernel, IOMMU, SR-IOV and libvirt (root, network);
+#                       LAB="a.t b.t"
+# make lab-shell        a root shell on that machine
+# make clean            remove build/
 #
-# Knobs: DEVELOPER=1 (warnings are errors)  SANITIZE=address,undefined  BUILD=DIR  V=1 (show commands)  DESTDIR=  PREFIX=
+# Knobs: DEVELOPER=1 (warnings are errors)  SANITIZE=address,undefined  BUILD=DIR
+#        V=1 (show commands)  DESTDIR=  PREFIX=
 #        CC= CFLAGS= LDFLAGS= are yours; ours are added.
 
 PREFIX ?= /usr
@@ -51,7 +76,7 @@ MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
 
 # What installs packages goes before what needs them, and before the rest of this file looks for what is installed.
-DEPS := $(filter deps deps-cluster,$(MAKECMDGOALS))
+DEPS := $(filter deps deps-build deps-cluster,$(MAKECMDGOALS))
 ifneq ($(and $(DEPS),$(filter-out $(DEPS),$(MAKECMDGOALS))),)
 GOALS := $(filter-out $(DEPS),$(MAKECMDGOALS))
 .PHONY: $(DEPS) $(GOALS) goals
@@ -61,13 +86,27 @@ goals:
 	@$(MAKE) --no-print-directory $(GOALS)
 else
 
+# $(call made,TARGETS,PARTS): the rule for what goals and programs are made of, which is written down for tests/count-stale as well.
+made = $(eval $(1): $(2))$(eval GRAPH += $(1): $(2);)
+
+# Each line that a build prints has its number and the number of all, which is counted before the first one.
 ifneq ($(V),1)
 Q := @
-say = @printf '  %-5s %s\n' $(1) $(2);
+say = $(eval SAID += x)@printf '[%d/%d] %s %s\n' $(words $(SAID)) $(TOTAL) $(1) $(2);
+TOTAL = $(eval TOTAL := $$(shell echo '$$(GRAPH)' | tests/count-stale $(BUILD) $(or $(MAKECMDGOALS),all)))$(TOTAL)
 endif
 
 PACKAGES := libsystemd libudev libpci json-c libxml-2.0 inih smartcols libnl-3.0 numa
-# Asked for when a recipe first needs it: "make clean" needs none.
+TEST_PACKAGES := cmocka xenlight xlutil
+# What is missing ends make with a sentence, before the errors of the compiler. Asked for when a recipe first needs it, as is what
+# pkg-config says of it: "make clean" needs none.
+missing = $(shell $(if $(2),,echo | $(CC) -include stdio.h -E -x c - >/dev/null 2>&1 || { echo a C compiler; exit; };) \
+            command -v pkg-config >/dev/null || { echo pkg-config; exit; }; \
+            pkg-config --exists $(1) || for p in $(1); do pkg-config --exists $$p || echo $$p; done)
+need = $(if $(call missing,$(1),$(2)),$(error Missing: $(call missing,$(1),$(2)). As root, "make deps-build" installs what building needs, "make deps" what the tests and demos need as well))
+NEEDED = $(eval NEEDED := $$(call need,$(PACKAGES) libvirt libcurl uuid))$(NEEDED)
+FUSE_NEEDED = $(eval FUSE_NEEDED := $$(call need,fuse3,test))$(FUSE_NEEDED)
+TEST_NEEDED = $(eval TEST_NEEDED := $$(call need,$(TEST_PACKAGES),test))$(TEST_NEEDED)
 PKG_CFLAGS = $(eval PKG_CFLAGS := $$(shell pkg-config --cflags $(PACKAGES)))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $$(shell pkg-config --libs $(PACKAGES)))$(PKG_LIBS)
 FUSE_CFLAGS = $(eval FUSE_CFLAGS := $$(shell pkg-config --cflags fuse3))$(FUSE_CFLAGS)
@@ -106,6 +145,8 @@ PROVIDER_TREE_SOURCES := src/placement/tree.c src/placement/wanted.c src/placeme
 VIRT_SOURCES := $(sort $(wildcard src/virt/*.c))
 SLURM_SOURCES := $(filter-out src/slurm/gres.c,$(sort $(wildcard src/slurm/*.c)))
 NODESIM_SOURCES := $(sort $(wildcard tests/nodesim/*.c))
+NODESIM_MAIN := tests/nodesim/main.c tests/nodesim/mount.c
+PRINT_NODE_MAIN := tests/nodesim/print-node.c
 UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz-*.c))
 TOOL_SOURCES := $(sort $(wildcard tests/*.c tests/bench/*.c tests/placement/*.c tests/lab/*.c))
@@ -130,6 +171,8 @@ NO_SLURM := Slurm: $(SLURM_FEATURES); passthrough.so and passthroughd-slurm are 
 
 PROGRAMS := $(if $(HAVE_SLURM),$(SLURM_PROGRAMS)) $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-root $(BUILD)/passthroughd-endpoints $(BUILD)/passthroughd-libvirt $(BUILD)/passthrough-placement
 NODESIM := $(BUILD)/tests/nodesim
+# Prints what nodesim serves, without FUSE.
+PRINT_NODE := $(BUILD)/tests/print-node
 SHIM := $(BUILD)/tests/netlink.so
 DYING := $(BUILD)/tests/dying.so
 HYPERVISOR := $(BUILD)/tests/hypervisor.so
@@ -143,12 +186,12 @@ OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDE
 # Recordings of the simulated nodes, for passthroughctl --node.
 NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
 
-.PHONY: all deps deps-cluster demo demo-cluster check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-placement uninstall-placement install-slurm uninstall-slurm deb deb-check lab lab-shell clean tests no-slurm
-all: $(PROGRAMS) $(if $(HAVE_SLURM),,no-slurm)
+.PHONY: all help deps deps-build deps-cluster demo demo-cluster check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-placement uninstall-placement install-slurm uninstall-slurm deb deb-check lab lab-shell clean tests no-slurm
+$(call made,all,$(PROGRAMS) $(NODES) $(if $(HAVE_SLURM),,no-slurm))
 no-slurm:
 	@rm -f $(SLURM_PROGRAMS)
 	@echo '$(NO_SLURM)'
-tests: all $(NODESIM) $(NODES) $(SHIM) $(DYING) $(HYPERVISOR) $(NVIDIA) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
+$(call made,tests,all $(NODESIM) $(SHIM) $(DYING) $(HYPERVISOR) $(NVIDIA) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS))
 
 # Objects are rebuilt when a flag that matters changes.
 FLAGS_STAMP := $(BUILD)/flags
@@ -158,89 +201,78 @@ $(shell mkdir -p $(BUILD) && echo '$(FLAGS_NOW)' > $(FLAGS_STAMP))
 endif
 
 $(OBJECTS): $(BUILD)/obj/%.o: %.c Makefile $(FLAGS_STAMP)
-	@mkdir -p $(@D)
+	@mkdir -p $(@D)$(NEEDED)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(call object,$(VIRT_SOURCES) $(HYPERVISOR_SOURCES)): EXTRA_CFLAGS = $(LIBVIRT_CFLAGS)
-$(call object,$(NODESIM_SOURCES)): EXTRA_CFLAGS = $(FUSE_CFLAGS)
-$(call object,$(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES)): EXTRA_CFLAGS = -Isrc -DSRCDIR='"$(CURDIR)"'
+$(call object,$(NODESIM_MAIN)): EXTRA_CFLAGS = $(FUSE_NEEDED)$(FUSE_CFLAGS)
+$(call object,$(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES)): EXTRA_CFLAGS = $(TEST_NEEDED)-Isrc -DSRCDIR='"$(CURDIR)"'
 
-$(LIB): $(call object,$(LIB_SOURCES))
+$(call made,$(LIB),$(call object,$(LIB_SOURCES)))
+$(LIB):
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-link = $(Q)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $(1) $(PKG_LIBS) $(2)
+link = $(Q)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $(1) $(PKG_LIBS) $(MORE_LIBS)
 
-$(BUILD)/passthroughd: $(call object,$(DAEMON_SOURCES)) $(LIB)
-	$(call say,LD,$@)
-	$(call link,$^)
-$(BUILD)/passthroughctl: $(call object,$(CTL_SOURCES)) $(LIB)
-	$(call say,LD,$@)
-	$(call link,$^)
+$(call made,$(BUILD)/passthroughd,$(call object,$(DAEMON_SOURCES)) $(LIB))
+$(call made,$(BUILD)/passthroughctl,$(call object,$(CTL_SOURCES)) $(LIB))
+$(call made,$(BUILD)/passthrough-placement,$(call object,$(PLACEMENT_SOURCES)) $(LIB))
 $(BUILD)/passthrough-placement: PKG_LIBS = $(PLACEMENT_LIBS)
-$(BUILD)/passthrough-placement: $(call object,$(PLACEMENT_SOURCES)) $(LIB)
-	$(call say,LD,$@)
-	$(call link,$^)
-$(BUILD)/tests/unit/test-provider-tree: PKG_LIBS = $(PLACEMENT_LIBS)
-$(BUILD)/tests/unit/test-provider-tree: $(call object,$(PROVIDER_TREE_SOURCES))
 # These three have rights that the daemon lacks: the fewer libraries the better.
+$(call made,$(BUILD)/passthroughd-holders,$(call object,$(HOLDERS_SOURCES)) $(LIB))
 $(BUILD)/passthroughd-holders: PKG_LIBS = $(HOLDERS_LIBS)
-$(BUILD)/passthroughd-holders: $(call object,$(HOLDERS_SOURCES)) $(LIB)
-	$(call say,LD,$@)
-	$(call link,$^)
+$(call made,$(BUILD)/passthroughd-root,$(call object,$(ROOT_SOURCES)) $(LIB))
 $(BUILD)/passthroughd-root: PKG_LIBS = $(ROOT_LIBS)
-$(BUILD)/passthroughd-root: $(call object,$(ROOT_SOURCES)) $(LIB)
-	$(call say,LD,$@)
-	$(call link,$^)
+$(call made,$(BUILD)/passthroughd-endpoints,$(call object,$(ENDPOINTS_SOURCES)) $(LIB))
 $(BUILD)/passthroughd-endpoints: PKG_LIBS =
-$(BUILD)/passthroughd-endpoints: $(call object,$(ENDPOINTS_SOURCES)) $(LIB)
-	$(call say,LD,$@)
-	$(call link,$^)
 # The only program that is linked with libvirt; of the others' libraries it needs few.
+$(call made,$(BUILD)/passthroughd-libvirt,$(call object,$(VIRT_SOURCES)) $(LIB))
 $(BUILD)/passthroughd-libvirt: PKG_LIBS = $(LIBVIRT_LIBS)
-$(BUILD)/passthroughd-libvirt: $(call object,$(VIRT_SOURCES)) $(LIB)
-	$(call say,LD,$@)
-	$(call link,$^)
-$(NODESIM): $(call object,$(NODESIM_SOURCES)) $(LIB)
-	$(call say,LD,$@)
-	$(call link,$^,$(FUSE_LIBS))
-$(NODES): $(BUILD)/%: tests/% $(NODESIM)
-	$(Q)mkdir -p $(@D) && $(NODESIM) --print $< >$@
+$(call made,$(NODESIM),$(call object,$(filter-out $(PRINT_NODE_MAIN),$(NODESIM_SOURCES))) $(LIB))
+$(NODESIM): MORE_LIBS = $(FUSE_LIBS)
+$(call made,$(PRINT_NODE),$(call object,$(filter-out $(NODESIM_MAIN),$(NODESIM_SOURCES))) $(LIB))
+$(foreach t,$(NODES),$(call made,$(t),$(t:$(BUILD)/%=tests/%) $(PRINT_NODE)))
+$(NODES):
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D) && $(PRINT_NODE) $< >$@
 # Preloaded into programs with and without sanitizers, so it has none itself.
 $(call object,$(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES)): ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden $(CFLAGS)
-$(SHIM): $(call object,$(SHIM_SOURCES))
-$(DYING): $(call object,$(DYING_SOURCES))
-$(HYPERVISOR): $(call object,$(HYPERVISOR_SOURCES))
-$(NVIDIA): $(BUILD)/%.so.1: $(BUILD)/obj/%.o
+$(call made,$(SHIM),$(call object,$(SHIM_SOURCES)))
+$(call made,$(DYING),$(call object,$(DYING_SOURCES)))
+$(call made,$(HYPERVISOR),$(call object,$(HYPERVISOR_SOURCES)))
+$(foreach t,$(NVIDIA),$(call made,$(t),$(t:$(BUILD)/%.so.1=$(BUILD)/obj/%.o)))
 $(SHIM) $(DYING) $(HYPERVISOR) $(NVIDIA):
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -shared -Wl,-z,now $(LDFLAGS) -o $@ $^
-$(UNIT_TESTS) $(TOOLS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIB)
-	$(call say,LD,$@)
-	$(call link,$(filter %.o,$^) $(LIB),$(if $(findstring /unit/,$@),-lcmocka))
+$(call made,$(BUILD)/tests/unit/test-provider-tree,$(call object,$(PROVIDER_TREE_SOURCES)))
+$(foreach t,$(UNIT_TESTS) $(TOOLS),$(call made,$(t),$(t:$(BUILD)/%=$(BUILD)/obj/%.o) $(LIB)))
+$(UNIT_TESTS): MORE_LIBS = -lcmocka
+$(BUILD)/tests/unit/test-provider-tree: PKG_LIBS = $(PLACEMENT_LIBS)
 # Xen's parser of configurations of xl.
-$(BUILD)/tests/xlcfg: PKG_LIBS += -lxlutil -lxenlight
+$(BUILD)/tests/xlcfg: MORE_LIBS = -lxlutil -lxenlight
 # tests/fuzz/run has libFuzzer's main instead: FUZZ_MAIN= LDFLAGS=-fsanitize=fuzzer
-$(FUZZ_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call object,$(FUZZ_MAIN)) $(LIB)
+$(foreach t,$(FUZZ_TESTS),$(call made,$(t),$(t:$(BUILD)/%=$(BUILD)/obj/%.o) $(call object,$(FUZZ_MAIN)) $(LIB)))
+$(call made,fuzz-programs,$(FUZZ_TESTS))
+LINKED := $(filter-out $(PLUGIN),$(PROGRAMS)) $(NODESIM) $(PRINT_NODE) $(UNIT_TESTS) $(TOOLS) $(FUZZ_TESTS)
+$(LINKED):
 	$(call say,LD,$@)
-	$(call link,$^)
-fuzz-programs: $(FUZZ_TESTS)
+	$(call link,$(filter %.o,$^) $(LIB))
 
 $(PIC_OBJECTS): $(BUILD)/pic/%.o: %.c Makefile $(FLAGS_STAMP)
-	@mkdir -p $(@D)
+	@mkdir -p $(@D)$(NEEDED)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(filter-out -fPIE $(SANITIZE_FLAGS),$(ALL_CFLAGS)) -fPIC -fvisibility=hidden $(filter -D%,$(SLURM_FEATURES)) -MMD -MP -c -o $@ $<
 ifneq ($(HAVE_SLURM),)
 $(PIC_OBJECTS): $(BUILD)/slurm-features
 # The functions of Slurm are those of the program that loads it.
-$(PLUGIN): $(PLUGIN_OBJECTS)
+$(call made,$(PLUGIN),$(PLUGIN_OBJECTS))
+$(PLUGIN):
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-z,relro,-z,now $(LDFLAGS) -o $@ $^ $(SLURM_LIBS)
+$(call made,$(BUILD)/passthroughd-slurm,$(SLURM_AGENT_OBJECTS) $(LIB))
 $(BUILD)/passthroughd-slurm: PKG_LIBS = $(SLURM_LIBS) -lslurm
-$(BUILD)/passthroughd-slurm: $(SLURM_AGENT_OBJECTS) $(LIB)
-	$(call say,LD,$@)
-	$(call link,$^)
 else
 $(SLURM_PROGRAMS): no-slurm
 	@exit 1
@@ -248,36 +280,44 @@ endif
 
 -include $(OBJECTS:.o=.d) $(PIC_OBJECTS:.o=.d)
 
+help:
+	@sed -nE '3,/^$$/s/^# ?//p' Makefile
+
 deps:
 	$(Q)tests/deps
+deps-build:
+	$(Q)tests/deps build
 deps-cluster:
 	$(Q)tests/deps cluster
 
-demo: $(PROGRAMS) $(NODESIM) $(SHIM)
+$(call made,demo,all $(NODESIM) $(SHIM))
+demo:
 	$(Q)BUILD=$(BUILD) tests/demo
 
-demo-cluster: $(PROGRAMS) $(SLURM_PROGRAMS) $(NODESIM) $(SHIM)
+$(call made,demo-cluster,all $(SLURM_PROGRAMS) $(NODESIM) $(SHIM))
+demo-cluster:
 	$(Q)BUILD=$(abspath $(BUILD)) tests/demo-cluster
 
-check: tests
+$(call made,check golden check-long check-placement bench,tests)
+check:
 	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) CHECK_VALGRIND=$(VALGRIND) tests/run $(TESTS)
 
-golden: tests
+golden:
 	$(Q)BUILD=$(BUILD) tests/update-golden
 
-check-long: tests
+check-long:
 	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 PLACEMENT_OPERATIONS=1000 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/torn.t tests/bus/hostile.t tests/bus/slurm-random.t tests/bus/placement-random.t tests/long/soak.t tests/long/agents.t tests/long/keystone.t tests/long/fabric.t)
 
 mutate:
 	$(Q)mkdir -p $(BUILD) && BUILD=$(BUILD) CC="$(CC)" MUTANTS=$(MUTANTS) SEED=$(SEED) FILES="$(FILES)" UNIT=$(UNIT) tests/mutate
 
-check-placement: tests
+check-placement:
 	$(Q)BUILD=$(BUILD) tests/placement/run
 
 check-fresh:
 	$(Q)BUILD=$(BUILD) tests/fresh/run
 
-bench: tests
+bench:
 	$(Q)BUILD=$(abspath $(BUILD)) tests/bench/run
 
 fuzz:
@@ -341,7 +381,8 @@ ifneq ($(words [$(PREFIX)] [$(SYSCONFDIR)] [$(UNITDIR)]),3)
 $(error PREFIX, SYSCONFDIR and UNITDIR are one path each, without blanks)
 endif
 
-install: all $(UNITS)
+$(call made,install install-placement install-slurm deb deb-check lab lab-shell,all)
+install: $(UNITS)
 	$(call install_files,$(INSTALLED))
 	$(Q)install -vd "$$DESTDIR"$(CONFIG_FILE).d
 	$(call install_config,$(CONFIG_FILE))
@@ -350,7 +391,7 @@ uninstall:
 	$(call remove_files,$(INSTALLED))
 	@echo "Left: $$DESTDIR"'$(SYSCONFDIR)/passthroughd, and /var/lib/passthroughd, the ledger of what is allocated.'
 
-install-placement: all $(UNITS)
+install-placement: $(UNITS)
 	$(call install_files,$(INSTALLED_PLACEMENT))
 	$(call install_config,$(PLACEMENT_FILE))
 
@@ -358,20 +399,20 @@ uninstall-placement:
 	$(call remove_files,$(INSTALLED_PLACEMENT))
 	@echo "Left: $$DESTDIR"'$(PLACEMENT_FILE).'
 
-install-slurm: all $(SLURM_PROGRAMS) $(UNITS)
+install-slurm: $(SLURM_PROGRAMS) $(UNITS)
 	$(call install_files,$(INSTALLED_SLURM))
 
 uninstall-slurm:
 	$(call remove_files,$(INSTALLED_SLURM))
 
 # Binary packages of what "make install", "make install-placement" and "make install-slurm" install.
-deb: all $(UNITS)
-	$(Q)+VERSION=$(VERSION) conf/debian/build $(BUILD)
+deb: $(UNITS)
+	$(Q)+VERSION=$(VERSION) HAVE_SLURM=$(HAVE_SLURM) conf/debian/build $(BUILD)
 
 deb-check: deb
 	$(Q)+BUILD=$(BUILD) tests/deb/run
 
-lab lab-shell: all $(UNITS) $(BUILD)/tests/lab/ivshmem-server $(BUILD)/tests/lab/rights
+lab lab-shell: $(UNITS) $(BUILD)/tests/lab/ivshmem-server $(BUILD)/tests/lab/rights
 	$(Q)+BUILD=$(BUILD) tests/lab/build
 	$(Q)BUILD=$(BUILD) $(if $(filter lab,$@),perl -Itests -S prove --harness NoSkips --verbose --timer $(if $(LAB),tests/lab/run :: $(LAB),--jobs 2 tests/lab/run-1 tests/lab/run-2),tests/lab/run --shell)
 

@@ -125,6 +125,9 @@ static int emit_item(Parser *p, char *path, const char *value) {
 }
 
 #define EXPECTED "expected NAME=VALUE, NAME -> TARGET, NAME/ or NAME!ERRNO"
+#define SHORTHAND                                                                                                      \
+        "a line that begins with % is for the simulator; make writes the recording of tests/nodes/NODE.tree to "       \
+        "build/nodes/NODE.tree"
 
 static bool is_config(const char *name) {
         const char *slash = strrchr(name, '/');
@@ -138,8 +141,8 @@ static int split(Parser *p, char *line, char **ret_value) {
         size_t n = strlen(line);
 
         p->end = "";
-        if (strchr("[%", *line))
-                return complain(p, -EINVAL, EXPECTED);
+        if (*line == '%' || *line == '[')
+                return complain(p, -EINVAL, *line == '%' ? SHORTHAND : EXPECTED);
         if (arrow && (!equals || arrow < equals)) {
                 p->item = TREE_LINK;
                 *arrow = '\0';

@@ -282,7 +282,7 @@ is_deeply([leftovers()], [], 'and leave nothing behind');
 
 # ---- interrupted
 
-qx{$SOURCE/tests/nodes/generate 1024 >$TMP/generated.tree && $ENV{BUILD}/tests/nodesim --print $TMP/generated.tree >$TMP/large.tree};
+qx{$SOURCE/tests/nodes/generate 1024 >$TMP/generated.tree && $ENV{BUILD}/tests/print-node $TMP/generated.tree >$TMP/large.tree};
 # Ctrl-C is for all processes of a terminal.
 my @ends_of = (['list', 'INT', -1], ['list', 'TERM', 1], ['list', 'HUP', 1], ['list', 'KILL', 1], map { ['snapshot', @$_] } ['INT', -1], ['TERM', 1], ['HUP', 1]);
 for (@ends_of) {

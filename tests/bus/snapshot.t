@@ -136,7 +136,7 @@ secondary_bus_number=2
 power_state=D3cold
 config\@0x00=86 80 30 20
 END
-spew("$tmp/who.tree", output("$build/tests/nodesim", '--print', "$tmp/hand-written.tree")
+spew("$tmp/who.tree", output("$build/tests/print-node", "$tmp/hand-written.tree")
         . "etc/passthroughd/passthroughd.conf.d/60-masked.conf -> /dev/null\n");
 
 my (@texts, $whole, $long);
@@ -225,7 +225,7 @@ nothing_left('the command');
 # ---- thousands of functions
 
 spew("$tmp/generated.tree", output("$source/tests/nodes/generate", 4096));
-spew("$tmp/large.tree", output("$build/tests/nodesim", '--print', "$tmp/generated.tree"));
+spew("$tmp/large.tree", output("$build/tests/print-node", "$tmp/generated.tree"));
 delete $ENV{TMPDIR};
 spew("$tmp/memory.tree", output($ctl, 'snapshot', '--node', "$tmp/edge.tree"));
 is_same(map({ my $said; with_unpacked($_, sub { $said = inventory($_[0]) }); $said } "$tmp/memory.tree", "$tmp/edge.tree"), 'unpacked in memory, it says the same');

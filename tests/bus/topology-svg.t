@@ -179,7 +179,7 @@ for my $bus_number (0 .. 30) {
         $deep .= "[sys/devices/$end]\nvendor=0x10de\ndevice=0x2330\nclass=0x030200\nnuma_node=0\n" if $end;
 }
 spew("$ENV{NODE_TMP}/hand-written.tree", $deep);
-is(system("nodesim --print $ENV{NODE_TMP}/hand-written.tree >$ENV{NODE_TMP}/deep.tree"), 0, 'a deep node');
+is(system("print-node $ENV{NODE_TMP}/hand-written.tree >$ENV{NODE_TMP}/deep.tree"), 0, 'a deep node');
 for my $all (0, 1) {
         $svg = picture('--node', "$ENV{NODE_TMP}/deep.tree", $all ? '--all' : ());
         check($svg, 'deep');
@@ -192,14 +192,14 @@ like((ctl('topology', '--svg', $_->[0]))[2], names($_->[0]), "$_->[0]: says why"
         for ['/dev/full', 'No space left on device'], [$ENV{NODE_TMP}, 'Is a directory'], ["$ENV{NODE_TMP}/none/x.svg", 'No such file or directory'];
 
 # Many.
-is(system("$nodes/generate 1024 >$ENV{NODE_TMP}/generated.tree && nodesim --print $ENV{NODE_TMP}/generated.tree >$ENV{NODE_TMP}/many.tree"), 0, 'a node of 1024 functions');
+is(system("$nodes/generate 1024 >$ENV{NODE_TMP}/generated.tree && print-node $ENV{NODE_TMP}/generated.tree >$ENV{NODE_TMP}/many.tree"), 0, 'a node of 1024 functions');
 $svg = picture('--node', "$ENV{NODE_TMP}/many.tree");
 well_formed($svg, '1024 functions');
 my ($page) = boxes($svg);
 ok(!(grep { !is_in($_, $page) } boxes($svg)), 'all boxes are on the page');
 is(scalar(grep { /^(?:PIX|PXB|PHB|NODE|SYS)\*?$/ } texts($svg)), 64 * 63 + 5, 'a table of 64 devices, and its legend');
 is(scalar(grep { /^\d+-\d+$/ } texts($svg)), 64, 'and the CPUs near each');
-is(system("$nodes/generate 4096 >$ENV{NODE_TMP}/generated.tree && nodesim --print $ENV{NODE_TMP}/generated.tree >$ENV{NODE_TMP}/many.tree"), 0, 'a node of 4096 functions');
+is(system("$nodes/generate 4096 >$ENV{NODE_TMP}/generated.tree && print-node $ENV{NODE_TMP}/generated.tree >$ENV{NODE_TMP}/many.tree"), 0, 'a node of 4096 functions');
 $svg = picture('--node', "$ENV{NODE_TMP}/many.tree");
 well_formed($svg, '4096 functions');
 is(scalar(grep { /^\d+ VFs \x{b7} / } texts($svg)), 128, 'VFs of each PF in one box');

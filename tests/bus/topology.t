@@ -165,7 +165,7 @@ my @both = drawn('C', '--matrix', '--all');
 is(scalar(grep { /^(?:GPU|NIC)\d+ +0000:\S+ / } @both), scalar @{ $matrix->{devices} }, '--matrix --all has them too');
 
 # Many devices come in blocks as wide as the page, which has no end to be cut.
-is(system("$FindBin::Bin/../nodes/generate 1024 >$ENV{NODE_TMP}/1024.tree && nodesim --print $ENV{NODE_TMP}/1024.tree >$ENV{NODE_TMP}/many.tree"), 0, 'a node of 1024 functions');
+is(system("$FindBin::Bin/../nodes/generate 1024 >$ENV{NODE_TMP}/1024.tree && print-node $ENV{NODE_TMP}/1024.tree >$ENV{NODE_TMP}/many.tree"), 0, 'a node of 1024 functions');
 for my $columns (undef, 10, 60, 400) {
         local $ENV{COLUMNS} = $columns // 'none';
         my @many = drawn('C', '--matrix', '--node', "$ENV{NODE_TMP}/many.tree");
@@ -187,7 +187,7 @@ for my $numa (0, 1) {
         $alternate .= "[sys/devices/pci0000:0$numa/0000:0$numa:01.0]\nvendor=0x10de\ndevice=0x2330\nclass=0x030200\nnuma_node=$numa\n";
 }
 spew("$ENV{NODE_TMP}/hand-written.tree", $alternate);
-is(system("nodesim --print $ENV{NODE_TMP}/hand-written.tree >$ENV{NODE_TMP}/alternate.tree"), 0, 'a node with alternating CPUs');
+is(system("print-node $ENV{NODE_TMP}/hand-written.tree >$ENV{NODE_TMP}/alternate.tree"), 0, 'a node with alternating CPUs');
 is_deeply([map { /^GPU\d +(?:X|SYS) +(?:X|SYS) +(\S+ \S+)$/ ? $1 : () } map { s/ +/ /gr } drawn('C', '--matrix', '--node', "$ENV{NODE_TMP}/alternate.tree")],
         ['0-18:2,40 0', '1-19:2,41 1'], 'a step stands for their gaps');
 

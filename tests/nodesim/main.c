@@ -7,18 +7,13 @@
 
 #include "control.h"
 #include "device.h"
-#include "driver.h"
-#include "dump.h"
-#include "fault.h"
 #include "load.h"
 #include "mount.h"
-#include "park.h"
 #include "uevent.h"
 
 static void usage(FILE *f) {
-        fputs("nodesim [OPTIONS...] TREE MOUNTPOINT\n"
-              "nodesim --print TREE\n\n"
-              "Serve a simulated node, or print it as a recording.\n\n"
+        fputs("nodesim [OPTIONS...] TREE MOUNTPOINT\n\n"
+              "Serve a simulated node.\n\n"
               "  -h --help         Show this help\n"
               "     --foreground   Stay in the foreground\n"
               "     --allow-other  Let other users in\n"
@@ -29,43 +24,12 @@ static void usage(FILE *f) {
               f);
 }
 
-static void sim_done(Sim *sim) {
-        uevents_close(sim);
-        device_forget(sim, NULL);
-        faults_reset(sim);
-        nodes_free();
-        for (size_t i = 0; i < sim->n_drivers; i++)
-                driver_free(sim->drivers[i]);
-        for (size_t i = 0; i < sim->n_vfs; i++) {
-                free(sim->vfs[i].pf);
-                free(sim->vfs[i].device);
-                free(sim->vfs[i].reset_method);
-        }
-        free(sim->drivers);
-        free(sim->vfs);
-        free(sim->parked);
-        free(sim->log);
-        free(sim->faults);
-        if (sim->log_file)
-                fclose(sim->log_file);
-}
-
 static int open_events(Sim *sim) {
         int r = uevents_open(sim);
 
         if (r < 0)
                 fprintf(stderr, "Failed to open a socket for events: %s\n", strerror(-r));
         return r;
-}
-
-static int print(Sim *sim, const char *path) {
-        int r = tree_load(sim, path);
-
-        if (r < 0)
-                return r;
-        devices_complete(sim);
-        sim_print(sim, stdout);
-        return 0;
 }
 
 static int run(Sim *sim, char *paths[], bool foreground, bool allow_other, bool events) {
@@ -86,14 +50,15 @@ static int run(Sim *sim, char *paths[], bool foreground, bool allow_other, bool 
 }
 
 int main(int argc, char *argv[]) {
-        static const struct option options[] = {
-                { "help", no_argument, NULL, 'h' },         { "foreground", no_argument, NULL, 'f' },
-                { "allow-other", no_argument, NULL, 'o' },  { "log", required_argument, NULL, 'l' },
-                { "events", no_argument, NULL, 'e' },       { "print", no_argument, NULL, 'p' },
-                { "check-events", no_argument, NULL, 'c' }, {}
-        };
+        static const struct option options[] = { { "help", no_argument, NULL, 'h' },
+                                                 { "foreground", no_argument, NULL, 'f' },
+                                                 { "allow-other", no_argument, NULL, 'o' },
+                                                 { "log", required_argument, NULL, 'l' },
+                                                 { "events", no_argument, NULL, 'e' },
+                                                 { "check-events", no_argument, NULL, 'c' },
+                                                 {} };
         Sim sim = { .lock = PTHREAD_MUTEX_INITIALIZER };
-        bool foreground = false, allow_other = false, events = false, only_print = false;
+        bool foreground = false, allow_other = false, events = false;
         const char *log = NULL;
         int c, r;
 
@@ -114,9 +79,6 @@ int main(int argc, char *argv[]) {
                 case 'e':
                         events = true;
                         break;
-                case 'p':
-                        only_print = true;
-                        break;
                 case 'c':
                         r = open_events(&sim);
                         uevents_close(&sim);
@@ -124,7 +86,7 @@ int main(int argc, char *argv[]) {
                 default:
                         return 2;
                 }
-        if (argc - optind != (only_print ? 1 : 2)) {
+        if (argc - optind != 2) {
                 usage(stderr);
                 return 2;
         }
@@ -133,7 +95,7 @@ int main(int argc, char *argv[]) {
                 return EXIT_FAILURE;
         }
         sim.root = node_new_root();
-        r = only_print ? print(&sim, argv[optind]) : run(&sim, argv + optind, foreground, allow_other, events);
+        r = run(&sim, argv + optind, foreground, allow_other, events);
         sim_done(&sim);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

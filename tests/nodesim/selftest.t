@@ -208,7 +208,7 @@ sub slurp_errno { my ($path) = @_; open my $f, '<', $path or return; sysread($f,
 sub printed {
         my ($text) = @_;
         spew("$dir/short.tree", $text);
-        return join '', grep { !/^sys/ } split /^/, `$nodesim --print $dir/short.tree 2>$dir/problem`;
+        return join '', grep { !/^sys/ } split /^/, `$build/tests/print-node $dir/short.tree 2>$dir/problem`;
 }
 
 subtest 'the shorthand of hand-written trees' => sub {

@@ -88,3 +88,6 @@ typedef struct Sim {
         struct UEvents *uevents; /* NULL: changes are told to nobody */
         struct fuse_session *session;
 } Sim;
+
+/* Frees all that a simulated node has. */
+void sim_done(Sim *sim);
