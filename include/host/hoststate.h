@@ -26,6 +26,9 @@ typedef struct HostState {
         EndpointStatusTable endpoints; /* of services with Health=tcp */
         FabricTable fabric;            /* the partitions that Fabric Manager has, when has_fabric */
         bool has_fabric;               /* it has reported them */
+        WithdrawnList withdrawn;
+        /* Of the daemon, borrowed. NULL for a recorded machine, and config_path also for the default search. */
+        const char *sysroot, *config_path;
 } HostState;
 
 void host_state_done(HostState *s);

@@ -10,6 +10,8 @@
 /* Sentences have a full stop. All strings are owned. */
 typedef struct DaemonReport {
         char *unreachable; /* why the daemon cannot be asked, a sentence; NULL: the other members are known */
+        char *sysroot;     /* the directory of the machine that it serves, "/" usually */
+        char *config_file; /* NULL: that of the default search */
         char *read_only;   /* why it allocates nothing, a sentence; NULL: it does */
         char *problems[DAEMON_PROBLEMS_MAX]; /* sentences */
         size_t n_problems;

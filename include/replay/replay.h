@@ -48,8 +48,9 @@ typedef enum SnapshotFlags {
 int snapshot_write(const char *node, SnapshotFlags flags, FILE *out, char **ret_problem);
 
 /*
- * Checks whether a machine is ready for passthrough (plan/check.h). node: "/" for this machine, or a recorded machine.
- * config: as for replay_new(). daemon: what the daemon of this machine says; NULL: it is not asked. *ret_json (caller
+ * Checks whether a machine is ready for passthrough (plan/check.h). node: "/" for this machine, the directory of the
+ * machine that the daemon serves, or a recorded machine. config: as for replay_new(). daemon: what the daemon of this
+ * machine says; NULL: it is not asked. *ret_json (caller
  * frees) is an object with "result", the worst of all results, and "findings", an array of objects with "check",
  * "result", "message" and "remedy" (a string or null). On failure *ret_problem (caller frees) is a sentence, or NULL
  * when out of memory.

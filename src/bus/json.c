@@ -307,6 +307,25 @@ static json_object *json_problems(const HostView *view) {
         return array;
 }
 
+/* A device that was unplugged, or that a pool offers again after a change of the hardware, is not in it. */
+static json_object *json_withdrawn(const HostView *view) {
+        json_object *array = json_object_new_array();
+
+        for (size_t i = 0; view->withdrawn && i < view->withdrawn->n; i++) {
+                const WithdrawnDevice *w = &view->withdrawn->devices[i];
+                const PciDevice *dev = inventory_find(view->inventory, w->address);
+                json_object *o;
+
+                if (!dev || policy_offers(view->policy, dev))
+                        continue;
+                o = json_object_new_object();
+                json_object_object_add(o, "address", json_address(w->address));
+                json_object_object_add(o, "pool", json_string_or_null(w->pool));
+                (void) json_object_array_add(array, o);
+        }
+        return array;
+}
+
 char *json_describe(const HostView *view, const char *version, uint32_t reader) {
         JsonText t = json_text_new();
 
@@ -330,6 +349,14 @@ char *json_describe(const HostView *view, const char *version, uint32_t reader) 
         json_text_object(&t, json_notes(view->inventory));
         json_text_key(&t, "config_problems");
         json_text_object(&t, json_problems(view));
+        json_text_key(&t, "none_offered");
+        json_text_string(&t, view->config->block_reason);
+        json_text_key(&t, "withdrawn");
+        json_text_object(&t, json_withdrawn(view));
+        json_text_key(&t, "sysroot");
+        json_text_string(&t, view->sysroot);
+        json_text_key(&t, "config_file");
+        json_text_string(&t, view->config_path);
         json_text_literal(&t, "}");
         return json_text_finish(&t);
 }

@@ -58,8 +58,8 @@ int verb_check(const Args *args) {
 
         if (r < 0)
                 return EXIT_NOT_READY;
-        r = replay_check(recorded ? args->text[OPTION_NODE] : "/", args->text[OPTION_CONFIG], recorded ? NULL : &daemon,
-                         &text, &problem);
+        r = replay_check(daemon_node(args, &daemon), daemon_config(args, &daemon), recorded ? NULL : &daemon, &text,
+                         &problem);
         if (r < 0)
                 (void) report_failure(args, NULL, "%s", problem ?: "Out of memory.");
         else

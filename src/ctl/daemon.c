@@ -74,11 +74,21 @@ static int add_endpoints(DaemonReport *d, json_object *pool) {
         return r;
 }
 
+/* First what broken lines of the configuration cause: the lines themselves come last. */
+static int add_withdrawn(DaemonReport *d, json_object *node) {
+        _cleanup_free_ char *withdrawn = view_withdrawn(node);
+        const char *none = reply_text(node, "none_offered");
+        int r = withdrawn ? add_problem(d, "%s", withdrawn) : 0;
+
+        return r >= 0 && none ? add_problem(d, "%s", none) : r;
+}
+
 static int add_problems(DaemonReport *d, json_object *node) {
         static const char *const states[] = { "stuck",     "quarantined",      "unhealthy",
                                               "contested", "hardware-changed", "missing" };
-        int r = 0;
+        int r;
 
+        r = add_withdrawn(d, node);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(states); i++)
                 r = add_devices(d, node, states[i]);
         if (r >= 0)
@@ -118,8 +128,20 @@ int daemon_ask(const Args *args, DaemonReport *ret, json_object **ret_node) {
                 return ret->unreachable ? 0 : report_errno(args, -ENOMEM, "Cannot ask the daemon");
         r = string_copy(&ret->read_only, reply_text(*ret_node, "read_only"));
         if (r >= 0)
+                r = string_copy(&ret->sysroot, reply_text(*ret_node, "sysroot"));
+        if (r >= 0)
+                r = string_copy(&ret->config_file, reply_text(*ret_node, "config_file"));
+        if (r >= 0)
                 r = add_problems(ret, *ret_node);
         if (r >= 0)
                 r = read_libvirt(ret, reply_object(*ret_node, "libvirt"));
         return r < 0 ? report_errno(args, r, "Cannot read the reply") : 0;
+}
+
+const char *daemon_node(const Args *args, const DaemonReport *report) {
+        return args_has(args, OPTION_NODE) ? args->text[OPTION_NODE] : report->sysroot ?: "/";
+}
+
+const char *daemon_config(const Args *args, const DaemonReport *report) {
+        return args_has(args, OPTION_NODE) ? args->text[OPTION_CONFIG] : report->config_file;
 }

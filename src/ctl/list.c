@@ -218,5 +218,8 @@ int verb_list(const Args *args) {
         if (args_has(args, OPTION_JSON))
                 return print_json(args, text, node);
         view_read_only(node);
+        /* The replay of a recorded node has said so. */
+        if (!args_has(args, OPTION_NODE))
+                (void) view_not_offered(node);
         return print_table(args, node);
 }

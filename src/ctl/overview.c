@@ -155,8 +155,8 @@ int overview_run(const Args *args) {
         int r = daemon_ask(args, &daemon, &node);
 
         if (r >= 0)
-                r = replay_check(recorded ? args->text[OPTION_NODE] : "/", args->text[OPTION_CONFIG],
-                                 recorded ? NULL : &daemon, &text, &problem);
+                r = replay_check(daemon_node(args, &daemon), daemon_config(args, &daemon), recorded ? NULL : &daemon,
+                                 &text, &problem);
         if (r < 0)
                 return report_failure(args, NULL, "%s", problem ?: "Out of memory.");
         return print(args, &daemon, node, text);

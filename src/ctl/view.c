@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Prints devices, allocations and plans as "Key: value" lines. */
+#include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdarg.h>
@@ -148,6 +149,51 @@ void view_read_only(json_object *node) {
 
         if (why)
                 fprintf(stderr, "%s\n", why);
+}
+
+/* "0000:83:00.1 and 3 more of pool 'ib-vf'", about all of the pool of the device at first. */
+static int add_pool(char **text, json_object *node, size_t first) {
+        json_object *d = reply_element(node, "withdrawn", first);
+        const char *pool = reply_cell(d, "pool");
+        size_t others = 0;
+
+        for (size_t i = first + 1; i < reply_length(node, "withdrawn"); i++)
+                others += streq(reply_cell(reply_element(node, "withdrawn", i), "pool"), pool);
+        if (string_append(text, ", ", "%s", reply_cell(d, "address")) < 0 ||
+            (others > 0 && string_append(text, "", " and %zu more", others) < 0))
+                return -ENOMEM;
+        return string_append(text, "", " of pool '%s'", pool);
+}
+
+static bool is_first_of_pool(json_object *node, size_t i) {
+        const char *pool = reply_cell(reply_element(node, "withdrawn", i), "pool");
+
+        for (size_t j = 0; j < i; j++)
+                if (streq(reply_cell(reply_element(node, "withdrawn", j), "pool"), pool))
+                        return false;
+        return true;
+}
+
+char *view_withdrawn(json_object *node) {
+        _cleanup_free_ char *text = NULL;
+        size_t n = reply_length(node, "withdrawn");
+
+        for (size_t i = 0; i < n; i++)
+                if (is_first_of_pool(node, i) && add_pool(&text, node, i) < 0)
+                        return NULL;
+        return n > 0 ? string_format("Broken lines of the configuration withdraw %zu device%s: %s.", n, PLURAL(n), text)
+                     : NULL;
+}
+
+bool view_not_offered(json_object *node) {
+        _cleanup_free_ char *withdrawn = view_withdrawn(node);
+        const char *none = reply_text(node, "none_offered");
+
+        if (withdrawn)
+                fprintf(stderr, "%s\n", withdrawn);
+        if (none)
+                fprintf(stderr, "%s\n", none);
+        return withdrawn || none;
 }
 
 /* "acs" is ACS of the function itself, against other functions of its card; "isolated" covers the ports above it. */

@@ -33,6 +33,12 @@ unsigned view_count_cpus(json_object *o, const char *key);
 /* Prints on stderr why the node is read-only, if it is. node: the reply to Describe or Explain. */
 void view_read_only(json_object *node);
 
+/* A sentence about the devices that a configuration with broken lines withdrew. node: the reply to Describe. The caller
+ * frees; NULL when there are none or when out of memory. */
+char *view_withdrawn(json_object *node);
+/* Prints that sentence on stderr, and why no device is on offer. Returns whether there was one of these. */
+bool view_not_offered(json_object *node);
+
 /* The PCI Express link of a device: "4x16", generation and lanes; "3x8 of 4x16" when it could be faster; "max 4x16"
  * when only that is known; "-". The caller frees; NULL when out of memory. */
 char *view_link_short(json_object *device);

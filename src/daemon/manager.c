@@ -19,7 +19,8 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
         if (!m)
                 return -ENOMEM;
         m->jobs.orphans.dir_fd = -1;
-        m->config_path = config_path;
+        m->host.sysroot = sysroot;
+        m->host.config_path = config_path;
         m->modprobe_dir = modprobe_dir;
         r = sysfs_new(sysroot, &m->fs);
         if (r < 0)

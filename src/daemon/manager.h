@@ -21,7 +21,6 @@
 
 typedef struct Manager {
         Sysfs *fs;
-        const char *config_path;
         const char *modprobe_dir;
         HostState host;
         Mlx4 options; /* mlx4.c: module options and problem as of the last write */

@@ -16,14 +16,14 @@
 #include "util/strings.h"
 
 static int load_config(const Manager *m, Config **ret) {
-        int r = config_files_load("/", m->config_path, ret);
+        int r = config_files_load("/", m->host.config_path, ret);
 
         return r < 0 ? log_error_errno(r, "Failed to load the configuration: %m") : 0;
 }
 
 static void log_config(const Manager *m, const Config *config) {
         if (config->n_files == 0 && !config->unreadable)
-                log_notice("There is no %s, so no device is on offer.", m->config_path ?: "passthroughd.conf");
+                log_notice("There is no %s, so no device is on offer.", m->host.config_path ?: "passthroughd.conf");
         config_log_problems(config);
 }
 

@@ -20,6 +20,7 @@ void host_state_done(HostState *s) {
         locality_free(s->locality);
         inventory_free(s->inventory);
         config_free(s->config);
+        withdrawn_done(&s->withdrawn);
         free(s->identity);
         free(s->libvirt.reason);
 }
@@ -48,6 +49,9 @@ HostView host_state_view(const HostState *s) {
                 .libvirt = &s->libvirt,
                 .endpoints = &s->endpoints,
                 .fabric = s->has_fabric ? &s->fabric : NULL,
+                .withdrawn = &s->withdrawn,
+                .sysroot = s->sysroot,
+                .config_path = s->config_path,
         };
 }
 
@@ -72,6 +76,9 @@ int host_state_take_inventory(HostState *s, const Sysfs *fs, Inventory *inv, Inv
 }
 
 void host_state_take_config(HostState *s, Config *config, Policy *policy) {
+        /* When memory is short, clients are not told what is withdrawn. */
+        if (withdrawn_update(&s->withdrawn, s->policy, policy) < 0)
+                withdrawn_done(&s->withdrawn);
         take_policy(s, policy);
         config_free(s->config);
         s->config = config;

@@ -38,7 +38,7 @@ static char *report_to_json(const CheckReport *report) {
 
 static int check_root(HostState *state, const char *node, const char *root, const char *config,
                       const DaemonReport *daemon, char **ret_json, char **ret_problem) {
-        CheckFacts facts = { .running = streq(node, "/"), .daemon = daemon };
+        CheckFacts facts = { .running = daemon || streq(node, "/"), .daemon = daemon };
         CheckReport report = { 0 };
         char cmdline[ROOT_CMDLINE_MAX];
         int r = replay_read(state, node, root, config, ret_problem);

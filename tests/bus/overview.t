@@ -52,6 +52,11 @@ configure("[Pool gpu]\nMatch=class=0302\nColour=blue\n");
 like($said->{Problems}, names('Colour'), 'a problem of the configuration');
 like((ctl('check'))[1], qr/^warning +daemon +.*Colour/m, 'is a finding of check');
 
+# The machine is that of the daemon, with its configuration: this one has no Tesla.
+unlike((ctl('check'))[1], qr/^failure/m, 'check reads the node of the daemon') or diag((ctl('check'))[1]);
+like((ctl('suggest'))[1], names('Tesla', '0000:82:00.0'), 'so does suggest');
+unlike($said->{Ready}, qr/\bno\b/, 'and the overview');
+
 # Without pools, and without a daemon.
 configure('');
 ($status, $said) = overview();

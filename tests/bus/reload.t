@@ -41,7 +41,7 @@ my %ways = (
                 wait_until(sub { log_since($offset) =~ /^(?:Loaded the configuration|.* The old configuration stays\.)/m }) or die 'no answer to SIGHUP';
                 return log_since($offset) =~ /^Loaded the configuration/m;
         },
-        'passthroughctl reload' => sub { return (ctl('reload'))[0] == 0 },
+        'passthroughctl reload' => sub { return (ctl_json('reload')->{result} // '') eq 'done' }, # status 1 may also mean that devices are withdrawn
 );
 
 # A daemon that is to refuse its start: its exit status, and what it logged.
@@ -294,10 +294,45 @@ is($code, 0, 'passthroughctl reload of a configuration with a bad line succeeds'
 is($out, '', 'says nothing');
 is($err, "$file:5: Section [Frob] is ignored; known: [Daemon], [Fabric], [Pool NAME], [Service NAME], [Exclude].\n", 'but what was ignored, on stderr');
 ($code, $out, $err) = ctl('reload', '--json');
-is("$code $out", qq(0 {"result":"done"}\n), 'with --json stdout is the document');
+is_deeply([$code, JSON::PP->new->decode($out)], [0, { result => 'done', none_offered => undef, withdrawn => [] }], 'with --json stdout is the document');
 like($err, qr/^\Q$file\E:5: /, 'and stderr the same');
 spew($file, $good);
 is_deeply([ctl('reload')], [0, '', ''], 'of a good one it says nothing at all');
+
+# What broken lines withdraw comes before them, stays until they are mended, and is not what the administrator takes out of a pool.
+my %broken = (
+        'a pool loses its line' => ["[Pool gpu]\nMatch=vendro=10de\n[Pool ib-vf]\nMatch=vendor=15b3 type=vf\n", { $gpu => 'gpu' }],
+        'a header is misspelt'  => ["$good\[Excluded]\nMatch=class=0302\n", { $gpu => 'gpu', map { $_ => 'ib-vf' } @vfs }],
+);
+for my $what (sort keys %broken) {
+        my ($text, $withdrawn) = @{ $broken{$what} };
+        spew($file, $text);
+        for my $again ('', ', again') {
+                ($code, undef, $err) = ctl('reload');
+                is($code, 1, "$what$again: reload ends with 1");
+                my @lines = split /\n/, $err;
+                like($lines[0], names($gpu, 'gpu', scalar keys %$withdrawn), "$what$again: it names the devices first");
+                like($lines[-1], qr/^\Q$file\E:\d+: /, "$what$again: and then the lines");
+        }
+        is_deeply({ map { $_->{address} => $_->{pool} } @{ describe($bus)->{withdrawn} } }, $withdrawn, "$what: on the bus");
+        is_deeply({ map { $_->{address} => $_->{pool} } @{ ctl_json('reload')->{withdrawn} } }, $withdrawn, "$what: and with --json");
+        like((ctl('list'))[2],  names($gpu, 'gpu'), "$what: list says so");
+        like((ctl())[1],        names($gpu, 'gpu'), "$what: and the overview");
+        like((ctl('check'))[1], names($gpu, 'gpu'), "$what: and check");
+        spew($file, $good);
+        is_deeply([ctl('reload')], [0, '', ''], "$what: mended");
+        unlike((ctl('list'))[2], names($gpu), "$what: list says nothing more");
+}
+spew($file, "$broken{'a header is misspelt'}[0]");
+restart();
+like((ctl('list'))[2], qr/\Q$file\E:6/, 'after a restart list says why no device is on offer');
+is((ctl('reload'))[0], 1, 'and reload ends with 1');
+spew($file, $gpus);
+is_deeply([ctl('reload')], [0, '', ''], 'a pool that is taken out is not withdrawn');
+spew($file, "[Daemon]\nColour=red\n$gpus");
+is((ctl('reload'))[0], 0, 'nor is anything by a broken line after that');
+spew($file, $good);
+is((ctl('reload'))[0], 0, 'the first configuration again');
 
 unlink "$ENV{NODE_TMP}/notify";
 my $notify = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => "$ENV{NODE_TMP}/notify") or die $!;

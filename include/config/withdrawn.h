@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The devices that pools offered until a configuration with broken lines was loaded. */
+
+#include "config/policy.h"
+
+typedef struct WithdrawnDevice {
+        PciAddress address;
+        char *pool; /* the last one that offered it */
+} WithdrawnDevice;
+
+/* At most the devices of the inventory. */
+typedef struct WithdrawnList {
+        WithdrawnDevice *devices;
+        size_t n;
+} WithdrawnList;
+
+/*
+ * To be called when a configuration is loaded. before, now: the policies of the former and of the new one, for the same
+ * inventory. A device stays in the list until a pool offers it, or until the configuration has no broken line. Returns 0,
+ * or -ENOMEM, which leaves the list unchanged.
+ */
+int withdrawn_update(WithdrawnList *l, const Policy *before, const Policy *now);
+void withdrawn_done(WithdrawnList *l);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Notes which devices a configuration with broken lines withdraws. */
+
+#include "config/withdrawn.h"
+
+#include <errno.h>
+
+#include "util/strings.h"
+
+void withdrawn_done(WithdrawnList *l) {
+        for (size_t i = 0; i < l->n; i++)
+                free(l->devices[i].pool);
+        free(l->devices);
+        *l = (WithdrawnList){ 0 };
+}
+
+/* The pool that offered the device before the first broken line; NULL: none. */
+static const char *former_pool(const WithdrawnList *l, const Policy *before, const PciDevice *dev) {
+        if (policy_offers(before, dev))
+                return policy_pool(before, dev)->name;
+        for (size_t i = 0; i < l->n; i++)
+                if (pci_address_equal(l->devices[i].address, dev->address))
+                        return l->devices[i].pool;
+        return NULL;
+}
+
+static int add_device(WithdrawnList *l, const PciDevice *dev, const char *pool) {
+        char *name = strdup(pool);
+
+        if (!name || ARRAY_RESERVE(l->devices, l->n) < 0) {
+                free(name);
+                return -ENOMEM;
+        }
+        l->devices[l->n++] = (WithdrawnDevice){ dev->address, name };
+        return 0;
+}
+
+int withdrawn_update(WithdrawnList *l, const Policy *before, const Policy *now) {
+        WithdrawnList fresh = { 0 };
+        size_t n = now->config->n_problems > 0 ? now->inventory->n_devices : 0;
+
+        for (size_t i = 0; i < n; i++) {
+                const PciDevice *dev = &now->inventory->devices[i];
+                const char *pool = policy_offers(now, dev) ? NULL : former_pool(l, before, dev);
+
+                if (pool && add_device(&fresh, dev, pool) < 0) {
+                        withdrawn_done(&fresh);
+                        return -ENOMEM;
+                }
+        }
+        withdrawn_done(l);
+        *l = fresh;
+        return 0;
+}
