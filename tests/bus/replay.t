@@ -124,8 +124,8 @@ sub readable {
         # No file system of ours fails to read as a broken device does: what cannot be opened is in its place.
         s/ \((?:Input\/output error|No such device or address)\)//g for @texts;
         my @documents = map { /^[\[{]/ && eval { $JSON->decode($_) } || [split /\n/] } @texts;
-        # No libvirt runs on a recorded node.
-        delete $_->{libvirt} for grep { ref eq 'HASH' } @documents;
+        # No libvirt and no daemon runs on a recorded node.
+        delete @{$_}{qw(libvirt sysroot config_file)} for grep { ref eq 'HASH' } @documents;
         return [$status, @documents];
 }
 
