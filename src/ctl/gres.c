@@ -10,9 +10,10 @@
 #include "util/strings.h"
 #include "verbs.h"
 
-/* slurmd finds no files for these devices, so each line of gres.conf has CountOnly. */
+/* slurmd finds no files for these devices, so each line of gres.conf has CountOnly. It ends when a name has two lines.
+ */
 static int print_text(const GresList *list, const char *gres) {
-        printf("# gres.conf\n");
+        printf("# gres.conf; if several nodes read it, NodeName= of this node before each line\n");
         for (size_t i = 0; i < list->n; i++) {
                 const Gres *g = &list->items[i];
 

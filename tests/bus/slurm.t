@@ -194,6 +194,25 @@ ok(wait_until(sub { allocation_state($bus, "slurm-$id") eq 'ready' }), 'its allo
 slurm('scancel', $id);
 is_gone($id);
 
+# ---- gres.conf
+
+# What slurmd makes of a gres.conf for this node.
+sub read_gres_conf {
+        my ($text) = @_;
+        my $dir = "$ENV{NODE_TMP}/gres-conf";
+        mkdir $dir;
+        spew("$dir/slurm.conf", slurp("$ENV{NODE_TMP}/slurm/n1.conf"));
+        spew("$dir/gres.conf",  $text);
+        return slurm('slurmd', '-G', '-f', "$dir/slurm.conf", '-N', 'n1');
+}
+
+my ($lines) = (ctl('gres'))[1] =~ /^((?:Name=.*\n)+)/m;
+($status, $text) = read_gres_conf($lines);
+is($status, 0, 'slurmd reads the gres.conf that passthroughctl prints') or diag($text);
+like($text, names($_), "with $_") for 'vmgpu', 'k20m', 'vmib-vf';
+isnt((read_gres_conf("$lines$lines"))[0], 0, 'slurmd ends when the lines of two nodes are in one file');
+is((read_gres_conf(join '', map { "NodeName=$_ $lines" =~ s/\n(?=.)/\nNodeName=$_ /r } 'n1', 'n2'))[0], 0, 'NodeName= tells them apart') or diag($text);
+
 # ---- the service
 
 sub gres { return join ',', sort split /,/, node_state('n1')->{Gres} }
