@@ -48,6 +48,17 @@ typedef enum AfterRelease {
 const char *after_release_to_string(AfterRelease a);
 AfterRelease after_release_from_string(const char *s);
 
+/* Whether guests get their devices by iommufd or by VFIO's own container: guest/iommufd.h. */
+typedef enum IommufdMode {
+        IOMMUFD_MODE_AUTO, /* where it takes nothing from the guest (the default) */
+        IOMMUFD_MODE_NO,
+        IOMMUFD_MODE_YES,
+        _IOMMUFD_MODE_MAX,
+        _IOMMUFD_MODE_INVALID = -22,
+} IommufdMode;
+const char *iommufd_mode_to_string(IommufdMode m);
+IommufdMode iommufd_mode_from_string(const char *s);
+
 typedef enum PoolBind {
         POOL_BIND_ALLOCATE, /* unbind the host driver when the device is allocated (the default) */
         POOL_BIND_START,    /* bind the VFIO driver at startup */
@@ -218,6 +229,7 @@ typedef struct Config {
         CpuSet housekeeping;   /* HousekeepingCpus=, CPUs never allocated to guests; default none */
         uint64_t reserve_memory; /* ReserveMemory=, bytes kept for the host on every node with memory, default 1 GiB */
         unsigned spare_ports;    /* SparePorts=, empty PCIe ports on each root bus of a guest, 0..8, default 1 */
+        IommufdMode iommufd;     /* Iommufd=, default auto */
         AfterRelease after_release;
         char *libvirt;              /* Libvirt=: URI of the libvirt to ask for running domains, default
                                        "qemu:///system", for Xen "xen:///system"; NULL: none */

@@ -19,6 +19,8 @@ int domain_facts_devices(const char *xml, char ***ret, size_t *ret_n);
  * text.
  */
 int domain_facts_hostdev(const char *xml, char ret[static UUID_STRING_MAX]);
+/* <driver iommufd=> of the PCI devices of a <domain>: "yes", "no", or "" without it. NULL: it has no such device. */
+const char *domain_facts_iommufd(const char *xml);
 /* The alias of the element with this host device. The caller frees; NULL when there is none, or out of memory. */
 char *domain_facts_alias(const char *xml, const char *device);
 /* Whether it is a <domain> for libvirt's driver for Xen. */

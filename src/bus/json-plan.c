@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "guest/domxml.h"
+#include "guest/iommufd.h"
 #include "json-internal.h"
 
 /* Numbers and booleans are native JSON values; all other attributes are strings. */
@@ -272,6 +273,21 @@ static json_object *json_assumptions(const Inventory *inv, const Allocation *a) 
         return array;
 }
 
+/* Whether the guest would have its devices by iommufd. NULL when it has none. */
+static json_object *json_iommufd(const HostView *view, const Allocation *a) {
+        IommufdFacts facts = iommufd_facts(view->inventory, view->config, a);
+        IommufdReason reason = iommufd_choose(&facts);
+        _cleanup_free_ char *why = iommufd_explain(&facts, reason);
+        json_object *o = reason == IOMMUFD_NO_DEVICE ? NULL : json_object_new_object();
+
+        if (!o)
+                return NULL;
+        json_object_object_add(o, "used", json_object_new_boolean(iommufd_is_used(reason)));
+        json_object_object_add(o, "reason", json_string_or_null(iommufd_reason_to_string(reason)));
+        json_object_object_add(o, "message", json_string_or_null(why));
+        return o;
+}
+
 json_object *json_plan(const HostView *view, const Plan *p) {
         json_object *o = json_allocation_or_plan(view, p->allocation, true, true), *pairs = json_object_new_array(),
                     *devices = json_object_object_get(o, "devices");
@@ -291,6 +307,7 @@ json_object *json_plan(const HostView *view, const Plan *p) {
                                                       inventory_find(view->inventory, p->pairs[i].gpu)));
                 (void) json_object_array_add(pairs, pair);
         }
+        json_object_object_add(o, "iommufd", json_iommufd(view, p->allocation));
         json_object_object_add(o, "score", json_score(&p->score, p->n_pairs > 0));
         json_object_object_add(o, "pairs", pairs);
         json_object_object_add(o, "limits", json_limits(p));

@@ -71,6 +71,7 @@ static int parse_job_timeout(ConfigParser *p, const char *value) {
 
 DEFINE_WORD_PARSER(hypervisor, hypervisor, hypervisor)
 DEFINE_WORD_PARSER(after_release, after_release, after_release)
+DEFINE_WORD_PARSER(iommufd, iommufd_mode, iommufd)
 DEFINE_WORD_PARSER(bind, pool_bind, pools[p->pool].bind)
 DEFINE_WORD_PARSER(numa_policy, numa_policy, pools[p->pool].numa)
 DEFINE_WORD_PARSER(vf_placement, vf_placement, pools[p->pool].placement)
@@ -502,6 +503,7 @@ static const struct Key {
         { SECTION_DAEMON, "HousekeepingCpus", parse_housekeeping, "", "a list of CPUs, as in 0-3,16" },
         { SECTION_DAEMON, "ReserveMemory", parse_reserve_memory, "1G", "a size, as in 512M or 2G" },
         { SECTION_DAEMON, "SparePorts", parse_spare_ports, "1", "a number from 0 to 8" },
+        { SECTION_DAEMON, "Iommufd", parse_iommufd, "auto", "auto, no or yes" },
         { SECTION_DAEMON, "AfterRelease", parse_after_release, "restore", "restore or keep" },
         { SECTION_DAEMON, "KeepInterfaces", parse_keep_interfaces, "",
           "names of network interfaces with spaces between, as in eth0 storage*" },

@@ -20,6 +20,14 @@ static const char *const after_release_table[_AFTER_RELEASE_MAX] = {
 
 DEFINE_STRING_TABLE(after_release, AfterRelease, _AFTER_RELEASE_MAX)
 
+static const char *const iommufd_mode_table[_IOMMUFD_MODE_MAX] = {
+        [IOMMUFD_MODE_AUTO] = "auto",
+        [IOMMUFD_MODE_NO] = "no",
+        [IOMMUFD_MODE_YES] = "yes",
+};
+
+DEFINE_STRING_TABLE(iommufd_mode, IommufdMode, _IOMMUFD_MODE_MAX)
+
 static const char *const pool_bind_table[_POOL_BIND_MAX] = {
         [POOL_BIND_ALLOCATE] = "allocate",
         [POOL_BIND_START] = "start",

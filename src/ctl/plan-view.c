@@ -130,6 +130,21 @@ static int print_memory(json_object *plan) {
         return r;
 }
 
+/* Nothing is told of a node whose libvirt is unknown. */
+static int print_iommufd(json_object *plan) {
+        json_object *o = reply_object(plan, "iommufd");
+        _cleanup_free_ char *text = NULL;
+
+        if (!o || streq_ptr(reply_text(o, "reason"), "libvirt-unknown"))
+                return 0;
+        text = string_format("%s. %s", json_object_get_boolean(reply_member(o, "used")) ? "yes" : "no",
+                             reply_cell(o, "message"));
+        if (!text)
+                return -ENOMEM;
+        view_paragraph("iommufd", text);
+        return 0;
+}
+
 static int print_limits(json_object *plan) {
         for (size_t i = 0; i < reply_length(plan, "limits"); i++) {
                 json_object *limit = reply_element(plan, "limits", i);
@@ -259,9 +274,9 @@ static int print_more(const Args *args, json_object *plan) {
 }
 
 int plan_print(const Args *args, json_object *plan) {
-        static int (*const parts[])(json_object *) = { print_held,       print_assumptions, print_partition,
-                                                       print_attributes, print_cpus,        print_memory,
-                                                       print_limits,     print_cost,        print_runner_up };
+        static int (*const parts[])(json_object *) = { print_held, print_assumptions, print_partition, print_attributes,
+                                                       print_cpus, print_memory,      print_iommufd,   print_limits,
+                                                       print_cost, print_runner_up };
         int r = print_devices(args, plan);
 
         if (r < 0)

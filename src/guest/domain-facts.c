@@ -178,6 +178,24 @@ char *domain_facts_alias(const char *xml, const char *device) {
         return name;
 }
 
+const char *domain_facts_iommufd(const char *xml) {
+        xmlDoc *doc = domain_document_read(xml);
+        const xmlNode *devices = domain_document_devices(doc);
+        const char *value = NULL;
+
+        for (const xmlNode *n = devices ? devices->children : NULL; n && !value; n = n->next) {
+                const xmlNode *driver = node_find(n, "driver");
+
+                if (node_is(n, "hostdev") && node_has(n, "type", "pci"))
+                        value = !driver                              ? ""
+                                : node_has(driver, "iommufd", "yes") ? "yes"
+                                : node_has(driver, "iommufd", "no")  ? "no"
+                                                                     : "";
+        }
+        xmlFreeDoc(doc);
+        return value;
+}
+
 static bool has_value(const xmlNode *list, const char *value) {
         for (const xmlNode *n = list->children; n; n = n->next) {
                 _cleanup_free_ char *text = node_is(n, "value") ? node_get_text(n) : NULL;

@@ -98,17 +98,6 @@ static bool rom_is_useless(const Domain *d, const AllocationDevice *dev) {
         return dev->is_vf || (facts && pci_device_is_gpu(facts) && facts->class >> 8 != CLASS_VGA);
 }
 
-/* iommufd is used for all devices of a guest or for none. */
-static bool uses_iommufd(const Domain *d) {
-        for (size_t i = 0; i < d->pci->n_functions; i++) {
-                const PciDevice *dev = inventory_find(d->inv, d->a->devices[d->pci->functions[i].device].address);
-
-                if (!dev || !dev->vfio_cdev)
-                        return false;
-        }
-        return d->inv->libvirt.iommufd;
-}
-
 /*
  * Writes attributes only for a libvirt that supports them. A driver model is written only if the driver is not
  * vfio-pci, and not for a vGPU, whose VF keeps the driver that it has.
@@ -120,8 +109,10 @@ static void write_driver(Domain *d, xmlNode *hostdev, const AllocationDevice *de
         node_set(d, driver, "name", "vfio");
         if (d->inv->libvirt.driver_model && name && !streq(name, PLAIN_DRIVER) && dev->vgpu_type == 0)
                 node_set(d, driver, "model", "%s", name);
-        if (uses_iommufd(d))
+        if (iommufd_is_used(d->iommufd))
                 node_set(d, driver, "iommufd", "yes");
+        else if (node_find(d->root, "iommufd"))
+                node_set(d, driver, "iommufd", "no");
 }
 
 /* Writes the guest cell of the device itself (SRAT), as the expander does for all devices behind it. */

@@ -5,6 +5,7 @@
 
 #include "guest/domxml.h"
 #include "guest/guestpci.h"
+#include "guest/iommufd.h"
 #include "guest/xmlnode.h"
 
 #define DOMXML_QEMU_NAMESPACE "http://libvirt.org/schemas/domain/qemu/1.0"
@@ -22,6 +23,8 @@ typedef struct Domain {
         bool aarch64;     /* machine 'virt', else x86_64 with machine 'q35' */
         bool xen;         /* type='xen': a guest of Xen, which has none of the PCI tree and of QEMU's options */
         bool emulated;    /* type='qemu': without KVM the host's CPU cannot be passed through */
+        IommufdFacts iommufd_facts;
+        IommufdReason iommufd; /* for all devices of the guest */
         GuestPciRoom room;
         GuestPci *pci; /* NULL for Xen */
         bool failed;   /* out of memory while making a node */

@@ -104,6 +104,19 @@ static void write_metadata_region(Domain *d, xmlNode *parent, const Region *r, c
                 node_set(d, node_add(d, node, "member"), "name", "%s", shared->members[i]->name);
 }
 
+/* Why the devices have iommufd or not. */
+static void write_metadata_iommufd(Domain *d, xmlNode *parent) {
+        _cleanup_free_ char *why = iommufd_explain(&d->iommufd_facts, d->iommufd);
+        xmlNode *node;
+
+        if (d->xen || !iommufd_is_told(d->iommufd))
+                return;
+        node = node_add(d, parent, "iommufd");
+        node_set(d, node, "used", "%s", iommufd_is_used(d->iommufd) ? "yes" : "no");
+        node_set(d, node, "reason", "%s", iommufd_reason_to_string(d->iommufd));
+        node_set_text(d, node, "%s", why ?: "");
+}
+
 /* Connects the domain with its allocation. libvirt permits one metadata element for each namespace. */
 static void write_metadata(Domain *d) {
         xmlNode *node = node_add(d, domain_take(d, "metadata"), "allocation");
@@ -125,6 +138,7 @@ static void write_metadata(Domain *d) {
                         write_metadata_device(d, node, &d->a->devices[i], d->pci ? &d->pci->functions[f++] : NULL);
         for (size_t i = 0; i < d->a->n_regions; i++)
                 write_metadata_region(d, node, &d->a->regions[i], d->a->shared[i]);
+        write_metadata_iommufd(d, node);
 }
 
 static Verdict write_domain(Domain *d, GuestInfo info, Refusal *ret) {
@@ -139,6 +153,24 @@ static Verdict write_domain(Domain *d, GuestInfo info, Refusal *ret) {
         domain_write_cpus(d);
         domain_write_devices(d);
         return domain_write_guest_info(d, info, ret);
+}
+
+/* SEV-SNP and TDX need iommufd for devices: VFIO's container counts each page of a guest as a mapping of its own. */
+static bool is_confidential(const Domain *d) {
+        const xmlNode *security = node_find(d->root, "launchSecurity");
+
+        return security && (node_has(security, "type", "sev-snp") || node_has(security, "type", "tdx"));
+}
+
+/* With Iommufd=auto a template may choose: <iommufd enabled=>, which is the default of all devices of a domain. */
+static void choose_iommufd(Domain *d) {
+        const xmlNode *element = node_find(d->root, "iommufd");
+
+        d->iommufd_facts = iommufd_facts(d->inv, d->config, d->a);
+        if (element && d->iommufd_facts.mode == IOMMUFD_MODE_AUTO)
+                d->iommufd_facts.mode = node_has(element, "enabled", "yes") ? IOMMUFD_MODE_YES : IOMMUFD_MODE_NO;
+        d->iommufd_facts.confidential = is_confidential(d);
+        d->iommufd = iommufd_choose(&d->iommufd_facts);
 }
 
 /* Loads the template and computes the PCI layout of the domain. */
@@ -159,6 +191,7 @@ static Verdict prepare_devices(Domain *d, const DomainTemplate *template, Refusa
                 return refuse_no_memory(ret);
         if (d->xen)
                 return VERDICT_NONE;
+        choose_iommufd(d);
         if (d->emulated && domain_needs_iommu(d))
                 return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Use type='kvm', or allocate fewer CPUs.",
                               "A domain without KVM cannot have %zu vCPUs, but %u.", d->a->n_pins,
@@ -235,6 +268,8 @@ static Verdict make(const Inventory *inv, const Config *config, const Allocation
         Verdict v = prepare(&d, template, ret_refusal);
 
         if (v == VERDICT_NONE)
+                v = iommufd_check(&d.iommufd_facts, d.iommufd, ret_refusal);
+        if (v == VERDICT_NONE)
                 v = write_domain(&d, info, ret_refusal);
         if (v == VERDICT_NONE)
                 v = take_text(&d, d.doc, NULL, &text, ret_refusal);
@@ -307,6 +342,9 @@ static Verdict make_hostdev(const Inventory *inv, const Config *config, const Al
         Domain d = { .inv = inv, .config = config, .a = a, .xen = config->hypervisor == HYPERVISOR_XEN };
         Verdict v = prepare_devices(&d, template, ret_refusal);
 
+        /* A guest that runs keeps what it has. */
+        if (v == VERDICT_NONE && placed)
+                v = iommufd_check(&d.iommufd_facts, d.iommufd, ret_refusal);
         if (v == VERDICT_NONE) {
                 xmlNode *hostdev = domain_write_hostdev(&d, dev);
 
@@ -329,6 +367,18 @@ Verdict domxml_hostdev(const Inventory *inv, const Config *config, const Allocat
 Verdict domxml_hostdev_anywhere(const Inventory *inv, const Config *config, const Allocation *a, size_t device,
                                 char **ret, Refusal *ret_refusal) {
         return make_hostdev(inv, config, a, NULL, &a->devices[device], false, ret, ret_refusal);
+}
+
+char *domxml_hostdev_with_iommufd(const char *hostdev, const char *iommufd) {
+        static const char driver[] = "<driver name=\"vfio\"", attribute[] = " iommufd=\"";
+        const char *at = strstr(hostdev, driver), *old = strstr(hostdev, attribute), *rest;
+
+        if (!at) /* a mediated device has no driver */
+                return strdup(hostdev);
+        at = old ?: at + strlen(driver);
+        rest = old ? strchr(old + strlen(attribute), '"') + 1 : at;
+        return string_format("%.*s%s%s%s%s", (int) (at - hostdev), hostdev, *iommufd ? attribute : "", iommufd,
+                             *iommufd ? "\"" : "", rest);
 }
 
 char *domxml_place_hostdev(const char *hostdev, const GuestFunction *place) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Reads the architecture, and the first processor in proc/cpuinfo. */
+/* Reads the architecture, the version of Linux, and the first processor in proc/cpuinfo. */
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -55,6 +55,16 @@ static void read_architecture(const Sysfs *fs, const char *cpuinfo, Inventory *i
                         known ? buf : guess_architecture(cpuinfo));
 }
 
+/* "6.12.48+deb13-amd64" */
+static unsigned read_kernel(const Sysfs *fs) {
+        char buf[SYSFS_ATTRIBUTE_MAX];
+        unsigned major, minor;
+
+        if (sysfs_read(fs, CPUINFO_KERNEL, buf, sizeof(buf)) <= 0 || sscanf(buf, "%3u.%3u", &major, &minor) != 2)
+                return 0;
+        return major * 1000 + minor;
+}
+
 void cpuinfo_scan(const Sysfs *fs, Inventory *inv) {
         _cleanup_close_ int fd = sysfs_open(fs, "proc/cpuinfo", O_RDONLY | O_NONBLOCK);
         char text[CPUINFO_PART];
@@ -66,4 +76,5 @@ void cpuinfo_scan(const Sysfs *fs, Inventory *inv) {
         text[size] = '\0';
         inv->phys_bits = find_phys_bits(text);
         read_architecture(fs, text, inv);
+        inv->kernel = read_kernel(fs);
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "guest/domain-facts.h"
 #include "guest/domxml.h"
 #include "host/pcipath.h"
 #include "host/rootservice.h"
@@ -77,19 +78,24 @@ int plug_find_ports(const StepList *steps, size_t i, PlugPlace *places, ReportFu
         }
         if (result != PLUG_DONE)
                 return fail_with_libvirt(steps, i, result, text, report, userdata);
+        /* One with iommufd and one without would have no peer-to-peer DMA between them. */
+        for (size_t k = 0; k < steps->n; k++)
+                places[k].iommufd = domain_facts_iommufd(text);
         /* Without CPUs there is no document of this package, and libvirt chooses. */
         return steps->guest->n_cells > 0 ? choose_places(steps, i, text, places, report, userdata) : 0;
 }
 
 int plug_device(const StepList *steps, size_t i, const PlugPlace *place, ReportFunction report, void *userdata) {
         const Step *s = &steps->steps[i];
-        _cleanup_free_ char *hostdev =
-                place->place.guest.bus > 0 ? domxml_place_hostdev(s->to, &place->place) : strdup(s->to);
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *plain =
+                place->iommufd ? domxml_hostdev_with_iommufd(s->to, place->iommufd) : strdup(s->to);
+        _cleanup_free_ char *hostdev = NULL, *text = NULL;
         PlugResult result;
 
         if (place->needless)
                 return 0;
+        if (plain)
+                hostdev = place->place.guest.bus > 0 ? domxml_place_hostdev(plain, &place->place) : strdup(plain);
         if (!hostdev)
                 return -ENOMEM;
         result = root_plug(&(PlugRequest){ PLUG_ATTACH, s->from, hostdev, REQUEST_SEC }, &text);

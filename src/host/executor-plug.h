@@ -10,6 +10,7 @@
 typedef struct PlugPlace {
         bool needless;       /* there is no domain */
         GuestFunction place; /* bus 0: libvirt chooses, or the domain has the device already */
+        const char *iommufd; /* of the devices that the domain has, as domain_facts_iommufd() tells it */
 } PlugPlace;
 
 /* These functions run step i, and report their failure themselves. places: one for each step; STEP_FIND_PORTS sets

@@ -123,6 +123,7 @@ static int copy_machine(const Inventory *old, Inventory *inv) {
         inv->n_cpus = old->n_cpus;
         inv->phys_bits = old->phys_bits;
         memcpy(inv->architecture, old->architecture, sizeof(inv->architecture));
+        inv->kernel = old->kernel;
         inv->libvirt = old->libvirt;
         return inventory_copy_drivers(inv, old);
 }

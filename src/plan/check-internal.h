@@ -18,6 +18,7 @@ void check_groups(const CheckFacts *facts, CheckReport *report);
 void check_hugepages(const CheckFacts *facts, CheckReport *report);
 void check_interrupts(const CheckFacts *facts, CheckReport *report);
 void check_iommu(const CheckFacts *facts, CheckReport *report);
+void check_iommufd(const CheckFacts *facts, CheckReport *report);
 void check_libvirt(const CheckFacts *facts, CheckReport *report);
 void check_memory_lock(const CheckFacts *facts, CheckReport *report);
 void check_numa(const CheckFacts *facts, CheckReport *report);

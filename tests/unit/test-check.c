@@ -391,6 +391,29 @@ static void test_libvirt(void **state) {
         assert_says_of(t, &facts, "libvirt", CHECK_UNKNOWN, "passthroughd");
 }
 
+/* iommufd: why it is not used, and a setting that takes something from guests or cannot be met. */
+static void test_iommufd(void **state) {
+        _cleanup_node_ TestNode *t = node_good();
+        DaemonReport d = { .asks_libvirt = true,
+                           .libvirt_version = (char *) "12.8.0",
+                           .qemu_version = (char *) "10.0.2",
+                           .libvirt_features = (char *) "maxphysaddr driver-model iommufd" };
+        const CheckFacts facts = { .daemon = &d };
+
+        node_ready(t, READY);
+        t->inventory->kernel = 6012;
+        assert_says_of(t, &facts, "iommufd", CHECK_OK, "QEMU 10.0");
+        t->config->iommufd = IOMMUFD_MODE_YES;
+        assert_finds(t, &facts, "iommufd", CHECK_WARNING, "GPUDirect");
+        d.qemu_version = (char *) "11.1.3";
+        t->inventory->kernel = 6019;
+        assert_says_of(t, &facts, "iommufd", CHECK_OK, "template");
+        d.libvirt_features = (char *) "maxphysaddr driver-model";
+        assert_finds(t, &facts, "iommufd", CHECK_WARNING, "/dev/iommu");
+        t->config->iommufd = IOMMUFD_MODE_AUTO;
+        assert_says_of(t, &facts, "iommufd", CHECK_OK, "/dev/iommu");
+}
+
 static void test_daemon(void **state) {
         _cleanup_node_ TestNode *t = node_good();
         DaemonReport d = { .problems = { (char *) "0000:01:00.0 is stuck." }, .n_problems = 1 };
@@ -428,6 +451,7 @@ int main(void) {
                 cmocka_unit_test(test_memory_lock),
                 cmocka_unit_test(test_other_programs),
                 cmocka_unit_test(test_libvirt),
+                cmocka_unit_test(test_iommufd),
                 cmocka_unit_test(test_daemon),
         };
 

@@ -38,6 +38,9 @@ static void test_names(void **state _unused_) {
         for (int i = 0; i < _VF_IDENTITY_MAX; i++)
                 assert_int_equal(vf_identity_from_string(vf_identity_to_string((VfIdentity) i)), i);
         assert_null(vf_identity_to_string(_VF_IDENTITY_MAX));
+        for (int i = 0; i < _IOMMUFD_MODE_MAX; i++)
+                assert_int_equal(iommufd_mode_from_string(iommufd_mode_to_string((IommufdMode) i)), i);
+        assert_null(iommufd_mode_to_string(_IOMMUFD_MODE_MAX));
         assert_int_equal(vf_identity_from_string("x"), _VF_IDENTITY_INVALID);
         assert_null(after_release_to_string(_AFTER_RELEASE_MAX));
         assert_null(pool_bind_to_string(_POOL_BIND_MAX));
@@ -57,6 +60,7 @@ static void test_defaults(void **state _unused_) {
         assert_true(cpuset_is_empty(&c->housekeeping));
         assert_true(c->reserve_memory == UINT64_C(1) << 30);
         assert_int_equal(c->spare_ports, 1);
+        assert_int_equal(c->iommufd, IOMMUFD_MODE_AUTO);
         assert_int_equal(c->after_release, AFTER_RELEASE_RESTORE);
         assert_string_equal(c->shared_memory_group, "kvm");
         assert_null(c->shared_memory_server);
@@ -130,6 +134,9 @@ static void test_hypervisor(void **state _unused_) {
                 { "[Daemon]\nLibvirt=qemu:///system\nHypervisor=xen\n", "qemu:///system", HYPERVISOR_XEN },
                 { "[Daemon]\nHypervisor=xen\nLibvirt=\n", NULL, HYPERVISOR_XEN },
         };
+        _cleanup_config_ Config *with = parse("[Daemon]\nIommufd=yes\n");
+
+        assert_int_equal(with->iommufd, IOMMUFD_MODE_YES);
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_config_ Config *c = parse(cases[i].text);

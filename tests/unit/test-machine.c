@@ -58,6 +58,24 @@ static void test_architecture(void **state) {
         assert_false(inventory_has_domains(f->inv));
 }
 
+static void test_kernel(void **state) {
+        Fixture *f = *state;
+        static const struct {
+                const char *text;
+                unsigned kernel;
+        } cases[] = {
+                { "6.12.48+deb13-amd64", 6012 }, { "6.19.0-rc1", 6019 }, { "7.2", 7002 }, { "Linux", 0 }, { "", 0 },
+        };
+
+        scan(f);
+        assert_int_equal(f->inv->kernel, 0);
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                tree_file(f->root, "proc/sys/kernel/osrelease", cases[i].text);
+                scan(f);
+                assert_int_equal(f->inv->kernel, cases[i].kernel);
+        }
+}
+
 static void test_links(void **state) {
         Fixture *f = *state;
         static const struct {
@@ -201,6 +219,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_phys_bits, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_architecture, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_kernel, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_links, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_kernel_names, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_disks, setup, teardown),

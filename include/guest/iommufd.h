@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Whether a guest gets its devices by iommufd or by a container of VFIO (<driver iommufd=>). All devices of a guest
+ * have the same. A container lets each device reach the BARs of the others. iommufd does so only since Linux 6.19 and
+ * QEMU 11.0; before, GPUDirect between GPU and NIC fails in the guest, and no message says why. Pure.
+ */
+
+#include "config/config.h"
+#include "ledger/allocation.h"
+
+typedef struct IommufdFacts {
+        IommufdMode mode;        /* Iommufd= */
+        LibvirtFeatures libvirt; /* with QEMU */
+        unsigned kernel;         /* as Inventory.kernel */
+        unsigned n_devices;      /* of the guest: the functions of a card are one, each VF is one */
+        bool xen;                /* a guest of Xen */
+        bool mediated;           /* the guest has a mediated device, which can have no iommufd */
+        bool has_cdev;           /* one device has a VFIO character device, which iommufd needs */
+        bool lacks_cdev;         /* one device is bound to a VFIO driver, and has none */
+        bool confidential;       /* AMD SEV-SNP or Intel TDX, which need iommufd and have no peer-to-peer DMA */
+} IommufdFacts;
+
+typedef enum IommufdReason {
+        IOMMUFD_NO_DEVICE,   /* nothing to choose; also for Xen */
+        IOMMUFD_OFF,         /* Iommufd=no */
+        IOMMUFD_UNKNOWN,     /* libvirt has not told what it can do */
+        IOMMUFD_MEDIATED,    /* a device of the guest is a mediated one */
+        IOMMUFD_OLD_LIBVIRT, /* libvirt before 12.1 */
+        IOMMUFD_OLD_QEMU,    /* QEMU before 9.0 */
+        IOMMUFD_NOT_OFFERED, /* libvirt reports that this kernel or QEMU has none */
+        IOMMUFD_NO_CDEV,     /* VFIO without character devices */
+        IOMMUFD_NO_PEERS,    /* peer-to-peer DMA between its devices would not work */
+        IOMMUFD_ON,          /* Iommufd=yes; this and what follows: used */
+        IOMMUFD_ONE_DEVICE,  /* no peer-to-peer DMA in the guest */
+        IOMMUFD_PEERS,       /* peer-to-peer DMA works */
+        IOMMUFD_CONFIDENTIAL,
+        _IOMMUFD_REASON_MAX,
+} IommufdReason;
+const char *iommufd_reason_to_string(IommufdReason r);
+
+/* The facts of an allocation. The caller sets confidential. */
+IommufdFacts iommufd_facts(const Inventory *inv, const Config *config, const Allocation *a);
+IommufdReason iommufd_choose(const IommufdFacts *f);
+static inline bool iommufd_is_used(IommufdReason r) {
+        return r >= IOMMUFD_ON;
+}
+/* A choice was made that a user should know. */
+static inline bool iommufd_is_told(IommufdReason r) {
+        return r != IOMMUFD_NO_DEVICE && r != IOMMUFD_UNKNOWN;
+}
+/* Linux and QEMU let the devices of a guest with iommufd reach each other. */
+bool iommufd_has_peers(const IommufdFacts *f);
+/* The reason as one or two sentences. The caller frees; NULL when out of memory. */
+char *iommufd_explain(const IommufdFacts *f, IommufdReason r);
+/* Refuses Iommufd=yes where the reason is that iommufd cannot be used. */
+Verdict iommufd_check(const IommufdFacts *f, IommufdReason r, Refusal *ret);
