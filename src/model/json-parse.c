@@ -141,6 +141,10 @@ static int take_string(Parser *p, size_t *ret_size) {
         while (p->p < quote) {
                 uint32_t code;
 
+                if (*p->p >= ' ' && *p->p < 0x7f && *p->p != '\\') { /* most characters */
+                        p->buf[n++] = *p->p++;
+                        continue;
+                }
                 if (!take_character(p, &code))
                         return -EBADMSG;
                 n += utf8_encode(code, p->buf + n);
@@ -240,7 +244,7 @@ static int parse_member(Parser *p, json_object *object) {
         r = parse_value(p, &value);
         if (r < 0)
                 return r;
-        if (json_object_object_add(object, key, value) < 0)
+        if (json_object_object_add_ex(object, key, value, JSON_C_OBJECT_ADD_KEY_IS_NEW) < 0)
                 return -ENOMEM;
         TAKE_PTR(value);
         return 0;
