@@ -65,8 +65,8 @@ typedef struct HostView {
         const EndpointStatusTable *endpoints; /* NULL: unknown */
         const FabricTable *fabric;            /* the partitions that Fabric Manager has; NULL: unknown */
         const WithdrawnList *withdrawn;       /* NULL: none */
-        const char *sysroot, *config_path;    /* of the daemon; NULL: of none, config_path also for the default search */
-        const PciAddress *in_use;             /* devices that the planner skips, with their IOMMU groups */
+        const char *sysroot, *config_path; /* of the daemon; NULL: of none, config_path also for the default search */
+        const PciAddress *in_use;          /* devices that the planner skips, with their IOMMU groups */
         size_t n_in_use;
         const Allocation *grown; /* one outside the ledger that keeps its vGPUs in the plan; NULL usually */
 } HostView;

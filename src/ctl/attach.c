@@ -13,16 +13,15 @@
 static bool add_device(json_object *devices, json_object *d) {
         json_object *o = json_object_new_object();
 
-        if (o && document_add(o, "slot", reply_text(d, "slot")) && document_add(o, "address", reply_text(d, "address")) &&
-            json_object_array_add(devices, o) == 0)
+        if (o && document_add(o, "slot", reply_text(d, "slot")) &&
+            document_add(o, "address", reply_text(d, "address")) && json_object_array_add(devices, o) == 0)
                 return true;
         json_object_put(o);
         return false;
 }
 
 /* The devices of an allocation that are in this slot (NULL: in any slot that other does not have). */
-static int select_devices(Client *c, json_object *allocation, const char *slot, json_object *other,
-                          json_object **ret) {
+static int select_devices(Client *c, json_object *allocation, const char *slot, json_object *other, json_object **ret) {
         _cleanup_json_ json_object *devices = json_object_new_array();
         bool ok = devices;
 
@@ -50,7 +49,8 @@ static int list_detached(Client *c, const JobCall *call, const char *name, json_
         return select_devices(c, call->before, c->args->operands[1], NULL, ret);
 }
 
-/* As watch_generation(), of an allocation that was read already: the daemon refuses the call if it has changed since. */
+/* As watch_generation(), of an allocation that was read already: the daemon refuses the call if it has changed since.
+ */
 static uint64_t generation_of(const Args *args, json_object *allocation) {
         int64_t generation = 0;
 

@@ -151,7 +151,8 @@ int client_bad_reply(const Client *c, int error) {
 int client_method_of(Client *c, const char *interface, const char *member, sd_bus_message **ret) {
         int r = sd_bus_message_new_method_call(c->bus, ret, BUS_NAME, BUS_PATH, interface, member);
 
-        /* A daemon that the administrator has stopped stays stopped, also where a service file lets the bus start it. */
+        /* A daemon that the administrator has stopped stays stopped, also where a service file lets the bus start it.
+         */
         if (r >= 0)
                 r = sd_bus_message_set_auto_start(*ret, false);
         return r < 0 ? report_errno(c->args, r, "Cannot build the D-Bus call") : 0;

@@ -138,7 +138,8 @@ static json_object *fold(json_object *first, json_object *last, size_t n) {
         json_object_object_foreach(first, key, value) {
                 ok = ok && json_object_object_add(row, key, json_object_get(value)) == 0;
         }
-        ok = ok && add_owned(row, "address", address_range(reply_cell(first, "address"), reply_cell(last, "address"))) &&
+        ok = ok &&
+             add_owned(row, "address", address_range(reply_cell(first, "address"), reply_cell(last, "address"))) &&
              add_owned(row, "state", string_format("%zu %s", n, reply_cell(first, "state")));
         if (ok && !is_same(first, last, "iommu_group"))
                 ok = document_add(row, "iommu_group", "several");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl sriov: lists the PFs or the VFs of one PF, or starts a job that changes their number and follows that job. */
+/* passthroughctl sriov: lists the PFs or the VFs of one PF, or starts a job that changes their number and follows that
+ * job. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -23,8 +24,14 @@ static const Column columns[] = { { "ADDRESS", "address" },
                                   { "ALLOCATION", "allocation" } };
 
 static const Column pf_columns[] = {
-        { "ADDRESS" }, { "POOL" },   { "STATE" },  { "VFS", .right = true }, { "NODE", .right = true },
-        { "DRIVER" },  { "KERNEL" }, { "NAME", .cut = true },
+        { "ADDRESS" },
+        { "POOL" },
+        { "STATE" },
+        { "VFS", .right = true },
+        { "NODE", .right = true },
+        { "DRIVER" },
+        { "KERNEL" },
+        { "NAME", .cut = true },
 };
 
 static bool is_pf(json_object *device) {
@@ -55,13 +62,17 @@ static char *list_pools(json_object *node, json_object *pf) {
 static void add_pf(Table *table, json_object *node, json_object *pf) {
         _cleanup_free_ char *pools = list_pools(node, pf), *names = view_join(pf, "kernel_names", " ");
         _cleanup_free_ char *product = device_product(pf);
-        _cleanup_free_ char *vfs = string_format("%zu of %s", reply_length(pf, "virtual_functions"),
-                                                 reply_cell(pf, "total_vfs"));
+        _cleanup_free_ char *vfs =
+                string_format("%zu of %s", reply_length(pf, "virtual_functions"), reply_cell(pf, "total_vfs"));
         const char *cells[ELEMENTSOF(pf_columns)] = {
-                reply_cell(pf, "address"),   pools ?: "-",
-                reply_cell(pf, "state"),     vfs,
-                reply_cell(pf, "numa_node"), reply_cell(pf, "driver"),
-                names ?: "-",                product,
+                reply_cell(pf, "address"),
+                pools ?: "-",
+                reply_cell(pf, "state"),
+                vfs,
+                reply_cell(pf, "numa_node"),
+                reply_cell(pf, "driver"),
+                names ?: "-",
+                product,
         };
 
         table_add(table, cells);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl suggest: a configuration for this machine, or with --node for a recorded one. It needs no daemon. */
+/* passthroughctl suggest: a configuration for the machine of the daemon, or with --node for a recorded one. It needs no
+ * daemon: then it looks at this machine. */
 #include <stdio.h>
 
 #include "daemon.h"

@@ -69,7 +69,8 @@ static void test_perhaps_excluded(void **state) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
 
         node_ready(t, "");
-        EXPECT(t, ((const char *[]){ GOOD, GOOD "[Exclude]\nMatch=clazz=0302\n", GOOD }), ((const size_t[]){ 0, 1, 0 }));
+        EXPECT(t, ((const char *[]){ GOOD, GOOD "[Exclude]\nMatch=clazz=0302\n", GOOD }),
+               ((const size_t[]){ 0, 1, 0 }));
 }
 
 static void test_taken_out_without_an_error(void **state) {
