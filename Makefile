@@ -19,9 +19,10 @@
 #                       machine), 200 random jobs of Slurm, 1,000 random
 #                       operations on a node and its Placement, 64 agents on one
 #                       Placement (AGENTS=), one with a real Keystone, 10,000
-#                       random operations (SOAK_OPERATIONS=, SOAK_SEED=), and a
+#                       random operations (SOAK_OPERATIONS=, SOAK_SEED=), a
 #                       Fabric Manager that hangs for 65 s in each of its calls
-#                       (FABRIC_HANG=)
+#                       (FABRIC_HANG=), and every domain document with libvirt
+#                       and QEMU of Debian 12, 13 and unstable (SUITES=)
 # make mutate           change the code in MUTANTS=60 places, drawn by SEED=1, one
 #                       at a time: the tests must notice each (root);
 #                       FILES="a.c b.c:7", UNIT=1 for unit tests alone
@@ -306,7 +307,7 @@ golden:
 	$(Q)BUILD=$(BUILD) tests/update-golden
 
 check-long:
-	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 PLACEMENT_OPERATIONS=1000 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/torn.t tests/bus/hostile.t tests/bus/slurm-random.t tests/bus/placement-random.t tests/long/soak.t tests/long/agents.t tests/long/keystone.t tests/long/fabric.t)
+	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 PLACEMENT_OPERATIONS=1000 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/torn.t tests/bus/hostile.t tests/bus/slurm-random.t tests/bus/placement-random.t tests/long/soak.t tests/long/agents.t tests/long/keystone.t tests/long/fabric.t tests/long/libvirt)
 
 mutate:
 	$(Q)mkdir -p $(BUILD) && BUILD=$(BUILD) CC="$(CC)" MUTANTS=$(MUTANTS) SEED=$(SEED) FILES="$(FILES)" UNIT=$(UNIT) tests/mutate

@@ -194,6 +194,8 @@ static void test_document(void **state _unused_) {
         c.config->iommufd = IOMMUFD_MODE_AUTO;
         c.inv->kernel = 6019;
         peers = make(&c, NULL);
+        /* What documents use of libvirt 12, all of it. */
+        assert_golden(&c, NULL, "domxml-libvirt-12.xml");
         assert_has(peers, "iommufd used=\"yes\" reason=\"peer-to-peer\">");
         c.config->iommufd = IOMMUFD_MODE_YES;
         c.inv->libvirt = domain_facts_features(11003000, 10000000, NULL);
