@@ -127,8 +127,12 @@ endif
 ifneq ($(SANITIZE),)
 SANITIZE_FLAGS := -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
+# Checks of buffer sizes. They take an optimizing compiler, and hide buffers from sanitizers.
+ifeq ($(SANITIZE),)
+FORTIFY := $(if $(filter -O1 -O2 -O3 -Os -Og,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+endif
 ALL_CFLAGS = -std=gnu11 -Iinclude -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DVERSION='"$(VERSION)"' $(WARNINGS) $(PKG_CFLAGS) \
-             -fstack-protector-strong -fPIE $(SANITIZE_FLAGS) $(CFLAGS)
+             -fstack-protector-strong -fPIE $(FORTIFY) $(SANITIZE_FLAGS) $(CFLAGS)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(SANITIZE_FLAGS) $(LDFLAGS)
 
 # The rooms in their order (src/README.md): a file uses its own room and those before it. The first ones are pure.

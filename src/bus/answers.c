@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "error.h"
@@ -107,7 +108,7 @@ _Noreturn static void run_child(const Answer *a, pid_t parent) {
         /* This child waits for no byte from its parent, so the text stands in for go. */
         if (child_settle(parent, "passthrough-txt", a->text, a->text, -1) < 0)
                 _exit(ANSWER_FAILED);
-        (void) nice(ANSWER_NICE);
+        (void) setpriority(PRIO_PROCESS, 0, ANSWER_NICE);
         v = a->make(&view, a, &refusal);
         if (v != VERDICT_NONE)
                 write_refusal(&refusal);

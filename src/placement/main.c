@@ -21,6 +21,8 @@
 #include "util/log.h"
 #include "util/strings.h"
 
+#define EXIT_CONFIG 78
+
 #define SECOND_USEC    UINT64_C(1000000)
 #define FULL_USEC      (600 * SECOND_USEC) /* between full comparisons, at most */
 #define RETRY_MIN_USEC (1 * SECOND_USEC)
@@ -118,7 +120,8 @@ static int set_timer(Agent *a, uint64_t usec) {
 static uint64_t random_usec(uint64_t max) {
         uint64_t n = 0;
 
-        (void) getrandom(&n, sizeof(n), GRND_NONBLOCK);
+        if (getrandom(&n, sizeof(n), GRND_NONBLOCK) < 0)
+                return 0;
         return n % max;
 }
 
@@ -237,6 +240,7 @@ static void agent_done(Agent *a) {
         sd_event_unref(a->event);
 }
 
+/* Returns the exit status. */
 static int run(void) {
         _cleanup_(settings_done) Settings settings = { 0 };
         _cleanup_(agent_done) Agent a = {
@@ -244,15 +248,16 @@ static int run(void) {
         };
         int r = settings_read(arg_config, &settings);
 
-        if (r >= 0)
-                r = api_new(&settings, &a.sync.api);
+        if (r < 0) /* the unit says that systemd does not try again */
+                return r == -ENOMEM ? EXIT_FAILURE : EXIT_CONFIG;
+        r = api_new(&settings, &a.sync.api);
         if (r >= 0)
                 r = connect_bus(&a);
-        if (r < 0)
-                return r;
-        if (arg_claim)
-                return print_claim(&a, arg_claim);
-        return arg_once || arg_dry_run ? compare(&a) : run_loop(&a);
+        if (r >= 0 && arg_claim)
+                r = print_claim(&a, arg_claim);
+        else if (r >= 0)
+                r = arg_once || arg_dry_run ? compare(&a) : run_loop(&a);
+        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 static void help(void) {
@@ -329,5 +334,5 @@ int main(int argc, char *argv[]) {
         }
         if (r == 0)
                 return fflush(stdout) != 0 || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
-        return run() < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        return run();
 }

@@ -23,6 +23,8 @@
 #include "util/log.h"
 #include "util/strings.h"
 
+#define EXIT_CONFIG 78
+
 #define SECOND UINT64_C(1000000)
 
 /* Signals that come together are one change. */
@@ -242,6 +244,19 @@ static int usage(void) {
         return EXIT_SUCCESS;
 }
 
+/* Slurm's library ends the program where it finds no configuration. slurmd writes the second file where slurmctld has
+ * the configuration of all nodes. */
+static bool is_configured(void) {
+        static const char *const files[] = { "/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf" };
+
+        if (getenv("SLURM_CONF") || getenv("SLURM_CONF_SERVER"))
+                return true;
+        for (size_t i = 0; i < ELEMENTSOF(files); i++)
+                if (access(files[i], F_OK) >= 0)
+                        return true;
+        return false;
+}
+
 static const char *host_name(char *buf, size_t size) {
         if (gethostname(buf, size) < 0)
                 return "localhost";
@@ -280,6 +295,10 @@ int main(int argc, char *argv[]) {
         }
         if (!a.node)
                 a.node = host_name(host, sizeof(host));
+        if (!is_configured()) {
+                (void) log_error("Slurm is not configured: there is no /etc/slurm/slurm.conf.");
+                return EXIT_CONFIG; /* the unit says that systemd does not try again */
+        }
         slurm_init(NULL);
         r = start(&a);
         if (r >= 0) {

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "culprit.h"
 #include "define.h"
@@ -83,7 +84,7 @@ int main(int argc, char *argv[]) {
         else if (argc > 2)
                 status = plug_run(argc - 1, argv + 1);
         else {
-                (void) nice(VALIDATION_NICE);
+                (void) setpriority(PRIO_PROCESS, 0, VALIDATION_NICE);
                 (void) alarm(2 * VALIDATION_TIMEOUT_SEC);
                 status = (int) run();
         }

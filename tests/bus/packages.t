@@ -96,7 +96,7 @@ is_deeply([grep { !$daemon{$_} } qw(
 is_deeply([grep { /slurm|placement/ } sort keys %daemon], [], 'and nothing of the others');
 ok(-d "$tmp/passthroughd/etc/passthroughd/passthroughd.conf.d", 'there is a place for drop-ins');
 for my $name (sort keys %deb) {
-        is_deeply([split /\n/, $control{$name}{conffiles}], [grep { m{^/etc/} } @{ $files{$name} }], "$name: files in /etc are the administrator's");
+        is_deeply([split /\n/, $control{$name}{conffiles} // ''], [grep { m{^/etc/} } @{ $files{$name} }], "$name: files in /etc are the administrator's");
         is_deeply([map { "/$_" } sort map { (split)[1] } split /\n/, $control{$name}{md5sums}], [grep { m{^/usr/} } @{ $files{$name} }], "$name: the others have checksums");
         is_deeply([grep { !-e "$tmp/$name/usr/share/doc/$name/$_" } qw(copyright changelog.gz)], [], "$name has its documents");
 }
