@@ -5,13 +5,14 @@
 
 #include <stdbool.h>
 
-/* Names and meaning as in OpenStack Nova (scenarios A1 to A9). */
+/* Names and meaning as in OpenStack Nova (scenarios A1 to A9), except single, which Nova does not have. */
 typedef enum NumaPolicy {
         NUMA_POLICY_LEGACY, /* a device with a known node must be on the guest's nodes; a device with an unknown node is
                                accepted (the default of a request) */
         NUMA_POLICY_PREFERRED, /* as close as possible, on any node (the default of a pool: no restriction) */
         NUMA_POLICY_SOCKET,    /* on a socket of the guest's nodes; an unknown node is refused */
-        NUMA_POLICY_REQUIRED,  /* on the guest's nodes; an unknown node is refused */
+        NUMA_POLICY_REQUIRED,  /* on the guest's nodes, of which there may be several; an unknown node is refused */
+        NUMA_POLICY_SINGLE,    /* as required, and the guest is on exactly one node */
         _NUMA_POLICY_MAX,
         _NUMA_POLICY_INVALID = -22,
 } NumaPolicy;
@@ -22,6 +23,8 @@ NumaPolicy numa_policy_from_string(const char *s);
 bool numa_policy_allows_unknown(NumaPolicy p);
 bool numa_policy_allows_socket(NumaPolicy p);
 bool numa_policy_allows_remote(NumaPolicy p);
+/* Whether the guest may be on several nodes. */
+bool numa_policy_allows_several(NumaPolicy p);
 
 /*
  * The policy that accepts only what both accept: the stricter one; for legacy and socket, of which neither is stricter,

@@ -521,7 +521,7 @@ static const struct Key {
         { SECTION_POOL, "VirtualFunctions", parse_virtual_functions, "0", "a number from 0 to 65535, or external" },
         { SECTION_POOL, "PortTypes", parse_port_types, "", "ib, eth or auto, or two of them with a comma between" },
         { SECTION_POOL, "Bind", parse_bind, "allocate", "allocate or start" },
-        { SECTION_POOL, "NumaPolicy", parse_numa_policy, "preferred", "preferred, legacy, socket or required" },
+        { SECTION_POOL, "NumaPolicy", parse_numa_policy, "preferred", "preferred, legacy, socket, required or single" },
         { SECTION_POOL, "VfPlacement", parse_vf_placement, "spread", "spread or pack" },
         { SECTION_POOL, "Scheduler", parse_scheduler, "none", "none, placement or nova" },
         { SECTION_POOL, "OneTimeUse", parse_one_time_use, "no", "yes or no" },

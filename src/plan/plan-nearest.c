@@ -131,16 +131,29 @@ static int lower_cpus(Nearest *n) {
         return lower(n, wanted, wanted % threads == 0 ? threads : 1, set_cpus, false);
 }
 
-static int make_room(Nearest *n) {
+/* Any number of NUMA nodes, on the side of the guest and of the host. */
+static int lift_nodes(Nearest *n) {
         const unsigned cells = n->at.cells;
+        const NumaPolicy numa = n->at.numa;
+        int r;
+
+        if (cells == 0 && numa_policy_allows_several(numa))
+                return 0;
+        n->at.cells = 0;
+        n->at.numa = numa_policy_allows_several(numa) ? numa : NUMA_POLICY_REQUIRED;
+        r = has_room(n, true);
+        if (r == 0) {
+                n->at.cells = cells;
+                n->at.numa = numa;
+        }
+        return r;
+}
+
+static int make_room(Nearest *n) {
         int r = n->at.cpus == 0 || has_room(n, true);
 
-        if (r == 0 && cells > 0) {
-                n->at.cells = 0;
-                r = has_room(n, true);
-                if (r == 0)
-                        n->at.cells = cells;
-        }
+        if (r == 0)
+                r = lift_nodes(n);
         if (r != 0)
                 return r;
         r = has_room(n, false);
@@ -163,7 +176,8 @@ static int fits(Nearest *n) {
 
 /* Neither of the NUMA policies 'legacy' and 'socket' is weaker than the other. */
 static int weaken_policy(Nearest *n) {
-        static const NumaPolicy policies[] = { NUMA_POLICY_LEGACY, NUMA_POLICY_SOCKET, NUMA_POLICY_PREFERRED };
+        static const NumaPolicy policies[] = { NUMA_POLICY_REQUIRED, NUMA_POLICY_LEGACY, NUMA_POLICY_SOCKET,
+                                               NUMA_POLICY_PREFERRED };
         const NumaPolicy wanted = n->at.numa;
         int r = 0;
 

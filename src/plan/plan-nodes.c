@@ -264,11 +264,22 @@ static int node_compare(const void *a, const void *b) {
         return (*x > *y) - (*x < *y);
 }
 
+/* The most nodes that the NUMA policies of the request and of its pools allow. */
+static size_t most_nodes(const Planner *p) {
+        bool several = numa_policy_allows_several(p->request->numa);
+
+        for (size_t i = 0; i < p->request->n_pools; i++)
+                several = several && numa_policy_allows_several(planner_policy(p, i));
+        return several ? ALLOCATION_CELLS_MAX : 1;
+}
+
 /* Tries the nodes that the request names. planner_check_exact() has checked that they exist. */
 static int choose_named(const Planner *p, Contest *contest) {
         NodeChoice choice = { .n_nodes = p->request->n_host_nodes };
         int r;
 
+        if (choice.n_nodes > most_nodes(p))
+                return 0;
         for (size_t i = 0; i < choice.n_nodes; i++)
                 choice.nodes[i] = (size_t) inventory_node_index(p->context->inventory, p->request->host_nodes[i]);
         qsort(choice.nodes, choice.n_nodes, sizeof(choice.nodes[0]), node_compare);
@@ -279,7 +290,7 @@ static int choose_named(const Planner *p, Contest *contest) {
 /* Uses as few nodes as possible. */
 static int choose(const Planner *p, Contest *contest) {
         size_t n = p->context->inventory->n_nodes, least = p->request->cells ?: 1,
-               most = p->request->cells ?: ALLOCATION_CELLS_MAX;
+               most = MIN(p->request->cells ?: ALLOCATION_CELLS_MAX, most_nodes(p));
         int r = check_limits(p);
 
         if (r == 0 && p->request->n_host_nodes > 0)

@@ -64,21 +64,45 @@ static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
  * r.
  */
 static Verdict check_sharing(const Planner *p, Request *r, Refusal *ret) {
-        NumaPolicy numa = r->numa;
+        Request anywhere = *r;
         int does = 0;
 
         if (r->n_regions == 0)
                 return VERDICT_NONE;
-        if (numa == NUMA_POLICY_REQUIRED) {
-                r->numa = NUMA_POLICY_PREFERRED;
-                does = is_feasible(p, r);
-                r->numa = numa;
+        if (r->numa == NUMA_POLICY_REQUIRED || r->numa == NUMA_POLICY_SINGLE) {
+                anywhere.cells = r->numa == NUMA_POLICY_SINGLE ? 1 : r->cells;
+                anywhere.numa = NUMA_POLICY_PREFERRED;
+                does = is_feasible(p, &anywhere);
         }
         if (does != 0)
                 return does < 0 ? planner_give_up(does, ret) : planner_refuse_region_nodes(p, ret);
         r->n_regions = 0;
         does = is_feasible(p, r);
         return does == 0 ? VERDICT_NONE : does < 0 ? planner_give_up(does, ret) : planner_refuse_regions(p, ret);
+}
+
+/*
+ * Refuses when r, a request without devices and without shared memory, fits on several NUMA nodes but not on the one
+ * that its policy allows.
+ */
+static Verdict check_single(const Planner *p, const Request *r, Refusal *ret) {
+        _cleanup_free_ char *cpus = NULL, *memory = NULL;
+        Request several = *r;
+        int does;
+
+        if (numa_policy_allows_several(r->numa))
+                return VERDICT_NONE;
+        several.numa = NUMA_POLICY_REQUIRED;
+        does = is_feasible(p, &several);
+        if (does <= 0)
+                return does < 0 ? planner_give_up(does, ret) : VERDICT_NONE;
+        cpus = list_cpus(p);
+        memory = planner_list_memory(p);
+        return refuse(ret, VERDICT_NUMA, NULL, "Ask for less, or with the policy 'required', which allows several nodes.",
+                      "No NUMA node alone has %u CPUs and %s of memory free, but the NUMA policy '%s' allows one node. "
+                      "Free CPUs: %s. Free memory: %s.",
+                      r->cpus, FORMAT_SIZE(r->memory), numa_policy_to_string(r->numa), cpus ?: "none",
+                      memory ?: "none");
 }
 
 /* Refuses when the request does not fit even without devices: because of CPUs, memory, or because no node has both. */
@@ -98,6 +122,8 @@ static Verdict check_room(const Planner *p, Refusal *ret) {
                               "%u guest cells wanted, but this host has %zu NUMA nodes with CPUs.", p->request->cells,
                               count_cpu_nodes(p->context->inventory));
         v = check_sharing(p, &r, ret);
+        if (v == VERDICT_NONE)
+                v = check_single(p, &r, ret);
         if (v != VERDICT_NONE)
                 return v;
         planner_ignore_memory(&roomy);
@@ -149,13 +175,17 @@ static bool only_memory_is_short(const Planner *p) {
         return p->request->cpus > 0 && is_feasible(&roomy, p->request) > 0;
 }
 
+static const char *nodes_text(const Planner *p) {
+        return numa_policy_allows_several(p->request->numa) ? "NUMA nodes" : "one NUMA node";
+}
+
 static Verdict refuse_numa_memory(const Planner *p, const char *by, bool several, const char *remedy, Refusal *ret) {
         _cleanup_free_ char *devices = list_devices(p), *memory = planner_list_memory(p);
 
         return refuse(ret, VERDICT_NUMA, NULL, remedy,
-                      "Enough devices and CPUs are free, but not enough memory on the NUMA nodes that %s allow%s. Free "
+                      "Enough devices and CPUs are free, but not enough memory on the %s that %s allow%s. Free "
                       "devices: %s. Free memory: %s.",
-                      by, several ? "" : "s", devices ?: "", memory ?: "");
+                      nodes_text(p), by, several ? "" : "s", devices ?: "", memory ?: "");
 }
 
 /* by: the NUMA policies and the proximity that the free devices do not satisfy; several: by is plural. */
@@ -165,9 +195,18 @@ static Verdict refuse_numa(const Planner *p, const char *by, bool several, const
         if (only_memory_is_short(p))
                 return refuse_numa_memory(p, by, several, remedy, ret);
         return refuse(ret, VERDICT_NUMA, NULL, remedy,
-                      "Enough devices, CPUs and memory are free, but not on the NUMA nodes that %s allow%s. Free "
+                      "Enough devices, CPUs and memory are free, but not on the %s that %s allow%s. Free "
                       "devices: %s.%s%s%s",
-                      by, several ? "" : "s", list ?: "", cpus ? " Free CPUs: " : "", cpus ?: "", cpus ? "." : "");
+                      nodes_text(p), by, several ? "" : "s", list ?: "", cpus ? " Free CPUs: " : "", cpus ?: "", cpus ? "." : "");
+}
+
+/* The policy that is enough instead of 'single': 'required' when several nodes are, else 'preferred'. */
+static NumaPolicy weaker_policy(const Planner *p) {
+        Request r = *p->request;
+
+        r.numa = NUMA_POLICY_REQUIRED;
+        return !numa_policy_allows_several(p->request->numa) && is_feasible(p, &r) > 0 ? NUMA_POLICY_REQUIRED
+                                                                                        : NUMA_POLICY_PREFERRED;
 }
 
 /*
@@ -175,9 +214,7 @@ static Verdict refuse_numa(const Planner *p, const char *by, bool several, const
  * its pools. If neither does, blames them all together with the proximity.
  */
 static Verdict check_numa(const Planner *p, Refusal *ret) {
-        static const char release[] =
-                "Release an allocation on the NUMA node of the devices, or ask with the policy 'preferred'.";
-        _cleanup_free_ char *own = NULL, *pools = list_policies(p), *all = NULL,
+        _cleanup_free_ char *own = NULL, *pools = list_policies(p), *all = NULL, *remedy = NULL,
                             *proximity = request_proximity_format(p->request);
         bool close = p->request->proximity != PROXIMITY_ANY || p->request->n_limits > 0;
         Planner lenient = *p;
@@ -188,12 +225,14 @@ static Verdict check_numa(const Planner *p, Refusal *ret) {
                               close ? " and the proximity '" : "", close ? proximity ?: "" : "", close ? "'" : "");
         r.numa = NUMA_POLICY_PREFERRED;
         does = is_feasible(p, &r);
-        if (does > 0 || (does == 0 && !pools))
-                return refuse_numa(p, own ?: "the NUMA policy", close,
-                                   does > 0 ? release
-                                            : "Release an allocation on the NUMA node of the devices, or ask with the "
-                                              "policy 'preferred' and a wider proximity.",
-                                   ret);
+        if (does > 0 || (does == 0 && !pools)) {
+                (void) string_replace(&remedy,
+                                      "Release an allocation on the NUMA node of the devices, or ask with the policy "
+                                      "'%s'%s.",
+                                      numa_policy_to_string(weaker_policy(p)),
+                                      does > 0 ? "" : " and a wider proximity");
+                return refuse_numa(p, own ?: "the NUMA policy", close, remedy, ret);
+        }
         lenient.lenient = true;
         if (does == 0)
                 does = is_feasible(&lenient, p->request);

@@ -46,7 +46,7 @@ static bool is_near(const Planner *p, const NodeChoice *choice, const Region *th
         for (size_t i = 0; i < choice->n_nodes; i++)
                 if (p->context->inventory->nodes[choice->nodes[i]].id == there->node)
                         return true;
-        return p->request->numa != NUMA_POLICY_REQUIRED;
+        return p->request->numa != NUMA_POLICY_REQUIRED && p->request->numa != NUMA_POLICY_SINGLE;
 }
 
 /*
@@ -124,7 +124,7 @@ Verdict planner_refuse_region_nodes(const Planner *p, Refusal *ret) {
         return refuse(
                 ret, VERDICT_NUMA, NULL,
                 "Ask with another NUMA policy: the guest can also use shared memory of another node.",
-                "The NUMA policy 'required' requires the guest to be on the nodes of its shared memory, which do not "
+                "The NUMA policy '%s' requires the guest to be on the nodes of its shared memory, which do not "
                 "have the CPUs and the memory: %s.",
-                list ?: "");
+                numa_policy_to_string(r->numa), list ?: "");
 }

@@ -213,6 +213,10 @@ static Verdict check_exact(const Request *r, Refusal *ret) {
                 return refuse_request(ret, "Leave the cells out: there is one for each host node.",
                                       "The request wants %u guest NUMA cells on %zu host nodes.", r->cells,
                                       r->n_host_nodes);
+        if (!numa_policy_allows_several(r->numa) && MAX(r->cells, r->n_host_nodes) > 1)
+                return refuse_request(ret, "Ask with the NUMA policy 'required'.",
+                                      "The NUMA policy 'single' allows one NUMA node, but the guest is to be on %zu.",
+                                      MAX((size_t) r->cells, r->n_host_nodes));
         if (!cpuset_is_empty(&r->cpus_from) && r->cpus == 0)
                 return refuse_request(ret, "Say how many vCPUs the guest gets.",
                                       "The request names CPUs but wants no vCPUs.");

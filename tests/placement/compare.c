@@ -173,7 +173,8 @@ typedef struct Count {
 
 static int make_request(uint64_t *seed, const char *const pools[2], Request *r) {
         static const unsigned counts[] = { 1, 1, 1, 2, 2, 4 };
-        static const NumaPolicy policies[] = { NUMA_POLICY_LEGACY, NUMA_POLICY_REQUIRED, NUMA_POLICY_PREFERRED };
+        static const NumaPolicy policies[] = { NUMA_POLICY_LEGACY, NUMA_POLICY_REQUIRED, NUMA_POLICY_PREFERRED,
+                                               NUMA_POLICY_SINGLE };
         unsigned n = counts[below(seed, ELEMENTSOF(counts))];
 
         request_init(r);
@@ -181,6 +182,7 @@ static int make_request(uint64_t *seed, const char *const pools[2], Request *r) 
         r->memory = n * (16 + 16 * below(seed, 8)) * GIB;
         r->cells = below(seed, 3); /* 0: as few as fit */
         r->numa = policies[below(seed, ELEMENTSOF(policies))];
+        r->cells = r->numa == NUMA_POLICY_SINGLE ? MIN(r->cells, 1U) : r->cells;
         return request_add_pool(r, pools[0], n) < 0 || request_add_pool(r, pools[1], n) < 0 ? -1 : 0;
 }
 

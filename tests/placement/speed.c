@@ -50,6 +50,7 @@ static int make_request(uint64_t *seed, const char *const pools[2], Request *r) 
         r->memory = r->cpus * 2 * GIB;
         r->cells = below(seed, 4) ? 0 : 1 + below(seed, 2);
         r->numa = (NumaPolicy) below(seed, _NUMA_POLICY_MAX);
+        r->cells = r->numa == NUMA_POLICY_SINGLE ? MIN(r->cells, 1U) : r->cells;
         r->proximity = below(seed, 2) ? PROXIMITY_ANY : (Proximity) below(seed, _PROXIMITY_MAX);
         if (gpus > 0 && request_add_pool(r, pools[0], gpus) < 0)
                 return -1;

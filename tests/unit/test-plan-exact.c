@@ -235,6 +235,7 @@ static void make_request(const Generator *g, const char *names, unsigned threads
         r->cells = below(4) || r->cpus == 0 ? 0 : 1 + below(MIN(3U, r->cpus));
         r->cells = MIN(r->cells, (unsigned) (r->memory / HUGEPAGE));
         r->numa = (NumaPolicy) below(_NUMA_POLICY_MAX);
+        r->cells = r->numa == NUMA_POLICY_SINGLE ? MIN(r->cells, 1U) : r->cells;
         r->proximity = below(3) ? PROXIMITY_ANY : (Proximity) below(_PROXIMITY_MAX);
         for (size_t i = 0; i < r->n_pools; i++)
                 for (size_t j = 0; j <= i; j++)
@@ -246,7 +247,7 @@ static void make_request(const Generator *g, const char *names, unsigned threads
 
 /* A pool with its Match= lines and, now and then, its own mind. */
 static void write_pool(FILE *f, const char *name, const char *matches) {
-        static const char *const policies[] = { "preferred", "legacy", "socket", "required" };
+        static const char *const policies[] = { "preferred", "legacy", "socket", "required", "single" };
 
         (void) fprintf(f, "[Pool %s]\n%s\n", name, matches);
         if (below(3) == 0)
@@ -774,6 +775,8 @@ static bool policy_allows(const Oracle *o, NumaPolicy policy, unsigned nodes, co
 
         judge(o, nodes, dev, &local, &socket);
         switch (policy) {
+        case NUMA_POLICY_SINGLE:
+                return local && (nodes & (nodes - 1)) == 0;
         case NUMA_POLICY_REQUIRED:
                 return local;
         case NUMA_POLICY_SOCKET:
