@@ -45,7 +45,7 @@ _passthroughctl() {
     done
 
     case $prev in
-    --numa) words='required preferred socket legacy' ;;
+    --numa) words='single required preferred socket legacy' ;;
     --proximity) words='switch root-complex node any' ;;
     --topology) words='mirror flat' ;;
     --fabric) words=off ;;

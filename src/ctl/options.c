@@ -46,7 +46,7 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_CPUS_FROM] = { "--cpus-from", 0, OPTION_TYPE_TEXT, "LIST", 0,
                                "Take CPUs from these only: 8-15,120-127" },
         [OPTION_NUMA] = { "--numa", 0, OPTION_TYPE_TEXT, "POLICY", 0,
-                          "NUMA policy: legacy, preferred, socket, required" },
+                          "NUMA: single, required, socket, legacy, preferred" },
         [OPTION_PROXIMITY] = { "--proximity", 0, OPTION_TYPE_LIST, "LIMIT", 0,
                                "GPU to NIC at most: switch, root-complex, node, any" },
         [OPTION_TOPOLOGY] = { "--topology", 0, OPTION_TYPE_TEXT, "SHAPE", 0, "Guest's PCI tree: mirror or flat" },

@@ -98,11 +98,11 @@ static Verdict check_single(const Planner *p, const Request *r, Refusal *ret) {
                 return does < 0 ? planner_give_up(does, ret) : VERDICT_NONE;
         cpus = list_cpus(p);
         memory = planner_list_memory(p);
-        return refuse(ret, VERDICT_NUMA, NULL, "Ask for less, or with the policy 'required', which allows several nodes.",
-                      "No NUMA node alone has %u CPUs and %s of memory free, but the NUMA policy '%s' allows one node. "
-                      "Free CPUs: %s. Free memory: %s.",
-                      r->cpus, FORMAT_SIZE(r->memory), numa_policy_to_string(r->numa), cpus ?: "none",
-                      memory ?: "none");
+        return refuse(
+                ret, VERDICT_NUMA, NULL, "Ask for less, or with the policy 'required', which allows several nodes.",
+                "No NUMA node alone has %u CPUs and %s of memory free, but the NUMA policy '%s' allows one node. "
+                "Free CPUs: %s. Free memory: %s.",
+                r->cpus, FORMAT_SIZE(r->memory), numa_policy_to_string(r->numa), cpus ?: "none", memory ?: "none");
 }
 
 /* Refuses when the request does not fit even without devices: because of CPUs, memory, or because no node has both. */
@@ -197,7 +197,8 @@ static Verdict refuse_numa(const Planner *p, const char *by, bool several, const
         return refuse(ret, VERDICT_NUMA, NULL, remedy,
                       "Enough devices, CPUs and memory are free, but not on the %s that %s allow%s. Free "
                       "devices: %s.%s%s%s",
-                      nodes_text(p), by, several ? "" : "s", list ?: "", cpus ? " Free CPUs: " : "", cpus ?: "", cpus ? "." : "");
+                      nodes_text(p), by, several ? "" : "s", list ?: "", cpus ? " Free CPUs: " : "", cpus ?: "",
+                      cpus ? "." : "");
 }
 
 /* The policy that is enough instead of 'single': 'required' when several nodes are, else 'preferred'. */
@@ -206,7 +207,7 @@ static NumaPolicy weaker_policy(const Planner *p) {
 
         r.numa = NUMA_POLICY_REQUIRED;
         return !numa_policy_allows_several(p->request->numa) && is_feasible(p, &r) > 0 ? NUMA_POLICY_REQUIRED
-                                                                                        : NUMA_POLICY_PREFERRED;
+                                                                                       : NUMA_POLICY_PREFERRED;
 }
 
 /*

@@ -41,7 +41,7 @@ like(offered('passthroughctl', '-'), qr/--help.*--host.*--json/, 'global options
 is(offered('passthroughctl', 'plan', '--p'), '--page-size --paths --proximity', 'options of a verb');
 is(offered('passthroughctl', '--json', 'plan', '--p'), '--page-size --paths --proximity', 'after another option');
 is(offered('passthroughctl', 'snapshot', '--'), '--help --host --identities --node --version', 'not those that a verb refuses');
-is(offered('passthroughctl', 'plan', '--numa', ''), 'legacy preferred required socket', 'values of an option');
+is(offered('passthroughctl', 'plan', '--numa', ''), 'legacy preferred required single socket', 'values of an option');
 is(offered('passthroughctl', 'plan', 'g'), '[-o nospace] gpu=', 'a pool, to be continued');
 is(offered('passthroughctl', 'explain', '0000:82:00.0'), '0000:82:00.0', 'a device');
 is(offered('passthroughctl', 'list', 'i'), 'ib-vf', 'a pool');

@@ -76,7 +76,7 @@ sub learn {
         @pfs = map { $_->{address} } grep { $_->{total_vfs} } @{ describe($bus)->{devices} };
         @words = (
                 (map { $_->[0] } @devices), (map { $_->[0] } @allocations) x 8, (map { $_->[1] } @devices), qw(gpu nic vf disk) x 4, (map { "vm$_" } 1 .. 9) x 4,
-                qw(required preferred socket legacy switch root-complex node any 0000:77:00.0), keys %properties, map { keys %$_ } values %properties,
+                qw(single required preferred socket legacy switch root-complex node any 0000:77:00.0), keys %properties, map { keys %$_ } values %properties,
         );
         @numbers = (@boundaries, map { $_->[2] } @allocations);
         return;

@@ -21,6 +21,7 @@ my $bus   = Bus->new->listen;
 my @table = (
         ['A1', 'preferred', -1, 1], ['A2', 'preferred', 0, 1], ['A3', 'preferred', 1, 1],
         ['A4', 'legacy',    -1, 1], ['A5', 'legacy',    0, 0], ['A6', 'legacy',    1, 1],
+        ['-',  'single',    -1, 0], ['-',  'single',    0, 0], ['-',  'single',    1, 1],
         ['A7', 'required',  -1, 0], ['A8', 'required',  0, 0], ['A9', 'required',  1, 1],
 );
 

@@ -39,6 +39,8 @@ static void test_A1_to_A9(void **state) {
                 { NUMA_POLICY_REQUIRED, -1, VERDICT_NUMA },  { NUMA_POLICY_REQUIRED, 0, VERDICT_NUMA },
                 { NUMA_POLICY_REQUIRED, 1, VERDICT_NONE },   { NUMA_POLICY_SOCKET, -1, VERDICT_NUMA },
                 { NUMA_POLICY_SOCKET, 0, VERDICT_NUMA },     { NUMA_POLICY_SOCKET, 1, VERDICT_NONE },
+                { NUMA_POLICY_SINGLE, -1, VERDICT_NUMA },    { NUMA_POLICY_SINGLE, 0, VERDICT_NUMA },
+                { NUMA_POLICY_SINGLE, 1, VERDICT_NONE },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
@@ -57,6 +59,77 @@ static void test_A1_to_A9(void **state) {
                         record(numa_policy_to_string(table[i].policy), why.message);
                 }
         }
+}
+
+/* Two nodes of four CPUs, each with a GPU. */
+static TestNode *two_gpus(const char *config) {
+        TestNode *t = node_new();
+
+        node_numa(t, 0, 0, 4, 1, 8 * GIB);
+        node_numa(t, 1, 4, 4, 1, 8 * GIB);
+        node_gpu(t, "pci0000:00/0000:01:00.0", 0, 1);
+        node_gpu(t, "pci0000:80/0000:81:00.0", 1, 2);
+        node_ready(t, config);
+        return t;
+}
+
+/* Required permits a device on each of the guest's two nodes; single permits one node, whatever is short on it. */
+static void test_single_is_one_node(void **state) {
+        static const Ask asks[] = {
+                { .pools = "gpu=2", .cpus = 2, .memory = GIB },
+                { .pools = "gpu=2" },
+                { .pools = "gpu=1", .cpus = 6, .memory = GIB },
+                { .pools = "gpu=1", .cpus = 2, .memory = 12 * GIB },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(asks); i++) {
+                _cleanup_node_ TestNode *t = two_gpus(GPU_POOL);
+                _cleanup_refusal_ Refusal why = { 0 };
+                _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+                Ask ask = asks[i];
+
+                ask.numa = NUMA_POLICY_REQUIRED;
+                assert_int_equal(node_plan(t, &ask, &plan, NULL), VERDICT_NONE);
+                ask.numa = NUMA_POLICY_SINGLE;
+                assert_int_equal(node_plan(t, &ask, NULL, &why), VERDICT_NUMA);
+                assert_says(&why, "'single'");
+                assert_non_null(why.nearest);
+                assert_non_null(strstr(why.nearest, "'required'"));
+                record(ask.pools, why.message);
+        }
+}
+
+static void test_single_fits_on_one_node(void **state _unused_) {
+        _cleanup_node_ TestNode *t = two_gpus(GPU_POOL);
+        const Ask *ask = ASK(.pools = "gpu=1", .cpus = 4, .memory = 8 * GIB, .numa = NUMA_POLICY_SINGLE);
+
+        assert_int_equal(node_allocate(t, "a", ask, NULL), VERDICT_NONE);
+        assert_int_equal(node_allocate(t, "b", ask, NULL), VERDICT_NONE);
+        assert_int_equal(ledger_find(t->ledger, "a")->n_cells, 1);
+        assert_int_equal(ledger_find(t->ledger, "b")->n_cells, 1);
+}
+
+static void test_single_of_a_pool(void **state) {
+        _cleanup_node_ TestNode *t = two_gpus(GPU_POOL "NumaPolicy=single\n");
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=2", .cpus = 2, .numa = NUMA_POLICY_PREFERRED), NULL, &why),
+                         VERDICT_NUMA);
+        assert_says(&why, "'gpu'");
+        record("single of a pool", why.message);
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = 2, .numa = NUMA_POLICY_PREFERRED), &plan, NULL),
+                         VERDICT_NONE);
+}
+
+static void test_single_with_several_cells(void **state) {
+        _cleanup_node_ TestNode *t = two_gpus(GPU_POOL);
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(node_plan(t, ASK(.cpus = 2, .cells = 2, .numa = NUMA_POLICY_SINGLE), NULL, &why),
+                         VERDICT_INVALID_REQUEST);
+        assert_says(&why, "'single'");
+        record("single with two cells", why.message);
 }
 
 /* The sentence of A8 says where the free CPUs are too: "release what occupies the node" is no help without. */
@@ -745,6 +818,10 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_runner_up_of_equal_nodes),
                 cmocka_unit_test(test_A1_to_A9),
+                cmocka_unit_test(test_single_is_one_node),
+                cmocka_unit_test(test_single_fits_on_one_node),
+                cmocka_unit_test(test_single_of_a_pool),
+                cmocka_unit_test(test_single_with_several_cells),
                 cmocka_unit_test(test_A8_says_where_the_cpus_are),
                 cmocka_unit_test(test_required_says_that_memory_is_short),
                 cmocka_unit_test(test_socket_reaches_the_other_node_of_the_socket),
