@@ -47,7 +47,7 @@ static int find_serial(int fd, uint64_t *ret) {
 
         *ret = 0;
         for (unsigned i = 0; i < CAPABILITIES_MAX && at >= PCI_CFG_SPACE_SIZE; i++) {
-                uint32_t header;
+                uint32_t header = 0;
                 int r = read_word(fd, at, &header);
 
                 if (r < 0)
