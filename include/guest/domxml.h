@@ -73,8 +73,8 @@ Verdict domxml_hostdev(const Inventory *inv, const Config *config, const Allocat
 /* The same for a->devices[device] and a guest that runs: without an address. */
 Verdict domxml_hostdev_anywhere(const Inventory *inv, const Config *config, const Allocation *a, size_t device,
                                 char **ret, Refusal *ret_refusal);
-/* The text of a <hostdev> with another <driver iommufd=>, as domain_facts_iommufd() tells it. The caller frees; NULL: out
- * of memory. */
+/* The text of a <hostdev> with another <driver iommufd=>, as domain_facts_iommufd() tells it. The caller frees; NULL:
+ * out of memory. */
 char *domxml_hostdev_with_iommufd(const char *hostdev, const char *iommufd);
 /* Adds the place that guest_ports_choose() has chosen to the text of a <hostdev> without an address. The caller frees;
  * NULL: out of memory. */

@@ -184,7 +184,7 @@ typedef struct Inventory {
         size_t n_cpus;
         unsigned phys_bits;                  /* width of CPU physical addresses, 0 unknown */
         char architecture[ARCHITECTURE_MAX]; /* as uname -m prints it; "" is unknown and is treated as x86_64 */
-        unsigned kernel; /* version of Linux: major * 1000 + minor; 0 unknown */
+        unsigned kernel;                     /* version of Linux: major * 1000 + minor; 0 unknown */
         LibvirtFeatures libvirt;
         char **drivers; /* registered PCI drivers, ascending by name */
         size_t n_drivers;
