@@ -58,8 +58,8 @@ static int read_numa(sd_bus_message *m, Request *r, Refusal *ret) {
         r->numa = numa_policy_from_string(s);
         if ((int) r->numa >= 0)
                 return 0;
-        (void) refuse_request(ret, "Say legacy, preferred, socket, required or single.", "There is no NUMA policy '%s'.",
-                              QUOTABLE(s));
+        (void) refuse_request(ret, "Say legacy, preferred, socket, required or single.",
+                              "There is no NUMA policy '%s'.", QUOTABLE(s));
         return -EINVAL;
 }
 

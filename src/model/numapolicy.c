@@ -5,11 +5,8 @@
 #include "util/stringtable.h"
 
 static const char *const numa_policy_table[_NUMA_POLICY_MAX] = {
-        [NUMA_POLICY_LEGACY] = "legacy",
-        [NUMA_POLICY_PREFERRED] = "preferred",
-        [NUMA_POLICY_SOCKET] = "socket",
-        [NUMA_POLICY_REQUIRED] = "required",
-        [NUMA_POLICY_SINGLE] = "single",
+        [NUMA_POLICY_LEGACY] = "legacy",     [NUMA_POLICY_PREFERRED] = "preferred", [NUMA_POLICY_SOCKET] = "socket",
+        [NUMA_POLICY_REQUIRED] = "required", [NUMA_POLICY_SINGLE] = "single",
 };
 
 DEFINE_STRING_TABLE(numa_policy, NumaPolicy, _NUMA_POLICY_MAX)

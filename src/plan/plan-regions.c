@@ -121,10 +121,9 @@ Verdict planner_refuse_region_nodes(const Planner *p, Refusal *ret) {
                 if (s && string_append(&list, ", ", "'%s' is on node %d", s->region.name, s->region.node) < 0)
                         break;
         }
-        return refuse(
-                ret, VERDICT_NUMA, NULL,
-                "Ask with another NUMA policy: the guest can also use shared memory of another node.",
-                "The NUMA policy '%s' requires the guest to be on the nodes of its shared memory, which do not "
-                "have the CPUs and the memory: %s.",
-                numa_policy_to_string(r->numa), list ?: "");
+        return refuse(ret, VERDICT_NUMA, NULL,
+                      "Ask with another NUMA policy: the guest can also use shared memory of another node.",
+                      "The NUMA policy '%s' requires the guest to be on the nodes of its shared memory, which do not "
+                      "have the CPUs and the memory: %s.",
+                      numa_policy_to_string(r->numa), list ?: "");
 }
