@@ -45,13 +45,13 @@ static char *list_holders(const HostView *view, const RemoteService *s) {
         for (size_t i = 0; i < view->ledger->n_allocations; i++) {
                 const Allocation *a = view->ledger->allocations[i];
 
-                for (size_t k = 0; k < a->n_services && named < NAMED_MAX; k++)
-                        if (streq(a->services[k].name, s->name)) {
+                for (size_t k = 0; k < a->n_services; k++)
+                        if (streq(a->services[k].name, s->name) && named++ < NAMED_MAX)
                                 (void) string_append(&text, ", ", "'%s' has %u of %s", a->name, a->services[k].slots,
                                                      a->services[k].endpoint);
-                                named++;
-                        }
         }
+        if (named > NAMED_MAX)
+                (void) string_append(&text, "", " and %u more", named - NAMED_MAX);
         return text;
 }
 
@@ -60,16 +60,17 @@ static char *list_down(const HostView *view, const RemoteService *s) {
         unsigned named = 0;
         char *text = NULL;
 
-        for (size_t i = 0; i < s->n_endpoints && named < NAMED_MAX; i++) {
+        for (size_t i = 0; i < s->n_endpoints; i++) {
                 const char *reason = s->endpoints[i].slots == 0
                                              ? "it has 0 slots"
                                              : endpoint_status_reason(view->endpoints, s->endpoints[i].name);
 
-                if (!reason)
-                        continue;
-                (void) string_append(&text, "", " %s is out of service: %s.", s->endpoints[i].name, reason);
-                named++;
+                if (reason && named++ < NAMED_MAX)
+                        (void) string_append(&text, "", " %s is out of service: %s.", s->endpoints[i].name, reason);
         }
+        if (named > NAMED_MAX)
+                (void) string_append(&text, "", " %u more %s out of service.", named - NAMED_MAX,
+                                     named - NAMED_MAX > 1 ? "are" : "is");
         return text;
 }
 

@@ -116,6 +116,13 @@ static void test_iommu_off(void **state) {
         assert_non_null(strstr(report.findings[0].message, "amd_iommu"));
         assert_non_null(report.findings[0].remedy);
         check_report_done(&report);
+
+        /* What is on the command line already is no remedy. */
+        report = (CheckReport){ 0 };
+        assert_int_equal(check_node(&(CheckFacts){ .policy = t->policy, .cmdline = "intel_iommu=on" }, &report), 0);
+        assert_int_equal(report.findings[0].result, CHECK_FAILURE);
+        assert_null(strstr(report.findings[0].remedy, "intel_iommu"));
+        check_report_done(&report);
 }
 
 static void test_vfio(void **state) {
