@@ -209,7 +209,7 @@ is_deeply([$now->{nova1_NUMA0}{parent}, $now->{nova1_NUMA0}{resources}], [$nova,
 
 for my $wrong (['[Placement]'], ['[Keystone]', 'Url=http://127.0.0.1:1'], ['[Placement]', 'Url=' . URL, 'Wrong=1'], ['[Placement]', 'Url=' . URL, 'AddRoot=perhaps'], ['no line']) {
         agent_conf(@$wrong);
-        is((agent('--once'))[0], 1, "refused: @$wrong");
+        is((agent('--once'))[0], 78, "refused: @$wrong");
 }
 agent_conf('[Placement]', 'Url=' . URL, 'Token=admin', 'Host=n9', 'AddRoot=', 'Project=');
 is((agent('--dry-run'))[0], 0, 'empty values are the defaults');
