@@ -166,7 +166,7 @@ LIB := $(BUILD)/libpassthrough.a
 # The plugin is loaded into programs of Slurm, so all that is in it is compiled for a shared object. Built where Slurm's headers are.
 PLUGIN := $(BUILD)/passthrough.so
 pic = $(patsubst %.c,$(BUILD)/pic/%.o,$(1))
-PLUGIN_OBJECTS := $(call pic,$(filter-out src/slurm/agent.c,$(SLURM_SOURCES)) src/bus/reply-text.c src/model/cpuset.c src/model/json-parse.c src/util/clock.c src/util/fileio.c src/util/strings.c)
+PLUGIN_OBJECTS := $(call pic,$(filter-out src/slurm/agent.c,$(SLURM_SOURCES)) src/bus/reply-text.c src/model/cpuset.c src/model/json-parse.c src/util/clock.c src/util/fileio.c src/util/program.c src/util/strings.c)
 SLURM_AGENT_OBJECTS := $(call pic,$(addprefix src/slurm/,agent.c controller.c handout.c node.c scontrol.c))
 PIC_OBJECTS := $(sort $(PLUGIN_OBJECTS) $(SLURM_AGENT_OBJECTS))
 # Empty where Slurm's headers are missing or unknown: all else is built.

@@ -3,6 +3,9 @@
 
 #include <limits.h>
 
+/* The path of a file, relative to the directory of this program; the file need not exist. 0 or a negative errno. */
+int program_path(const char *relative, char ret[static PATH_MAX]);
+
 /*
  * The path of another program of this package: in the directory of this program (in a build tree) or in ../libexec
  * (when installed). 0 or a negative errno.

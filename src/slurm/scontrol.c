@@ -11,31 +11,13 @@
 
 #include "scontrol.h"
 #include "util/fileio.h"
+#include "util/program.h"
 #include "util/strings.h"
 
 /* A core has about 150 bytes, on each node of the job. */
 #define OUTPUT_MAX ((size_t) 64 << 20)
 
 extern char **environ;
-
-/*
- * The scontrol of the Slurm that runs this: the plugin is in slurmstepd, which is in sbin/ beside its bin/. A prolog
- * has no PATH.
- */
-static int find_scontrol(char path[static PATH_MAX]) {
-        static const char name[] = "../bin/scontrol";
-        ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - sizeof(name));
-        char *slash;
-
-        if (n < 0)
-                return -errno;
-        path[n] = '\0';
-        slash = strrchr(path, '/');
-        if (!slash)
-                return -ENOENT;
-        memcpy(slash + 1, name, sizeof(name));
-        return 0;
-}
 
 static int start(const char *path, uint32_t id, int output, pid_t *ret) {
         char number[sizeof("4294967295")], program[] = "scontrol", show[] = "show", job[] = "job", json[] = "--json";
@@ -74,7 +56,8 @@ int scontrol_show_job(uint32_t id, char **ret, size_t *ret_size) {
         int ends[2], status, r;
         pid_t pid;
 
-        r = find_scontrol(path);
+        /* That of the Slurm that runs this: the plugin is in slurmstepd, which is in sbin/. A prolog has no PATH. */
+        r = program_path("../bin/scontrol", path);
         if (r < 0)
                 return r;
         if (pipe2(ends, O_CLOEXEC) < 0)

@@ -9,22 +9,33 @@
 
 #include "util/cleanup.h"
 
-int program_find(const char *name, char ret[static PATH_MAX]) {
-        static const char *const places[] = { "", "../libexec/" };
-        char self[PATH_MAX];
-        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+int program_path(const char *relative, char ret[static PATH_MAX]) {
+        ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
         char *slash;
+        size_t size;
 
         if (n < 0)
                 return -errno;
-        self[n] = '\0';
-        slash = strrchr(self, '/');
+        ret[n] = '\0';
+        slash = strrchr(ret, '/');
         if (!slash)
                 return -ENOENT;
-        slash[1] = '\0';
+        size = (size_t) (ret + PATH_MAX - (slash + 1));
+        return (size_t) snprintf(slash + 1, size, "%s", relative) < size ? 0 : -ENAMETOOLONG;
+}
+
+int program_find(const char *name, char ret[static PATH_MAX]) {
+        static const char *const places[] = { "", "../libexec/" };
+
         for (size_t i = 0; i < ELEMENTSOF(places); i++) {
-                if (snprintf(ret, PATH_MAX, "%s%s%s", self, places[i], name) >= PATH_MAX)
+                char relative[PATH_MAX];
+                int r;
+
+                if (snprintf(relative, sizeof(relative), "%s%s", places[i], name) >= PATH_MAX)
                         return -ENAMETOOLONG;
+                r = program_path(relative, ret);
+                if (r < 0)
+                        return r;
                 if (access(ret, X_OK) >= 0)
                         return 0;
         }
