@@ -23,6 +23,8 @@ NumaPolicy numa_policy_from_string(const char *s);
 bool numa_policy_allows_unknown(NumaPolicy p);
 bool numa_policy_allows_socket(NumaPolicy p);
 bool numa_policy_allows_remote(NumaPolicy p);
+/* Whether all that the guest has must be on its nodes, shared memory as well. */
+bool numa_policy_requires_nodes(NumaPolicy p);
 /* Whether the guest may be on several nodes. */
 bool numa_policy_allows_several(NumaPolicy p);
 

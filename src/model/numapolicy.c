@@ -23,6 +23,10 @@ bool numa_policy_allows_remote(NumaPolicy p) {
         return p == NUMA_POLICY_PREFERRED;
 }
 
+bool numa_policy_requires_nodes(NumaPolicy p) {
+        return p == NUMA_POLICY_REQUIRED || p == NUMA_POLICY_SINGLE;
+}
+
 bool numa_policy_allows_several(NumaPolicy p) {
         return p != NUMA_POLICY_SINGLE;
 }

@@ -69,8 +69,8 @@ static Verdict check_sharing(const Planner *p, Request *r, Refusal *ret) {
 
         if (r->n_regions == 0)
                 return VERDICT_NONE;
-        if (r->numa == NUMA_POLICY_REQUIRED || r->numa == NUMA_POLICY_SINGLE) {
-                anywhere.cells = r->numa == NUMA_POLICY_SINGLE ? 1 : r->cells;
+        if (numa_policy_requires_nodes(r->numa)) {
+                anywhere.cells = numa_policy_allows_several(r->numa) ? r->cells : 1;
                 anywhere.numa = NUMA_POLICY_PREFERRED;
                 does = is_feasible(p, &anywhere);
         }

@@ -46,7 +46,7 @@ static bool is_near(const Planner *p, const NodeChoice *choice, const Region *th
         for (size_t i = 0; i < choice->n_nodes; i++)
                 if (p->context->inventory->nodes[choice->nodes[i]].id == there->node)
                         return true;
-        return p->request->numa != NUMA_POLICY_REQUIRED && p->request->numa != NUMA_POLICY_SINGLE;
+        return !numa_policy_requires_nodes(p->request->numa);
 }
 
 /*
