@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sysexits.h>
 
 #include "host/endpoints.h"
 #include "host/holders.h"
@@ -106,7 +107,7 @@ int main(int argc, char *argv[]) {
                 endpoints_use_socket(endpoints);
         r = manager_new(arg_sysroot, arg_config, state_dir, getenv("MODPROBE_DIRECTORY"), &m);
         if (r != 0)
-                return r == EXIT_CONFIG ? EXIT_CONFIG : EXIT_FAILURE;
+                return r == EX_CONFIG ? EX_CONFIG : EXIT_FAILURE;
         /* A write to a closed socket then fails with EPIPE instead. */
         (void) signal(SIGPIPE, SIG_IGN);
         return manager_run(m) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -16,9 +16,6 @@
 #include "util/sysfs.h"
 #include "watch.h"
 
-/* EX_CONFIG of sysexits.h, for an invalid configuration: systemd does not restart the daemon. */
-#define EXIT_CONFIG 78
-
 typedef struct Manager {
         Sysfs *fs;
         const char *modprobe_dir;
@@ -41,7 +38,7 @@ typedef struct Manager {
 } Manager;
 
 /*
- * Reads configuration, node and ledger; changes no hardware. Returns 0, a negative errno, or EXIT_CONFIG when the
+ * Reads configuration, node and ledger; changes no hardware. Returns 0, a negative errno, or EX_CONFIG when the
  * configuration would offer hardware twice. sysroot, config_path (NULL: default search, see host/configfiles.h),
  * state_dir and modprobe_dir (NULL: the default below sysroot, see host/modprobe.h) are borrowed.
  */

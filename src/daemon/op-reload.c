@@ -2,6 +2,7 @@
 /* The configuration: reads it at startup and on a reload. */
 
 #include <stdio.h>
+#include <sysexits.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
@@ -63,7 +64,7 @@ int manager_check_config(const HostState *host) {
 
         if (check_twice(host->policy, host->ledger, &why) != VERDICT_NONE) {
                 log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_CONFIG_REFUSED }), "%s %s", why.message, why.remedy);
-                return EXIT_CONFIG;
+                return EX_CONFIG;
         }
         log_dropped(host);
         return 0;

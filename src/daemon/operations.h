@@ -130,7 +130,7 @@ Verdict manager_set_virtual_functions(Manager *m, PciAddress pf, unsigned count,
 /* op-reload.c */
 /* Reads the configuration at startup. Returns 0 or a negative errno. */
 int manager_load_config(Manager *m);
-/* After the first scan: returns 0, or EXIT_CONFIG when the configuration would offer hardware twice. */
+/* After the first scan: returns 0, or EX_CONFIG when the configuration would offer hardware twice. */
 int manager_check_config(const HostState *host);
 /* What a release of a does: AfterRelease=, or a return to the host when its pool no longer offers a device of it. */
 AfterRelease manager_after_release(const HostState *host, const Allocation *a);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/random.h>
+#include <sysexits.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
@@ -20,8 +21,6 @@
 #include "sync.h"
 #include "util/log.h"
 #include "util/strings.h"
-
-#define EXIT_CONFIG 78
 
 #define SECOND_USEC    UINT64_C(1000000)
 #define FULL_USEC      (600 * SECOND_USEC) /* between full comparisons, at most */
@@ -249,7 +248,7 @@ static int run(void) {
         int r = settings_read(arg_config, &settings);
 
         if (r < 0) /* the unit says that systemd does not try again */
-                return r == -ENOMEM ? EXIT_FAILURE : EXIT_CONFIG;
+                return r == -ENOMEM ? EXIT_FAILURE : EX_CONFIG;
         r = api_new(&settings, &a.sync.api);
         if (r >= 0)
                 r = connect_bus(&a);
