@@ -9,6 +9,7 @@
 #include <json-c/json.h>
 #include <slurm/slurm.h>
 #include <stdio.h>
+#include <sysexits.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
@@ -22,8 +23,6 @@
 #include "slurm/gres.h"
 #include "util/log.h"
 #include "util/strings.h"
-
-#define EXIT_CONFIG 78
 
 #define SECOND UINT64_C(1000000)
 
@@ -297,9 +296,9 @@ int main(int argc, char *argv[]) {
                 a.node = host_name(host, sizeof(host));
         if (!is_configured()) {
                 (void) log_error("Slurm is not configured: there is no /etc/slurm/slurm.conf.");
-                return EXIT_CONFIG; /* the unit says that systemd does not try again */
+                return EX_CONFIG; /* the unit says that systemd does not try again */
         }
-        slurm_init(NULL);
+        controller_init();
         r = start(&a);
         if (r >= 0) {
                 (void) sd_notify(0, "READY=1");
