@@ -277,11 +277,13 @@ static json_object *json_assumptions(const Inventory *inv, const Allocation *a) 
 static json_object *json_iommufd(const HostView *view, const Allocation *a) {
         IommufdFacts facts = iommufd_facts(view->inventory, view->config, a);
         IommufdReason reason = iommufd_choose(&facts);
-        _cleanup_free_ char *why = iommufd_explain(&facts, reason);
-        json_object *o = reason == IOMMUFD_NO_DEVICE ? NULL : json_object_new_object();
+        _cleanup_free_ char *why = NULL;
+        json_object *o;
 
-        if (!o)
+        if (reason == IOMMUFD_NO_DEVICE)
                 return NULL;
+        why = iommufd_explain(&facts, reason);
+        o = json_object_new_object();
         json_object_object_add(o, "used", json_object_new_boolean(iommufd_is_used(reason)));
         json_object_object_add(o, "reason", json_string_or_null(iommufd_reason_to_string(reason)));
         json_object_object_add(o, "message", json_string_or_null(why));

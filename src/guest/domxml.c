@@ -106,11 +106,12 @@ static void write_metadata_region(Domain *d, xmlNode *parent, const Region *r, c
 
 /* Why the devices have iommufd or not. */
 static void write_metadata_iommufd(Domain *d, xmlNode *parent) {
-        _cleanup_free_ char *why = iommufd_explain(&d->iommufd_facts, d->iommufd);
+        _cleanup_free_ char *why = NULL;
         xmlNode *node;
 
         if (d->xen || !iommufd_is_told(d->iommufd))
                 return;
+        why = iommufd_explain(&d->iommufd_facts, d->iommufd);
         node = node_add(d, parent, "iommufd");
         node_set(d, node, "used", "%s", iommufd_is_used(d->iommufd) ? "yes" : "no");
         node_set(d, node, "reason", "%s", iommufd_reason_to_string(d->iommufd));

@@ -70,6 +70,7 @@ static int choose_places(const StepList *steps, size_t i, const char *document, 
 int plug_find_ports(const StepList *steps, size_t i, PlugPlace *places, ReportFunction report, void *userdata) {
         _cleanup_free_ char *text = NULL;
         PlugResult result = root_plug(&(PlugRequest){ PLUG_DESCRIBE, steps->steps[i].from, "", REQUEST_SEC }, &text);
+        const char *iommufd;
 
         if (result == PLUG_NO_DOMAIN) {
                 for (size_t k = 0; k < steps->n; k++)
@@ -79,23 +80,25 @@ int plug_find_ports(const StepList *steps, size_t i, PlugPlace *places, ReportFu
         if (result != PLUG_DONE)
                 return fail_with_libvirt(steps, i, result, text, report, userdata);
         /* One with iommufd and one without would have no peer-to-peer DMA between them. */
+        iommufd = domain_facts_iommufd(text);
         for (size_t k = 0; k < steps->n; k++)
-                places[k].iommufd = domain_facts_iommufd(text);
+                places[k].iommufd = iommufd;
         /* Without CPUs there is no document of this package, and libvirt chooses. */
         return steps->guest->n_cells > 0 ? choose_places(steps, i, text, places, report, userdata) : 0;
 }
 
 int plug_device(const StepList *steps, size_t i, const PlugPlace *place, ReportFunction report, void *userdata) {
         const Step *s = &steps->steps[i];
-        _cleanup_free_ char *plain =
-                place->iommufd ? domxml_hostdev_with_iommufd(s->to, place->iommufd) : strdup(s->to);
-        _cleanup_free_ char *hostdev = NULL, *text = NULL;
+        _cleanup_free_ char *chosen = NULL, *placed = NULL, *text = NULL;
+        const char *hostdev = s->to;
         PlugResult result;
 
         if (place->needless)
                 return 0;
-        if (plain)
-                hostdev = place->place.guest.bus > 0 ? domxml_place_hostdev(plain, &place->place) : strdup(plain);
+        if (place->iommufd)
+                hostdev = chosen = domxml_hostdev_with_iommufd(hostdev, place->iommufd);
+        if (hostdev && place->place.guest.bus > 0)
+                hostdev = placed = domxml_place_hostdev(hostdev, &place->place);
         if (!hostdev)
                 return -ENOMEM;
         result = root_plug(&(PlugRequest){ PLUG_ATTACH, s->from, hostdev, REQUEST_SEC }, &text);

@@ -306,7 +306,7 @@ static int parse_boolean(Parser *p, const char *word, bool value, json_object **
         return *ret ? 0 : -ENOMEM;
 }
 
-/* null leaves *ret as it is. */
+/* json-c represents null by a NULL pointer, which *ret is before the call. */
 static int parse_value(Parser *p, json_object **ret) {
         skip_space(p);
         switch (peek(p)) {

@@ -133,6 +133,16 @@ static inline void add_vf(Case *c, const char *address, const char *physfn, int 
         dev->physfn = address_of(physfn);
 }
 
+/* A GPU with its audio function, and a disk that is held because it shares their IOMMU group. */
+static inline void add_card_of_group(Case *c) {
+        add_fact(c, "0000:41:00.0", 0, CLASS_VGA);
+        add_fact(c, "0000:41:00.1", 0, CLASS_AUDIO);
+        add_fact(c, "0000:42:00.0", 0, 0x010802);
+        take(c, "0000:41:00.0", DEVICE_ROLE_ASSIGNED, "gpu0", "gpu");
+        take(c, "0000:41:00.1", DEVICE_ROLE_COMPANION, "gpu0-1", NULL);
+        take(c, "0000:42:00.0", DEVICE_ROLE_HELD, NULL, NULL);
+}
+
 /* n vCPUs on the listed CPUs, memory shared among their nodes. */
 static inline void pin(Case *c, const char *cpus, uint64_t memory, uint64_t page_size) {
         CpuSet set;

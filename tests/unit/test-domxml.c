@@ -92,12 +92,7 @@ static void test_vf_attributes(void **state) {
 static void test_multifunction(void **state) {
         _cleanup_case_ Case c = case_new("vm9", 1, (int[]){ 0 }, false);
 
-        add_fact(&c, "0000:41:00.0", 0, CLASS_VGA);
-        add_fact(&c, "0000:41:00.1", 0, CLASS_AUDIO);
-        add_fact(&c, "0000:42:00.0", 0, 0x010802);
-        take(&c, "0000:41:00.0", DEVICE_ROLE_ASSIGNED, "gpu0", "gpu");
-        take(&c, "0000:41:00.1", DEVICE_ROLE_COMPANION, "gpu0-1", NULL);
-        take(&c, "0000:42:00.0", DEVICE_ROLE_HELD, NULL, NULL);
+        add_card_of_group(&c);
         pin(&c, "4-7", 8 * GIB, 0);
         assert_golden(&c, NULL, "domxml-multifunction.xml");
 }

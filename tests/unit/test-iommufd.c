@@ -134,12 +134,7 @@ static void test_count(void **state _unused_) {
         _cleanup_case_ Case c = case_new("vm1", 1, (int[]){ 0 }, false);
         PciDevice *gpu;
 
-        add_fact(&c, "0000:41:00.0", 0, CLASS_VGA);
-        add_fact(&c, "0000:41:00.1", 0, CLASS_AUDIO);
-        add_fact(&c, "0000:42:00.0", 0, 0x010802);
-        take(&c, "0000:41:00.0", DEVICE_ROLE_ASSIGNED, "gpu0", "gpu");
-        take(&c, "0000:41:00.1", DEVICE_ROLE_COMPANION, "gpu0-1", NULL);
-        take(&c, "0000:42:00.0", DEVICE_ROLE_HELD, NULL, NULL);
+        add_card_of_group(&c);
         assert_int_equal(iommufd_facts(c.inv, c.config, c.a).n_devices, 1);
         add_vf(&c, "0000:83:00.1", "0000:83:00.0", 0, "ib-vf0");
         assert_int_equal(iommufd_facts(c.inv, c.config, c.a).n_devices, 2);
