@@ -4,25 +4,23 @@
 #include <stdio.h>
 
 #include "job.h"
+#include "page.h"
 #include "reply.h"
 #include "report.h"
 #include "request.h"
+#include "util/strings.h"
 #include "verbs.h"
 #include "view.h"
 
-/* Prints one item of the list after the colon; nothing when text is NULL or empty. */
-static void print_part(const char **separator, const char *before, const char *text) {
-        if (!text || !*text)
-                return;
-        printf("%s%s%s", *separator, before, text);
-        *separator = ", ";
+/* Adds an item to the list, unless text is NULL or empty. 0 or -ENOMEM. */
+static int add_part(char **list, const char *before, const char *text) {
+        return text && *text ? string_append(list, ", ", "%s%s", before, text) : 0;
 }
 
 /* Prints "md-worker-0 is ready: 0000:82:00.0 0000:83:00.1, CPUs 8-15, 20 GiB on node 1, held with it: 0000:0a:00.0". */
 static int print_summary(Client *c, const char *name) {
-        _cleanup_free_ char *addresses = NULL, *memory = NULL, *held = NULL;
+        _cleanup_free_ char *addresses = NULL, *memory = NULL, *held = NULL, *list = NULL;
         _cleanup_json_ json_object *node = NULL;
-        const char *separator = ": ";
         json_object *a;
         int r;
 
@@ -35,19 +33,17 @@ static int print_summary(Client *c, const char *name) {
         addresses = view_addresses(a, " ");
         memory = view_memory(a);
         held = view_held(a, " ");
-        printf("%s is %s", name, reply_cell(a, "state"));
-        print_part(&separator, "", addresses);
-        print_part(&separator, "CPUs ", reply_text(a, "cpus"));
-        print_part(&separator, "", memory);
-        print_part(&separator, "held with it: ", held);
-        putchar('\n');
+        if (add_part(&list, "", addresses) < 0 || add_part(&list, "CPUs ", reply_text(a, "cpus")) < 0 ||
+            add_part(&list, "", memory) < 0 || add_part(&list, "held with it: ", held) < 0)
+                return report_errno(c->args, -ENOMEM, "Cannot print");
+        page_print(stdout, 0, "%s is %s%s%s", name, reply_cell(a, "state"), list ? ": " : "", list ?: "");
         return 0;
 }
 
 static int print_reserved(const Args *args, const char *name, const char *allocation, const char *job) {
         if (args_has(args, OPTION_JSON))
                 return watch_print_json(args, NULL, name, allocation, job, NULL);
-        printf("%s is reserved and is being prepared. See 'passthroughctl show %s'.\n", name, name);
+        page_print(stdout, 0, "%s is reserved and is being prepared. See 'passthroughctl show %s'.", name, name);
         return 0;
 }
 

@@ -22,10 +22,10 @@ static void print_finding(json_object *finding) {
         const char *remedy = reply_text(finding, "remedy");
 
         printf("%-8s %-14s ", reply_cell(finding, "result"), reply_cell(finding, "check"));
-        page_wrap(reply_cell(finding, "message"), INDENT, INDENT);
+        page_wrap(stdout, reply_cell(finding, "message"), INDENT, INDENT);
         if (remedy) {
                 printf("%*s", INDENT, "");
-                page_wrap(remedy, INDENT, INDENT);
+                page_wrap(stdout, remedy, INDENT, INDENT);
         }
 }
 

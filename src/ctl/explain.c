@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "page.h"
 #include "reply.h"
 #include "report.h"
 #include "table.h"
@@ -27,9 +28,9 @@ static void print_verdict(json_object *d) {
         if (module)
                 printf("It is NVLink module %s%s%s.\n", module, partition ? ", in partition " : "", partition ?: "");
         if (reason)
-                puts(reason);
+                page_wrap(stdout, reason, 0, 0);
         if (remedy)
-                puts(remedy);
+                page_wrap(stdout, remedy, 0, 0);
 }
 
 static int print_group(const Args *args, json_object *d) {

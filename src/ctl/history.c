@@ -19,9 +19,9 @@ static const Column columns[] = {
         { "TIME", "time" },
         { "EVENT", "event" },
         { "OWNER", .text = view_owner },
-        { "GENERATION", "generation", .right = true },
+        { "GENERATION", "generation", .right = true, .wide = true },
         { "ALLOCATION", "allocation" },
-        { "MESSAGE", "message", .cut = true },
+        { "MESSAGE", "message", .wrapped = true },
 };
 
 DEFINE_CLEANUP(sd_journal *, sd_journal_close)

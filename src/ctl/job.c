@@ -7,6 +7,7 @@
 #include "bus/names.h"
 #include "document.h"
 #include "job.h"
+#include "page.h"
 #include "progress.h"
 #include "properties.h"
 #include "reply.h"
@@ -78,12 +79,14 @@ static int take_properties(Watch *w, json_object *properties) {
         return r;
 }
 
+#define STEP_INDENT 6 /* of the text behind "[1/9]" */
+
 /* Step names the step that is running; StepsDone counts the steps before it. */
 static void print_step(Watch *w) {
         if (args_has(w->client->args, OPTION_JSON) || !w->step)
                 return;
         progress_begin(&w->progress);
-        printf("[%u/%u] %s\n", MIN(w->done + 1, w->total), w->total, w->step);
+        page_print(stdout, STEP_INDENT, "[%u/%u] %s", MIN(w->done + 1, w->total), w->total, w->step);
         (void) fflush(stdout);
 }
 
@@ -259,7 +262,7 @@ static int print_sentence(const Args *args, const char *subject, const char *sen
                 if (string_append(&list, ", ", "%s %s", reply_cell(d, "slot"), reply_cell(d, "address")) < 0)
                         return report_errno(args, -ENOMEM, "Cannot print");
         }
-        printf("%s %s%s%s\n", subject, sentence, list ? ": " : "", list ?: "");
+        page_print(stdout, 0, "%s %s%s%s", subject, sentence, list ? ": " : "", list ?: "");
         return EXIT_SUCCESS;
 }
 

@@ -40,7 +40,7 @@ static void print_readiness(json_object *report) {
                 (void) string_append(&text, "", "yes");
         if (warnings)
                 (void) string_append(&text, "; ", "warnings: %s", warnings);
-        view_paragraph("Ready", text ?: "");
+        view_field("Ready", "%s", text ?: "");
 }
 
 static char *describe_pool(json_object *pool) {
@@ -77,15 +77,15 @@ static int print_list(const char *title, json_object *node, const char *key, cha
         }
         if (r >= 0 && shown < n)
                 r = string_append(&text, "", " and %zu more", n - shown);
-        view_paragraph(title, text ?: empty);
+        view_field(title, "%s", text ?: empty);
         return r;
 }
 
 static void print_problems(const DaemonReport *daemon) {
         if (daemon->read_only)
-                view_paragraph("Problems", daemon->read_only);
+                view_field("Problems", "%s", daemon->read_only);
         else
-                view_paragraph("Problems", daemon->n_problems > 0 ? daemon->problems[0] : "none");
+                view_field("Problems", "%s", daemon->n_problems > 0 ? daemon->problems[0] : "none");
         if (daemon->n_problems > 1)
                 view_field("", "and %zu more: 'passthroughctl check' lists them", daemon->n_problems - 1);
 }
@@ -94,7 +94,7 @@ static int print_node(const DaemonReport *daemon, json_object *node) {
         int r;
 
         if (!node) {
-                view_paragraph("Daemon", daemon->unreachable);
+                view_field("Daemon", "%s", daemon->unreachable);
                 return 0;
         }
         r = print_list("Pools", node, "pools", describe_pool, "none");

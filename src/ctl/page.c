@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The width of standard output, and text wrapped at it. */
+/* The width of the terminal, and text wrapped at it. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +13,20 @@
 #define WIDTH_DEFAULT 80U
 #define WIDTH_MAX     4096U
 
-size_t page_width(void) {
+static size_t width_of(FILE *f) {
         const char *columns = getenv("COLUMNS");
         struct winsize size = { 0 };
         uint64_t n;
 
         if (columns && parse_unsigned(columns, WIDTH_MAX, &n) >= 0 && n > 0)
                 return (size_t) n;
-        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) >= 0 && size.ws_col > 0)
+        if (ioctl(fileno(f), TIOCGWINSZ, &size) >= 0 && size.ws_col > 0)
                 return size.ws_col;
         return WIDTH_DEFAULT;
+}
+
+size_t page_width(void) {
+        return width_of(stdout);
 }
 
 /* The columns of n bytes of UTF-8; each character counts as one. */
@@ -33,25 +38,36 @@ static size_t count_columns(const char *s, size_t n) {
         return columns;
 }
 
-void page_wrap(const char *text, size_t used, size_t indent) {
-        size_t width = page_width(), n;
-        bool first = true;
+void page_wrap(FILE *f, const char *text, size_t used, size_t indent) {
+        size_t width = f == stderr && !isatty(STDERR_FILENO) ? SIZE_MAX : width_of(f), spaces, n;
 
-        for (; *text; text += n + strspn(text + n, " ")) {
+        for (bool first = true; *text; text += n, first = false) {
                 size_t columns;
 
+                spaces = strspn(text, " ");
+                text += spaces;
                 n = strcspn(text, " ");
                 columns = count_columns(text, n);
-                if (!first && used + 1 + columns > width) {
-                        printf("\n%*s", (int) indent, "");
-                        used = indent;
-                } else if (!first) {
-                        putchar(' ');
-                        used++;
+                if (n == 0)
+                        break;
+                if (!first && used + spaces + columns > width) {
+                        fprintf(f, "\n%*s", (int) indent, "");
+                        used = indent + columns;
+                } else {
+                        fprintf(f, "%*s", (int) spaces, "");
+                        used += spaces + columns;
                 }
-                (void) fwrite(text, 1, n, stdout);
-                used += columns;
-                first = false;
+                (void) fwrite(text, 1, n, f);
         }
-        putchar('\n');
+        (void) fputc('\n', f);
+}
+
+void page_print(FILE *f, size_t indent, const char *format, ...) {
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        text = string_vformat(format, ap);
+        va_end(ap);
+        page_wrap(f, text ?: "Out of memory.", 0, indent);
 }

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The width of standard output, and text wrapped at it. */
+/* The width of the terminal, and text wrapped at it. */
 
 #include <stddef.h>
+#include <stdio.h>
 
-/* In columns: the environment variable COLUMNS, else the width of the terminal, else 80. */
+#include "util/cleanup.h"
+
+/* Of standard output, in columns: the environment variable COLUMNS, else the width of the terminal, else 80. */
 size_t page_width(void);
 
-/* Prints the text and a newline, wrapped at spaces to page_width(). A word longer than a line is not broken. used: the
- * columns that the caller has printed on the first line; indent: the spaces before each further line. */
-void page_wrap(const char *text, size_t used, size_t indent);
+/* Prints the text and a newline to f, wrapped at spaces to the width of f. A word longer than a line is not broken.
+ * used: the columns that the caller has printed on the first line; indent: the spaces before each further line. Text on
+ * stderr is wrapped on a terminal only: programs read a message of a log or a pipe as one line. */
+void page_wrap(FILE *f, const char *text, size_t used, size_t indent);
+
+/* Formats a text and wraps it. */
+void page_print(FILE *f, size_t indent, const char *format, ...) _printf_(3, 4);

@@ -59,13 +59,13 @@ static int print_held(json_object *plan) {
         _cleanup_free_ char *held = view_held(plan, " ");
 
         if (held)
-                view_paragraph("Held with it", held);
+                view_field("Held with it", "%s", held);
         return 0;
 }
 
 static int print_assumptions(json_object *plan) {
         for (size_t i = 0; i < reply_length(plan, "assumptions"); i++)
-                view_paragraph(i ? "" : "Assumed", reply_element_cell(plan, "assumptions", i));
+                view_field(i ? "" : "Assumed", "%s", reply_element_cell(plan, "assumptions", i));
         return 0;
 }
 
@@ -97,7 +97,7 @@ static int print_attributes(json_object *plan) {
                 text = string_format("%s: %s", reply_cell(d, "slot"), attributes);
                 if (!text)
                         return -ENOMEM;
-                view_paragraph(any ? "" : "Attributes", text);
+                view_field(any ? "" : "Attributes", "%s", text);
                 any = true;
         }
         return 0;
@@ -114,7 +114,7 @@ static int print_cpus(json_object *plan) {
         if (!list || string_append(&text, "", "%u on node%s %s: %s", n, PLURAL(reply_length(plan, "numa_nodes")),
                                    nodes ?: "-", list) < 0)
                 return -ENOMEM;
-        view_paragraph("CPUs", text);
+        view_field("CPUs", "%s", text);
         return 0;
 }
 
@@ -126,7 +126,7 @@ static int print_memory(json_object *plan) {
         if (text && reply_number(plan, "page_size", &page_size))
                 r = string_append(&text, "", ", pages of %s", FORMAT_SIZE((uint64_t) page_size));
         if (text && r >= 0)
-                view_paragraph("Memory", text);
+                view_field("Memory", "%s", text);
         return r;
 }
 
@@ -141,7 +141,7 @@ static int print_iommufd(json_object *plan) {
                              reply_cell(o, "message"));
         if (!text)
                 return -ENOMEM;
-        view_paragraph("iommufd", text);
+        view_field("iommufd", "%s", text);
         return 0;
 }
 
@@ -197,7 +197,7 @@ static int print_cost(json_object *plan) {
                 if (s && !streq(s, "0") && text_is_clean(s) && append_cost(&text, member, s) < 0)
                         return -ENOMEM;
         }
-        view_paragraph("Cost", text ?: "nothing");
+        view_field("Cost", "%s", text ?: "nothing");
         return 0;
 }
 
@@ -206,13 +206,13 @@ static int print_runner_up(json_object *plan) {
         _cleanup_free_ char *nodes = second ? view_join(second, "numa_nodes", ", ") : NULL, *text = NULL;
 
         if (!second) {
-                view_paragraph("Runner-up", "none: no other choice of as many NUMA nodes fits");
+                view_field("Runner-up", "none: no other choice of as many NUMA nodes fits");
                 return 0;
         }
         if (string_append(&text, "", "on NUMA node%s %s. %s", PLURAL(reply_length(second, "numa_nodes")), nodes ?: "-",
                           reply_cell(second, "reason")) < 0)
                 return -ENOMEM;
-        view_paragraph("Runner-up", text);
+        view_field("Runner-up", "%s", text);
         return 0;
 }
 
@@ -232,7 +232,7 @@ static void print_settings(json_object *plan) {
                         seen = streq_ptr(reply_text(path_of(plan, j), "setting"), setting);
                 if (seen)
                         continue;
-                view_paragraph(any ? "" : "Settings", setting);
+                view_field(any ? "" : "Settings", "%s", setting);
                 any = true;
         }
 }
@@ -245,7 +245,7 @@ static int print_paths(json_object *plan) {
                 if (!path || string_append(&text, "", "%s-%s: %s", slot_of(plan, reply_cell(pair, "gpu")),
                                            slot_of(plan, reply_cell(pair, "nic")), path) < 0)
                         return -ENOMEM;
-                view_paragraph(i ? "" : "Paths", text);
+                view_field(i ? "" : "Paths", "%s", text);
         }
         print_settings(plan);
         return 0;
@@ -269,7 +269,7 @@ static int print_more(const Args *args, json_object *plan) {
         if (r >= 0 && !args_has(args, OPTION_STEPS) && steps > 0)
                 r = string_append(&text, ", ", "%zu step%s (--steps)", steps, PLURAL(steps));
         if (text && r >= 0)
-                view_paragraph("More", text);
+                view_field("More", "%s", text);
         return r;
 }
 

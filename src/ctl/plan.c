@@ -2,6 +2,7 @@
 /* passthroughctl plan: what allocate would choose, or how many such requests fit. */
 #include <stdio.h>
 
+#include "page.h"
 #include "plan-view.h"
 #include "reply.h"
 #include "report.h"
@@ -22,6 +23,8 @@ static char *list_slots(json_object *fit) {
         return text;
 }
 
+#define FIT_INDENT 6 /* of the text behind "   1." */
+
 /* Prints "1. node 0: 0000:13:00.0 0000:14:00.1, at most PIX, 2 of gpu1:9999". */
 static void print_fit(json_object *fit, size_t number) {
         _cleanup_free_ char *nodes = view_join(fit, "numa_nodes", ","), *devices = view_join(fit, "devices", " ");
@@ -29,9 +32,9 @@ static void print_fit(json_object *fit, size_t number) {
         const char *worst = score ? reply_text(score, "worst_distance") : NULL;
         _cleanup_free_ char *slots = list_slots(fit);
 
-        printf("%4zu. %s%s%s%s%s%s%s%s\n", number, nodes ? "node " : "", nodes ?: "", nodes && devices ? ": " : "",
-               devices ?: "", worst ? ", at most " : "", worst ?: "", slots && (nodes || devices) ? ", " : "",
-               slots ?: "");
+        page_print(stdout, FIT_INDENT, "%4zu. %s%s%s%s%s%s%s%s", number, nodes ? "node " : "", nodes ?: "",
+                   nodes && devices ? ": " : "", devices ?: "", worst ? ", at most " : "", worst ?: "",
+                   slots && (nodes || devices) ? ", " : "", slots ?: "");
 }
 
 static void print_repeat(json_object *repeat) {
@@ -44,8 +47,8 @@ static void print_repeat(json_object *repeat) {
         for (size_t i = 0; i < n; i++)
                 print_fit(reply_element(repeat, "fits", i), i + 1);
         if (refusal)
-                printf("%s%s%s%s\n", all && n > 0 ? "One more does not fit: " : "", reply_cell(refusal, "message"),
-                       nearest ? " " : "", nearest ?: "");
+                page_print(stdout, 0, "%s%s%s%s", all && n > 0 ? "One more does not fit: " : "",
+                           reply_cell(refusal, "message"), nearest ? " " : "", nearest ?: "");
 }
 
 int verb_plan(const Args *args) {

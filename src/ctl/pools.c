@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "document.h"
+#include "page.h"
 #include "report.h"
 #include "table.h"
 #include "util/strings.h"
@@ -61,7 +62,8 @@ static void print_endpoints(json_object *node) {
                         json_object *endpoint = reply_element(pool, "endpoints", k);
 
                         if (reply_text(endpoint, "reason"))
-                                printf("%s: %s\n", reply_cell(endpoint, "endpoint"), reply_cell(endpoint, "reason"));
+                                page_print(stdout, 0, "%s: %s", reply_cell(endpoint, "endpoint"),
+                                           reply_cell(endpoint, "reason"));
                 }
         }
 }

@@ -15,7 +15,7 @@ static const Column columns[] = {
         { "ADDRESS", "address" },
         { "OWNER", .text = view_owner },
         { "ALLOCATION", "allocation" },
-        { "REASON", "reason", .cut = true },
+        { "REASON", "reason", .wrapped = true },
 };
 
 /* The quarantine entries of that device, or with NULL all entries. NULL when out of memory. */

@@ -6,6 +6,7 @@
 
 #include "bus/names.h"
 #include "document.h"
+#include "page.h"
 #include "reply.h"
 #include "report.h"
 #include "verbs.h"
@@ -16,7 +17,7 @@ static bool print_problems(json_object *node) {
         bool withdrawn = view_not_offered(node);
 
         for (size_t i = 0; i < reply_length(node, "config_problems"); i++)
-                fprintf(stderr, "%s\n", reply_element_cell(node, "config_problems", i));
+                page_wrap(stderr, reply_element_cell(node, "config_problems", i), 0, 0);
         return withdrawn;
 }
 

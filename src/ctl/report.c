@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "document.h"
+#include "page.h"
 #include "reply.h"
 #include "report.h"
 #include "util/strings.h"
@@ -45,7 +46,7 @@ static _printf_(3, 0) int report_va(const Args *args, const char *error, const c
         }
         if (args_has(args, OPTION_JSON))
                 return report_json(args, error, message);
-        fprintf(stderr, PROGRAM "%s\n", message ? message : "Out of memory.");
+        page_print(stderr, 0, PROGRAM "%s", message ? message : "Out of memory.");
         return EXIT_FAILURE;
 }
 
@@ -65,12 +66,13 @@ int report_errno(const Args *args, int error, const char *what) {
 }
 
 int report_usage(const Args *args, const char *format, ...) {
+        _cleanup_free_ char *message = NULL;
         va_list ap;
 
-        fputs(PROGRAM, stderr);
         va_start(ap, format);
-        vfprintf(stderr, format, ap);
+        message = string_vformat(format, ap);
         va_end(ap);
-        fprintf(stderr, "; try 'passthroughctl %s%s--help'\n", args->verb ? args->verb : "", args->verb ? " " : "");
+        page_print(stderr, 0, PROGRAM "%s; try 'passthroughctl %s%s--help'", message ?: "Out of memory",
+                   args->verb ? args->verb : "", args->verb ? " " : "");
         return EXIT_USAGE;
 }

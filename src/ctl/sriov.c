@@ -8,6 +8,7 @@
 #include "device-name.h"
 #include "document.h"
 #include "job.h"
+#include "page.h"
 #include "reply.h"
 #include "report.h"
 #include "table.h"
@@ -137,8 +138,8 @@ static int show(Client *c, const char *address) {
         if (args_has(c->args, OPTION_JSON))
                 return document_print(c->args, json_object_get(pf));
         reason = streq_ptr(reply_text(pf, "state"), "contested") ? reply_text(pf, "reason") : NULL;
-        printf("%s has %zu of %s VFs.%s%s\n", address, reply_length(pf, "virtual_functions"),
-               reply_cell(pf, "total_vfs"), reason ? " " : "", reason ? reason : "");
+        page_print(stdout, 0, "%s has %zu of %s VFs.%s%s", address, reply_length(pf, "virtual_functions"),
+                   reply_cell(pf, "total_vfs"), reason ? " " : "", reason ? reason : "");
         return print_vfs(c->args, node, address);
 }
 

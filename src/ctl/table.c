@@ -17,19 +17,56 @@ static bool wants_colour(void) {
 
 #define WIDE_MIN 100U
 
+/* The columns of a byte of UTF-8. libsmartcols prints a byte that the locale lacks as \xc3. */
+static size_t count_columns(char c) {
+        if ((unsigned char) c < 0x80)
+                return 1;
+        return MB_CUR_MAX == 1 ? strlen("\\xc3") : (c & 0xc0) != 0x80;
+}
+
+static size_t cell_width(const struct libscols_column *column _unused_, const char *data, void *userdata _unused_) {
+        size_t columns = 0;
+
+        for (; *data; data++)
+                columns += count_columns(*data);
+        return columns;
+}
+
+/* Ends the line at the last space that leaves it within the column. Returns the next line, NULL at the end. */
+static char *next_line(const struct libscols_column *column, char *data, void *userdata _unused_) {
+        size_t width = scols_column_get_width(column), used = 0;
+        char *space = NULL;
+
+        for (char *c = data; c && *c; c++) {
+                if (*c == ' ')
+                        space = c;
+                used += count_columns(*c);
+                if (used > width && space) {
+                        *space = '\0';
+                        return space + 1;
+                }
+        }
+        return NULL;
+}
+
 static int column_flags(const Column *c) {
         bool hidden = c->wide && isatty(STDOUT_FILENO) && page_width() < WIDE_MIN;
 
-        return (c->right ? SCOLS_FL_RIGHT : 0) | (c->cut ? SCOLS_FL_TRUNC : 0) | (c->tree ? SCOLS_FL_TREE : 0) |
-               (hidden ? SCOLS_FL_HIDDEN : 0);
+        /* libsmartcols before 2.40 narrows a column with a function for its lines only if it may cut it as well. */
+        return (c->right ? SCOLS_FL_RIGHT : 0) | (c->cut || c->wrapped ? SCOLS_FL_TRUNC : 0) |
+               (c->wrapped ? SCOLS_FL_WRAP : 0) | (c->tree ? SCOLS_FL_TREE : 0) | (hidden ? SCOLS_FL_HIDDEN : 0);
 }
 
 void table_init(Table *t, const Column *columns, size_t n) {
         *t = (Table){ .scols = scols_new_table(), .columns = columns };
         t->failed = !t->scols || scols_table_enable_colors(t->scols, wants_colour()) < 0 ||
                     scols_table_set_termwidth(t->scols, page_width()) < 0;
-        for (size_t i = 0; !t->failed && i < n; i++)
-                t->failed = !scols_table_new_column(t->scols, columns[i].name, 0, column_flags(&columns[i]));
+        for (size_t i = 0; !t->failed && i < n; i++) {
+                struct libscols_column *c =
+                        scols_table_new_column(t->scols, columns[i].name, 0, column_flags(&columns[i]));
+
+                t->failed = !c || (columns[i].wrapped && scols_column_set_wrapfunc(c, cell_width, next_line, NULL) < 0);
+        }
 }
 
 void table_done(Table *t) {
@@ -81,7 +118,7 @@ int table_print(Table *t, const Args *args, const char *empty) {
                 return report_errno(args, -ENOMEM, "Cannot print");
         if (t->n == 0) {
                 if (empty)
-                        fprintf(stderr, "%s\n", empty);
+                        page_wrap(stderr, empty, 0, 0);
                 return 0;
         }
         return scols_print_table(t->scols) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Tables and trees on stdout, drawn by libsmartcols. Only on a terminal are columns cut, to page_width(). A failure to
- * add a row is remembered until table_print(). */
+/* Tables and trees on stdout, drawn by libsmartcols. Only on a terminal are columns cut or wrapped, to page_width(). A
+ * failure to add a row is remembered until table_print(). */
 
 #include <libsmartcols.h>
 
@@ -15,6 +15,7 @@ typedef struct Column {
         char *(*text)(json_object *row); /* with key NULL: makes the cell of table_add_object(), which frees it */
         bool right;                      /* align right, for numbers */
         bool cut;                        /* the column may be cut when the terminal is too narrow */
+        bool wrapped;                    /* the last column, of sentences, may be wrapped then */
         bool wide;                       /* left out on a terminal of less than 100 columns */
         bool tree;                       /* the branches of table_add_below() are in this column */
 } Column;

@@ -219,7 +219,7 @@ static int print_notes(const Members *m, json_object *matrix) {
                 if (!text)
                         return -ENOMEM;
                 fputs(i == 0 ? "\n" : "", stdout);
-                page_wrap(text, 0, 2);
+                page_wrap(stdout, text, 0, 2);
         }
         return r;
 }

@@ -17,7 +17,7 @@
 
 static void print_wrapped(const char *key, const char *text) {
         printf(INDENT "%-9s ", key);
-        page_wrap(text, KEY_WIDTH, KEY_WIDTH);
+        page_wrap(stdout, text, KEY_WIDTH, KEY_WIDTH);
 }
 
 static int print_cpus(json_object *node) {

@@ -10,26 +10,33 @@
 #include "util/strings.h"
 #include "view.h"
 
-#define KEY_WIDTH 18
+#define KEY_WIDTH  18
+#define SLOT_WIDTH 9
 
-void view_field(const char *key, const char *format, ...) {
+static _printf_(3, 0) void view_indented(const char *key, size_t indent, const char *format, va_list ap) {
+        _cleanup_free_ char *text = string_vformat(format, ap);
         char left[32];
-        va_list ap;
 
         snprintf(left, sizeof(left), "%s%s", key, *key ? ":" : "");
         printf("%-*s", KEY_WIDTH, left);
-        va_start(ap, format);
-        vprintf(format, ap);
-        va_end(ap);
-        putchar('\n');
+        page_wrap(stdout, text ?: "Out of memory.", KEY_WIDTH, indent);
 }
 
-void view_paragraph(const char *key, const char *text) {
-        char left[32];
+void view_field(const char *key, const char *format, ...) {
+        va_list ap;
 
-        snprintf(left, sizeof(left), "%s%s", key, *key ? ":" : "");
-        printf("%-*s", KEY_WIDTH, left);
-        page_wrap(text, KEY_WIDTH, KEY_WIDTH);
+        va_start(ap, format);
+        view_indented(key, KEY_WIDTH, format, ap);
+        va_end(ap);
+}
+
+/* A line of text about the device in a slot; the text begins with the padded name of the slot. */
+static _printf_(2, 3) void view_slot(const char *key, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        view_indented(key, KEY_WIDTH + SLOT_WIDTH, format, ap);
+        va_end(ap);
 }
 
 void view_member(const char *key, json_object *o, const char *member) {
@@ -148,7 +155,7 @@ void view_read_only(json_object *node) {
         const char *why = reply_text(node, "read_only");
 
         if (why)
-                fprintf(stderr, "%s\n", why);
+                page_wrap(stderr, why, 0, 0);
 }
 
 /* "0000:83:00.1 and 3 more of pool 'ib-vf'", about all of the pool of the device at first. */
@@ -190,9 +197,9 @@ bool view_not_offered(json_object *node) {
         const char *none = reply_text(node, "none_offered");
 
         if (withdrawn)
-                fprintf(stderr, "%s\n", withdrawn);
+                page_wrap(stderr, withdrawn, 0, 0);
         if (none)
-                fprintf(stderr, "%s\n", none);
+                page_wrap(stderr, none, 0, 0);
         return withdrawn || none;
 }
 
@@ -311,11 +318,11 @@ static void view_devices(json_object *a) {
 
                 if (is_held(d))
                         continue;
-                view_field(n++ ? "" : "Devices", "%-8s %s%s%s%s%s%s", slot, reply_cell(d, "address"),
-                           guest ? ", domain address " : "", guest ? guest : "", pf ? ", VF of " : "", pf ? pf : "",
-                           streq_ptr(reply_text(d, "role"), "companion") ? ", companion" : "");
+                view_slot(n++ ? "" : "Devices", "%-8s %s%s%s%s%s%s", slot, reply_cell(d, "address"),
+                          guest ? ", domain address " : "", guest ? guest : "", pf ? ", VF of " : "", pf ? pf : "",
+                          streq_ptr(reply_text(d, "role"), "companion") ? ", companion" : "");
                 if (attributes)
-                        view_field("", "%-8s %s", "", attributes);
+                        view_slot("", "%-8s %s", "", attributes);
         }
         if (held)
                 view_field("Held with it", "%s", held);

@@ -5,10 +5,8 @@
 
 #include "reply.h"
 
-/* Prints one line; values are aligned. Key "" continues the field above. */
+/* Prints a value, wrapped at the width of the page; values are aligned. Key "" continues the field above. */
 void view_field(const char *key, const char *format, ...) _printf_(2, 3);
-/* As view_field(), wrapped at the width of the page. */
-void view_paragraph(const char *key, const char *text);
 /* Prints a member of o as view_field() does; nothing when the member is null or absent. */
 void view_member(const char *key, json_object *o, const char *member);
 

@@ -29,6 +29,9 @@ our @EXPORT = qw(
 
 use constant DEADLINE => 30;
 
+# Text is wrapped at this width. Tests read sentences as one line; a test of the wrapping deletes the variable.
+$ENV{COLUMNS} //= 1000;
+
 my $DIR = abs_path(dirname(__FILE__));
 
 # Goes on as the command of tests/with-node on tests/nodes/NAME.tree. With configure => 1 the daemon starts without pools, for configure().

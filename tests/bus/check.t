@@ -20,6 +20,7 @@ plan skip_all => "$build is not built" if !-x "$build/passthroughctl";
 $ENV{PATH} = "$build:$ENV{PATH}";
 my $tmp = $ENV{NODE_TMP} = $ENV{TMPDIR} = tempdir(CLEANUP => 1);
 $ENV{DBUS_SYSTEM_BUS_ADDRESS} = 'unix:path=/nonexistent/bus';
+delete $ENV{COLUMNS};
 
 # The exit status, the worst result, and the results of each check as "warning failure".
 sub check {

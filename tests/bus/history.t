@@ -161,6 +161,14 @@ like($shown[0], qr/^TIME +EVENT +OWNER +GENERATION +ALLOCATION +MESSAGE$/, 'a ta
 is(scalar @shown, 3, 'of so many lines');
 like($shown[-1], qr/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} +released +root +$all[-1]{generation} +guest +\Q$all[-1]{message}\E$/, 'with the newest last');
 {
+        delete local $ENV{COLUMNS};
+        my @lines = map { s/\r//gr } split /\n/, scalar qx(script -qec "stty cols 80; passthroughctl history $gpu --lines 2" /dev/null </dev/null);
+        is_deeply([grep { length > 80 } @lines], [], 'no line is wider than the terminal');
+        my $column = index $lines[0], 'MESSAGE';
+        my $messages = join ' ', map { length > $column ? substr($_, $column) =~ s/ +$//r : () } @lines[1 .. $#lines];
+        is($messages, join(' ', map { $_->{message} } @all[-2, -1]), 'and no word of the messages is cut') or diag(join "\n", @lines);
+}
+{
         local $ENV{TZ} = 'UTC-3';
         my ($hours) = $all[-1]{time} =~ /T(\d\d)/;
         my ($local) = (split /\n/, (ctl('history', $gpu))[1])[-1] =~ / (\d\d):/;

@@ -19,7 +19,7 @@ node('hgx-h100', root => 1);
 my $SOURCE  = abs_path("$FindBin::Bin/../..");
 my $README  = "$SOURCE/README.md";
 my $PICTURE = 'man/hgx-h100.svg';
-local $ENV{COLUMNS} = 100;
+local $ENV{COLUMNS} = 120;
 
 sub printed {
         my ($command) = @_;

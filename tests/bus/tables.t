@@ -67,6 +67,27 @@ is((ctl('detach', 'vm', 'rdma0'))[0], 0, 'detach');
 is((ctl('attach', 'big', 'rdma=1'))[0], 0, 'attach');
 is_deeply([map { (split)[-1] } lines_at_80('allocations')], ['gpu0-3,rdma0-9', 'gpu0', 'rdma1'], 'the slots that are there');
 
+# ---- text: the last one is long
+
+my @addresses = map { $_->{address} } map { @{ $_->{devices} } } grep { $_->{name} eq 'big' } @{ ctl_json('allocations')->{allocations} };
+my @shown = lines_at_80('show', 'big');
+is_deeply([grep { my $address = $_; !grep { /\b\Q$address\E\b/ } @shown } @addresses], [], 'show: each address is in one line');
+is(scalar(grep { /^ {27}\S/ } @shown), 30, 'text about a slot stays behind its name') or diag(join "\n", @shown);
+{
+        local %ENV = %ENV;
+        delete $ENV{COLUMNS};
+        is_deeply([grep { length > 80 } split /\n/, (ctl('show', 'big'))[1]], [], 'show into a file is wrapped as well');
+        my $error = (ctl('allocate', 'many', 'gpu=9'))[2];
+        like($error, qr/\A.{81,}\n\z/, 'an error into a file is one line');
+        my @wrapped = lines_at_80('allocate', 'many', 'gpu=9');
+        ok(scalar @wrapped, 'on a terminal it has several');
+        my ($whole) = map { s/\s+/ /gr =~ s/ \z//r } $error;
+        like($whole, qr/\Q@wrapped\E\z/, 'with the same words');
+}
+my @steps = lines_at_80('allocate', 'long', 'gpu=2', 'rdma=4', '--cpus', 4, '--memory', '8G');
+is(scalar(() = join(' ', @steps) =~ /rdma\d? ?|0000:[0-9a-f:.]{7}/g) > 0, 1, 'allocate: steps and the result') or diag(join "\n", @steps);
+is((ctl('release', 'long'))[0], 0, 'released');
+
 # ---- sriov
 
 @lines = lines_at_80('sriov');
