@@ -11,6 +11,10 @@
 #define UNIT_GIB  (1ULL << 30)
 #define UNIT_MIB  (1ULL << 20)
 
+#define VIRT_WINDOW        (512 * UNIT_GIB)
+#define LIBVIRT_SIZES_VIRT 12008000U
+#define QEMU_SIZES_VIRT    10000000U
+
 #define FIRMWARE_HINT "opt/ovmf/X-PciMmio64Mb"
 
 static void write_address(Domain *d, xmlNode *parent, const char *type, PciAddress a, bool multifunction) {
@@ -72,14 +76,22 @@ static uint64_t node_size(const xmlNode *node) {
         return n;
 }
 
+/*
+ * The 64-bit window of 'virt' is 512 GiB. QEMU 10.0 can make it larger; libvirt 12.8 asks for that, 11.3 refuses
+ * <pcihole64> on this machine.
+ */
+static bool can_size_window(const Domain *d) {
+        return !d->aarch64 || (d->pci->hole64 > VIRT_WINDOW && d->inv->libvirt.libvirt >= LIBVIRT_SIZES_VIRT &&
+                               d->inv->libvirt.qemu >= QEMU_SIZES_VIRT);
+}
+
 /* Keeps the template's 64-bit window if it is larger. */
 static void write_root(Domain *d) {
         xmlNode *root = find_root_controller(d->devices), *hole;
 
         if (!root)
                 root = write_controller(d, 0, "pcie-root");
-        /* The window of 'virt' has a fixed size of 512 GiB. */
-        if (d->pci->hole64 == 0 || !root || d->aarch64)
+        if (d->pci->hole64 == 0 || !root || !can_size_window(d))
                 return;
         hole = node_find(root, "pcihole64");
         if (hole && node_size(hole) >= d->pci->hole64)

@@ -194,6 +194,38 @@ static void test_aarch64_template(void **state) {
                        VERDICT_INVALID_TEMPLATE, "virt");
 }
 
+/* 'virt' has a window of 512 GiB, which only newer libvirt and QEMU make larger. */
+static void test_aarch64_window(void **state) {
+        static const struct {
+                uint64_t bar;
+                unsigned libvirt, qemu;
+                const char *window;
+        } cases[] = {
+                { 64 * GIB, 12008000, 11000000, NULL },
+                { 256 * GIB, 11003000, 10000000, NULL },
+                { 256 * GIB, 12008000, 9002000, NULL },
+                { 256 * GIB, 12008000, 10000000, "<pcihole64 unit=\"GiB\">1024</pcihole64>" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_case_ Case c = case_new("vm43", 2, (int[]){ 0, 1 }, false);
+                _cleanup_free_ char *text = NULL;
+
+                strcpy(c.inv->architecture, ARCHITECTURE_AARCH64);
+                c.inv->phys_bits = 48;
+                c.inv->libvirt.libvirt = cases[i].libvirt;
+                c.inv->libvirt.qemu = cases[i].qemu;
+                add_gpu(&c, "0008:01:00.0", 0, cases[i].bar, "gpu0");
+                add_gpu(&c, "0018:01:00.0", 1, cases[i].bar, "gpu1");
+                pin(&c, "2-9", 32 * GIB, 0);
+                text = make(&c, NULL);
+                if (cases[i].window)
+                        assert_has(text, cases[i].window);
+                else
+                        assert_has_not(text, "pcihole64");
+        }
+}
+
 /* Nothing of a local APIC: no <iommu> for many vCPUs. */
 static void test_aarch64_many_vcpus(void **state) {
         _cleanup_case_ Case c = aarch64_node("vm42");
@@ -340,6 +372,7 @@ int main(void) {
                 cmocka_unit_test(test_firmware_hint),
                 cmocka_unit_test(test_aarch64),
                 cmocka_unit_test(test_aarch64_template),
+                cmocka_unit_test(test_aarch64_window),
                 cmocka_unit_test(test_aarch64_many_vcpus),
                 cmocka_unit_test(test_other_architecture),
                 cmocka_unit_test(test_no_devices),
