@@ -58,14 +58,14 @@ my %numactl;
 for my $line (split /\n/, output(qw(numactl -H))) {
         $numactl{$1}{cpus} = $2 if $line =~ /^node (\d+) cpus: (.*)/;
         $numactl{$1}{size} = $2 if $line =~ /^node (\d+) size: (\d+) MB/;
-        $numactl{$1}{distances} = $2 if $line =~ /^ +(\d+): +([\d ]+?) *$/;
+        $numactl{$1}{distances} = $2 =~ s/ +/ /gr if $line =~ /^ +(\d+): +([\d ]+?) *$/;
 }
 my %nodes;
 for my $node (@{ ctl_json('topology')->{nodes} }) {
         $nodes{ $node->{id} } = {
                 cpus      => join(' ', map { /(\d+)-(\d+)/ ? $1 .. $2 : $_ } split /,/, $node->{cpus}{total}{cpus}),
                 size      => int($node->{memory_total} / 2**20),
-                distances => join('  ', map { $node->{distances}{$_} } sort { $a <=> $b } keys %{ $node->{distances} }),
+                distances => join(' ', map { $node->{distances}{$_} } sort { $a <=> $b } keys %{ $node->{distances} }),
         };
 }
 is_deeply(\%nodes, \%numactl, 'its nodes have the CPUs, the memory and the distances that numactl tells');

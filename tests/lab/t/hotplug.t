@@ -5,23 +5,18 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib $FindBin::Bin;
+use lib $FindBin::Bin, "$FindBin::Bin/../../bus"; # in the checkout; on the machine Bus.pm is beside this file
 
-use IO::Select;
 use JSON::PP;
 use Test::More;
 use Time::HiRes qw(time);
 
+use Bus;
 use Lab;
 
 use constant { AT_ONCE => 1, PLUG_DEADLINE => 60, ROUNDS => 3 };
 
-# What "busctl monitor" prints of the daemon's signals, as it comes.
-my $match = "type='signal',sender='org.passthroughd1',interface='org.passthroughd1.Manager'";
-my $pid   = open my $signals, '-|', 'sh', '-c', 'exec busctl --json=short --match "$1" monitor 2>&1', 'sh', $match;
-END { kill 'TERM', $pid if $pid }
-my $select = IO::Select->new($signals);
-my $buffer = '';
+my $bus = Bus->new->listen;
 
 # Waits for sysfs to have the devices, or not, and for the signals: address to how long after the kernel its signal came, without those
 # for which one of the two did not come.
@@ -29,21 +24,17 @@ sub told {
         my ($member, $there, @addresses) = @_;
         my ($end, %known, %signalled) = (time + PLUG_DEADLINE);
         while (time < $end && grep { !defined $known{$_} || !defined $signalled{$_} } @addresses) {
-                if ($select->can_read(0.02)) {
-                        sysread $signals, $buffer, 65536, length $buffer or die "busctl ended\n";
-                        while ($buffer =~ s/^(.*)\n//) {
-                                my $message = eval { decode_json($1) } or next;
-                                next if ($message->{member} // '') ne $member;
-                                my $payload = encode_json($message->{payload});
-                                $signalled{$_} //= time for grep { $payload =~ /\Q$_\E/ } @addresses;
-                        }
+                $bus->turn(time + 0.02);
+                for my $message (splice @{ $bus->{signals} }) {
+                        next if $message->{interface} ne Bus::MANAGER || $message->{member} ne $member;
+                        my $payload = encode_json($message->{body});
+                        $signalled{$_} //= time for grep { $payload =~ /\Q$_\E/ } @addresses;
                 }
                 $known{$_} //= time for grep { !!-e "/sys/bus/pci/devices/$_" == $there } @addresses;
         }
         return map { $_ => $signalled{$_} - $known{$_} } grep { defined $known{$_} && defined $signalled{$_} } @addresses;
 }
 
-$select->can_read(PLUG_DEADLINE) && sysread($signals, $buffer, 65536) or die "busctl says nothing\n"; # that it listens
 ok(settled(), 'the node is settled');
 
 # A display controller in the empty port, and a NIC with VFs that was there from the start: [id, what is plugged in].
