@@ -260,8 +260,8 @@ int config_read_text(Config *c, const char *file, const char *text, size_t size)
         p.file = c->files[c->n_files - 1];
         if (size >= strlen(mark) && memcmp(text, mark, strlen(mark)) == 0)
                 p.text += strlen(mark);
-        (void) ini_parse_stream(read_line, &p, on_key, &p);
-        return p.error;
+        /* A positive number is that of a line without a key, which read_line() has reported. */
+        return ini_parse_stream(read_line, &p, on_key, &p) < 0 ? -ENOMEM : p.error;
 }
 
 int config_parse(const char *file, const char *text, size_t size, Config **ret) {

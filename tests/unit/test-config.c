@@ -411,6 +411,41 @@ static void test_problem_lines(void **state _unused_) {
         assert_int_equal(c->n_excludes, 1);
 }
 
+/* What libinih would do itself differs from version to version: cut a long line, or take an indented line for more of
+ * the line before it. */
+static void test_lines_of_libinih(void **state _unused_) {
+        static const struct {
+                const char *text;
+                unsigned lines[4]; /* of the problems */
+        } cases[] = {
+                { "# comment\n\n; comment\n[Daemon]\n\n#\nFoo=1\n\nFoo=2\n", { 7, 9 } },
+                { "[Daemon]\n# " X50 X50 X50 X50 X50 "\nFoo=1\n", { 3 } },
+                { "[Daemon]\nFoo=" X50 X50 X50 X50 X50 "\nFoo=2\n", { 2, 3 } },
+                { "[Daemon]\nJobTimeoutSec=77\n  SparePorts=8\n\tFoo=1\n  junk\n", { 4, 5 } },
+                { "[Daemon]\nFoo=1\njunk", { 2, 3 } },
+                { "[Daemon]\r\n\r\n# comment\r\nFoo=1\r\njunk\r\nJobTimeoutSec=77\r\nFoo=2\r\n", { 4, 5, 7 } },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_config_ Config *c = parse(cases[i].text);
+
+                for (size_t k = 0; k < ELEMENTSOF(cases[i].lines); k++)
+                        if (cases[i].lines[k] != (k < c->n_problems ? c->problems[k].line : 0))
+                                fail_msg("'%s': problem %zu is in line %u", cases[i].text, k,
+                                         k < c->n_problems ? c->problems[k].line : 0);
+                assert_int_equal(c->job_timeout, strstr(cases[i].text, "=77") ? 77 : 60);
+        }
+        for (size_t n = CONFIG_LINE_MAX - 1; n <= CONFIG_LINE_MAX + 2; n++) {
+                _cleanup_free_ char *text = string_format("[Daemon]\nLibvirt=test:///%0*d\nFoo=1\n", (int) n - 16, 0);
+                _cleanup_config_ Config *c = parse(text);
+                bool fits = n <= CONFIG_LINE_MAX;
+
+                assert_int_equal(c->n_problems, fits ? 1 : 2);
+                assert_int_equal(c->problems[fits ? 0 : 1].line, 3);
+                assert_int_equal(strlen(c->libvirt), fits ? n - strlen("Libvirt=") : strlen("qemu:///system"));
+        }
+}
+
 static void test_limits(void **state _unused_) {
         _cleanup_free_ char *text = NULL;
 
@@ -663,6 +698,7 @@ int main(void) {
                 cmocka_unit_test(test_stop_services),
                 cmocka_unit_test(test_cleaner),
                 cmocka_unit_test(test_problem_lines),
+                cmocka_unit_test(test_lines_of_libinih),
                 cmocka_unit_test(test_limits),
                 cmocka_unit_test(test_held_back),
                 cmocka_unit_test(test_nul),
