@@ -76,9 +76,10 @@ static int on_line(void *userdata, const char *section, const char *name, const 
         int error = set_key(r, section, name, value ?: "");
 
         if (error == -ENOENT)
-                log_error("%s: [%s] has no key '%s'.", r->path, QUOTABLE(section), QUOTABLE(name));
+                log_error("%s:%u: [%s] has no key '%s'.", r->path, r->line, QUOTABLE(section), QUOTABLE(name));
         else if (error < 0)
-                log_error("%s: '%s' is no value of [%s] %s=.", r->path, QUOTABLE(value ?: ""), section, name);
+                log_error("%s:%u: '%s' is no value of [%s] %s=.", r->path, r->line, QUOTABLE(value ?: ""), section,
+                          name);
         if (error < 0)
                 r->error = -EINVAL;
         return 1;
@@ -86,12 +87,14 @@ static int on_line(void *userdata, const char *section, const char *name, const 
 
 /*
  * fgets() for libinih, whose buffer has 200 bytes. Versions of libinih differ in what they do with a longer line, so it
- * gets none: a comment is an empty line, and another long line is an error.
+ * gets none: a comment is an empty line, and another long line is an error. Indentation is removed, because libinih
+ * takes an indented line for a further value of the key before it.
  */
 static char *next_line(char *buf, int size, void *userdata) {
         Reader *r = userdata;
-        size_t n = strcspn(r->rest, "\n"), skip = strspn(r->rest, " \t");
-        bool is_comment = r->rest[skip] == '#' || r->rest[skip] == ';';
+        const char *start = r->rest + strspn(r->rest, " \t");
+        size_t n = strcspn(start, "\n");
+        bool is_comment = *start == '#' || *start == ';';
 
         if (!*r->rest)
                 return NULL;
@@ -101,17 +104,20 @@ static char *next_line(char *buf, int size, void *userdata) {
                 r->error = -EINVAL;
                 is_comment = true;
         }
-        (void) snprintf(buf, (size_t) size, "%.*s\n", is_comment ? 0 : (int) n, r->rest);
-        r->rest += n + (r->rest[n] == '\n');
+        (void) snprintf(buf, (size_t) size, "%.*s\n", is_comment ? 0 : (int) n, start);
+        r->rest = start + n + (start[n] == '\n');
         return buf;
 }
 
 static int read_file(Reader *r) {
         _cleanup_free_ char *text = NULL;
-        int line, e = read_file_at(AT_FDCWD, r->path, FILE_MAX, &text, NULL);
+        size_t size = 0;
+        int line, e = read_file_at(AT_FDCWD, r->path, FILE_MAX, &text, &size);
 
         if (e < 0)
                 return log_error_errno(e, "Failed to read %s: %m", r->path);
+        if (strlen(text) != size)
+                return log_error("%s: The file contains a NUL byte.", r->path), -EINVAL;
         r->rest = text;
         line = ini_parse_stream(next_line, r, on_line, r);
         if (line > 0)
