@@ -54,5 +54,8 @@ static inline bool iommufd_is_told(IommufdReason r) {
 bool iommufd_has_peers(const IommufdFacts *f);
 /* The reason as one or two sentences. The caller frees; NULL when out of memory. */
 char *iommufd_explain(const IommufdFacts *f, IommufdReason r);
+/* A sentence for a guest that runs with iommufd and got a further device, and has no peer-to-peer DMA now. As
+ * iommufd_explain(). */
+char *iommufd_explain_lost_peers(const IommufdFacts *f);
 /* Refuses Iommufd=yes where the reason is that iommufd cannot be used. */
 Verdict iommufd_check(const IommufdFacts *f, IommufdReason r, Refusal *ret);

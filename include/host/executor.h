@@ -24,6 +24,7 @@ typedef enum ReportKind {
         REPORT_ALL_FOUND, /* end of the reports before the first write; the run continues when the reporter returns 0 */
         REPORT_STARTED,   /* the service of step was started; error is 0 or why it failed to start */
         REPORT_NOT_STARTED, /* systemd could not be asked to start the service of step: error */
+        REPORT_IOMMUFD,     /* the domain of step has its devices by iommufd */
 } ReportKind;
 
 /* A report of the child to its parent. Smaller than PIPE_BUF, so writes to the pipe are atomic. */

@@ -243,7 +243,7 @@ int watch_print_json(const Args *args, const Watch *w, const char *name, const c
 
         if (!o || !document_add(o, "name", name) || (allocation && !document_add(o, "allocation", allocation)) ||
             !document_add(o, "job", job) || !document_add(o, "result", w ? w->result : NULL) ||
-            (!done && !document_add(o, "message", w->message)) ||
+            ((!done || (w && w->message)) && !document_add(o, "message", w->message)) ||
             (devices && json_object_object_add(o, "devices", json_object_get(devices)) < 0)) {
                 json_object_put(o);
                 return report_errno(args, -ENOMEM, "Cannot print");
@@ -283,6 +283,8 @@ static int follow(Client *c, Watch *w, const JobCall *call, const char *subject,
                 return r;
         if (args_has(c->args, OPTION_JSON))
                 return !w || w->result ? watch_print_json(c->args, w, subject, NULL, job, devices) : r;
+        if (r == EXIT_SUCCESS && w && w->message)
+                page_print(stdout, 0, "%s", w->message);
         return r == EXIT_SUCCESS
                        ? print_sentence(c->args, subject, w || streq(job, JOB_NONE) ? call->done : call->begun, devices)
                        : r;

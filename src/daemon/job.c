@@ -133,6 +133,9 @@ static void on_report(Job *job, const Report *report) {
                 job->error = report->error;
                 job->lacking = step;
                 break;
+        case REPORT_IOMMUFD:
+                job->iommufd = true;
+                break;
         case REPORT_UNDO_FAILED:
                 undo = step_undo_failure(step, report->error);
                 if (undo)

@@ -30,7 +30,8 @@ typedef struct Job {
         uint32_t id;
         char *subject; /* name of the allocation, address of the device, or other text */
         StepList *steps;
-        char *step, *message; /* the current step, "" before the first; why the job failed, "" if it did not */
+        char *step, *message; /* the current step, "" before the first; why the job failed, or what to know; else "" */
+        bool iommufd;         /* the guest that gets a device has its devices by iommufd */
         int error;            /* of the failed or lacking step: a negative errno; else 0 */
         const Step *lacking;  /* the first step that the job is done without, see step_may_lack(); NULL: none */
         size_t current;       /* index of the current step; steps->n before the first */

@@ -3,6 +3,7 @@
  * that fails removes them, and after a crash they are detached. */
 
 #include "guest/guestpci.h"
+#include "guest/iommufd.h"
 #include "inventory.h"
 #include "operations.h"
 #include "util/strings.h"
@@ -137,6 +138,17 @@ static Verdict attach_check(Manager *m, const Job *job, Refusal *ret) {
         return part ? manager_check_use_again(m, part, USE_ALLOCATE, ret) : refuse_no_memory(ret);
 }
 
+/* A guest that started with one device may have iommufd, and the new device gets what the guest has. */
+static void tell_lost_peers(const Manager *m, Job *job, const Allocation *a) {
+        IommufdFacts facts = iommufd_facts(m->host.inventory, m->host.config, a);
+        _cleanup_free_ char *text = NULL;
+
+        if (job->iommufd && facts.n_devices > 1 && !iommufd_has_peers(&facts))
+                text = iommufd_explain_lost_peers(&facts);
+        if (text)
+                job_set_message(job, text);
+}
+
 static JobResult settle(Manager *m, Job *job, Allocation *a, const Allocation *part) {
         if (!allocation_is_bound(part, m->host.inventory)) {
                 job_set_message(job, "All steps succeeded, but a device is not bound to its driver for guests.");
@@ -146,6 +158,7 @@ static JobResult settle(Manager *m, Job *job, Allocation *a, const Allocation *p
         for (size_t i = 0; i < a->n_devices; i++)
                 if (a->devices[i].phase == DEVICE_PHASE_ATTACHING)
                         a->devices[i].phase = DEVICE_PHASE_SETTLED;
+        tell_lost_peers(m, job, a);
         manager_set_state(m, a, a->state, a->reason);
         history_record_allocation(HISTORY_READY, part, NULL);
         manager_forget_attributes(m, part);

@@ -117,6 +117,11 @@ static char *explain_no_peers(const IommufdFacts *f, const char *before) {
                              VERSION_TEXT("Linux", f->kernel), VERSION_TEXT("QEMU", f->libvirt.qemu / 1000));
 }
 
+char *iommufd_explain_lost_peers(const IommufdFacts *f) {
+        return explain_no_peers(f, "The guest has its devices by iommufd, so peer-to-peer DMA (GPUDirect) between them "
+                                   "does not work");
+}
+
 char *iommufd_explain(const IommufdFacts *f, IommufdReason r) {
         switch (r) {
         case IOMMUFD_NO_DEVICE:

@@ -83,6 +83,8 @@ int plug_find_ports(const StepList *steps, size_t i, PlugPlace *places, ReportFu
         iommufd = domain_facts_iommufd(text);
         for (size_t k = 0; k < steps->n; k++)
                 places[k].iommufd = iommufd;
+        if (streq_ptr(iommufd, "yes"))
+                (void) report(&(Report){ .kind = REPORT_IOMMUFD, .step = (uint32_t) i }, userdata);
         /* Without CPUs there is no document of this package, and libvirt chooses. */
         return steps->guest->n_cells > 0 ? choose_places(steps, i, text, places, report, userdata) : 0;
 }

@@ -141,6 +141,21 @@ for my $what ('attach', 'detach') {
         is(has($vf), 'no no', "$what: the guest does not have it");
 }
 
+# ---- the guest has its device by iommufd: before Linux 6.19 and QEMU 11.0 two devices do not reach each other
+
+my $lost    = names('iommufd', 'GPUDirect', '6.19', '11.0');
+my $without = slurp("$domain/live");
+unlike(ctl_json('attach', 'vm', 'ib-vf=1')->{message} // '', qr/iommufd/, 'a guest without iommufd loses nothing');
+is(detach('ib-vf0'), 'done', 'detached');
+spew("$domain/live", $without =~ s{(<hostdev\b[^>]*>)}{$1<driver name="vfio" iommufd="yes"/>}gr);
+my ($status, $said) = ctl('attach', 'vm', 'ib-vf=1');
+is($status, 0, 'attach to a guest with iommufd');
+like($said, $lost, 'says that peer-to-peer DMA is lost');
+is(detach('ib-vf0'), 'done', 'detached');
+like(ctl_json('attach', 'vm', 'ib-vf=1')->{message} // '', $lost, '... and so does its JSON');
+is(detach('ib-vf0'), 'done', 'detached');
+spew("$domain/live", $without);
+
 # ---- the guest ends during an attach, and the allocation with it
 
 hypervisor($domain);

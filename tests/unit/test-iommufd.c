@@ -87,6 +87,8 @@ static void test_auto(void **state _unused_) {
         f.confidential = true;
         assert_int_equal(iommufd_choose(&f), IOMMUFD_CONFIDENTIAL);
         record_choice("a confidential guest", &f, IOMMUFD_CONFIDENTIAL);
+        _cleanup_free_ char *lost = iommufd_explain_lost_peers(&f);
+        record("a device is attached to a guest with iommufd", lost);
         for (IommufdReason r = 0; r < _IOMMUFD_REASON_MAX; r++) {
                 assert_non_null(iommufd_reason_to_string(r));
                 assert_int_equal(iommufd_is_used(r), r >= IOMMUFD_ON);
