@@ -20,6 +20,8 @@ use Test::More;
 
 use Node;
 
+delete $ENV{COLUMNS}; # what the pages show has 80 columns
+
 # Whatever started this may ignore them, as a shell does for what runs in the background.
 $SIG{$_} = 'DEFAULT' for qw(INT HUP TERM);
 use Pages;
