@@ -30,10 +30,20 @@ char *format_unsigned(char *at, uint64_t value);
  */
 int parse_size(const char *s, uint64_t *ret);
 
-/* Formats a size in the largest binary unit that divides it: "20 GiB", "1536 MiB". buf: SIZE_STRING_MAX bytes. */
+/*
+ * Formats a size for people, with one decimal when it is not whole: "20 GiB", "503.4 GiB". What is wanted is rounded up
+ * and everything else down, so that a sentence never shows as much free as is wanted when less is. buf: SIZE_STRING_MAX
+ * bytes.
+ */
 #define SIZE_STRING_MAX 32
-const char *format_size(uint64_t bytes, char buf[static SIZE_STRING_MAX]);
-#define FORMAT_SIZE(bytes) format_size((bytes), (char[SIZE_STRING_MAX]){ 0 })
+const char *format_size(uint64_t bytes, bool up, char buf[static SIZE_STRING_MAX]);
+#define FORMAT_SIZE(bytes)        format_size((bytes), false, (char[SIZE_STRING_MAX]){ 0 })
+#define FORMAT_SIZE_WANTED(bytes) format_size((bytes), true, (char[SIZE_STRING_MAX]){ 0 })
+
+/* Formats a size in the largest binary unit that divides it: "20 GiB", "1536 MiB". For sentences about the last byte,
+ * and for sizes that people type again: parse_size() knows no decimals. */
+const char *format_size_exact(uint64_t bytes, char buf[static SIZE_STRING_MAX]);
+#define FORMAT_SIZE_EXACT(bytes) format_size_exact((bytes), (char[SIZE_STRING_MAX]){ 0 })
 
 /* Plural "s" of a regular noun, and "is" or "are", for a count: "%u VF%s %s wanted". */
 #define PLURAL(n) ((n) == 1 ? "" : "s")

@@ -226,7 +226,7 @@ static Verdict check_memory(const Ledger *l, const Inventory *inv, const Config 
         if (wanted <= have)
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, NULL, "NUMA node %d has %s left, %s are wanted.", id,
-                      FORMAT_SIZE(have), FORMAT_SIZE(wanted));
+                      FORMAT_SIZE(have), FORMAT_SIZE_WANTED(wanted));
 }
 
 static Verdict check_capacity(const Ledger *l, const Inventory *inv, const Config *config, const Allocation *a,

@@ -41,21 +41,21 @@ Verdict region_check(const Region *r, Refusal *ret) {
                 return refuse_request(ret, "Round it up to 1M, 2M, 4M and so on.",
                                       "The shared memory '%s' cannot have %s: the size must be a power of two, because "
                                       "the guest sees it as a PCI BAR.",
-                                      r->name, FORMAT_SIZE(r->size));
+                                      r->name, FORMAT_SIZE_EXACT(r->size));
         if (r->size < REGION_SIZE_MIN || r->size > REGION_SIZE_MAX)
                 return refuse_request(ret, NULL, "The shared memory '%s' cannot have %s: the size must be %s to %s.",
-                                      r->name, FORMAT_SIZE(r->size), FORMAT_SIZE(REGION_SIZE_MIN),
-                                      FORMAT_SIZE(REGION_SIZE_MAX));
+                                      r->name, FORMAT_SIZE_EXACT(r->size), FORMAT_SIZE_EXACT(REGION_SIZE_MIN),
+                                      FORMAT_SIZE_EXACT(REGION_SIZE_MAX));
         if (r->page_size == 0)
                 return VERDICT_NONE;
         if (!is_power_of_two(r->page_size) || r->page_size < SMALLEST_HUGEPAGE)
                 return refuse_request(ret, "Use a size of hugepages of this node, such as 2M, or leave it out.",
                                       "The shared memory '%s' cannot have pages of %s.", r->name,
-                                      FORMAT_SIZE(r->page_size));
+                                      FORMAT_SIZE_EXACT(r->page_size));
         if (r->size < r->page_size)
                 return refuse_request(ret, "Ask for at least one page.",
                                       "The shared memory '%s' has %s, which is less than one page of %s.", r->name,
-                                      FORMAT_SIZE(r->size), FORMAT_SIZE(r->page_size));
+                                      FORMAT_SIZE_EXACT(r->size), FORMAT_SIZE_EXACT(r->page_size));
         return VERDICT_NONE;
 }
 

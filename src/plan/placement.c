@@ -56,12 +56,12 @@ static Verdict share_memory(uint64_t memory, uint64_t page_size, Cells *cells, R
 
         if (memory % page_size != 0)
                 return refuse_request(ret, "Ask for a multiple of the page size.",
-                                      "%s is not a whole number of %s pages.", FORMAT_SIZE(memory),
-                                      FORMAT_SIZE(page_size));
+                                      "%s is not a whole number of %s pages.", FORMAT_SIZE_EXACT(memory),
+                                      FORMAT_SIZE_EXACT(page_size));
         if (pages < cells->n)
                 return refuse_request(ret, "Ask for more memory, or fewer cells.",
                                       "%s is less than one page of %s for each of %zu guest cells.",
-                                      FORMAT_SIZE(memory), FORMAT_SIZE(page_size), cells->n);
+                                      FORMAT_SIZE_EXACT(memory), FORMAT_SIZE_EXACT(page_size), cells->n);
 
         for (size_t i = 0; i < cells->n; i++)
                 cells->cell[i].memory = (pages / cells->n + (i < pages % cells->n ? 1 : 0)) * page_size;

@@ -73,7 +73,8 @@ static void explain_node(const Planner *p, size_t index, char **text, bool *used
                 (void) string_append(text, "", ", %" PRIu64 " promised to %s and not in use yet", idle / pages->size,
                                      names);
         else if (names)
-                (void) string_append(text, "", ", %s promised to %s and not in use yet", FORMAT_SIZE(idle), names);
+                (void) string_append(text, "", ", %s promised to %s and not in use yet", FORMAT_SIZE_WANTED(idle),
+                                     names);
         (void) string_append(text, "", ".");
 }
 
@@ -97,6 +98,6 @@ Verdict planner_refuse_memory(const Planner *p, Refusal *ret) {
         return refuse(
                 ret, VERDICT_INSUFFICIENT_MEMORY, NULL, choose_remedy(p, used, idle),
                 "%s of memory in %s pages wanted, in equal shares on the nodes of the CPUs. Left for guests: %s.%s",
-                FORMAT_SIZE(p->request->memory), p->page_size > 0 ? FORMAT_SIZE(p->page_size) : "ordinary",
+                FORMAT_SIZE_WANTED(p->request->memory), p->page_size > 0 ? FORMAT_SIZE(p->page_size) : "ordinary",
                 list ?: "none", details ?: "");
 }

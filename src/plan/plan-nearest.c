@@ -295,12 +295,13 @@ static char *describe(const Nearest *n) {
         if (r->cpus != wanted->cpus)
                 add_words(&w, "%u vCPU%s", r->cpus, PLURAL(r->cpus));
         if (r->memory != wanted->memory)
-                add_words(&w, "%s of memory", FORMAT_SIZE(r->memory));
+                add_words(&w, "%s of memory", FORMAT_SIZE_EXACT(r->memory));
         if (r->page_size != wanted->page_size)
                 add_words(&w, "ordinary pages");
         for (size_t i = 0; i < r->n_regions; i++) {
                 if (r->regions[i].size != wanted->regions[i].size)
-                        add_words(&w, "%s of shared memory '%s'", FORMAT_SIZE(r->regions[i].size), r->regions[i].name);
+                        add_words(&w, "%s of shared memory '%s'", FORMAT_SIZE_EXACT(r->regions[i].size),
+                                  r->regions[i].name);
                 if (r->regions[i].page_size != wanted->regions[i].page_size)
                         add_words(&w, "ordinary pages of shared memory '%s'", r->regions[i].name);
         }

@@ -98,11 +98,12 @@ static Verdict check_single(const Planner *p, const Request *r, Refusal *ret) {
                 return does < 0 ? planner_give_up(does, ret) : VERDICT_NONE;
         cpus = list_cpus(p);
         memory = planner_list_memory(p);
-        return refuse(
-                ret, VERDICT_NUMA, NULL, "Ask for less, or with the policy 'required', which allows several nodes.",
-                "No NUMA node alone has %u CPUs and %s of memory free, but the NUMA policy '%s' allows one node. "
-                "Free CPUs: %s. Free memory: %s.",
-                r->cpus, FORMAT_SIZE(r->memory), numa_policy_to_string(r->numa), cpus ?: "none", memory ?: "none");
+        return refuse(ret, VERDICT_NUMA, NULL,
+                      "Ask for less, or with the policy 'required', which allows several nodes.",
+                      "No NUMA node alone has %u CPUs and %s of memory free, but the NUMA policy '%s' allows one node. "
+                      "Free CPUs: %s. Free memory: %s.",
+                      r->cpus, FORMAT_SIZE_WANTED(r->memory), numa_policy_to_string(r->numa), cpus ?: "none",
+                      memory ?: "none");
 }
 
 /* Refuses when the request does not fit even without devices: because of CPUs, memory, or because no node has both. */

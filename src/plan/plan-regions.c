@@ -103,7 +103,8 @@ Verdict planner_refuse_regions(const Planner *p, Refusal *ret) {
 
         for (size_t i = 0; i < r->n_regions; i++)
                 if (!ledger_find_region(p->context->ledger, r->regions[i].name) &&
-                    string_append(&list, ", ", "'%s' of %s", r->regions[i].name, FORMAT_SIZE(r->regions[i].size)) < 0)
+                    string_append(&list, ", ", "'%s' of %s", r->regions[i].name,
+                                  FORMAT_SIZE_WANTED(r->regions[i].size)) < 0)
                         break;
         return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, "Ask for less, or for another page size.",
                       "No NUMA node with enough CPUs and memory for the guest also has room for the shared memory: "

@@ -302,7 +302,7 @@ static Verdict refuse_memory(const NumaNode *node, uint64_t page_size, uint64_t 
                       "Reserve fewer hugepages on the node, or bring its memory online. Then run "
                       "'passthroughctl rescan'.",
                       "NUMA node %d has %s of memory in ordinary pages, but %s are promised to allocations.", node->id,
-                      FORMAT_SIZE(have), FORMAT_SIZE(promised));
+                      FORMAT_SIZE(have), FORMAT_SIZE_WANTED(promised));
 }
 
 static Verdict check_cell(const HostView *view, const Allocation *a, const Cell *cell, Refusal *ret) {

@@ -232,7 +232,7 @@ static Verdict check_cpus(const Request *r, Refusal *ret) {
                                       "The request wants %u vCPUs but no memory.", r->cpus);
         if (r->cpus == 0 && r->memory > 0)
                 return refuse_request(ret, "Say how many vCPUs the guest gets.",
-                                      "The request wants %s of memory but no vCPUs.", FORMAT_SIZE(r->memory));
+                                      "The request wants %s of memory but no vCPUs.", FORMAT_SIZE_WANTED(r->memory));
         return VERDICT_NONE;
 }
 
@@ -246,18 +246,18 @@ static Verdict check_memory(const Request *r, Refusal *ret) {
         if (page < REQUEST_PAGE_MIN || (page & (page - 1)) != 0)
                 return refuse_request(ret, "Use a page size of this node, such as 2 MiB or 1 GiB.",
                                       "A page size of %s is not possible: it must be a power of two of at least %s.",
-                                      FORMAT_SIZE(page), FORMAT_SIZE(REQUEST_PAGE_MIN));
+                                      FORMAT_SIZE_EXACT(page), FORMAT_SIZE_EXACT(REQUEST_PAGE_MIN));
         if (r->memory > ALLOCATION_MEMORY_MAX)
                 return refuse_request(ret, NULL, "The request wants %s of memory; the limit is %s.",
-                                      FORMAT_SIZE(r->memory), FORMAT_SIZE(ALLOCATION_MEMORY_MAX));
+                                      FORMAT_SIZE_EXACT(r->memory), FORMAT_SIZE_EXACT(ALLOCATION_MEMORY_MAX));
         if (r->memory > 0 && r->memory < REQUEST_PAGE_MIN)
                 return refuse_request(ret, "Memory is in bytes: for gibibytes, write it as 20G with passthroughctl.",
                                       "The request wants %s of memory, which is less than a page.",
-                                      FORMAT_SIZE(r->memory));
+                                      FORMAT_SIZE_EXACT(r->memory));
         if (r->memory % page != 0)
                 return refuse_request(ret, "Round the memory up to whole pages.",
-                                      "%s of memory is not a whole number of %s pages.", FORMAT_SIZE(r->memory),
-                                      FORMAT_SIZE(page));
+                                      "%s of memory is not a whole number of %s pages.", FORMAT_SIZE_EXACT(r->memory),
+                                      FORMAT_SIZE_EXACT(page));
         return VERDICT_NONE;
 }
 
@@ -271,7 +271,7 @@ static Verdict check_cells(const Request *r, Refusal *ret) {
         if (r->memory / request_page(r) < r->cells)
                 return refuse_request(ret, "Ask for more memory, or fewer cells.",
                                       "%s of memory is less than one page of %s for each of %u guest NUMA cells.",
-                                      FORMAT_SIZE(r->memory), FORMAT_SIZE(request_page(r)), r->cells);
+                                      FORMAT_SIZE_EXACT(r->memory), FORMAT_SIZE_EXACT(request_page(r)), r->cells);
         return VERDICT_NONE;
 }
 

@@ -76,6 +76,7 @@ char *format_unsigned(char *at, uint64_t value) {
 }
 
 static const char size_units[] = { 'K', 'M', 'G', 'T' };
+#define DECIMAL_UNITS_MAX 3U /* up to GiB: people write 1500 GiB, and a tenth of a TiB is too much to round */
 
 /* Bits to shift for "", "G", "GB" or "GiB", or -EINVAL. */
 static int parse_size_unit(const char *unit) {
@@ -106,7 +107,28 @@ int parse_size(const char *s, uint64_t *ret) {
         return 0;
 }
 
-const char *format_size(uint64_t bytes, char buf[static SIZE_STRING_MAX]) {
+const char *format_size(uint64_t bytes, bool up, char buf[static SIZE_STRING_MAX]) {
+        uint64_t unit = 1, rest, whole, tenths;
+        size_t units = 0;
+
+        for (; units < DECIMAL_UNITS_MAX && bytes / unit >= 1024; units++)
+                unit <<= 10;
+        rest = bytes % unit;
+        if (rest == 0)
+                return format_size_exact(bytes, buf);
+
+        tenths = (rest * 10 + (up ? unit - 1 : 0)) / unit;
+        whole = bytes / unit + tenths / 10;
+        if (whole == 1024 && units < DECIMAL_UNITS_MAX) {
+                whole = 1;
+                units++;
+        }
+        (void) snprintf(buf, SIZE_STRING_MAX, "%" PRIu64 ".%" PRIu64 " %ciB", whole, tenths % 10,
+                        size_units[units - 1]);
+        return buf;
+}
+
+const char *format_size_exact(uint64_t bytes, char buf[static SIZE_STRING_MAX]) {
         size_t units = 0;
 
         while (units < ELEMENTSOF(size_units) && bytes > 0 && bytes % 1024 == 0) {

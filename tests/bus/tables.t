@@ -67,6 +67,16 @@ is((ctl('detach', 'vm', 'rdma0'))[0], 0, 'detach');
 is((ctl('attach', 'big', 'rdma=1'))[0], 0, 'attach');
 is_deeply([map { (split)[-1] } lines_at_80('allocations')], ['gpu0-3,rdma0-9', 'gpu0', 'rdma1'], 'the slots that are there');
 
+# ---- sizes
+
+is((ctl('allocate', 'odd', '--cpus', 2, '--memory', '5001M'))[0], 0, 'an allocation of no whole GiB');
+like((ctl('show', 'odd'))[1], qr/^Memory: +4\.8 GiB on node \d$/m, 'show: with one decimal');
+is_deeply([map { values %{ $_->{memory} } } grep { $_->{name} eq 'odd' } @{ ctl_json('allocations')->{allocations} }], [5001 << 20], 'in JSON: bytes');
+my @memory = map { [(split ' ', $_)[3 .. 6]] } (split /\n/, (split /\n\n/, (ctl('pools'))[1])[1])[1 .. 2];
+is_deeply([map { $$_[1] } @memory], ['TiB', 'TiB'], 'pools: whole sizes have no decimal');
+like("@{ $memory[0] }[2, 3] @{ $memory[1] }[2, 3]", qr/^(?=.*\.\d)(?:\d+(?:\.\d)? GiB ?){2}$/, 'what is free has at most one');
+is((ctl('release', 'odd'))[0], 0, 'released');
+
 # ---- text: the last one is long
 
 my @addresses = map { $_->{address} } map { @{ $_->{devices} } } grep { $_->{name} eq 'big' } @{ ctl_json('allocations')->{allocations} };

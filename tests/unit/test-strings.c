@@ -109,9 +109,32 @@ static void test_format_size(void **state _unused_) {
         assert_string_equal(FORMAT_SIZE(0), "0 B");
         assert_string_equal(FORMAT_SIZE(1000), "1000 B");
         assert_string_equal(FORMAT_SIZE(UINT64_C(20) << 30), "20 GiB");
-        assert_string_equal(FORMAT_SIZE(UINT64_C(1536) << 20), "1536 MiB");
+        assert_string_equal(FORMAT_SIZE(UINT64_C(1536) << 20), "1.5 GiB");
+        assert_string_equal(FORMAT_SIZE(UINT64_C(527857612) << 10), "503.4 GiB");
+        assert_string_equal(FORMAT_SIZE((UINT64_C(4) << 30) + 1), "4.0 GiB");
+        assert_string_equal(FORMAT_SIZE(UINT64_C(1500) << 30), "1500 GiB");
+        assert_string_equal(FORMAT_SIZE((UINT64_C(1) << 40) + (UINT64_C(100) << 20)), "1024.0 GiB");
+        assert_string_equal(FORMAT_SIZE((UINT64_C(1) << 30) - 1), "1023.9 MiB");
         assert_string_equal(FORMAT_SIZE(UINT64_C(1) << 50), "1024 TiB");
-        assert_string_equal(FORMAT_SIZE(UINT64_MAX), "18446744073709551615 B");
+        assert_string_equal(FORMAT_SIZE(UINT64_MAX), "17179869183.9 GiB");
+}
+
+static void test_format_size_wanted(void **state _unused_) {
+        assert_string_equal(FORMAT_SIZE_WANTED(1000), "1000 B");
+        assert_string_equal(FORMAT_SIZE_WANTED(UINT64_C(20) << 30), "20 GiB");
+        assert_string_equal(FORMAT_SIZE_WANTED((UINT64_C(4) << 30) + 1), "4.1 GiB");
+        assert_string_equal(FORMAT_SIZE_WANTED((UINT64_C(1) << 30) - 1), "1.0 GiB");
+        assert_string_equal(FORMAT_SIZE_WANTED(UINT64_MAX), "17179869184.0 GiB");
+        for (unsigned shift = 12; shift < 60; shift++)
+                for (uint64_t n = UINT64_C(1) << shift, step = (n >> 6) + 1; n < UINT64_C(1) << (shift + 1); n += step)
+                        assert_string_not_equal(FORMAT_SIZE_WANTED(n + 1), FORMAT_SIZE(n));
+}
+
+static void test_format_size_exact(void **state _unused_) {
+        assert_string_equal(FORMAT_SIZE_EXACT(0), "0 B");
+        assert_string_equal(FORMAT_SIZE_EXACT(UINT64_C(1536) << 20), "1536 MiB");
+        assert_string_equal(FORMAT_SIZE_EXACT(UINT64_C(1) << 50), "1024 TiB");
+        assert_string_equal(FORMAT_SIZE_EXACT(UINT64_MAX), "18446744073709551615 B");
 }
 
 static void test_replace_and_copy(void **state _unused_) {
@@ -249,12 +272,13 @@ static void test_quotable(void **state _unused_) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_parse_unsigned),  cmocka_unit_test(test_parse_hex),
-                cmocka_unit_test(test_format_hex),      cmocka_unit_test(test_parse_size),
-                cmocka_unit_test(test_format_size),     cmocka_unit_test(test_replace_and_copy),
-                cmocka_unit_test(test_next_word),       cmocka_unit_test(test_array_reserve),
-                cmocka_unit_test(test_text_is_clean),   cmocka_unit_test(test_text_is_uuid),
-                cmocka_unit_test(test_quotable),        cmocka_unit_test(test_text_is_ascii),
+                cmocka_unit_test(test_parse_unsigned),    cmocka_unit_test(test_parse_hex),
+                cmocka_unit_test(test_format_hex),        cmocka_unit_test(test_parse_size),
+                cmocka_unit_test(test_format_size),       cmocka_unit_test(test_format_size_wanted),
+                cmocka_unit_test(test_format_size_exact), cmocka_unit_test(test_replace_and_copy),
+                cmocka_unit_test(test_next_word),         cmocka_unit_test(test_array_reserve),
+                cmocka_unit_test(test_text_is_clean),     cmocka_unit_test(test_text_is_uuid),
+                cmocka_unit_test(test_quotable),          cmocka_unit_test(test_text_is_ascii),
                 cmocka_unit_test(test_format_unsigned),
         };
 
