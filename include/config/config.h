@@ -260,6 +260,7 @@ typedef struct Config {
         char *unreadable; /* NULL, or a sentence about the first file that could not be read; block_reason is set too */
         ConfigProblem *problems;
         size_t n_problems;
+        size_t n_unlisted; /* further ones, which the last problem counts */
 } Config;
 
 /* Defaults only, no pools. */

@@ -18,6 +18,7 @@ typedef struct Policy {
         uint8_t *verdicts; /* by device index: Verdict */
         char **problems;   /* "file:line: sentence": for example, a device that matches two pools stays in the first */
         size_t n_problems;
+        size_t n_unlisted; /* further ones, which the last problem counts */
         /*
          * VERDICT_INVALID_REQUEST when a PF and its own VF are both offered; the message names both. A new
          * configuration with a conflict is refused. When a conflict appears later, the PF is refused because it has

@@ -45,6 +45,11 @@ const char *format_size(uint64_t bytes, bool up, char buf[static SIZE_STRING_MAX
 const char *format_size_exact(uint64_t bytes, char buf[static SIZE_STRING_MAX]);
 #define FORMAT_SIZE_EXACT(bytes) format_size_exact((bytes), (char[SIZE_STRING_MAX]){ 0 })
 
+/* The end of a list that leaves out n items: " and 5 more"; "" when it leaves out none. */
+#define AND_MORE_MAX 32
+const char *format_more(size_t n, char buf[static AND_MORE_MAX]);
+#define AND_MORE(n) format_more((n), (char[AND_MORE_MAX]){ 0 })
+
 /* Plural "s" of a regular noun, and "is" or "are", for a count: "%u VF%s %s wanted". */
 #define PLURAL(n) ((n) == 1 ? "" : "s")
 #define ARE(n)    ((n) == 1 ? "is" : "are")

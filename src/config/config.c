@@ -171,14 +171,26 @@ static int append_problem(Config *c, const char *file, unsigned line, char *mess
         return 0;
 }
 
+/* The last problem says how many more there are. */
+static int count_problem(Config *c, const char *file, unsigned line) {
+        _cleanup_free_ char *message = string_format("%zu more problem%s %s not listed.", c->n_unlisted + 1,
+                                                     PLURAL(c->n_unlisted + 1), ARE(c->n_unlisted + 1));
+
+        if (!message)
+                return -ENOMEM;
+        if (c->n_unlisted++ == 0)
+                return append_problem(c, file, line, TAKE_PTR(message));
+        free(c->problems[c->n_problems - 1].message);
+        c->problems[c->n_problems - 1].message = TAKE_PTR(message);
+        return 0;
+}
+
 int config_add_problem(Config *c, const char *file, unsigned line, const char *format, ...) {
         va_list ap;
         char *message;
 
-        if (c->n_problems >= CONFIG_PROBLEMS_MAX)
-                return 0;
-        if (c->n_problems == CONFIG_PROBLEMS_MAX - 1)
-                return append_problem(c, file, line, strdup("There are more problems, which are not listed."));
+        if (c->n_problems >= CONFIG_PROBLEMS_MAX - 1)
+                return count_problem(c, file, line);
 
         va_start(ap, format);
         message = string_vformat(format, ap);

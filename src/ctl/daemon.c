@@ -40,10 +40,8 @@ static int add_devices(DaemonReport *d, json_object *node, const char *state) {
         }
         if (!first)
                 return 0;
-        if (n > 1)
-                return add_problem(d, "%s and %zu other%s are %s. %s", reply_cell(first, "address"), n - 1,
-                                   PLURAL(n - 1), state, reply_text(first, "reason") ?: "");
-        return add_problem(d, "%s is %s. %s", reply_cell(first, "address"), state, reply_text(first, "reason") ?: "");
+        return add_problem(d, "%s%s %s %s. %s", reply_cell(first, "address"), AND_MORE(n - 1), ARE(n), state,
+                           reply_text(first, "reason") ?: "");
 }
 
 static int add_allocations(DaemonReport *d, json_object *node) {

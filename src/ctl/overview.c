@@ -76,7 +76,7 @@ static int print_list(const char *title, json_object *node, const char *key, cha
                 r = item ? string_append(&text, ", ", "%s", item) : -ENOMEM;
         }
         if (r >= 0 && shown < n)
-                r = string_append(&text, "", " and %zu more", n - shown);
+                r = string_append(&text, "", "%s", AND_MORE(n - shown));
         view_field(title, "%s", text ?: empty);
         return r;
 }

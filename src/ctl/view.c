@@ -167,9 +167,9 @@ static int add_pool(char **text, json_object *node, size_t first) {
         for (size_t i = first + 1; i < reply_length(node, "withdrawn"); i++)
                 others += streq(reply_cell(reply_element(node, "withdrawn", i), "pool"), pool);
         if (string_append(text, ", ", "%s", reply_cell(d, "address")) < 0 ||
-            (others > 0 && string_append(text, "", " and %zu more", others) < 0))
+            string_append(text, "", "%s of pool '%s'", AND_MORE(others), pool) < 0)
                 return -ENOMEM;
-        return string_append(text, "", " of pool '%s'", pool);
+        return 0;
 }
 
 static bool is_first_of_pool(json_object *node, size_t i) {

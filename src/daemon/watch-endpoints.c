@@ -31,7 +31,7 @@ static char *list_allocations(const Ledger *l, const char *endpoint) {
                         if (streq(l->allocations[i]->services[k].endpoint, endpoint) && n++ < NAMED_MAX)
                                 (void) string_append(&text, ", ", "'%s'", l->allocations[i]->name);
         if (n > NAMED_MAX)
-                (void) string_append(&text, "", " and %zu more", n - NAMED_MAX);
+                (void) string_append(&text, "", "%s", AND_MORE(n - NAMED_MAX));
         return text;
 }
 

@@ -32,12 +32,8 @@ static void describe_subject(const HolderQuery *q, const HolderPart *part, Holde
 }
 
 static void describe_process(Holder *h, bool by_vfio) {
-        char others[48] = "";
-
-        if (h->others > 0)
-                (void) snprintf(others, sizeof(others), " and %u other%s", h->others, h->others > 1 ? "s" : "");
         (void) snprintf(h->text, sizeof(h->text), "process %d (%s%s%s)%s", h->pid, h->command, h->unit[0] ? ", " : "",
-                        h->unit, others);
+                        h->unit, AND_MORE(h->others));
         if (by_vfio)
                 (void) snprintf(h->remedy, sizeof(h->remedy), "Stop the guest first.");
         else if (strstr(h->unit, " container "))

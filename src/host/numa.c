@@ -195,8 +195,8 @@ static int note_unreadable(Inventory *inv, const UnreadableCpus *l) {
         if (l->n == 1)
                 return inventory_add_note(inv, "The siblings of CPU %d are not known (%s): the CPU counts as a core.",
                                           l->first, strerror(-l->error));
-        return inventory_add_note(inv, "The siblings of CPU %d and %zu more are not known (%s): each counts as a core.",
-                                  l->first, l->n - 1, strerror(-l->error));
+        return inventory_add_note(inv, "The siblings of CPU %d%s are not known (%s): each counts as a core.", l->first,
+                                  AND_MORE(l->n - 1), strerror(-l->error));
 }
 
 /* Sets the core of the first CPU in left and of its thread siblings, and removes them from left. One file per core is

@@ -28,7 +28,7 @@ static void check_nouveau(const Inventory *inv, CheckReport *report) {
                 check_add(report, CHECK_WARNING,
                           "Add modprobe.blacklist=nouveau to the kernel command line, unless the host needs the GPU.",
                           "GPU %s%s: nouveau is bound, which may hang when it is unbound.",
-                          PCI_ADDRESS_STR(first->address), CHECK_OTHERS(n));
+                          PCI_ADDRESS_STR(first->address), AND_MORE(n - 1));
 }
 
 /* An override that names another driver than the bound one: the next probe changes the driver. */
@@ -48,7 +48,7 @@ static void check_overrides(const Inventory *inv, CheckReport *report) {
                 check_add(report, CHECK_WARNING,
                           "If no allocation has the device, remove the setting of driverctl, udev or the admin.",
                           "%s%s: driver_override is %s, but the bound driver is %s.", PCI_ADDRESS_STR(first->address),
-                          CHECK_OTHERS(n), first->driver_override, first->driver ?: "none");
+                          AND_MORE(n - 1), first->driver_override, first->driver ?: "none");
 }
 
 /* driverctl binds the device at boot and after it is plugged in, so allocations and it take turns. */
@@ -79,7 +79,7 @@ static void check_network_manager(const CheckFacts *facts, CheckReport *report) 
                 check_add(report, CHECK_WARNING,
                           "Set unmanaged-devices= in NetworkManager.conf, or unbind the driver of the VFs.",
                           "VF %s%s: NetworkManager configures the interface, so the host uses the VF.",
-                          PCI_ADDRESS_STR(first), CHECK_OTHERS(n));
+                          PCI_ADDRESS_STR(first), AND_MORE(n - 1));
 }
 
 void check_drivers(const CheckFacts *facts, CheckReport *report) {

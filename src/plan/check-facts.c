@@ -2,6 +2,7 @@
 /* Check: the facts that decisions depend on can be read. */
 
 #include "check-internal.h"
+#include "util/strings.h"
 
 static void check_faults(const Inventory *inv, CheckReport *report) {
         const PciDevice *first = NULL;
@@ -15,7 +16,7 @@ static void check_faults(const Inventory *inv, CheckReport *report) {
         if (first)
                 check_add(report, CHECK_WARNING, "'passthroughctl show' says what is wrong with each.",
                           "%s%s: attributes in sysfs cannot be used: %s", PCI_ADDRESS_STR(first->address),
-                          CHECK_OTHERS(n), first->fault);
+                          AND_MORE(n - 1), first->fault);
 }
 
 void check_facts(const CheckFacts *facts, CheckReport *report) {

@@ -2,6 +2,7 @@
 /* Check: hugepages on the NUMA nodes that have CPUs and memory. */
 
 #include "check-internal.h"
+#include "util/strings.h"
 
 static bool has_pages(const NumaNode *node) {
         for (size_t i = 0; i < node->n_pages; i++)
@@ -33,7 +34,7 @@ void check_hugepages(const CheckFacts *facts, CheckReport *report) {
                 check_add(report, CHECK_UNKNOWN, NULL, "The memory of the NUMA nodes is not known.");
         else if (n > 0 && others > 0)
                 check_add(report, CHECK_WARNING, "Reserve as many on each node: nodeN/hugepages in sysfs.",
-                          "NUMA node %d%s: no hugepages, but other nodes have some.", first->id, CHECK_OTHERS(n));
+                          "NUMA node %d%s: no hugepages, but other nodes have some.", first->id, AND_MORE(n - 1));
         else if (n > 0)
                 check_add(report, CHECK_WARNING,
                           "Add hugepagesz=1G and hugepages=NUMBER to the kernel command line; guests start faster.",

@@ -30,11 +30,6 @@ void check_xen(const CheckFacts *facts, CheckReport *report);
 /* Adds a finding of the check that runs. remedy is copied and may be NULL. */
 void check_add(CheckReport *report, CheckResult result, const char *remedy, const char *format, ...) _printf_(4, 5);
 
-/* " and N others" for a finding about the first of n devices; "" for one device. */
-#define CHECK_OTHERS_MAX 40
-const char *check_others(size_t n, char buf[static CHECK_OTHERS_MAX]);
-#define CHECK_OTHERS(n) check_others((n), (char[CHECK_OTHERS_MAX]){ 0 })
-
 /*
  * Finds the next KEY=VALUE of a kernel command line; a KEY without a value has an empty one. '-' and '_' are the same,
  * as in the kernel. *rest: where to search; it is advanced. The value has *ret_n bytes.

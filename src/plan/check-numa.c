@@ -2,6 +2,7 @@
 /* Check: the NUMA node of GPUs and NICs. */
 
 #include "check-internal.h"
+#include "util/strings.h"
 
 void check_numa(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
@@ -21,5 +22,5 @@ void check_numa(const CheckFacts *facts, CheckReport *report) {
         if (first)
                 check_add(report, CHECK_WARNING, "Update the firmware; its ACPI tables lack the proximity domain.",
                           "%s%s: the NUMA node is unknown, so CPUs and memory near the device cannot be chosen.",
-                          PCI_ADDRESS_STR(first->address), CHECK_OTHERS(n));
+                          PCI_ADDRESS_STR(first->address), AND_MORE(n - 1));
 }

@@ -3,6 +3,7 @@
 
 #include "check-internal.h"
 #include "model/vgpu.h"
+#include "util/strings.h"
 
 /* Adds one finding for all devices of the pools that the policy refuses for the same reason. */
 static void check_verdict(const Policy *policy, Verdict verdict, CheckReport *report) {
@@ -23,7 +24,7 @@ static void check_verdict(const Policy *policy, Verdict verdict, CheckReport *re
                 report->failed = true;
         else
                 check_add(report, CHECK_WARNING, why.remedy, "%s%s of pool '%s' cannot be allocated. %s",
-                          PCI_ADDRESS_STR(first->address), CHECK_OTHERS(n), policy_pool(policy, first)->name,
+                          PCI_ADDRESS_STR(first->address), AND_MORE(n - 1), policy_pool(policy, first)->name,
                           why.message);
 }
 

@@ -32,13 +32,6 @@ void check_add(CheckReport *report, CheckResult result, const char *remedy, cons
                 report->result = MAX(report->result, result);
 }
 
-const char *check_others(size_t n, char buf[static CHECK_OTHERS_MAX]) {
-        buf[0] = '\0';
-        if (n > 1)
-                (void) snprintf(buf, CHECK_OTHERS_MAX, " and %zu other%s", n - 1, PLURAL(n - 1));
-        return buf;
-}
-
 void check_report_done(CheckReport *report) {
         for (size_t i = 0; i < report->n; i++) {
                 free(report->findings[i].message);

@@ -2,6 +2,7 @@
 /* Check: PFs without VFs, because of the firmware, the driver, or the configuration. */
 
 #include "check-internal.h"
+#include "util/strings.h"
 
 /* A ConnectX without the SR-IOV capability, which its firmware shows when SR-IOV is on. */
 static bool has_sriov_off(const PciDevice *dev) {
@@ -31,7 +32,7 @@ static void check_firmware(const Inventory *inv, CheckReport *report) {
                 check_add(report, CHECK_WARNING,
                           "If guests need their VFs: mlxconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=8, then reboot.",
                           "NIC %s%s: there is no SR-IOV capability, which the firmware can turn on.",
-                          PCI_ADDRESS_STR(first->address), CHECK_OTHERS(n));
+                          PCI_ADDRESS_STR(first->address), AND_MORE(n - 1));
 }
 
 /* The VFs that exist; check_node() may know more that would. */
@@ -56,11 +57,11 @@ static void check_pool(const Policy *policy, const Pool *pool, bool has_driver, 
         if (first && has_driver)
                 check_add(report, CHECK_WARNING, "Start passthroughd, and look for errors in its journal.",
                           "PF %s%s: there are no VFs, but pool '%s' asks for %u.", PCI_ADDRESS_STR(first->address),
-                          CHECK_OTHERS(n), pool->name, pool->virtual_functions);
+                          AND_MORE(n - 1), pool->name, pool->virtual_functions);
         else if (first)
                 check_add(report, CHECK_WARNING, "Load the driver of the PF; only a driver creates VFs.",
                           "PF %s%s: no driver is bound, so pool '%s' gets no VFs.", PCI_ADDRESS_STR(first->address),
-                          CHECK_OTHERS(n), pool->name);
+                          AND_MORE(n - 1), pool->name);
 }
 
 void check_sriov(const CheckFacts *facts, CheckReport *report) {

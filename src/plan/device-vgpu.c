@@ -40,11 +40,14 @@ static char *list_types(const char *types) {
         unsigned n = 0;
         VgpuType t;
 
-        while (vgpu_types_next(&types, &t))
-                if (n++ < TYPES_MAX && string_append(&text, ", ", "%.*s", (int) t.length, t.name) < 0)
+        while (vgpu_types_next(&types, &t)) {
+                _cleanup_free_ char *name = n++ < TYPES_MAX ? strndup(t.name, t.length) : NULL;
+
+                if (name && string_append(&text, ", ", "%s", QUOTABLE(name)) < 0)
                         return text;
+        }
         if (n > TYPES_MAX)
-                (void) string_append(&text, " and ", "%u more", n - TYPES_MAX);
+                (void) string_append(&text, "", "%s", AND_MORE(n - TYPES_MAX));
         return text ?: strdup("none");
 }
 
@@ -55,7 +58,7 @@ static Verdict refuse_type(const PciDevice *dev, const char *name, Refusal *ret)
                       "Release a vGPU of its GPU, or correct VgpuType= of the pool; types backed by MIG need MIG mode "
                       "and GPU instances.",
                       "%s can have no vGPU of type '%s' now. Types it can have: %s.", PCI_ADDRESS_STR(dev->address),
-                      name, QUOTABLE(types ?: "?"));
+                      name, types ?: "?");
 }
 
 Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *ret) {

@@ -271,7 +271,7 @@ static int format_remedy(const Policy *p, const Ledger *l, char **ret) {
                 r = string_replace(ret, "%s Not while '%s' holds %s", *ret, first->allocation->name,
                                    PCI_ADDRESS_STR(first->address));
         if (r >= 0 && first)
-                r = n > 1 ? string_replace(ret, "%s, and %zu more of its VFs are held.", *ret, n - 1)
+                r = n > 1 ? string_replace(ret, "%s, and %zu more of its VFs %s held.", *ret, n - 1, ARE(n - 1))
                           : string_replace(ret, "%s.", *ret);
         return r;
 }

@@ -9,26 +9,30 @@
 /* Most unavailable devices of a pool that a refusal names. */
 #define REASONS_MAX 3U
 
-/* Appends why the first few unavailable devices of the pool are not free: "0000:82:00.0 is held by 'vm1'." */
+/* Appends why the first few unavailable devices of the pool are not free: "0000:82:00.0 is held by 'vm1'. 5 more are
+ * not free." */
 static void append_reasons(const HostView *view, const Pool *pool, Refusal *ret) {
-        unsigned named = 0;
+        unsigned n = 0;
 
-        for (size_t i = 0; i < view->inventory->n_devices && named < REASONS_MAX; i++) {
+        for (size_t i = 0; i < view->inventory->n_devices; i++) {
                 const PciDevice *dev = &view->inventory->devices[i];
                 _cleanup_refusal_ Refusal why = { 0 };
                 bool names_itself;
 
                 if (policy_pool(view->policy, dev) != pool)
                         continue;
-                if (planner_check_device(view, dev, &why) == VERDICT_NONE)
+                if (planner_check_device(view, dev, n < REASONS_MAX ? &why : NULL) == VERDICT_NONE ||
+                    n++ >= REASONS_MAX)
                         continue;
                 names_itself = why.message && strncmp(why.message, PCI_ADDRESS_STR(dev->address),
                                                       strlen(PCI_ADDRESS_STR(dev->address))) == 0;
                 (void) string_replace(&ret->message, "%s %s%s%s", ret->message,
                                       names_itself ? "" : PCI_ADDRESS_STR(dev->address), names_itself ? "" : ": ",
                                       why.message ?: "");
-                named++;
         }
+        if (n > REASONS_MAX)
+                (void) string_replace(&ret->message, "%s %u more %s not free.", ret->message, n - REASONS_MAX,
+                                      ARE(n - REASONS_MAX));
 }
 
 /* Counts the devices of a pool: all, and those that only an allocation keeps from being free. */

@@ -32,7 +32,7 @@ static bool is_idle(const Planner *p, const Allocation *a, int node) {
         return false;
 }
 
-/* "'vm1', 'vm2', 'vm3' and 2 others" */
+/* "'vm1', 'vm2', 'vm3' and 2 more" */
 static char *list_idle(const Planner *p, int node) {
         const Ledger *l = p->context->ledger;
         unsigned n = 0;
@@ -42,7 +42,7 @@ static char *list_idle(const Planner *p, int node) {
                 if (is_idle(p, l->allocations[i], node) && n++ < NAMES_MAX)
                         (void) string_append(&text, ", ", "'%s'", l->allocations[i]->name);
         if (n > NAMES_MAX)
-                (void) string_replace(&text, "%s and %u other%s", text ?: "", n - NAMES_MAX, PLURAL(n - NAMES_MAX));
+                (void) string_append(&text, "", "%s", AND_MORE(n - NAMES_MAX));
         return text;
 }
 

@@ -134,23 +134,30 @@ static Verdict check_room(const Planner *p, Refusal *ret) {
                         : refuse_cpus(&roomy, &r, ret);
 }
 
-/* The first few free devices of each pool: "0000:01:00.0 is on node 0, 0000:81:00.0 is on an unknown node". */
+/* The first few free devices of each pool: "0000:01:00.0 is on node 0, 0000:81:00.0 is on an unknown node and 5 more of
+ * pool 'gpu'". */
 static char *list_devices(const Planner *p) {
         const Inventory *inv = p->context->inventory;
         char *text = NULL;
 
-        for (size_t i = 0; i < p->request->n_pools; i++)
-                for (size_t j = 0, n = 0; j < inv->n_devices && n < REASONS_MAX; j++) {
+        for (size_t i = 0; i < p->request->n_pools; i++) {
+                size_t n = 0;
+
+                for (size_t j = 0; j < inv->n_devices; j++) {
                         char node[24] = "an unknown node";
 
-                        if (!p->is_free[j] || policy_pool(p->context->policy, &inv->devices[j]) != p->pools[i].pool)
+                        if (!p->is_free[j] || policy_pool(p->context->policy, &inv->devices[j]) != p->pools[i].pool ||
+                            n++ >= REASONS_MAX)
                                 continue;
                         if (inv->devices[j].numa_node >= 0)
                                 (void) snprintf(node, sizeof(node), "node %d", inv->devices[j].numa_node);
                         (void) string_append(&text, ", ", "%s is on %s", PCI_ADDRESS_STR(inv->devices[j].address),
                                              node);
-                        n++;
                 }
+                if (n > REASONS_MAX)
+                        (void) string_append(&text, "", "%s of pool '%s'", AND_MORE(n - REASONS_MAX),
+                                             p->pools[i].pool->name);
+        }
         return text;
 }
 

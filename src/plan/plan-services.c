@@ -51,7 +51,7 @@ static char *list_holders(const HostView *view, const RemoteService *s) {
                                                      a->services[k].endpoint);
         }
         if (named > NAMED_MAX)
-                (void) string_append(&text, "", " and %u more", named - NAMED_MAX);
+                (void) string_append(&text, "", "%s", AND_MORE(named - NAMED_MAX));
         return text;
 }
 
@@ -70,7 +70,7 @@ static char *list_down(const HostView *view, const RemoteService *s) {
         }
         if (named > NAMED_MAX)
                 (void) string_append(&text, "", " %u more %s out of service.", named - NAMED_MAX,
-                                     named - NAMED_MAX > 1 ? "are" : "is");
+                                     ARE(named - NAMED_MAX));
         return text;
 }
 

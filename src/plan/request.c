@@ -307,13 +307,14 @@ static Verdict refuse_slot(const Request *r, const char *name, Refusal *ret) {
         unsigned n = 0;
 
         for (size_t i = 0; i < r->n_pools; i++)
-                for (unsigned j = 0; j < r->pools[i].count && n <= SLOTS_NAMED_MAX; j++, n++)
-                        if (string_append(&slots, ", ", "%s",
-                                          n < SLOTS_NAMED_MAX ? slot_name(r->pools[i].pool, j, slot) : "and so on") < 0)
+                for (unsigned j = 0; j < r->pools[i].count; j++)
+                        if (n++ < SLOTS_NAMED_MAX &&
+                            string_append(&slots, ", ", "%s", slot_name(r->pools[i].pool, j, slot)) < 0)
                                 return refuse_request(ret, NULL, "The request has no such slot.");
-        return refuse_request(
-                ret, "Give attributes to a slot of the request, or to a pool, which means all of its slots.",
-                "VF attributes are for '%s', but the slots of the request are: %s.", QUOTABLE(name), slots ?: "none");
+        return refuse_request(ret,
+                              "Give attributes to a slot of the request, or to a pool, which means all of its slots.",
+                              "VF attributes are for '%s', but the slots of the request are: %s%s.", QUOTABLE(name),
+                              slots ?: "none", AND_MORE(n - MIN(n, SLOTS_NAMED_MAX)));
 }
 
 /*

@@ -103,12 +103,8 @@ static void write_verdict(Text *t, const Policy *policy, const Choice *c, Verdic
         if (!first)
                 return;
         (void) policy_check(policy, first, &why);
-        if (n > 1)
-                comment(t, "%s and %zu other%s cannot be allocated yet. %s %s", PCI_ADDRESS_STR(first->address), n - 1,
-                        PLURAL(n - 1), why.message ?: "", why.remedy ?: "");
-        else
-                comment(t, "%s cannot be allocated yet. %s %s", PCI_ADDRESS_STR(first->address), why.message ?: "",
-                        why.remedy ?: "");
+        comment(t, "%s%s cannot be allocated yet. %s %s", PCI_ADDRESS_STR(first->address), AND_MORE(n - 1),
+                why.message ?: "", why.remedy ?: "");
 }
 
 static void write_choice(Text *t, const Choice *c, const Inventory *inv) {

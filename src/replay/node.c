@@ -120,7 +120,7 @@ static void warn_of_missing_vfs(const Policy *policy) {
                         "The configuration (VirtualFunctions=) wants VFs on %s%s. The recorded node has none there, "
                         "and lacks the driver of the PF or the facts to tell their addresses, so plans do not use "
                         "any.",
-                        PCI_ADDRESS_STR(first->address), n > 1 ? " and others" : "");
+                        PCI_ADDRESS_STR(first->address), AND_MORE(n - 1));
 }
 
 void replay_node_warn(const ReplayNode *n, const char *node) {

@@ -143,6 +143,13 @@ const char *format_size_exact(uint64_t bytes, char buf[static SIZE_STRING_MAX]) 
         return buf;
 }
 
+const char *format_more(size_t n, char buf[static AND_MORE_MAX]) {
+        buf[0] = '\0';
+        if (n > 0)
+                (void) snprintf(buf, AND_MORE_MAX, " and %zu more", n);
+        return buf;
+}
+
 char *string_vformat(const char *format, va_list ap) {
         char *s;
 

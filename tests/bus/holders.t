@@ -88,7 +88,7 @@ process(813, 'python3', "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-$
 fault('remove proc/812');
 refused('a container', 'gpu', "$gpu is in use by process 813 (python3, kubernetes container 0123456789ab). Stop the container first.");
 process(90000, 'Xorg', '', '/dev/nvidia3');
-refused('two of them', 'gpu', "$gpu is in use by process 813 (python3, kubernetes container 0123456789ab) and 1 other. Stop the container first.");
+refused('two of them', 'gpu', "$gpu is in use by process 813 (python3, kubernetes container 0123456789ab) and 1 more. Stop the container first.");
 fault('remove proc/813', 'remove proc/90000');
 can_be_had('a GPU that was let go', 'gpu');
 process(813, 'python3', '', '/dev/nvidia5');

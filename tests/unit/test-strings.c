@@ -130,6 +130,12 @@ static void test_format_size_wanted(void **state _unused_) {
                         assert_string_not_equal(FORMAT_SIZE_WANTED(n + 1), FORMAT_SIZE(n));
 }
 
+static void test_and_more(void **state _unused_) {
+        assert_string_equal(AND_MORE(0), "");
+        assert_string_equal(AND_MORE(1), " and 1 more");
+        assert_string_equal(AND_MORE(125), " and 125 more");
+}
+
 static void test_format_size_exact(void **state _unused_) {
         assert_string_equal(FORMAT_SIZE_EXACT(0), "0 B");
         assert_string_equal(FORMAT_SIZE_EXACT(UINT64_C(1536) << 20), "1536 MiB");
@@ -275,11 +281,11 @@ int main(void) {
                 cmocka_unit_test(test_parse_unsigned),    cmocka_unit_test(test_parse_hex),
                 cmocka_unit_test(test_format_hex),        cmocka_unit_test(test_parse_size),
                 cmocka_unit_test(test_format_size),       cmocka_unit_test(test_format_size_wanted),
-                cmocka_unit_test(test_format_size_exact), cmocka_unit_test(test_replace_and_copy),
-                cmocka_unit_test(test_next_word),         cmocka_unit_test(test_array_reserve),
-                cmocka_unit_test(test_text_is_clean),     cmocka_unit_test(test_text_is_uuid),
-                cmocka_unit_test(test_quotable),          cmocka_unit_test(test_text_is_ascii),
-                cmocka_unit_test(test_format_unsigned),
+                cmocka_unit_test(test_format_size_exact), cmocka_unit_test(test_and_more),
+                cmocka_unit_test(test_replace_and_copy),  cmocka_unit_test(test_next_word),
+                cmocka_unit_test(test_array_reserve),     cmocka_unit_test(test_text_is_clean),
+                cmocka_unit_test(test_text_is_uuid),      cmocka_unit_test(test_quotable),
+                cmocka_unit_test(test_text_is_ascii),     cmocka_unit_test(test_format_unsigned),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
