@@ -165,6 +165,16 @@ has_rights('passthroughd-holders',
         ["read /proc/$root/mem",                      'ok',     'LEFT: reads the memory of a process'],
 );
 
+# Root without capabilities.
+has_rights('passthroughd-root@',
+        ['take /sys/bus/pci/rescan',                  'EROFS', 'changes no device'],
+        ['take /sys/power/state',                     'EROFS', 'does not suspend'],
+        ['create /run/evil',                          'EROFS', 'does not write to /run'],
+        ['take /etc/passwd',                          'EROFS', 'does not write to /etc'],
+        ['read /dev/vda',                             'EPERM', 'does not read the disk'],
+        ['mount',                                     'EPERM', 'mounts nothing'],
+);
+
 # The only one with a network. The lines of its unit, and what it does as systemd starts it.
 has_rights('passthroughd-endpoints@',
         ["read /proc/$root/fd/0",                     'ENOENT', 'does not see the processes of others'],
