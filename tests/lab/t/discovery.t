@@ -58,7 +58,7 @@ my %numactl;
 for my $line (split /\n/, output(qw(numactl -H))) {
         $numactl{$1}{cpus} = $2 if $line =~ /^node (\d+) cpus: (.*)/;
         $numactl{$1}{size} = $2 if $line =~ /^node (\d+) size: (\d+) MB/;
-        $numactl{$1}{distances} = $2 =~ s/ +/ /gr if $line =~ /^ +(\d+): +([\d ]+?) *$/;
+        $numactl{$1}{distances} = join ' ', split ' ', $2 if $line =~ /^ +(\d+): +([\d ]+)$/;
 }
 my %nodes;
 for my $node (@{ ctl_json('topology')->{nodes} }) {

@@ -16,6 +16,7 @@ use Lab;
 
 use constant { AT_ONCE => 1, PLUG_DEADLINE => 60, ROUNDS => 3 };
 
+$ENV{DBUS_SYSTEM_BUS_ADDRESS} = 'unix:path=/run/dbus/system_bus_socket';
 my $bus = Bus->new->listen;
 
 # Waits for sysfs to have the devices, or not, and for the signals: address to how long after the kernel its signal came, without those

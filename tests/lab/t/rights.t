@@ -167,10 +167,10 @@ has_rights('passthroughd-holders',
 
 # Root without capabilities.
 has_rights('passthroughd-root@',
-        ['take /sys/bus/pci/rescan',                  'EROFS', 'changes no device'],
-        ['take /sys/power/state',                     'EROFS', 'does not suspend'],
+        ['write /sys/bus/pci/rescan',                 'EROFS', 'changes no device'],
+        ['write /sys/power/state',                    'EROFS', 'does not suspend'],
         ['create /run/evil',                          'EROFS', 'does not write to /run'],
-        ['take /etc/passwd',                          'EROFS', 'does not write to /etc'],
+        ['write /etc/passwd',                         'EROFS', 'does not write to /etc'],
         ['read /dev/vda',                             'EPERM', 'does not read the disk'],
         ['mount',                                     'EPERM', 'mounts nothing'],
 );
