@@ -15,6 +15,7 @@ typedef struct DaemonReport {
         char *read_only;   /* why it allocates nothing, a sentence; NULL: it does */
         char *problems[DAEMON_PROBLEMS_MAX]; /* sentences */
         size_t n_problems;
+        size_t n_unlisted;    /* further ones, which the last problem counts */
         bool asks_libvirt;    /* Libvirt= is not empty */
         char *libvirt_reason; /* why libvirt cannot be asked, a sentence; NULL: the next members are known */
         char *libvirt_version, *qemu_version; /* "11.3.0"; NULL: unknown */

@@ -173,6 +173,12 @@ typedef struct VfioVariant {
 #define ARCHITECTURE_X86_64  "x86_64"
 #define ARCHITECTURE_AARCH64 "aarch64"
 
+typedef enum IommuBoot {
+        IOMMU_BOOT_DEFAULT, /* nothing, or the command line is unknown */
+        IOMMU_BOOT_ON,      /* intel_iommu=on */
+        IOMMU_BOOT_OFF
+} IommuBoot;
+
 typedef struct Inventory {
         PciDevice *devices; /* ascending by address */
         size_t n_devices;
@@ -192,6 +198,7 @@ typedef struct Inventory {
         VfioVariant *variants;
         size_t n_variants;
         bool iommu;           /* at least one IOMMU group exists */
+        IommuBoot iommu_boot; /* what the kernel command line says about it */
         bool xen;             /* Linux runs under Xen, and the IOMMU groups are those of inventory_derive_groups() */
         char *critical_error; /* why the devices that the host needs could not be determined; no device is allocated
                                    then. NULL when they are known */
@@ -201,6 +208,12 @@ typedef struct Inventory {
 
 /* Architecture of this node's domains: the node's own, or x86_64 when unknown. */
 const char *inventory_architecture(const Inventory *inv);
+/* How to turn on the IOMMU of a node without one. Does not name what the node has already. */
+const char *inventory_iommu_remedy(const Inventory *inv);
+/* Notes about the IOMMU: the whole sentence, and the first words of the other. */
+#define NOTE_NO_IOMMU                                                                                                  \
+        "No device has an IOMMU group. The IOMMU is off or missing, and no device can be given to a guest."
+#define NOTE_ACS_OVERRIDE "The kernel runs with pcie_acs_override="
 /* Domain documents can be generated for the node's architecture. */
 bool inventory_has_domains(const Inventory *inv);
 

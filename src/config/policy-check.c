@@ -127,6 +127,7 @@ static Verdict check_group(const Policy *p, const PciDevice *dev, Refusal *ret) 
 static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *ret) {
         const PciDevice *vf = policy_find_offered_vf(p, dev), *pf;
         const Pool *pool = vf ? policy_pool(p, vf) : policy_vf_pool(p, dev);
+        _cleanup_free_ char *remedy = NULL;
 
         if (vf && pci_device_is_slot(vf))
                 return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address,
@@ -149,11 +150,10 @@ static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *r
                               "To offer VFs, remove the PF from that pool first.",
                               "No pool offers it: its PF %s is in pool '%s', and a VF is not offered beside its PF.",
                               PCI_ADDRESS_STR(pf->address), policy_pool(p, pf)->name);
-        return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address,
-                      p->inventory->iommu
-                              ? "Add a Match= line for it to a [Pool NAME] section."
-                              : "Enable the IOMMU first: VT-d or AMD-Vi in the firmware, and intel_iommu=on "
-                                "(Intel). Then add a Match= line for it to a [Pool NAME] section.",
+        (void) string_replace(&remedy, "%s%sdd a Match= line for it to a [Pool NAME] section.",
+                              p->inventory->iommu ? "" : inventory_iommu_remedy(p->inventory),
+                              p->inventory->iommu ? "A" : " Then a");
+        return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, remedy,
                       p->inventory->iommu ? "No pool offers it." : "No pool offers it, and the IOMMU is off.");
 }
 
@@ -296,8 +296,7 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                                ? refuse(ret, VERDICT_NO_IOMMU, &dev->address,
                                         "See the kernel log for DMAR or AMD-Vi; try a firmware update or another slot.",
                                         "It has no IOMMU group, so its memory access cannot be confined to a guest.")
-                               : refuse(ret, VERDICT_NO_IOMMU, &dev->address,
-                                        "Enable VT-d or AMD-Vi in the firmware and boot with intel_iommu=on (Intel).",
+                               : refuse(ret, VERDICT_NO_IOMMU, &dev->address, inventory_iommu_remedy(p->inventory),
                                         "This node has no IOMMU groups: the IOMMU is off.");
         if (offers_vgpu(p, dev)) {
                 v = check_vgpu(dev, policy_pool(p, dev), ret);

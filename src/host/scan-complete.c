@@ -10,6 +10,7 @@
 #include "devicefacts.h"
 #include "disks.h"
 #include "host/xen.h"
+#include "model/cmdline.h"
 #include "scan-internal.h"
 #include "util/fileio.h"
 #include "util/strings.h"
@@ -103,9 +104,9 @@ static int read_reserved_regions(const Scan *s) {
         return 0;
 }
 
-/* Adds a note if the kernel runs with pcie_acs_override=, which makes IOMMU groups smaller than the hardware isolates.
- */
-static int note_acs_override(const Sysfs *fs, Inventory *inv) {
+/* Reads what the kernel command line says about the IOMMU. Adds a note if the kernel runs with pcie_acs_override=,
+ * which makes IOMMU groups smaller than the hardware isolates. */
+static int read_cmdline(const Sysfs *fs, Inventory *inv) {
         _cleanup_close_ int fd = sysfs_open(fs, "proc", O_RDONLY | O_DIRECTORY);
         _cleanup_free_ char *text = NULL;
         char *word, *rest;
@@ -114,16 +115,17 @@ static int note_acs_override(const Sysfs *fs, Inventory *inv) {
         r = fd < 0 ? fd : read_file_at(fd, "cmdline", CMDLINE_MAX, &text, NULL);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
+        inv->iommu_boot = cmdline_iommu(text);
         rest = text;
         while ((word = strsep(&rest, " \n"))) {
                 static const char key[] = "pcie_acs_override=";
 
                 if (strncmp(word, key, strlen(key)) != 0)
                         continue;
-                return inventory_add_note(
-                        inv,
-                        "The kernel runs with %s: its IOMMU groups claim isolation that the hardware does not provide.",
-                        text_is_clean(word) && strlen(word) < 200 ? word : key);
+                return inventory_add_note(inv,
+                                          NOTE_ACS_OVERRIDE
+                                          "%s: its IOMMU groups claim isolation that the hardware does not provide.",
+                                          text_is_clean(word) && strlen(word) < 200 ? word + strlen(key) : "");
         }
         return 0;
 }
@@ -201,14 +203,6 @@ static int take_over_names(const Scan *s) {
         return r;
 }
 
-static int note_iommu(Inventory *inv) {
-        return inv->iommu
-                       ? 0
-                       : inventory_add_note(inv,
-                                            "No device has an IOMMU group. The IOMMU is off or missing, and no device "
-                                            "can be given to a guest.");
-}
-
 int scan_complete(const Scan *s) {
         const Sysfs *fs = s->fs;
         Inventory *inv = s->inv;
@@ -237,8 +231,8 @@ int scan_complete(const Scan *s) {
                 r = pciconf_name_devices(s->conf, inv);
         if (r == -ENOMEM)
                 return r;
-        r = note_acs_override(fs, inv);
+        r = read_cmdline(fs, inv);
         if (r < 0)
                 return r;
-        return note_iommu(inv);
+        return inv->iommu ? 0 : inventory_add_note(inv, "%s", NOTE_NO_IOMMU);
 }

@@ -63,6 +63,17 @@ const char *inventory_architecture(const Inventory *inv) {
         return *inv->architecture ? inv->architecture : ARCHITECTURE_X86_64;
 }
 
+const char *inventory_iommu_remedy(const Inventory *inv) {
+        if (inv->iommu_boot == IOMMU_BOOT_OFF)
+                return "Remove what turns the IOMMU off from the kernel command line and reboot.";
+        if (streq(inventory_architecture(inv), ARCHITECTURE_AARCH64))
+                return "Turn on the SMMU in the firmware and reboot.";
+        if (inv->iommu_boot == IOMMU_BOOT_ON)
+                return "Turn on VT-d in the firmware and reboot.";
+        return "Turn on VT-d (Intel) or AMD-Vi (AMD) in the firmware, add intel_iommu=on to the kernel command line on "
+               "an Intel machine, and reboot.";
+}
+
 bool inventory_has_domains(const Inventory *inv) {
         const char *architecture = inventory_architecture(inv);
 

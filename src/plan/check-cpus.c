@@ -2,6 +2,7 @@
 /* Check: housekeeping CPUs, and whether isolcpus= contradicts them. */
 
 #include "check-internal.h"
+#include "model/cmdline.h"
 
 void check_cpus(const CheckFacts *facts, CheckReport *report) {
         const CpuSet *housekeeping = &facts->policy->config->housekeeping;

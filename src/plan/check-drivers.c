@@ -2,6 +2,7 @@
 /* Check: drivers and settings that take devices before passthroughd or after it. */
 
 #include "check-internal.h"
+#include "model/cmdline.h"
 #include "util/strings.h"
 
 static void check_cmdline_ids(const char *cmdline, CheckReport *report) {

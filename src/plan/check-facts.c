@@ -19,6 +19,11 @@ static void check_faults(const Inventory *inv, CheckReport *report) {
                           AND_MORE(n - 1), first->fault);
 }
 
+/* check_iommu() reports these with a remedy. */
+static bool is_about_iommu(const char *note) {
+        return streq(note, NOTE_NO_IOMMU) || strncmp(note, NOTE_ACS_OVERRIDE, strlen(NOTE_ACS_OVERRIDE)) == 0;
+}
+
 void check_facts(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
 
@@ -27,6 +32,7 @@ void check_facts(const CheckFacts *facts, CheckReport *report) {
                           "The devices that the host needs are unknown, so no device is allocated: %s",
                           inv->critical_error);
         for (size_t i = 0; i < inv->n_notes; i++)
-                check_add(report, CHECK_WARNING, NULL, "%s", inv->notes[i]);
+                if (!is_about_iommu(inv->notes[i]))
+                        check_add(report, CHECK_WARNING, NULL, "%s", inv->notes[i]);
         check_faults(inv, report);
 }

@@ -2,28 +2,11 @@
 /* Check: the IOMMU is on, isolates, and remaps interrupts. */
 
 #include "check-internal.h"
-
-static const char *iommu_remedy(const Inventory *inv, const char *cmdline) {
-        if (streq(inventory_architecture(inv), ARCHITECTURE_AARCH64))
-                return "Turn on the SMMU in the firmware and reboot.";
-        if (cmdline_says(cmdline, "intel_iommu", "on"))
-                return "Turn on VT-d in the firmware and reboot.";
-        return "Turn on VT-d (Intel) or AMD-Vi (AMD) in the firmware, add intel_iommu=on to the kernel command line on "
-               "an Intel machine, and reboot.";
-}
-
-static const char *key_that_turns_off(const char *cmdline) {
-        static const char *const keys[] = { "intel_iommu", "amd_iommu", "iommu" };
-
-        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
-                if (cmdline_says(cmdline, keys[i], "off"))
-                        return keys[i];
-        return NULL;
-}
+#include "model/cmdline.h"
 
 void check_iommu(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
-        const char *key = key_that_turns_off(facts->cmdline);
+        const char *key = cmdline_iommu_off(facts->cmdline);
 
         if (inv->xen)
                 check_add(report, CHECK_UNKNOWN, NULL,
@@ -33,7 +16,7 @@ void check_iommu(const CheckFacts *facts, CheckReport *report) {
                 check_add(report, CHECK_FAILURE, "Remove it from the kernel command line and reboot.",
                           "The kernel command line has %s=off, so no device has an IOMMU group.", key);
         else if (!inv->iommu)
-                check_add(report, CHECK_FAILURE, iommu_remedy(inv, facts->cmdline), "No device has an IOMMU group.");
+                check_add(report, CHECK_FAILURE, inventory_iommu_remedy(inv), "No device has an IOMMU group.");
         if (cmdline_has(facts->cmdline, "pcie_acs_override"))
                 check_add(report, CHECK_WARNING, "Remove it from the kernel command line and reboot.",
                           "The kernel command line has pcie_acs_override=, so IOMMU groups claim an isolation that the "

@@ -5,8 +5,22 @@
 #include "model/vgpu.h"
 #include "util/strings.h"
 
+/* The check that reports why no device at all gets past this verdict; NULL: there is none. */
+static const char *common_cause(const Policy *policy, Verdict verdict) {
+        const Inventory *inv = policy->inventory;
+
+        if (verdict == VERDICT_NO_IOMMU && !inv->iommu)
+                return "iommu";
+        if (verdict == VERDICT_HOST_CRITICAL && inv->critical_error)
+                return "facts";
+        if (verdict == VERDICT_NO_VFIO_DRIVER && !inventory_may_have_driver(inv, policy->config->vfio_driver))
+                return "vfio";
+        return NULL;
+}
+
 /* Adds one finding for all devices of the pools that the policy refuses for the same reason. */
 static void check_verdict(const Policy *policy, Verdict verdict, CheckReport *report) {
+        const char *cause = common_cause(policy, verdict);
         const Inventory *inv = policy->inventory;
         _cleanup_refusal_ Refusal why = { 0 };
         const PciDevice *first = NULL;
@@ -19,6 +33,11 @@ static void check_verdict(const Policy *policy, Verdict verdict, CheckReport *re
                 }
         if (!first)
                 return;
+        if (cause) {
+                check_add(report, CHECK_WARNING, NULL, "%s%s of pool '%s' cannot be allocated: see '%s' above.",
+                          PCI_ADDRESS_STR(first->address), AND_MORE(n - 1), policy_pool(policy, first)->name, cause);
+                return;
+        }
         (void) policy_check(policy, first, &why);
         if (!why.message)
                 report->failed = true;
@@ -104,7 +123,9 @@ void check_pools(const CheckFacts *facts, CheckReport *report) {
         for (size_t i = 0; i < config->n_pools; i++)
                 if (has_devices(facts->policy, &config->pools[i]))
                         check_offer(facts->policy, &config->pools[i], report);
-                else if (config->pools[i].virtual_functions == 0) /* check_sriov() reports VFs that do not exist yet */
+                /* check_sriov() reports VFs that do not exist yet, check_configuration() a pool without a valid Match=.
+                 */
+                else if (config->pools[i].virtual_functions == 0 && config->pools[i].n_matches > 0)
                         check_add(report, CHECK_WARNING, "Compare its Match= lines with 'passthroughctl list --all'.",
                                   "No device of this node is in pool '%s'.", config->pools[i].name);
         /* An admin who excludes a device knows that it cannot be allocated. */

@@ -121,7 +121,9 @@ static Verdict check_group(const HostView *view, const Allocation *a, const PciD
 
         if (!group)
                 return refuse(ret, VERDICT_NO_IOMMU, &dev->address,
-                              "Enable VT-d or AMD-Vi in the firmware and boot with intel_iommu=on (Intel).",
+                              view->inventory->iommu
+                                      ? "See the kernel log for DMAR or AMD-Vi; try a firmware update or another slot."
+                                      : inventory_iommu_remedy(view->inventory),
                               "%s no longer has an IOMMU group: its DMA cannot be confined to a guest.",
                               PCI_ADDRESS_STR(dev->address));
         for (size_t i = 0; i < group->n_members; i++) {

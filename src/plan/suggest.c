@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "check-internal.h"
+#include "model/cmdline.h"
 #include "model/cores.h"
 #include "model/mdev-slots.h"
 #include "suggest-internal.h"

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "model/cmdline.h"
 #include "nodefixture.h"
 #include "plan/check.h"
 
@@ -119,9 +120,49 @@ static void test_iommu_off(void **state) {
 
         /* What is on the command line already is no remedy. */
         report = (CheckReport){ 0 };
+        t->inventory->iommu_boot = cmdline_iommu("intel_iommu=on");
         assert_int_equal(check_node(&(CheckFacts){ .policy = t->policy, .cmdline = "intel_iommu=on" }, &report), 0);
         assert_int_equal(report.findings[0].result, CHECK_FAILURE);
         assert_null(strstr(report.findings[0].remedy, "intel_iommu"));
+        check_report_done(&report);
+}
+
+/* The number of findings with the words in their message or remedy. */
+static size_t count_findings(const CheckReport *report, const char *words) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < report->n; i++)
+                n += strstr(report->findings[i].message, words) ||
+                     (report->findings[i].remedy && strstr(report->findings[i].remedy, words));
+        return n;
+}
+
+/* The check that finds a cause reports it; other checks refer to it. */
+static void test_cause_once(void **state) {
+        DaemonReport daemon = { .problems = { (char *) "x.conf:1: wrong", (char *) "only here" }, .n_problems = 2 };
+        _cleanup_node_ TestNode *t = node_good();
+        CheckReport report = { 0 };
+
+        node_ready(t, READY);
+        t->inventory->iommu = false;
+        for (size_t i = 0; i < t->inventory->n_devices; i++)
+                t->inventory->devices[i].iommu_group = -1;
+        assert_int_equal(inventory_add_note(t->inventory, "%s", NOTE_NO_IOMMU), 0);
+        assert_int_equal(inventory_add_note(t->inventory, NOTE_ACS_OVERRIDE "downstream"), 0);
+        policy_free(t->policy);
+        assert_int_equal(policy_new(t->config, t->inventory, &t->policy), 0);
+        assert_int_equal(config_add_problem(t->config, "x.conf", 1, "wrong"), 0);
+        assert_int_equal(check_node(&(CheckFacts){ .policy = t->policy,
+                                                   .daemon = &daemon,
+                                                   .cmdline = "pcie_acs_override=downstream" },
+                                    &report),
+                         0);
+        assert_int_equal(count_findings(&report, "IOMMU group."), 1);
+        assert_int_equal(count_findings(&report, "VT-d"), 1);
+        assert_int_equal(count_findings(&report, "pcie_acs_override"), 1);
+        assert_int_equal(count_findings(&report, "'iommu'"), 1);
+        assert_int_equal(count_findings(&report, "x.conf:1"), 1);
+        assert_int_equal(count_findings(&report, "only here"), 1);
         check_report_done(&report);
 }
 
@@ -438,6 +479,7 @@ int main(void) {
                 cmocka_unit_test(test_cmdline),
                 cmocka_unit_test(test_iommu),
                 cmocka_unit_test(test_iommu_off),
+                cmocka_unit_test(test_cause_once),
                 cmocka_unit_test(test_vfio),
                 cmocka_unit_test(test_facts),
                 cmocka_unit_test(test_configuration),

@@ -437,6 +437,20 @@ static void test_no_iommu_at_all(void **state) {
         assert_non_null(strstr(why.remedy, "intel_iommu=on"));
 }
 
+/* The remedy leaves out what the kernel command line has already. */
+static void test_iommu_remedies(void **state _unused_) {
+        Inventory inv = { .iommu_boot = IOMMU_BOOT_ON };
+
+        assert_null(strstr(inventory_iommu_remedy(&inv), "command line"));
+        assert_null(strstr(inventory_iommu_remedy(&inv), "intel_iommu"));
+        inv.iommu_boot = IOMMU_BOOT_OFF;
+        assert_null(strstr(inventory_iommu_remedy(&inv), "firmware"));
+        inv.iommu_boot = IOMMU_BOOT_DEFAULT;
+        assert_non_null(strstr(inventory_iommu_remedy(&inv), "intel_iommu=on"));
+        (void) strcpy(inv.architecture, ARCHITECTURE_AARCH64);
+        assert_non_null(strstr(inventory_iommu_remedy(&inv), "SMMU"));
+}
+
 /* What has to be done first is said first. */
 static void test_no_iommu_and_no_pool(void **state) {
         _cleanup_node_ TestNode *t = node_new();
@@ -476,6 +490,7 @@ int main(void) {
                 cmocka_unit_test(test_pool_of_vgpus),
                 cmocka_unit_test(test_group_of_a_vgpu),
                 cmocka_unit_test(test_no_iommu_at_all),
+                cmocka_unit_test(test_iommu_remedies),
                 cmocka_unit_test(test_no_iommu_and_no_pool),
                 cmocka_unit_test(test_sentences),
         };

@@ -2,8 +2,10 @@
 /* Reads the kernel command line. */
 
 #include <errno.h>
+#include <string.h>
 
-#include "check-internal.h"
+#include "model/cmdline.h"
+#include "util/cleanup.h"
 
 #define BLANKS " \t\n"
 
@@ -76,4 +78,19 @@ int cmdline_isolated(const char *cmdline, CpuSet *ret) {
                         cpuset_merge(ret, &some);
         }
         return 0;
+}
+
+const char *cmdline_iommu_off(const char *cmdline) {
+        static const char *const keys[] = { "intel_iommu", "amd_iommu", "iommu" };
+
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                if (cmdline_says(cmdline, keys[i], "off"))
+                        return keys[i];
+        return NULL;
+}
+
+IommuBoot cmdline_iommu(const char *cmdline) {
+        if (cmdline_iommu_off(cmdline))
+                return IOMMU_BOOT_OFF;
+        return cmdline_says(cmdline, "intel_iommu", "on") ? IOMMU_BOOT_ON : IOMMU_BOOT_DEFAULT;
 }
