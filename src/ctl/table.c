@@ -49,12 +49,17 @@ static char *next_line(const struct libscols_column *column, char *data, void *u
         return NULL;
 }
 
+/* libsmartcols since 2.40 narrows such a column even where standard output is no terminal. */
+static bool is_wrapped(const Column *c) {
+        return c->wrapped && isatty(STDOUT_FILENO);
+}
+
 static int column_flags(const Column *c) {
         bool hidden = c->wide && isatty(STDOUT_FILENO) && page_width() < WIDE_MIN;
 
         /* libsmartcols before 2.40 narrows a column with a function for its lines only if it may cut it as well. */
-        return (c->right ? SCOLS_FL_RIGHT : 0) | (c->cut || c->wrapped ? SCOLS_FL_TRUNC : 0) |
-               (c->wrapped ? SCOLS_FL_WRAP : 0) | (c->tree ? SCOLS_FL_TREE : 0) | (hidden ? SCOLS_FL_HIDDEN : 0);
+        return (c->right ? SCOLS_FL_RIGHT : 0) | (c->cut || is_wrapped(c) ? SCOLS_FL_TRUNC : 0) |
+               (is_wrapped(c) ? SCOLS_FL_WRAP : 0) | (c->tree ? SCOLS_FL_TREE : 0) | (hidden ? SCOLS_FL_HIDDEN : 0);
 }
 
 void table_init(Table *t, const Column *columns, size_t n) {
@@ -65,7 +70,8 @@ void table_init(Table *t, const Column *columns, size_t n) {
                 struct libscols_column *c =
                         scols_table_new_column(t->scols, columns[i].name, 0, column_flags(&columns[i]));
 
-                t->failed = !c || (columns[i].wrapped && scols_column_set_wrapfunc(c, cell_width, next_line, NULL) < 0);
+                t->failed = !c ||
+                            (is_wrapped(&columns[i]) && scols_column_set_wrapfunc(c, cell_width, next_line, NULL) < 0);
         }
 }
 
