@@ -20,6 +20,9 @@ our @EXPORT = qw(
 
 use constant { DEADLINE => 120, PCI => '/sys/bus/pci' };
 
+# Text is wrapped at this width. Tests read sentences as one line.
+$ENV{COLUMNS} //= 1000;
+
 # Runs a command: its exit status, what it printed, and what it printed on standard error.
 sub command {
         my (@command) = @_;
