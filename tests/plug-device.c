@@ -20,8 +20,8 @@ int main(int argc, char *argv[]) {
 
         if (argc < 5 || output < 0)
                 return EXIT_FAILURE;
-        request = (PlugRequest){ plug_action_from_string(argv[2]), argv[3], argv[5] ? argv[5] : "",
-                                 (unsigned) atoi(argv[4]) };
+        request = (PlugRequest) { plug_action_from_string(argv[2]), argv[3], argv[5] ? argv[5] : "",
+                                  (unsigned) atoi(argv[4]) };
         result = plug_make(argv[1], &request, output);
         if (plug_read_text(output, request.action == PLUG_DESCRIBE && result == PLUG_DONE, &text) < 0)
                 return EXIT_FAILURE;

@@ -66,7 +66,7 @@ typedef struct GuestPciRoom {
 } GuestPciRoom;
 
 /* The room in a domain without a template. */
-#define GUEST_PCI_ROOM_DEFAULT ((GuestPciRoom){ .first_index = 1, .bus_end = GUEST_BUSES_MAX, .others = 16 })
+#define GUEST_PCI_ROOM_DEFAULT ((GuestPciRoom) { .first_index = 1, .bus_end = GUEST_BUSES_MAX, .others = 16 })
 
 /* True for the devices a guest gets: assigned ones and companions, unless they are being attached or detached. */
 bool guest_pci_shows(const AllocationDevice *dev);

@@ -35,7 +35,7 @@ int pci_address_parse(const char *s, PciAddress *ret);
 #define PCI_ADDRESS_STRING_MAX 20
 const char *pci_address_format(PciAddress a, char buf[static PCI_ADDRESS_STRING_MAX]);
 /* The text lives until the end of the enclosing block. */
-#define PCI_ADDRESS_STR(a) pci_address_format((a), (char[PCI_ADDRESS_STRING_MAX]){ 0 })
+#define PCI_ADDRESS_STR(a) pci_address_format((a), (char[PCI_ADDRESS_STRING_MAX]) { 0 })
 
 /* The function itself, which sysfs knows; the address of an instance is part of no path of sysfs. */
 static inline PciAddress pci_address_function(PciAddress a) {

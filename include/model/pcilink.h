@@ -14,4 +14,4 @@ unsigned pci_link_generation(unsigned speed);
 /* Formats "16.0 GT/s". buf: PCI_LINK_SPEED_MAX bytes. */
 #define PCI_LINK_SPEED_MAX 24
 const char *pci_link_format_speed(unsigned speed, char buf[static PCI_LINK_SPEED_MAX]);
-#define PCI_LINK_SPEED_STR(speed) pci_link_format_speed((speed), (char[PCI_LINK_SPEED_MAX]){ 0 })
+#define PCI_LINK_SPEED_STR(speed) pci_link_format_speed((speed), (char[PCI_LINK_SPEED_MAX]) { 0 })

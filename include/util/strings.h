@@ -37,18 +37,18 @@ int parse_size(const char *s, uint64_t *ret);
  */
 #define SIZE_STRING_MAX 32
 const char *format_size(uint64_t bytes, bool up, char buf[static SIZE_STRING_MAX]);
-#define FORMAT_SIZE(bytes)        format_size((bytes), false, (char[SIZE_STRING_MAX]){ 0 })
-#define FORMAT_SIZE_WANTED(bytes) format_size((bytes), true, (char[SIZE_STRING_MAX]){ 0 })
+#define FORMAT_SIZE(bytes)        format_size((bytes), false, (char[SIZE_STRING_MAX]) { 0 })
+#define FORMAT_SIZE_WANTED(bytes) format_size((bytes), true, (char[SIZE_STRING_MAX]) { 0 })
 
 /* Formats a size in the largest binary unit that divides it: "20 GiB", "1536 MiB". For sentences about the last byte,
  * and for sizes that people type again: parse_size() knows no decimals. */
 const char *format_size_exact(uint64_t bytes, char buf[static SIZE_STRING_MAX]);
-#define FORMAT_SIZE_EXACT(bytes) format_size_exact((bytes), (char[SIZE_STRING_MAX]){ 0 })
+#define FORMAT_SIZE_EXACT(bytes) format_size_exact((bytes), (char[SIZE_STRING_MAX]) { 0 })
 
 /* The end of a list that leaves out n items: " and 5 more"; "" when it leaves out none. */
 #define AND_MORE_MAX 32
 const char *format_more(size_t n, char buf[static AND_MORE_MAX]);
-#define AND_MORE(n) format_more((n), (char[AND_MORE_MAX]){ 0 })
+#define AND_MORE(n) format_more((n), (char[AND_MORE_MAX]) { 0 })
 
 /* Plural "s" of a regular noun, and "is" or "are", for a count: "%u VF%s %s wanted". */
 #define PLURAL(n) ((n) == 1 ? "" : "s")
@@ -112,4 +112,4 @@ bool text_is_uuid(const char *s);
  */
 #define QUOTABLE_MAX 68
 const char *quotable(const char *s, char buf[static QUOTABLE_MAX]);
-#define QUOTABLE(s) quotable((s), (char[QUOTABLE_MAX]){ 0 })
+#define QUOTABLE(s) quotable((s), (char[QUOTABLE_MAX]) { 0 })

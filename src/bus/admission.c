@@ -76,7 +76,7 @@ static int hold(Server *s, sd_bus_message *call, size_t size, WaitingCall **ret)
 
         if (!w)
                 return -ENOMEM;
-        *w = (WaitingCall){ .server = s, .call = sd_bus_message_ref(call), .size = size };
+        *w = (WaitingCall) { .server = s, .call = sd_bus_message_ref(call), .size = size };
         s->admission.waiting[s->admission.n_waiting++] = *ret = w;
         return 0;
 }

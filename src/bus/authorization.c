@@ -48,7 +48,7 @@ static void intent_done(Intent *i) {
                 free(i->details[i->n_details].key);
                 free(i->details[i->n_details].value);
         }
-        *i = (Intent){ 0 };
+        *i = (Intent) { 0 };
 }
 
 void intent_add(Intent *i, const char *key, const char *format, ...) {
@@ -60,7 +60,7 @@ void intent_add(Intent *i, const char *key, const char *format, ...) {
                 return;
         }
         va_start(ap, format);
-        *d = (struct IntentDetail){ .key = strdup(key), .value = string_vformat(format, ap) };
+        *d = (struct IntentDetail) { .key = strdup(key), .value = string_vformat(format, ap) };
         va_end(ap);
         i->n_details++;
         if (!d->key || !d->value)
@@ -251,7 +251,7 @@ static int authorization_new(Server *s, sd_bus_message *call, uint32_t uid, Inte
 
         if (!a)
                 return -ENOMEM;
-        *a = (Authorization){
+        *a = (Authorization) {
                 .server = s, .call = sd_bus_message_ref(call), .uid = uid, .read = read, .method = method
         };
         if (sd_bus_message_get_allow_interactive_authorization(call) > 0)

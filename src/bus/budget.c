@@ -59,7 +59,7 @@ static bool charge(Budget *b, const char *caller, bool is_root, uint64_t bytes) 
         uint64_t now = clock_usec(CLOCK_MONOTONIC), *own, *all = is_root ? &b->root : &b->others;
 
         if (now - b->since >= MINUTE_USEC)
-                *b = (Budget){ .since = now };
+                *b = (Budget) { .since = now };
         own = find_bytes(b, caller);
         if ((!own || *own > BUDGET_SHARE) && (*all + bytes > BUDGET_OF_ALL || (own && *own + bytes > BUDGET_OF_ONE)))
                 return false;

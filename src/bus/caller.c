@@ -24,7 +24,7 @@ KnownCaller *caller_find(Callers *c, const char *sender) {
 void caller_remember(Callers *c, const char *sender, uint32_t uid, bool may_read) {
         if (strlen(sender) >= sizeof(c->known[0].sender))
                 return;
-        c->known[c->next_known] = (KnownCaller){ .uid = uid, .may_read = may_read };
+        c->known[c->next_known] = (KnownCaller) { .uid = uid, .may_read = may_read };
         strcpy(c->known[c->next_known].sender, sender);
         c->next_known = (c->next_known + 1) % CALLERS_KNOWN_MAX;
 }

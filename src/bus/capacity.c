@@ -64,7 +64,7 @@ static PoolNode *pool_node(PoolCapacity *pool, int id) {
         if (pool->n_nodes == ELEMENTSOF(pool->nodes))
                 return NULL;
         memmove(&pool->nodes[i + 1], &pool->nodes[i], (pool->n_nodes++ - i) * sizeof(*pool->nodes));
-        pool->nodes[i] = (PoolNode){ .id = id };
+        pool->nodes[i] = (PoolNode) { .id = id };
         return &pool->nodes[i];
 }
 
@@ -84,7 +84,7 @@ static void count_model(PoolCapacity *pool, const PciDevice *dev) {
         if (i == ELEMENTSOF(pool->models))
                 return;
         if (i == pool->n_models)
-                pool->models[pool->n_models++] = (PoolModel){ .vendor = dev->vendor, .device = dev->device };
+                pool->models[pool->n_models++] = (PoolModel) { .vendor = dev->vendor, .device = dev->device };
         pool->models[i].n++;
 }
 
@@ -156,7 +156,7 @@ static NodeCapacity measure_node(const HostView *view, const NumaNode *node) {
                 uint64_t size = node->pages[n.n_pages].size;
                 uint64_t bytes = ledger_memory_free(view->ledger, view->inventory, view->config, node, size);
 
-                n.pages[n.n_pages] = (PagePool){ size, node->pages[n.n_pages].total, bytes / size };
+                n.pages[n.n_pages] = (PagePool) { size, node->pages[n.n_pages].total, bytes / size };
         }
         return n;
 }

@@ -53,7 +53,7 @@ int credentials_read(sd_bus_message *answer, gid_t group, Credentials *ret) {
         bool has_uid = false;
         int r;
 
-        *ret = (Credentials){ 0 };
+        *ret = (Credentials) { 0 };
         if (sd_bus_message_is_method_error(answer, NULL))
                 return sd_bus_message_is_method_error(answer, SD_BUS_ERROR_NO_REPLY) ? -ETIMEDOUT : -ESRCH;
         r = sd_bus_message_enter_container(answer, 'a', "{sv}");

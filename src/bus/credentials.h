@@ -23,4 +23,4 @@ int credentials_query(sd_bus *bus, const char *name, sd_bus_message_handler_t ha
  * the uid. group: GID_NONE when no group counts. */
 int credentials_read(sd_bus_message *answer, gid_t group, Credentials *ret);
 
-#define GID_NONE ((gid_t) -1)
+#define GID_NONE ((gid_t) (-1))

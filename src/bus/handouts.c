@@ -102,7 +102,7 @@ int handout_reply(Server *s, sd_bus_message *call, uint32_t uid, int text, uint6
 
         if (!h)
                 return -ENOMEM;
-        *h = (Handout){ .bus = sd_bus_message_get_bus(call), .uid = uid, .size = size, .text = -1 };
+        *h = (Handout) { .bus = sd_bus_message_get_bus(call), .uid = uid, .size = size, .text = -1 };
         r = string_copy(&h->sender, sender);
         if (r < 0)
                 return r;

@@ -43,7 +43,7 @@ static int tree_init(Tree *t, const Inventory *inv) {
 
         if (!all)
                 return -ENOMEM;
-        *t = (Tree){ .above = all, .child = all + n, .next = all + 2 * n, .top = -1 };
+        *t = (Tree) { .above = all, .child = all + n, .next = all + 2 * n, .top = -1 };
         for (size_t i = 0; i < n; i++)
                 t->child[i] = -1;
         /* Each device is prepended to its list, so the loop runs backwards to get ascending lists. */

@@ -34,7 +34,7 @@ bool parked_add(Server *s, sd_bus_message *call, CallerMethod method, uint32_t u
                                                     PARKED_SEC * UINT64_C(1000000), 0, on_timeout, s) < 0)
                 return false;
         p->calls[p->n++] =
-                (ParkedCall){ .call = sd_bus_message_ref(call), .method = method, .uid = uid, .ticket = ticket };
+                (ParkedCall) { .call = sd_bus_message_ref(call), .method = method, .uid = uid, .ticket = ticket };
         return true;
 }
 

@@ -39,7 +39,7 @@ static void log_sender(Reports *reports, const Credentials *sender) {
         holder_unit_of_process((int) sender->pid, unit, sizeof(unit));
         if (reports->unlogged > 0)
                 others = string_format(" %u earlier refusals were not logged.", reports->unlogged);
-        log_full(LOG_NOTICE, 0, (&(LogFields){ .id = MESSAGE_CALL_REFUSED }),
+        log_full(LOG_NOTICE, 0, (&(LogFields) { .id = MESSAGE_CALL_REFUSED }),
                  "A call of uid %u, process %u%s%s, was refused: %s%s", sender->uid, sender->pid, unit[0] ? " of " : "",
                  unit, reports->reason, others ?: "");
         reports->unlogged = 0;

@@ -73,7 +73,7 @@ static void signal_job(Server *s, uint32_t id, const char *result, const char *w
         _cleanup_free_ char *path = NULL;
 
         (void) job_path(id, &path);
-        emit(s, what, function, &(Signal){ .path = path, .id = id, .result = result });
+        emit(s, what, function, &(Signal) { .path = path, .id = id, .result = result });
 }
 
 void server_job_new(Server *s, uint32_t id) {
@@ -125,7 +125,7 @@ static void signal_allocation(Server *s, const char *name, const char *member, E
 
         s->epoch++;
         (void) allocation_path(name, &path);
-        emit(s, member, function, &(Signal){ .path = path, .member = member, .label = name });
+        emit(s, member, function, &(Signal) { .path = path, .member = member, .label = name });
 }
 
 static void signal_device(Server *s, PciAddress address, const char *member, const char **properties, Emit function) {
@@ -134,7 +134,7 @@ static void signal_device(Server *s, PciAddress address, const char *member, con
         s->epoch++;
         (void) device_path(address, &path);
         emit(s, member, function,
-             &(Signal){ .path = path, .member = member, .label = PCI_ADDRESS_STR(address), .properties = properties });
+             &(Signal) { .path = path, .member = member, .label = PCI_ADDRESS_STR(address), .properties = properties });
 }
 
 void server_allocation_new(Server *s, const char *name) {
@@ -193,7 +193,7 @@ static void signal_pool(Server *s, const char *name, const char **properties, Em
 
         s->epoch++;
         (void) pool_path(name, &path);
-        emit(s, "a pool", function, &(Signal){ .path = path, .properties = properties });
+        emit(s, "a pool", function, &(Signal) { .path = path, .properties = properties });
 }
 
 static void signal_node(Server *s, int id, const char **properties, Emit function) {
@@ -201,7 +201,7 @@ static void signal_node(Server *s, int id, const char **properties, Emit functio
 
         s->epoch++;
         (void) node_path(id, &path);
-        emit(s, "a NUMA node", function, &(Signal){ .path = path, .properties = properties });
+        emit(s, "a NUMA node", function, &(Signal) { .path = path, .properties = properties });
 }
 
 void server_pool_added(Server *s, const char *name) {
@@ -245,5 +245,5 @@ static int emit_epoch(sd_bus *bus, const Signal *signal) {
 }
 
 void server_epoch_changed(Server *s) {
-        emit(s, "the epoch", emit_epoch, &(Signal){ .path = BUS_PATH });
+        emit(s, "the epoch", emit_epoch, &(Signal) { .path = BUS_PATH });
 }

@@ -44,7 +44,7 @@ static void stop_waiting(Server *s) {
 /* The journal gets one message for a loss, however often the daemon tries to connect. */
 static void log_lost(SystemBus *b, const char *why) {
         if (!b->lost_logged)
-                log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_BUS_LOST }),
+                log_full(LOG_WARNING, 0, (&(LogFields) { .id = MESSAGE_BUS_LOST }),
                          "The system bus cannot be used: %s. Until passthroughd has connected again, only root can "
                          "call it.",
                          why);
@@ -73,11 +73,11 @@ static void on_lost(Connection *c, const char *why) {
 
         b->query = sd_bus_slot_unref(b->query);
         admission_done(&s->admission);
-        s->callers = (Callers){ 0 };
+        s->callers = (Callers) { 0 };
         reports_cancel(&s->reports);
         connection_close(c);
         /* What the bus counted against the daemon is gone with the connection. */
-        s->budget = (Budget){ 0 };
+        s->budget = (Budget) { 0 };
         log_lost(b, why ?: "the bus closed the connection");
         b->delay = b->delay ? MIN(2 * b->delay, DELAY_MAX_USEC) : DELAY_MIN_USEC;
         b->retry = sd_event_source_disable_unref(b->retry);
@@ -113,7 +113,7 @@ static int on_named(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
                 b->connection.announced = true;
                 b->delay = 0;
                 if (b->lost_logged)
-                        log_full(LOG_NOTICE, 0, (&(LogFields){ .id = MESSAGE_BUS_BACK }),
+                        log_full(LOG_NOTICE, 0, (&(LogFields) { .id = MESSAGE_BUS_BACK }),
                                  "passthroughd is connected to the system bus and owns the name %s.", BUS_NAME);
                 b->lost_logged = false;
                 stop_waiting(s);

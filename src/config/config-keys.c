@@ -240,7 +240,7 @@ static int parse_module(ConfigParser *p, const char *value) {
         while (at < c->n_modules && !pci_address_equal(c->modules[at].address, address))
                 at++;
         c->n_modules = MAX(c->n_modules, at + 1);
-        c->modules[at] = (ConfigModule){ address, (unsigned) module };
+        c->modules[at] = (ConfigModule) { address, (unsigned) module };
         return 0;
 }
 
@@ -312,7 +312,7 @@ static int parse_virtual_functions(ConfigParser *p, const char *value) {
                 return r;
         p->config->pools[p->pool].virtual_functions = (unsigned) n;
         p->config->pools[p->pool].external = external;
-        p->config->pools[p->pool].virtual_functions_place = (ConfigPlace){ p->file, p->line };
+        p->config->pools[p->pool].virtual_functions_place = (ConfigPlace) { p->file, p->line };
         return 0;
 }
 
@@ -340,7 +340,7 @@ static int parse_vgpu_type(ConfigParser *p, const char *value) {
 
         if (*value && !vgpu_name_is_valid(value))
                 return -EINVAL;
-        pool->vgpu_type_place = (ConfigPlace){ p->file, p->line };
+        pool->vgpu_type_place = (ConfigPlace) { p->file, p->line };
         return string_copy(&pool->vgpu_type, *value ? value : NULL);
 }
 
@@ -365,7 +365,7 @@ static int parse_port_types(ConfigParser *p, const char *value) {
         }
         memcpy(pool->port_types, types, n * sizeof(*types));
         pool->n_port_types = n;
-        pool->port_types_place = (ConfigPlace){ p->file, p->line };
+        pool->port_types_place = (ConfigPlace) { p->file, p->line };
         return 0;
 }
 
@@ -395,7 +395,7 @@ static int add_match(ConfigParser *p, const char *value, Match **matches, size_t
                 match_done(&m);
                 return -ENOMEM;
         }
-        m.place = (ConfigPlace){ p->file, p->line };
+        m.place = (ConfigPlace) { p->file, p->line };
         (*matches)[(*n)++] = m;
         return 0;
 }

@@ -46,7 +46,7 @@ static int begin_pool(ConfigParser *p, const char *name) {
                 return parser_problem(p, "[Pool %s] is ignored: line %u already has this pool.", name,
                                       c->pools[i].latest.line);
 
-        c->pools[i].latest = (ConfigPlace){ p->file, p->line };
+        c->pools[i].latest = (ConfigPlace) { p->file, p->line };
         p->pool = i;
         p->section = SECTION_POOL;
         return 0;
@@ -85,7 +85,7 @@ static int begin_service(ConfigParser *p, const char *name) {
         if (c->services[i].latest.file == p->file)
                 return parser_problem(p, "[Service %s] is ignored: line %u already has this service.", name,
                                       c->services[i].latest.line);
-        c->services[i].latest = (ConfigPlace){ p->file, p->line };
+        c->services[i].latest = (ConfigPlace) { p->file, p->line };
         p->service = i;
         p->section = SECTION_SERVICE;
         return 0;

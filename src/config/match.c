@@ -15,7 +15,7 @@
 #define WILDCARDS     "*?["
 
 static void match_init(Match *m) {
-        *m = (Match){
+        *m = (Match) {
                 .vendor = -1, .device = -1, .subsystem_vendor = -1, .subsystem_device = -1, .type = -1, .numa = -1
         };
 }

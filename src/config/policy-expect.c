@@ -28,7 +28,7 @@ static int list_wishes(const Policy *p, Wish **ret, size_t *ret_n) {
                         continue;
                 if (ARRAY_RESERVE(*ret, *ret_n) < 0)
                         return -ENOMEM;
-                (*ret)[(*ret_n)++] = (Wish){ pf->address, policy_vf_pool(p, pf)->virtual_functions };
+                (*ret)[(*ret_n)++] = (Wish) { pf->address, policy_vf_pool(p, pf)->virtual_functions };
         }
         return 0;
 }

@@ -16,7 +16,7 @@ int inventory_add_variant(Inventory *inv, const char *pattern, const char *drive
                 return -E2BIG;
         if (ARRAY_RESERVE(inv->variants, inv->n_variants) < 0)
                 return -ENOMEM;
-        v = (VfioVariant){ .pattern = strdup(pattern), .driver = strdup(driver) };
+        v = (VfioVariant) { .pattern = strdup(pattern), .driver = strdup(driver) };
         if (!v.pattern || !v.driver) {
                 free(v.pattern);
                 free(v.driver);

@@ -11,7 +11,7 @@ void withdrawn_done(WithdrawnList *l) {
         for (size_t i = 0; i < l->n; i++)
                 free(l->devices[i].pool);
         free(l->devices);
-        *l = (WithdrawnList){ 0 };
+        *l = (WithdrawnList) { 0 };
 }
 
 /* The pool that offered the device before the first broken line; NULL: none. */
@@ -31,7 +31,7 @@ static int add_device(WithdrawnList *l, const PciDevice *dev, const char *pool) 
                 free(name);
                 return -ENOMEM;
         }
-        l->devices[l->n++] = (WithdrawnDevice){ dev->address, name };
+        l->devices[l->n++] = (WithdrawnDevice) { dev->address, name };
         return 0;
 }
 

@@ -171,7 +171,7 @@ static struct timespec *time_left(Client *c, uint64_t end, struct timespec *buf)
                 return NULL;
         usec = clock_usec(CLOCK_MONOTONIC);
         usec = until > usec ? until - usec : 0;
-        *buf = (struct timespec){ .tv_sec = (time_t) (usec / 1000000), .tv_nsec = (long) (usec % 1000000) * 1000 };
+        *buf = (struct timespec) { .tv_sec = (time_t) (usec / 1000000), .tv_nsec = (long) (usec % 1000000) * 1000 };
         return buf;
 }
 
@@ -190,7 +190,7 @@ int client_turn_until(Client *c, uint64_t end) {
         r = sd_bus_get_events(c->bus);
         if (r < 0)
                 return r;
-        pfd = (struct pollfd){ .fd = sd_bus_get_fd(c->bus), .events = (short) r };
+        pfd = (struct pollfd) { .fd = sd_bus_get_fd(c->bus), .events = (short) r };
         (void) sigprocmask(SIG_BLOCK, NULL, &set);
         sigdelset(&set, SIGINT);
         r = ppoll(&pfd, 1, time_left(c, end, &buf), &set) < 0 && errno != EINTR ? -errno : 0;

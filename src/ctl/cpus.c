@@ -27,10 +27,10 @@ static int take_single(char **text, CpuRun *run, unsigned long cpu) {
         CpuRun before = *run;
 
         if (before.n == 1 || (before.n > 1 && cpu - before.last == before.step)) {
-                *run = (CpuRun){ before.first, cpu, cpu - before.last, before.n + 1 };
+                *run = (CpuRun) { before.first, cpu, cpu - before.last, before.n + 1 };
                 return 0;
         }
-        *run = (CpuRun){ cpu, cpu, 0, 1 };
+        *run = (CpuRun) { cpu, cpu, 0, 1 };
         return append_run(text, &before);
 }
 
@@ -45,7 +45,7 @@ char *cpus_shorten(const char *list) {
 
                 if (*end == '-') {
                         r = append_run(&text, &run);
-                        run = (CpuRun){ 0 };
+                        run = (CpuRun) { 0 };
                         if (r >= 0)
                                 r = string_append(&text, ",", "%lu-%lu", first, strtoul(end + 1, &end, 10));
                 } else

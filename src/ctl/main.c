@@ -195,7 +195,7 @@ static int run_verb(const Args *args) {
         if (args->verb) {
                 verb = verb_find(args->verb);
                 if (!verb)
-                        return report_usage(&(Args){ 0 }, "there is no verb '%s'", args->verb);
+                        return report_usage(&(Args) { 0 }, "there is no verb '%s'", args->verb);
         }
         if (args_has(args, OPTION_HELP))
                 return args->verb ? print_verb_usage(verb) : print_usage();

@@ -211,7 +211,7 @@ static int handle_added(Monitor *m, sd_bus_message *msg) {
         r = read_interfaces(msg, kind, &properties);
         if (r < 0 || !properties)
                 return r;
-        return print_line(m, &(Line){ kind, label, kind->made, properties });
+        return print_line(m, &(Line) { kind, label, kind->made, properties });
 }
 
 /* For a job, JobRemoved prints the line instead, because it has the result. */
@@ -220,7 +220,7 @@ static int handle_removed(Monitor *m, sd_bus_message *msg) {
         const Kind *kind;
         int r = read_kind(msg, &kind, &label);
 
-        return kind && kind != &kind_job ? print_line(m, &(Line){ kind, label, "removed" }) : r;
+        return kind && kind != &kind_job ? print_line(m, &(Line) { kind, label, "removed" }) : r;
 }
 
 static int handle_job_removed(Monitor *m, sd_bus_message *msg) {
@@ -231,7 +231,7 @@ static int handle_job_removed(Monitor *m, sd_bus_message *msg) {
         r = sd_bus_message_read(msg, "uos", NULL, &path, &result);
         if (r < 0 || kind_of(path, &label) != &kind_job)
                 return r;
-        return print_line(m, &(Line){ &kind_job, label, "removed", .result = result });
+        return print_line(m, &(Line) { &kind_job, label, "removed", .result = result });
 }
 
 /* The change at the end of the last step is no step: JobRemoved reports the end of the job. */
@@ -256,7 +256,7 @@ static int handle_changed(Monitor *m, sd_bus_message *msg) {
         r = properties_read(msg, &properties);
         if (r < 0 || json_object_object_length(properties) == 0 || (kind == &kind_job && !is_step(properties)))
                 return r;
-        return print_line(m, &(Line){ kind, label, kind == &kind_job ? WHAT_STEP : "changed", properties });
+        return print_line(m, &(Line) { kind, label, kind == &kind_job ? WHAT_STEP : "changed", properties });
 }
 
 /* When a new daemon replaces the old one, prints two lines, "gone" and "running". */
@@ -268,10 +268,10 @@ static int handle_owner(Monitor *m, sd_bus_message *msg) {
         if (r < 0 || streq_ptr(*after ? after : NULL, m->daemon))
                 return r;
         if (m->daemon)
-                r = print_line(m, &(Line){ &kind_daemon, NULL, "gone" });
+                r = print_line(m, &(Line) { &kind_daemon, NULL, "gone" });
         if (r >= 0)
                 r = string_copy(&m->daemon, *after ? after : NULL);
-        return r >= 0 && m->daemon ? print_line(m, &(Line){ &kind_daemon, NULL, "running" }) : r;
+        return r >= 0 && m->daemon ? print_line(m, &(Line) { &kind_daemon, NULL, "running" }) : r;
 }
 
 static const struct {
@@ -313,12 +313,12 @@ static int find_daemon(Monitor *m) {
 
         r = sd_bus_get_name_creds(m->client->bus, BUS_NAME, SD_BUS_CREDS_UNIQUE_NAME, &creds);
         if (r == -ENXIO)
-                return print_line(m, &(Line){ &kind_daemon, NULL, "gone" });
+                return print_line(m, &(Line) { &kind_daemon, NULL, "gone" });
         if (r >= 0)
                 r = sd_bus_creds_get_unique_name(creds, &name);
         if (r >= 0)
                 r = string_copy(&m->daemon, name);
-        return r < 0 ? r : print_line(m, &(Line){ &kind_daemon, NULL, "running" });
+        return r < 0 ? r : print_line(m, &(Line) { &kind_daemon, NULL, "running" });
 }
 
 static int monitor_start(Monitor *m) {

@@ -104,13 +104,13 @@ static void getopt_tables_init(GetoptTables *t) {
          * returns ':' for a missing value. */
         size_t n = 0;
 
-        *t = (GetoptTables){ 0 };
+        *t = (GetoptTables) { 0 };
         t->shorts[n++] = '-';
         t->shorts[n++] = ':';
         for (int i = 0; i < _OPTION_MAX; i++) {
                 bool value = options[i].type != OPTION_TYPE_FLAG;
-                t->longs[i] = (struct option){ options[i].name + 2, value ? required_argument : no_argument, NULL,
-                                               LONG_BASE + i };
+                t->longs[i] = (struct option) { options[i].name + 2, value ? required_argument : no_argument, NULL,
+                                                LONG_BASE + i };
                 if (!options[i].letter)
                         continue;
                 t->shorts[n++] = options[i].letter;

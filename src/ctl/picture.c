@@ -12,7 +12,7 @@
 #define ELLIPSIS "\u2026"
 
 int picture_init(Picture *p) {
-        *p = (Picture){ 0 };
+        *p = (Picture) { 0 };
         p->f = open_memstream(&p->body, &p->size);
         return p->f ? 0 : -ENOMEM;
 }

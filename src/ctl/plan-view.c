@@ -48,9 +48,9 @@ static int print_devices(const Args *args, json_object *plan) {
 
                 /* The guest does not get held devices. */
                 if (!streq(role, "held"))
-                        table_add(&t, (const char *[]){ reply_text(d, "slot") ?: role, address,
-                                                        reply_cell(d, "guest_address"),
-                                                        reply_cell(d, "physical_function"), pairs });
+                        table_add(&t, (const char *[]) { reply_text(d, "slot") ?: role, address,
+                                                         reply_cell(d, "guest_address"),
+                                                         reply_cell(d, "physical_function"), pairs });
         }
         return table_print(&t, args, NULL);
 }

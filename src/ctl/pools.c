@@ -113,7 +113,7 @@ static int print_nodes(const Args *args, json_object *node) {
                 _cleanup_free_ char *memory_free = format_size_of(n, "memory_free"), *pages = list_pages(n);
 
                 table_add(&table,
-                          (const char *[]){ reply_cell(n, "id"), cpus, cpus_free, memory, memory_free, pages ?: "-" });
+                          (const char *[]) { reply_cell(n, "id"), cpus, cpus_free, memory, memory_free, pages ?: "-" });
         }
         return table_print(&table, args, "This node has no NUMA nodes.");
 }

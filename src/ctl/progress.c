@@ -19,7 +19,7 @@ static bool can_erase(void) {
 }
 
 Progress progress_new(bool wanted) {
-        return (Progress){ .shows = wanted && can_erase(), .since = clock_usec(CLOCK_MONOTONIC), .second = DELAY_SEC };
+        return (Progress) { .shows = wanted && can_erase(), .since = clock_usec(CLOCK_MONOTONIC), .second = DELAY_SEC };
 }
 
 void progress_end(Progress *p) {

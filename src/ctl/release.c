@@ -18,15 +18,15 @@ static int run_job(const Args *args, const JobCall *call) {
 }
 
 int verb_release(const Args *args) {
-        return run_job(args, &(JobCall){ "Release", "release", "is released.", "is being released." });
+        return run_job(args, &(JobCall) { "Release", "release", "is released.", "is being released." });
 }
 
 int verb_accept(const Args *args) {
-        return run_job(args, &(JobCall){ "Accept", "prepare", "is ready.", "is being prepared." });
+        return run_job(args, &(JobCall) { "Accept", "prepare", "is ready.", "is being prepared." });
 }
 
 int verb_prepare(const Args *args) {
-        return run_job(args, &(JobCall){ "Prepare", "prepare", "is ready.", "is being prepared." });
+        return run_job(args, &(JobCall) { "Prepare", "prepare", "is ready.", "is being prepared." });
 }
 
 int verb_renew(const Args *args) {

@@ -41,7 +41,8 @@ static int slot_attributes_parse(const Args *args, const char *argument, SlotAtt
         if (colon == argument || !strchr(colon, '='))
                 return report_usage(args, "'%s' is not SLOT:ATTRIBUTE=VALUE[,...], such as eth-vf0:vlan=100,trust=on",
                                     argument);
-        s = (SlotAttributes){ .slot = strndup(argument, (size_t) (colon - argument)), .attributes = strdup(colon + 1) };
+        s = (SlotAttributes) { .slot = strndup(argument, (size_t) (colon - argument)),
+                               .attributes = strdup(colon + 1) };
         *ret = s;
         return s.slot && s.attributes ? 0 : report_errno(args, -ENOMEM, "Cannot read the arguments");
 }
@@ -71,7 +72,7 @@ static int chosen_parse(const Args *args, const char *word, ChosenDevice *ret) {
 
         if (!equals || equals == word || !equals[1])
                 return report_usage(args, "'%s' is not POOL=ADDRESS, such as gpu=0000:13:00.0", word);
-        d = (ChosenDevice){ .pool = strndup(word, (size_t) (equals - word)), .address = strdup(equals + 1) };
+        d = (ChosenDevice) { .pool = strndup(word, (size_t) (equals - word)), .address = strdup(equals + 1) };
         *ret = d;
         return d.pool && d.address ? 0 : report_errno(args, -ENOMEM, "Cannot read the arguments");
 }
@@ -137,7 +138,7 @@ int pool_counts_parse(const Args *args, size_t first, PoolCounts *ret) {
         if (r != 0)
                 return r;
         *ret = p;
-        p = (PoolCounts){ 0 };
+        p = (PoolCounts) { 0 };
         return 0;
 }
 
@@ -159,7 +160,7 @@ void pool_counts_done(PoolCounts *p) {
         free(p->regions);
         free(p->items);
         free(p->slots);
-        *p = (PoolCounts){ 0 };
+        *p = (PoolCounts) { 0 };
 }
 
 /* Opens a dictionary entry whose value is an array; the caller appends the elements, then calls close_array(). */

@@ -148,7 +148,7 @@ static int change(Client *c, const char *pf, uint64_t count) {
 
         (void) snprintf(done, sizeof(done), "has %u VF%s.", (unsigned) count, PLURAL(count));
         (void) snprintf(begun, sizeof(begun), "will have %u VF%s.", (unsigned) count, PLURAL(count));
-        return watch_call(c, &(JobCall){ "SetVirtualFunctions", "change the VFs of", done, begun }, pf, "su", pf,
+        return watch_call(c, &(JobCall) { "SetVirtualFunctions", "change the VFs of", done, begun }, pf, "su", pf,
                           (uint32_t) count);
 }
 

@@ -63,7 +63,7 @@ static int column_flags(const Column *c) {
 }
 
 void table_init(Table *t, const Column *columns, size_t n) {
-        *t = (Table){ .scols = scols_new_table(), .columns = columns };
+        *t = (Table) { .scols = scols_new_table(), .columns = columns };
         t->failed = !t->scols || scols_table_enable_colors(t->scols, wants_colour()) < 0 ||
                     scols_table_set_termwidth(t->scols, page_width()) < 0;
         for (size_t i = 0; !t->failed && i < n; i++) {

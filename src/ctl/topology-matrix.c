@@ -91,7 +91,7 @@ int members_init(Members *m, const Items *items, json_object *node, bool all) {
         json_object *matrix = reply_member(node, "matrix");
         size_t n = reply_length(matrix, "devices"), numbers[2] = { 0 };
 
-        *m = (Members){ .all = calloc(n + 1, sizeof(Member)), .cpus_width = strlen(CPU_AFFINITY) };
+        *m = (Members) { .all = calloc(n + 1, sizeof(Member)), .cpus_width = strlen(CPU_AFFINITY) };
         if (!m->all)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
@@ -101,7 +101,7 @@ int members_init(Members *m, const Items *items, json_object *node, bool all) {
 
                 if (!item)
                         return -EBADMSG;
-                *member = (Member){ .item = item, .at = i };
+                *member = (Member) { .item = item, .at = i };
                 m->n++;
                 member_find_pool(member, items);
                 (void) snprintf(member->label, sizeof(member->label), "%s%zu", is_gpu(item) ? "GPU" : "NIC",
@@ -186,9 +186,9 @@ static void add_member(Table *t, const Member *m) {
         char vfs[64];
 
         (void) snprintf(vfs, sizeof(vfs), "%zu of %zu VFs", m->available, m->n_vfs);
-        table_add(t, (const char *[]){ m->label, m->item->address, m->numa, m->pool ?: "-",
-                                       m->n_vfs > 0 ? vfs : reply_cell(m->item->device, "state"), m->allocation ?: "-",
-                                       name });
+        table_add(t, (const char *[]) { m->label, m->item->address, m->numa, m->pool ?: "-",
+                                        m->n_vfs > 0 ? vfs : reply_cell(m->item->device, "state"), m->allocation ?: "-",
+                                        name });
 }
 
 static int print_members(const Args *args, const Members *m) {

@@ -32,7 +32,7 @@ static int add_pair(Notes *notes, const Members *m, json_object *pair) {
         note = find_note(notes, text);
         if (!note) {
                 note = &notes->all[notes->n++];
-                *note = (Note){ .text = TAKE_PTR(text), .redirected = pair_is_redirected(pair) };
+                *note = (Note) { .text = TAKE_PTR(text), .redirected = pair_is_redirected(pair) };
         }
         return string_append(&note->pairs, ", ", "%s-%s", gpu->label, peer->label);
 }
@@ -41,7 +41,7 @@ int notes_init(Notes *notes, const Members *m, json_object *matrix) {
         size_t n = reply_length(matrix, "pairs");
         int r = 0;
 
-        *notes = (Notes){ .all = calloc(n + 1, sizeof(Note)) };
+        *notes = (Notes) { .all = calloc(n + 1, sizeof(Note)) };
         if (!notes->all)
                 return -ENOMEM;
         for (size_t i = 0; r >= 0 && i < n; i++)

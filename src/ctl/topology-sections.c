@@ -61,7 +61,7 @@ static size_t count_offers(const Items *items, int64_t section, Offer offers[sta
                 if (!pool || i == POOLS_MAX)
                         continue;
                 if (i == n)
-                        offers[n++] = (Offer){ .pool = pool };
+                        offers[n++] = (Offer) { .pool = pool };
                 offers[i].total++;
                 offers[i].available += streq_ptr(reply_text(item->device, "state"), "available");
         }

@@ -47,7 +47,7 @@ Spot svg_below(Spot s, int height) {
 }
 
 static Spot inside(Spot s, int height) {
-        return (Spot){ s.x + INSET, s.y + height, s.width - 2 * INSET, s.draw };
+        return (Spot) { s.x + INSET, s.y + height, s.width - 2 * INSET, s.draw };
 }
 
 static bool is_allocated(const Item *vfs) {
@@ -74,12 +74,12 @@ static void draw_vfs(Drawing *d, const Item *vfs, Spot s) {
         d->picture.failed = d->picture.failed || !states || !holders;
         picture_begin(&d->picture, "%zu VFs of %s, pool %s: %s%s%s", n, vfs->above->address, vfs_pool(vfs),
                       states ? states : "", held ? ", " : "", held && holders ? holders : "");
-        picture_box(&d->picture, (Box){ s.x, s.y, s.width, vfs_height(vfs) }, &look->look);
+        picture_box(&d->picture, (Box) { s.x, s.y, s.width, vfs_height(vfs) }, &look->look);
         picture_text(&d->picture, s.x + 6, s.y + 13, s.width - 12, &svg_small, "%zu VF%s \u00b7 %s \u00b7 %s", n,
                      PLURAL(n), vfs_pool(vfs), states ? states : "");
         if (held)
                 picture_text(&d->picture, s.x + 6, s.y + 13 + LINE, s.width - 12,
-                             &(Font){ svg_small_strong.size, true, ALIGN_LEFT, svg_state_look("allocated")->strong },
+                             &(Font) { svg_small_strong.size, true, ALIGN_LEFT, svg_state_look("allocated")->strong },
                              "%s", holders ? holders : "");
         picture_end(&d->picture);
 }
@@ -138,9 +138,9 @@ static void draw_card(Drawing *d, const Item *item, int lines, int height, Spot 
         const StateLook *look = svg_state_look(state);
 
         draw_title(d, item, state, reply_text(item->device, "pool"));
-        picture_box(&d->picture, (Box){ s.x, s.y, s.width, height }, &look->look);
-        picture_box(&d->picture, (Box){ s.x + 3, s.y + 5, 4, lines - 12 }, &(Look){ look->strong, NULL, 2 });
-        (void) place_lines(d, item, (Spot){ s.x + CARD_LEFT, s.y, s.width - CARD_LEFT - INSET, true });
+        picture_box(&d->picture, (Box) { s.x, s.y, s.width, height }, &look->look);
+        picture_box(&d->picture, (Box) { s.x + 3, s.y + 5, 4, lines - 12 }, &(Look) { look->strong, NULL, 2 });
+        (void) place_lines(d, item, (Spot) { s.x + CARD_LEFT, s.y, s.width - CARD_LEFT - INSET, true });
         picture_end(&d->picture);
 }
 
@@ -148,7 +148,7 @@ static int place_list(Drawing *d, const Item *list, unsigned depth, Spot s);
 
 static int place_device(Drawing *d, const Item *item, Spot s) {
         const Item *vfs = item->child && item_begins_vfs(item->child) ? item->child : NULL;
-        int lines = place_lines(d, item, (Spot){ .width = s.width - CARD_LEFT - INSET }),
+        int lines = place_lines(d, item, (Spot) { .width = s.width - CARD_LEFT - INSET }),
             height = lines + (vfs ? vfs_height(vfs) + 4 : 0);
 
         if (s.draw)
@@ -160,13 +160,13 @@ static int place_device(Drawing *d, const Item *item, Spot s) {
 
 /* Draws the box of a bridge, with its kind and address. */
 static void draw_bridge(Drawing *d, const Item *item, int height, Spot s) {
-        picture_box(&d->picture, (Box){ s.x, s.y, s.width, height }, &bridge_look);
+        picture_box(&d->picture, (Box) { s.x, s.y, s.width, height }, &bridge_look);
         picture_text(&d->picture, s.x + INSET, s.y + 15, s.width - 2 * INSET, &svg_small_strong, "%s %s",
                      item->is_bridge ? bridge_word(item) : "device", item->address);
 }
 
 static int place_bridge(Drawing *d, const Item *item, unsigned depth, Spot s) {
-        int height = HEADER + place_list(d, item->child, depth + 1, (Spot){ .width = s.width - 2 * INSET });
+        int height = HEADER + place_list(d, item->child, depth + 1, (Spot) { .width = s.width - 2 * INSET });
 
         if (s.draw) {
                 draw_bridge(d, item, height, s);
@@ -207,7 +207,7 @@ typedef struct Columns {
 static Columns columns_of(Spot s) {
         int n = MIN(MAX((s.width + BELOW) / (COLUMN_MIN + BELOW), 1), COLUMNS_MAX);
 
-        return (Columns){ .all = s, .n = n, .width = (s.width - (n - 1) * BELOW) / n };
+        return (Columns) { .all = s, .n = n, .width = (s.width - (n - 1) * BELOW) / n };
 }
 
 static Spot columns_next(Columns *c) {
@@ -215,8 +215,8 @@ static Spot columns_next(Columns *c) {
         for (int i = 1; i < c->n; i++)
                 if (c->heights[i] < c->heights[c->column])
                         c->column = i;
-        return (Spot){ c->all.x + c->column * (c->width + BELOW), c->all.y + c->heights[c->column], c->width,
-                       c->all.draw };
+        return (Spot) { c->all.x + c->column * (c->width + BELOW), c->all.y + c->heights[c->column], c->width,
+                        c->all.draw };
 }
 
 static int columns_height(const Columns *c) {
@@ -243,10 +243,10 @@ static int place_below_root(Drawing *d, const Item *root, bool wide, Spot s) {
 }
 
 static int place_root(Drawing *d, const Item *root, bool wide, Spot s) {
-        int height = HEADER + place_below_root(d, root, wide, (Spot){ .width = s.width - 2 * INSET });
+        int height = HEADER + place_below_root(d, root, wide, (Spot) { .width = s.width - 2 * INSET });
 
         if (s.draw) {
-                picture_box(&d->picture, (Box){ s.x, s.y, s.width, height }, &root_look);
+                picture_box(&d->picture, (Box) { s.x, s.y, s.width, height }, &root_look);
                 picture_text(&d->picture, s.x + INSET, s.y + 15, s.width - 2 * INSET, &svg_small_strong,
                              root->address ? "root complex %s" : "%s", root_name(root));
                 (void) place_below_root(d, root, wide, inside(s, HEADER));

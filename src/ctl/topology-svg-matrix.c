@@ -50,7 +50,7 @@ static void draw_cell(Drawing *d, const Member *a, const Member *b, Box box) {
         const char *word = matrix_distance(d->matrix, a, b);
         bool near = streq(word, "PIX") || streq(word, "PXB");
 
-        picture_box(&d->picture, box, &(Look){ colour_of(word), "#ffffff", 0 });
+        picture_box(&d->picture, box, &(Look) { colour_of(word), "#ffffff", 0 });
         picture_text(&d->picture, box.x + box.width / 2, box.y + 14, box.width, &cell_font, "%s%s", a == b ? "" : word,
                      near && pair_is_redirected(pair_of(d->matrix, a, b)) ? "*" : "");
 }
@@ -81,7 +81,7 @@ static void draw_table(Drawing *d, Spot s) {
                              m->all[i].label);
                 for (size_t j = 0; j < m->n; j++)
                         draw_cell(d, &m->all[i], &m->all[j],
-                                  (Box){ s.x + LABEL_WIDTH + (int) j * CELL_WIDTH, y, CELL_WIDTH, CELL_HEIGHT });
+                                  (Box) { s.x + LABEL_WIDTH + (int) j * CELL_WIDTH, y, CELL_WIDTH, CELL_HEIGHT });
                 draw_affinity(d, m->all[i].cpus, m->all[i].numa, &cell_font, affinity, y);
         }
 }
@@ -91,8 +91,8 @@ static int place_words(Drawing *d, Spot s) {
         for (size_t i = 1; s.draw && i < DISTANCE_WORDS; i++) {
                 int y = s.y + ((int) i - 1) * (CELL_HEIGHT + 2);
 
-                picture_box(&d->picture, (Box){ s.x, y, CELL_WIDTH, CELL_HEIGHT },
-                            &(Look){ colour_of(distance_words[i].word), NULL, 0 });
+                picture_box(&d->picture, (Box) { s.x, y, CELL_WIDTH, CELL_HEIGHT },
+                            &(Look) { colour_of(distance_words[i].word), NULL, 0 });
                 picture_text(&d->picture, s.x + CELL_WIDTH / 2, y + 14, CELL_WIDTH, &cell_font, "%s",
                              distance_words[i].word);
                 picture_text(&d->picture, s.x + CELL_WIDTH + 10, y + 14, s.width - CELL_WIDTH - 10, &svg_text, "%s",
@@ -121,8 +121,8 @@ static int place_pairs(Drawing *d, const Notes *notes, Spot s) {
                                 column = j;
                 if (text)
                         heights[column] += place_line(d, text,
-                                                      (Spot){ s.x + column * (s.width / n), s.y + heights[column],
-                                                              s.width / n - SVG_GAP, s.draw });
+                                                      (Spot) { s.x + column * (s.width / n), s.y + heights[column],
+                                                               s.width / n - SVG_GAP, s.draw });
                 d->picture.failed = d->picture.failed || !text;
                 height = MAX(height, heights[column]);
         }
@@ -170,6 +170,6 @@ int svg_matrix(Drawing *d, Spot s) {
         notes.width = beside ? s.x + s.width - notes_x : s.width;
         notes.y += beside ? 0 : height + SVG_GAP;
         if (s.draw)
-                draw_table(d, (Spot){ s.x, s.y + 26, table, true });
+                draw_table(d, (Spot) { s.x, s.y + 26, table, true });
         return 30 + (beside ? MAX(height, place_notes(d, notes)) : height + SVG_GAP + place_notes(d, notes));
 }

@@ -41,29 +41,29 @@ typedef struct Gauge {
 static void add_count(Gauge *g, const char *word, const char *fill, uint64_t amount) {
         Part *part = &g->parts[g->n++];
 
-        *part = (Part){ .word = word, .fill = fill, .amount = amount };
+        *part = (Part) { .word = word, .fill = fill, .amount = amount };
         (void) snprintf(part->shown, sizeof(part->shown), "%" PRIu64, amount);
 }
 
 static void add_bytes(Gauge *g, const char *word, const char *fill, uint64_t amount) {
         Part *part = &g->parts[g->n++];
 
-        *part = (Part){ .word = word, .fill = fill, .amount = amount };
+        *part = (Part) { .word = word, .fill = fill, .amount = amount };
         (void) snprintf(part->shown, sizeof(part->shown), "%s", size_round(amount).text);
 }
 
 static void draw_bar(Picture *p, const Gauge *g, int x, int y) {
         uint64_t before = 0;
 
-        picture_box(p, (Box){ x, y, BAR_WIDTH, BAR_HEIGHT }, &bar_look);
+        picture_box(p, (Box) { x, y, BAR_WIDTH, BAR_HEIGHT }, &bar_look);
         for (size_t i = 0; i < g->n && g->total > 0; i++) {
                 uint64_t end = MIN(before + g->parts[i].amount, g->total);
                 int from = (int) ((double) before / (double) g->total * BAR_WIDTH),
                     to = (int) ((double) end / (double) g->total * BAR_WIDTH);
 
                 if (to > from)
-                        picture_box(p, (Box){ x + from, y, to - from, BAR_HEIGHT },
-                                    &(Look){ g->parts[i].fill, NULL, 0 });
+                        picture_box(p, (Box) { x + from, y, to - from, BAR_HEIGHT },
+                                    &(Look) { g->parts[i].fill, NULL, 0 });
                 before = end;
         }
 }
@@ -125,7 +125,7 @@ static int place_pages(Drawing *d, json_object *node, Spot s) {
                 add_count(&g, "free", FREE, available);
                 add_count(&g, "allocated", ALLOCATED, allocated);
                 add_count(&g, "used by others", HOST, g.total - MIN(g.total, available + allocated));
-                height += place_gauge(d, &g, (Spot){ s.x, s.y + height, s.width, s.draw });
+                height += place_gauge(d, &g, (Spot) { s.x, s.y + height, s.width, s.draw });
         }
         return height;
 }
@@ -197,12 +197,12 @@ static int place_content(Drawing *d, json_object *node, int64_t section, Spot s)
 }
 
 int svg_section(Drawing *d, json_object *node, int64_t section, Spot s) {
-        int width = s.width - 2 * SVG_PAD, height = place_content(d, node, section, (Spot){ .width = width });
+        int width = s.width - 2 * SVG_PAD, height = place_content(d, node, section, (Spot) { .width = width });
 
         height += 2 * SVG_PAD - SECTION_SLACK;
         if (s.draw) {
-                picture_box(&d->picture, (Box){ s.x, s.y, s.width, height }, &section_look);
-                (void) place_content(d, node, section, (Spot){ s.x + SVG_PAD, s.y + SVG_PAD, width, true });
+                picture_box(&d->picture, (Box) { s.x, s.y, s.width, height }, &section_look);
+                (void) place_content(d, node, section, (Spot) { s.x + SVG_PAD, s.y + SVG_PAD, width, true });
         }
         return height;
 }

@@ -29,8 +29,8 @@ static int place_nodes(Drawing *d, int y) {
                         if (ends[j] < ends[column])
                                 column = j;
                 ends[column] += SVG_GAP + svg_section(d, node, (int64_t) number_of(node, "id"),
-                                                      (Spot){ SVG_MARGIN + (int) column * (SVG_NODE_WIDTH + SVG_GAP),
-                                                              ends[column], SVG_NODE_WIDTH, true });
+                                                      (Spot) { SVG_MARGIN + (int) column * (SVG_NODE_WIDTH + SVG_GAP),
+                                                               ends[column], SVG_NODE_WIDTH, true });
         }
         for (size_t i = 0; i < COLUMNS; i++)
                 y = MAX(y, ends[i]);
@@ -42,7 +42,7 @@ static int place_others(Drawing *d, int width, int y) {
         int64_t section = INT64_MIN;
 
         while (items_next_section(&d->items, d->node, &section))
-                y += SVG_GAP + svg_section(d, NULL, section, (Spot){ SVG_MARGIN, y, width, true });
+                y += SVG_GAP + svg_section(d, NULL, section, (Spot) { SVG_MARGIN, y, width, true });
         return y;
 }
 
@@ -52,8 +52,8 @@ static void draw_key(Picture *p, int x, int y) {
         for (size_t i = 0; i < ELEMENTSOF(states); i++) {
                 const StateLook *look = svg_state_look(states[i]);
 
-                picture_box(p, (Box){ x, y, 16, 16 }, &look->look);
-                picture_box(p, (Box){ x + 3, y + 3, 4, 10 }, &(Look){ look->strong, NULL, 2 });
+                picture_box(p, (Box) { x, y, 16, 16 }, &look->look);
+                picture_box(p, (Box) { x + 3, y + 3, 4, 10 }, &(Look) { look->strong, NULL, 2 });
                 picture_text(p, x + 22, y + 12, 120, &svg_text, "%s", states[i]);
                 x += 110;
         }
@@ -93,7 +93,7 @@ static void draw_page(Drawing *d, const char *name, int *ret_width, int *ret_hei
         draw_key(&d->picture, SVG_MARGIN, SVG_MARGIN + 24);
         y = place_nodes(d, SVG_MARGIN + HEADER - 10);
         y = place_others(d, sections, y);
-        y += svg_matrix(d, (Spot){ SVG_MARGIN, y, width, true });
+        y += svg_matrix(d, (Spot) { SVG_MARGIN, y, width, true });
         *ret_width = width + 2 * SVG_MARGIN;
         *ret_height = y + FOOTER;
 }
@@ -109,7 +109,7 @@ static size_t count_devices(const Items *items) {
 static int drawing_init(Drawing *d, const Args *args, json_object *node) {
         int r;
 
-        *d = (Drawing){ .node = node, .matrix = reply_member(node, "matrix"), .all = args_has(args, OPTION_ALL) };
+        *d = (Drawing) { .node = node, .matrix = reply_member(node, "matrix"), .all = args_has(args, OPTION_ALL) };
         r = picture_init(&d->picture);
         if (r >= 0)
                 r = items_init(&d->items, node);

@@ -49,7 +49,7 @@ static Item *find_root(Items *items, const Item *item) {
 int items_init(Items *items, json_object *node) {
         size_t n = reply_length(node, "devices");
 
-        *items = (Items){ .all = calloc(n + 1, sizeof(Item)), .roots = calloc(n + 1, sizeof(Item)) };
+        *items = (Items) { .all = calloc(n + 1, sizeof(Item)), .roots = calloc(n + 1, sizeof(Item)) };
         if (!items->all || !items->roots)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
@@ -148,7 +148,7 @@ static struct libscols_line *add_device(Table *t, struct libscols_line *above, c
 
         return table_add_below(
                 t, above, colour_of(state, reply_text(item->device, "pool")),
-                (const char *[]){ item->address, pool, state, reply_cell(item->device, "allocation"), link, name });
+                (const char *[]) { item->address, pool, state, reply_cell(item->device, "allocation"), link, name });
 }
 
 /* Counts the VFs in that state that are in no allocation; write_holders() counts the others. */
@@ -222,7 +222,7 @@ static void add_vfs(Table *t, struct libscols_line *above, const Item *vfs) {
                                available   ? "green"
                                : allocated ? "yellow"
                                            : COLOUR_DIM,
-                               (const char *[]){ label, vfs_pool(vfs), states, holders, "", "" });
+                               (const char *[]) { label, vfs_pool(vfs), states, holders, "", "" });
 }
 
 const char *bridge_word(const Item *item) {
@@ -233,7 +233,7 @@ const char *bridge_word(const Item *item) {
 
 /* A row without pool, state and allocation: a root complex, or a bridge without --all. */
 static struct libscols_line *add_bridge(Table *t, struct libscols_line *above, const char *label, const char *name) {
-        return table_add_below(t, above, NULL, (const char *[]){ label, "", "", "", "", name });
+        return table_add_below(t, above, NULL, (const char *[]) { label, "", "", "", "", name });
 }
 
 static void add_list(Table *t, struct libscols_line *above, const Item *list, bool all, unsigned depth) {

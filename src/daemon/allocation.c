@@ -17,7 +17,7 @@ Verdict manager_check_may_change(const Manager *m, Refusal *ret) {
 }
 
 Verdict refuse_storage(Refusal *ret, int error) {
-        log_full(LOG_ERR, error, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE }),
+        log_full(LOG_ERR, error, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE }),
                  "A call is refused because the ledger could not be written: %m");
         return refuse(ret, VERDICT_READ_ONLY, NULL,
                       "Free disk space, or repair the file system of the state directory.",
@@ -51,7 +51,7 @@ void manager_set_state(Manager *m, Allocation *a, AllocationState state, const c
         /* Not fatal: the file keeps the previous state, and a restart repeats the work from there. */
         r = m->host.ledger->read_only ? 0 : store_save(m->store, a);
         if (r < 0)
-                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
+                log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to write the state of '%s' to the ledger: %m", a->name);
         server_allocation_changed(m->publisher.server, a->name);
 }
@@ -80,12 +80,12 @@ void manager_delete_allocation(Manager *m, Allocation *a) {
                                                                                     : 0;
 
         if (r < 0)
-                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
+                log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to note the release of '%s', ignoring: %m", a->name);
         r = store_remove(m->store, a->name);
 
         if (r < 0) {
-                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
+                log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to remove '%s' from the ledger on disk: %m", a->name);
                 ledger_set_state(m->host.ledger, a, ALLOCATION_FAILED);
                 (void) string_replace(&a->reason, "The devices are returned, but the file could not be removed from "

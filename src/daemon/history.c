@@ -52,13 +52,13 @@ static void send_event(HistoryEvent event, const char *devices, const Allocation
                 (void) snprintf(generation, sizeof(generation), "%" PRIu64, a->generation);
         }
         log_event(kinds[event].level,
-                  &(LogFields){ .id = kinds[event].id,
-                                .event = kinds[event].name,
-                                .device = devices,
-                                .allocation = a ? a->name : NULL,
-                                .owner = a ? owner : NULL,
-                                .generation = a ? generation : NULL,
-                                .tag = a ? a->tag : NULL },
+                  &(LogFields) { .id = kinds[event].id,
+                                 .event = kinds[event].name,
+                                 .device = devices,
+                                 .allocation = a ? a->name : NULL,
+                                 .owner = a ? owner : NULL,
+                                 .generation = a ? generation : NULL,
+                                 .tag = a ? a->tag : NULL },
                   message);
 }
 

@@ -16,9 +16,9 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
         const Pool *pool = d->pool ? config_find_pool(m->host.config, d->pool) : NULL;
         bool bound = streq_ptr(dev->driver, allocation_driver(a, d));
 
-        *ret = (HolderQuery){ .address = pci_address_function(dev->address),
-                              .group = dev->iommu_group,
-                              .is_vf = dev->type == PCI_TYPE_VF };
+        *ret = (HolderQuery) { .address = pci_address_function(dev->address),
+                               .group = dev->iommu_group,
+                               .is_vf = dev->type == PCI_TYPE_VF };
         /* The slot of a mediated device that has no UUID yet is used by no process. */
         if (pci_device_is_slot(dev) && !*d->mdev)
                 return false;

@@ -17,7 +17,7 @@
 
 void log_policy(const Policy *policy) {
         for (size_t i = 0; i < policy->n_problems; i++)
-                log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_CONFIG_LINE }), "%s", policy->problems[i]);
+                log_full(LOG_WARNING, 0, (&(LogFields) { .id = MESSAGE_CONFIG_LINE }), "%s", policy->problems[i]);
 }
 
 /* Records that an allocated device was removed or came back. The allocation is kept. */

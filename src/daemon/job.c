@@ -34,13 +34,13 @@ Job *job_new(Manager *m, const struct JobKind *kind, uint32_t id, const char *su
                 step_list_free(steps);
                 return NULL;
         }
-        *job = (Job){ .manager = m,
-                      .kind = kind,
-                      .id = id,
-                      .since = clock_usec(CLOCK_MONOTONIC),
-                      .steps = steps,
-                      .current = steps->n,
-                      .worker = WORKER("passthroughd-job") };
+        *job = (Job) { .manager = m,
+                       .kind = kind,
+                       .id = id,
+                       .since = clock_usec(CLOCK_MONOTONIC),
+                       .steps = steps,
+                       .current = steps->n,
+                       .worker = WORKER("passthroughd-job") };
         if (string_copy(&job->subject, subject) < 0 || string_copy(&job->step, "") < 0 ||
             string_copy(&job->message, "") < 0)
                 return NULL;

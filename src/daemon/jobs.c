@@ -111,7 +111,7 @@ static void on_report(Job *job, Step *step, const Report *report) {
 
         switch (report->kind) {
         case REPORT_STEP:
-                log_full(LOG_DEBUG, 0, (&(LogFields){ .allocation = job->subject, .step = job->step }), "Job %u: %s",
+                log_full(LOG_DEBUG, 0, (&(LogFields) { .allocation = job->subject, .step = job->step }), "Job %u: %s",
                          job->id, job->step);
                 server_job_changed(m->publisher.server, job->id);
                 break;
@@ -219,7 +219,7 @@ static void count_time(JobQueue *q, const Job *job, JobResult result) {
         if (i == ELEMENTSOF(q->times))
                 return;
         if (i == q->n_times)
-                q->times[q->n_times++] = (JobTime){ .verb = verb, .result = text };
+                q->times[q->n_times++] = (JobTime) { .verb = verb, .result = text };
         q->times[i].n++;
         q->times[i].usec += clock_usec(CLOCK_MONOTONIC) - job->since;
 }
@@ -235,7 +235,7 @@ static void on_end(Job *job, JobResult result) {
         result = finish(m, job, result);
         if (result != JOB_DONE)
                 log_full(LOG_ERR, 0,
-                         (&(LogFields){ .id = MESSAGE_JOB_FAILED, .allocation = job->subject, .step = job->step }),
+                         (&(LogFields) { .id = MESSAGE_JOB_FAILED, .allocation = job->subject, .step = job->step }),
                          "Job %u, %s %s: %s", job->id, job->kind->verb, job->subject, job->message);
         count_time(&m->jobs, job, result);
         publish(m, job);

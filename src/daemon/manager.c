@@ -206,7 +206,7 @@ static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
 
         if (!job || job->timed_out)
                 return false;
-        *ret = (JobView){
+        *ret = (JobView) {
                 .id = job->id,
                 .verb = job->kind->verb,
                 .subject = job->subject,

@@ -87,7 +87,7 @@ static Verdict plan_on_fresh_devices(Manager *m, const Search *s, Plan **ret, Re
                 if (r == 0) {
                         *ret = TAKE_PTR(plan);
                         *ret_refusal = why;
-                        why = (Refusal){ 0 };
+                        why = (Refusal) { 0 };
                         return v;
                 }
         }
@@ -175,7 +175,7 @@ Verdict manager_plan_idle(Manager *m, const Request *request, const Allocation *
                         refusal_done(ret_refusal);
                 } else if (ret_refusal->verdict == VERDICT_NONE) {
                         *ret_refusal = why;
-                        why = (Refusal){ 0 };
+                        why = (Refusal) { 0 };
                 }
         }
         return v == VERDICT_NONE ? v : ret_refusal->verdict;
@@ -188,7 +188,7 @@ static void log_forced(const Manager *m, const Allocation *a) {
                 const char *address = PCI_ADDRESS_STR(a->devices[i].address);
 
                 if (dev && pci_device_is_display(dev))
-                        log_full(LOG_WARNING, 0, (&(LogFields){ .device = address, .allocation = a->name }),
+                        log_full(LOG_WARNING, 0, (&(LogFields) { .device = address, .allocation = a->name }),
                                  "%s is allocated to '%s', as uid %u forced it, although %s.", address, a->name,
                                  a->owner, dev->boot_vga ? "it is the boot VGA" : "the host's console is on it");
         }

@@ -340,7 +340,7 @@ static void continue_change(Manager *m, Allocation *a) {
                 return;
         }
         a->halted = true;
-        log_full(LOG_ERR, 0, (&(LogFields){ .allocation = a->name }), "Devices of '%s' are not detached: %s", a->name,
+        log_full(LOG_ERR, 0, (&(LogFields) { .allocation = a->name }), "Devices of '%s' are not detached: %s", a->name,
                  refusal.message);
 }
 

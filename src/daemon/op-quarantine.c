@@ -28,7 +28,7 @@ static int quarantine(Manager *m, const Allocation *a, const AllocationDevice *d
         int r = rest ? store_save_quarantined(m->store, rest) : -ENOMEM;
 
         if (r < 0)
-                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
+                log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to write the quarantine of %s to disk: %m", PCI_ADDRESS_STR(address));
         if (rest && ledger_quarantine(m->host.ledger, rest) == 0)
                 TAKE_PTR(rest);
@@ -125,7 +125,7 @@ bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job) {
         if (v == VERDICT_NONE)
                 v = start_clearing(m, rest, ret_job, &refusal);
         if (v != VERDICT_NONE)
-                log_full(LOG_WARNING, 0, (&(LogFields){ .device = PCI_ADDRESS_STR(device) }),
+                log_full(LOG_WARNING, 0, (&(LogFields) { .device = PCI_ADDRESS_STR(device) }),
                          "%s stays in quarantine, ignoring: %s", PCI_ADDRESS_STR(device), refusal.message);
         return v == VERDICT_NONE;
 }
@@ -162,7 +162,7 @@ void manager_note_used(Manager *m, PciAddress device, const char *message) {
         if (r >= 0)
                 TAKE_PTR(rest);
         else
-                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(device) }),
+                log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(device) }),
                          "Failed to note that %s has to be cleaned: %m", PCI_ADDRESS_STR(device));
 }
 
@@ -218,7 +218,7 @@ static JobResult clear_finished(Manager *m, Job *job, JobResult result) {
         }
         r = store_remove_quarantined(m->store, device);
         if (r < 0) {
-                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(device) }),
+                log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(device) }),
                          "Failed to remove %s from the quarantine on disk: %m", PCI_ADDRESS_STR(device));
                 job_set_message(job, "The device could not be removed from the quarantine on disk.");
                 return JOB_FAILED;

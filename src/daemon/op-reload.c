@@ -45,7 +45,7 @@ static void log_dropped(const HostState *host) {
 
                 if (dev && device_left_pools(host->policy, claim->allocation, dev))
                         log_full(LOG_WARNING, 0,
-                                 (&(LogFields){ .device = PCI_ADDRESS_STR(claim->address), .allocation = name }),
+                                 (&(LogFields) { .device = PCI_ADDRESS_STR(claim->address), .allocation = name }),
                                  "%s is not on offer any more; '%s' keeps it until the allocation is released.",
                                  PCI_ADDRESS_STR(claim->address), name);
         }
@@ -63,7 +63,7 @@ int manager_check_config(const HostState *host) {
         _cleanup_refusal_ Refusal why = { 0 };
 
         if (check_twice(host->policy, host->ledger, &why) != VERDICT_NONE) {
-                log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_CONFIG_REFUSED }), "%s %s", why.message, why.remedy);
+                log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_CONFIG_REFUSED }), "%s %s", why.message, why.remedy);
                 return EX_CONFIG;
         }
         log_dropped(host);
@@ -155,7 +155,7 @@ Verdict manager_reload(Manager *m, Refusal *ret) {
                 log_warning(
                         "Out of memory: the devices that the host needs are read again before the next allocation.");
         /* A refusal with a device says that the device would be offered twice. */
-        log_full(LOG_ERR, 0, (&(LogFields){ .id = why.has_device ? MESSAGE_CONFIG_REFUSED : NULL }), "%s %s",
+        log_full(LOG_ERR, 0, (&(LogFields) { .id = why.has_device ? MESSAGE_CONFIG_REFUSED : NULL }), "%s %s",
                  why.message, why.remedy);
         return refuse(ret, v, why.has_device ? &why.device : NULL, why.remedy, "%s", why.message);
 }

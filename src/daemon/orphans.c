@@ -49,7 +49,7 @@ const char *orphans_find_at_vfs(const Orphans *o) {
 }
 
 static void block_devices(Manager *m, const JobLock *lock) {
-        const char *also = orphan_changes_vfs(lock) ? step_hang(&(Step){ .kind = STEP_NUMVFS }) : NULL;
+        const char *also = orphan_changes_vfs(lock) ? step_hang(&(Step) { .kind = STEP_NUMVFS }) : NULL;
 
         for (size_t i = 0; i < lock->n_devices; i++) {
                 PciAddress device = lock->devices[i];
@@ -69,7 +69,7 @@ static int find(Orphans *o) {
         int r = job_locks_find(o->dir_fd, &o->locks, &o->n);
 
         for (int i = 0; r >= 0 && o->n > 0 && i < FIND_TRIES; i++) {
-                (void) nanosleep(&(struct timespec){ .tv_nsec = FIND_PAUSE }, NULL);
+                (void) nanosleep(&(struct timespec) { .tv_nsec = FIND_PAUSE }, NULL);
                 o->locks = job_locks_free(o->locks, o->n);
                 o->n = 0;
                 r = job_locks_find(o->dir_fd, &o->locks, &o->n);

@@ -117,13 +117,13 @@ int probe_begin(const ProbeKind *kind, sd_event *event, const Sysfs *fs, PciAddr
 
         if (!s)
                 return -ENOMEM;
-        *s = (Probe){ .kind = kind,
-                      .userdata = userdata,
-                      .slot = ret,
-                      .each = timeout_sec * UINT64_C(1000000),
-                      .worker = WORKER(kind->process),
-                      .asked = TAKE_PTR(asked),
-                      .n_asked = n };
+        *s = (Probe) { .kind = kind,
+                       .userdata = userdata,
+                       .slot = ret,
+                       .each = timeout_sec * UINT64_C(1000000),
+                       .worker = WORKER(kind->process),
+                       .asked = TAKE_PTR(asked),
+                       .n_asked = n };
         *ret = s;
         r = worker_start(&s->worker, &worker_kind, event, fs, s->each, s);
         if (r < 0)

@@ -152,7 +152,7 @@ static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
         if (pf->n_vfs != pool->virtual_functions) {
                 if (manager_create_vfs(m, pf, pool->virtual_functions, ret_job, &refusal) == VERDICT_NONE)
                         return true;
-                log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_NOT_PREPARED, .device = subject }),
+                log_full(LOG_WARNING, 0, (&(LogFields) { .id = MESSAGE_NOT_PREPARED, .device = subject }),
                          "No VFs are created on %s, ignoring: %s%s%s", subject, refusal.message,
                          refusal.remedy ? " " : "", refusal.remedy ?: "");
         }
@@ -179,7 +179,7 @@ static bool begin_binding(Manager *m, const char *subject, uint32_t *ret_job) {
         /* One job for each device, so that a failure does not affect the other devices. */
         if (bind_device(m, dev, ret_job, &refusal) == VERDICT_NONE)
                 return true;
-        log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_NOT_PREPARED, .device = subject }),
+        log_full(LOG_WARNING, 0, (&(LogFields) { .id = MESSAGE_NOT_PREPARED, .device = subject }),
                  "%s keeps its driver, ignoring: %s%s%s", subject, refusal.message, refusal.remedy ? " " : "",
                  refusal.remedy ?: "");
         return false;
@@ -289,10 +289,10 @@ static bool release_with_domain(Manager *m, Allocation *a) {
                 return true;
         if (job_queue_find_subject(&m->jobs, a->name) > 0)
                 return false;
-        log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
+        log_full(LOG_NOTICE, 0, (&(LogFields) { .allocation = a->name }),
                  "The domain that ran with '%s' has ended, releasing the allocation as requested.", a->name);
         if (manager_release_now(m, a, &job, &refusal) != VERDICT_NONE)
-                log_full(LOG_WARNING, 0, (&(LogFields){ .allocation = a->name }), "'%s' is not released: %s", a->name,
+                log_full(LOG_WARNING, 0, (&(LogFields) { .allocation = a->name }), "'%s' is not released: %s", a->name,
                          refusal.message);
         return true;
 }

@@ -56,7 +56,7 @@ static bool has_to_wait(Manager *m, Allocation *a) {
 
         if (manager_check_blocked(m, a, true, &refusal) == VERDICT_NONE)
                 return false;
-        log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_DEVIATION, .allocation = a->name }),
+        log_full(LOG_WARNING, 0, (&(LogFields) { .id = MESSAGE_DEVIATION, .allocation = a->name }),
                  "'%s' cannot be resumed yet: %s", a->name, refusal.message);
         manager_set_state(m, a, a->state, refusal.message);
         return true;
@@ -91,7 +91,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         if (v == VERDICT_NONE && state == ALLOCATION_READY)
                 v = manager_check_drivers(&m->host, a, &refusal);
         if (v == VERDICT_NONE && state == ALLOCATION_READY) {
-                log_full(repeated ? LOG_DEBUG : LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
+                log_full(repeated ? LOG_DEBUG : LOG_NOTICE, 0, (&(LogFields) { .allocation = a->name }),
                          !allocation_is_bound(a, m->host.inventory)
                                  ? "The devices of '%s' are not as they were prepared, preparing them again."
                          : a->partition_lost ? "The NVLink partition of '%s' is not active, activating it again."
@@ -109,7 +109,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                         history_record_allocation(HISTORY_RESUMED, a, NULL);
                 return true;
         }
-        log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_DEVIATION, .allocation = a->name }),
+        log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_DEVIATION, .allocation = a->name }),
                  "'%s' cannot be resumed: %s", a->name, refusal.message);
         stands = state != ALLOCATION_RELEASING && can_pass(v);
         history_record_deviation(m, a, &refusal, stands);

@@ -83,7 +83,7 @@ static void save(Manager *m, const Allocation *a) {
         int r = store_save(m->store, a);
 
         if (r < 0)
-                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
+                log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to write the addresses of the devices of '%s' to the ledger: %m", a->name);
 }
 
@@ -101,7 +101,7 @@ static void adopt_moved(Manager *m, Allocation *a, const Rematch *list, size_t n
 
         if (ledger_adopt(m->host.ledger, a, &refusal) == VERDICT_NONE)
                 return;
-        log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_DEVIATION, .allocation = a->name }),
+        log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_DEVIATION, .allocation = a->name }),
                  "'%s' cannot keep its devices: %s", a->name, refusal.message);
         for (size_t i = 0; i < n; i++)
                 a->devices[list[i].index].lost = true;
@@ -158,7 +158,7 @@ static void requarantine(Manager *m, Allocation *a, const PciDevice *now) {
                 r = store_save_quarantined(m->store, a);
         if (r < 0)
                 log_full(LOG_ERR, r,
-                         (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(now->address) }),
+                         (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(now->address) }),
                          "Failed to write the quarantine of %s, a restart would lose it: %m",
                          PCI_ADDRESS_STR(now->address));
         if (ledger_quarantine(m->host.ledger, a) == 0)

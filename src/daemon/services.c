@@ -41,7 +41,7 @@ int services_save(const JobQueue *q, Store *store) {
         if (r >= 0)
                 r = store_save_services(store, text);
         if (r < 0)
-                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE }),
+                log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE }),
                          "Failed to write the list of stopped services: %m");
         return r;
 }
@@ -57,7 +57,7 @@ int services_add(JobQueue *q, const char *name) {
 
 void services_started(JobQueue *q, Store *store, const char *name, bool asked, int error) {
         if (error < 0)
-                log_full(LOG_WARNING, error, (&(LogFields){ .id = MESSAGE_SERVICE_DOWN }),
+                log_full(LOG_WARNING, error, (&(LogFields) { .id = MESSAGE_SERVICE_DOWN }),
                          asked ? "%s was stopped for a job and failed to start again, ignoring: %m"
                                : "%s was stopped for a job and is not started yet, systemd could not be asked: %m",
                          name);
@@ -84,7 +84,7 @@ static int add_steps(const JobQueue *q, StepList *l) {
 
         for (size_t i = q->n_stopped; r == 0 && i-- > 0;)
                 if (!has_job(q, q->stopped[i]))
-                        r = step_list_add(l, STEP_START_SERVICE, (PciAddress){ 0 }, NULL, q->stopped[i]);
+                        r = step_list_add(l, STEP_START_SERVICE, (PciAddress) { 0 }, NULL, q->stopped[i]);
         return r;
 }
 
@@ -97,7 +97,7 @@ void manager_start_services(Manager *m) {
                 return;
         /* This subject contains a space, so no allocation has the same name. */
         if (manager_start_job(m, &start_kind, "stopped services", TAKE_PTR(l), NULL, 0, &job, &refusal) != VERDICT_NONE)
-                log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_SERVICE_DOWN }),
+                log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_SERVICE_DOWN }),
                          "Services that were stopped for a job are not started yet: %s", refusal.message);
 }
 

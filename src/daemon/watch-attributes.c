@@ -49,7 +49,7 @@ int manager_all_attributes_found(Manager *m, const Job *job) {
         int r = store_save(m->store, a);
 
         if (r < 0)
-                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
+                log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to write the previous attributes of the VFs of '%s' to the ledger: %m", a->name);
         server_allocation_changed(m->publisher.server, a->name);
         return r;
@@ -81,7 +81,7 @@ static int look(const Sysfs *fs, const Probe *s, const PciAddress *devices, size
         for (size_t i = 0; i < n; i++) {
                 const PciDevice *vf = inventory_find(m->host.inventory, devices[i]);
 
-                vfs[i] = (VfPlace){ vf->physfn, (unsigned) vf->vf_index };
+                vfs[i] = (VfPlace) { vf->physfn, (unsigned) vf->vf_index };
         }
         vf_attributes_read_all(fs, vfs, n, send_answer, (void *) s);
         return 0;

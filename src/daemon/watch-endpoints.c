@@ -39,10 +39,10 @@ static void log_state(const Manager *m, const EndpointStatus *s) {
         _cleanup_free_ char *holders = list_allocations(m->host.ledger, s->name);
 
         if (s->state == ENDPOINT_STATE_UP)
-                log_full(LOG_NOTICE, 0, (&(LogFields){ .id = MESSAGE_ENDPOINT_UP }),
+                log_full(LOG_NOTICE, 0, (&(LogFields) { .id = MESSAGE_ENDPOINT_UP }),
                          "Endpoint %s is in service again: it accepts connections.", s->name);
         else
-                log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_ENDPOINT_DOWN }),
+                log_full(LOG_WARNING, 0, (&(LogFields) { .id = MESSAGE_ENDPOINT_DOWN }),
                          "Endpoint %s is out of service: %s.%s%s%s", s->name,
                          endpoint_status_reason(&m->host.endpoints, s->name), holders ? " Its slots are kept by " : "",
                          holders ?: "", holders ? "." : "");
@@ -184,5 +184,5 @@ void endpoint_watch_done(EndpointWatch *w) {
         sd_event_source_disable_unref(w->answer);
         sd_event_source_disable_unref(w->timer);
         free(w->asked);
-        *w = (EndpointWatch){ 0 };
+        *w = (EndpointWatch) { 0 };
 }

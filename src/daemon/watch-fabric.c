@@ -305,8 +305,8 @@ void manager_follow_fabric(Manager *m) {
         }
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
                 take_partition(m, m->host.ledger->allocations[i], NULL, false);
-        take_failed(m, &(const FabricReport){ 0 });
-        take_stray(m, &(const FabricReport){ 0 }, 0);
+        take_failed(m, &(const FabricReport) { 0 });
+        take_stray(m, &(const FabricReport) { 0 }, 0);
 }
 
 void fabric_watch_done(FabricWatch *w) {

@@ -169,7 +169,7 @@ static GpuMinor *add(Watches *w, GpuMinor *known, const PciDevice *dev) {
                         return NULL;
                 known = &w->gpus[w->n_gpus++];
         }
-        *known = (GpuMinor){ .address = dev->address, .instance = dev->instance, .minor = NVIDIA_MINOR_UNKNOWN };
+        *known = (GpuMinor) { .address = dev->address, .instance = dev->instance, .minor = NVIDIA_MINOR_UNKNOWN };
         return known;
 }
 

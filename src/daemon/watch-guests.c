@@ -21,10 +21,10 @@ static void set_domain(Manager *m, Allocation *a, const char *domain) {
         if (streq_ptr(domain, a->domain) || string_copy(&a->domain, domain) < 0)
                 return;
         if (domain)
-                log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "The domain '%s' runs with '%s'.",
+                log_full(LOG_INFO, 0, (&(LogFields) { .allocation = a->name }), "The domain '%s' runs with '%s'.",
                          QUOTABLE(domain), a->name);
         else
-                log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "No domain runs with '%s' any more.",
+                log_full(LOG_INFO, 0, (&(LogFields) { .allocation = a->name }), "No domain runs with '%s' any more.",
                          a->name);
         if (m->announced) {
                 server_allocation_changed(m->publisher.server, a->name);
@@ -150,10 +150,10 @@ static void note_status(LibvirtStatus *status, const char *unknown) {
         if (!status->reason)
                 status->since = clock_usec(CLOCK_REALTIME) / 1000000;
         if (!unknown && status->logged)
-                log_full(LOG_INFO, 0, (&(LogFields){ .id = MESSAGE_LIBVIRT_BACK }),
+                log_full(LOG_INFO, 0, (&(LogFields) { .id = MESSAGE_LIBVIRT_BACK }),
                          "libvirt reports the running domains again.");
         else if (unknown && !status->logged && !streq(unknown, GUEST_CLIENT_WAITS))
-                log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_LIBVIRT_LOST }),
+                log_full(LOG_WARNING, 0, (&(LogFields) { .id = MESSAGE_LIBVIRT_LOST }),
                          "The running domains are unknown, ignoring: %s", unknown);
         status->logged = unknown && (status->logged || !streq(unknown, GUEST_CLIENT_WAITS));
         (void) string_copy(&status->reason, unknown);

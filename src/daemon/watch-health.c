@@ -44,7 +44,7 @@ static void find_used(const Manager *m, const Sysfs *fs, const PciAddress *devic
                 used[i] = ledger_holder(m->host.ledger, devices[i]);
                 if (!used[i] || !queries || !positions)
                         continue;
-                queries[n_queries] = (HolderQuery){ .address = devices[i], .group = dev->iommu_group };
+                queries[n_queries] = (HolderQuery) { .address = devices[i], .group = dev->iommu_group };
                 positions[n_queries++] = i;
         }
         for (size_t i = 0; i < USED_MAX && r > 0 && n_queries > 0; i++) {

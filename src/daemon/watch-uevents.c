@@ -85,7 +85,7 @@ static void add_event(UeventQueue *uevents, UeventAction action, PciAddress addr
                 return;
         }
         if (e == end) {
-                *e = (Event){ .address = address, .changed = true };
+                *e = (Event) { .address = address, .changed = true };
                 uevents->n_events++;
         }
         e->removed = e->removed || action == UEVENT_REMOVE;

@@ -17,7 +17,7 @@ void worker_report(const void *report, size_t size) {
 }
 
 bool worker_may_continue(void) {
-        return read(CHILD_GO_FD, &(char){ 0 }, 1) == 1;
+        return read(CHILD_GO_FD, &(char) { 0 }, 1) == 1;
 }
 
 /* The parent sends a byte when it watches the child. At end of file the parent has died, and nothing is done: a
@@ -25,7 +25,7 @@ bool worker_may_continue(void) {
 _Noreturn static void run(const Worker *w, const Sysfs *inherited, pid_t parent, int report, int go) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
 
-        if (read(go, &(char){ 0 }, 1) != 1 || child_settle(parent, w->process, report, go, w->lock) < 0 ||
+        if (read(go, &(char) { 0 }, 1) != 1 || child_settle(parent, w->process, report, go, w->lock) < 0 ||
             sysfs_new(sysfs_root(inherited)[0] ? sysfs_root(inherited) : "/", &fs) < 0)
                 _exit(EXIT_FAILURE);
         xen_guests_may_block();
@@ -112,7 +112,7 @@ int worker_start(Worker *w, const WorkerKind *kind, sd_event *event, const Sysfs
         if (r < 0)
                 return r;
         r = watch(w, event, timeout_usec);
-        if (r >= 0 && write(w->go, &(char){ 0 }, 1) == 1)
+        if (r >= 0 && write(w->go, &(char) { 0 }, 1) == 1)
                 return 0;
         /* Without the byte the child exits at once. */
         close_end(&w->go);
@@ -126,7 +126,7 @@ bool worker_read(const Worker *w, void *report, size_t size) {
 }
 
 bool worker_continue(Worker *w, bool may) {
-        bool sent = may && write(w->go, &(char){ 0 }, 1) == 1;
+        bool sent = may && write(w->go, &(char) { 0 }, 1) == 1;
 
         close_end(&w->go);
         return sent;

@@ -35,7 +35,7 @@ typedef struct Worker {
         ChildWatch watch;
 } Worker;
 #define WORKER(process_name)                                                                                           \
-        ((Worker){ .process = (process_name), .lock = -1, .reports = -1, .go = -1, .watch.may_hang = true })
+        ((Worker) { .process = (process_name), .lock = -1, .reports = -1, .go = -1, .watch.may_hang = true })
 
 /*
  * Forks the child. Its only descriptors are stdio, its ends of the pipes and the lock; no signal is blocked; it dies

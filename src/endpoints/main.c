@@ -79,7 +79,7 @@ static EndpointAnswer connect_to_any(const struct addrinfo *list) {
         for (const struct addrinfo *a = list; a; a = a->ai_next)
                 n++;
         each /= MAX(n, 1U);
-        timeout = (struct timeval){ .tv_sec = each / 1000000, .tv_usec = each % 1000000 };
+        timeout = (struct timeval) { .tv_sec = each / 1000000, .tv_usec = each % 1000000 };
         for (const struct addrinfo *a = list; a && answer != ENDPOINT_ACCEPTS; a = a->ai_next) {
                 EndpointAnswer one = connect_to(a, &timeout);
 

@@ -13,7 +13,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define VERSION_OF(major, minor) ((major) *1000000UL + (minor) *1000UL)
+#define VERSION_OF(major, minor) ((major) * 1000000UL + (minor) * 1000UL)
 
 /* libvirt writes no DOCTYPE; entities of one could make a little text very long. */
 xmlDoc *domain_document_read(const char *xml) {
@@ -37,7 +37,7 @@ static bool read_address(const xmlNode *node, PciAddress *ret) {
         if ((r < 0 && r != -ENOENT) || node_get_number(node, "bus", UINT8_MAX, &bus) < 0 ||
             node_get_number(node, "slot", 31, &slot) < 0 || node_get_number(node, "function", 7, &function) < 0)
                 return false;
-        *ret = (PciAddress){
+        *ret = (PciAddress) {
                 .domain = domain, .bus = (uint8_t) bus, .slot = (uint8_t) slot, .function = (uint8_t) function
         };
         return true;

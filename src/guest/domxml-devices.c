@@ -55,7 +55,7 @@ static void write_guest_controller(Domain *d, const GuestController *c) {
                 node_set_text(d, node_add(d, target, "node"), "%d", c->cell);
         } else if (c->bus > 0)
                 write_address(d, controller, "pci",
-                              (PciAddress){ .bus = (uint8_t) c->bus, .slot = c->slot, .function = c->function },
+                              (PciAddress) { .bus = (uint8_t) c->bus, .slot = c->slot, .function = c->function },
                               c->multifunction);
 }
 
@@ -246,7 +246,7 @@ static void write_shmem(Domain *d, const Region *r) {
         _cleanup_free_ char *server = pattern ? region_server(r, pattern) : NULL;
         xmlNode *shmem = node_add(d, d->devices, "shmem");
 
-        node_set(d, shmem, "name", "%s", region_file(r, (char[REGION_FILE_MAX]){ 0 }));
+        node_set(d, shmem, "name", "%s", region_file(r, (char[REGION_FILE_MAX]) { 0 }));
         node_set(d, shmem, "role", "peer");
         node_set(d, node_add(d, shmem, "model"), "type", pattern ? "ivshmem-doorbell" : "ivshmem-plain");
         if (!pattern) {

@@ -122,7 +122,7 @@ static void write_below(Domain *d, xmlNode *parent, const GuestController *above
                         continue;
                 if (c->type == GUEST_UPSTREAM_PORT)
                         write_below(d,
-                                    write_pci(d, parent, (PciAddress){ .bus = (uint8_t) above->bus_nr }, CLASS_SWITCH,
+                                    write_pci(d, parent, (PciAddress) { .bus = (uint8_t) above->bus_nr }, CLASS_SWITCH,
                                               host_switch(d, c)),
                                     c);
                 else {

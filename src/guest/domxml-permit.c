@@ -101,7 +101,7 @@ static bool find_host_address(const xmlNode *node, PciAddress *ret) {
             node_get_number(address, "bus", 255, &bus) < 0 || node_get_number(address, "slot", 31, &slot) < 0 ||
             node_get_number(address, "function", 7, &function) == -EINVAL)
                 return false;
-        *ret = (PciAddress){ domain, (uint8_t) bus, (uint8_t) slot, (uint8_t) function };
+        *ret = (PciAddress) { domain, (uint8_t) bus, (uint8_t) slot, (uint8_t) function };
         return true;
 }
 

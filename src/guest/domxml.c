@@ -404,7 +404,7 @@ int domxml_guest_addresses(const Inventory *inv, const Config *config, const All
         if (!addresses)
                 return -ENOMEM;
         for (size_t i = 0; i < pci->n_functions; i++)
-                addresses[i] = (GuestAddress){
+                addresses[i] = (GuestAddress) {
                         .host = a->devices[pci->functions[i].device].address,
                         .guest = pci->functions[i].guest,
                         .seen = guest_pci_seen(pci, &pci->functions[i]),

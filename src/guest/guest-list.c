@@ -11,7 +11,7 @@
 static void guest_done(Guest *g) {
         free(g->domain);
         (void) free_names(g->devices, g->n_devices);
-        *g = (Guest){ 0 };
+        *g = (Guest) { 0 };
 }
 
 void guest_list_done(GuestList *l) {
@@ -19,7 +19,7 @@ void guest_list_done(GuestList *l) {
                 guest_done(&l->guests[i]);
         free(l->guests);
         free(l->reason);
-        *l = (GuestList){ 0 };
+        *l = (GuestList) { 0 };
 }
 
 const Guest *guest_list_find(const GuestList *l, const char *uuid) {
@@ -89,7 +89,7 @@ static int set_guest(GuestList *l, char *rest) {
         if (ARRAY_RESERVE(l->guests, l->n) < 0)
                 return -ENOMEM;
         l->guests[l->n++] = guest;
-        guest = (Guest){ 0 };
+        guest = (Guest) { 0 };
         return GUEST_RECORD_DOMAIN;
 }
 

@@ -45,7 +45,7 @@ static int join_group(GuestLayout *l, GuestCard *card) {
         if (l->n_groups == ELEMENTSOF(l->groups))
                 return -E2BIG;
         card->group = (int) l->n_groups;
-        l->groups[l->n_groups++] = (GuestGroup){ .cell = card->cell, .card = card };
+        l->groups[l->n_groups++] = (GuestGroup) { .cell = card->cell, .card = card };
         return 0;
 }
 
@@ -72,7 +72,7 @@ static int add_controller(GuestLayout *l, GuestControllerType type, unsigned bus
         if (index >= GUEST_BUSES_MAX)
                 return -E2BIG;
         l->pci->controllers[l->pci->n_controllers++] =
-                (GuestController){ .type = type, .index = index, .cell = cell, .bus = bus };
+                (GuestController) { .type = type, .index = index, .cell = cell, .bus = bus };
         return (int) index;
 }
 

@@ -68,7 +68,7 @@ static int layout_make_cards(GuestLayout *l) {
                         if (l->n_cards == ELEMENTSOF(l->cards))
                                 return -E2BIG;
                         card = &l->cards[l->n_cards++];
-                        *card = (GuestCard){
+                        *card = (GuestCard) {
                                 .first = i,
                                 .lowest = dev->address.function,
                                 .cell = layout_cell(l, dev),
@@ -99,7 +99,7 @@ static int layout_make_functions(GuestLayout *l, GuestPci *pci) {
                 else
                         card = layout_find_card(l, dev);
                 function = (uint8_t) (dev->address.function - card->lowest);
-                pci->functions[pci->n_functions++] = (GuestFunction){
+                pci->functions[pci->n_functions++] = (GuestFunction) {
                         .device = i,
                         .guest = { .bus = (uint8_t) card->bus, .function = function },
                         .multifunction = function == 0 && card->n > 1,
@@ -185,7 +185,7 @@ const GuestController *guest_pci_root_port(const GuestPci *p, const GuestControl
 }
 
 PciAddress guest_pci_seen(const GuestPci *p, const GuestFunction *f) {
-        return (PciAddress){ .bus = (uint8_t) guest_pci_port(p, f)->bus_nr, .function = f->guest.function };
+        return (PciAddress) { .bus = (uint8_t) guest_pci_port(p, f)->bus_nr, .function = f->guest.function };
 }
 
 static int try_topology(const Inventory *inv, GuestTopology topology, Allocation *a) {

@@ -59,7 +59,7 @@ static const AllocationDevice *find_device(const Allocation *a, const char *sour
 }
 
 static void read_tree(Tree *t, const xmlNode *devices, const Allocation *a) {
-        *t = (Tree){ 0 };
+        *t = (Tree) { 0 };
         for (const xmlNode *n = devices->children; n; n = n->next)
                 if (is_pci_controller(n))
                         read_controller(t, n);
@@ -159,7 +159,7 @@ static Verdict choose(const Allocation *a, const PciAddress *addresses, size_t n
                 if (bus == 0)
                         return refuse_no_port(a, dev, ret);
                 chosen[(*ret_n)++] =
-                        (GuestFunction){ .device = (size_t) (dev - a->devices), .guest.bus = (uint8_t) bus };
+                        (GuestFunction) { .device = (size_t) (dev - a->devices), .guest.bus = (uint8_t) bus };
         }
         return VERDICT_NONE;
 }

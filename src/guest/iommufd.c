@@ -110,7 +110,7 @@ static const char *version_text(const char *program, unsigned number, char buf[s
                 (void) snprintf(buf, VERSION_TEXT_MAX, "%s %u.%u", program, number / 1000, number % 1000);
         return buf;
 }
-#define VERSION_TEXT(program, number) version_text(program, number, (char[VERSION_TEXT_MAX]){ 0 })
+#define VERSION_TEXT(program, number) version_text(program, number, (char[VERSION_TEXT_MAX]) { 0 })
 
 static char *explain_no_peers(const IommufdFacts *f, const char *before) {
         return string_format("%s: that takes Linux 6.19 and QEMU 11.0, and this node has %s and %s.", before,

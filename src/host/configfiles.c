@@ -242,7 +242,7 @@ void config_log_problems(const Config *c) {
                         log_full(LOG_WARNING, 0, &fields, "%s", text);
         }
         if (c->block_reason)
-                log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_NONE_OFFERED }), "%s", c->block_reason);
+                log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_NONE_OFFERED }), "%s", c->block_reason);
 }
 
 int config_files_load(const char *root, const char *file, Config **ret) {

@@ -69,7 +69,7 @@ static int choose_places(const StepList *steps, size_t i, const char *document, 
 
 int plug_find_ports(const StepList *steps, size_t i, PlugPlace *places, ReportFunction report, void *userdata) {
         _cleanup_free_ char *text = NULL;
-        PlugResult result = root_plug(&(PlugRequest){ PLUG_DESCRIBE, steps->steps[i].from, "", REQUEST_SEC }, &text);
+        PlugResult result = root_plug(&(PlugRequest) { PLUG_DESCRIBE, steps->steps[i].from, "", REQUEST_SEC }, &text);
         const char *iommufd;
 
         if (result == PLUG_NO_DOMAIN) {
@@ -84,7 +84,7 @@ int plug_find_ports(const StepList *steps, size_t i, PlugPlace *places, ReportFu
         for (size_t k = 0; k < steps->n; k++)
                 places[k].iommufd = iommufd;
         if (streq_ptr(iommufd, "yes"))
-                (void) report(&(Report){ .kind = REPORT_IOMMUFD, .step = (uint32_t) i }, userdata);
+                (void) report(&(Report) { .kind = REPORT_IOMMUFD, .step = (uint32_t) i }, userdata);
         /* Without CPUs there is no document of this package, and libvirt chooses. */
         return steps->guest->n_cells > 0 ? choose_places(steps, i, text, places, report, userdata) : 0;
 }
@@ -103,7 +103,7 @@ int plug_device(const StepList *steps, size_t i, const PlugPlace *place, ReportF
                 hostdev = placed = domxml_place_hostdev(hostdev, &place->place);
         if (!hostdev)
                 return -ENOMEM;
-        result = root_plug(&(PlugRequest){ PLUG_ATTACH, s->from, hostdev, REQUEST_SEC }, &text);
+        result = root_plug(&(PlugRequest) { PLUG_ATTACH, s->from, hostdev, REQUEST_SEC }, &text);
         if (result == PLUG_DONE || result == PLUG_NO_DOMAIN)
                 return result == PLUG_DONE;
         return fail_with_libvirt(steps, i, result, text, report, userdata);
@@ -112,7 +112,7 @@ int plug_device(const StepList *steps, size_t i, const PlugPlace *place, ReportF
 int plug_undo(const Sysfs *fs _unused_, const Step *s, const VfAttributes *found _unused_) {
         _cleanup_free_ char *text = NULL;
 
-        return result_errors[root_plug(&(PlugRequest){ PLUG_DETACH, s->from, s->to, REQUEST_SEC }, &text)];
+        return result_errors[root_plug(&(PlugRequest) { PLUG_DETACH, s->from, s->to, REQUEST_SEC }, &text)];
 }
 
 /* All guests together get half of the timeout of the job. */
@@ -127,7 +127,7 @@ static unsigned release_seconds(const StepList *steps) {
 int unplug_device(const StepList *steps, size_t i, ReportFunction report, void *userdata) {
         const Step *s = &steps->steps[i];
         _cleanup_free_ char *text = NULL;
-        PlugResult result = root_plug(&(PlugRequest){ PLUG_DETACH, s->from, s->to, release_seconds(steps) }, &text);
+        PlugResult result = root_plug(&(PlugRequest) { PLUG_DETACH, s->from, s->to, release_seconds(steps) }, &text);
 
         return result == PLUG_DONE || result == PLUG_NO_DOMAIN
                        ? 0

@@ -35,7 +35,7 @@ int service_report_active(const StepList *steps, size_t i, ServiceState *state, 
         if (r <= 0)
                 return r;
         state->active = true;
-        (void) report(&(Report){ .kind = REPORT_ACTIVE, .step = (uint32_t) i }, userdata);
+        (void) report(&(Report) { .kind = REPORT_ACTIVE, .step = (uint32_t) i }, userdata);
         return 1;
 }
 
@@ -50,9 +50,9 @@ void service_start(const StepList *steps, size_t i, ReportFunction report, void 
         int r = root_start_unit(steps->steps[i].to, job_deadline(steps, 4 * MAX(count_service_starts(steps), 1U)),
                                 &asked);
 
-        (void) report(&(Report){ .kind = asked ? REPORT_STARTED : REPORT_NOT_STARTED,
-                                 .step = (uint32_t) i,
-                                 .error = asked && r == -ETIMEDOUT ? 0 : r },
+        (void) report(&(Report) { .kind = asked ? REPORT_STARTED : REPORT_NOT_STARTED,
+                                  .step = (uint32_t) i,
+                                  .error = asked && r == -ETIMEDOUT ? 0 : r },
                       userdata);
 }
 
@@ -67,11 +67,11 @@ static int find_holder(const Sysfs *fs, const StepList *steps, size_t i, char *b
         if (!queries)
                 return -ENOMEM;
         for (size_t j = i; j < steps->n && s[j].kind == STEP_CHECK_IDLE; j++) {
-                queries[n] = (HolderQuery){ .address = s[j].device,
-                                            .group = -1,
-                                            .driver = s[j].from,
-                                            .is_vf = s[j].vf > 0,
-                                            .nvidia_minor = NVIDIA_MINOR_UNKNOWN };
+                queries[n] = (HolderQuery) { .address = s[j].device,
+                                             .group = -1,
+                                             .driver = s[j].from,
+                                             .is_vf = s[j].vf > 0,
+                                             .nvidia_minor = NVIDIA_MINOR_UNKNOWN };
                 if (s[j].from && streq(s[j].from, NVIDIA_DRIVER))
                         queries[n].nvidia_minor = nvidia_read_minor(fs, s[j].device);
                 n++;

@@ -120,7 +120,7 @@ int step_read_attributes(const Sysfs *fs, const Step *s, VfAttributes *found) {
         while (r == -EOPNOTSUPP && wait_for_interface(fs, s, ++attempts));
         if (r != -EOPNOTSUPP)
                 return r;
-        *found = (VfAttributes){ 0 };
+        *found = (VfAttributes) { 0 };
         return 0;
 }
 
@@ -134,7 +134,7 @@ static int write_attributes(const Sysfs *fs, const Step *s, bool only_offered, V
         if (r < 0)
                 return r;
         do {
-                c = (VfChange){ .vf = s->vf, .wanted = to, .only_offered = only_offered };
+                c = (VfChange) { .vf = s->vf, .wanted = to, .only_offered = only_offered };
                 vf_attributes_write(fs, s->device, &c, 1, NULL, NULL);
         } while (c.result == -EOPNOTSUPP && c.had.set == 0 && wait_for_interface(fs, s, ++attempts));
         *found = c.had;

@@ -56,7 +56,7 @@ static int undo(const Sysfs *fs, const StepList *steps, size_t failed, const Ste
                 /* Nothing is left to undo for a device that was removed. */
                 if (r >= 0 || is_gone(fs, s))
                         continue;
-                (void) report(&(Report){ .kind = REPORT_UNDO_FAILED, .step = (uint32_t) i, .error = r }, userdata);
+                (void) report(&(Report) { .kind = REPORT_UNDO_FAILED, .step = (uint32_t) i, .error = r }, userdata);
                 result = r;
                 /* The guest may still have the device, so it must stay bound to its VFIO driver. */
                 if (s->kind == STEP_PLUG)
@@ -78,7 +78,7 @@ static int report_active_services(const StepList *steps, StepResult *done, Repor
                 any = any || r > 0;
                 if (r >= 0)
                         continue;
-                (void) report(&(Report){ .kind = REPORT_FAILED, .step = (uint32_t) i, .error = r }, userdata);
+                (void) report(&(Report) { .kind = REPORT_FAILED, .step = (uint32_t) i, .error = r }, userdata);
                 return 2;
         }
         return any;
@@ -99,16 +99,16 @@ static int report_found(const Sysfs *fs, const StepList *steps, StepResult *done
 
                 if (!step_gives_attributes(&steps->steps[i]))
                         continue;
-                (void) report(&(Report){ .kind = REPORT_READING, .step = (uint32_t) i }, userdata);
+                (void) report(&(Report) { .kind = REPORT_READING, .step = (uint32_t) i }, userdata);
                 r = step_read_attributes(fs, &steps->steps[i], &found.found);
                 if (r < 0) {
-                        (void) report(&(Report){ .kind = REPORT_FAILED, .step = (uint32_t) i, .error = r }, userdata);
+                        (void) report(&(Report) { .kind = REPORT_FAILED, .step = (uint32_t) i, .error = r }, userdata);
                         return 1;
                 }
                 (void) report(&found, userdata);
                 any = true;
         }
-        return any && report(&(Report){ .kind = REPORT_ALL_FOUND }, userdata) < 0 ? 1 : 0;
+        return any && report(&(Report) { .kind = REPORT_ALL_FOUND }, userdata) < 0 ? 1 : 0;
 }
 
 /* Whether to start the service of step i: this list stopped it, or an earlier list did. A list without
@@ -173,11 +173,11 @@ static int run_clean(const StepList *steps, size_t i, StepResult *done) {
 }
 
 static void report_device_failed(uint32_t i, int error, const StepResult *done, ReportFunction report, void *userdata) {
-        (void) report(&(Report){ .kind = REPORT_DEVICE_FAILED,
-                                 .step = i,
-                                 .error = error,
-                                 .found = done->found,
-                                 .status = done->status },
+        (void) report(&(Report) { .kind = REPORT_DEVICE_FAILED,
+                                  .step = i,
+                                  .error = error,
+                                  .found = done->found,
+                                  .status = done->status },
                       userdata);
 }
 
@@ -197,10 +197,10 @@ static void report_identity(const VfChange *c, VfMoment moment, void *userdata) 
 
         switch (moment) {
         case VF_LOOKING:
-                (void) p->report(&(Report){ .kind = REPORT_READING, .step = i }, p->userdata);
+                (void) p->report(&(Report) { .kind = REPORT_READING, .step = i }, p->userdata);
                 break;
         case VF_WRITING:
-                (void) p->report(&(Report){ .kind = REPORT_STEP, .step = i }, p->userdata);
+                (void) p->report(&(Report) { .kind = REPORT_STEP, .step = i }, p->userdata);
                 break;
         case VF_DONE:
                 done->reported = true;
@@ -225,14 +225,14 @@ static int run_identity(const Sysfs *fs, const StepList *steps, size_t i, StepRe
                pci_address_equal(s[n].device, s->device)) {
                 _cleanup_free_ char *problem = NULL;
 
-                changes[n] = (VfChange){ .vf = s[n].vf, .only_offered = true };
+                changes[n] = (VfChange) { .vf = s[n].vf, .only_offered = true };
                 r = vf_attributes_parse(s[n].to, &changes[n].wanted, &problem);
                 n += r >= 0;
         }
         if (n == 0)
                 return r;
         vf_attributes_write(fs, s->device, changes, n, report_identity,
-                            &(Identities){ changes, i, done, report, userdata });
+                            &(Identities) { changes, i, done, report, userdata });
         return 0;
 }
 
@@ -318,12 +318,12 @@ int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, 
         for (size_t i = 0; i < steps->n; i++) {
                 if (steps->steps[i].skipped || done[i].reported)
                         continue;
-                (void) report(&(Report){ .kind = REPORT_STEP, .step = (uint32_t) i }, userdata);
+                (void) report(&(Report) { .kind = REPORT_STEP, .step = (uint32_t) i }, userdata);
                 if (device_has_failed(steps, done, i))
                         continue;
                 r = dispatch_step(fs, steps, i, done, report, userdata);
                 if (r < 0 && step_may_lack(&steps->steps[i], r)) {
-                        (void) report(&(Report){ .kind = REPORT_LACKING, .step = (uint32_t) i, .error = r }, userdata);
+                        (void) report(&(Report) { .kind = REPORT_LACKING, .step = (uint32_t) i, .error = r }, userdata);
                         return 0;
                 }
                 r = r < 0 ? handle_failure(fs, steps, i, r, done, report, userdata) : 0;

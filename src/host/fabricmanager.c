@@ -221,7 +221,7 @@ int fabric_manager_follow(FabricManager *f, const unsigned *ids, size_t n, uint6
         ActiveList list = { .version = STRUCT_VERSION(ActiveList) };
         int r = read_partitions(f);
 
-        *ret = (FabricReport){ 0 };
+        *ret = (FabricReport) { 0 };
         for (size_t i = 0; r == 0 && i < MIN(f->partitions.n, MANAGER_PARTITIONS); i++)
                 (void) fabric_table_add(&ret->table, f->partitions.partitions[i].id,
                                         modules_of(&f->partitions.partitions[i]));

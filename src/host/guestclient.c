@@ -166,7 +166,7 @@ static int spawn(GuestClient *c) {
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
                 return -errno;
         c->fd = fds[0];
-        r = virt_program_start((const char *[]){ c->uri }, 1, fds[1], STDERR_FILENO, &pid);
+        r = virt_program_start((const char *[]) { c->uri }, 1, fds[1], STDERR_FILENO, &pid);
         (void) close(fds[1]);
         if (r < 0)
                 return r;
@@ -293,7 +293,7 @@ int guest_client_new(sd_event *event, const Sysfs *fs, const char *uri, GuestsCh
 
         if (!c)
                 return -ENOMEM;
-        *c = (GuestClient){ .event = event, .fs = fs, .changed = changed, .userdata = userdata, .delay = 1, .fd = -1 };
+        *c = (GuestClient) { .event = event, .fs = fs, .changed = changed, .userdata = userdata, .delay = 1, .fd = -1 };
         if (string_copy(&c->uri, uri) < 0 || string_copy(&c->unknown, GUEST_CLIENT_WAITS) < 0)
                 return -ENOMEM;
         r = sd_event_add_time_relative(event, &c->timer, CLOCK_MONOTONIC, 0, 0, on_timer, c);

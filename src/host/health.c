@@ -11,7 +11,7 @@ void health_read(const Sysfs *fs, const PciDevice *dev, HealthReading *ret) {
 
         /* This check comes first because it wakes a sleeping device. The power state "unknown" is no error: every
          * device that was unbound from its driver has it. */
-        *ret = (HealthReading){ .error = reset_check(fs, dev->address) };
+        *ret = (HealthReading) { .error = reset_check(fs, dev->address) };
         (void) sysfs_read(fs, PCI_PATH(dev->address, "power_state"), power, sizeof(power));
         ret->cold = streq(power, "D3cold");
         ret->power_error = streq(power, "error");

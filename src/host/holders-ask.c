@@ -96,9 +96,9 @@ static int exchange(int fd, const HolderNodes *nodes, Answer *ret) {
 
 /* Takes from the answer what a search finds; the rest of a Holder is for the caller of holder_ask(). */
 static void take_holder(const Answer *answer, const HolderNodes *nodes, Holder *ret) {
-        *ret = (Holder){ .device = nodes->nodes[answer->node].device,
-                         .pid = answer->holder.pid,
-                         .others = answer->holder.others };
+        *ret = (Holder) { .device = nodes->nodes[answer->node].device,
+                          .pid = answer->holder.pid,
+                          .others = answer->holder.others };
         memcpy(ret->command, answer->holder.command, sizeof(ret->command) - 1);
         memcpy(ret->unit, answer->holder.unit, sizeof(ret->unit) - 1);
 }

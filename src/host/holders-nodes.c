@@ -54,7 +54,7 @@ static HolderNode *add_node(Walk *w, const char *format, ...) {
         if (ARRAY_RESERVE(nodes->nodes, nodes->n) < 0)
                 return NULL;
         node = &nodes->nodes[nodes->n++];
-        *node = (HolderNode){ .device = w->device, .part = w->part };
+        *node = (HolderNode) { .device = w->device, .part = w->part };
         va_start(ap, format);
         (void) vsnprintf(node->name, sizeof(node->name), format, ap);
         va_end(ap);
@@ -295,7 +295,7 @@ static int find_vfio_nodes(Walk *w) {
 /* Adds a VF as a part and finds its nodes, whatever its driver is. */
 static int find_vf_nodes(Walk *w, PciAddress vf) {
         char group[NAME_MAX + 1];
-        int r = enter_part(w, &(HolderPart){ .device = w->device, .is_vf = true, .vf = vf });
+        int r = enter_part(w, &(HolderPart) { .device = w->device, .is_vf = true, .vf = vf });
 
         if (r == 0 && sysfs_link_name(w->fs, PCI_PATH(vf, "iommu_group"), group, sizeof(group)) >= 0)
                 r = add_group(w, group);

@@ -217,7 +217,7 @@ int holder_search(int proc_fd, const HolderNodes *nodes, bool by_number, uint64_
         int error = 0;
         ssize_t n;
 
-        *ret = (Holder){ 0 };
+        *ret = (Holder) { 0 };
         while (error != -ETIMEDOUT && (n = getdents64(proc_fd, buf, sizeof(buf))) != 0) {
                 if (n < 0) {
                         error = -errno;

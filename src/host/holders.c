@@ -94,7 +94,7 @@ static int add_ignored(const HolderQuery *q, size_t device, HolderNodes *nodes) 
                 if (ARRAY_RESERVE(nodes->ignored, nodes->n_ignored) < 0)
                         return -ENOMEM;
                 ignored = &nodes->ignored[nodes->n_ignored++];
-                *ignored = (HolderIgnored){ .device = device };
+                *ignored = (HolderIgnored) { .device = device };
                 (void) snprintf(ignored->unit, sizeof(ignored->unit), "%s", q->ignored[i]);
         }
         return 0;
@@ -128,7 +128,7 @@ static int find_xen_guest(const Sysfs *fs, const HolderNodes *nodes, const Holde
 
                         if (!part && (queries[i].only_parts || !pci_address_equal(queries[i].address, g->address)))
                                 continue;
-                        *ret = (Holder){ .device = i, .by_guest = true };
+                        *ret = (Holder) { .device = i, .by_guest = true };
                         describe_subject(&queries[i], part, ret);
                         return describe_guest(g, ret);
                 }
@@ -139,7 +139,7 @@ int holders_find(const Sysfs *fs, const HolderQuery *queries, size_t n, Holder *
         _cleanup_(holder_nodes_done) HolderNodes nodes = { 0 };
         int r = 0;
 
-        *ret = (Holder){ 0 };
+        *ret = (Holder) { 0 };
         for (size_t i = 0; r == 0 && i < n; i++) {
                 r = holder_nodes_find(fs, &queries[i], i, &nodes, ret);
                 if (r == 0)

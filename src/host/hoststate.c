@@ -32,12 +32,12 @@ static void take_policy(HostState *s, Policy *policy) {
         mlx4_done(&s->mlx4);
         /* When memory is short, the module options stay as they are. */
         if (mlx4_decide(policy, &s->mlx4) < 0)
-                s->mlx4 = (Mlx4){ .unknown = true };
+                s->mlx4 = (Mlx4) { .unknown = true };
         s->identities = vf_identities_free(s->identities);
 }
 
 HostView host_state_view(const HostState *s) {
-        return (HostView){
+        return (HostView) {
                 .inventory = s->inventory,
                 .locality = s->locality,
                 .config = s->config,

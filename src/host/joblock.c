@@ -26,7 +26,7 @@ void job_lock_done(JobLock *l) {
         cleanup_close(&l->fd);
         free(l->job);
         free(l->devices);
-        *l = (JobLock){ .fd = -1 };
+        *l = (JobLock) { .fd = -1 };
 }
 
 JobLock *job_locks_free(JobLock *locks, size_t n) {
@@ -120,7 +120,7 @@ static int read_lock(int dir_fd, const char *name, JobLock *ret) {
 
         if (parse_unsigned(name, UINT32_MAX, &id) < 0)
                 return 0;
-        *ret = (JobLock){ .id = (uint32_t) id };
+        *ret = (JobLock) { .id = (uint32_t) id };
         ret->fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         if (ret->fd < 0)
                 return errno == ENOENT ? 0 : -errno;

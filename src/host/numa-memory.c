@@ -153,7 +153,7 @@ void numa_refresh_memory(const Sysfs *fs, const NumaNode *before, NumaNode *node
         for (size_t i = 0; i < before->n_pages; i++) {
                 PagePool *pool = &node->pages[node->n_pages++];
 
-                *pool = (PagePool){ .size = before->pages[i].size };
+                *pool = (PagePool) { .size = before->pages[i].size };
                 (void) snprintf(path, sizeof(path), "hugepages/hugepages-%" PRIu64 "kB", pool->size / KIB);
                 if (fd < 0 || read_count(fd, path, "nr_hugepages", &pool->total) < 0 ||
                     (pool->total > 0 && read_count(fd, path, "free_hugepages", &pool->free) < 0))

@@ -19,7 +19,7 @@ static int read_list(const Sysfs *fs, Inventory *inv, const char *path, CpuSet *
         char buf[SYSFS_ATTRIBUTE_MAX];
         int r;
 
-        *ret = (CpuSet){ 0 };
+        *ret = (CpuSet) { 0 };
         r = sysfs_read(fs, path, buf, sizeof(buf));
         if (r >= 0)
                 r = cpuset_parse(buf, ret);
@@ -34,7 +34,7 @@ static int read_online(const Sysfs *fs, Inventory *inv, const char *what, int (*
                        CpuSet *ret) {
         int r;
 
-        *ret = (CpuSet){ 0 };
+        *ret = (CpuSet) { 0 };
         r = read(fs, ret);
         if (r == -ENOMEM)
                 return r;
@@ -95,7 +95,7 @@ static int add_node(Inventory *inv, int id) {
 
         if (r < 0)
                 return r;
-        inv->nodes[inv->n_nodes++] = (NumaNode){ .id = id, .package = -1 };
+        inv->nodes[inv->n_nodes++] = (NumaNode) { .id = id, .package = -1 };
         return 0;
 }
 
@@ -158,7 +158,7 @@ static int add_cpus(Inventory *inv, const CpuSet *online) {
 
                 if (r < 0)
                         return r;
-                inv->cpus[inv->n_cpus++] = (Cpu){ .id = (unsigned) id, .node = -1, .core = (unsigned) id };
+                inv->cpus[inv->n_cpus++] = (Cpu) { .id = (unsigned) id, .node = -1, .core = (unsigned) id };
         }
         return 0;
 }

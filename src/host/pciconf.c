@@ -242,5 +242,5 @@ int pciconf_name_devices(PciConf *conf, Inventory *inv) {
         int r = pciids_name_devices(conf->access->id_file_name, inv);
 
         /* libpci can read a compressed file. */
-        return r == -EBADMSG ? guarded(call_name, &(NameCall){ conf->access, inv }) : r;
+        return r == -EBADMSG ? guarded(call_name, &(NameCall) { conf->access, inv }) : r;
 }

@@ -146,15 +146,15 @@ static int take_heading(const Wanted *w, char *line, Heading *h) {
         uint32_t id;
         int r;
 
-        *h = (Heading){ 0 };
+        *h = (Heading) { 0 };
         if (line[0] == 'C' && line[1] == ' ' && parse_id(line + 2, 2, &id)) {
-                *h = (Heading){ &w->classes, id << 8, 2, "" };
+                *h = (Heading) { &w->classes, id << 8, 2, "" };
                 return 0;
         }
         vendor = parse_id(line, 4, &id) ? find_name(&w->vendors, id) : NULL;
         r = take_name(vendor, "", line + 4);
         if (vendor && vendor->text)
-                *h = (Heading){ &w->devices, id << 16, 4, vendor->text };
+                *h = (Heading) { &w->devices, id << 16, 4, vendor->text };
         return r;
 }
 

@@ -31,7 +31,7 @@ static int map(int fd, const Region *r, Mapping *ret) {
 
         if (at == MAP_FAILED)
                 return -errno;
-        *ret = (Mapping){ .at = at, .size = r->size };
+        *ret = (Mapping) { .at = at, .size = r->size };
         return 0;
 }
 

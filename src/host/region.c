@@ -80,7 +80,7 @@ static int make_writable(int dir) {
 static int place_find(const Sysfs *fs, const Region *r, Place *p) {
         struct statfs s;
 
-        *p = (Place){ .shm = -1, .memory = -1 };
+        *p = (Place) { .shm = -1, .memory = -1 };
         p->shm = open_directory(fs, SHM_DIR, &s);
         if (p->shm < 0)
                 return p->shm;
@@ -106,7 +106,7 @@ static FileState check_file(const struct stat *s, const Region *r) {
         bool own = S_ISREG(s->st_mode) && s->st_uid == geteuid(), done = (s->st_mode & 07777) == MODE_DONE;
         bool as_made = s->st_nlink == 1 && (s->st_size == 0 || (uint64_t) s->st_size == r->size);
 
-        return (FileState){
+        return (FileState) {
                 .intact = own && as_made,
                 .altered = own && !as_made && done, /* before MODE_DONE no other user can alter the file */
                 .complete = done && (uint64_t) s->st_size == r->size && (uint64_t) s->st_blocks * 512 >= r->size,

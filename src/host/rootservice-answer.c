@@ -79,7 +79,7 @@ static int plug(const Config *c, const RootRequest *q, const void *payload, size
         p.hostdev[sizeof(p.hostdev) - 1] = '\0';
         if (p.action >= _PLUG_ACTION_MAX)
                 return -EINVAL;
-        request = (PlugRequest){
+        request = (PlugRequest) {
                 .action = (PlugAction) p.action,
                 .uuid = q->name,
                 .hostdev = p.hostdev,

@@ -47,7 +47,7 @@ static int connect_service(uint64_t end) {
 static void pass_descriptor(struct msghdr *m, Passed *passed, int fd) {
         struct cmsghdr *c;
 
-        *passed = (Passed){ 0 };
+        *passed = (Passed) { 0 };
         m->msg_control = passed;
         m->msg_controllen = sizeof(*passed);
         c = CMSG_FIRSTHDR(m);
@@ -86,7 +86,7 @@ static int ask_with(RootAction action, const char *name, const void *payload, si
         RootRequest q = { .action = action, .end = end };
         int r;
 
-        *ret = (RootAnswer){ 0 };
+        *ret = (RootAnswer) { 0 };
         if (strlen(name) >= sizeof(q.name) || size > ROOT_PAYLOAD_MAX)
                 return -E2BIG;
         strcpy(q.name, name);

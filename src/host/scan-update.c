@@ -163,15 +163,15 @@ int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices
         inv = fd < 0 ? NULL : inventory_new();
         if (!inv)
                 return fd < 0 ? fd : -ENOMEM;
-        s = (Scan){ .fs = fs,
-                    .inv = inv,
-                    .devices_fd = fd,
-                    .directory_fd = -1,
-                    .busy = busy,
-                    .n_busy = n_busy,
-                    .old = old,
-                    .update = true,
-                    .locked = locked };
+        s = (Scan) { .fs = fs,
+                     .inv = inv,
+                     .devices_fd = fd,
+                     .directory_fd = -1,
+                     .busy = busy,
+                     .n_busy = n_busy,
+                     .old = old,
+                     .update = true,
+                     .locked = locked };
         r = scan_start_libpci(&s, &conf);
         if (r >= 0)
                 r = update(&s, devices, n);

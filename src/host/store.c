@@ -63,7 +63,7 @@ static int lock(const Store *s, const char *path) {
         int r = flock(s->state_fd, LOCK_EX | LOCK_NB);
 
         for (int i = 0; r < 0 && errno == EWOULDBLOCK && i < LOCK_TRIES; i++) {
-                (void) nanosleep(&(struct timespec){ .tv_nsec = LOCK_PAUSE }, NULL);
+                (void) nanosleep(&(struct timespec) { .tv_nsec = LOCK_PAUSE }, NULL);
                 r = flock(s->state_fd, LOCK_EX | LOCK_NB);
         }
         if (r >= 0)
@@ -318,11 +318,11 @@ int store_load(Store *s, Ledger *l, char **ret_services) {
                 return log_error_errno(r, "Failed to load the ledger: %m");
         load_released(s);
         if (l->read_only)
-                log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_READ_ONLY }), "%s", l->read_only);
+                log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_READ_ONLY }), "%s", l->read_only);
         /* Reports a read-only file system at startup, before the first write fails. */
         if (s->allocations_fd >= 0 &&
             note_failure(s, faccessat(s->allocations_fd, ".", W_OK, AT_EACCESS) < 0 ? -errno : 0) < 0)
-                log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE }), "%s", l->unwritable);
+                log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE }), "%s", l->unwritable);
         *ret_services = TAKE_PTR(services);
         return 0;
 }

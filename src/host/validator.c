@@ -128,7 +128,7 @@ Verdict validator_start(sd_event *event, int document, ValidatorAnswered answere
 
         if (!v)
                 return refuse_no_memory(ret_refusal);
-        *v = (Validator){ .answered = answered, .ended = ended, .userdata = userdata, .answer = -1 };
+        *v = (Validator) { .answered = answered, .ended = ended, .userdata = userdata, .answer = -1 };
         r = start(v, event, document);
         if (r < 0)
                 return refuse(ret_refusal, VERDICT_NOT_VALIDATED, NULL, REMEDY_START,

@@ -111,7 +111,7 @@ static int find_ports(Iov *iov) {
 static int find_iov(const VfTarget *t, Iov *iov) {
         int r = t->view->iov_known ? 0 : find_device(t);
 
-        *iov = (Iov){ .t = t, .device = t->view->iov_device };
+        *iov = (Iov) { .t = t, .device = t->view->iov_device };
         if (r < 0 || t->view->iov_device[0] == '\0')
                 return r;
         name_vf(iov);

@@ -77,7 +77,7 @@ static int find_netdevs(const VfTarget *t) {
                     parse_unsigned(text, INT32_MAX, &ifindex) < 0)
                         continue;
                 add_netdev(t->view,
-                           &(PfNetdev){ .pf = t->pf, .ifindex = (int) ifindex, .port = read_port(t, names[i]) });
+                           &(PfNetdev) { .pf = t->pf, .ifindex = (int) ifindex, .port = read_port(t, names[i]) });
         }
         return r == -ENOENT ? 0 : r;
 }
@@ -93,7 +93,7 @@ static void forget_netdevs(PfView *v) {
 
 void pf_view_forget(PfView *v) {
         forget_netdevs(v);
-        *v = (PfView){ 0 };
+        *v = (PfView) { 0 };
 }
 
 /* Finds and queries the PF's interfaces. -ENODEV: an interface disappeared since it was listed, or the root is a
@@ -131,7 +131,7 @@ static int ask(const VfTarget *t) {
 }
 
 static VfAttributes attributes_of(const VfTarget *t, unsigned dev) {
-        return t->vf < t->view->n_vfs[dev] ? t->view->vfs[dev][t->vf] : (VfAttributes){ 0 };
+        return t->vf < t->view->n_vfs[dev] ? t->view->vfs[dev][t->vf] : (VfAttributes) { 0 };
 }
 
 int vf_netlink_read(const VfTarget *t, VfAttributes *ret) {

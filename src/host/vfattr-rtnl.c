@@ -129,7 +129,7 @@ static VfAttributes *add_vf(VfQuery *q, uint32_t vf) {
         while (q->n <= vf) {
                 if (ARRAY_RESERVE(q->vfs, q->n) < 0)
                         return NULL;
-                q->vfs[q->n++] = (VfAttributes){ 0 };
+                q->vfs[q->n++] = (VfAttributes) { 0 };
         }
         return &q->vfs[vf];
 }
@@ -297,8 +297,7 @@ static int put_guid(struct nl_msg *msg, const Put *p, unsigned vf, const VfAttri
 #define RATE_BITS (VF_ATTRIBUTE_BIT(VF_MIN_RATE) | VF_ATTRIBUTE_BIT(VF_MAX_RATE))
 
 /* The order of the writes: MAC and GUIDs before the link state, so that the link comes up with the right identity. */
-#define ONE(attribute, put, type)                                                                                      \
-        { VF_ATTRIBUTE_BIT(attribute), (put), (attribute), (type) }
+#define ONE(attribute, put, type) { VF_ATTRIBUTE_BIT(attribute), (put), (attribute), (type) }
 static const Put puts_in_order[] = {
         { .bits = VF_ATTRIBUTE_BIT(VF_MAC), .put = put_mac },
         { .bits = VLAN_BITS, .put = put_vlan },

@@ -70,7 +70,7 @@ static int read_attributes(const VfTarget *t, VfAttributes *ret) {
 int vf_attributes_read(const Sysfs *fs, PciAddress pf, unsigned vf, VfAttributes *ret) {
         _cleanup_(pf_view_forget) PfView view = { 0 };
 
-        return read_attributes(&(VfTarget){ fs, pf, vf, &view }, ret);
+        return read_attributes(&(VfTarget) { fs, pf, vf, &view }, ret);
 }
 
 void vf_attributes_read_all(const Sysfs *fs, const VfPlace *vfs, size_t n,
@@ -84,7 +84,7 @@ void vf_attributes_read_all(const Sysfs *fs, const VfPlace *vfs, size_t n,
 
                 if (i > 0 && !pci_address_equal(vfs[i].pf, vfs[i - 1].pf))
                         pf_view_forget(&view);
-                r = read_attributes(&(VfTarget){ fs, vfs[i].pf, vfs[i].vf, &view }, &attributes);
+                r = read_attributes(&(VfTarget) { fs, vfs[i].pf, vfs[i].vf, &view }, &attributes);
                 tell(i, r, &attributes, userdata);
         }
 }
@@ -154,7 +154,7 @@ void vf_attributes_write(const Sysfs *fs, PciAddress pf, VfChange *changes, size
         tell = tell ?: ignore_result;
         for (VfChange *c = changes; c < changes + n; c++) {
                 tell(c, VF_LOOKING, userdata);
-                c->result = now ? prepare(&(VfTarget){ fs, pf, c->vf, &before }, c, &now[c - changes]) : -ENOMEM;
+                c->result = now ? prepare(&(VfTarget) { fs, pf, c->vf, &before }, c, &now[c - changes]) : -ENOMEM;
                 if (c->result < 0)
                         tell(c, VF_DONE, userdata);
         }
@@ -163,7 +163,7 @@ void vf_attributes_write(const Sysfs *fs, PciAddress pf, VfChange *changes, size
                         continue;
                 tell(c, VF_WRITING, userdata);
                 if (c->result > 0)
-                        c->result = write_interfaces(&(VfTarget){ fs, pf, c->vf, &before }, c, &now[c - changes]);
+                        c->result = write_interfaces(&(VfTarget) { fs, pf, c->vf, &before }, c, &now[c - changes]);
                 if (c->result <= 0)
                         tell(c, VF_DONE, userdata);
         }
@@ -171,7 +171,7 @@ void vf_attributes_write(const Sysfs *fs, PciAddress pf, VfChange *changes, size
                 if (c->result <= 0)
                         continue;
                 tell(c, VF_LOOKING, userdata);
-                c->result = verify(&(VfTarget){ fs, pf, c->vf, &after }, c);
+                c->result = verify(&(VfTarget) { fs, pf, c->vf, &after }, c);
                 tell(c, VF_DONE, userdata);
         }
 }

@@ -90,7 +90,7 @@ static int call(const Store *s, MessageType type, const char *argument, Message 
         ssize_t n;
         int r;
 
-        *m = (Message){ .type = type, .transaction = s->transaction, .length = (uint32_t) size };
+        *m = (Message) { .type = type, .transaction = s->transaction, .length = (uint32_t) size };
         if (size > PAYLOAD_MAX)
                 return -ENAMETOOLONG;
         memcpy(m->payload, argument, size);
@@ -129,7 +129,7 @@ static int add_device(const Store *s, PciAddress address, uint32_t domain, const
         if (ARRAY_RESERVE(s->guests->devices, s->guests->n) < 0)
                 return -ENOMEM;
         device = &s->guests->devices[s->guests->n++];
-        *device = (XenGuestDevice){ .domain = domain, .address = address };
+        *device = (XenGuestDevice) { .domain = domain, .address = address };
         strcpy(device->name, name);
         return 0;
 }

@@ -88,7 +88,7 @@ AllocationDevice *allocation_add_device(Allocation *a, PciAddress address, Devic
         if (ARRAY_RESERVE(a->devices, a->n_devices) < 0)
                 return NULL;
         a->devices[a->n_devices] =
-                (AllocationDevice){ .address = address, .role = role, .numa_node = -1, .vf_index = -1 };
+                (AllocationDevice) { .address = address, .role = role, .numa_node = -1, .vf_index = -1 };
         return &a->devices[a->n_devices++];
 }
 
@@ -201,7 +201,7 @@ Allocation *allocation_changing_part(const Allocation *a) {
         Allocation *part = make_plain(copy_part(a, false, true));
 
         if (part) {
-                part->cpus = (CpuSet){ 0 };
+                part->cpus = (CpuSet) { 0 };
                 part->n_pins = part->n_cells = part->n_regions = part->n_services = 0;
         }
         return part;

@@ -282,7 +282,7 @@ static int parse_pins(json_object *pins, Allocation *a) {
                     (i > 0 && vcpu <= a->pins[i - 1].vcpu))
                         return -EBADMSG;
                 cpuset_add(&pinned, (unsigned) cpu);
-                a->pins[a->n_pins++] = (Pin){ .vcpu = (unsigned) vcpu, .cpu = (unsigned) cpu };
+                a->pins[a->n_pins++] = (Pin) { .vcpu = (unsigned) vcpu, .cpu = (unsigned) cpu };
         }
         return 0;
 }

@@ -55,7 +55,7 @@ static void put_device(JsonText *t, const AllocationDevice *d) {
         put_value(t, "subsystem_vendor", number, d->subsystem_vendor);
         put_value(t, "subsystem_device", number, d->subsystem_device);
         if (d->serial != 0)
-                put_value(t, "serial", string, pci_serial_format(d->serial, (char[PCI_SERIAL_STRING_MAX]){ 0 }));
+                put_value(t, "serial", string, pci_serial_format(d->serial, (char[PCI_SERIAL_STRING_MAX]) { 0 }));
         if (d->vf_index >= 0)
                 put_value(t, "vf_index", known, d->vf_index);
         put_value(t, "path", string, d->path);

@@ -53,7 +53,7 @@ void ledger_vgpu_room(const Ledger *l, const Allocation *grown, const Inventory 
         Fill f = { 0 };
         unsigned total;
 
-        *ret = (VgpuRoom){ .type = vgpu_types_find(vf->vgpu_types, name) };
+        *ret = (VgpuRoom) { .type = vgpu_types_find(vf->vgpu_types, name) };
         for (size_t i = 0; pf && i < pf->n_vfs; i++) {
                 const PciDevice *sibling = inventory_find(inv, pf->vfs[i]);
 

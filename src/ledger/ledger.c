@@ -126,13 +126,13 @@ static void enter_device(Ledger *l, const Allocation *a, const AllocationDevice 
         if (d->lost)
                 return;
         OPEN_GAP(l->claims, l->n_claims, i);
-        l->claims[i] = (Claim){ .address = d->address, .allocation = a };
+        l->claims[i] = (Claim) { .address = d->address, .allocation = a };
         if (!d->is_vf)
                 return;
         i = PCI_ADDRESS_FIND(l->pf_uses, l->n_pf_uses, d->physfn, &found);
         if (!found) {
                 OPEN_GAP(l->pf_uses, l->n_pf_uses, i);
-                l->pf_uses[i] = (PfUse){ .pf = d->physfn };
+                l->pf_uses[i] = (PfUse) { .pf = d->physfn };
         }
         l->pf_uses[i].vfs++;
 }
@@ -170,7 +170,7 @@ static void enter_service(Ledger *l, const AllocationService *s) {
         size_t i = find_slots(l, s->endpoint);
 
         if (i == l->n_slots) {
-                l->slots[l->n_slots++] = (SlotClaim){ 0 };
+                l->slots[l->n_slots++] = (SlotClaim) { 0 };
                 memcpy(l->slots[i].endpoint, s->endpoint, sizeof(s->endpoint));
         }
         l->slots[i].slots += s->slots;
@@ -189,7 +189,7 @@ MemoryClaim *ledger_memory_claim(Ledger *l, int node, uint64_t page_size) {
 
         if (!m) {
                 m = &l->memory[l->n_memory++];
-                *m = (MemoryClaim){ .node = node, .page_size = page_size };
+                *m = (MemoryClaim) { .node = node, .page_size = page_size };
         }
         return m;
 }

@@ -150,7 +150,7 @@ static int find_moved_devices(Allocation *const *allocations, size_t n_allocatio
                         }
                         if (ARRAY_RESERVE(searches, n) < 0)
                                 return -ENOMEM;
-                        searches[n++] = (Search){ { allocations[i], j, NULL }, d };
+                        searches[n++] = (Search) { { allocations[i], j, NULL }, d };
                 }
         *ret = TAKE_PTR(searches);
         *ret_n = n;

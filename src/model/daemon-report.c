@@ -13,5 +13,5 @@ void daemon_report_done(DaemonReport *d) {
         free(d->libvirt_version);
         free(d->qemu_version);
         free(d->libvirt_features);
-        *d = (DaemonReport){ 0 };
+        *d = (DaemonReport) { 0 };
 }

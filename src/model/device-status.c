@@ -38,7 +38,7 @@ void device_status_table_done(DeviceStatusTable *t) {
         for (size_t i = 0; i < t->n; i++)
                 entry_done(&t->devices[i]);
         free(t->devices);
-        *t = (DeviceStatusTable){ 0 };
+        *t = (DeviceStatusTable) { 0 };
 }
 
 /* Removes the entry at the position if it has no finding left. */
@@ -61,7 +61,7 @@ int device_status_set(DeviceStatusTable *t, PciAddress address, DeviceFinding fi
                 return -ENOMEM;
         if (!found) {
                 memmove(&t->devices[at + 1], &t->devices[at], (t->n++ - at) * sizeof(*t->devices));
-                t->devices[at] = (DeviceStatus){ .address = address };
+                t->devices[at] = (DeviceStatus) { .address = address };
         }
         free(t->devices[at].findings[finding]);
         t->devices[at].findings[finding] = TAKE_PTR(copy);

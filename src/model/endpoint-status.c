@@ -29,7 +29,7 @@ static const char *const reasons[_ENDPOINT_ANSWER_MAX] = {
 
 void endpoint_status_table_done(EndpointStatusTable *t) {
         free(t->endpoints);
-        *t = (EndpointStatusTable){ 0 };
+        *t = (EndpointStatusTable) { 0 };
 }
 
 int endpoint_status_add(EndpointStatusTable *t, const char *name) {
@@ -37,7 +37,7 @@ int endpoint_status_add(EndpointStatusTable *t, const char *name) {
                 return 0;
         if (ARRAY_RESERVE(t->endpoints, t->n) < 0)
                 return -ENOMEM;
-        t->endpoints[t->n] = (EndpointStatus){ 0 };
+        t->endpoints[t->n] = (EndpointStatus) { 0 };
         (void) snprintf(t->endpoints[t->n++].name, sizeof(t->endpoints->name), "%s", name);
         return 0;
 }

@@ -15,7 +15,7 @@ static bool vf_address(const PciDevice *pf, unsigned index, PciAddress *ret) {
         uint64_t id =
                 (uint64_t) (a.bus << 8 | a.slot << 3 | a.function) + pf->vf_offset + (uint64_t) index * pf->vf_stride;
 
-        *ret = (PciAddress){
+        *ret = (PciAddress) {
                 .domain = a.domain, .bus = (uint8_t) (id >> 8), .slot = id >> 3 & 0x1f, .function = id & 0x7
         };
         return id < ROUTING_IDS;

@@ -34,9 +34,10 @@ int fabric_table_of(const char *machine, FabricTable *ret) {
                 ret->n = 0;
                 for (size_t j = 0; j < ELEMENTSOF(m->several) && m->several[j]; j++, ret->n++)
                         ret->partitions[ret->n] =
-                                (FabricPartition){ m->first + (unsigned) ret->n, (uint64_t) m->several[j] << 1 };
+                                (FabricPartition) { m->first + (unsigned) ret->n, (uint64_t) m->several[j] << 1 };
                 for (unsigned module = 1; module <= m->modules; module++, ret->n++)
-                        ret->partitions[ret->n] = (FabricPartition){ m->first + (unsigned) ret->n, fabric_bit(module) };
+                        ret->partitions[ret->n] =
+                                (FabricPartition) { m->first + (unsigned) ret->n, fabric_bit(module) };
                 return 0;
         }
         return -EINVAL;
@@ -52,7 +53,7 @@ int fabric_table_add(FabricTable *t, unsigned id, uint64_t modules) {
                         return -E2BIG;
                 memmove(&t->partitions[at + 1], &t->partitions[at], (t->n++ - at) * sizeof(*t->partitions));
         }
-        t->partitions[at] = (FabricPartition){ id, modules };
+        t->partitions[at] = (FabricPartition) { id, modules };
         return 0;
 }
 

@@ -9,7 +9,7 @@
 
 void health_list_done(HealthList *l) {
         free(l->devices);
-        *l = (HealthList){ 0 };
+        *l = (HealthList) { 0 };
 }
 
 Health *health_list_find(const HealthList *l, const PciDevice *dev) {
@@ -30,7 +30,7 @@ Health *health_list_add(HealthList *l, const PciDevice *dev) {
         } else if (l->devices[i].instance == dev->instance) {
                 return &l->devices[i];
         }
-        l->devices[i] = (Health){ .address = dev->address, .instance = dev->instance };
+        l->devices[i] = (Health) { .address = dev->address, .instance = dev->instance };
         return &l->devices[i];
 }
 

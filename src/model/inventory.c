@@ -117,7 +117,7 @@ PciDevice *inventory_add_device(Inventory *inv, PciAddress address) {
         if (inv->n_devices >= INVENTORY_DEVICES_MAX || ARRAY_RESERVE(inv->devices, inv->n_devices) < 0)
                 return NULL;
         dev = inv->devices + inv->n_devices++;
-        *dev = (PciDevice){ .address = address, .parent = -1, .numa_node = -1, .iommu_group = -1, .vf_index = -1 };
+        *dev = (PciDevice) { .address = address, .parent = -1, .numa_node = -1, .iommu_group = -1, .vf_index = -1 };
         return dev;
 }
 

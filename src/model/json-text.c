@@ -9,7 +9,7 @@
 JsonText json_text_new(void) {
         struct printbuf *out = printbuf_new();
 
-        return (JsonText){ .out = out, .failed = !out };
+        return (JsonText) { .out = out, .failed = !out };
 }
 
 char *json_text_finish(JsonText *t) {

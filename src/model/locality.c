@@ -87,7 +87,7 @@ static int find_hosts(const Inventory *inv, uint32_t *host) {
 
                 host[i] = (uint32_t) i;
                 if (length > 0)
-                        roots[n++] = (Root){ dev->path, length, (uint32_t) i };
+                        roots[n++] = (Root) { dev->path, length, (uint32_t) i };
         }
         qsort(roots, n, sizeof(*roots), root_compare);
         for (size_t i = 1; i < n; i++)

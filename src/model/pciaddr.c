@@ -58,7 +58,7 @@ int pci_address_parse(const char *s, PciAddress *ret) {
         if (slot > 31 || function > 7 || !take_instance(s, &instance))
                 return -EINVAL;
 
-        *ret = (PciAddress){
+        *ret = (PciAddress) {
                 .domain = domain,
                 .bus = (uint8_t) bus,
                 .slot = (uint8_t) slot,

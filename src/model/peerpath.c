@@ -99,7 +99,7 @@ static PeerAccess access_of(const Inventory *inv, const PciDevice *asks, const P
 void peer_path_find(const Inventory *inv, const PciDevice *asks, const PciDevice *other, PeerPath *ret) {
         int meeting = find_meeting(inv, asks, other);
 
-        *ret = (PeerPath){ .access = PEER_ACCESS_CARD };
+        *ret = (PeerPath) { .access = PEER_ACCESS_CARD };
         if (is_one_card(inv, asks, other))
                 return;
         if (!add_ports(inv, asks, meeting, ret) || !add_ports(inv, other, meeting, ret) || !asks->path ||

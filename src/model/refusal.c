@@ -61,7 +61,7 @@ void refusal_done(Refusal *r) {
         free(r->message);
         free(r->remedy);
         free(r->nearest);
-        *r = (Refusal){ 0 };
+        *r = (Refusal) { 0 };
 }
 
 Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *remedy, const char *format, ...) {
@@ -102,5 +102,5 @@ void refusal_move(Refusal *ret, Refusal *from) {
                 return;
         refusal_done(ret);
         *ret = *from;
-        *from = (Refusal){ 0 };
+        *from = (Refusal) { 0 };
 }

@@ -98,7 +98,7 @@ static int take_direct_groups(const Inventory *inv, IommuGroup **ret, size_t *re
                         free(direct);
                         return -ENOMEM;
                 }
-                direct[n++] = (IommuGroup){ .number = inv->groups[i].number };
+                direct[n++] = (IommuGroup) { .number = inv->groups[i].number };
         }
         if (n > 0)
                 qsort(direct, n, sizeof(*direct), group_compare);
@@ -124,7 +124,7 @@ static int add_member(Inventory *inv, int number, uint32_t index) {
                 if (r < 0)
                         return r;
                 group = inv->groups + inv->n_groups++;
-                *group = (IommuGroup){ .number = number };
+                *group = (IommuGroup) { .number = number };
         }
         r = ARRAY_RESERVE(group->members, group->n_members);
         if (r < 0)
@@ -161,7 +161,7 @@ static int make_groups(Inventory *inv) {
                 return -ENOMEM;
         for (size_t i = 0; i < inv->n_devices; i++)
                 if (inv->devices[i].iommu_group >= 0)
-                        members[n++] = (Membership){ inv->devices[i].iommu_group, (uint32_t) i };
+                        members[n++] = (Membership) { inv->devices[i].iommu_group, (uint32_t) i };
         qsort(members, n, sizeof(*members), membership_compare);
         for (size_t i = 0; i < n; i++) {
                 r = add_member(inv, members[i].number, members[i].index);
@@ -279,7 +279,7 @@ int inventory_set_group_direct(Inventory *inv, int number) {
         r = ARRAY_RESERVE(inv->groups, inv->n_groups);
         if (r < 0)
                 return r;
-        inv->groups[inv->n_groups++] = (IommuGroup){ .number = number, .direct = true };
+        inv->groups[inv->n_groups++] = (IommuGroup) { .number = number, .direct = true };
         return 0;
 }
 

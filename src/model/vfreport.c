@@ -8,7 +8,7 @@
 
 void vf_report_list_done(VfReportList *l) {
         free(l->reports);
-        *l = (VfReportList){ 0 };
+        *l = (VfReportList) { 0 };
 }
 
 const VfAttributes *vf_report_find(const VfReportList *l, PciAddress vf) {
@@ -34,7 +34,7 @@ int vf_report_set(VfReportList *l, PciAddress vf, const VfAttributes *attributes
                 if (ARRAY_RESERVE(l->reports, l->n) < 0)
                         return -ENOMEM;
                 memmove(&l->reports[at + 1], &l->reports[at], (l->n - at) * sizeof(*l->reports));
-                l->reports[at] = (VfReport){ .vf = vf };
+                l->reports[at] = (VfReport) { .vf = vf };
                 l->n++;
         }
         r = &l->reports[at];

@@ -24,7 +24,7 @@ static bool parse_type(const char *line, const char *end, VgpuType *ret) {
         const char *at = line + strspn(line, " ");
         unsigned long id = take_number(&at), available = 1;
 
-        *ret = (VgpuType){ 0 };
+        *ret = (VgpuType) { 0 };
         if (isdigit((unsigned char) *at)) {
                 available = take_number(&at);
                 ret->directory = at;

@@ -214,7 +214,7 @@ static int authenticate(Api *a) {
 
         if (!body || !url)
                 return log_error_errno(-ENOMEM, "Failed to ask Keystone: %m");
-        status = send_request(a, &(const Request){ "POST", url, body, NULL }, &reply);
+        status = send_request(a, &(const Request) { "POST", url, body, NULL }, &reply);
         if (status < 0)
                 return status;
         if (status != 201 || curl_easy_header(a->curl, "X-Subject-Token", 0, CURLH_HEADER, -1, &token) != CURLHE_OK)
@@ -246,7 +246,7 @@ int api_call(Api *a, const char *method, const char *path, json_object *body, js
                 if (!url)
                         return -ENOMEM;
                 json_object_put(TAKE_PTR(reply));
-                status = send_request(a, &(const Request){ method, url, body, a->token }, &reply);
+                status = send_request(a, &(const Request) { method, url, body, a->token }, &reply);
                 if (status != 401 || !may_renew)
                         break;
                 free(TAKE_PTR(a->token));

@@ -31,7 +31,7 @@ void changes_done(Changes *c) {
                 json_object_put(c->changes[i].body);
         }
         free(c->changes);
-        *c = (Changes){ 0 };
+        *c = (Changes) { 0 };
 }
 
 /* Takes ownership of body. */
@@ -188,7 +188,7 @@ static int compare_cleaned(Comparison *c, const char *name) {
                 return 0;
         r = p->resources[0];
         r.reserved = 0;
-        returned = (Provider){ .resources = &r, .n_resources = 1 };
+        returned = (Provider) { .resources = &r, .n_resources = 1 };
         return add_change(c, CHANGE_INVENTORIES, p->uuid, p->name, inventories_body(&returned));
 }
 
@@ -346,7 +346,7 @@ int tree_difference(const Tree *wanted, const Tree *have, const ClaimOwner *owne
         Comparison c = { .wanted = wanted, .have = have, .owner = owner, .changes = ret };
         int r = 0;
 
-        *ret = (Changes){ 0 };
+        *ret = (Changes) { 0 };
         for (size_t i = 0; r >= 0 && i < have->n_claims; i++)
                 if (have->claims[i].is_checked && !have->claims[i].is_foreign &&
                     !tree_find_claim(wanted, have->claims[i].consumer))

@@ -47,7 +47,7 @@ void settings_done(Settings *s) {
         for (size_t i = 0; i < ELEMENTSOF(keys); i++)
                 free(*(char **) ((char *) s + keys[i].offset));
         free(s->secret);
-        *s = (Settings){ 0 };
+        *s = (Settings) { 0 };
 }
 
 static int set_text(char **target, const char *value) {
@@ -168,7 +168,7 @@ int settings_read(const char *path, Settings *ret) {
         Reader r = { .settings = ret, .path = path };
         int e;
 
-        *ret = (Settings){ .add_root = true };
+        *ret = (Settings) { .add_root = true };
         e = read_file(&r);
         if (e >= 0)
                 e = complete(&r);

@@ -120,7 +120,7 @@ Resource *provider_add_resource(Provider *p, const char *class) {
         if (ARRAY_RESERVE(p->resources, p->n_resources) < 0)
                 return NULL;
         r = &p->resources[p->n_resources];
-        *r = (Resource){ 0 };
+        *r = (Resource) { 0 };
         if (!copy_text(r->class, sizeof(r->class), class))
                 return NULL;
         p->n_resources++;
@@ -173,7 +173,7 @@ Claim *tree_add_claim(Tree *t, const char *consumer) {
         if (ARRAY_RESERVE(t->claims, t->n_claims) < 0)
                 return NULL;
         c = &t->claims[t->n_claims];
-        *c = (Claim){ 0 };
+        *c = (Claim) { 0 };
         if (!copy_text(c->consumer, sizeof(c->consumer), consumer))
                 return NULL;
         t->n_claims++;
@@ -213,7 +213,7 @@ int claim_add(Claim *c, const char *provider, const char *class, int64_t amount)
         if (ARRAY_RESERVE(c->parts, c->n_parts) < 0)
                 return -ENOMEM;
         part = &c->parts[c->n_parts];
-        *part = (ClaimPart){ .amount = amount };
+        *part = (ClaimPart) { .amount = amount };
         if (!copy_text(part->provider, sizeof(part->provider), provider) ||
             !copy_text(part->class, sizeof(part->class), class))
                 return -EBADMSG;

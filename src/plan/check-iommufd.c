@@ -27,10 +27,10 @@ void check_iommufd(const CheckFacts *facts, CheckReport *report) {
 
         if (!d || d->unreachable || !d->libvirt_version)
                 return;
-        f.libvirt = (LibvirtFeatures){ .known = true,
-                                       .iommufd = d->libvirt_features && strstr(d->libvirt_features, "iommufd"),
-                                       .libvirt = read_version(d->libvirt_version),
-                                       .qemu = read_version(d->qemu_version) };
+        f.libvirt = (LibvirtFeatures) { .known = true,
+                                        .iommufd = d->libvirt_features && strstr(d->libvirt_features, "iommufd"),
+                                        .libvirt = read_version(d->libvirt_version),
+                                        .qemu = read_version(d->qemu_version) };
         several = iommufd_choose(&f);
         why = iommufd_explain(&f, several);
         if (!why || !iommufd_is_told(several))

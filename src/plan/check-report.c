@@ -38,5 +38,5 @@ void check_report_done(CheckReport *report) {
                 free(report->findings[i].remedy);
         }
         free(report->findings);
-        *report = (CheckReport){ 0 };
+        *report = (CheckReport) { 0 };
 }

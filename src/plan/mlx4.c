@@ -237,7 +237,7 @@ void mlx4_done(Mlx4 *m) {
         free(m->text);
         free(m->problem);
         free(m->file);
-        *m = (Mlx4){ 0 };
+        *m = (Mlx4) { 0 };
 }
 
 bool mlx4_needs_options(const Policy *p, const PciDevice *pf) {

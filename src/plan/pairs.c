@@ -67,7 +67,7 @@ size_t search_pairs(const HostView *view, const uint32_t *devices, size_t n, Pla
         }
         n_pairs = search_match(view->locality, gpus, n_gpus, nics, n_nics, matched);
         for (size_t i = 0; i < n_pairs; i++)
-                pairs[i] = (PlanPair){
+                pairs[i] = (PlanPair) {
                         .gpu = view->inventory->devices[matched[i].devices[0]].address,
                         .nic = view->inventory->devices[matched[i].devices[1]].address,
                         .distance = matched[i].distance,

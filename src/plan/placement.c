@@ -24,7 +24,7 @@ static Cell *cells_get(Cells *cells, int node) {
                 return NULL;
 
         memmove(&cells->cell[i + 1], &cells->cell[i], (cells->n - i) * sizeof(Cell));
-        cells->cell[i] = (Cell){ .node = node };
+        cells->cell[i] = (Cell) { .node = node };
         cells->n++;
         return &cells->cell[i];
 }

@@ -111,7 +111,7 @@ static int take_new(const Allocation *a, Allocation *plan, Allocation *part) {
                         return -ENOMEM;
                 }
                 *taken = *d;
-                *d = (AllocationDevice){ .address = taken->address };
+                *d = (AllocationDevice) { .address = taken->address };
                 free(taken->slot);
                 taken->slot = slot;
                 if (taken->role == DEVICE_ROLE_ASSIGNED)

@@ -75,8 +75,8 @@ static int make_task(const Planner *p, SearchTask *task) {
         task->limit = distance_limit(p->request->proximity);
         task->n_limits = p->request->n_limits;
         for (size_t i = 0; i < task->n_limits; i++)
-                task->limits[i] = (SearchLimit){ .pools = { p->limits[i][0], p->limits[i][1] },
-                                                 .limit = distance_limit(p->request->limits[i].limit) };
+                task->limits[i] = (SearchLimit) { .pools = { p->limits[i][0], p->limits[i][1] },
+                                                  .limit = distance_limit(p->request->limits[i].limit) };
         return count_off_node(p, task) ? 0 : -ENOENT;
 }
 
@@ -84,7 +84,7 @@ static int choose_devices(const Planner *p, NodeChoice *choice) {
         SearchTask task = { 0 };
         int r;
 
-        choice->picks = (Picks){ 0 };
+        choice->picks = (Picks) { 0 };
         if (p->request->n_pools == 0)
                 return 0;
         for (size_t i = 0; i < p->request->n_pools; i++)
@@ -104,7 +104,7 @@ static int check_limits(const Planner *p) {
         if (p->request->n_pools == 0 || (p->request->proximity == PROXIMITY_ANY && p->request->n_limits == 0))
                 return 0;
         for (size_t i = 0; i < p->request->n_pools; i++) {
-                judge_nodes(p, planner_policy(p, i), &(NodeChoice){ 0 }, task.affinity[i]);
+                judge_nodes(p, planner_policy(p, i), &(NodeChoice) { 0 }, task.affinity[i]);
                 memset(task.affinity[i], NODE_AFFINITY_LOCAL, p->context->inventory->n_nodes);
         }
         r = make_task(p, &task);

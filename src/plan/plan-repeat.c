@@ -40,7 +40,7 @@ static Verdict fit_once(const HostView *view, const Request *r, uint64_t *work, 
         if (v != VERDICT_NONE)
                 return v;
         repeat->fits[repeat->n++] =
-                (RepeatFit){ .allocation = a, .score = plan->score, .has_pairs = plan->n_pairs > 0 };
+                (RepeatFit) { .allocation = a, .score = plan->score, .has_pairs = plan->n_pairs > 0 };
         plan->allocation = NULL;
         return VERDICT_NONE;
 }
@@ -56,7 +56,7 @@ Verdict plan_repeat(const HostView *view, const Request *r, Repeat *ret, Refusal
         HostView context = *view;
         Verdict v = VERDICT_NONE;
 
-        *ret = (Repeat){ .ledger = ledger_copy(view->ledger) };
+        *ret = (Repeat) { .ledger = ledger_copy(view->ledger) };
         if (!ret->ledger)
                 return refuse_no_memory(ret_refusal);
         context.ledger = ret->ledger;
@@ -65,7 +65,7 @@ Verdict plan_repeat(const HostView *view, const Request *r, Repeat *ret, Refusal
         if (ret->n > 0 || is_about_room(v))
                 return VERDICT_NONE;
         *ret_refusal = ret->refusal;
-        ret->refusal = (Refusal){ 0 };
+        ret->refusal = (Refusal) { 0 };
         repeat_done(ret);
         return v;
 }
@@ -74,5 +74,5 @@ void repeat_done(Repeat *r) {
         free(r->fits);
         ledger_free(r->ledger);
         refusal_done(&r->refusal);
-        *r = (Repeat){ 0 };
+        *r = (Repeat) { 0 };
 }

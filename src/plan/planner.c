@@ -132,15 +132,15 @@ static void find_memory(Planner *p, uint64_t page_size) {
 int planner_init(Planner *p, const HostView *view, const Request *r, uint64_t *work) {
         const Inventory *inv = view->inventory;
 
-        *p = (Planner){ .context = view, .request = r, .work = work, .threads = cores_threads(inv) };
+        *p = (Planner) { .context = view, .request = r, .work = work, .threads = cores_threads(inv) };
         p->is_free = calloc(inv->n_devices + 1, sizeof(*p->is_free));
         p->free_cpus = calloc(inv->n_nodes + 1, sizeof(*p->free_cpus));
         p->is_required = calloc(inv->n_devices + 1, sizeof(*p->is_required));
         if (!p->is_free || !p->free_cpus || !p->is_required)
                 return -ENOMEM;
         for (size_t i = 0; i < r->n_pools; i++)
-                p->pools[i] = (SearchPool){ .pool = config_find_pool(view->config, r->pools[i].pool),
-                                            .wanted = r->pools[i].count };
+                p->pools[i] = (SearchPool) { .pool = config_find_pool(view->config, r->pools[i].pool),
+                                             .wanted = r->pools[i].count };
         for (size_t i = 0; i < r->n_limits; i++)
                 for (unsigned side = 0; side < 2; side++)
                         (void) request_find_pool(r, r->limits[i].pools[side], &p->limits[i][side]);

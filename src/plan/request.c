@@ -11,7 +11,7 @@
 #include "util/stringtable.h"
 
 void request_init(Request *r) {
-        *r = (Request){ .numa = NUMA_POLICY_LEGACY, .proximity = PROXIMITY_ANY, .topology = _GUEST_TOPOLOGY_INVALID };
+        *r = (Request) { .numa = NUMA_POLICY_LEGACY, .proximity = PROXIMITY_ANY, .topology = _GUEST_TOPOLOGY_INVALID };
 }
 
 void request_done(Request *r) {
@@ -43,7 +43,7 @@ int request_add_pool(Request *r, const char *pool, unsigned count) {
         copy = strdup(pool);
         if (!copy)
                 return -ENOMEM;
-        r->pools[r->n_pools++] = (RequestPool){ .pool = copy, .count = count };
+        r->pools[r->n_pools++] = (RequestPool) { .pool = copy, .count = count };
         return 0;
 }
 
@@ -59,7 +59,7 @@ bool request_find_pool(const Request *r, const char *pool, size_t *ret) {
 
 static void borrow_pool(Request *r, char *pool, unsigned count) {
         if (!request_find_pool(r, pool, NULL))
-                r->pools[r->n_pools++] = (RequestPool){ pool, count };
+                r->pools[r->n_pools++] = (RequestPool) { pool, count };
 }
 
 /* Has room for all pools: each service leaves the place of one. */
@@ -88,7 +88,7 @@ int request_add_limit(Request *r, const char *pool, const char *other, Proximity
                 return -E2BIG;
         if (!first || !second)
                 return -ENOMEM;
-        r->limits[r->n_limits++] = (RequestLimit){ .pools = { TAKE_PTR(first), TAKE_PTR(second) }, .limit = limit };
+        r->limits[r->n_limits++] = (RequestLimit) { .pools = { TAKE_PTR(first), TAKE_PTR(second) }, .limit = limit };
         return 0;
 }
 
@@ -103,7 +103,7 @@ int request_add_device(Request *r, const char *pool, PciAddress address) {
         copy = strdup(pool);
         if (!copy)
                 return -ENOMEM;
-        r->at[r->n_at++] = (RequestDevice){ .pool = copy, .address = address };
+        r->at[r->n_at++] = (RequestDevice) { .pool = copy, .address = address };
         return 0;
 }
 
@@ -137,7 +137,7 @@ int request_add_attributes(Request *r, const char *slot, const VfAttributes *att
         copy = strdup(slot);
         if (!copy)
                 return -ENOMEM;
-        r->attributes[r->n_attributes++] = (RequestAttributes){ .slot = copy, .attributes = *attributes };
+        r->attributes[r->n_attributes++] = (RequestAttributes) { .slot = copy, .attributes = *attributes };
         return 0;
 }
 
@@ -290,10 +290,10 @@ static Target find_target(const Request *r, const char *name) {
                 const RequestPool *p = &r->pools[i];
 
                 if (streq(p->pool, name))
-                        t = (Target){ .pool = p, .n = p->count, .ambiguous = t.pool };
+                        t = (Target) { .pool = p, .n = p->count, .ambiguous = t.pool };
                 for (unsigned j = 0; j < p->count; j++)
                         if (streq(slot_name(p->pool, j, slot), name))
-                                t = (Target){ .pool = p, .first = j, .n = 1, .ambiguous = t.pool };
+                                t = (Target) { .pool = p, .first = j, .n = 1, .ambiguous = t.pool };
         }
         return t;
 }

@@ -78,7 +78,7 @@ static uint64_t tally_device(const SearchPool *pool, bool vf) {
 }
 
 void space_init(Space *s, const SearchPool *pools, size_t n_pools) {
-        *s = (Space){ .n_pools = n_pools };
+        *s = (Space) { .n_pools = n_pools };
         count_sides(s, pools);
         for (size_t p = 0; p < n_pools; p++) {
                 s->pools[p].wanted = pools[p].wanted;
@@ -87,7 +87,7 @@ void space_init(Space *s, const SearchPool *pools, size_t n_pools) {
                 s->devices += pools[p].wanted;
                 s->bias |= count_of_pool(p, COUNT_MAX - pools[p].wanted);
                 for (unsigned vf = 0; vf < 2; vf++)
-                        s->one[p][vf] = (State){ .counts = count_of_pool(p, 1), .tally = tally_device(&pools[p], vf) };
+                        s->one[p][vf] = (State) { .counts = count_of_pool(p, 1), .tally = tally_device(&pools[p], vf) };
                 if (pools[p].pool && pools[p].pool->vgpu_type)
                         s->vgpus |= count_of_pool(p, UINT8_MAX);
                 if (pools[p].has_vfs && pools[p].has_devices)
@@ -143,7 +143,7 @@ uint64_t space_least(const Space *s, const unsigned *others) {
 
 void search_scratch_done(SearchScratch *s) {
         free(s->slots);
-        *s = (SearchScratch){ 0 };
+        *s = (SearchScratch) { 0 };
 }
 
 Table *search_table_free(Table *t) {
@@ -169,7 +169,7 @@ Table *search_table_new(void) {
 
 void search_table_reset(Table *t) {
         t->entries[0].cost = 0;
-        t->entries[0].state = (State){ 0 };
+        t->entries[0].state = (State) { 0 };
         t->entries[0].n = 0;
         t->n = 1;
 }
@@ -193,7 +193,7 @@ static int table_reserve(Table *t) {
 }
 
 static State state_sum(const State *a, const State *b) {
-        return (State){ a->counts + b->counts, a->vfs + b->vfs, a->tally + b->tally };
+        return (State) { a->counts + b->counts, a->vfs + b->vfs, a->tally + b->tally };
 }
 
 int search_table_put(Table *t, Cost cost, const State *one, uint32_t device) {

@@ -82,7 +82,7 @@ static Level find_group_level(const VfFamily *k, uint32_t group) {
 static int vf_family_init(VfFamily *k, const HostView *view, const bool *is_free, const bool *is_required) {
         const Inventory *inv = view->inventory;
 
-        *k = (VfFamily){ .context = view, .is_free = is_free, .is_required = is_required };
+        *k = (VfFamily) { .context = view, .is_free = is_free, .is_required = is_required };
         k->family = calloc(inv->n_devices + 1, sizeof(*k->family));
         k->family_group = malloc((inv->n_devices + 1) * sizeof(*k->family_group));
         k->group = malloc((inv->n_devices + 1) * sizeof(*k->group));
@@ -135,9 +135,9 @@ static void leaf_init(Leaf *leaf, const VfFamily *k, uint32_t device) {
         const PciDevice *dev = &view->inventory->devices[device];
         uint32_t family = k->family[device], group = k->group[device];
 
-        *leaf = (Leaf){ .device = device,
-                        .node = (uint8_t) search_node(view->inventory, dev),
-                        .group_level = LEVEL_ALL };
+        *leaf = (Leaf) { .device = device,
+                         .node = (uint8_t) search_node(view->inventory, dev),
+                         .group_level = LEVEL_ALL };
         leaf->is_vf = dev->type == PCI_TYPE_VF;
         leaf->spare = leaf->is_vf ? k->vfs_free[family] : 0;
         leaf->load = leaf->is_vf ? ledger_pf_use(view->ledger, dev->physfn) : 0;

@@ -365,7 +365,7 @@ static int solve(Search *s, Distance worst, Cost most, Entry *ret) {
 }
 
 static void entry_score(const Search *s, const Entry *e, Distance worst, Picks *ret) {
-        *ret = (Picks){ .n = e->n };
+        *ret = (Picks) { .n = e->n };
         memcpy(ret->devices, e->picks, e->n * sizeof(e->picks[0]));
         ret->score.off_node = cost_get(e->cost, COST_OFF);
         ret->score.remote = cost_get(e->cost, COST_REMOTE);

@@ -45,7 +45,7 @@ static int leave_out(Suggestion *s, const PciDevice *dev, const char *why) {
                 if (ARRAY_RESERVE(s->omissions, s->n_omissions) < 0)
                         return -ENOMEM;
                 o = &s->omissions[s->n_omissions];
-                *o = (Omission){ 0 };
+                *o = (Omission) { 0 };
                 if (string_copy(&o->why, why) < 0)
                         return -ENOMEM;
                 s->n_omissions++;
@@ -109,11 +109,11 @@ static int choose(Suggestion *s, const PciDevice *dev, bool nic) {
                 if (ARRAY_RESERVE(s->choices, s->n_choices) < 0)
                         return -ENOMEM;
                 c = &s->choices[s->n_choices++];
-                *c = (Choice){ .nic = nic,
-                               .vendor = dev->vendor,
-                               .device = dev->device,
-                               .base_class = (uint16_t) (dev->class >> 8),
-                               .type = dev->type };
+                *c = (Choice) { .nic = nic,
+                                .vendor = dev->vendor,
+                                .device = dev->device,
+                                .base_class = (uint16_t) (dev->class >> 8),
+                                .type = dev->type };
         }
         return pci_address_append(&c->devices, &c->n, dev->address);
 }
@@ -265,7 +265,7 @@ static void choose_cpus(Suggestion *s, const Inventory *inv, const char *cmdline
                 if (fits_line(&s->housekeeping))
                         return;
         }
-        s->housekeeping = (CpuSet){ 0 };
+        s->housekeeping = (CpuSet) { 0 };
         s->housekeeping_why = inv->n_cpus > 0 ? "This node has too few or too many cores to suggest some for the host."
                                               : "The CPUs of this node are not known.";
 }

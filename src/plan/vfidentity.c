@@ -22,7 +22,7 @@ void vf_identity_make(const char *seed, unsigned attempt, VfAttributes *ret) {
         uint64_t digest = digest_number(digest_string(DIGEST_START, seed), attempt);
         uint64_t mac = mix(digest) >> 24, guid = mix(~digest) >> 8 & ~GUID_PORTS;
 
-        *ret = (VfAttributes){ 0 };
+        *ret = (VfAttributes) { 0 };
         vf_attributes_put(ret, VF_MAC, LOCAL_OCTET << 40 | mac);
         vf_attributes_put(ret, VF_NODE_GUID, LOCAL_OCTET << 56 | guid);
         vf_attributes_put(ret, VF_PORT_GUID, LOCAL_OCTET << 56 | guid | 1);
@@ -67,7 +67,7 @@ int vf_identity_stable(const char *node, const PciDevice *pf, unsigned index, Vf
         if (stable_seed(node, pf, (int) index, &seed) < 0)
                 return -ENOMEM;
         vf_identity_make(seed, 0, &made);
-        complete(&made, identity_of_vf(pf->class, pf), &(VfAttributes){ 0 });
+        complete(&made, identity_of_vf(pf->class, pf), &(VfAttributes) { 0 });
         *ret = made;
         return 0;
 }
@@ -120,7 +120,7 @@ static int add_stable(VfIdentities *l, PciAddress vf, const VfAttributes *v) {
                         continue;
                 if (ARRAY_RESERVE(l->items, l->n) < 0)
                         return -ENOMEM;
-                l->items[l->n++] = (Stable){ .guid = i != VF_MAC, .value = v->value[i], .vf = vf };
+                l->items[l->n++] = (Stable) { .guid = i != VF_MAC, .value = v->value[i], .vf = vf };
         }
         return 0;
 }
@@ -198,7 +198,7 @@ static Verdict check_together(const AllocationDevice *d, Refusal *ret) {
 static Verdict merge_device(AllocationDevice *d, const HostView *view, const Request *r, Refusal *ret) {
         const Pool *pool = d->is_vf ? config_find_pool(view->config, d->pool) : NULL;
         const char *const names[] = { d->pool, d->slot };
-        VfAttributes v = pool ? pool->attributes : (VfAttributes){ 0 };
+        VfAttributes v = pool ? pool->attributes : (VfAttributes) { 0 };
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
                 for (size_t j = 0; j < r->n_attributes; j++) {

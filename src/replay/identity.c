@@ -53,7 +53,7 @@ static uint64_t sip_hash(const uint64_t key[static 2], const void *data, size_t 
 int identities_init(Identities *i, bool keep, const char *name) {
         size_t n = name ? strcspn(name, ".") : 0;
 
-        *i = (Identities){ .keep = keep };
+        *i = (Identities) { .keep = keep };
         if (getrandom(i->key, sizeof(i->key), 0) != sizeof(i->key))
                 return -EIO;
         if (n < HOST_MIN || (n == strlen("localhost") && strncmp(name, "localhost", n) == 0))

@@ -64,8 +64,8 @@ static bool wants_config(const Recorder *r, const Entry *entry) {
         if (sysfs_read_at(fd, "class", buf, sizeof(buf)) > 0)
                 (void) parse_hex(buf, 0xffffff, &class);
         return (class >> 16 == 0x06 && (class >> 8 & 0xff) >= 0x04) ||
-               pci_device_is_gpu(&(PciDevice){ .class = (uint32_t) class }) ||
-               pci_device_is_nic(&(PciDevice){ .class = (uint32_t) class }) ||
+               pci_device_is_gpu(&(PciDevice) { .class = (uint32_t) class }) ||
+               pci_device_is_nic(&(PciDevice) { .class = (uint32_t) class }) ||
                faccessat(fd, "secondary_bus_number", F_OK, AT_SYMLINK_NOFOLLOW) >= 0 || shares_slot(r, entry->dir);
 }
 
@@ -220,7 +220,7 @@ static int visit_name(Recorder *r, const struct Part *part, int fd, const char *
         _cleanup_free_ char *path =
                 streq(name, ".") ? strdup(dir) : string_format("%s%s%s", dir, *dir ? "/" : "", name);
 
-        return path ? visit(r, part, &(Entry){ fd, dir, name, path }, rest) : -ENOMEM;
+        return path ? visit(r, part, &(Entry) { fd, dir, name, path }, rest) : -ENOMEM;
 }
 
 /* pattern: a pattern of fnmatch() for the names in the directory. */

@@ -24,7 +24,7 @@ static void attempt_done(Attempt *a) {
         sd_bus_flush_close_unref(a->bus);
         free(a->message);
         free(a->result);
-        *a = (Attempt){ 0 };
+        *a = (Attempt) { 0 };
 }
 #define _cleanup_attempt_ _cleanup_(attempt_done)
 

@@ -151,7 +151,7 @@ static int take_job(const job_info_t *info, const char *node, SlurmJob *ret, cha
                 return r;
         job.memory = find_memory(info, node, cpus);
         *ret = job;
-        job = (SlurmJob){ 0 };
+        job = (SlurmJob) { 0 };
         return 0;
 }
 
@@ -174,7 +174,7 @@ int controller_load_job(uint32_t id, const char *node, SlurmJob *ret, char **ret
 void slurm_job_done(SlurmJob *job) {
         free(job->cores);
         free(job->gres);
-        *job = (SlurmJob){ 0 };
+        *job = (SlurmJob) { 0 };
 }
 
 /* With notify, also on the terminal or in the output of the job. */

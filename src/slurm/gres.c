@@ -130,7 +130,7 @@ int gres_list_new(json_object *description, GresList *ret) {
 
                 if (r < 0)
                         return r;
-                list.items[list.n++] = (Gres){ .pool = name ? name : "" };
+                list.items[list.n++] = (Gres) { .pool = name ? name : "" };
                 if (scheduler && !streq(scheduler, "none"))
                         continue;
                 take_slots(&list.items[list.n - 1], pool);
@@ -139,7 +139,7 @@ int gres_list_new(json_object *description, GresList *ret) {
                         return r;
         }
         *ret = list;
-        list = (GresList){ 0 };
+        list = (GresList) { 0 };
         return 0;
 }
 
@@ -162,7 +162,7 @@ void gres_list_done(GresList *list) {
         for (size_t i = 0; i < list->n; i++)
                 free(list->items[i].type);
         free(list->items);
-        *list = (GresList){ 0 };
+        *list = (GresList) { 0 };
 }
 
 /* Whether the entry of a list, "vmgpu", "vmgpu:8" or "vmgpu:h100:8(S:0-1)", is of this pool. */

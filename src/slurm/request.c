@@ -21,7 +21,7 @@ static int parse_word(char *word, PoolCount *ret) {
                 *equals = '\0';
         if (!*word || (equals && (parse_unsigned(equals + 1, UINT32_MAX, &count) < 0 || count == 0)))
                 return -EINVAL;
-        *ret = (PoolCount){ .pool = strdup(word), .count = (uint32_t) count };
+        *ret = (PoolCount) { .pool = strdup(word), .count = (uint32_t) count };
         return ret->pool ? 0 : -ENOMEM;
 }
 
@@ -48,7 +48,7 @@ int job_request_parse(const char *text, JobRequest *ret, char **ret_sentence) {
         if (r < 0)
                 return r;
         *ret = q;
-        q = (JobRequest){ 0 };
+        q = (JobRequest) { 0 };
         return 0;
 }
 
@@ -56,7 +56,7 @@ void job_request_done(JobRequest *q) {
         for (size_t i = 0; i < q->n_pools; i++)
                 free(q->pools[i].pool);
         free(q->pools);
-        *q = (JobRequest){ 0 };
+        *q = (JobRequest) { 0 };
 }
 
 /* The number in the entry "NAME[:TYPE](CNT:NUMBER)" if the entry is of this GRES, else 0. */

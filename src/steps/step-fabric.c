@@ -10,7 +10,8 @@ bool step_is_of_fabric(const Step *s) {
 }
 
 static int add(StepList *l, StepKind kind, const Allocation *a, const Config *config) {
-        int r = a->partition >= 0 && config->fabric_manager ? step_list_add(l, kind, (PciAddress){ 0 }, NULL, NULL) : 1;
+        int r = a->partition >= 0 && config->fabric_manager ? step_list_add(l, kind, (PciAddress) { 0 }, NULL, NULL)
+                                                            : 1;
 
         if (r == 0)
                 l->steps[l->n - 1].partition = (unsigned) a->partition;

@@ -9,7 +9,7 @@ static int add_regions(StepList *l, StepKind kind, const Allocation *a, const ch
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < a->n_regions; i++) {
-                r = step_list_add(l, kind, (PciAddress){ 0 }, NULL, to);
+                r = step_list_add(l, kind, (PciAddress) { 0 }, NULL, to);
                 if (r == 0)
                         l->steps[l->n - 1].region = a->regions[i];
         }

@@ -45,7 +45,7 @@ int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *fro
 
         if (string_copy(&f, from) < 0 || string_copy(&t, to) < 0 || ARRAY_RESERVE(l->steps, l->n) < 0)
                 return -ENOMEM;
-        l->steps[l->n++] = (Step){ .kind = kind, .device = device, .from = TAKE_PTR(f), .to = TAKE_PTR(t) };
+        l->steps[l->n++] = (Step) { .kind = kind, .device = device, .from = TAKE_PTR(f), .to = TAKE_PTR(t) };
         return 0;
 }
 
@@ -200,7 +200,7 @@ static Present present(const Allocation *a, const AllocationDevice *d, const Inv
         Present now = { .driver = d->prior_driver, .override = d->prior_override };
 
         if (dev && allocation_device_is(d, dev))
-                now = (Present){ .there = true, .driver = dev->driver, .override = dev->driver_override };
+                now = (Present) { .there = true, .driver = dev->driver, .override = dev->driver_override };
         now.on_vfio = streq_ptr(now.driver, allocation_driver(a, d));
         now.with_host = now.driver && !now.on_vfio;
         return now;

@@ -89,12 +89,12 @@ static void add_fields(FILE *entry, const char *key, const char *list) {
 }
 
 static int log_to_journal(int level, const char *message, const LogFields *fields) {
-        const LogFields f = fields ? *fields : (LogFields){ 0 };
+        const LogFields f = fields ? *fields : (LogFields) { 0 };
         const struct {
                 const char *key, *value;
         } single[] = {
                 { "MESSAGE", message },
-                { "PRIORITY", (char[]){ (char) ('0' + level), 0 } },
+                { "PRIORITY", (char[]) { (char) ('0' + level), 0 } },
                 { "SYSLOG_IDENTIFIER", program_invocation_short_name },
                 { "MESSAGE_ID", f.id },
                 { "PASSTHROUGH_EVENT", f.event },

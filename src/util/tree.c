@@ -116,9 +116,9 @@ static int emit_item(Parser *p, char *path, const char *value) {
         case TREE_ERROR:
                 if (tree_error_number(value) < 0)
                         return complain(p, -EINVAL, "the errno name is unknown");
-                return emit(p, &(TreeLine){ TREE_ERROR, path, value, strlen(value), 0 });
+                return emit(p, &(TreeLine) { TREE_ERROR, path, value, strlen(value), 0 });
         case TREE_DIRECTORY:
-                return emit(p, &(TreeLine){ TREE_DIRECTORY, path, "", 0, 0 });
+                return emit(p, &(TreeLine) { TREE_DIRECTORY, path, "", 0, 0 });
         default:
                 return emit_text(p, path, value);
         }

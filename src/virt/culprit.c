@@ -19,7 +19,7 @@ typedef struct Search {
 
 void culprit_done(Culprit *c) {
         free(c->reason);
-        *c = (Culprit){ 0 };
+        *c = (Culprit) { 0 };
 }
 
 long culprit_line(const xmlNode *element) {
@@ -217,7 +217,7 @@ Validation culprit_find(Libvirt *l, xmlDoc *doc, char *reason, Culprit *ret) {
         xmlNode *element, *root = xmlDocGetRootElement(doc);
         Validation v;
 
-        *ret = (Culprit){ .reason = reason };
+        *ret = (Culprit) { .reason = reason };
         v = find_culprit(&s, root, &element);
         leave_out_range(s.units, 0, s.n_units, false);
         ret->line = culprit_line(element);

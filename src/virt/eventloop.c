@@ -97,7 +97,7 @@ static Watch *new_watch(void *opaque, virFreeCallback free_opaque) {
         Watch *w = ARRAY_RESERVE(watches, n_watches) < 0 ? NULL : malloc(sizeof(*w));
 
         if (w)
-                *w = (Watch){ .id = ++last_id, .opaque = opaque, .free_opaque = free_opaque };
+                *w = (Watch) { .id = ++last_id, .opaque = opaque, .free_opaque = free_opaque };
         return w;
 }
 

@@ -37,7 +37,7 @@ static int list(Directory *last, const char *path, int fd, char *buf, size_t siz
                 return -errno;
         if (last->path)
                 (void) close(last->fd);
-        *last = (Directory){ path, strlen(path), fd };
+        *last = (Directory) { path, strlen(path), fd };
         return 0;
 }
 

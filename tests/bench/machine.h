@@ -51,5 +51,5 @@ static inline int machine_read(Machine *m, const char *root, const char *config)
 }
 
 static inline HostView machine_view(const Machine *m) {
-        return (HostView){ m->inventory, m->locality, m->config, m->policy, m->ledger };
+        return (HostView) { m->inventory, m->locality, m->config, m->policy, m->ledger };
 }

@@ -69,7 +69,7 @@ int main(int argc, char *argv[]) {
         }
         puts("ready");
         (void) fflush(stdout);
-        fds[1] = (struct pollfd){ .fd = fan, .events = POLLIN };
+        fds[1] = (struct pollfd) { .fd = fan, .events = POLLIN };
         while (poll(fds, 2, -1) > 0 && fds[0].revents == 0)
                 take_events(fan, dir);
         take_events(fan, dir);

@@ -83,7 +83,7 @@ static void check_use(const Inventory *inv, const Config *config, const Allocati
         _cleanup_free_ char *text = NULL, *document = NULL;
         Verdict v;
 
-        o = json_allocation(&(HostView){ .inventory = inv, .config = config }, a, 0);
+        o = json_allocation(&(HostView) { .inventory = inv, .config = config }, a, 0);
         text = json_text(o);
         assert_non_null(text);
         v = domxml_make(inv, config, a, NULL, GUEST_INFO_GUEST, &document, &refusal);

@@ -69,7 +69,7 @@ static long number(const xmlNode *n, const char *attribute) {
 static PciAddress address_in(const xmlNode *parent) {
         const xmlNode *a = only_child(parent, "address");
 
-        return (PciAddress){
+        return (PciAddress) {
                 .domain = (uint32_t) number(a, "domain"),
                 .bus = (uint8_t) number(a, "bus"),
                 .slot = (uint8_t) number(a, "slot"),
@@ -147,7 +147,7 @@ static void check_not_again(const TestNode *t, const Allocation *a, const char *
         _cleanup_refusal_ Refusal refusal = { 0 };
         char *again = NULL;
 
-        assert_int_equal(domxml_make(t->inventory, t->config, a, &(DomainTemplate){ text, true }, GUEST_INFO_GUEST,
+        assert_int_equal(domxml_make(t->inventory, t->config, a, &(DomainTemplate) { text, true }, GUEST_INFO_GUEST,
                                      &again, &refusal),
                          VERDICT_INVALID_TEMPLATE);
         fuzz_check_refusal(VERDICT_INVALID_TEMPLATE, &refusal);

@@ -32,7 +32,7 @@ static struct {
 static char connection, domain; /* their addresses stand for them */
 
 static int fail(int code, const char *message) {
-        last_error = (virError){ .code = code, .message = (char *) message };
+        last_error = (virError) { .code = code, .message = (char *) message };
         return -1;
 }
 

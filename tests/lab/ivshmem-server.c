@@ -47,7 +47,7 @@ static void tell(int to, int64_t message, int fd) {
         struct msghdr m = { .msg_iov = &data, .msg_iovlen = 1 };
 
         if (fd >= 0) {
-                control.header = (struct cmsghdr){
+                control.header = (struct cmsghdr) {
                         .cmsg_level = SOL_SOCKET,
                         .cmsg_type = SCM_RIGHTS,
                         .cmsg_len = CMSG_LEN(sizeof(fd)),
@@ -89,7 +89,7 @@ static void welcome(Server *s) {
 static void leave(Server *s, size_t id) {
         cleanup_close(&s->peers[id].socket);
         cleanup_close(&s->peers[id].doorbell);
-        s->peers[id] = (Peer){ .socket = -1, .doorbell = -1 };
+        s->peers[id] = (Peer) { .socket = -1, .doorbell = -1 };
         for (size_t i = 0; i < PEERS_MAX; i++)
                 if (s->peers[i].socket >= 0)
                         tell(s->peers[i].socket, (int64_t) id, -1);
@@ -99,9 +99,9 @@ static int serve(Server *s) {
         struct pollfd fds[PEERS_MAX + 1];
 
         for (;;) {
-                fds[PEERS_MAX] = (struct pollfd){ .fd = s->listening, .events = POLLIN };
+                fds[PEERS_MAX] = (struct pollfd) { .fd = s->listening, .events = POLLIN };
                 for (size_t i = 0; i < PEERS_MAX; i++)
-                        fds[i] = (struct pollfd){ .fd = s->peers[i].socket, .events = POLLIN };
+                        fds[i] = (struct pollfd) { .fd = s->peers[i].socket, .events = POLLIN };
                 if (poll(fds, ELEMENTSOF(fds), -1) < 0)
                         return fail("poll");
                 for (size_t i = 0; i < PEERS_MAX; i++)
@@ -122,7 +122,7 @@ int main(int argc, char *argv[]) {
         }
         (void) snprintf(at.sun_path, sizeof(at.sun_path), "%s", argv[1]);
         for (size_t i = 0; i < PEERS_MAX; i++)
-                s.peers[i] = (Peer){ .socket = -1, .doorbell = -1 };
+                s.peers[i] = (Peer) { .socket = -1, .doorbell = -1 };
         s.file = open(argv[2], O_RDWR | O_CLOEXEC);
         if (s.file < 0)
                 return fail(argv[2]);

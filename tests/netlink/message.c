@@ -38,7 +38,7 @@ void nest_end(const Message *m, struct nlattr *nest) {
 }
 
 void reply_send(const Reply *reply, const struct nlmsghdr *request, uint16_t type, uint16_t flags, const Message *m) {
-        *(struct nlmsghdr *) m->data = (struct nlmsghdr){
+        *(struct nlmsghdr *) m->data = (struct nlmsghdr) {
                 .nlmsg_len = (uint32_t) m->size,
                 .nlmsg_type = type,
                 .nlmsg_flags = flags,

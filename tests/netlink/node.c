@@ -92,7 +92,7 @@ static bool answers_for_vfs(const Netdev *dev) {
 static int netdev_read(const char *name, Netdev *ret) {
         char text[128];
 
-        *ret = (Netdev){ .ifindex = read_number(name, "ifindex", 0), .type = (uint16_t) read_number(name, "type", 1) };
+        *ret = (Netdev) { .ifindex = read_number(name, "ifindex", 0), .type = (uint16_t) read_number(name, "type", 1) };
         if (ret->ifindex == 0)
                 return -ENODEV;
         (void) snprintf(ret->name, sizeof(ret->name), "%s", name);
@@ -137,7 +137,7 @@ static int tell(const char *name, void *userdata) {
 }
 
 int netdevs_each(int (*each)(const Netdev *dev, void *userdata), void *userdata) {
-        return each_name(tell, &(Each){ each, userdata });
+        return each_name(tell, &(Each) { each, userdata });
 }
 
 typedef struct Wanted {
@@ -156,7 +156,7 @@ int netdev_find(uint32_t ifindex, const char *name, Netdev *ret) {
 
         if (ifindex == 0)
                 return name ? netdev_read(name, ret) : -ENODEV;
-        r = each_name(match, &(Wanted){ ifindex, ret });
+        r = each_name(match, &(Wanted) { ifindex, ret });
         return r < 0 ? r : r == 0 ? -ENODEV : 0;
 }
 

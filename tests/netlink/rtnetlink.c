@@ -44,8 +44,8 @@ static int put_link(const Request *q, const Netdev *dev, Message *m) {
         memset(broadcast, 0xff, sizeof(broadcast));
         if (!message_put(m, NULL, NLMSG_HDRLEN) || !message_put(m, &header, sizeof(header)) ||
             attribute_put_string(m, IFLA_IFNAME, dev->name) < 0 ||
-            attribute_put(m, IFLA_TXQLEN, &(uint32_t){ QUEUE }, sizeof(uint32_t)) < 0 ||
-            attribute_put(m, IFLA_OPERSTATE, &(uint8_t){ IF_OPER_UP }, 1) < 0 ||
+            attribute_put(m, IFLA_TXQLEN, &(uint32_t) { QUEUE }, sizeof(uint32_t)) < 0 ||
+            attribute_put(m, IFLA_OPERSTATE, &(uint8_t) { IF_OPER_UP }, 1) < 0 ||
             attribute_put(m, IFLA_MTU, &mtu, sizeof(mtu)) < 0 ||
             attribute_put(m, IFLA_ADDRESS, dev->address, dev->address_size) < 0 ||
             attribute_put(m, IFLA_BROADCAST, broadcast, dev->address_size) < 0 ||

@@ -38,7 +38,7 @@ typedef union Function {
 } Function;
 
 static Function next(const char *name) {
-        return (Function){ .address = dlsym(RTLD_NEXT, name) };
+        return (Function) { .address = dlsym(RTLD_NEXT, name) };
 }
 
 /* The port of each socket that was made here. The number may meanwhile be another's: is_ours() asks the kernel. */
@@ -95,7 +95,7 @@ EXPORT int socket(int domain, int type, int protocol) {
 static socklen_t links_name(struct sockaddr_un *ret) {
         int n;
 
-        *ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+        *ret = (struct sockaddr_un) { .sun_family = AF_UNIX };
         n = snprintf(ret->sun_path + 1, sizeof(ret->sun_path) - 1, NAME "links.%s", getenv("NODE_ROOT"));
         return (socklen_t) (offsetof(struct sockaddr_un, sun_path) + 1 + (size_t) n);
 }

@@ -107,13 +107,13 @@ static int put_vf(Message *m, const Netdev *dev, uint32_t vf) {
         read_mac(dev, vf, mac.mac);
         memset(broadcast.broadcast, 0xff, dev->address_size);
         if (PUT(m, IFLA_VF_MAC, mac) < 0 || PUT(m, IFLA_VF_BROADCAST, broadcast) < 0 ||
-            PUT(m, IFLA_VF_VLAN, (struct ifla_vf_vlan){ vf, info.vlan, info.qos }) < 0 ||
+            PUT(m, IFLA_VF_VLAN, (struct ifla_vf_vlan) { vf, info.vlan, info.qos }) < 0 ||
             PUT(m, IFLA_VF_RATE, rate) < 0 ||
-            PUT(m, IFLA_VF_TX_RATE, (struct ifla_vf_tx_rate){ vf, rate.max_tx_rate }) < 0 ||
-            PUT(m, IFLA_VF_SPOOFCHK, (struct ifla_vf_spoofchk){ vf, read_switch(dev, vf, "spoofchk") }) < 0 ||
-            PUT(m, IFLA_VF_LINK_STATE, (struct ifla_vf_link_state){ vf, read_link(dev, vf) }) < 0 ||
-            PUT(m, IFLA_VF_RSS_QUERY_EN, (struct ifla_vf_rss_query_en){ vf, UINT32_MAX }) < 0 ||
-            PUT(m, IFLA_VF_TRUST, (struct ifla_vf_trust){ vf, read_switch(dev, vf, "trust") }) < 0 ||
+            PUT(m, IFLA_VF_TX_RATE, (struct ifla_vf_tx_rate) { vf, rate.max_tx_rate }) < 0 ||
+            PUT(m, IFLA_VF_SPOOFCHK, (struct ifla_vf_spoofchk) { vf, read_switch(dev, vf, "spoofchk") }) < 0 ||
+            PUT(m, IFLA_VF_LINK_STATE, (struct ifla_vf_link_state) { vf, read_link(dev, vf) }) < 0 ||
+            PUT(m, IFLA_VF_RSS_QUERY_EN, (struct ifla_vf_rss_query_en) { vf, UINT32_MAX }) < 0 ||
+            PUT(m, IFLA_VF_TRUST, (struct ifla_vf_trust) { vf, read_switch(dev, vf, "trust") }) < 0 ||
             put_guid(m, dev, vf, "node_guid", IFLA_VF_IB_NODE_GUID) < 0 ||
             put_guid(m, dev, vf, "port_guid", IFLA_VF_IB_PORT_GUID) < 0 || put_vlan_list(m, &info) < 0)
                 return -EMSGSIZE;

@@ -69,7 +69,7 @@ static void device_list_done(DeviceList *list) {
         for (size_t i = 0; i < list->n; i++)
                 node_unref(list->devices[i], 1);
         free(list->devices);
-        *list = (DeviceList){};
+        *list = (DeviceList) {};
 }
 #define _cleanup_devices_ __attribute__((cleanup(device_list_done)))
 

@@ -15,7 +15,7 @@
 
 static void id_add(DriverId **ids, size_t *n, const char *vendor, const char *device) {
         *ids = xrealloc(*ids, *n + 1, sizeof(DriverId));
-        (*ids)[(*n)++] = (DriverId){ xstrdup(vendor), xstrdup(device) };
+        (*ids)[(*n)++] = (DriverId) { xstrdup(vendor), xstrdup(device) };
 }
 
 static void ids_free(DriverId *ids, size_t n) {
@@ -62,7 +62,7 @@ Driver *driver_find(const Sim *sim, const char *name) {
 static Driver *driver_new(Sim *sim, const char *name) {
         Driver *d = xrealloc(NULL, 1, sizeof(Driver));
 
-        *d = (Driver){
+        *d = (Driver) {
                 .name = xstrdup(name),
                 .vfio = strcmp(name, "vfio-pci") == 0,
                 .any = strcmp(name, "pci-stub") == 0,

@@ -42,7 +42,7 @@ static int number_parse(const char **p, Number *ret) {
 
         if (n == 0 || n > DIGITS_MAX)
                 return -EINVAL;
-        *ret = (Number){
+        *ret = (Number) {
                 .value = strtoul(digits, NULL, hex ? 16 : 10),
                 .width = hex || *digits == '0' ? (int) n : 0,
                 .hex = hex,
@@ -176,5 +176,5 @@ static int expand_from(Expansion *e, const char *done, const char *rest) {
 }
 
 int tree_expand(const char *path, const char *value, ExpandFunction f, void *userdata) {
-        return expand_from(&(Expansion){ .value = value, .function = f, .userdata = userdata }, "", path);
+        return expand_from(&(Expansion) { .value = value, .function = f, .userdata = userdata }, "", path);
 }

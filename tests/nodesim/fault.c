@@ -35,7 +35,7 @@ struct LoggedWrite {
 static LoggedWrite *log_begin(Sim *sim, const Node *file, const char *data, size_t size) {
         LoggedWrite *w = xrealloc(NULL, 1, sizeof(LoggedWrite));
 
-        *w = (LoggedWrite){ .path = node_path(file), .value = xrealloc(NULL, size + 1, 1), .size = size };
+        *w = (LoggedWrite) { .path = node_path(file), .value = xrealloc(NULL, size + 1, 1), .size = size };
         memcpy(w->value, data, size);
         sim->log = xrealloc(sim->log, sim->n_log + 1, sizeof(LoggedWrite *));
         return sim->log[sim->n_log++] = w;
@@ -79,7 +79,7 @@ static void kill_writer(const Writer *writer) {
 
 void fault_add(Sim *sim, FaultType type, unsigned long at, int number, const char *value) {
         sim->faults = xrealloc(sim->faults, sim->n_faults + 1, sizeof(Fault));
-        sim->faults[sim->n_faults++] = (Fault){ type, at, number, value ? xstrdup(value) : NULL };
+        sim->faults[sim->n_faults++] = (Fault) { type, at, number, value ? xstrdup(value) : NULL };
 }
 
 void faults_reset(Sim *sim) {

@@ -103,7 +103,7 @@ static struct stat node_stat(const Sim *sim, const Node *node) {
                 [NODE_DIR] = S_IFDIR, [NODE_FILE] = S_IFREG, [NODE_LINK] = S_IFLNK, [NODE_FIFO] = S_IFIFO
         };
 
-        return (struct stat){
+        return (struct stat) {
                 .st_ino = node->serial,
                 .st_mode = types[node->type] | permissions(sim, node),
                 .st_nlink = node->type == NODE_DIR ? 2 : 1,
@@ -197,7 +197,7 @@ static void handle_free(Handle *handle) {
 static Handle *handle_new(const Node *node, struct fuse_file_info *fi) {
         Handle *handle = xrealloc(NULL, 1, sizeof(Handle));
 
-        *handle = (Handle){ .serial = node->serial, .next = handles };
+        *handle = (Handle) { .serial = node->serial, .next = handles };
         if (handles)
                 handles->previous = handle;
         handles = handle;

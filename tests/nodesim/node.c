@@ -57,7 +57,7 @@ void *xrealloc(void *p, size_t n, size_t size) {
 static Node *node_new(NodeType type, const char *name) {
         Node *node = xrealloc(NULL, 1, sizeof(Node));
 
-        *node = (Node){
+        *node = (Node) {
                 .name = xstrdup(name),
                 .type = type,
                 .serial = ++last_serial,
@@ -163,7 +163,7 @@ void node_detach(Node *node) {
                 return;
         if (node->refs > 0) {
                 gone = xrealloc(gone, n_gone + 1, sizeof(GoneName));
-                gone[n_gone++] = (GoneName){ node_ref(dir), xstrdup(node->name) };
+                gone[n_gone++] = (GoneName) { node_ref(dir), xstrdup(node->name) };
         }
         i = child_index(dir, node->name, &found);
         assert(found);

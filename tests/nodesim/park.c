@@ -9,7 +9,7 @@
 
 void park(Sim *sim, Node *node, Node *device, const char *driver) {
         sim->parked = xrealloc(sim->parked, sim->n_parked + 1, sizeof(Parked));
-        sim->parked[sim->n_parked++] = (Parked){
+        sim->parked[sim->n_parked++] = (Parked) {
                 .node = node,
                 .parent = node_ref(node->parent),
                 .device = device ? node_ref(device) : NULL,

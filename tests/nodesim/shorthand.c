@@ -121,5 +121,5 @@ static int shorthand_parse(Reader *r) {
 }
 
 int shorthand_read(const char *file, const ShorthandFunctions *functions, void *userdata) {
-        return shorthand_parse(&(Reader){ .file = file, .functions = functions, .userdata = userdata });
+        return shorthand_parse(&(Reader) { .file = file, .functions = functions, .userdata = userdata });
 }

@@ -64,7 +64,7 @@ static VfTemplate vf_template_of(const Sim *sim, const Node *pf) {
         for (size_t i = sim->n_vfs; i-- > 0;)
                 if (strcmp(sim->vfs[i].pf, pf->name) == 0)
                         return sim->vfs[i];
-        return (VfTemplate){
+        return (VfTemplate) {
                 .offset = node_number(pf, "sriov_offset", 1),
                 .stride = node_number(pf, "sriov_stride", 1),
         };

@@ -69,8 +69,8 @@ int uevents_open(Sim *sim) {
         char nothing = 0;
         int r;
 
-        *u = (struct UEvents){ .fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_KOBJECT_UEVENT) };
-        r = u->fd < 0 ? -errno : message_send(u->fd, GROUP_NOBODY, &(struct iovec){ &nothing, 1 }, 1);
+        *u = (struct UEvents) { .fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_KOBJECT_UEVENT) };
+        r = u->fd < 0 ? -errno : message_send(u->fd, GROUP_NOBODY, &(struct iovec) { &nothing, 1 }, 1);
         sim->uevents = u;
         if (r < 0)
                 uevents_close(sim);

@@ -171,7 +171,7 @@ int vfattr_write(Sim *sim, Node *file, const char *value) {
         if (mlx4_is_writable(file))
                 return mlx4_write(file, value);
         return vf_file(file)->store(
-                &(Rule){
+                &(Rule) {
                         .file = file,
                         .kind = sriov_kind(sim, pf),
                         .switchdev = is_switchdev(pf),

@@ -28,7 +28,7 @@ static bool next_type(const char **rest, Type *ret) {
                 int at = 0;
 
                 *rest = *end ? end + 1 : end;
-                *ret = (Type){ .id = line };
+                *ret = (Type) { .id = line };
                 if (sscanf(line, "%*s%n %15s %n", &ret->id_length, size, &at) < 1 || at == 0)
                         continue;
                 *(size[0] == 'x' ? &ret->instances : &ret->size) = strtoul(size + (size[0] == 'x'), NULL, 10);
@@ -64,7 +64,7 @@ static Node *next_mdev(const Node *parent, size_t *i) {
 }
 
 static Node *mdev_of(const Node *parent) {
-        return next_mdev(parent, &(size_t){ 0 });
+        return next_mdev(parent, &(size_t) { 0 });
 }
 
 /* The types of the GPU; NULL: it has no vGPUs. */

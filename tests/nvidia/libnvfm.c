@@ -231,7 +231,7 @@ static int end(const char *function, int result) {
                 return NO_CONNECTION;
         }
         while (find_line("hang", function, &unused))
-                (void) nanosleep(&(struct timespec){ .tv_nsec = 5 * 1000 * 1000 }, NULL);
+                (void) nanosleep(&(struct timespec) { .tv_nsec = 5 * 1000 * 1000 }, NULL);
         return result;
 }
 
@@ -268,9 +268,9 @@ EXPORTED int fmDisconnect(void *of) {
 static void fill(struct partition *p, unsigned id) {
         const char *gpus = table()[id];
 
-        *p = (struct partition){ .id = id, .is_active = read_active() >> id & 1, .n = (uint32_t) strlen(gpus) };
+        *p = (struct partition) { .id = id, .is_active = read_active() >> id & 1, .n = (uint32_t) strlen(gpus) };
         for (unsigned i = 0; i < p->n; i++)
-                p->gpus[i] = (struct gpu){
+                p->gpus[i] = (struct gpu) {
                         .id = (uint32_t) (gpus[i] - 'a' + 1), .links = p->n > 1 ? 18 : 0, .max_links = 18, .mbps = 26562
                 };
 }

@@ -64,7 +64,7 @@ static bool take_room(const Machine *m, const Request *r, const NodeSet *set, Al
                 }
                 if (wanted > 0)
                         return false;
-                a->cells[a->n_cells++] = (Cell){ .node = node->id, .memory = memory };
+                a->cells[a->n_cells++] = (Cell) { .node = node->id, .memory = memory };
         }
         return true;
 }
@@ -314,7 +314,7 @@ int main(int argc, char *argv[]) {
         printf("# %-22s %6s  %9s  %14s  %19s  %17s\n", "chooser", "asked", "placed", "all pairs near",
                "where planner could", "refused in vain");
         for (size_t i = 0; i < ELEMENTSOF(choosers); i++) {
-                if (run(&m, i, (unsigned) strtoul(argv[3], NULL, 10), (const char *[]){ argv[4], argv[5] },
+                if (run(&m, i, (unsigned) strtoul(argv[3], NULL, 10), (const char *[]) { argv[4], argv[5] },
                         &counts[i]) < 0)
                         return EXIT_FAILURE;
                 print_count(choosers[i].name, &counts[i]);

@@ -150,7 +150,7 @@ int main(int argc, char *argv[]) {
         worst = strtod(argv[5], NULL);
         r = record_init(&record, (size_t) rounds * REQUESTS);
         for (unsigned i = 0; r == 0 && i < rounds; i++)
-                r = run_round(&m, &seed, (const char *[]){ argv[6], argv[7] }, fill_of(&m, argv[6]), &record);
+                r = run_round(&m, &seed, (const char *[]) { argv[6], argv[7] }, fill_of(&m, argv[6]), &record);
         if (r < 0 || record.plans.n == 0)
                 return EXIT_FAILURE;
         print_times(&record.plans, "plans");

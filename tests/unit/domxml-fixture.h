@@ -67,7 +67,7 @@ static inline Case case_new(const char *name, size_t n_nodes, const int *nodes, 
                 set_node(&c.inv->nodes[i], nodes[i], 10, 21, i, n_nodes);
                 c.inv->nodes[i].package = (int) i;
                 for (unsigned j = 0; j < 16; j++)
-                        c.inv->cpus[c.inv->n_cpus++] = (Cpu){
+                        c.inv->cpus[c.inv->n_cpus++] = (Cpu) {
                                 .id = i * 16 + j,
                                 .node = nodes[i],
                                 .core = i * 16 + (smt ? j % 8 : j),
@@ -151,7 +151,7 @@ static inline void pin(Case *c, const char *cpus, uint64_t memory, uint64_t page
         c->a->pins = calloc(cpuset_count(&set) + 1, sizeof(Pin));
         assert_non_null(c->a->pins);
         for (int cpu = cpuset_next(&set, 0); cpu >= 0; cpu = cpuset_next(&set, (unsigned) cpu + 1)) {
-                c->a->pins[c->a->n_pins] = (Pin){ (unsigned) c->a->n_pins, (unsigned) cpu };
+                c->a->pins[c->a->n_pins] = (Pin) { (unsigned) c->a->n_pins, (unsigned) cpu };
                 c->a->n_pins++;
         }
         c->a->cpus = set;
@@ -195,7 +195,7 @@ static inline void assert_has_not(const char *text, const char *part) {
 
 /* The case of the paper: GPU and InfiniBand VF of one node, eight pinned vCPUs there. */
 static inline Case one_node(const char *name) {
-        Case c = case_new(name, 2, (int[]){ 0, 1 }, false);
+        Case c = case_new(name, 2, (int[]) { 0, 1 }, false);
 
         add_gpu(&c, "0000:82:00.0", 1, 8 * GIB, "gpu0");
         add_vf(&c, "0000:83:00.1", "0000:83:00.0", 1, "ib-vf0");

@@ -32,7 +32,7 @@ typedef struct Ask {
         const char *proximity;
         uint64_t shared, shared_pages; /* memory to share, "mpi" */
 } Ask;
-#define ASK(...) (&(const Ask){ __VA_ARGS__ })
+#define ASK(...) (&(const Ask) { __VA_ARGS__ })
 
 static inline PciAddress address_of(const char *text) {
         PciAddress a;
@@ -72,20 +72,20 @@ static inline NumaNode *node_numa(TestNode *t, int id, unsigned first, unsigned 
 
         assert_int_equal(ARRAY_RESERVE(inv->nodes, inv->n_nodes), 0);
         node = &inv->nodes[inv->n_nodes];
-        *node = (NumaNode){ .id = id, .package = n > 0 ? id : -1, .memory = memory };
+        *node = (NumaNode) { .id = id, .package = n > 0 ? id : -1, .memory = memory };
         for (size_t i = 0; i <= inv->n_nodes; i++)
                 node->distance[i] = inv->nodes[i].distance[inv->n_nodes] = i == inv->n_nodes ? 10 : 20;
         inv->n_nodes++;
         for (unsigned i = 0; i < n; i++) {
                 assert_int_equal(ARRAY_RESERVE(inv->cpus, inv->n_cpus), 0);
-                inv->cpus[inv->n_cpus++] = (Cpu){ .id = first + i, .node = id, .core = first + i / threads * threads };
+                inv->cpus[inv->n_cpus++] = (Cpu) { .id = first + i, .node = id, .core = first + i / threads * threads };
                 cpuset_add(&node->cpus, first + i);
         }
         return node;
 }
 
 static inline void node_hugepages(NumaNode *node, uint64_t size, uint64_t total, uint64_t unused) {
-        node->pages[node->n_pages++] = (PagePool){ .size = size, .total = total, .free = unused };
+        node->pages[node->n_pages++] = (PagePool) { .size = size, .total = total, .free = unused };
 }
 
 /* A function at path below sys/devices. The pointer is good until the next one is added. */
@@ -130,7 +130,7 @@ static inline void node_ready(TestNode *t, const char *config) {
         assert_int_equal(policy_new(t->config, t->inventory, &t->policy), 0);
         assert_int_equal(mlx4_decide(t->policy, &t->mlx4), 0);
         assert_int_equal(locality_new(t->inventory, &t->locality), 0);
-        t->context = (HostView){ t->inventory, t->locality, t->config, t->policy, t->ledger, &t->status, &t->mlx4 };
+        t->context = (HostView) { t->inventory, t->locality, t->config, t->policy, t->ledger, &t->status, &t->mlx4 };
 }
 
 static inline const PciDevice *node_find(const TestNode *t, const char *address) {

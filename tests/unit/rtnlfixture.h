@@ -90,21 +90,21 @@ static void fill_vfinfo(Datagram *d, uint32_t i, const Vf *vf, bool guids, bool 
         memcpy(mac.mac, vf->mac, sizeof(vf->mac));
         if (kernel.mac_cut < sizeof(mac))
                 put(d, IFLA_VF_MAC, &mac, sizeof(mac) - kernel.mac_cut);
-        PUT(d, IFLA_VF_BROADCAST, (struct ifla_vf_broadcast){ { 0xff } });
-        PUT(d, IFLA_VF_VLAN, (struct ifla_vf_vlan){ i, vf->vlan, vf->qos });
-        PUT(d, IFLA_VF_RATE, (struct ifla_vf_rate){ i, vf->min, vf->max });
-        PUT(d, IFLA_VF_TX_RATE, (struct ifla_vf_tx_rate){ i, vf->max });
-        PUT(d, IFLA_VF_SPOOFCHK, (struct ifla_vf_spoofchk){ i, vf->spoof });
-        PUT(d, IFLA_VF_LINK_STATE, (struct ifla_vf_link_state){ i, vf->link });
-        PUT(d, IFLA_VF_RSS_QUERY_EN, (struct ifla_vf_rss_query_en){ i, ABSENT });
-        PUT(d, IFLA_VF_TRUST, (struct ifla_vf_trust){ i, vf->trust });
+        PUT(d, IFLA_VF_BROADCAST, (struct ifla_vf_broadcast) { { 0xff } });
+        PUT(d, IFLA_VF_VLAN, (struct ifla_vf_vlan) { i, vf->vlan, vf->qos });
+        PUT(d, IFLA_VF_RATE, (struct ifla_vf_rate) { i, vf->min, vf->max });
+        PUT(d, IFLA_VF_TX_RATE, (struct ifla_vf_tx_rate) { i, vf->max });
+        PUT(d, IFLA_VF_SPOOFCHK, (struct ifla_vf_spoofchk) { i, vf->spoof });
+        PUT(d, IFLA_VF_LINK_STATE, (struct ifla_vf_link_state) { i, vf->link });
+        PUT(d, IFLA_VF_RSS_QUERY_EN, (struct ifla_vf_rss_query_en) { i, ABSENT });
+        PUT(d, IFLA_VF_TRUST, (struct ifla_vf_trust) { i, vf->trust });
         if (guids) {
-                PUT(d, IFLA_VF_IB_NODE_GUID, (struct ifla_vf_guid){ i, vf->node_guid });
-                PUT(d, IFLA_VF_IB_PORT_GUID, (struct ifla_vf_guid){ i, vf->port_guid });
+                PUT(d, IFLA_VF_IB_NODE_GUID, (struct ifla_vf_guid) { i, vf->node_guid });
+                PUT(d, IFLA_VF_IB_PORT_GUID, (struct ifla_vf_guid) { i, vf->port_guid });
         }
         if (vlan_list) {
                 list = nest(d, IFLA_VF_VLAN_LIST);
-                PUT(d, IFLA_VF_VLAN_INFO, (struct ifla_vf_vlan_info){ i, vf->vlan, vf->qos, htons(vf->protocol) });
+                PUT(d, IFLA_VF_VLAN_INFO, (struct ifla_vf_vlan_info) { i, vf->vlan, vf->qos, htons(vf->protocol) });
                 nest_end(d, list);
         }
         nest_end(d, info);
@@ -149,7 +149,7 @@ static void reply_link(const struct nlmsghdr *request, int index) {
         size_t list;
 
         put(d, IFLA_IFNAME, "any0", sizeof("any0"));
-        PUT(d, IFLA_NUM_VF, (uint32_t){ kernel.netdevs[index].n_vfs });
+        PUT(d, IFLA_NUM_VF, (uint32_t) { kernel.netdevs[index].n_vfs });
         if (kernel.netdevs[index].n_vfs > 0) {
                 list = nest(d, IFLA_VFINFO_LIST);
                 for (uint32_t i = 0; i < kernel.netdevs[index].n_vfs; i++)
@@ -258,7 +258,7 @@ static int on_receive(struct nl_sock *sk, struct sockaddr_nl *from, unsigned cha
         const Datagram *d = &kernel.replies[kernel.next_reply];
 
         assert_true(kernel.next_reply++ < kernel.n_replies); /* this would wait for ever */
-        *from = (struct sockaddr_nl){ .nl_family = AF_NETLINK };
+        *from = (struct sockaddr_nl) { .nl_family = AF_NETLINK };
         *ret = malloc(d->size);
         assert_non_null(*ret);
         memcpy(*ret, d->data, d->size);

@@ -180,7 +180,7 @@ static void test_parts(void **state) {
         assert_non_null(a->pins);
         a->n_pins = 1;
         cpuset_add(&a->cpus, 3);
-        a->cells[0] = (Cell){ .memory = 1ULL << 30 };
+        a->cells[0] = (Cell) { .memory = 1ULL << 30 };
         a->n_cells = 1;
         assert_true(allocation_is_changing(a));
         part = allocation_changing_part(a);

@@ -69,7 +69,7 @@ static void assert_finds(TestNode *t, const CheckFacts *facts, const char *check
                 fail_msg("'%s' without '%s'", found->message, words);
         check_report_done(&report);
 }
-#define NO_FACTS (&(CheckFacts){ 0 })
+#define NO_FACTS (&(CheckFacts) { 0 })
 
 static void test_ready(void **state) {
         _cleanup_node_ TestNode *t = node_good();
@@ -79,7 +79,7 @@ static void test_ready(void **state) {
 }
 
 static void assert_cmdline(TestNode *t, const char *cmdline, const char *check, CheckResult result) {
-        assert_finds(t, &(CheckFacts){ .cmdline = cmdline }, check, result, NULL);
+        assert_finds(t, &(CheckFacts) { .cmdline = cmdline }, check, result, NULL);
 }
 
 static void test_cmdline(void **state) {
@@ -102,7 +102,7 @@ static void test_iommu(void **state) {
         _cleanup_node_ TestNode *t = node_good();
 
         node_ready(t, READY);
-        assert_finds(t, &(CheckFacts){ .unsafe_interrupts = true }, "interrupts", CHECK_WARNING, NULL);
+        assert_finds(t, &(CheckFacts) { .unsafe_interrupts = true }, "interrupts", CHECK_WARNING, NULL);
 }
 
 static void test_iommu_off(void **state) {
@@ -111,7 +111,7 @@ static void test_iommu_off(void **state) {
 
         node_ready(t, READY);
         t->inventory->iommu = false;
-        assert_int_equal(check_node(&(CheckFacts){ .policy = t->policy, .cmdline = "amd_iommu=off" }, &report), 0);
+        assert_int_equal(check_node(&(CheckFacts) { .policy = t->policy, .cmdline = "amd_iommu=off" }, &report), 0);
         assert_string_equal(report.findings[0].check, "iommu");
         assert_int_equal(report.findings[0].result, CHECK_FAILURE);
         assert_non_null(strstr(report.findings[0].message, "amd_iommu"));
@@ -119,9 +119,9 @@ static void test_iommu_off(void **state) {
         check_report_done(&report);
 
         /* What is on the command line already is no remedy. */
-        report = (CheckReport){ 0 };
+        report = (CheckReport) { 0 };
         t->inventory->iommu_boot = cmdline_iommu("intel_iommu=on");
-        assert_int_equal(check_node(&(CheckFacts){ .policy = t->policy, .cmdline = "intel_iommu=on" }, &report), 0);
+        assert_int_equal(check_node(&(CheckFacts) { .policy = t->policy, .cmdline = "intel_iommu=on" }, &report), 0);
         assert_int_equal(report.findings[0].result, CHECK_FAILURE);
         assert_null(strstr(report.findings[0].remedy, "intel_iommu"));
         check_report_done(&report);
@@ -152,9 +152,9 @@ static void test_cause_once(void **state) {
         policy_free(t->policy);
         assert_int_equal(policy_new(t->config, t->inventory, &t->policy), 0);
         assert_int_equal(config_add_problem(t->config, "x.conf", 1, "wrong"), 0);
-        assert_int_equal(check_node(&(CheckFacts){ .policy = t->policy,
-                                                   .daemon = &daemon,
-                                                   .cmdline = "pcie_acs_override=downstream" },
+        assert_int_equal(check_node(&(CheckFacts) { .policy = t->policy,
+                                                    .daemon = &daemon,
+                                                    .cmdline = "pcie_acs_override=downstream" },
                                     &report),
                          0);
         assert_int_equal(count_findings(&report, "IOMMU group."), 1);
@@ -391,19 +391,20 @@ static void test_recorded(void **state) {
         for (size_t i = 0; i < ELEMENTSOF(checks); i++) {
                 assert_says_of(t, NO_FACTS, checks[i], CHECK_UNKNOWN, "record");
                 assert_says_of(
-                        t, &(CheckFacts){ .running = true, .memory_lock = UINT64_MAX, .daemon = &(DaemonReport){ 0 } },
+                        t,
+                        &(CheckFacts) { .running = true, .memory_lock = UINT64_MAX, .daemon = &(DaemonReport) { 0 } },
                         checks[i], CHECK_OK, "");
         }
-        assert_says_of(t, &(CheckFacts){ .cmdline = "" }, "interrupts", CHECK_UNKNOWN, "command line");
-        assert_says_of(t, &(CheckFacts){ .running = true }, "memlock", CHECK_UNKNOWN, "libvirt");
+        assert_says_of(t, &(CheckFacts) { .cmdline = "" }, "interrupts", CHECK_UNKNOWN, "command line");
+        assert_says_of(t, &(CheckFacts) { .running = true }, "memlock", CHECK_UNKNOWN, "libvirt");
 }
 
 static void test_memory_lock(void **state) {
         _cleanup_node_ TestNode *t = node_good();
 
         node_ready(t, READY);
-        assert_finds(t, &(CheckFacts){ .memory_lock = 128 * GIB }, NULL, CHECK_OK, NULL);
-        assert_finds(t, &(CheckFacts){ .memory_lock = 8 << 20 }, "memlock", CHECK_WARNING, "8 MiB");
+        assert_finds(t, &(CheckFacts) { .memory_lock = 128 * GIB }, NULL, CHECK_OK, NULL);
+        assert_finds(t, &(CheckFacts) { .memory_lock = 8 << 20 }, "memlock", CHECK_WARNING, "8 MiB");
 }
 
 static void test_other_programs(void **state) {

@@ -33,7 +33,7 @@ static void block_sigchld(int how) {
 static int setup(void **state) {
         static Fixture f;
 
-        f = (Fixture){ 0 };
+        f = (Fixture) { 0 };
         block_sigchld(SIG_BLOCK);
         *state = &f;
         return sd_event_new(&f.event);

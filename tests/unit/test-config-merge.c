@@ -27,7 +27,7 @@ static Config *merge(const char *const *texts) {
         assert_int_equal(config_finish(c), 0);
         return c;
 }
-#define MERGE(...) merge((const char *const[]){ __VA_ARGS__, NULL })
+#define MERGE(...) merge((const char *const[]) { __VA_ARGS__, NULL })
 
 static void assert_place(const ConfigPlace *place, const char *file, unsigned line) {
         assert_string_equal(place->file, file);

@@ -222,11 +222,11 @@ static void test_fabric(void **state _unused_) {
         assert_true(fabric_table_find(&c->fabric, 20)->modules == 0xe);
         assert_true(fabric_table_find(&c->fabric, 3)->modules == 0x14);
         assert_int_equal(c->n_modules, 2);
-        assert_int_equal(config_module(c, &(PciDevice){ .address.bus = 0x1b }), 5);
-        assert_int_equal(config_module(c, &(PciDevice){ .address.bus = 0x2b }), 4);
-        assert_int_equal(config_module(c, &(PciDevice){ .address.bus = 0x3b }), 0);
-        assert_int_equal(config_module(c, &(PciDevice){ .address.bus = 0x3b, .module = 7 }), 7);
-        assert_int_equal(config_module(c, &(PciDevice){ .address.bus = 0x1b, .module = 7 }), 5);
+        assert_int_equal(config_module(c, &(PciDevice) { .address.bus = 0x1b }), 5);
+        assert_int_equal(config_module(c, &(PciDevice) { .address.bus = 0x2b }), 4);
+        assert_int_equal(config_module(c, &(PciDevice) { .address.bus = 0x3b }), 0);
+        assert_int_equal(config_module(c, &(PciDevice) { .address.bus = 0x3b, .module = 7 }), 7);
+        assert_int_equal(config_module(c, &(PciDevice) { .address.bus = 0x1b, .module = 7 }), 5);
         assert_true(c->pools[0].fabric);
         assert_false(c->pools[1].fabric);
         assert_int_equal(lost->fabric.n + lost->n_modules, 0);

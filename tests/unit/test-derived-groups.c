@@ -32,7 +32,7 @@ static TestNode *node_of(const Function *functions, size_t n) {
         assert_int_equal(inventory_derive_groups(t->inventory), 0);
         return t;
 }
-#define NODE(...) node_of((Function[]){ __VA_ARGS__ }, ELEMENTSOF(((Function[]){ __VA_ARGS__ })))
+#define NODE(...) node_of((Function[]) { __VA_ARGS__ }, ELEMENTSOF(((Function[]) { __VA_ARGS__ })))
 
 static int group_of(const TestNode *t, const char *address) {
         const PciDevice *dev = inventory_find(t->inventory, address_of(address));

@@ -11,8 +11,8 @@
 
 #include "model/device-status.h"
 
-#define ONE   ((PciAddress){ .bus = 1 })
-#define OTHER ((PciAddress){ .bus = 2 })
+#define ONE   ((PciAddress) { .bus = 1 })
+#define OTHER ((PciAddress) { .bus = 2 })
 
 /* A finding replaces the earlier one of its kind, and leaves the other kinds and the other devices alone. */
 static void test_set(void **state _unused_) {
@@ -42,7 +42,7 @@ static void test_sorted(void **state _unused_) {
 
         for (uint8_t i = 0; i < 100; i++)
                 assert_int_equal(
-                        device_status_set(&t, (PciAddress){ .bus = (uint8_t) (i * 37 % 100) }, DEVICE_STUCK, "."), 0);
+                        device_status_set(&t, (PciAddress) { .bus = (uint8_t) (i * 37 % 100) }, DEVICE_STUCK, "."), 0);
         assert_int_equal(t.n, 100);
         for (size_t i = 0; i < t.n; i++)
                 assert_int_equal(t.devices[i].address.bus, i);

@@ -6,7 +6,7 @@
 
 /* Siblings next to each other in the pins become threads of one core; any other order does not. */
 static void test_threads(void **state) {
-        _cleanup_case_ Case c = case_new("vm14", 2, (int[]){ 0, 1 }, true);
+        _cleanup_case_ Case c = case_new("vm14", 2, (int[]) { 0, 1 }, true);
         static const unsigned order[] = { 2, 10, 3, 11, 18, 26, 19, 27 };
 
         pin(&c, "2-3,10-11,18-19,26-27", 8 * GIB, 0);
@@ -32,7 +32,7 @@ static void set_dies(Case *c, unsigned cpus_each) {
 
 /* The guest has dies when the same number of vCPUs lies on each. */
 static void test_dies(void **state) {
-        _cleanup_case_ Case c = case_new("vm16", 2, (int[]){ 0, 1 }, false);
+        _cleanup_case_ Case c = case_new("vm16", 2, (int[]) { 0, 1 }, false);
 
         set_dies(&c, 8); /* two on a node */
         pin(&c, "4-11,20-27", 8 * GIB, 0);
@@ -104,19 +104,19 @@ static void test_emulator_of_two_nodes(void **state) {
         assert_int_equal(cpuset_parse("0-1", &c.config->housekeeping), 0);
         unknown = make(&c, NULL);
         assert_has(unknown, "<emulatorpin cpuset=\"0-1\"/>");
-        c.inv->libvirt = (LibvirtFeatures){ .known = true, .maxphysaddr = true };
+        c.inv->libvirt = (LibvirtFeatures) { .known = true, .maxphysaddr = true };
         old = make(&c, NULL);
         assert_has(old, "<emulatorpin cpuset=\"0-1,20-23\"/>");
         c.inv->libvirt.driver_model = true;
         later = make(&c, NULL);
         assert_has(later, "<emulatorpin cpuset=\"0-1\"/>");
-        c.config->housekeeping = (CpuSet){ 0 };
+        c.config->housekeeping = (CpuSet) { 0 };
         none = make(&c, NULL);
         assert_has(none, "<emulatorpin cpuset=\"4-7,20-23\"/>");
 }
 
 static void test_uneven_cells(void **state) {
-        _cleanup_case_ Case c = case_new("vm15", 2, (int[]){ 0, 1 }, false);
+        _cleanup_case_ Case c = case_new("vm15", 2, (int[]) { 0, 1 }, false);
 
         pin(&c, "2-4,18-19", 8 * GIB, 0);
         _cleanup_free_ char *text = make(&c, NULL);
@@ -125,7 +125,7 @@ static void test_uneven_cells(void **state) {
 }
 
 static void test_distances_within_bounds(void **state) {
-        _cleanup_case_ Case c = case_new("vm16", 3, (int[]){ 0, 1, 2 }, false);
+        _cleanup_case_ Case c = case_new("vm16", 3, (int[]) { 0, 1, 2 }, false);
 
         c.inv->nodes[0].distance[1] = 0;   /* unknown */
         c.inv->nodes[0].distance[2] = 255; /* unreachable */

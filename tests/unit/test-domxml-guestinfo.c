@@ -160,7 +160,7 @@ static void test_services(void **state) {
 
 /* Below pcie.0 the guest's firmware chooses the numbers. */
 static void test_no_expander(void **state) {
-        _cleanup_case_ Case c = case_new("vm53", 1, (int[]){ 0 }, false);
+        _cleanup_case_ Case c = case_new("vm53", 1, (int[]) { 0 }, false);
         _cleanup_free_ char *document = NULL, *nccl = NULL, *text = NULL;
 
         add_gpu(&c, "0000:c2:00.0", -1, 0, "gpu0");
@@ -178,7 +178,7 @@ static void test_nothing(void **state) {
         size_t n_devices = c.a->n_devices;
 
         assert_has_not(none, "sysinfo");
-        c.inv->libvirt = (LibvirtFeatures){ .known = true };
+        c.inv->libvirt = (LibvirtFeatures) { .known = true };
         unable = told(&c, NULL, GUEST_INFO_HOST);
         assert_has_not(unable, "sysinfo");
         c.inv->libvirt.fwcfg = true;

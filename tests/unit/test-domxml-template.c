@@ -67,7 +67,7 @@ static void test_template(void **state) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         char *again = NULL;
         assert_int_equal(
-                domxml_make(c.inv, c.config, c.a, &(DomainTemplate){ text, true }, GUEST_INFO_GUEST, &again, &refusal),
+                domxml_make(c.inv, c.config, c.a, &(DomainTemplate) { text, true }, GUEST_INFO_GUEST, &again, &refusal),
                 VERDICT_INVALID_TEMPLATE);
         assert_non_null(strstr(refusal.message, "0000:82:00.0"));
 }

@@ -28,7 +28,7 @@ static Case on_node_1(const char *name) {
 
 /* The cells are on the nodes of the same numbers. */
 static Case on_both_nodes(const char *name, uint64_t page_size) {
-        Case c = case_new(name, 2, (int[]){ 0, 1 }, false);
+        Case c = case_new(name, 2, (int[]) { 0, 1 }, false);
 
         c.config->hypervisor = HYPERVISOR_XEN;
         add_gpu(&c, "0000:02:00.0", 0, 8 * GIB, "gpu0");
@@ -39,7 +39,7 @@ static Case on_both_nodes(const char *name, uint64_t page_size) {
 
 static void test_documents(void **state) {
         _cleanup_case_ Case one = on_node_1("vm40"), two = on_both_nodes("vm41", GIB);
-        _cleanup_case_ Case none = case_new("vm42", 1, (int[]){ 0 }, false);
+        _cleanup_case_ Case none = case_new("vm42", 1, (int[]) { 0 }, false);
 
         none.config->hypervisor = HYPERVISOR_XEN;
         pin(&none, "0-3", 2 * GIB, 0);
@@ -137,7 +137,7 @@ static void assert_no_document(const Case *c, Verdict expected) {
 }
 
 static void test_refused(void **state) {
-        _cleanup_case_ Case c = on_node_1("vm49"), wide = case_new("vm50", 9, (int[9]){ 0 }, false);
+        _cleanup_case_ Case c = on_node_1("vm49"), wide = case_new("vm50", 9, (int[9]) { 0 }, false);
         char *text = NULL;
 
         assert_int_equal(domxml_nccl_topology(c.inv, c.config, c.a, NULL, &text, NULL), VERDICT_NOT_SUPPORTED);

@@ -12,7 +12,7 @@ static void test_one_node(void **state) {
 }
 
 static void test_two_nodes(void **state) {
-        _cleanup_case_ Case c = case_new("vm8", 2, (int[]){ 0, 1 }, false);
+        _cleanup_case_ Case c = case_new("vm8", 2, (int[]) { 0, 1 }, false);
 
         add_gpu(&c, "0000:02:00.0", 0, 8 * GIB, "gpu0");
         add_gpu(&c, "0000:82:00.0", 1, 8 * GIB, "gpu1");
@@ -24,7 +24,7 @@ static void test_two_nodes(void **state) {
 
 /* Two root complexes of node 0, one with a switch, and one of node 1: as many expanders, and the switch again. */
 static Case mirrored(const char *name) {
-        Case c = case_new(name, 2, (int[]){ 0, 1 }, false);
+        Case c = case_new(name, 2, (int[]) { 0, 1 }, false);
 
         add_gpu(&c, "0000:13:00.0", 0, 128 * GIB, "gpu0");
         take_path(&c, "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:00.0/0000:13:00.0");
@@ -71,7 +71,7 @@ static void test_nccl(void **state) {
 
 /* For who looks at the domain; libvirt keeps what is in the metadata as it is. */
 static void test_vf_attributes(void **state) {
-        _cleanup_case_ Case c = case_new("vm20", 1, (int[]){ 0 }, false);
+        _cleanup_case_ Case c = case_new("vm20", 1, (int[]) { 0 }, false);
         VfAttributes *v;
 
         add_gpu(&c, "0000:02:00.0", 0, 8 * GIB, "gpu0");
@@ -90,7 +90,7 @@ static void test_vf_attributes(void **state) {
 }
 
 static void test_multifunction(void **state) {
-        _cleanup_case_ Case c = case_new("vm9", 1, (int[]){ 0 }, false);
+        _cleanup_case_ Case c = case_new("vm9", 1, (int[]) { 0 }, false);
 
         add_card_of_group(&c);
         pin(&c, "4-7", 8 * GIB, 0);
@@ -98,7 +98,7 @@ static void test_multifunction(void **state) {
 }
 
 static void test_hugepages_1g(void **state) {
-        _cleanup_case_ Case c = case_new("vm10", 2, (int[]){ 0, 1 }, false);
+        _cleanup_case_ Case c = case_new("vm10", 2, (int[]) { 0, 1 }, false);
 
         add_gpu(&c, "0000:82:00.0", 1, 0, "gpu0");
         pin(&c, "18-25", 20 * GIB, GIB);
@@ -107,7 +107,7 @@ static void test_hugepages_1g(void **state) {
 
 /* Host nodes 0, 4 and 5: guest cells are 0, 1 and 2, and a device of node 4 is behind the expander of cell 1. */
 static void test_F1_sparse_nodes(void **state) {
-        _cleanup_case_ Case c = case_new("vm11", 3, (int[]){ 0, 4, 5 }, false);
+        _cleanup_case_ Case c = case_new("vm11", 3, (int[]) { 0, 4, 5 }, false);
 
         add_gpu(&c, "0000:82:00.0", 4, 0, "gpu0");
         add_gpu(&c, "0000:c2:00.0", -1, 0, "gpu1");
@@ -116,13 +116,13 @@ static void test_F1_sparse_nodes(void **state) {
 }
 
 static void test_large_bars(void **state) {
-        _cleanup_case_ Case c = case_new("vm12", 1, (int[]){ 0 }, false);
+        _cleanup_case_ Case c = case_new("vm12", 1, (int[]) { 0 }, false);
 
         for (unsigned i = 0; i < 8; i++) {
                 char address[PCI_ADDRESS_STRING_MAX], slot[8];
 
                 (void) snprintf(slot, sizeof(slot), "gpu%u", i);
-                add_gpu(&c, pci_address_format((PciAddress){ .bus = (uint8_t) (0x10 + i) }, address), 0, 128 * GIB,
+                add_gpu(&c, pci_address_format((PciAddress) { .bus = (uint8_t) (0x10 + i) }, address), 0, 128 * GIB,
                         slot);
         }
         pin(&c, "0-15", 512 * GIB, GIB);
@@ -131,7 +131,7 @@ static void test_large_bars(void **state) {
 
 /* A window that firmware would not make by itself: it is told, unless it is no UEFI or was told already. */
 static void test_firmware_hint(void **state) {
-        _cleanup_case_ Case c = case_new("vm32", 1, (int[]){ 0 }, false);
+        _cleanup_case_ Case c = case_new("vm32", 1, (int[]) { 0 }, false);
         static const char hint[] = "<qemu:arg value=\"name=opt/ovmf/X-PciMmio64Mb,string=131072\"/>";
         _cleanup_free_ char *bios = NULL, *told = NULL, *other = NULL;
 
@@ -154,7 +154,7 @@ static void test_firmware_hint(void **state) {
 }
 
 static Case aarch64_node(const char *name) {
-        Case c = case_new(name, 2, (int[]){ 0, 1 }, false);
+        Case c = case_new(name, 2, (int[]) { 0, 1 }, false);
 
         strcpy(c.inv->architecture, ARCHITECTURE_AARCH64);
         c.inv->phys_bits = 39;
@@ -208,7 +208,7 @@ static void test_aarch64_window(void **state) {
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-                _cleanup_case_ Case c = case_new("vm43", 2, (int[]){ 0, 1 }, false);
+                _cleanup_case_ Case c = case_new("vm43", 2, (int[]) { 0, 1 }, false);
                 _cleanup_free_ char *text = NULL;
 
                 strcpy(c.inv->architecture, ARCHITECTURE_AARCH64);
@@ -235,7 +235,7 @@ static void test_aarch64_many_vcpus(void **state) {
         assert_non_null(c.inv->cpus);
         for (; c.inv->n_cpus < 512; c.inv->n_cpus++)
                 c.inv->cpus[c.inv->n_cpus] =
-                        (Cpu){ .id = (unsigned) c.inv->n_cpus, .node = 1, .core = (unsigned) c.inv->n_cpus };
+                        (Cpu) { .id = (unsigned) c.inv->n_cpus, .node = 1, .core = (unsigned) c.inv->n_cpus };
         pin(&c, "0-299", 64 * GIB, 0);
         text = make(&c, NULL);
         assert_has_not(text, "<iommu");
@@ -251,7 +251,7 @@ static void test_other_architecture(void **state) {
 }
 
 static void test_no_devices(void **state) {
-        _cleanup_case_ Case c = case_new("vm13", 1, (int[]){ 0 }, false);
+        _cleanup_case_ Case c = case_new("vm13", 1, (int[]) { 0 }, false);
 
         pin(&c, "3", GIB / 2, 0);
         assert_golden(&c, NULL, "domxml-no-devices.xml");
@@ -270,7 +270,7 @@ static void test_allocation_refused(void **state) {
         assert_refused(&c, NULL, VERDICT_NOT_SUPPORTED, "10000:82:00.0");
         c.a->devices[0].address.domain = 0;
         for (unsigned i = 0; i < 256; i++)
-                assert_non_null(allocation_add_device(c.a, (PciAddress){ .domain = 1, .bus = (uint8_t) i },
+                assert_non_null(allocation_add_device(c.a, (PciAddress) { .domain = 1, .bus = (uint8_t) i },
                                                       DEVICE_ROLE_ASSIGNED));
         assert_refused(&c, NULL, VERDICT_INVALID_REQUEST, "256 PCI buses");
         c.a->n_pins = 0;
@@ -281,8 +281,8 @@ static Case sharing(const char *name) {
         Case c = one_node(name);
         Allocation *a = c.a;
 
-        a->regions[0] = (Region){ .name = "mpi-node1", .size = 256ULL << 20, .node = 1 };
-        a->regions[1] = (Region){ .name = "halo", .size = 32 * GIB, .page_size = 2ULL << 20, .node = 1 };
+        a->regions[0] = (Region) { .name = "mpi-node1", .size = 256ULL << 20, .node = 1 };
+        a->regions[1] = (Region) { .name = "halo", .size = 32 * GIB, .page_size = 2ULL << 20, .node = 1 };
         a->n_regions = 2;
         return c;
 }

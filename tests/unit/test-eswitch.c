@@ -99,7 +99,7 @@ static int reply_family(const struct nlmsghdr *request) {
 
         if (kernel.family_error != 0)
                 return -kernel.family_error;
-        d = new_reply(request, GENL_ID_CTRL, &(struct genlmsghdr){ CTRL_CMD_NEWFAMILY, 2, 0 }, GENL_HDRLEN);
+        d = new_reply(request, GENL_ID_CTRL, &(struct genlmsghdr) { CTRL_CMD_NEWFAMILY, 2, 0 }, GENL_HDRLEN);
         put_string(d, CTRL_ATTR_FAMILY_NAME, kernel.family);
         if (kernel.family_id != 0)
                 put(d, CTRL_ATTR_FAMILY_ID, &kernel.family_id, kernel.id_size);
@@ -116,12 +116,12 @@ static int reply_eswitch(const struct nlmsghdr *request) {
         if (kernel.error != 0 || kernel.says_nothing)
                 return -kernel.error;
         d = new_reply(request, kernel.type ?: request->nlmsg_type,
-                      &(struct genlmsghdr){ DEVLINK_CMD_ESWITCH_GET, 0, 0 }, GENL_HDRLEN);
+                      &(struct genlmsghdr) { DEVLINK_CMD_ESWITCH_GET, 0, 0 }, GENL_HDRLEN);
         put_string(d, DEVLINK_ATTR_BUS_NAME, "pci");
         put_string(d, DEVLINK_ATTR_DEV_NAME, kernel.device);
         if (kernel.mode != NO_MODE)
                 put(d, DEVLINK_ATTR_ESWITCH_MODE, &kernel.mode, kernel.mode_size);
-        put(d, DEVLINK_ATTR_ESWITCH_INLINE_MODE, &(uint8_t){ 0 }, 1);
+        put(d, DEVLINK_ATTR_ESWITCH_INLINE_MODE, &(uint8_t) { 0 }, 1);
         put(d, 9999, "newer", 5);
         end_reply(d, !kernel.cuts_family);
         return 0;
@@ -142,7 +142,7 @@ static int on_receive(struct nl_sock *sk, struct sockaddr_nl *from, unsigned cha
         const Datagram *d = &kernel.replies[kernel.next_reply];
 
         assert_true(kernel.next_reply++ < kernel.n_replies); /* this would wait for ever */
-        *from = (struct sockaddr_nl){ .nl_family = AF_NETLINK };
+        *from = (struct sockaddr_nl) { .nl_family = AF_NETLINK };
         *ret = malloc(d->size);
         assert_non_null(*ret);
         memcpy(*ret, d->data, d->size);

@@ -116,7 +116,7 @@ static void test_partition_may_lack(void **state) {
 
                 assert_non_null(l);
                 add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
-                assert_int_equal(step_list_add(l, STEP_ACTIVATE, (PciAddress){ 0 }, NULL, NULL), 0);
+                assert_int_equal(step_list_add(l, STEP_ACTIVATE, (PciAddress) { 0 }, NULL, NULL), 0);
                 l->steps[1].may_lack = may_lack;
                 assert_int_equal(executor_run(f->fs, l, keep, NULL) == 0, may_lack);
                 assert_int_equal(last_report(may_lack ? REPORT_LACKING : REPORT_UNDO_FAILED)->step, 1);
@@ -403,7 +403,7 @@ static void test_users_may_be_unknown(void **state) {
                 tree_attribute_link(f->root, SECOND, "iommu_group", "../../../../kernel/iommu_groups/7");
                 add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
                 add(l, STEP_CHECK_UNUSED, SECOND, NULL, NULL);
-                assert_int_equal(step_list_add(l, STEP_ACTIVATE, (PciAddress){ 0 }, NULL, NULL), 0);
+                assert_int_equal(step_list_add(l, STEP_ACTIVATE, (PciAddress) { 0 }, NULL, NULL), 0);
                 l->steps[1].may_lack = l->steps[2].may_lack = may_lack;
                 assert_int_equal(executor_run(f->fs, l, keep, NULL), !may_lack);
                 assert_int_equal(last_report(may_lack ? REPORT_LACKING : REPORT_FAILED)->step, 1);

@@ -26,7 +26,7 @@ static void begin(unsigned cells) {
         assert_non_null(inventory);
         assert_non_null(allocation);
         for (unsigned i = 0; i < cells; i++)
-                allocation->cells[i] = (Cell){ .node = (int) (2 * i), .memory = 1 << 20 };
+                allocation->cells[i] = (Cell) { .node = (int) (2 * i), .memory = 1 << 20 };
         allocation->n_cells = cells;
 }
 
@@ -149,7 +149,7 @@ static void test_buses_never_overlap(void **state) {
 
                                 begin(cells);
                                 for (unsigned i = 0; i < n; i++)
-                                        add((PciAddress){ .bus = (uint8_t) i }, (int) (i % spread * 2) - (i % 7 == 6),
+                                        add((PciAddress) { .bus = (uint8_t) i }, (int) (i % spread * 2) - (i % 7 == 6),
                                             i % 3 == 0, DEVICE_ROLE_ASSIGNED);
                                 pci = layout();
                                 assert_int_equal(pci->n_functions, n);
@@ -168,10 +168,10 @@ static void test_unknown_node_is_not_zero(void **state) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
 
         begin(2);
-        add((PciAddress){ .bus = 1 }, -1, false, DEVICE_ROLE_ASSIGNED); /* unknown */
-        add((PciAddress){ .bus = 2 }, 2, false, DEVICE_ROLE_ASSIGNED);  /* cell 1 */
-        add((PciAddress){ .bus = 3 }, 6, false, DEVICE_ROLE_ASSIGNED);  /* of no cell */
-        assert_non_null(allocation_add_device(allocation, (PciAddress){ .bus = 9 }, DEVICE_ROLE_ASSIGNED)); /* gone */
+        add((PciAddress) { .bus = 1 }, -1, false, DEVICE_ROLE_ASSIGNED); /* unknown */
+        add((PciAddress) { .bus = 2 }, 2, false, DEVICE_ROLE_ASSIGNED);  /* cell 1 */
+        add((PciAddress) { .bus = 3 }, 6, false, DEVICE_ROLE_ASSIGNED);  /* of no cell */
+        assert_non_null(allocation_add_device(allocation, (PciAddress) { .bus = 9 }, DEVICE_ROLE_ASSIGNED)); /* gone */
         pci = layout();
 
         assert_int_equal(pci->n_controllers, 5); /* one expander: cell 0 has no devices */
@@ -190,11 +190,11 @@ static void test_functions_of_a_slot(void **state) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
 
         begin(1);
-        add((PciAddress){ .bus = 1, .function = 3 }, 0, false, DEVICE_ROLE_ASSIGNED);
-        add((PciAddress){ .bus = 1, .function = 1 }, 0, false, DEVICE_ROLE_COMPANION);
-        add((PciAddress){ .bus = 5, .slot = 16, .function = 1 }, 0, true, DEVICE_ROLE_ASSIGNED);
-        add((PciAddress){ .bus = 5, .slot = 16, .function = 3 }, 0, true, DEVICE_ROLE_ASSIGNED);
-        add((PciAddress){ .bus = 1, .function = 2 }, 0, false, DEVICE_ROLE_HELD);
+        add((PciAddress) { .bus = 1, .function = 3 }, 0, false, DEVICE_ROLE_ASSIGNED);
+        add((PciAddress) { .bus = 1, .function = 1 }, 0, false, DEVICE_ROLE_COMPANION);
+        add((PciAddress) { .bus = 5, .slot = 16, .function = 1 }, 0, true, DEVICE_ROLE_ASSIGNED);
+        add((PciAddress) { .bus = 5, .slot = 16, .function = 3 }, 0, true, DEVICE_ROLE_ASSIGNED);
+        add((PciAddress) { .bus = 1, .function = 2 }, 0, false, DEVICE_ROLE_HELD);
         pci = layout();
 
         assert_int_equal(pci->n_functions, 4);
@@ -215,7 +215,7 @@ static void test_ports_beyond_the_slots(void **state) {
 
         begin(1);
         for (unsigned i = 0; i < 40; i++)
-                add((PciAddress){ .bus = (uint8_t) i }, 0, false, DEVICE_ROLE_ASSIGNED);
+                add((PciAddress) { .bus = (uint8_t) i }, 0, false, DEVICE_ROLE_ASSIGNED);
         pci = layout();
         assert_ports_are_apart(pci);
         assert_buses_are_apart(pci);
@@ -232,7 +232,7 @@ static void test_too_many(void **state) {
 
         begin(1);
         for (unsigned i = 0; i < 8; i++)
-                add((PciAddress){ .bus = (uint8_t) i }, i < 4 ? 0 : -1, false, DEVICE_ROLE_ASSIGNED);
+                add((PciAddress) { .bus = (uint8_t) i }, i < 4 ? 0 : -1, false, DEVICE_ROLE_ASSIGNED);
         assert_int_equal(inventory_finish(inventory), 0);
 
         room.bus_end = 1 + 4 + GUEST_EXPANDER_SPARE + 1 + 4 + room.others;
@@ -251,7 +251,7 @@ static void test_too_many(void **state) {
         assert_int_equal(guest_pci_new(inventory, allocation, &room, &pci), -E2BIG);
 
         for (unsigned i = 0; i < 256; i++)
-                assert_non_null(allocation_add_device(allocation, (PciAddress){ .domain = 1, .bus = (uint8_t) i },
+                assert_non_null(allocation_add_device(allocation, (PciAddress) { .domain = 1, .bus = (uint8_t) i },
                                                       DEVICE_ROLE_ASSIGNED));
         assert_int_equal(guest_pci_new(inventory, allocation, &GUEST_PCI_ROOM_DEFAULT, &pci), -E2BIG);
         assert_null(pci);
@@ -262,8 +262,8 @@ static uint64_t hole_of(uint64_t bar) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
 
         begin(1);
-        add((PciAddress){ .bus = 1 }, 0, false, DEVICE_ROLE_ASSIGNED);
-        add((PciAddress){ .bus = 2 }, 0, false, DEVICE_ROLE_HELD);
+        add((PciAddress) { .bus = 1 }, 0, false, DEVICE_ROLE_ASSIGNED);
+        add((PciAddress) { .bus = 2 }, 0, false, DEVICE_ROLE_HELD);
         inventory->devices[0].bar_size[1] = bar;
         inventory->devices[1].bar_size[1] = 1ULL << 50; /* not in the guest */
         pci = layout();
@@ -275,7 +275,7 @@ static void assert_window(unsigned phys_bits, uint64_t bar, uint64_t hole64, boo
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
 
         begin(1);
-        add((PciAddress){ .bus = 1 }, 0, false, DEVICE_ROLE_ASSIGNED);
+        add((PciAddress) { .bus = 1 }, 0, false, DEVICE_ROLE_ASSIGNED);
         inventory->devices[0].bar_size[1] = bar;
         inventory->phys_bits = phys_bits;
         pci = layout();
@@ -312,9 +312,9 @@ static void test_spare_ports(void **state) {
         unsigned on_root = 0, behind = 0;
 
         begin(2);
-        add((PciAddress){ .bus = 1 }, 0, false, DEVICE_ROLE_ASSIGNED);
-        add((PciAddress){ .bus = 2 }, 2, false, DEVICE_ROLE_ASSIGNED);
-        add((PciAddress){ .bus = 3 }, -1, false, DEVICE_ROLE_ASSIGNED);
+        add((PciAddress) { .bus = 1 }, 0, false, DEVICE_ROLE_ASSIGNED);
+        add((PciAddress) { .bus = 2 }, 2, false, DEVICE_ROLE_ASSIGNED);
+        add((PciAddress) { .bus = 3 }, -1, false, DEVICE_ROLE_ASSIGNED);
         without = layout();
         allocation->spare_ports = 2;
         room.seekers = 3;
@@ -415,7 +415,7 @@ static void test_mirror_keeps_distances(void **state) {
                 allocation->topology = GUEST_TOPOLOGY_MIRROR;
                 allocation->spare_ports = round % 3;
                 for (unsigned i = 0; i < n; i++) {
-                        spots[i] = (Spot){ (unsigned) rand() % 3, (unsigned) rand() % 2, (unsigned) rand() % 5 };
+                        spots[i] = (Spot) { (unsigned) rand() % 3, (unsigned) rand() % 2, (unsigned) rand() % 5 };
                         add_at_spot(spots[i], i + 1);
                 }
                 pci = layout();

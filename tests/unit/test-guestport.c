@@ -146,7 +146,7 @@ static void test_circle(void **state) {
 
 /* Each root complex of the host has its expander. */
 static void test_mirror(void **state) {
-        _cleanup_case_ Case c = case_new("vm30", 1, (int[]){ 0 }, false);
+        _cleanup_case_ Case c = case_new("vm30", 1, (int[]) { 0 }, false);
         _cleanup_free_ char *xml = NULL;
         _cleanup_free_ GuestFunction *places = NULL;
         PciAddress second[2], other;
@@ -174,7 +174,7 @@ static void test_mirror(void **state) {
 /* Guests without an expander: pcie.0 is as near as anything if the guest has a single cell. */
 static void test_no_expander(void **state) {
         for (int two = 0; two <= 1; two++) {
-                _cleanup_case_ Case c = case_new("vm9", 2, (int[]){ 0, 1 }, false);
+                _cleanup_case_ Case c = case_new("vm9", 2, (int[]) { 0, 1 }, false);
                 _cleanup_free_ char *xml = NULL;
                 PciAddress vf;
                 unsigned bus;
@@ -277,7 +277,7 @@ static void test_plain_hostdev(void **state) {
 
 /* An allocation without CPUs has no document, but its devices can be attached to any domain. */
 static void test_hostdev_alone(void **state) {
-        _cleanup_case_ Case c = case_new("vm9", 1, (int[]){ 0 }, false);
+        _cleanup_case_ Case c = case_new("vm9", 1, (int[]) { 0 }, false);
         _cleanup_free_ char *text = NULL;
 
         add_gpu(&c, "0000:82:00.0", 0, 0, "gpu0");

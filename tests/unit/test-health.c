@@ -36,21 +36,23 @@ static void assert_judged(Health *h, HealthReading r, HealthTrigger why, const c
 }
 
 static HealthReading counted(uint64_t fatal) {
-        return (HealthReading){ .counted = true, .fatal = fatal };
+        return (HealthReading) { .counted = true, .fatal = fatal };
 }
 
 static void test_dead(void **state) {
         Health h = { .address = gpu.address };
         _cleanup_free_ char *text = NULL;
 
-        assert_judged(&h, (HealthReading){ .error = -EIO }, HEALTH_DUE_EVENT, GPU_TEXT);
-        assert_judged(&h, (HealthReading){ .error = -EIO, .cold = true }, HEALTH_DUE_EVENT, "D3cold");
-        assert_judged(&h, (HealthReading){ .error = -ENXIO }, HEALTH_DUE_EVENT, GPU_TEXT);
-        assert_judged(&h, (HealthReading){ .power_error = true }, HEALTH_DUE_EVENT, GPU_TEXT);
+        assert_judged(&h, (HealthReading) { .error = -EIO }, HEALTH_DUE_EVENT, GPU_TEXT);
+        assert_judged(&h, (HealthReading) { .error = -EIO, .cold = true }, HEALTH_DUE_EVENT, "D3cold");
+        assert_judged(&h, (HealthReading) { .error = -ENXIO }, HEALTH_DUE_EVENT, GPU_TEXT);
+        assert_judged(&h, (HealthReading) { .power_error = true }, HEALTH_DUE_EVENT, GPU_TEXT);
         /* It answers, so it woke up. */
-        assert_judged(&h, (HealthReading){ .cold = true }, HEALTH_DUE_EVENT, NULL);
-        assert_int_equal(health_evaluate(&h, &(HealthReading){ .error = -EACCES }, HEALTH_DUE_RESCAN, &text), -ENODATA);
-        assert_int_equal(health_evaluate(&h, &(HealthReading){ .error = -ENODEV }, HEALTH_DUE_RESCAN, &text), -ENODATA);
+        assert_judged(&h, (HealthReading) { .cold = true }, HEALTH_DUE_EVENT, NULL);
+        assert_int_equal(health_evaluate(&h, &(HealthReading) { .error = -EACCES }, HEALTH_DUE_RESCAN, &text),
+                         -ENODATA);
+        assert_int_equal(health_evaluate(&h, &(HealthReading) { .error = -ENODEV }, HEALTH_DUE_RESCAN, &text),
+                         -ENODATA);
         assert_null(text);
 }
 
@@ -64,7 +66,7 @@ static void test_fatal(void **state) {
         assert_judged(&h, counted(5), HEALTH_DUE_EVENT, "had 2 fatal");
         assert_judged(&h, counted(6), HEALTH_DUE_RESCAN, "had 3 fatal");
         /* One that does not answer has no counters to be asked. */
-        assert_judged(&h, (HealthReading){ .error = -EIO }, HEALTH_DUE_RESCAN, "all ones");
+        assert_judged(&h, (HealthReading) { .error = -EIO }, HEALTH_DUE_RESCAN, "all ones");
         assert_judged(&h, counted(6), HEALTH_DUE_EVENT, NULL);
         assert_judged(&h, counted(8), HEALTH_DUE_RESCAN, "had 2 fatal");
         assert_judged(&h, counted(8), HEALTH_DUE_RESCAN, NULL);
@@ -154,7 +156,7 @@ static void test_read_less(void **state) {
         health_read(f->fs, &gpu, &r);
         assert_int_equal(r.error, -ENXIO);
         assert_true(r.cold);
-        health_read(f->fs, &(PciDevice){ .address = { .bus = 9 } }, &r);
+        health_read(f->fs, &(PciDevice) { .address = { .bus = 9 } }, &r);
         assert_int_equal(r.error, -ENOENT);
 }
 

@@ -39,11 +39,11 @@ static int setup(void **state) {
 }
 
 static HolderQuery query(const char *driver, bool is_vf) {
-        return (HolderQuery){ .address = { .bus = 1 },
-                              .group = 12,
-                              .driver = driver,
-                              .is_vf = is_vf,
-                              .nvidia_minor = NVIDIA_MINOR_UNKNOWN };
+        return (HolderQuery) { .address = { .bus = 1 },
+                               .group = 12,
+                               .driver = driver,
+                               .is_vf = is_vf,
+                               .nvidia_minor = NVIDIA_MINOR_UNKNOWN };
 }
 
 /* names: what the text must name, NULL: the device is not in use. remedy: the command that must be advised. */
@@ -78,8 +78,8 @@ static void test_nvidia(void **state) {
                   "Model: \t\t NVIDIA H100\nIRQ:   \t\t 77\nDevice Minor: \t 3\nGPU Excluded:\t No");
         /* What is said there is not read by a look. */
         assert_held(f, "nvidia", "/dev/nvidia0", true);
-        assert_int_equal(nvidia_read_minor(f->fs, (PciAddress){ .bus = 1 }), 3);
-        assert_int_equal(nvidia_read_minor(f->fs, (PciAddress){ .bus = 2 }), NVIDIA_MINOR_UNKNOWN);
+        assert_int_equal(nvidia_read_minor(f->fs, (PciAddress) { .bus = 1 }), 3);
+        assert_int_equal(nvidia_read_minor(f->fs, (PciAddress) { .bus = 2 }), NVIDIA_MINOR_UNKNOWN);
 
         q = query("nvidia", false);
         q.nvidia_minor = 3;
@@ -389,7 +389,7 @@ static void test_number(void **state _unused_) {
         node.is_block = true;
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
         assert_true(holder_search(proc, &wanted, true, PATIENCE, &h, &held) <= 0);
-        node = (HolderNode){ .name = "card0", .has_number = true, .major = node.major, .minor = node.minor };
+        node = (HolderNode) { .name = "card0", .has_number = true, .major = node.major, .minor = node.minor };
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
         assert_true(holder_search(proc, &wanted, false, PATIENCE, &h, &held) <= 0);
 }
@@ -405,7 +405,7 @@ static void assert_held_or_unknown(const Fixture *f, const HolderQuery *q) {
         (void) close(next);
         assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
         for (rlim_t n = 0; r != 1; n++) {
-                low = (struct rlimit){ .rlim_cur = (rlim_t) next + n, .rlim_max = limit.rlim_max };
+                low = (struct rlimit) { .rlim_cur = (rlim_t) next + n, .rlim_max = limit.rlim_max };
                 assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
                 r = holders_find(f->fs, q, 1, &h);
                 assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -426,7 +426,7 @@ static void test_few_descriptors(void **state) {
         assert_held_or_unknown(f, &q);
         tree_link(f->root, DEVICE "/0f/iommu_group", "../../../../../kernel/iommu_groups/107");
         tree_link(f->root, "proc/7/fd/3", "/dev/vfio/107");
-        q = (HolderQuery){ .address = { .bus = 1 }, .group = 12, .driver = "i915", .only_parts = true };
+        q = (HolderQuery) { .address = { .bus = 1 }, .group = 12, .driver = "i915", .only_parts = true };
         assert_held_or_unknown(f, &q);
 }
 

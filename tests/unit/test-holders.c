@@ -28,7 +28,7 @@ static int setup(void **state) {
 }
 
 static int find_holder(const Fixture *f, int group, Holder *ret) {
-        return holders_find(f->fs, &(HolderQuery){ .address = gpu, .group = group }, 1, ret);
+        return holders_find(f->fs, &(HolderQuery) { .address = gpu, .group = group }, 1, ret);
 }
 
 static void assert_held(const Fixture *f, int group, int expected) {

@@ -187,7 +187,7 @@ static void test_vf_index_of_a_copy(void **state) {
         set_vfs(pf, whole, ELEMENTSOF(whole));
         pf->n_virtfns = 2;
         pf = add(inv, "0000:02:00.0", "", 2);
-        set_vfs(pf, &(PciAddress){ .bus = 2, .slot = 0x10, .function = 2 }, 1);
+        set_vfs(pf, &(PciAddress) { .bus = 2, .slot = 0x10, .function = 2 }, 1);
         pf->n_virtfns = 2;
         set_vf(add(inv, "0000:01:10.2", "", 4), "0000:01:00.0"); /* the first one was removed */
         set_vf(add(inv, "0000:02:10.0", "", 5), "0000:02:00.0");
@@ -254,15 +254,15 @@ static void test_harmless_drivers(void **state) {
 }
 
 static void test_classes(void **state) {
-        assert_true(pci_device_is_gpu(&(PciDevice){ .class = 0x030200 }));
-        assert_true(pci_device_is_gpu(&(PciDevice){ .class = 0x120000 }));
-        assert_false(pci_device_is_gpu(&(PciDevice){ .class = 0x040300 }));
-        assert_false(pci_device_is_gpu(&(PciDevice){ .class = 0x030000, .vendor = 0x1a03, .device = 0x2000 }));
-        assert_false(pci_device_is_gpu(&(PciDevice){ .class = 0x030000, .vendor = 0x1002, .device = 0x515e }));
-        assert_true(pci_device_is_gpu(&(PciDevice){ .class = 0x030000, .vendor = 0x1002, .device = 0x73bf }));
-        assert_true(pci_device_is_gpu(&(PciDevice){ .class = 0x120000, .vendor = 0x19e5, .device = 0xd802 }));
-        assert_true(pci_device_is_nic(&(PciDevice){ .class = 0x020700 }));
-        assert_false(pci_device_is_nic(&(PciDevice){ .class = 0x0c0600 }));
+        assert_true(pci_device_is_gpu(&(PciDevice) { .class = 0x030200 }));
+        assert_true(pci_device_is_gpu(&(PciDevice) { .class = 0x120000 }));
+        assert_false(pci_device_is_gpu(&(PciDevice) { .class = 0x040300 }));
+        assert_false(pci_device_is_gpu(&(PciDevice) { .class = 0x030000, .vendor = 0x1a03, .device = 0x2000 }));
+        assert_false(pci_device_is_gpu(&(PciDevice) { .class = 0x030000, .vendor = 0x1002, .device = 0x515e }));
+        assert_true(pci_device_is_gpu(&(PciDevice) { .class = 0x030000, .vendor = 0x1002, .device = 0x73bf }));
+        assert_true(pci_device_is_gpu(&(PciDevice) { .class = 0x120000, .vendor = 0x19e5, .device = 0xd802 }));
+        assert_true(pci_device_is_nic(&(PciDevice) { .class = 0x020700 }));
+        assert_false(pci_device_is_nic(&(PciDevice) { .class = 0x0c0600 }));
 }
 
 static void test_isolated_path(void **state) {

@@ -11,9 +11,9 @@
         "</value></enum></hostdev></devices></domainCapabilities>"
 
 static IommufdFacts facts_of(unsigned libvirt, unsigned qemu, const char *capabilities, unsigned kernel, unsigned n) {
-        return (IommufdFacts){ .libvirt = domain_facts_features(libvirt, qemu, capabilities),
-                               .kernel = kernel,
-                               .n_devices = n };
+        return (IommufdFacts) { .libvirt = domain_facts_features(libvirt, qemu, capabilities),
+                                .kernel = kernel,
+                                .n_devices = n };
 }
 
 static void record_choice(const char *about, const IommufdFacts *f, IommufdReason r) {
@@ -121,7 +121,7 @@ static void test_configured(void **state _unused_) {
         f.mode = IOMMUFD_MODE_YES;
         record_choice("Iommufd=yes, QEMU 11.0", &f, iommufd_choose(&f));
         /* Nobody can say that it is impossible. */
-        f = (IommufdFacts){ .mode = IOMMUFD_MODE_YES, .n_devices = 2 };
+        f = (IommufdFacts) { .mode = IOMMUFD_MODE_YES, .n_devices = 2 };
         assert_int_equal(iommufd_choose(&f), IOMMUFD_ON);
         assert_checked(&f, VERDICT_NONE);
         f = facts_of(11003000, 10000000, NULL, 6012, 2);
@@ -133,7 +133,7 @@ static void test_configured(void **state _unused_) {
 
 /* A GPU and its audio function are one device, VFs of one PF are several, and a held device is none. */
 static void test_count(void **state _unused_) {
-        _cleanup_case_ Case c = case_new("vm1", 1, (int[]){ 0 }, false);
+        _cleanup_case_ Case c = case_new("vm1", 1, (int[]) { 0 }, false);
         PciDevice *gpu;
 
         add_card_of_group(&c);
@@ -156,7 +156,7 @@ static void test_count(void **state _unused_) {
 }
 
 static Case new_libvirt(unsigned kernel) {
-        Case c = case_new("vm2", 1, (int[]){ 0 }, false);
+        Case c = case_new("vm2", 1, (int[]) { 0 }, false);
 
         add_gpu(&c, "0000:82:00.0", 0, GIB, "gpu0");
         pin(&c, "2-5", 8 * GIB, 0);

@@ -25,7 +25,7 @@ static unsigned appends_left = UINT_MAX; /* appends to a full buffer that succee
 
 /* Replaces the function of json-c for the program under test. */
 int printbuf_memappend(struct printbuf *p, const char *buf, int size) {
-        static int (*append)(struct printbuf * p, const char *buf, int size);
+        static int (*append)(struct printbuf *p, const char *buf, int size);
 
         if (!append)
                 append = dlsym(RTLD_NEXT, "printbuf_memappend");
@@ -95,20 +95,20 @@ static Allocation *make_full(void) {
         assert_int_equal(cpuset_parse("8-11,4095", &a->cpus), 0);
         a->pins = calloc(3, sizeof(Pin));
         assert_non_null(a->pins);
-        a->pins[0] = (Pin){ 0, 8 };
-        a->pins[1] = (Pin){ 1, 4095 };
-        a->pins[2] = (Pin){ 4095, 10 };
+        a->pins[0] = (Pin) { 0, 8 };
+        a->pins[1] = (Pin) { 1, 4095 };
+        a->pins[2] = (Pin) { 4095, 10 };
         a->n_pins = 3;
-        a->cells[0] = (Cell){ .node = 0, .memory = ALLOCATION_MEMORY_MAX };
-        a->cells[1] = (Cell){ .node = 63, .memory = 4096 };
+        a->cells[0] = (Cell) { .node = 0, .memory = ALLOCATION_MEMORY_MAX };
+        a->cells[1] = (Cell) { .node = 63, .memory = 4096 };
         cpuset_add(&a->cells[0].vcpus, 0);
         cpuset_add(&a->cells[1].vcpus, 1);
         a->n_cells = 2;
         a->page_size = GIB;
         a->topology = GUEST_TOPOLOGY_MIRROR;
         a->spare_ports = CONFIG_SPARE_MAX;
-        a->regions[0] = (Region){ .name = "mpi", .size = REGION_SIZE_MAX, .node = 63 };
-        a->regions[1] = (Region){ .name = "halo.2", .size = GIB, .page_size = GIB };
+        a->regions[0] = (Region) { .name = "mpi", .size = REGION_SIZE_MAX, .node = 63 };
+        a->regions[1] = (Region) { .name = "halo.2", .size = GIB, .page_size = GIB };
         a->n_regions = 2;
         return a;
 }
@@ -339,7 +339,7 @@ static void test_the_largest_fits(void **state) {
         assert_non_null(a->pins);
         for (a->n_pins = 0; a->n_pins < ALLOCATION_CPUS_MAX; a->n_pins++) {
                 cpuset_add(&a->cpus, (unsigned) a->n_pins);
-                a->pins[a->n_pins] = (Pin){ (unsigned) a->n_pins, (unsigned) a->n_pins };
+                a->pins[a->n_pins] = (Pin) { (unsigned) a->n_pins, (unsigned) a->n_pins };
         }
         text = ledger_file_format(a);
         assert_in_range(strlen(text), 1, LEDGER_FILE_MAX);
@@ -483,11 +483,11 @@ static void test_slots(void **state _unused_) {
 
         for (size_t i = 0; i < a->n_devices; i++)
                 a->devices[i].mdev[0] = '\0';
-        assert_int_equal(allocation_add_service(a, &(AllocationService){ "remote", REMOTE_KIND_RCUDA,
-                                                                         "A=b SERVER=%h:%p", "gpu1:9999", 2 }),
+        assert_int_equal(allocation_add_service(a, &(AllocationService) { "remote", REMOTE_KIND_RCUDA,
+                                                                          "A=b SERVER=%h:%p", "gpu1:9999", 2 }),
                          0);
-        assert_int_equal(allocation_add_service(a, &(AllocationService){ "remote", REMOTE_KIND_RCUDA, "", "gpu2:9999",
-                                                                         ENDPOINT_SLOTS_MAX }),
+        assert_int_equal(allocation_add_service(a, &(AllocationService) { "remote", REMOTE_KIND_RCUDA, "", "gpu2:9999",
+                                                                          ENDPOINT_SLOTS_MAX }),
                          0);
         text = ledger_file_format(a);
         assert_non_null(text);

@@ -295,9 +295,9 @@ static Verdict claim_cells(TestNode *t, const char *cpus, uint64_t page_size, ui
 
         assert_int_equal(cpuset_parse(cpus, &a->cpus), 0);
         a->page_size = page_size;
-        a->cells[a->n_cells++] = (Cell){ .node = 0, .memory = first };
+        a->cells[a->n_cells++] = (Cell) { .node = 0, .memory = first };
         if (second > 0)
-                a->cells[a->n_cells++] = (Cell){ .node = 0, .memory = second };
+                a->cells[a->n_cells++] = (Cell) { .node = 0, .memory = second };
         v = ledger_claim(t->ledger, t->inventory, t->config, a, why);
         if (v != VERDICT_NONE)
                 allocation_free(a);
@@ -392,7 +392,7 @@ static void test_node_without_cpus(void **state) {
         _cleanup_node_ TestNode *t = make_node(0);
         NumaNode *node = &t->inventory->nodes[0];
 
-        node->cpus = (CpuSet){ 0 };
+        node->cpus = (CpuSet) { 0 };
         assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, 0), 0);
         assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, GIB), 0);
 }
@@ -437,7 +437,7 @@ static void test_verify_sees_damaged_memory(void **state) {
         Allocation *a = make_claim(t, "vm1", "");
         MemoryClaim *m;
 
-        a->cells[a->n_cells++] = (Cell){ .node = 0, .memory = GIB };
+        a->cells[a->n_cells++] = (Cell) { .node = 0, .memory = GIB };
         assert_int_equal(ledger_adopt(t->ledger, a, NULL), VERDICT_NONE);
         ledger_set_running(t->ledger, a, true);
         assert_true(ledger_verify(t->ledger, t->inventory, t->config));
@@ -548,10 +548,10 @@ static Allocation *random_claim(const TestNode *t, unsigned number) {
                         cpuset_add(&a->cpus, node * 16 + (core * 2 + i) % 16);
                 a->page_size = below(3) ? 0 : 2 << 20;
                 a->cells[a->n_cells++] =
-                        (Cell){ .node = (int) node * 3,
-                                .memory = (uint64_t) (1 + below(40)) * (a->page_size ? 16 << 20 : GIB / 4) };
+                        (Cell) { .node = (int) node * 3,
+                                 .memory = (uint64_t) (1 + below(40)) * (a->page_size ? 16 << 20 : GIB / 4) };
                 if (below(8) == 0)
-                        a->cells[a->n_cells++] = (Cell){ .node = below(2) ? 3 : 1, .memory = GIB };
+                        a->cells[a->n_cells++] = (Cell) { .node = below(2) ? 3 : 1, .memory = GIB };
         }
         for (unsigned i = 0; i < 2 + (below(20) == 0); i++)
                 if (below(3) == 0)

@@ -32,7 +32,7 @@ static unsigned size_of(unsigned type) {
 }
 
 static PciAddress gpu_address(unsigned g) {
-        return (PciAddress){ .bus = (uint8_t) (0x41 + g) };
+        return (PciAddress) { .bus = (uint8_t) (0x41 + g) };
 }
 
 static PciDevice *device_at(TestNode *t, PciAddress a) {

@@ -58,7 +58,7 @@ static int name_one(const char *file, uint16_t vendor, uint16_t device, uint16_t
 
         *ret = inventory_new();
         assert_non_null(*ret);
-        dev = inventory_add_device(*ret, (PciAddress){ 0 });
+        dev = inventory_add_device(*ret, (PciAddress) { 0 });
         assert_non_null(dev);
         dev->vendor = vendor;
         dev->device = device;
@@ -144,7 +144,7 @@ static void test_names_are_libpcis(void **state) {
                 _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
 
                 for (unsigned i = 0; i < INVENTORY_DEVICES_MAX; i++) {
-                        PciDevice *dev = inventory_add_device(inv, (PciAddress){ .domain = i });
+                        PciDevice *dev = inventory_add_device(inv, (PciAddress) { .domain = i });
 
                         dev->vendor = vendors[v];
                         dev->device = (uint16_t) i;

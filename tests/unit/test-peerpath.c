@@ -53,7 +53,7 @@ static Inventory *make_node(void) {
         (void) add(inv, SWITCH "/0000:12:01.0/0000:14:00.0", 0x020000, PCI_ACS_CLEAN);
         vf = add(inv, SWITCH "/0000:12:01.0/0000:14:00.1", 0x020000, PCI_ACS_CLEAN);
         vf->type = PCI_TYPE_VF;
-        vf->physfn = (PciAddress){ .bus = 0x14 };
+        vf->physfn = (PciAddress) { .bus = 0x14 };
         (void) add(inv, "pci0000:10/0000:10:02.0", 0x060400, PCI_ACS_ISOLATED);
         (void) add(inv, "pci0000:10/0000:10:02.0/0000:15:00.0", 0x030200, PCI_ACS_CLEAN);
         assert_int_equal(inventory_finish(inv), 0);
@@ -177,8 +177,8 @@ static void test_setting(void **state) {
         PciDevice *pf = find(inv, "0000:14:00.0");
         char *none;
 
-        set_port(inv, "0000:12:00.0", (Port){ PCI_ACS_ISOLATED, RR | CR | DT, RR | CR });
-        set_port(inv, "0000:12:01.0", (Port){ PCI_ACS_ISOLATED, RR | CR | DT, RR | CR });
+        set_port(inv, "0000:12:00.0", (Port) { PCI_ACS_ISOLATED, RR | CR | DT, RR | CR });
+        set_port(inv, "0000:12:01.0", (Port) { PCI_ACS_ISOLATED, RR | CR | DT, RR | CR });
         pf->vendor = 0x15b3;
         pf->ats = PCI_ATS_NONE;
         assert_setting(inv, "mlxconfig -d 0000:14:00.0 set ATS_ENABLED=true");

@@ -135,7 +135,7 @@ static void test_cells_ascend_by_node(void **state) {
 
 static void test_devices_only(void **state) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_sparse_host();
-        _cleanup_(cleanup_allocation_free) Allocation *a = make_pins(0, &(Pin){ 0 });
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_pins(0, &(Pin) { 0 });
 
         assert_int_equal(placement_cells(inv, 0, 0, a, NULL), VERDICT_NONE);
         assert_int_equal(a->n_cells, 0);
@@ -151,8 +151,8 @@ static void test_too_many_cells(void **state) {
 
         for (unsigned i = 0; i < ELEMENTSOF(nodes); i++) {
                 nodes[i].id = (int) i;
-                cpus[i] = (Cpu){ .id = i, .node = (int) i, .core = i };
-                pins[i] = (Pin){ i, i };
+                cpus[i] = (Cpu) { .id = i, .node = (int) i, .core = i };
+                pins[i] = (Pin) { i, i };
         }
         inv = make_host(ELEMENTSOF(nodes), nodes, ELEMENTSOF(cpus), cpus);
         a = make_pins(ELEMENTSOF(pins), pins);

@@ -175,7 +175,7 @@ static void occupy(TestNode *t, unsigned i) {
                 for (size_t c = 0; c < t->inventory->n_cpus; c++)
                         if (t->inventory->cpus[c].core == cpu->core)
                                 cpuset_add(&a->cpus, t->inventory->cpus[c].id);
-                a->cells[a->n_cells++] = (Cell){ .node = cpu->node, .memory = GIB };
+                a->cells[a->n_cells++] = (Cell) { .node = cpu->node, .memory = GIB };
         }
         if ((!device && a->n_cells == 0) || ledger_claim(t->ledger, t->inventory, t->config, a, NULL) != VERDICT_NONE)
                 allocation_free(a);
@@ -889,7 +889,7 @@ static bool judge_fabric(const Oracle *o, Choice *c) {
 }
 
 static void consider(Oracle *o, Choice *c) {
-        c->score = (Score){ 0 };
+        c->score = (Score) { 0 };
         if (!has_named(o, c) || !judge_fabric(o, c))
                 return;
         for (size_t i = 0; i < c->n; i++) {

@@ -27,9 +27,9 @@ static void path_of(unsigned i, unsigned port, char path[static 96]) {
 static PciAddress gpu_of(unsigned module) {
         for (unsigned i = 0; i < ELEMENTSOF(modules); i++)
                 if (modules[i] == module)
-                        return (PciAddress){ .bus = (uint8_t) (i * 16 + 3) };
+                        return (PciAddress) { .bus = (uint8_t) (i * 16 + 3) };
         fail();
-        return (PciAddress){ 0 };
+        return (PciAddress) { 0 };
 }
 
 /* Two NUMA nodes, eight switches, each with a GPU and a NIC. more: further lines of [Fabric]. */
@@ -111,7 +111,7 @@ static void test_machines(void **state _unused_) {
                 assert_true(fabric_table_joins(&table, 1, 8));
                 assert_false(fabric_table_joins(&table, 0, 8));
         }
-        assert_int_equal(fabric_table_of("hgx", &(FabricTable){ 0 }), -EINVAL);
+        assert_int_equal(fabric_table_of("hgx", &(FabricTable) { 0 }), -EINVAL);
 }
 
 /* Every size, from an empty machine on. The smallest partition is taken where it breaks least. */
@@ -149,7 +149,7 @@ static void refuse_plan(TestNode *t, const char *about, const Ask *ask, const ch
         ask_request(ask, &r);
         if (at)
                 assert_int_equal(request_add_device(&r, "gpu", address_of(at)), 0);
-        assert_int_equal(plan_make(&t->context, &r, &(Plan *){ NULL }, &why), VERDICT_INSUFFICIENT_DEVICES);
+        assert_int_equal(plan_make(&t->context, &r, &(Plan *) { NULL }, &why), VERDICT_INSUFFICIENT_DEVICES);
         assert_non_null(why.message);
         assert_int_equal(string_replace(&text, "%s %s %s", why.message, why.remedy ?: "-", why.nearest ?: "-"), 0);
         record(about, text);

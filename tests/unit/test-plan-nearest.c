@@ -56,8 +56,7 @@ static void check_row(size_t i, const Row *row) {
                 fail_msg("row %zu does not tell the nearest", i);
 }
 
-#define DO(...)                                                                                                        \
-        { __VA_ARGS__ }
+#define DO(...) { __VA_ARGS__ }
 
 static void test_nearest(void **state) {
         static const Row rows[] = {

@@ -682,14 +682,14 @@ static void test_refusal_advice(void **state) {
         _cleanup_refusal_ Refusal some = { 0 }, held = { 0 }, both = { 0 }, none = { 0 };
         _cleanup_node_ TestNode *excluded = two_switches(BOTH_POOLS "[Exclude]\nMatch=class=0302\n");
 
-        assert_int_equal(node_plan(t, ASK(.pools = "gpu=2"), &(Plan *){ NULL }, &some), VERDICT_INSUFFICIENT_DEVICES);
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=2"), &(Plan *) { NULL }, &some), VERDICT_INSUFFICIENT_DEVICES);
         record("another is excluded", some.remedy);
         assert_int_equal(node_allocate(t, "vm7", ASK(.pools = "gpu=1", .cpus = 2), NULL), VERDICT_NONE);
-        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1"), &(Plan *){ NULL }, &held), VERDICT_INSUFFICIENT_DEVICES);
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1"), &(Plan *) { NULL }, &held), VERDICT_INSUFFICIENT_DEVICES);
         record("another is held", held.remedy);
-        assert_int_equal(node_plan(t, ASK(.pools = "gpu=2"), &(Plan *){ NULL }, &both), VERDICT_INSUFFICIENT_DEVICES);
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=2"), &(Plan *) { NULL }, &both), VERDICT_INSUFFICIENT_DEVICES);
         record("one is held, one excluded", both.remedy);
-        assert_int_equal(node_plan(excluded, ASK(.pools = "gpu=1"), &(Plan *){ NULL }, &none),
+        assert_int_equal(node_plan(excluded, ASK(.pools = "gpu=1"), &(Plan *) { NULL }, &none),
                          VERDICT_INSUFFICIENT_DEVICES);
         assert_non_null(strstr(none.remedy, "passthroughctl explain"));
 }
@@ -699,8 +699,8 @@ static void test_refusal_of_a_pool_of_one(void **state _unused_) {
         _cleanup_node_ TestNode *one = nova_host(1, GPU_POOL), *none = nova_host(1, "[Pool gpu]\nMatch=class=02\n");
         _cleanup_refusal_ Refusal few = { 0 }, empty = { 0 };
 
-        assert_int_equal(node_plan(one, ASK(.pools = "gpu=2"), &(Plan *){ NULL }, &few), VERDICT_INSUFFICIENT_DEVICES);
-        assert_int_equal(node_plan(none, ASK(.pools = "gpu=2"), &(Plan *){ NULL }, &empty),
+        assert_int_equal(node_plan(one, ASK(.pools = "gpu=2"), &(Plan *) { NULL }, &few), VERDICT_INSUFFICIENT_DEVICES);
+        assert_int_equal(node_plan(none, ASK(.pools = "gpu=2"), &(Plan *) { NULL }, &empty),
                          VERDICT_INSUFFICIENT_DEVICES);
         assert_null(strstr(few.remedy, "Match="));
         assert_non_null(strstr(empty.remedy, "Match="));
@@ -713,7 +713,7 @@ static void test_refusal_lists_what_is_wanted(void **state _unused_) {
                 _cleanup_refusal_ Refusal why = { 0 };
 
                 assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = cpus, .numa = NUMA_POLICY_REQUIRED),
-                                           &(Plan *){ NULL }, &why),
+                                           &(Plan *) { NULL }, &why),
                                  VERDICT_NUMA);
                 assert_int_equal(!!strstr(why.message, "Free CPUs"), cpus > 0);
         }

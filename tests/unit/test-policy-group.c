@@ -207,7 +207,7 @@ static void test_D10_vfs_beside_their_pf(void **state) {
         assert_non_null(strstr(why.remedy, "ACS"));
         for (unsigned i = 0; i < 4; i++)
                 assert_verdict(t,
-                               ((const char *[]){ "0000:01:00.2", "0000:01:00.3", "0000:01:00.4", "0000:01:00.5" })[i],
+                               ((const char *[]) { "0000:01:00.2", "0000:01:00.3", "0000:01:00.4", "0000:01:00.5" })[i],
                                VERDICT_GROUP_NOT_VIABLE);
         assert_int_equal(node_available(t, "vf"), 0);
 }

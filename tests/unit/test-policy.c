@@ -236,7 +236,7 @@ static void test_A12_platform(void **state) {
         assert_verdict(t, GPU, VERDICT_NONE);
         assert_verdict(t, "0000:00:06.0", VERDICT_NONE);
         for (unsigned i = 0; i < 3; i++) {
-                const char *address = ((const char *[]){ "0000:00:00.0", "0000:00:14.0", "0000:00:05.4" })[i];
+                const char *address = ((const char *[]) { "0000:00:00.0", "0000:00:14.0", "0000:00:05.4" })[i];
 
                 assert_verdict(t, address, VERDICT_BRIDGE);
                 assert_null(policy_pool(t->policy, node_find(t, address)));

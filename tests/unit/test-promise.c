@@ -292,7 +292,7 @@ static void test_ordinary_memory(void **state) {
 
         node_ready(t, "");
         a->state = ALLOCATION_READY;
-        a->cells[a->n_cells++] = (Cell){ .node = 0, .memory = node->memory };
+        a->cells[a->n_cells++] = (Cell) { .node = 0, .memory = node->memory };
         assert_int_equal(ledger_adopt(t->ledger, a, NULL), VERDICT_NONE);
         assert_kept(t, a, VERDICT_NONE, NULL);
         node->memory -= GIB;
@@ -305,7 +305,7 @@ static void test_removed_region(void **state) {
 
         node_ready(t, "");
         a->state = ALLOCATION_READY;
-        a->regions[a->n_regions++] = (Region){ .name = "mpi", .size = GIB };
+        a->regions[a->n_regions++] = (Region) { .name = "mpi", .size = GIB };
         assert_int_equal(ledger_adopt(t->ledger, a, NULL), VERDICT_NONE);
         assert_kept(t, a, VERDICT_NONE, NULL);
         ledger_set_region_removed(t->ledger, "mpi", true);

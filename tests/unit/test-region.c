@@ -230,9 +230,9 @@ static void test_claim_counts_regions(void **state) {
                 Verdict v;
 
                 assert_non_null(a);
-                a->regions[a->n_regions++] = (Region){ .name = "one", .size = cases[i].first };
-                a->regions[a->n_regions++] = (Region){ .name = "two", .size = cases[i].second };
-                a->cells[a->n_cells++] = (Cell){ .node = 0, .memory = GIB };
+                a->regions[a->n_regions++] = (Region) { .name = "one", .size = cases[i].first };
+                a->regions[a->n_regions++] = (Region) { .name = "two", .size = cases[i].second };
+                a->cells[a->n_cells++] = (Cell) { .node = 0, .memory = GIB };
                 cpuset_add(&a->cpus, cases[i].cpu);
                 v = ledger_claim(t->ledger, t->inventory, t->config, a, NULL);
                 assert_int_equal(v, cases[i].verdict);
@@ -352,7 +352,7 @@ static void test_limit(void **state) {
                 assert_true(string_replace(&name, "a%u", i) >= 0);
                 a = allocation_new(name);
                 assert_non_null(a);
-                a->regions[a->n_regions++] = (Region){ .size = MIB };
+                a->regions[a->n_regions++] = (Region) { .size = MIB };
                 assert_int_equal(region_name(&a->regions[0], name, NULL), VERDICT_NONE);
                 assert_int_equal(ledger_adopt(t->ledger, a, NULL), VERDICT_NONE);
         }

@@ -27,7 +27,7 @@ static void peer_open(Peer *p, const char *node) {
         _cleanup_free_ char *problem = NULL;
         int fd;
 
-        *p = (Peer){ 0 };
+        *p = (Peer) { 0 };
         assert_int_equal(replay_new(node, NULL, &p->replay, &problem), 0);
         assert_null(problem);
         fd = replay_take_fd(p->replay);

@@ -48,7 +48,7 @@ static const char *any(const char *const *values, size_t n) {
 }
 
 #define ANY(...)                                                                                                       \
-        any((const char *const[]){ __VA_ARGS__ }, sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *))
+        any((const char *const[]) { __VA_ARGS__ }, sizeof((const char *const[]) { __VA_ARGS__ }) / sizeof(char *))
 
 /* Group numbers are handed out anew; those that 3 divides have a direct region. */
 static void change_device(Machine *m, size_t i) {
@@ -115,7 +115,7 @@ static void add_device(Machine *m, size_t i) {
         m->there[i] = true;
         change_device(m, i);
         if (table[i].pf >= 0)
-                tree_attribute_link(m->f->root, name_of(i), "physfn", PCI_ADDRESS_STR((PciAddress){ .bus = 2 }));
+                tree_attribute_link(m->f->root, name_of(i), "physfn", PCI_ADDRESS_STR((PciAddress) { .bus = 2 }));
         link_vf(m, i, true);
 }
 

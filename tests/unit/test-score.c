@@ -63,9 +63,9 @@ static void test_members(void **state) {
 
                 ((unsigned *) &worse)[m] = 1;
                 assert_int_equal(score_get(&worse, m), 1);
-                assert_int_equal(score_difference(&worse, &(Score){ 0 }), m);
+                assert_int_equal(score_difference(&worse, &(Score) { 0 }), m);
                 assert_non_null(score_member_to_string(m));
-                text = score_explain(&(Score){ 0 }, &worse);
+                text = score_explain(&(Score) { 0 }, &worse);
                 assert_non_null(strstr(text, m == SCORE_WORST_DISTANCE ? "PXB, not PIX." : "not 0."));
         }
         assert_null(score_member_to_string(_SCORE_MEMBER_MAX));

@@ -41,10 +41,10 @@ static void test_request(void **state) {
         assert_int_equal(q.pools[1].count, 1);
         assert_int_equal(q.pools[2].count, UINT32_MAX);
         for (size_t i = 0; i < ELEMENTSOF(wrong); i++)
-                assert_int_equal(parse(wrong[i], &(JobRequest){ 0 }), -EINVAL);
+                assert_int_equal(parse(wrong[i], &(JobRequest) { 0 }), -EINVAL);
         memset(text, 'a', sizeof(text));
         text[1025] = '\0';
-        assert_int_equal(parse(text, &(JobRequest){ 0 }), -EINVAL);
+        assert_int_equal(parse(text, &(JobRequest) { 0 }), -EINVAL);
 }
 
 static int check(const char *request, const char *detail) {

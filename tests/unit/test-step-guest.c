@@ -252,8 +252,8 @@ static void test_regions(void **state) {
         l = prepare(a, t);
         assert_int_equal(steps_make_regions(a, t->config, l), 0);
         assert_steps(l, "override " VF "; bind " VF);
-        a->regions[0] = (Region){ .name = "one", .size = GIB };
-        a->regions[1] = (Region){ .name = "two", .size = GIB };
+        a->regions[0] = (Region) { .name = "one", .size = GIB };
+        a->regions[1] = (Region) { .name = "two", .size = GIB };
         a->n_regions = 2;
         l = prepare(a, t);
         none = prepare(a, t);
@@ -266,7 +266,7 @@ static void test_regions(void **state) {
         assert_steps(l, "make-region 'one'; make-region 'two'; override " VF "; bind " VF);
         l = release(a, t, false);
         assert_int_equal(steps_remove_regions(a, l), 0);
-        other->regions[0] = (Region){ .name = "two" };
+        other->regions[0] = (Region) { .name = "two" };
         other->n_regions = 1;
         none = release(other, t, false);
         assert_int_equal(steps_remove_regions(other, none), 0);

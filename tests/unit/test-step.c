@@ -23,7 +23,7 @@ typedef struct Fact {
 } Fact;
 
 static PciAddress device_address(unsigned i) {
-        return (PciAddress){ .bus = 1, .slot = (uint8_t) i };
+        return (PciAddress) { .bus = 1, .slot = (uint8_t) i };
 }
 
 static Allocation *make_allocation(const Fact *prior, unsigned n) {
@@ -141,27 +141,27 @@ static void test_there_and_back(void **state) {
         const size_t n = ELEMENTSOF(priors);
 
         for (size_t i = 0; i < n * n * n; i++)
-                check_there_and_back((const Fact[]){ priors[i % n], priors[i / n % n], priors[i / n / n] }, DEVICES);
+                check_there_and_back((const Fact[]) { priors[i % n], priors[i / n % n], priors[i / n / n] }, DEVICES);
 }
 
 /* No member of a group is bound to the host while another is on VFIO, and the other way round (domain.md A8). */
 static void test_all_unbound_before_any_is_bound(void **state) {
         _cleanup_(cleanup_allocation_free) Allocation *a =
-                make_allocation((const Fact[]){ { "nvidia", NULL }, { "snd_hda_intel", NULL } }, 2);
+                make_allocation((const Fact[]) { { "nvidia", NULL }, { "snd_hda_intel", NULL } }, 2);
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(2);
         _cleanup_(cleanup_step_list_free) StepList *prepare = NULL, *release = NULL;
         static const StepKind there[] = {
                 STEP_OVERRIDE, STEP_OVERRIDE, STEP_UNBIND, STEP_UNBIND, STEP_BIND, STEP_BIND
         };
 
-        set_inventory(inv, (const Fact[]){ { "nvidia", NULL }, { "snd_hda_intel", NULL } });
+        set_inventory(inv, (const Fact[]) { { "nvidia", NULL }, { "snd_hda_intel", NULL } });
         assert_int_equal(steps_prepare(a, inv, &prepare), 0);
         assert_int_equal(prepare->n, ELEMENTSOF(there));
         for (size_t i = 0; i < ELEMENTSOF(there); i++) {
                 assert_int_equal(prepare->steps[i].kind, there[i]);
                 assert_int_equal(prepare->steps[i].device.slot, i % 2);
         }
-        set_inventory(inv, (const Fact[]){ { VFIO, VFIO }, { VFIO, VFIO } });
+        set_inventory(inv, (const Fact[]) { { VFIO, VFIO }, { VFIO, VFIO } });
         assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, false, &release), 0);
         assert_int_equal(release->n, 8);
         for (size_t i = 0; i < 8; i++)
@@ -239,7 +239,7 @@ static void test_services_are_stopped_around(void **state) {
                 assert_int_equal(l->steps[i].kind, expected[i].kind);
                 assert_true(!expected[i].service || streq(l->steps[i].to, expected[i].service));
         }
-        set_inventory(inv, (const Fact[]){ { VFIO, VFIO }, { VFIO, VFIO }, { VFIO, VFIO } });
+        set_inventory(inv, (const Fact[]) { { VFIO, VFIO }, { VFIO, VFIO }, { VFIO, VFIO } });
         assert_int_equal(steps_prepare(a, inv, &none), 0);
         assert_int_equal(steps_around_services(a, config, none), 0);
         assert_int_equal(none->n, 0);
@@ -280,11 +280,11 @@ static void test_one_service(void **state) {
 
 static void test_release_of_a_device_that_is_gone(void **state) {
         _cleanup_(cleanup_allocation_free) Allocation *a =
-                make_allocation((const Fact[]){ { "nvidia", NULL }, { "nvidia", NULL } }, 2);
+                make_allocation((const Fact[]) { { "nvidia", NULL }, { "nvidia", NULL } }, 2);
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
         _cleanup_(cleanup_step_list_free) StepList *l = NULL;
 
-        set_inventory(inv, (const Fact[]){ { VFIO, VFIO } });
+        set_inventory(inv, (const Fact[]) { { VFIO, VFIO } });
         assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, false, &l), 0);
         assert_int_equal(l->n, 4);
         for (size_t i = 0; i < l->n; i++)
@@ -294,7 +294,7 @@ static void test_release_of_a_device_that_is_gone(void **state) {
 /* A device that the host has already is not moved, and what was cut short is not kept. */
 static void test_release_of_what_is_not_on_vfio(void **state) {
         _cleanup_(cleanup_allocation_free) Allocation *a =
-                make_allocation((const Fact[]){ { "nvidia", NULL }, { "nvidia", NULL }, { "nvidia", NULL } }, 3);
+                make_allocation((const Fact[]) { { "nvidia", NULL }, { "nvidia", NULL }, { "nvidia", NULL } }, 3);
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(3);
         _cleanup_(cleanup_step_list_free) StepList *l = NULL;
         Fact facts[DEVICES] = { { "nvidia", VFIO }, { "pci-stub", "pci-stub" }, { NULL, VFIO } };
@@ -334,7 +334,7 @@ static void test_vgpu(void **state _unused_) {
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_(cleanup_step_list_free) StepList *prepare = NULL, *release = NULL;
 
-                set_inventory(inv, &(Fact){ cases[i].driver, NULL });
+                set_inventory(inv, &(Fact) { cases[i].driver, NULL });
                 inv->devices[0].vgpu_type = cases[i].present;
                 assert_int_equal(steps_prepare(a, inv, &prepare), 0);
                 assert_int_equal(prepare->n, cases[i].to ? 1 : 0);
@@ -470,7 +470,7 @@ static void test_remove_vfs_of_a_nic(void **state) {
 /* Those that hold the kernel's lock for devices that come and go, and no others. */
 static void test_hang(void **state) {
         for (StepKind kind = 0; kind < _STEP_KIND_MAX; kind++) {
-                const char *text = step_hang(&(Step){ .kind = kind });
+                const char *text = step_hang(&(Step) { .kind = kind });
 
                 assert_int_equal(!!text, kind == STEP_REMOVE_VFS || kind == STEP_NUMVFS);
                 assert_true(!text || strstr(text, "rescan"));
@@ -531,8 +531,8 @@ static void test_missing_attributes(void **state) {
                                           VF_ATTRIBUTE_BIT(VF_MAC) | VF_ATTRIBUTE_BIT(VF_VLAN) };
 
         for (size_t i = 0; i < ELEMENTSOF(found); i++) {
-                _cleanup_free_ char *lacks = step_failure(&s, -EOPNOTSUPP, &(const VfAttributes){ .set = found[i] }),
-                                    *other = step_failure(&s, -EBUSY, &(const VfAttributes){ .set = found[i] });
+                _cleanup_free_ char *lacks = step_failure(&s, -EOPNOTSUPP, &(const VfAttributes) { .set = found[i] }),
+                                    *other = step_failure(&s, -EBUSY, &(const VfAttributes) { .set = found[i] });
                 _cleanup_free_ char *about = string_format("the PF offers attributes %#x", found[i]);
 
                 record(about, lacks);

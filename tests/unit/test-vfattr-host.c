@@ -63,7 +63,7 @@ static void test_no_vf(void **state) {
         put(f, "sriov/2/node", "00:00:00:00:00:00:00:00");
         assert_int_equal(vf_attributes_read(f->fs, pf, 2, &v), -ENODEV);
         assert_int_equal(write_text(f, 2, "node-guid=02:00:00:00:00:00:00:01"), -ENODEV);
-        assert_int_equal(vf_attributes_read(f->fs, (PciAddress){ .bus = 9 }, 0, &v), -ENODEV);
+        assert_int_equal(vf_attributes_read(f->fs, (PciAddress) { .bus = 9 }, 0, &v), -ENODEV);
         assert_int_equal(v.set, 42);
 }
 

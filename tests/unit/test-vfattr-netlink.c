@@ -54,7 +54,7 @@ static void add_netdev(const Fixture *f, const char *name, unsigned index, uint1
         kernel.netdevs[index].has_vlan_list = true;
         kernel.netdevs[index].has_guids = type == ARPHRD_INFINIBAND;
         for (unsigned i = 0; i < VFS; i++)
-                kernel.netdevs[index].vfs[i] = (Vf){ .spoof = 1, .protocol = ETH_P_8021Q };
+                kernel.netdevs[index].vfs[i] = (Vf) { .spoof = 1, .protocol = ETH_P_8021Q };
 }
 
 static int setup_ethernet(void **state) {
@@ -118,14 +118,14 @@ static void test_ethernet(void **state) {
         assert_reads(f, 2,
                      "mac=00:00:00:00:00:00 vlan=0 qos=0 protocol=802.1q trust=off spoof-check=on min-rate=0 "
                      "max-rate=0 link=auto");
-        kernel.netdevs[3].vfs[1] = (Vf){ .mac = { 2, 0, 0, 0, 0xab, 1 },
-                                         .vlan = 4094,
-                                         .qos = 7,
-                                         .protocol = ETH_P_8021AD,
-                                         .trust = 1,
-                                         .min = 100,
-                                         .max = 25000,
-                                         .link = IFLA_VF_LINK_STATE_DISABLE };
+        kernel.netdevs[3].vfs[1] = (Vf) { .mac = { 2, 0, 0, 0, 0xab, 1 },
+                                          .vlan = 4094,
+                                          .qos = 7,
+                                          .protocol = ETH_P_8021AD,
+                                          .trust = 1,
+                                          .min = 100,
+                                          .max = 25000,
+                                          .link = IFLA_VF_LINK_STATE_DISABLE };
         assert_reads(f, 1,
                      "mac=02:00:00:00:ab:01 vlan=4094 qos=7 protocol=802.1ad trust=on spoof-check=off min-rate=100 "
                      "max-rate=25000 link=down");
@@ -206,7 +206,7 @@ static void test_set_many(void **state) {
 static void test_infiniband(void **state) {
         Fixture *f = *state;
 
-        memcpy(kernel.netdevs[2].vfs[1].mac, (uint8_t[]){ 0, 0, 4, 0x9e, 0xfe, 0x80 }, 6);
+        memcpy(kernel.netdevs[2].vfs[1].mac, (uint8_t[]) { 0, 0, 4, 0x9e, 0xfe, 0x80 }, 6);
         assert_reads(f, 1, "link=auto node-guid=00:00:00:00:00:00:00:00 port-guid=00:00:00:00:00:00:00:00");
         assert_int_equal(write_text(f, 1, "mac=02:00:00:00:00:01"), -EOPNOTSUPP);
         assert_int_equal(write_text(f, 1, "node-guid=00:11:22:33:44:55:66:77 port-guid=02:00:00:00:00:00:00:01"), 1);
@@ -248,16 +248,16 @@ static void test_not_ours(void **state) {
         assert_int_equal(write_text(f, 0, "mac=02:00:00:00:00:01"), -EOPNOTSUPP);
         assert_int_equal(kernel.sets, 0);
         assert_int_equal(nl_connect(sk, NETLINK_ROUTE), 0);
-        assert_int_equal(vf_rtnl_read(sk, &(PfNetdev){ .pf = pf, .ifindex = 3 }, &vfs, &n), -ENODEV);
-        assert_int_equal(vf_rtnl_read(sk, &(PfNetdev){ .pf = pf, .ifindex = 1 }, &vfs, &n), -ENODEV);
+        assert_int_equal(vf_rtnl_read(sk, &(PfNetdev) { .pf = pf, .ifindex = 3 }, &vfs, &n), -ENODEV);
+        assert_int_equal(vf_rtnl_read(sk, &(PfNetdev) { .pf = pf, .ifindex = 1 }, &vfs, &n), -ENODEV);
         assert_null(vfs);
         kernel.netdevs[3].parent = pf_text;
         kernel.renumbered = 1;
-        assert_int_equal(vf_rtnl_read(sk, &(PfNetdev){ .pf = pf, .ifindex = 3 }, &vfs, &n), -ENODEV);
+        assert_int_equal(vf_rtnl_read(sk, &(PfNetdev) { .pf = pf, .ifindex = 3 }, &vfs, &n), -ENODEV);
         kernel.renumbered = 0;
         /* Older kernels do not say. */
         kernel.netdevs[3].parent = NULL;
-        assert_int_equal(vf_rtnl_read(sk, &(PfNetdev){ .pf = pf, .ifindex = 3 }, &vfs, &n), 0);
+        assert_int_equal(vf_rtnl_read(sk, &(PfNetdev) { .pf = pf, .ifindex = 3 }, &vfs, &n), 0);
         assert_int_equal(n, VFS);
         assert_true(vf_attributes_have(&vfs[0], VF_MAC));
         free(vfs);
@@ -322,8 +322,8 @@ static void test_malformed(void **state) {
         /* An acknowledgement that is cut off is not followed by another. */
         assert_int_equal(nl_connect(sk, NETLINK_ROUTE), 0);
         kernel.cut = sizeof(struct nlmsghdr);
-        assert_int_equal(vf_rtnl_write(sk, &(PfNetdev){ .pf = pf, .ifindex = 3 }, 0, &(VfAttributes){ 0 },
-                                       &(VfAttributes){ .set = VF_ATTRIBUTE_BIT(VF_MAC) }),
+        assert_int_equal(vf_rtnl_write(sk, &(PfNetdev) { .pf = pf, .ifindex = 3 }, 0, &(VfAttributes) { 0 },
+                                       &(VfAttributes) { .set = VF_ATTRIBUTE_BIT(VF_MAC) }),
                          -EPROTO);
         nl_socket_free(sk);
 }

@@ -62,30 +62,30 @@ static void test_broken_match(void **state) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
 
         node_ready(t, "");
-        EXPECT(t, ((const char *[]){ GOOD, BROKEN, BROKEN, GOOD, "" }), ((const size_t[]){ 0, 1, 1, 0, 0 }));
+        EXPECT(t, ((const char *[]) { GOOD, BROKEN, BROKEN, GOOD, "" }), ((const size_t[]) { 0, 1, 1, 0, 0 }));
 }
 
 static void test_perhaps_excluded(void **state) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
 
         node_ready(t, "");
-        EXPECT(t, ((const char *[]){ GOOD, GOOD "[Exclude]\nMatch=clazz=0302\n", GOOD }),
-               ((const size_t[]){ 0, 1, 0 }));
+        EXPECT(t, ((const char *[]) { GOOD, GOOD "[Exclude]\nMatch=clazz=0302\n", GOOD }),
+               ((const size_t[]) { 0, 1, 0 }));
 }
 
 static void test_taken_out_without_an_error(void **state) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
 
         node_ready(t, "");
-        EXPECT(t, ((const char *[]){ GOOD, "", "[Daemon]\nColour=red\n", GOOD "[Daemon]\nColour=red\n" }),
-               ((const size_t[]){ 0, 0, 0, 0 }));
+        EXPECT(t, ((const char *[]) { GOOD, "", "[Daemon]\nColour=red\n", GOOD "[Daemon]\nColour=red\n" }),
+               ((const size_t[]) { 0, 0, 0, 0 }));
 }
 
 static void test_another_pool(void **state) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
 
         node_ready(t, "");
-        EXPECT(t, ((const char *[]){ GOOD, BROKEN "[Pool other]\nMatch=class=0302\n" }), ((const size_t[]){ 0, 0 }));
+        EXPECT(t, ((const char *[]) { GOOD, BROKEN "[Pool other]\nMatch=class=0302\n" }), ((const size_t[]) { 0, 0 }));
 }
 
 int main(void) {

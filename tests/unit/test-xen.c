@@ -96,7 +96,7 @@ static void test_shared_memory(void **state) {
 
 /* The host does not use a device that is bound to pciback. */
 static void test_harmless(void **state) {
-        PciDevice dev = { .driver = (char[]){ PCIBACK_DRIVER } };
+        PciDevice dev = { .driver = (char[]) { PCIBACK_DRIVER } };
 
         assert_true(pci_device_driver_is_harmless(&dev));
 }
@@ -120,7 +120,7 @@ static void assert_check(bool xen, const char *config, unsigned cpus, const char
         CheckReport report = { 0 };
 
         assert_int_equal(
-                check_node(&(CheckFacts){ .policy = t->policy, .cmdline = "quiet", .xen_cpus = cpus }, &report), 0);
+                check_node(&(CheckFacts) { .policy = t->policy, .cmdline = "quiet", .xen_cpus = cpus }, &report), 0);
         assert_int_equal(result_of(&report, check, words), result);
         check_report_done(&report);
 }
