@@ -100,8 +100,8 @@ endif
 
 PACKAGES := libsystemd libudev libpci json-c libxml-2.0 inih smartcols libnl-3.0 numa
 TEST_PACKAGES := cmocka xenlight xlutil
-# What is missing ends make with a sentence, before the errors of the compiler. Asked for when a recipe first needs it, as is what
-# pkg-config says of it: "make clean" needs none.
+# Missing tools and libraries end make with a sentence, before the errors of the compiler. They are looked for when the first recipe needs
+# them, and so is what pkg-config says of them: "make clean" needs none.
 missing = $(shell $(if $(2),,echo | $(CC) -include stdio.h -E -x c - >/dev/null 2>&1 || { echo a C compiler; exit; };) \
             command -v pkg-config >/dev/null || { echo pkg-config; exit; }; \
             pkg-config --exists $(1) || for p in $(1); do pkg-config --exists $$p || echo $$p; done)
@@ -169,8 +169,13 @@ pic = $(patsubst %.c,$(BUILD)/pic/%.o,$(1))
 PLUGIN_OBJECTS := $(call pic,$(filter-out src/slurm/agent.c,$(SLURM_SOURCES)) src/bus/reply-text.c src/model/cpuset.c src/model/json-parse.c src/util/clock.c src/util/fileio.c src/util/program.c src/util/strings.c)
 SLURM_AGENT_OBJECTS := $(call pic,$(addprefix src/slurm/,agent.c controller.c handout.c node.c scontrol.c))
 PIC_OBJECTS := $(sort $(PLUGIN_OBJECTS) $(SLURM_AGENT_OBJECTS))
+# Goals that build nothing write nothing to BUILD: the user who builds may be another one.
+BUILDS := $(filter-out help clean deps deps-build deps-cluster,$(or $(MAKECMDGOALS),all))
+ifneq ($(BUILDS),)
+$(if $(shell test ! -e $(BUILD) -o -w $(BUILD) || echo no),$(error $(BUILD) belongs to another user: run "sudo make clean", or set BUILD=))
 # Empty where Slurm's headers are missing or unknown: all else is built.
 SLURM_FEATURES := $(shell src/slurm/features $(BUILD) $(CC) $(CFLAGS))
+endif
 HAVE_SLURM := $(filter yes,$(firstword $(SLURM_FEATURES)))
 SLURM_PROGRAMS := $(PLUGIN) $(BUILD)/passthroughd-slurm
 NO_SLURM := Slurm: $(SLURM_FEATURES); passthrough.so and passthroughd-slurm are not built
@@ -202,8 +207,10 @@ $(call made,tests,all $(NODESIM) $(SHIM) $(DYING) $(HYPERVISOR) $(NVIDIA) $(UNIT
 # Objects are rebuilt when a flag that matters changes.
 FLAGS_STAMP := $(BUILD)/flags
 FLAGS_NOW := $(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE) $(DEVELOPER) $(VERSION)
+ifneq ($(BUILDS),)
 ifneq ($(strip $(shell cat $(FLAGS_STAMP) 2>/dev/null)),$(strip $(FLAGS_NOW)))
 $(shell mkdir -p $(BUILD) && echo '$(FLAGS_NOW)' > $(FLAGS_STAMP))
+endif
 endif
 
 $(OBJECTS): $(BUILD)/obj/%.o: %.c Makefile $(FLAGS_STAMP)

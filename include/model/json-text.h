@@ -3,10 +3,10 @@
 
 /*
  * Appends JSON text to a json-c printbuf. All JSON that this program writes comes from here and is ASCII: other
- * characters become \uHHHH, two of them for a surrogate pair, and each byte that is not UTF-8 becomes U+FFFD. Arrays of
- * thousands of devices are written without a json_object for each value, which is faster, and so are ledger files,
- * where a lack of memory must not leave out a member. All other JSON is built from json_objects, which is simpler.
- * Pure.
+ * characters become \uHHHH, two of them for a surrogate pair, and each byte that is not UTF-8 becomes U+FFFD. Only
+ * json-c formats numbers with a fraction. Arrays of thousands of devices are written without a json_object for each
+ * value, which is faster, and so are ledger files, where a lack of memory must not leave out a member. All other JSON
+ * is built from json_objects, which is simpler. Pure.
  */
 
 #include <json-c/json.h>

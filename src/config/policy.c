@@ -14,8 +14,8 @@ int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, 
         va_list ap;
 
         if (p->n_problems >= CONFIG_PROBLEMS_MAX - 1 && p->n_unlisted++ > 0)
-                return string_replace(&p->problems[p->n_problems - 1],
-                                      "The configuration has %zu more problems, which are not listed.", p->n_unlisted);
+                return string_replace(&p->problems[p->n_problems - 1], "%zu more problems are not listed.",
+                                      p->n_unlisted);
         va_start(ap, format);
         text = string_vformat(format, ap);
         va_end(ap);

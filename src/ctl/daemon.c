@@ -15,8 +15,8 @@ static _printf_(2, 3) int add_problem(DaemonReport *d, const char *format, ...) 
         char *text;
 
         if (d->n_problems >= DAEMON_PROBLEMS_MAX - 1 && d->n_unlisted++ > 0)
-                return string_replace(&d->problems[d->n_problems - 1],
-                                      "passthroughd has %zu more problems, which are not listed.", d->n_unlisted);
+                return string_replace(&d->problems[d->n_problems - 1], "%zu more problems are not listed.",
+                                      d->n_unlisted);
         va_start(ap, format);
         text = string_vformat(format, ap);
         va_end(ap);

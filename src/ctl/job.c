@@ -266,6 +266,21 @@ static int print_sentence(const Args *args, const char *subject, const char *sen
         return EXIT_SUCCESS;
 }
 
+/* NULL if the devices cannot be read. The work is done all the same, so that is no failure. */
+static json_object *list_devices(Client *c, const JobCall *call, const char *subject) {
+        const Args *args = c->args;
+        _cleanup_free_ char *problem = NULL;
+        json_object *devices = NULL;
+        Args quiet = *args;
+
+        /* With --json a report would be a second document. */
+        quiet.problem = &problem;
+        c->args = &quiet;
+        (void) call->list_devices(c, call, subject, &devices);
+        c->args = args;
+        return devices;
+}
+
 static int follow(Client *c, Watch *w, const JobCall *call, const char *subject, sd_bus_message *reply) {
         _cleanup_json_ json_object *devices = NULL;
         const char *job;
@@ -278,7 +293,7 @@ static int follow(Client *c, Watch *w, const JobCall *call, const char *subject,
                 w = NULL;
         r = w ? watch_wait(w, reply, job) : EXIT_SUCCESS;
         if (r == EXIT_SUCCESS && call->list_devices && (!w || streq_ptr(w->result, JOB_RESULT_DONE)))
-                r = call->list_devices(c, call, subject, &devices);
+                devices = list_devices(c, call, subject);
         if (r < 0)
                 return r;
         if (args_has(c->args, OPTION_JSON))

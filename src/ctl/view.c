@@ -188,7 +188,8 @@ char *view_withdrawn(json_object *node) {
         for (size_t i = 0; i < n; i++)
                 if (is_first_of_pool(node, i) && add_pool(&text, node, i) < 0)
                         return NULL;
-        return n > 0 ? string_format("Broken lines of the configuration withdraw %zu device%s: %s.", n, PLURAL(n), text)
+        return n > 0 ? string_format("%zu device%s %s no longer offered while the configuration has broken lines: %s.",
+                                     n, PLURAL(n), ARE(n), text)
                      : NULL;
 }
 

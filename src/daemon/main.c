@@ -72,8 +72,16 @@ static int parse_arguments(int argc, char *argv[]) {
         return -1;
 }
 
+/* passthroughctl, which is told these paths, runs in another directory. The caller frees. */
+static char *make_absolute(const char *path) {
+        _cleanup_free_ char *directory = *path == '/' ? NULL : get_current_dir_name();
+
+        return directory ? string_format("%s/%s", directory, path) : strdup(path);
+}
+
 int main(int argc, char *argv[]) {
         _cleanup_(cleanup_manager_free) Manager *m = NULL;
+        _cleanup_free_ char *sysroot = NULL, *config = NULL;
         const char *state_dir = getenv("STATE_DIRECTORY") ?: "/var/lib/passthroughd";
         const char *holders = getenv("HOLDERS_SOCKET"), *root = getenv("ROOT_SOCKET");
         const char *endpoints = getenv("ENDPOINTS_SOCKET");
@@ -105,7 +113,11 @@ int main(int argc, char *argv[]) {
                 root_service_use_socket(root);
         if (endpoints)
                 endpoints_use_socket(endpoints);
-        r = manager_new(arg_sysroot, arg_config, state_dir, getenv("MODPROBE_DIRECTORY"), &m);
+        sysroot = make_absolute(arg_sysroot);
+        config = arg_config ? make_absolute(arg_config) : NULL;
+        if (!sysroot || (arg_config && !config))
+                return EXIT_FAILURE;
+        r = manager_new(sysroot, config, state_dir, getenv("MODPROBE_DIRECTORY"), &m);
         if (r != 0)
                 return r == EX_CONFIG ? EX_CONFIG : EXIT_FAILURE;
         /* A write to a closed socket then fails with EPIPE instead. */

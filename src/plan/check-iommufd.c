@@ -25,8 +25,12 @@ void check_iommufd(const CheckFacts *facts, CheckReport *report) {
         IommufdReason several, one;
         _cleanup_free_ char *why = NULL;
 
-        if (!d || d->unreachable || !d->libvirt_version)
+        if (!d || d->unreachable || !d->libvirt_version) {
+                if (config->iommufd == IOMMUFD_MODE_YES)
+                        check_add(report, CHECK_UNKNOWN, NULL,
+                                  "Iommufd=yes: documents use iommufd. Whether libvirt and QEMU have it is unknown.");
                 return;
+        }
         f.libvirt = (LibvirtFeatures) { .known = true,
                                         .iommufd = d->libvirt_features && strstr(d->libvirt_features, "iommufd"),
                                         .libvirt = read_version(d->libvirt_version),
@@ -40,7 +44,7 @@ void check_iommufd(const CheckFacts *facts, CheckReport *report) {
                                  "Iommufd=yes, but guests cannot have iommufd, so there is no document for them. %s",
                                  why);
         if (f.mode == IOMMUFD_MODE_YES && !iommufd_has_peers(&f))
-                return check_add(report, CHECK_WARNING, "Set Iommufd=auto.", "%s", why);
+                return check_add(report, CHECK_WARNING, "Set Iommufd=auto.", "Iommufd=yes. %s", why);
         f.n_devices = 1;
         one = iommufd_choose(&f);
         check_add(report, CHECK_OK, NULL, "Guests %s iommufd. %s",

@@ -24,7 +24,7 @@ static const struct Check {
         { "hugepages", check_hugepages, "The NUMA nodes have hugepages." },
         { "memlock", check_memory_lock, "Guests may lock all of their memory." },
         { "libvirt", check_libvirt, "libvirt is not asked, because Libvirt= is empty." },
-        { "iommufd", check_iommufd, "Without a libvirt that tells what it can do, documents use no iommufd." },
+        { "iommufd", check_iommufd, "Documents use no iommufd." },
         { "daemon", check_daemon, "passthroughd runs and reports no problem." },
 };
 

@@ -41,7 +41,8 @@ static int check_root(HostState *state, const char *node, const char *root, cons
         CheckFacts facts = { .running = daemon || streq(node, "/"), .daemon = daemon };
         CheckReport report = { 0 };
         char cmdline[ROOT_CMDLINE_MAX];
-        int r = replay_read(state, node, root, config, ret_problem);
+        /* The daemon searches for its configuration in this machine, whatever root it has. */
+        int r = replay_read(state, node, root, daemon ? "/" : root, config, ret_problem);
 
         if (r >= 0)
                 r = root_read_cmdline(root, cmdline);

@@ -75,8 +75,9 @@ int replay_read_facts(HostState *n, const char *node, const char *root, char **r
         return r < 0 ? fail(r, ret_problem, "The recorded node %s could not be read: %s.", node, strerror(-r)) : 0;
 }
 
-int replay_read(HostState *n, const char *node, const char *root, const char *config, char **ret_problem) {
-        int r = read_config(n, root, config, ret_problem);
+int replay_read(HostState *n, const char *node, const char *root, const char *config_root, const char *config,
+                char **ret_problem) {
+        int r = read_config(n, config_root, config, ret_problem);
 
         return r < 0 ? r : replay_read_facts(n, node, root, ret_problem);
 }
@@ -142,7 +143,7 @@ int replay_node_load(const char *node, const char *config, ReplayNode **ret, cha
                 return -ENOMEM;
         r = root_open(&root, node, ret_problem);
         if (r >= 0)
-                r = replay_read(&n->node, node, root.dir, config, ret_problem);
+                r = replay_read(&n->node, node, root.dir, root.dir, config, ret_problem);
         if (r >= 0)
                 r = check_config(&n->node, ret_problem);
         if (r >= 0)

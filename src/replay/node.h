@@ -24,7 +24,8 @@ DEFINE_CLEANUP(ReplayNode *, replay_node_free)
  * the configuration would create (policy_expect_vfs()), and makes the policy. A conflict of the policy is no failure.
  * node: the path, for messages. On failure as replay_node_load(); the caller calls host_state_done() in every case.
  */
-int replay_read(HostState *n, const char *node, const char *root, const char *config, char **ret_problem);
+int replay_read(HostState *n, const char *node, const char *root, const char *config_root, const char *config,
+                char **ret_problem);
 /* As replay_read(), with n->config as the configuration. */
 int replay_read_facts(HostState *n, const char *node, const char *root, char **ret_problem);
 

@@ -295,8 +295,11 @@ int main(int argc, char *argv[]) {
         if (!a.node)
                 a.node = host_name(host, sizeof(host));
         if (!is_configured()) {
-                (void) log_error("Slurm is not configured: there is no /etc/slurm/slurm.conf.");
-                return EX_CONFIG; /* the unit says that systemd does not try again */
+                (void) log_error("Slurm is not configured: there is no /etc/slurm/slurm.conf and no "
+                                 "/run/slurm/conf/slurm.conf. Set SLURM_CONF= or SLURM_CONF_SERVER= in a drop-in of "
+                                 "passthroughd-slurm.service.");
+                /* slurmd may run, and fetch the configuration later. Else systemd does not try again. */
+                return access("/run/slurm", F_OK) >= 0 ? EXIT_FAILURE : EX_CONFIG;
         }
         controller_init();
         r = start(&a);

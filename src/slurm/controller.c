@@ -143,8 +143,16 @@ static int take_job(const job_info_t *info, const char *node, SlurmJob *ret, cha
         unsigned cpus = 0;
         int i = find_node(info, node), r = load_cores(info, node, &job.cores, &cpus);
 
-        if (r < 0)
-                (void) string_replace(ret_sentence, "Cannot find the cores of job %u: %s.", info->job_id, strerror(-r));
+        if (r == -ENOENT)
+                (void) string_replace(ret_sentence,
+                                      "Cannot find the cores of job %u: there is no scontrol in ../bin beside "
+                                      "slurmstepd. Install slurm-client.",
+                                      info->job_id);
+        else if (r < 0)
+                (void) string_replace(ret_sentence,
+                                      "Cannot find the cores of job %u: 'scontrol --json show job %u' failed or has "
+                                      "another format (%s).",
+                                      info->job_id, info->job_id, strerror(-r));
         else if (i >= 0 && (uint32_t) i < info->gres_detail_cnt)
                 r = string_copy(&job.gres, info->gres_detail_str[i]);
         if (r < 0)

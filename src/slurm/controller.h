@@ -20,8 +20,11 @@ typedef struct SlurmJob {
         char *gres;       /* its GRES on this node, or NULL */
 } SlurmJob;
 
-/* Before all other calls; once more is harmless. Reads slurm.conf. Ends the process if it cannot load Slurm's plugins.
- * The prolog of Slurm 22.05 did it by itself, that of 24.11 does not. */
+/*
+ * Initializes libslurm. Call it before the other functions. Idempotent. Reads slurm.conf, and ends the process if
+ * Slurm's plugins cannot be loaded. slurmstepd of 22.05 initializes libslurm before it runs a prolog, that of 24.11
+ * does not.
+ */
 void controller_init(void);
 
 /* 0, or a negative errno with *ret_sentence, which the caller frees; NULL when out of memory. The caller frees *ret

@@ -56,7 +56,8 @@ int scontrol_show_job(uint32_t id, char **ret, size_t *ret_size) {
         int ends[2], status, r;
         pid_t pid;
 
-        /* That of the Slurm that runs this: the plugin is in slurmstepd, which is in sbin/. A prolog has no PATH. */
+        /* slurmstepd, which loads the plugin, is in sbin/; the scontrol of the same Slurm is in bin/ beside it. A
+         * prolog has no PATH. */
         r = program_path("../bin/scontrol", path);
         if (r < 0)
                 return r;

@@ -50,7 +50,7 @@ is(release($bus, 'guest'), 'done', 'released');
 configure("[Pool gpu]\nMatch=class=0302\nColour=blue\n");
 ($status, $said) = overview();
 like($said->{Problems}, names('Colour'), 'a problem of the configuration');
-like((ctl('check'))[1], qr/^warning +daemon +.*Colour/m, 'is a finding of check');
+like((ctl('check'))[1], qr/^warning +configuration +.*Colour/m, 'is a finding of check');
 
 # The machine is that of the daemon, with its configuration: this one has no Tesla.
 unlike((ctl('check'))[1], qr/^failure/m, 'check reads the node of the daemon') or diag((ctl('check'))[1]);
