@@ -218,7 +218,8 @@ $(OBJECTS): $(BUILD)/obj/%.o: %.c Makefile $(FLAGS_STAMP)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(call object,$(VIRT_SOURCES) $(HYPERVISOR_SOURCES)): EXTRA_CFLAGS = $(LIBVIRT_CFLAGS)
+# libvirt casts callbacks of events to another type of function, of which clang 19 warns.
+$(call object,$(VIRT_SOURCES) $(HYPERVISOR_SOURCES)): EXTRA_CFLAGS = $(LIBVIRT_CFLAGS) -Wno-cast-function-type
 $(call object,$(NODESIM_MAIN)): EXTRA_CFLAGS = $(FUSE_NEEDED)$(FUSE_CFLAGS)
 $(call object,$(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES)): EXTRA_CFLAGS = $(TEST_NEEDED)-Isrc -DSRCDIR='"$(CURDIR)"'
 

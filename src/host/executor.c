@@ -218,9 +218,11 @@ static int run_identity(const Sysfs *fs, const StepList *steps, size_t i, StepRe
                         void *userdata) {
         const Step *s = &steps->steps[i];
         _cleanup_free_ VfChange *changes = calloc(steps->n - i, sizeof(*changes));
-        int r = changes ? 0 : -ENOMEM;
         size_t n = 0;
+        int r = 0;
 
+        if (!changes)
+                return -ENOMEM;
         while (r >= 0 && i + n < steps->n && s[n].kind == STEP_TRY_ATTRIBUTES &&
                pci_address_equal(s[n].device, s->device)) {
                 _cleanup_free_ char *problem = NULL;
@@ -242,11 +244,16 @@ static bool is_of_plug(const Step *s) {
 
 static int run_find_ports(const StepList *steps, size_t i, StepResult *done, ReportFunction report, void *userdata) {
         _cleanup_free_ PlugPlace *places = calloc(steps->n, sizeof(*places));
-        int r = places ? plug_find_ports(steps, i, places, report, userdata) : -ENOMEM;
+        int r;
 
-        for (size_t k = 0; r >= 0 && k < steps->n; k++)
+        if (!places)
+                return -ENOMEM;
+        r = plug_find_ports(steps, i, places, report, userdata);
+        if (r < 0)
+                return r;
+        for (size_t k = 0; k < steps->n; k++)
                 done[k].place = places[k];
-        return r;
+        return 0;
 }
 
 static int run_plug(const StepList *steps, size_t i, StepResult *done, ReportFunction report, void *userdata) {

@@ -220,15 +220,14 @@ static bool make_leaf(Leaf *leaf, VfFamily *k, const SearchPool *pools, size_t n
 
 int leaves_make(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free,
                 const bool *is_required, Leaf **ret, size_t *ret_n) {
-        _cleanup_free_ Leaf *leaves = NULL;
+        _cleanup_free_ Leaf *leaves = calloc(view->inventory->n_devices + 1, sizeof(*leaves));
         VfFamily family;
         size_t n = 0;
         int r;
 
-        r = vf_family_init(&family, view, is_free, is_required);
-        leaves = calloc(view->inventory->n_devices + 1, sizeof(*leaves));
         if (!leaves)
-                r = -ENOMEM;
+                return -ENOMEM;
+        r = vf_family_init(&family, view, is_free, is_required);
         for (uint32_t i = 0; r == 0 && i < view->inventory->n_devices; i++)
                 if (is_free[i])
                         n += make_leaf(&leaves[n], &family, pools, n_pools, i);
