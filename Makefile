@@ -207,12 +207,14 @@ $(call made,tests,all $(NODESIM) $(SHIM) $(DYING) $(HYPERVISOR) $(NVIDIA) $(UNIT
 # Objects are rebuilt when a flag that matters changes.
 FLAGS_STAMP := $(BUILD)/flags
 FLAGS_NOW := $(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE) $(DEVELOPER) $(VERSION)
-ifneq ($(BUILDS),)
+# "make -n" leaves them as they are.
+ifneq ($(and $(BUILDS),$(if $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS)))),,yes)),)
 ifneq ($(strip $(shell cat $(FLAGS_STAMP) 2>/dev/null)),$(strip $(FLAGS_NOW)))
 $(shell mkdir -p $(BUILD) && echo '$(FLAGS_NOW)' > $(FLAGS_STAMP))
 endif
 endif
 
+$(FLAGS_STAMP): ;
 $(OBJECTS): $(BUILD)/obj/%.o: %.c Makefile $(FLAGS_STAMP)
 	@mkdir -p $(@D)$(NEEDED)
 	$(call say,CC,$<)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The devices that pools offered until a configuration with broken lines was loaded. */
+/* The devices that pools offered until a configuration with broken lines, or without a file, was loaded. */
 
 #include "config/policy.h"
 
@@ -18,8 +18,8 @@ typedef struct WithdrawnList {
 
 /*
  * To be called when a configuration is loaded. before, now: the policies of the former and of the new one, for the same
- * inventory. A device stays in the list until a pool offers it, or until the configuration has no broken line. Returns
- * 0, or -ENOMEM, which leaves the list unchanged.
+ * inventory. A device stays in the list until a pool offers it, or until the configuration has files and no broken
+ * line. Returns 0, or -ENOMEM, which leaves the list unchanged.
  */
 int withdrawn_update(WithdrawnList *l, const Policy *before, const Policy *now);
 void withdrawn_done(WithdrawnList *l);

@@ -17,8 +17,8 @@ typedef struct IommufdFacts {
         unsigned n_devices;      /* of the guest: the functions of a card are one, each VF is one */
         bool xen;                /* a guest of Xen */
         bool mediated;           /* the guest has a mediated device, which can have no iommufd */
-        bool has_cdev;           /* one device has a VFIO character device, which iommufd needs */
-        bool lacks_cdev;         /* one device is bound to a VFIO driver, and has none */
+        bool has_cdev;           /* a device of the node has a VFIO character device, which iommufd needs */
+        bool lacks_cdev;         /* a device of the node is bound to a VFIO driver, and has none: so has no other */
         bool confidential;       /* AMD SEV-SNP or Intel TDX, which need iommufd and have no peer-to-peer DMA */
 } IommufdFacts;
 
@@ -40,6 +40,8 @@ typedef enum IommufdReason {
 } IommufdReason;
 const char *iommufd_reason_to_string(IommufdReason r);
 
+/* Sets has_cdev and lacks_cdev. */
+void iommufd_find_cdevs(const Inventory *inv, IommufdFacts *f);
 /* The facts of an allocation. The caller sets confidential. */
 IommufdFacts iommufd_facts(const Inventory *inv, const Config *config, const Allocation *a);
 IommufdReason iommufd_choose(const IommufdFacts *f);

@@ -37,7 +37,8 @@ static int add_device(WithdrawnList *l, const PciDevice *dev, const char *pool) 
 
 int withdrawn_update(WithdrawnList *l, const Policy *before, const Policy *now) {
         WithdrawnList fresh = { 0 };
-        size_t n = now->config->n_problems > 0 ? now->inventory->n_devices : 0;
+        bool is_broken = now->config->n_problems > 0 || now->config->n_files == 0;
+        size_t n = is_broken ? now->inventory->n_devices : 0;
 
         for (size_t i = 0; i < n; i++) {
                 const PciDevice *dev = &now->inventory->devices[i];

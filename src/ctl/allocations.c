@@ -19,7 +19,7 @@ static const Column columns[] = {
         { "CPUS", .right = true },
         { "NODES" },
         { "MEMORY", .right = true },
-        { "SLOTS", .cut = true },
+        { "SLOTS", .wrapped = true },
         { "HELD", .right = true, .wide = true },
 };
 

@@ -119,16 +119,16 @@ static void print_next(json_object *report, json_object *node) {
         size_t n = 0;
 
         if (!has_pools(report, node))
-                commands[n++] = "passthroughctl suggest >passthroughd.conf   # a configuration for this node";
+                commands[n++] = "passthroughctl suggest >passthroughd.conf # a configuration";
         if (!node)
-                commands[n++] = "systemctl status passthroughd               # whether it runs";
+                commands[n++] = "systemctl status passthroughd             # whether it runs";
         if (!streq_ptr(reply_text(report, "result"), "ok"))
-                commands[n++] = "passthroughctl check                        # what the node lacks";
+                commands[n++] = "passthroughctl check                      # what is missing";
         commands[n++] = node && reply_length(node, "allocations") > 0
-                                ? "passthroughctl allocations                  # who has what"
-                                : "passthroughctl list --all                   # all devices";
+                                ? "passthroughctl allocations                # who has what"
+                                : "passthroughctl list --all                 # all devices";
         if (n < 2)
-                commands[n++] = "passthroughctl topology                     # where they are";
+                commands[n++] = "passthroughctl topology                   # where they are";
         for (size_t i = 0; i < 2; i++)
                 view_field(i ? "" : "Next", "%s", commands[i]);
 }

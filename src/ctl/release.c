@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* passthroughctl release, accept and prepare: start a job of an allocation and follow that job; renew: its lease. */
+#include "document.h"
 #include "job.h"
 #include "report.h"
 #include "util/strings.h"
@@ -41,5 +42,7 @@ int verb_renew(const Args *args) {
         r = client_new(args, &c);
         if (r >= 0)
                 r = watch_generation(c, name, &generation);
-        return r < 0 ? r : client_ask(c, "Renew", &reply, "stu", name, generation, (uint32_t) seconds);
+        if (r >= 0)
+                r = client_ask(c, "Renew", &reply, "stu", name, generation, (uint32_t) seconds);
+        return r < 0 ? r : document_print_done(args);
 }

@@ -32,18 +32,23 @@ static size_t cell_width(const struct libscols_column *column _unused_, const ch
         return columns;
 }
 
-/* Ends the line at the last space that leaves it within the column. Returns the next line, NULL at the end. */
+/* Ends the line at the last space, else the last comma, that leaves it within the column. Returns the next line, NULL
+ * at the end. */
 static char *next_line(const struct libscols_column *column, char *data, void *userdata _unused_) {
         size_t width = scols_column_get_width(column), used = 0;
-        char *space = NULL;
+        char *space = NULL, *comma = NULL;
 
         for (char *c = data; c && *c; c++) {
                 if (*c == ' ')
                         space = c;
+                else if (*c == ',')
+                        comma = c;
                 used += count_columns(*c);
-                if (used > width && space) {
-                        *space = '\0';
-                        return space + 1;
+                if (used > width && (space || comma)) {
+                        char *end = space ?: comma;
+
+                        *end = '\0';
+                        return end + 1;
                 }
         }
         return NULL;

@@ -188,8 +188,10 @@ char *view_withdrawn(json_object *node) {
         for (size_t i = 0; i < n; i++)
                 if (is_first_of_pool(node, i) && add_pool(&text, node, i) < 0)
                         return NULL;
-        return n > 0 ? string_format("%zu device%s %s no longer offered while the configuration has broken lines: %s.",
-                                     n, PLURAL(n), ARE(n), text)
+        return n > 0 ? string_format("%zu device%s %s no longer offered while the configuration %s: %s.", n, PLURAL(n),
+                                     ARE(n),
+                                     reply_length(node, "config_problems") > 0 ? "has broken lines" : "has no file",
+                                     text)
                      : NULL;
 }
 

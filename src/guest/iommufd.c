@@ -40,6 +40,15 @@ static bool is_first_of_card(const Allocation *a, size_t i) {
         return true;
 }
 
+void iommufd_find_cdevs(const Inventory *inv, IommufdFacts *f) {
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                const PciDevice *dev = &inv->devices[i];
+
+                f->has_cdev = f->has_cdev || dev->vfio_cdev;
+                f->lacks_cdev = f->lacks_cdev || (dev->vfio && !dev->vfio_cdev);
+        }
+}
+
 IommufdFacts iommufd_facts(const Inventory *inv, const Config *config, const Allocation *a) {
         IommufdFacts f = {
                 .mode = config->iommufd,
@@ -56,9 +65,8 @@ IommufdFacts iommufd_facts(const Inventory *inv, const Config *config, const All
                 f.n_devices += is_first_of_card(a, i);
                 f.mediated =
                         f.mediated || *a->devices[i].mdev || (a->devices[i].vgpu_type > 0 && dev && dev->mdev_parent);
-                f.has_cdev = f.has_cdev || (dev && dev->vfio_cdev);
-                f.lacks_cdev = f.lacks_cdev || (dev && dev->vfio && !dev->vfio_cdev);
         }
+        iommufd_find_cdevs(inv, &f);
         return f;
 }
 

@@ -2,6 +2,7 @@
 /* Check: hugepages on the NUMA nodes that have CPUs and memory. */
 
 #include "check-internal.h"
+#include "model/cmdline.h"
 #include "util/strings.h"
 
 static bool has_pages(const NumaNode *node) {
@@ -37,6 +38,9 @@ void check_hugepages(const CheckFacts *facts, CheckReport *report) {
                           "NUMA node %d%s: no hugepages, but other nodes have some.", first->id, AND_MORE(n - 1));
         else if (n > 0)
                 check_add(report, CHECK_WARNING,
-                          "Add hugepagesz=1G and hugepages=NUMBER to the kernel command line; guests start faster.",
+                          cmdline_has(facts->cmdline, "hugepages")
+                                  ? "The kernel command line asks for some, but the kernel had no room: ask for fewer."
+                                  : "Add hugepagesz=1G and hugepages=NUMBER to the kernel command line; guests start "
+                                    "faster.",
                           "No hugepages are reserved, so the memory of guests uses ordinary pages.");
 }

@@ -26,15 +26,20 @@ void check_iommufd(const CheckFacts *facts, CheckReport *report) {
         _cleanup_free_ char *why = NULL;
 
         if (!d || d->unreachable || !d->libvirt_version) {
-                if (config->iommufd == IOMMUFD_MODE_YES)
-                        check_add(report, CHECK_UNKNOWN, NULL,
-                                  "Iommufd=yes: documents use iommufd. Whether libvirt and QEMU have it is unknown.");
+                if (!f.xen && config->iommufd != IOMMUFD_MODE_NO)
+                        check_add(
+                                report, CHECK_UNKNOWN, NULL,
+                                config->iommufd == IOMMUFD_MODE_YES
+                                        ? "Iommufd=yes: documents use iommufd. Whether libvirt and QEMU have it is not "
+                                          "known."
+                                        : "libvirt and QEMU are not known, so documents use no iommufd yet.");
                 return;
         }
         f.libvirt = (LibvirtFeatures) { .known = true,
                                         .iommufd = d->libvirt_features && strstr(d->libvirt_features, "iommufd"),
                                         .libvirt = read_version(d->libvirt_version),
                                         .qemu = read_version(d->qemu_version) };
+        iommufd_find_cdevs(facts->policy->inventory, &f);
         several = iommufd_choose(&f);
         why = iommufd_explain(&f, several);
         if (!why || !iommufd_is_told(several))

@@ -41,8 +41,10 @@ static bool has_vfs(const Inventory *inv, const PciDevice *pf) {
 }
 
 /* PFs on which the pool asks for VFs; has_driver: those with a driver, which could have created the VFs. */
-static void check_pool(const Policy *policy, const Pool *pool, bool has_driver, CheckReport *report) {
+static void check_pool(const CheckFacts *facts, const Pool *pool, bool has_driver, CheckReport *report) {
+        const Policy *policy = facts->policy;
         const Inventory *inv = policy->inventory;
+        bool runs = facts->daemon && !facts->daemon->unreachable;
         const PciDevice *first = NULL;
         size_t n = 0;
 
@@ -55,7 +57,9 @@ static void check_pool(const Policy *policy, const Pool *pool, bool has_driver, 
                 }
         }
         if (first && has_driver)
-                check_add(report, CHECK_WARNING, "Start passthroughd, and look for errors in its journal.",
+                check_add(report, CHECK_WARNING,
+                          runs ? "Run 'passthroughctl reload', and look for errors in the journal of passthroughd."
+                               : "Start passthroughd, and look for errors in its journal.",
                           "PF %s%s: there are no VFs, but pool '%s' asks for %u.", PCI_ADDRESS_STR(first->address),
                           AND_MORE(n - 1), pool->name, pool->virtual_functions);
         else if (first)
@@ -68,8 +72,8 @@ void check_sriov(const CheckFacts *facts, CheckReport *report) {
         const Config *config = facts->policy->config;
 
         for (size_t i = 0; i < config->n_pools; i++) {
-                check_pool(facts->policy, &config->pools[i], true, report);
-                check_pool(facts->policy, &config->pools[i], false, report);
+                check_pool(facts, &config->pools[i], true, report);
+                check_pool(facts, &config->pools[i], false, report);
         }
         check_firmware(facts->policy->inventory, report);
 }

@@ -226,6 +226,9 @@ static Verdict check_numa(const Planner *p, Refusal *ret) {
         _cleanup_free_ char *own = NULL, *pools = list_policies(p), *all = NULL, *remedy = NULL,
                             *proximity = request_proximity_format(p->request);
         bool close = p->request->proximity != PROXIMITY_ANY || p->request->n_limits > 0;
+        const char *release = p->context->ledger->n_allocations > 0
+                                      ? "Release an allocation on the NUMA node of the devices, or "
+                                      : "";
         Planner lenient = *p;
         Request r = *p->request;
         int does;
@@ -235,9 +238,7 @@ static Verdict check_numa(const Planner *p, Refusal *ret) {
         r.numa = NUMA_POLICY_PREFERRED;
         does = is_feasible(p, &r);
         if (does > 0 || (does == 0 && !pools)) {
-                (void) string_replace(&remedy,
-                                      "Release an allocation on the NUMA node of the devices, or ask with the policy "
-                                      "'%s'%s.",
+                (void) string_replace(&remedy, "%s%s with the policy '%s'%s.", release, *release ? "ask" : "Ask",
                                       numa_policy_to_string(weaker_policy(p)),
                                       does > 0 ? "" : " and a wider proximity");
                 return refuse_numa(p, own ?: "the NUMA policy", close, remedy, ret);

@@ -25,7 +25,8 @@ struct Search {
 };
 
 size_t search_node(const Inventory *inv, const PciDevice *dev) {
-        int node = dev->numa_node >= 0 ? inventory_node_index(inv, dev->numa_node) : -1;
+        /* Where there is one node, every device is on it, whether or not the firmware reports it. */
+        int node = dev->numa_node >= 0 ? inventory_node_index(inv, dev->numa_node) : inv->n_nodes == 1 ? 0 : -1;
 
         return node >= 0 ? (size_t) node : dev->numa_node >= 0 ? SEARCH_NODE_ELSEWHERE : SEARCH_NODE_UNKNOWN;
 }

@@ -53,6 +53,7 @@ is(error_of(post_allocate('none', gpu => 1, hold => 86_401)), 'InvalidRequest', 
 
 is(renew('vm', 2 * LONG)->{error}, undef, 'renew');
 cmp_ok(abs(left('vm') - 2 * LONG), '<', 60, 'the end is later');
+is_deeply([ctl('renew', 'vm', 2 * LONG, '--json')], [0, qq({"result":"done"}\n), ''], 'passthroughctl says so in JSON');
 is(error_of(renew('vm', 0)), 'InvalidRequest', 'not for no time');
 is(error_of($bus->call('Renew', 'stu', 'vm', generation_of('vm') - 1, 5)), 'Stale', 'not with another generation');
 my $reply = prepare('vm');

@@ -49,4 +49,13 @@ for my $row (@table) {
         same_state($state, "$what: the ledger too") or release_all($bus);
 }
 
+# A machine with one node, whose firmware names no node for its devices.
+my $small = slurp("$ENV{BUILD}/nodes/paper-testbed.tree") =~ s/numa_node=[01]$/numa_node=-1/gmr =~ s{^.*/system/node/node1/.*\n}{}gmr =~ s{(/node0/cpulist=)0-7}{${1}0-15}r
+        =~ s/distance=10 21/distance=10/r =~ s{(/system/node/[a-z_]+)=0-1}{$1=0}gr;
+spew("$ENV{NODE_TMP}/small.tree", $small);
+for my $policy (qw(single required)) {
+        my ($status, $out, $err) = ctl('plan', 'gpu=1', qw(--cpus 4 --memory 1G --numa), $policy, '--node', "$ENV{NODE_TMP}/small.tree", '--config', "$ENV{NODE_TMP}/passthroughd.conf");
+        is($status, 0, "$policy: the only node has every device") or diag($err);
+}
+
 done_testing();

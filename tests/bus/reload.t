@@ -331,6 +331,11 @@ spew($file, $gpus);
 is_deeply([ctl('reload')], [0, '', ''], 'a pool that is taken out is not withdrawn');
 spew($file, "[Daemon]\nColour=red\n$gpus");
 is((ctl('reload'))[0], 0, 'nor is anything by a broken line after that');
+rename $_, "$_.gone" or die "$_: $!" for $file, $dropins;
+my ($gone, undef, $said) = ctl('reload');
+is($gone, 1, 'a configuration that is gone: reload ends with 1');
+like($said, names($gpu, 'gpu', 'no file'), 'and names what it withdraws');
+rename "$dropins.gone", $dropins or die "$dropins: $!";
 spew($file, $good);
 is((ctl('reload'))[0], 0, 'the first configuration again');
 
