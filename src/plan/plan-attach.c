@@ -209,6 +209,19 @@ static Verdict check_slots(const Allocation *part, const Request *r, Refusal *re
         return VERDICT_NONE;
 }
 
+/* A lack of devices: the refusal of the whole counts those that a has already, that of the new devices alone does not.
+ */
+static void refuse_new_alone(const HostView *view, const Request *r, Refusal *ret) {
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        _cleanup_refusal_ Refusal alone = { 0 };
+
+        if (plan_make(view, r, &plan, &alone) != VERDICT_INSUFFICIENT_DEVICES)
+                return;
+        refusal_done(ret);
+        *ret = alone;
+        alone = (Refusal) { 0 };
+}
+
 Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r, Plan **ret, Refusal *ret_refusal) {
         _cleanup_(cleanup_ledger_free) Ledger *rest = NULL;
         _cleanup_request_ Request whole = { 0 };
@@ -243,6 +256,8 @@ Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r,
         if (k < 0)
                 return refuse_no_memory(ret_refusal);
         v = plan_make(&alone, &whole, &plan, ret_refusal);
+        if (v == VERDICT_INSUFFICIENT_DEVICES)
+                refuse_new_alone(view, r, ret_refusal);
         if (v == VERDICT_NONE)
                 v = keep_new(view, a, r, plan, ret_refusal);
         if (v == VERDICT_NONE)

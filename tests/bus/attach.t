@@ -73,6 +73,7 @@ is(ctl_json('detach', 'vm', 'ib-vf2')->{devices}, undef, 'nothing when it is ref
 # ---- refused, without any effect
 
 my @now = devices_of();
+is_error(attach(gpu => 1), 'Insufficient', ['insufficient-devices', '1 wanted', '0 of 1 free', 'vm'], 'a pool without a free device: numbers of what was asked for');
 is_error(attach(gpu => 64), 'InvalidRequest', ['invalid-request'], 'more than there are');
 is_error(attach(cpus => 2, memory => 2**30), 'InvalidRequest', ['invalid-request', 'vm'], 'CPUs');
 is_error(attach(nothing => 1), 'NoSuchPool', ['no-such-pool', 'nothing'], 'no such pool');
