@@ -7,6 +7,7 @@
 #include "reply.h"
 #include "report.h"
 #include "table.h"
+#include "util/strings.h"
 #include "verbs.h"
 #include "view.h"
 
@@ -17,16 +18,17 @@ static void print_verdict(json_object *d) {
         const char *reason = reply_text(d, "reason"), *remedy = reply_text(d, "remedy");
         const char *allocation = reply_text(d, "allocation");
         const char *module = reply_text(d, "module"), *partition = reply_text(d, "partition");
+        _cleanup_free_ char *device = string_format("%s%s%s%s", address, name ? " (" : "", name ?: "", name ? ")" : "");
 
-        printf("%s%s%s%s ", address, name ? " (" : "", name ? name : "", name ? ")" : "");
         if (streq_ptr(reply_text(d, "state"), "available"))
-                printf("is available in pool '%s'.\n", reply_cell(d, "pool"));
+                page_print(stdout, 0, "%s is available in pool '%s'.", device ?: address, reply_cell(d, "pool"));
         else if (allocation)
-                printf("is not available: allocation '%s' has it.\n", allocation);
+                page_print(stdout, 0, "%s is not available: allocation '%s' has it.", device ?: address, allocation);
         else
-                printf("is not available.\n");
+                page_print(stdout, 0, "%s is not available.", device ?: address);
         if (module)
-                printf("It is NVLink module %s%s%s.\n", module, partition ? ", in partition " : "", partition ?: "");
+                page_print(stdout, 0, "It is NVLink module %s%s%s.", module, partition ? ", in partition " : "",
+                           partition ?: "");
         if (reason)
                 page_wrap(stdout, reason, 0, 0);
         if (remedy)
