@@ -74,7 +74,7 @@ static void add_vfs(Generator *g, const char *above, unsigned bus, unsigned slot
                 bool scattered = g->feature == FEATURE_SCATTERED_VFS;
 
                 (void) snprintf(path, sizeof(path), "%s/0000:%02x:%02x.%u", above, bus, scattered ? 4 * slot + i : slot,
-                                scattered ? 0 : i);
+                                scattered ? 0U : i);
                 node_vf(g->node, path, pf, numa, next_group(g));
         }
 }
