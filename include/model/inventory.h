@@ -208,7 +208,8 @@ typedef struct Inventory {
 
 /* Architecture of this node's domains: the node's own, or x86_64 when unknown. */
 const char *inventory_architecture(const Inventory *inv);
-/* How to turn on the IOMMU of a node without one. Does not name what the node has already. */
+/* How a device without an IOMMU group gets one. Where no device has one: how to turn on the IOMMU. Does not name what
+ * the node has already. */
 const char *inventory_iommu_remedy(const Inventory *inv);
 /* Notes about the IOMMU: the whole sentence, and the first words of the other. */
 #define NOTE_NO_IOMMU                                                                                                  \

@@ -150,11 +150,12 @@ static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *r
                               "To offer VFs, remove the PF from that pool first.",
                               "No pool offers it: its PF %s is in pool '%s', and a VF is not offered beside its PF.",
                               PCI_ADDRESS_STR(pf->address), policy_pool(p, pf)->name);
-        (void) string_replace(&remedy, "%s%sdd a Match= line for it to a [Pool NAME] section.",
-                              p->inventory->iommu ? "" : inventory_iommu_remedy(p->inventory),
-                              p->inventory->iommu ? "A" : " Then a");
-        return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, remedy,
-                      p->inventory->iommu ? "No pool offers it." : "No pool offers it, and the IOMMU is off.");
+        if (p->inventory->iommu)
+                return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address,
+                              "Add a Match= line for it to a [Pool NAME] section.", "No pool offers it.");
+        (void) string_replace(&remedy, "%s Then add a Match= line for it to a [Pool NAME] section.",
+                              inventory_iommu_remedy(p->inventory));
+        return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, remedy, "No pool offers it, and the IOMMU is off.");
 }
 
 /* A VF depends on its PF: the PF must be present and bound to a host driver. */
@@ -292,12 +293,10 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
         if (pci_device_is_slot(dev))
                 return VERDICT_NONE;
         if (dev->iommu_group < 0)
-                return p->inventory->iommu
-                               ? refuse(ret, VERDICT_NO_IOMMU, &dev->address,
-                                        "See the kernel log for DMAR or AMD-Vi; try a firmware update or another slot.",
-                                        "It has no IOMMU group, so its memory access cannot be confined to a guest.")
-                               : refuse(ret, VERDICT_NO_IOMMU, &dev->address, inventory_iommu_remedy(p->inventory),
-                                        "This node has no IOMMU groups: the IOMMU is off.");
+                return refuse(ret, VERDICT_NO_IOMMU, &dev->address, inventory_iommu_remedy(p->inventory),
+                              p->inventory->iommu
+                                      ? "It has no IOMMU group, so its memory access cannot be confined to a guest."
+                                      : "This node has no IOMMU groups: the IOMMU is off.");
         if (offers_vgpu(p, dev)) {
                 v = check_vgpu(dev, policy_pool(p, dev), ret);
                 return v != VERDICT_NONE ? v : check_group(p, dev, ret);

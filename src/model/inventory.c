@@ -64,6 +64,8 @@ const char *inventory_architecture(const Inventory *inv) {
 }
 
 const char *inventory_iommu_remedy(const Inventory *inv) {
+        if (inv->iommu)
+                return "See the kernel log for DMAR or AMD-Vi; try a firmware update or another slot.";
         if (inv->iommu_boot == IOMMU_BOOT_OFF)
                 return "Remove what turns the IOMMU off from the kernel command line and reboot.";
         if (streq(inventory_architecture(inv), ARCHITECTURE_AARCH64))

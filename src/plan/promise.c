@@ -120,10 +120,7 @@ static Verdict check_group(const HostView *view, const Allocation *a, const PciD
         const IommuGroup *group = inventory_find_group(view->inventory, dev->iommu_group);
 
         if (!group)
-                return refuse(ret, VERDICT_NO_IOMMU, &dev->address,
-                              view->inventory->iommu
-                                      ? "See the kernel log for DMAR or AMD-Vi; try a firmware update or another slot."
-                                      : inventory_iommu_remedy(view->inventory),
+                return refuse(ret, VERDICT_NO_IOMMU, &dev->address, inventory_iommu_remedy(view->inventory),
                               "%s no longer has an IOMMU group: its DMA cannot be confined to a guest.",
                               PCI_ADDRESS_STR(dev->address));
         for (size_t i = 0; i < group->n_members; i++) {
