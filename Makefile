@@ -207,7 +207,7 @@ $(call made,tests,all $(NODESIM) $(SHIM) $(DYING) $(HYPERVISOR) $(NVIDIA) $(UNIT
 # Objects are rebuilt when a flag that matters changes.
 FLAGS_STAMP := $(BUILD)/flags
 FLAGS_NOW := $(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE) $(DEVELOPER) $(VERSION)
-# "make -n" leaves them as they are.
+# "make -n" does not write the file of flags.
 ifneq ($(and $(BUILDS),$(if $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS)))),,yes)),)
 ifneq ($(strip $(shell cat $(FLAGS_STAMP) 2>/dev/null)),$(strip $(FLAGS_NOW)))
 $(shell mkdir -p $(BUILD) && echo '$(FLAGS_NOW)' > $(FLAGS_STAMP))

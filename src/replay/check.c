@@ -41,7 +41,7 @@ static int check_root(HostState *state, const char *node, const char *root, cons
         CheckFacts facts = { .running = daemon || streq(node, "/"), .daemon = daemon };
         CheckReport report = { 0 };
         char cmdline[ROOT_CMDLINE_MAX];
-        /* The daemon searches for its configuration in this machine, whatever root it has. */
+        /* The daemon reads its configuration from /etc of this machine, with --sysroot= as well. */
         int r = replay_read(state, node, root, daemon ? "/" : root, config, ret_problem);
 
         if (r >= 0)

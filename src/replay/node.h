@@ -22,7 +22,8 @@ DEFINE_CLEANUP(ReplayNode *, replay_node_free)
 /*
  * Reads the configuration and the inventory of the machine below root into n, which must be zeroed, adds the VFs that
  * the configuration would create (policy_expect_vfs()), and makes the policy. A conflict of the policy is no failure.
- * node: the path, for messages. On failure as replay_node_load(); the caller calls host_state_done() in every case.
+ * config_root: where the configuration is searched for, if config is NULL. node: the path, for messages. On failure as
+ * replay_node_load(); the caller calls host_state_done() in every case.
  */
 int replay_read(HostState *n, const char *node, const char *root, const char *config_root, const char *config,
                 char **ret_problem);
