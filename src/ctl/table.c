@@ -33,19 +33,20 @@ static size_t cell_width(const struct libscols_column *column _unused_, const ch
 }
 
 /* Ends the line at the last space, else the last comma, that leaves it within the column. Returns the next line, NULL
- * at the end. libsmartcols since 2.40 also asks before the column has a width: it then measures the text, which is one
- * line. */
+ * at the end. libsmartcols 2.41 also asks before the column has a width, to measure the text: that is one line. */
 static char *next_line(const struct libscols_column *column, char *data, void *userdata _unused_) {
         size_t width = scols_column_get_width(column), used = 0;
         char *space = NULL, *comma = NULL;
 
+        if (width == 0)
+                return NULL;
         for (char *c = data; c && *c; c++) {
                 if (*c == ' ')
                         space = c;
                 else if (*c == ',')
                         comma = c;
                 used += count_columns(*c);
-                if (width > 0 && used > width && (space || comma)) {
+                if (used > width && (space || comma)) {
                         char *end = space ?: comma;
 
                         *end = '\0';
