@@ -206,12 +206,31 @@ sub take {
         return 1;
 }
 
+sub proc_file {
+        my ($path) = @_;
+        local $/ = undef;
+        open my $file, '<', $path or return '';
+        return <$file> // '';
+}
+
+# Prints where the daemon and its children are in the kernel: whether one runs, or waits, and for what.
+sub tell_whereabouts {
+        my ($daemon) = proc_file($ENV{DAEMON_PID} // '') =~ /(\d+)/ or return;
+        for my $process (glob '/proc/[0-9]*') {
+                my ($pid, $name, $state, $parent) = proc_file("$process/stat") =~ /^(\d+) \((.*)\) (\S) (\d+)/s or next;
+                print STDERR "# process $pid ($name), state $state\n", map { "#   $_\n" } proc_file("$process/stack") =~ /^\S+ (.*)/gm if $pid == $daemon || $parent == $daemon;
+        }
+        return;
+}
+
 # The answer to what post() sent: { error => NAME or undef, body => [...] }; dies when there is none.
 sub reply {
         my ($self, $serial) = @_;
         my $end = time + DEADLINE;
         until ($self->{replies}{$serial}) {
-                $self->turn($end) or die 'no answer from the bus';
+                next if $self->turn($end);
+                tell_whereabouts();
+                die 'no answer from the bus';
         }
         return delete $self->{replies}{$serial};
 }

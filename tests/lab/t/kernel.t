@@ -16,12 +16,23 @@ my $PCI  = '/sys/bus/pci';
 my $TMP  = '/tmp/lab-kernel';
 my $port = '/dev/virtio-ports/lab.journal';
 
-ok(wait_until(sub { !grep { !fact($_) } glob "$PCI/devices/*/sriov_numvfs" }), 'the VFs of the configuration are there');
-
-# The daemon would act on what is done here. All drivers are there, no PF has VFs: what a boot or another test left is of no account.
+ok(settled(), 'the node is settled');
 my %vfs     = map { $_ => fact($_) } glob "$PCI/devices/*/sriov_numvfs";
 my %probes  = map { $_ => fact($_) } glob "$PCI/devices/*/sriov_drivers_autoprobe";
 my $drivers = drivers();
+
+# The other tests need the VFs and the daemon, however this one ends.
+sub restore {
+        spew($_, $probes{$_}) for keys %probes;
+        for my $pf (grep { fact($_) != $vfs{$_} } keys %vfs) {
+                spew($pf, '0') if fact($pf);
+                spew($pf, $vfs{$pf});
+        }
+        return output(qw(systemctl start passthroughd.service));
+}
+END { my $status = $?; restore(); $? = $status }
+
+# The daemon would act on what is done here. All drivers are there, no PF has VFs: what a boot or another test left is of no account.
 output(qw(systemctl stop passthroughd.service));
 output(qw(modprobe --all vfio-pci pci-stub igbvf));
 spew($_, '0') for grep { $vfs{$_} } keys %vfs;
@@ -43,9 +54,7 @@ output('tar', '-C', $TMP, '-cf', $port, 'transcript', 'lab.snapshot') if $record
 my ($status, $difference) = command('diff', '-U3', "$FindBin::Bin/transcript", "$TMP/transcript");
 ok($status == 0, 'the kernel answers as it is written down') or diag($difference);
 
-spew($_, $probes{$_}) for keys %probes;
-spew($_, $vfs{$_}) for grep { $vfs{$_} } keys %vfs;
-output(qw(systemctl start passthroughd.service));
+restore();
 ok(wait_until(sub { is_same(drivers(), $drivers) }), 'and all is as it was') or is_deeply(drivers(), $drivers);
 
 done_testing();
