@@ -99,6 +99,14 @@ sub kernel_command_line {
         return join ' ', 'console=ttyS0 panic=-1 no_timer_check net.ifnames=0 intel_iommu=on hugepagesz=2M', "hugepages=$hugepages", $extra;
 }
 
+# With extended interrupt mode the kernel uses x2APIC, whose registers are not memory. Without it the end of a timer's interrupt can get lost
+# while the kernel boots or moves BARs: on some hosts most machines hung. The QEMU of Debian 12 emulates no x2APIC.
+sub interrupt_mode {
+        my ($root) = @_;
+        open my $file, '<', "$root/etc/debian_version" or die "$root/etc/debian_version: $!\n";
+        return <$file> =~ /^12[.]/ ? '' : ',eim=on';
+}
+
 # base: the directory of the base. options: initramfs, the kernel's extra words, sockets for the channels "tap", "control" and "heartbeat",
 # for the terminal that echoes and for QMP, a file for the node's journal, and the backend of the console.
 sub machine_command {
@@ -112,7 +120,7 @@ sub machine_command {
                 (map { ('-L', "$root/usr/$_") } qw(share/qemu share/seabios lib/ipxe/qemu)),
                 qw(-nodefaults -nographic -vga none -no-reboot -cpu max -m 4G), '-machine', 'q35,accel=tcg,kernel-irqchip=split',
                 '-smp', join(',', 2 * CPUS_PER_NODE, 'sockets=2', 'cores=' . CPUS_PER_NODE, 'threads=1'),
-                device('intel-iommu,intremap=on,caching-mode=on,device-iotlb=on'),
+                device('intel-iommu,intremap=on,caching-mode=on,device-iotlb=on' . interrupt_mode($root)),
                 '-device', 'nvme-subsys,id=nvme-subsys0',
                 node(0, 0x20), node(1, 0x80),
                 guest_info(),
