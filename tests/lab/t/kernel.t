@@ -28,9 +28,14 @@ sub restore {
                 spew($pf, '0') if fact($pf);
                 spew($pf, $vfs{$pf});
         }
-        return output(qw(systemctl start passthroughd.service));
+        output(qw(systemctl start passthroughd.service));
+        return 1;
 }
-END { my $status = $?; restore(); $? = $status }
+END {
+        my $status = $?;
+        eval { restore() } or output(qw(systemctl start passthroughd.service));
+        $? = $status;
+}
 
 # The daemon would act on what is done here. All drivers are there, no PF has VFs: what a boot or another test left is of no account.
 output(qw(systemctl stop passthroughd.service));
