@@ -26,8 +26,8 @@
 # make mutate           change the code in MUTANTS=60 places, drawn by SEED=1, one
 #                       at a time: the tests must notice each (root);
 #                       FILES="a.c b.c:7", UNIT=1 for unit tests alone
-# make check-placement  the planner against exhaustive search (CASES=), against
-#                       the clock (ROUNDS=), against simpler choosers (REQUESTS=)
+# make check-placement  the planner against exhaustive search (CASES=) and against
+#                       simpler choosers (REQUESTS=)
 # make check-fresh      the commands of the README and the other targets that need
 #                       no second machine, in a fresh Debian with nothing but
 #                       make, on a clone of the last commit (root, network);
