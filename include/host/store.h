@@ -40,10 +40,14 @@ int store_load(Store *s, Ledger *l, char **ret_services);
 /* Creates the file for the next store_add() ahead, so that its caller waits less. A failure costs only that time. */
 void store_prepare(Store *s);
 
-/* Return 0 when the change is on disk (synced), or a negative errno. store_add() is for an allocation without a file.
+/*
+ * Return 0 when the change is on disk (synced), or a negative errno. store_add() is for an allocation without a file.
+ * After a failure, the disk has what it had before or what it was to have.
  */
 int store_add(Store *s, const Allocation *a);
 int store_save(Store *s, const Allocation *a);
+/* After store_add() or store_save() of a has failed: the disk may have a as it is now. */
+bool store_may_have(const Store *s, const Allocation *a);
 int store_remove(Store *s, const char *name);
 
 /* As above, for a quarantined device: a holds that one device. */

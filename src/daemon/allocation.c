@@ -42,37 +42,78 @@ Verdict manager_check_blocked(const Manager *m, const Allocation *a, bool only_o
         return v;
 }
 
-void manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason) {
+Verdict manager_next_generation(Manager *m, Allocation *a, Refusal *ret) {
+        int r = store_next_generation(m->store, &a->generation);
+
+        return r < 0 ? refuse_storage(ret, r) : VERDICT_NONE;
+}
+
+int manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason) {
         int r;
 
         ledger_set_state(m->host.ledger, a, state);
         if (string_copy(&a->reason, reason) < 0)
                 a->reason = NULL;
-        /* Not fatal: the file keeps the previous state, and a restart repeats the work from there. */
         r = m->host.ledger->read_only ? 0 : store_save(m->store, a);
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to write the state of '%s' to the ledger: %m", a->name);
         server_allocation_changed(m->publisher.server, a->name);
+        return r;
+}
+
+/* The disk may have what a call was refused for. Only a release, which removes the file, is possible then. */
+static void set_uncertain(Manager *m, Allocation *a) {
+        ledger_set_state(m->host.ledger, a, ALLOCATION_FAILED);
+        (void) string_replace(&a->reason,
+                              "The disk may have a change that was refused because it could not be written. "
+                              "Release it.");
+        server_allocation_changed(m->publisher.server, a->name);
+}
+
+Verdict manager_begin_state(Manager *m, Allocation *a, AllocationState state, Refusal *ret) {
+        AllocationState before = a->state;
+        bool written;
+        int r;
+
+        ledger_set_state(m->host.ledger, a, state);
+        r = store_save(m->store, a);
+        if (r >= 0)
+                return VERDICT_NONE;
+        written = store_may_have(m->store, a);
+        ledger_set_state(m->host.ledger, a, before);
+        if (written && store_save(m->store, a) < 0)
+                set_uncertain(m, a);
+        return refuse_storage(ret, r);
 }
 
 Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Refusal *ret) {
         Verdict v;
-        int r = store_save(m->store, *b);
+        int r;
 
-        if (r < 0) {
-                (void) store_save(m->store, a);
-                return refuse_storage(ret, r);
-        }
         (void) ledger_remove(m->host.ledger, a->name);
         v = ledger_adopt(m->host.ledger, *b, ret);
         if (v != VERDICT_NONE) {
                 (void) ledger_adopt(m->host.ledger, a, NULL);
-                (void) store_save(m->store, a);
                 return v;
         }
+        r = store_save(m->store, *b);
+        /* What claims more stays: the disk may have either. */
+        if (r < 0 &&
+            (!store_may_have(m->store, *b) || store_save(m->store, a) >= 0 || (*b)->n_devices < a->n_devices)) {
+                (void) ledger_remove(m->host.ledger, a->name);
+                (void) ledger_adopt(m->host.ledger, a, NULL);
+                return refuse_storage(ret, r);
+        }
+        if (r < 0) {
+                (*b)->halted = true;
+                if (!allocation_is_changing(*b))
+                        set_uncertain(m, *b);
+                server_allocation_extent_changed(m->publisher.server, a->name);
+                manager_publish_allocation(m, *b);
+        }
         *b = a;
-        return VERDICT_NONE;
+        return r < 0 ? refuse_storage(ret, r) : VERDICT_NONE;
 }
 
 void manager_delete_allocation(Manager *m, Allocation *a) {

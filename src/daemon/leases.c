@@ -34,7 +34,7 @@ static void begin_again(Manager *m, Allocation *a) {
         if (streq(a->lease_boot, boot))
                 return;
         manager_lease(a, a->hold);
-        manager_set_state(m, a, ALLOCATION_RESERVED, a->reason);
+        (void) manager_set_state(m, a, ALLOCATION_RESERVED, a->reason);
 }
 
 static void expire(Manager *m, Allocation *a) {

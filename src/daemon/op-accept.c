@@ -160,7 +160,7 @@ static Verdict accept_replacements(Manager *m, Allocation *a, uint32_t *ret_job,
         record(m, b);
         v = manager_start_prepare(m, accepted, true, ret_job, ret);
         if (v != VERDICT_NONE) {
-                manager_set_state(m, accepted, ALLOCATION_FAILED, ret->message);
+                (void) manager_set_state(m, accepted, ALLOCATION_FAILED, ret->message);
                 return v;
         }
         /* As for a resumed job, only a release undoes a failure. */

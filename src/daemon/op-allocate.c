@@ -194,8 +194,8 @@ static void log_forced(const Manager *m, const Allocation *a) {
         }
 }
 
-/* Gives *a its name, id and generation, and adds it to the ledger in memory and on disk. On VERDICT_NONE the ledger
- * owns the allocation, and *a is NULL. */
+/* Gives *a its name, id and generation, and adds it to the ledger in memory and on disk. The ledger owns the allocation
+ * when *a is NULL: on VERDICT_NONE, and when the disk may have it in spite of a failure. */
 static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation **a, Refusal *ret) {
         Allocation *claimed = *a;
         sd_id128_t id;
@@ -220,14 +220,20 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
         if (v != VERDICT_NONE)
                 return v;
         r = store_add(m->store, claimed);
-        if (r < 0) {
-                /* The file may exist although the fsync() of its directory failed. */
-                (void) store_remove(m->store, name);
+        if (r < 0 && (!store_may_have(m->store, claimed) || store_remove(m->store, name) >= 0)) {
                 (void) ledger_remove(m->host.ledger, name);
                 return refuse_storage(ret, r);
         }
         *a = NULL;
-        return VERDICT_NONE;
+        if (r >= 0)
+                return VERDICT_NONE;
+        /* The disk may have it, so nobody else gets its devices. */
+        ledger_set_state(m->host.ledger, claimed, ALLOCATION_FAILED);
+        (void) string_replace(&claimed->reason, "It was refused because the ledger could not be written, but the disk "
+                                                "may have it. Release it.");
+        server_allocation_new(m->publisher.server, name);
+        manager_publish_allocation(m, claimed);
+        return refuse_storage(ret, r);
 }
 
 /* A lease needs no job. */

@@ -39,14 +39,12 @@ Verdict manager_check_guest_changeable(const Manager *m, const Allocation *a, Re
 }
 
 /* The allocation with its new devices. */
-static Allocation *extend(Manager *m, const Allocation *a, Allocation *part) {
+static Allocation *extend(const Allocation *a, Allocation *part) {
         _cleanup_(cleanup_allocation_free) Allocation *b = allocation_copy(a);
 
         for (size_t i = 0; i < part->n_devices; i++)
                 part->devices[i].phase = DEVICE_PHASE_ATTACHING;
-        if (!b || allocation_take_devices(b, part) < 0 || store_next_generation(m->store, &b->generation) < 0)
-                return NULL;
-        return TAKE_PTR(b);
+        return b && allocation_take_devices(b, part) >= 0 ? TAKE_PTR(b) : NULL;
 }
 
 /* The guest has a place for all devices when it starts again. */
@@ -79,17 +77,20 @@ static Verdict start_job(Manager *m, const Allocation *a, uint32_t *ret_job, Ref
 
 /* Makes the devices of part devices of a, and starts the job. */
 static Verdict attach(Manager *m, Allocation *a, Allocation *part, uint32_t *ret_job, Refusal *ret) {
-        _cleanup_(cleanup_allocation_free) Allocation *b = extend(m, a, part);
+        _cleanup_(cleanup_allocation_free) Allocation *b = extend(a, part);
         Allocation *extended = b;
-        Verdict v = b ? check_layout(m, b, ret) : refuse_no_memory(ret);
+        Verdict v = b ? manager_next_generation(m, b, ret) : refuse_no_memory(ret);
 
+        if (v == VERDICT_NONE)
+                v = check_layout(m, b, ret);
         if (v == VERDICT_NONE)
                 v = manager_replace_allocation(m, a, &b, ret);
         if (v != VERDICT_NONE)
                 return v;
         v = start_job(m, extended, ret_job, ret);
         if (v != VERDICT_NONE) {
-                (void) manager_drop_changing(m, extended);
+                if (!manager_drop_changing(m, extended))
+                        extended->halted = true;
                 return v;
         }
         server_allocation_extent_changed(m->publisher.server, extended->name);
@@ -149,17 +150,28 @@ static void tell_lost_peers(const Manager *m, Job *job, const Allocation *a) {
                 job_set_message(job, text);
 }
 
+static void set_phase(Allocation *a, const Allocation *part, DevicePhase phase) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (allocation_find_device(part, a->devices[i].address))
+                        a->devices[i].phase = phase;
+}
+
 static JobResult settle(Manager *m, Job *job, Allocation *a, const Allocation *part) {
         if (!allocation_is_bound(part, m->host.inventory)) {
                 job_set_message(job, "All steps succeeded, but a device is not bound to its driver for guests.");
                 a->halted = true;
                 return JOB_FAILED_DIRTY;
         }
-        for (size_t i = 0; i < a->n_devices; i++)
-                if (a->devices[i].phase == DEVICE_PHASE_ATTACHING)
-                        a->devices[i].phase = DEVICE_PHASE_SETTLED;
+        set_phase(a, part, DEVICE_PHASE_SETTLED);
+        /* As long as the disk has them as being attached, the next start detaches them. */
+        if (manager_set_state(m, a, a->state, a->reason) < 0) {
+                set_phase(a, part, DEVICE_PHASE_ATTACHING);
+                a->halted = true;
+                job_set_message(job, "The devices are attached, but the ledger could not be written. Detach them, and "
+                                     "attach them again.");
+                return JOB_FAILED_DIRTY;
+        }
         tell_lost_peers(m, job, a);
-        manager_set_state(m, a, a->state, a->reason);
         history_record_allocation(HISTORY_READY, part, NULL);
         manager_forget_attributes(m, part);
         manager_check_promise(m, a);

@@ -251,9 +251,10 @@ static Verdict check_use(Manager *m, const Allocation *b, Refusal *ret) {
 static Verdict detach(Manager *m, Allocation *a, const char *slot, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *b = allocation_copy(a);
         Allocation *marked = b;
-        Verdict v = b && store_next_generation(m->store, &b->generation) >= 0 ? find_devices(m, b, slot, ret)
-                                                                              : refuse_no_memory(ret);
+        Verdict v = b ? manager_next_generation(m, b, ret) : refuse_no_memory(ret);
 
+        if (v == VERDICT_NONE)
+                v = find_devices(m, b, slot, ret);
         if (v == VERDICT_NONE)
                 v = check_use(m, b, ret);
         if (v != VERDICT_NONE)
@@ -301,7 +302,7 @@ static JobResult fail(Manager *m, const Job *job, Allocation *a, JobResult resul
         for (size_t i = 0; !a->halted && i < a->n_devices; i++)
                 if (a->devices[i].phase == DEVICE_PHASE_DETACHING)
                         a->devices[i].phase = phase;
-        manager_set_state(m, a, a->state, a->reason);
+        (void) manager_set_state(m, a, a->state, a->reason);
         manager_check_promise(m, a);
         return result;
 }

@@ -31,15 +31,10 @@ static Verdict check_devices(Manager *m, const Allocation *a, Refusal *ret) {
 
 /* On disk first: at the end of a lease that is still on disk, the devices would be forgotten while they are bound. */
 static Verdict end_lease(Manager *m, Allocation *a, Refusal *ret) {
-        int r;
+        Verdict v = manager_begin_state(m, a, ALLOCATION_PREPARING, ret);
 
-        ledger_set_state(m->host.ledger, a, ALLOCATION_PREPARING);
-        r = store_save(m->store, a);
-        if (r < 0) {
-                ledger_set_state(m->host.ledger, a, ALLOCATION_RESERVED);
-                (void) store_save(m->store, a);
-                return refuse_storage(ret, r);
-        }
+        if (v != VERDICT_NONE)
+                return v;
         a->hold = 0;
         a->lease_end = 0;
         server_allocation_changed(m->publisher.server, a->name);
@@ -99,8 +94,13 @@ Verdict manager_renew(Manager *m, const char *name, uint64_t generation, uint32_
         manager_lease(a, seconds);
         r = store_save(m->store, a);
         if (r < 0) {
+                bool written = store_may_have(m->store, a);
+
                 a->hold = before.hold;
                 a->lease_end = before.lease_end;
+                /* Else a restart finds the longer lease, which costs nobody a device. */
+                if (written)
+                        (void) store_save(m->store, a);
                 return refuse_storage(ret, r);
         }
         server_allocation_extent_changed(m->publisher.server, a->name);

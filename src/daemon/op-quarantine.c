@@ -83,6 +83,7 @@ static Verdict start_clearing(Manager *m, Allocation *rest, uint32_t *ret_job, R
                 return refuse_no_memory(ret);
         rest->state = ALLOCATION_RELEASING;
         r = store_save_quarantined(m->store, rest);
+        /* On a failure, the disk may have this: the next start then clears what stays in quarantine until then. */
         v = r < 0 ? refuse_storage(ret, r)
                   : manager_start_job(m, &clear_kind, PCI_ADDRESS_STR(device), TAKE_PTR(steps), &device, 1, ret_job,
                                       ret);
@@ -157,11 +158,9 @@ void manager_note_used(Manager *m, PciAddress device, const char *message) {
                 return;
         rest = make_used(m, dev, message);
         r = rest ? store_save_quarantined(m->store, rest) : -ENOMEM;
-        if (r >= 0)
-                r = ledger_quarantine(m->host.ledger, rest);
-        if (r >= 0)
+        if (rest && ledger_quarantine(m->host.ledger, rest) == 0)
                 TAKE_PTR(rest);
-        else
+        if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(device) }),
                          "Failed to note that %s has to be cleaned: %m", PCI_ADDRESS_STR(device));
 }
@@ -212,8 +211,11 @@ static JobResult clear_finished(Manager *m, Job *job, JobResult result) {
                 still->had_domain = false;
                 still->state = ALLOCATION_FAILED;
                 /* Otherwise the next start of the daemon tries again. */
-                if (result == JOB_FAILED)
-                        (void) store_save_quarantined(m->store, still);
+                r = result == JOB_FAILED ? store_save_quarantined(m->store, still) : 0;
+                if (r < 0)
+                        log_full(LOG_ERR, r,
+                                 (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(device) }),
+                                 "Failed to write that %s could not be cleared: %m", PCI_ADDRESS_STR(device));
                 return result;
         }
         r = store_remove_quarantined(m->store, device);

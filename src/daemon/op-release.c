@@ -30,23 +30,18 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
         AllocationState before = a->state;
         _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
         Verdict v;
-        int r;
 
         if (steps_release(a, m->host.inventory, manager_after_release(&m->host, a), true, &steps) < 0 ||
             steps_clean(a, m->host.config, steps) < 0 || steps_remove_regions(a, steps) < 0 ||
             steps_deactivate(a, m->host.config, steps) < 0)
                 return refuse_no_memory(ret);
         leave_out_quarantined(m->host.ledger, steps);
-        /* Save the intent before the first step, so that a restart after a crash finishes the release. */
-        ledger_set_state(m->host.ledger, a, ALLOCATION_RELEASING);
-        r = store_save(m->store, a);
-        if (r < 0) {
-                ledger_set_state(m->host.ledger, a, before);
-                return refuse_storage(ret, r);
-        }
+        v = manager_begin_state(m, a, ALLOCATION_RELEASING, ret);
+        if (v != VERDICT_NONE)
+                return v;
         v = manager_start_job(m, &release_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
         if (v != VERDICT_NONE) {
-                manager_set_state(m, a, before, a->reason);
+                (void) manager_set_state(m, a, before, a->reason);
                 return v;
         }
         job_queue_find(&m->jobs, *ret_job)->before = before;
@@ -160,7 +155,7 @@ static JobResult release_finished(Manager *m, Job *job, JobResult result) {
                 if (manager_quarantine_used(m, a) < 0 || job->unsaved) {
                         job_set_message(job, "The quarantine of a device could not be written to disk. "
                                              "Release it again.");
-                        manager_set_state(m, a, ALLOCATION_FAILED, job->message);
+                        (void) manager_set_state(m, a, ALLOCATION_FAILED, job->message);
                         return JOB_FAILED_DIRTY;
                 }
                 manager_delete_allocation(m, a);
@@ -168,12 +163,12 @@ static JobResult release_finished(Manager *m, Job *job, JobResult result) {
         case JOB_FAILED:
                 /* No caller waits for a resumed job, so the reason for its failure must be kept. */
                 if (job->resumed)
-                        manager_set_state(m, a, ALLOCATION_FAILED, job->message);
+                        (void) manager_set_state(m, a, ALLOCATION_FAILED, job->message);
                 else
-                        manager_set_state(m, a, job->before, a->reason);
+                        (void) manager_set_state(m, a, job->before, a->reason);
                 break;
         default:
-                manager_set_state(m, a, ALLOCATION_FAILED, job->message);
+                (void) manager_set_state(m, a, ALLOCATION_FAILED, job->message);
                 break;
         }
         return result;

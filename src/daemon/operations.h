@@ -142,11 +142,21 @@ Verdict manager_reload(Manager *m, Refusal *ret);
 Verdict manager_check_may_change(const Manager *m, Refusal *ret);
 /* VERDICT_NONE when no device of a, and no PF of its VFs, is blocked. only_orphaned: by an orphan. */
 Verdict manager_check_blocked(const Manager *m, const Allocation *a, bool only_orphaned, Refusal *ret);
-/* Sets the state in memory, on disk and on the bus. reason is copied; NULL for none. */
-void manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason);
+/* Gives a, which is not in the ledger, the next generation. */
+Verdict manager_next_generation(Manager *m, Allocation *a, Refusal *ret);
 /*
- * Puts *b in the place of a, which has the same name: on disk first, then in the ledger. On success *b is a, which the
- * caller frees; otherwise both are unchanged.
+ * Sets the state in memory, on disk and on the bus. reason is copied; NULL for none. Returns 0, or a negative errno
+ * when the file may have the previous state: a restart repeats the work from there.
+ */
+int manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason);
+/*
+ * Sets the state that a has from the first step of its job on, so that a restart goes on from there. On a refusal, a
+ * has its present state in memory and on disk; or it has failed, because the disk may have the new state.
+ */
+Verdict manager_begin_state(Manager *m, Allocation *a, AllocationState state, Refusal *ret);
+/*
+ * Puts *b in the place of a, which has the same name, in the ledger and on disk. On success *b is a, which the caller
+ * frees. On a refusal both are unchanged; or *b is a all the same, because the disk may have what b claims.
  */
 Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Refusal *ret);
 /* Removes a from ledger and disk, and frees it. When the file cannot be removed, a stays, in state failed. */

@@ -57,12 +57,12 @@ static JobResult prepare_ended(Manager *m, Job *job, Allocation *a, JobResult re
                                 job,
                                 "All steps succeeded, but a device is not bound to its driver for guests, or lacks its "
                                 "vGPU.");
-                manager_set_state(m, a, ALLOCATION_FAILED, job->message);
+                (void) manager_set_state(m, a, ALLOCATION_FAILED, job->message);
                 return result == JOB_DONE ? JOB_FAILED_DIRTY : result;
         }
         note_partition(a, job, lacking, result == JOB_TIMEOUT ? -ETIMEDOUT : job->error);
         /* The reason stays while it is the same, so that it is recorded once. */
-        manager_set_state(m, a, ALLOCATION_READY, a->partition_lost ? a->reason : NULL);
+        (void) manager_set_state(m, a, ALLOCATION_READY, a->partition_lost ? a->reason : NULL);
         if (!a->partition_lost)
                 history_record_allocation(HISTORY_READY, a, NULL);
         manager_forget_attributes(m, a);
@@ -86,7 +86,7 @@ static JobResult prepare_finished(Manager *m, Job *job, JobResult result) {
         if (result == JOB_FAILED && !job->resumed)
                 manager_delete_allocation(m, a);
         else
-                manager_set_state(m, a, ALLOCATION_FAILED, job->message);
+                (void) manager_set_state(m, a, ALLOCATION_FAILED, job->message);
         return result;
 }
 

@@ -31,7 +31,7 @@ void manager_check_promise(Manager *m, Allocation *a) {
         if (streq_ptr(reason, a->reason))
                 return;
         history_record_promise(a, reason ? &why : NULL);
-        manager_set_state(m, a, ALLOCATION_READY, reason);
+        (void) manager_set_state(m, a, ALLOCATION_READY, reason);
 }
 
 void manager_check_promises(Manager *m) {

@@ -58,7 +58,7 @@ static bool has_to_wait(Manager *m, Allocation *a) {
                 return false;
         log_full(LOG_WARNING, 0, (&(LogFields) { .id = MESSAGE_DEVIATION, .allocation = a->name }),
                  "'%s' cannot be resumed yet: %s", a->name, refusal.message);
-        manager_set_state(m, a, a->state, refusal.message);
+        (void) manager_set_state(m, a, a->state, refusal.message);
         return true;
 }
 
@@ -82,7 +82,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         repeated = is_repeated(m, a);
         a->resume_refused = false;
         if (state != ALLOCATION_READY && a->reason)
-                manager_set_state(m, a, state, NULL);
+                (void) manager_set_state(m, a, state, NULL);
         /* A release skips missing devices, so it needs no check of the hardware. */
         if (state == ALLOCATION_RELEASING)
                 v = manager_check_use(m, a, USE_RELEASE, &refusal);
@@ -97,7 +97,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                          : a->partition_lost ? "The NVLink partition of '%s' is not active, activating it again."
                                              : "The shared memory of '%s' is missing, creating it again.",
                          a->name);
-                manager_set_state(m, a, ALLOCATION_PREPARING, a->partition_lost ? a->reason : NULL);
+                (void) manager_set_state(m, a, ALLOCATION_PREPARING, a->partition_lost ? a->reason : NULL);
         }
         if (v == VERDICT_NONE)
                 v = state == ALLOCATION_RELEASING ? manager_start_release(m, a, ret_job, &refusal)
@@ -118,7 +118,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                 ledger_set_state(m->host.ledger, a, ALLOCATION_READY);
                 manager_check_promise(m, a);
         } else
-                manager_set_state(m, a, ALLOCATION_FAILED, refusal.message);
+                (void) manager_set_state(m, a, ALLOCATION_FAILED, refusal.message);
         return false;
 }
 

@@ -79,12 +79,13 @@ static int find_relocations(Manager *m, Allocation *const *allocations, size_t n
         return r < 0 ? log_error_errno(r, "Failed to search for devices with changed addresses: %m") : 0;
 }
 
-static void save(Manager *m, const Allocation *a) {
+static int save(Manager *m, const Allocation *a) {
         int r = store_save(m->store, a);
 
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to write the addresses of the devices of '%s' to the ledger: %m", a->name);
+        return r;
 }
 
 /* The index after the last entry of the allocation at begin; the list is ordered by allocation. */
@@ -108,13 +109,13 @@ static void adopt_moved(Manager *m, Allocation *a, const Rematch *list, size_t n
         (void) ledger_adopt(m->host.ledger, a, NULL);
 }
 
-static void drop_addresses(Manager *m, const Rematch *list, size_t n) {
+static int drop_addresses(Manager *m, const Rematch *list, size_t n) {
         Allocation *a = ledger_remove(m->host.ledger, list[0].allocation->name);
 
         for (size_t i = 0; i < n; i++)
                 a->devices[list[i].index].lost = true;
         adopt_moved(m, a, list, n);
-        save(m, a);
+        return save(m, a);
 }
 
 static void record(Manager *m, const Allocation *a, const AllocationDevice *d, PciAddress before) {
@@ -132,7 +133,7 @@ static void record(Manager *m, const Allocation *a, const AllocationDevice *d, P
                                is, was, a->name, a->name);
 }
 
-static void set_addresses(Manager *m, const Rematch *list, size_t n) {
+static void set_addresses(Manager *m, const Rematch *list, size_t n, bool on_disk) {
         Allocation *a = ledger_remove(m->host.ledger, list[0].allocation->name);
         _cleanup_free_ PciAddress *before = NULL;
         size_t n_before = 0;
@@ -145,12 +146,14 @@ static void set_addresses(Manager *m, const Rematch *list, size_t n) {
                         (void) allocation_device_identify(d, list[i].now);
         }
         adopt_moved(m, a, list, n);
-        save(m, a);
+        if (on_disk)
+                (void) save(m, a);
         for (size_t i = 0; i < MIN(n, n_before); i++)
                 record(m, a, &a->devices[list[i].index], before[i]);
 }
 
-static void requarantine(Manager *m, Allocation *a, const PciDevice *now) {
+/* Returns 0 when that is on disk. */
+static int requarantine(Manager *m, Allocation *a, const PciDevice *now) {
         PciAddress before = a->devices[0].address;
         int r = allocation_device_identify(&a->devices[0], now);
 
@@ -167,6 +170,7 @@ static void requarantine(Manager *m, Allocation *a, const PciDevice *now) {
                                PCI_ADDRESS_STR(before));
         else
                 allocation_free(a);
+        return r;
 }
 
 /* Does the same for devices in quarantine. Each has a file, which is named by its address. */
@@ -175,6 +179,7 @@ static void find_moved_quarantined(Manager *m) {
         _cleanup_free_ Rematch *list = NULL;
         _cleanup_free_ PciAddress *before = NULL;
         size_t n = 0, n_before = 0;
+        bool saved = true;
 
         if (l->n_quarantined == 0 || find_relocations(m, l->quarantined, l->n_quarantined, &list, &n) < 0)
                 return;
@@ -185,23 +190,25 @@ static void find_moved_quarantined(Manager *m) {
         }
         for (size_t i = 0; i < n; i++)
                 if (list[i].now)
-                        requarantine(m, list[i].allocation, list[i].now);
+                        saved = requarantine(m, list[i].allocation, list[i].now) >= 0 && saved;
                 else
                         allocation_free(list[i].allocation);
-        for (size_t i = 0; i < n_before; i++)
+        /* A file that stays has the card's identity, by which the next start finds it again. */
+        for (size_t i = 0; saved && i < n_before; i++)
                 if (!ledger_find_quarantined(l, before[i]))
-                        (void) store_remove_quarantined(m->store, before[i]);
+                        saved = store_remove_quarantined(m->store, before[i]) >= 0;
 }
 
 /*
  * Cards may have swapped addresses, and each allocation has its own file. So all old addresses are removed first, and
  * the new ones are written then: no two files ever contain the same address, even after a crash in between. The next
- * start continues from there.
+ * start continues from there. When the old ones cannot be removed, no file is written any more.
  */
 void manager_find_moved(Manager *m) {
         _cleanup_free_ Rematch *list = NULL;
         size_t n = 0;
         Ledger *l = m->host.ledger;
+        int r = 0;
 
         if (l->read_only)
                 return;
@@ -209,11 +216,20 @@ void manager_find_moved(Manager *m) {
         if (find_relocations(m, l->allocations, l->n_allocations, &list, &n) < 0)
                 return;
         for (size_t i = 0, end; i < n; i = end) {
+                int saved;
+
                 end = end_of_allocation(list, n, i);
-                drop_addresses(m, &list[i], end - i);
+                saved = drop_addresses(m, &list[i], end - i);
+                r = r < 0 ? r : saved;
         }
         for (size_t i = 0, end; i < n; i = end) {
                 end = end_of_allocation(list, n, i);
-                set_addresses(m, &list[i], end - i);
+                set_addresses(m, &list[i], end - i, r >= 0);
         }
+        if (r < 0)
+                (void) string_replace(&l->read_only,
+                                      "Devices have other addresses than before, and the ledger could not be written: "
+                                      "%s. Nothing can be allocated or released until the file system of the state "
+                                      "directory is repaired and the daemon restarted.",
+                                      strerror(-r));
 }

@@ -33,7 +33,7 @@ static void set_domain(Manager *m, Allocation *a, const char *domain) {
         /* Saved, so that a restarted daemon still releases the allocation when the domain has ended meanwhile. */
         if (domain && a->release_with_domain && !a->had_domain) {
                 a->had_domain = true;
-                manager_set_state(m, a, a->state, a->reason);
+                (void) manager_set_state(m, a, a->state, a->reason);
         }
 }
 

@@ -363,6 +363,16 @@ int store_save(Store *s, const Allocation *a) {
         return save_allocation(s, -1, a);
 }
 
+bool store_may_have(const Store *s, const Allocation *a) {
+        _cleanup_free_ char *file = string_format("%s.json", a->name), *wanted = ledger_file_format(a), *text = NULL;
+        int r = file && wanted ? read_file_at(s->allocations_fd, file, LEDGER_FILE_MAX, &text, NULL) : -ENOMEM;
+
+        if (r >= 0)
+                return streq(text, wanted);
+        /* The name is of no file, or of none that was written here. */
+        return r != -ENOENT && r != -EISDIR && r != -EINVAL && r != -E2BIG;
+}
+
 int store_save_quarantined(Store *s, const Allocation *a) {
         char file[QUARANTINE_FILE_MAX];
 

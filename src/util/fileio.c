@@ -185,8 +185,9 @@ int write_spare_file_at(int dir_fd, const char *name, int spare, const char *dat
 }
 
 int remove_file_at(int dir_fd, const char *name) {
-        if (unlinkat(dir_fd, name, 0) < 0)
-                return errno == ENOENT ? 0 : -errno;
+        if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
+                return -errno;
+        /* Also of a missing file: an earlier call may have removed it and not synced that. */
         return fsync(dir_fd) < 0 ? -errno : 0;
 }
 
