@@ -24,10 +24,14 @@ void manager_check_promise(Manager *m, Allocation *a) {
                         reconcile_queue(&m->reconcile, why.device);
                         reconcile_want(&m->reconcile);
                 }
+                /* The reason says more already: who uses the device. */
+                if (a->taken && why.verdict == VERDICT_CONTESTED)
+                        return;
                 reason = refusal_text(&why);
                 if (!reason)
                         return;
         }
+        a->taken = false;
         if (streq_ptr(reason, a->reason))
                 return;
         history_record_promise(a, reason ? &why : NULL);

@@ -73,7 +73,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         AllocationState state = a->state;
         Verdict v = VERDICT_NONE;
-        bool repeated, stands;
+        bool repeated, taken, stands;
 
         if (has_to_wait(m, a))
                 return false;
@@ -111,9 +111,14 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         }
         log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_DEVIATION, .allocation = a->name }),
                  "'%s' cannot be resumed: %s", a->name, refusal.message);
-        stands = state != ALLOCATION_RELEASING && can_pass(v);
+        /* What somebody else has taken from a ready allocation is told as before the restart, and not fought. */
+        taken = state == ALLOCATION_READY && v == VERDICT_BUSY;
+        stands = taken || (state != ALLOCATION_RELEASING && can_pass(v));
         history_record_deviation(m, a, &refusal, stands);
-        if (stands) {
+        a->taken = taken;
+        if (taken)
+                (void) manager_set_state(m, a, ALLOCATION_READY, refusal.message);
+        else if (stands) {
                 a->resume_refused = true;
                 ledger_set_state(m->host.ledger, a, ALLOCATION_READY);
                 manager_check_promise(m, a);

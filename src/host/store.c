@@ -31,6 +31,9 @@ struct Store {
 
 #define RELEASED_FILE "released"
 
+/* The next block ends at INT64_MAX at most, the highest generation that a file may have. */
+#define GENERATION_MAX ((uint64_t) INT64_MAX - GENERATION_BLOCK)
+
 /* Records in the ledger that changing a file failed. r is the result of the change; returns r. */
 static int note_failure(const Store *s, int r) {
         if (r < 0 && r != -ENOMEM)
@@ -317,6 +320,8 @@ int store_load(Store *s, Ledger *l, char **ret_services) {
         if (r < 0)
                 return log_error_errno(r, "Failed to load the ledger: %m");
         load_released(s);
+        if (MAX(s->generation, s->reserved) > GENERATION_MAX)
+                (void) set_read_only(l, "generation", "there is no higher generation for the next allocation");
         if (l->read_only)
                 log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_READ_ONLY }), "%s", l->read_only);
         /* Reports a read-only file system at startup, before the first write fails. */
@@ -439,6 +444,8 @@ bool store_was_released(const Store *s, const char *name, uint64_t generation) {
 }
 
 int store_next_generation(Store *s, uint64_t *ret) {
+        if (s->generation >= s->reserved && s->generation > GENERATION_MAX)
+                return -EOVERFLOW;
         if (s->generation >= s->reserved) {
                 uint64_t reserved = s->generation + GENERATION_BLOCK;
                 char text[32];

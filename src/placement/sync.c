@@ -99,6 +99,11 @@ static int set_generation(const Sync *s, const Change *c) {
         return json_object_object_add(c->body, "resource_provider_generation", json_object_new_int64(p->generation));
 }
 
+/* Of a provider or consumer that Placement has changed. A wrong one is refused by Placement, and read again then. */
+static int64_t next_generation(int64_t generation) {
+        return generation < INT64_MAX ? generation + 1 : 0;
+}
+
 /* Placement has the claim: each provider in it has a new generation, and so has the consumer. */
 static int enter_claim(Sync *s, const Change *c) {
         Claim *claim;
@@ -107,13 +112,13 @@ static int enter_claim(Sync *s, const Change *c) {
                 return -ENOMEM;
         claim = tree_find_claim(s->have, c->uuid);
         if (claim)
-                claim->generation++;
+                claim->generation = next_generation(claim->generation);
         json_object_object_foreach(json_object_object_get(c->body, "allocations"), uuid, unused) {
                 Provider *p = tree_find_provider(s->have, uuid);
 
                 (void) unused;
                 if (p)
-                        p->generation++;
+                        p->generation = next_generation(p->generation);
         }
         return 0;
 }

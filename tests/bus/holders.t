@@ -183,6 +183,24 @@ is((release($bus, 'late'))[0], 'done', 'after a boot: it is released');
 fault('remove proc/812');
 same_state($state, 'after a boot: the ledger is as before');
 
+# ---- what another program has taken from a ready allocation
+
+is((allocate($bus, 'late', gpu => 1))[0], 'done', 'taken: a GPU is allocated');
+other_hand_binds($gpu, 'nvidia');
+process(813, 'python3', '', '/dev/nvidia3');
+ok(wait_until(sub { device($bus, $gpu)->{state} eq 'contested' }), 'taken: another program binds it to its driver, and it is contested');
+fault('reset');
+restart();
+is(device($bus, $gpu)->{state}, 'contested', 'taken: the next daemon says the same');
+is(allocation_state($bus, 'late'), 'failed', 'taken: the allocation cannot be used');
+like(allocation($bus, 'late')->{reason}, names($gpu, 813, 'python3'), 'taken: because of the program');
+nothing_written('taken: it is left alone');
+fault('remove proc/813');
+restart();
+ok(wait_until(sub { allocation_state($bus, 'late') eq 'ready' }), 'taken: when the program has ended, the next start binds it again');
+is(device($bus, $gpu)->{state}, 'allocated', 'taken: and it is as before');
+is((release($bus, 'late'))[0], 'done', 'taken: it is released');
+
 # ---- Bind=start
 
 process(812, 'nvidia-persiste', '0::/system.slice/nvidia-persistenced.service', '/dev/nvidia3');

@@ -55,7 +55,7 @@ sub claims {
 # What is wrong with what a start made of what was left on disk.
 sub broken {
         my ($before, $after) = map { my $of = $_; sub { $of->{allocations}{ $_[0] } // {} } } @_;
-        my @wrong = $_[1]{read_only} =~ /cannot be used|trusted/ ? "read-only: $_[1]{read_only}" : ();
+        my @wrong = $_[1]{read_only} ? "read-only: $_[1]{read_only}" : ();
         for my $name (sort keys %{ $_[1]{allocations} }) {
                 push @wrong, map { "$_ of '$name' was claimed by nobody" } grep { !$before->($name)->{claims}{$_} } sort keys %{ $after->($name)->{claims} };
         }

@@ -284,6 +284,8 @@ static void test_read_only(void **state) {
                 { "generation", "12" },
                 { "generation", "many\n" },
                 { "generation", "-1\n" },
+                { "generation", "9223372036854774784\n" }, /* 2^63 - 1024, to which no block can be added */
+                { "generation", "9223372036854775807\n" },
         };
         Disk *d = *state;
         _cleanup_(cleanup_allocation_free) Allocation *a = make("a", "0000:01:00.0", 1);
