@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Snapshots of the D-Bus properties of all devices, and their comparison. The daemon compares the snapshot that it last
- * signalled with the current one to find the signals to send. A snapshot stores digests instead of values. Pure.
+ * Snapshots of the D-Bus properties of devices and allocations, and their comparison. The daemon compares the snapshot
+ * that it last signalled with the current one to find the signals to send. A snapshot stores digests instead of values.
+ * Pure.
  */
 
 #include "plan/plan.h"
@@ -36,6 +37,22 @@ typedef struct DeviceSnapshotList {
 DeviceSnapshot device_snapshot(const HostView *view, const PciDevice *dev);
 /* Returns a bit (1 << DeviceProperty) for each property that differs. Both snapshots must have the same identity. */
 unsigned device_snapshot_differences(const DeviceSnapshot *before, const DeviceSnapshot *now);
+
+/* Properties that can change during the lifetime of an allocation object. */
+typedef enum AllocationProperty {
+        ALLOCATION_PROPERTY_STATE,
+        ALLOCATION_PROPERTY_REASON,
+        ALLOCATION_PROPERTY_GENERATION,
+        ALLOCATION_PROPERTY_DEVICES,
+        ALLOCATION_PROPERTY_LEASE_END,
+        ALLOCATION_PROPERTY_SHARED_MEMORY,
+        _ALLOCATION_PROPERTY_MAX,
+} AllocationProperty;
+_Static_assert(_ALLOCATION_PROPERTY_MAX == ALLOCATION_SHOWN_MAX, "an allocation has a digest for each");
+/* The name of the property on the bus. */
+const char *allocation_property_to_string(AllocationProperty p);
+/* Stores the digests of the properties in a->shown. Returns a bit (1 << AllocationProperty) for each that differs. */
+unsigned allocation_note_shown(Allocation *a);
 
 /* Takes a snapshot of every device. NULL when out of memory. */
 DeviceSnapshotList *device_snapshot_list_new(const HostView *view);

@@ -89,9 +89,8 @@ void server_job_new(Server *s, uint32_t id);
 void server_job_changed(Server *s, uint32_t id);
 void server_job_removed(Server *s, uint32_t id, const char *result);
 void server_allocation_new(Server *s, const char *name);
-void server_allocation_changed(Server *s, const char *name);
-/* The devices, the generation or the lease; server_allocation_changed() tells state and reason. */
-void server_allocation_extent_changed(Server *s, const char *name);
+/* properties: bits of allocation_note_shown(); 0: something that is no property. */
+void server_allocation_changed(Server *s, const char *name, unsigned properties);
 void server_allocation_removed(Server *s, const char *name);
 void server_device_added(Server *s, PciAddress address);
 /* properties: bits of device_snapshot_differences(). */

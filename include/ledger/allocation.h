@@ -118,6 +118,8 @@ typedef struct AllocationService {
         unsigned slots;
 } AllocationService;
 
+#define ALLOCATION_SHOWN_MAX 6
+
 typedef struct Allocation {
         char *name;
         char id[37];              /* UUID; the domain has the same */
@@ -144,7 +146,10 @@ typedef struct Allocation {
         unsigned partition_delay; /* seconds between the last two tries to activate it; 0: none has failed; not on disk
                                    */
         uint64_t partition_retry; /* CLOCK_MONOTONIC, microseconds: it is not activated before; not on disk */
-        uint32_t prepared_by;     /* the last job that prepared it; 0: none; not on disk */
+        uint64_t shown[ALLOCATION_SHOWN_MAX]; /* of its properties on the bus, as last signalled: bus/changes.h; not on
+                                                 disk */
+        bool is_shown;                        /* its object was signalled as added; not on disk */
+        uint32_t prepared_by;                 /* the last job that prepared it; 0: none; not on disk */
         bool resume_refused; /* ready, but its devices are not bound or its partition is lost: reconcile prepares it
                                 again when the cause has passed; not on disk */
         char *reason; /* a sentence: the cause of the state, or of a ready allocation that no guest can use as reserved.

@@ -122,7 +122,7 @@ static const sd_bus_vtable allocation_vtable[] = {
         SD_BUS_PROPERTY("Cpus", "s", property_get, 0, CONST),
         SD_BUS_PROPERTY("Memory", "a(it)", property_get, 0, CONST),
         SD_BUS_PROPERTY("Services", "a(ssu)", property_get, 0, CONST),
-        SD_BUS_PROPERTY("SharedMemory", "a(stias)", property_get, 0, 0), /* members change without a signal */
+        SD_BUS_PROPERTY("SharedMemory", "a(stias)", property_get, 0, CHANGES),
         SD_BUS_VTABLE_END,
 };
 

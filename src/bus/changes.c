@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Snapshots of device properties and their comparison. */
+/* Snapshots of the properties of devices and allocations, and their comparison. */
 
 #include "bus/changes.h"
 
@@ -56,6 +56,51 @@ unsigned device_snapshot_differences(const DeviceSnapshot *before, const DeviceS
         for (unsigned i = 0; i < _DEVICE_PROPERTY_MAX; i++)
                 if (before->values[i] != now->values[i])
                         properties |= 1U << i;
+        return properties;
+}
+
+static const char *const allocation_property_table[_ALLOCATION_PROPERTY_MAX] = {
+        [ALLOCATION_PROPERTY_STATE] = "State",           [ALLOCATION_PROPERTY_REASON] = "Reason",
+        [ALLOCATION_PROPERTY_GENERATION] = "Generation", [ALLOCATION_PROPERTY_DEVICES] = "Devices",
+        [ALLOCATION_PROPERTY_LEASE_END] = "LeaseEnd",    [ALLOCATION_PROPERTY_SHARED_MEMORY] = "SharedMemory",
+};
+DEFINE_STRING_TABLE_TO_STRING(allocation_property, AllocationProperty, _ALLOCATION_PROPERTY_MAX)
+
+static uint64_t devices_digest(const Allocation *a) {
+        uint64_t digest = DIGEST_START;
+
+        for (size_t i = 0; i < a->n_devices; i++) {
+                digest = digest_string(digest, a->devices[i].slot);
+                digest = digest_number(digest, (int64_t) pci_address_key(a->devices[i].address));
+        }
+        return digest;
+}
+
+/* The regions of an allocation stay the same, the other members do not. */
+static uint64_t members_digest(const Allocation *a) {
+        uint64_t digest = DIGEST_START;
+
+        for (size_t i = 0; i < a->n_regions; i++)
+                for (size_t j = 0; a->shared[i] && j < a->shared[i]->n_members; j++)
+                        digest = digest_string(digest, a->shared[i]->members[j]->name);
+        return digest;
+}
+
+unsigned allocation_note_shown(Allocation *a) {
+        const uint64_t now[_ALLOCATION_PROPERTY_MAX] = {
+                [ALLOCATION_PROPERTY_STATE] = (uint64_t) allocation_shown_state(a),
+                [ALLOCATION_PROPERTY_REASON] = digest_string(DIGEST_START, a->reason),
+                [ALLOCATION_PROPERTY_GENERATION] = a->generation,
+                [ALLOCATION_PROPERTY_DEVICES] = devices_digest(a),
+                [ALLOCATION_PROPERTY_LEASE_END] = a->lease_end,
+                [ALLOCATION_PROPERTY_SHARED_MEMORY] = members_digest(a),
+        };
+        unsigned properties = 0;
+
+        for (unsigned i = 0; i < _ALLOCATION_PROPERTY_MAX; i++)
+                if (a->shown[i] != now[i])
+                        properties |= 1U << i;
+        memcpy(a->shown, now, sizeof(now));
         return properties;
 }
 

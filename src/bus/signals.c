@@ -8,6 +8,7 @@
 
 typedef struct Signal {
         const char *path;        /* of the object; NULL: out of memory */
+        const char *interface;   /* of the object */
         const char *member;      /* of the Manager's signal */
         const char *label;       /* the allocation's name, or the device's address */
         const char *result;      /* of a job */
@@ -49,6 +50,14 @@ static void emit(Server *s, const char *what, Emit function, const Signal *signa
                 emit_to(&s->peers[i], what, function, signal);
 }
 
+/* The interfaces are named, because sd-bus cannot ask an object that is gone which it had. */
+static int emit_object_removed(sd_bus *bus, const Signal *signal) {
+        const char *const interfaces[] = { "org.freedesktop.DBus.Peer", "org.freedesktop.DBus.Introspectable",
+                                           "org.freedesktop.DBus.Properties", signal->interface, NULL };
+
+        return sd_bus_emit_interfaces_removed_strv(bus, signal->path, (char **) interfaces);
+}
+
 static int emit_job_new(sd_bus *bus, const Signal *signal) {
         int r = sd_bus_emit_object_added(bus, signal->path);
 
@@ -66,14 +75,14 @@ static int emit_job_removed(sd_bus *bus, const Signal *signal) {
         int r = sd_bus_emit_signal(bus, BUS_PATH, BUS_MANAGER_INTERFACE, "JobRemoved", "uos", signal->id, signal->path,
                                    signal->result);
 
-        return r < 0 ? r : sd_bus_emit_object_removed(bus, signal->path);
+        return r < 0 ? r : emit_object_removed(bus, signal);
 }
 
 static void signal_job(Server *s, uint32_t id, const char *result, const char *what, Emit function) {
         _cleanup_free_ char *path = NULL;
 
         (void) job_path(id, &path);
-        emit(s, what, function, &(Signal) { .path = path, .id = id, .result = result });
+        emit(s, what, function, &(Signal) { .path = path, .interface = BUS_JOB_INTERFACE, .id = id, .result = result });
 }
 
 void server_job_new(Server *s, uint32_t id) {
@@ -97,9 +106,8 @@ static int emit_added(sd_bus *bus, const Signal *signal) {
                                           signal->path);
 }
 
-/* A removed object must still exist during the call. */
 static int emit_removed(sd_bus *bus, const Signal *signal) {
-        int r = sd_bus_emit_object_removed(bus, signal->path);
+        int r = emit_object_removed(bus, signal);
 
         return r < 0 ? r
                      : sd_bus_emit_signal(bus, BUS_PATH, BUS_MANAGER_INTERFACE, signal->member, "so", signal->label,
@@ -107,12 +115,8 @@ static int emit_removed(sd_bus *bus, const Signal *signal) {
 }
 
 static int emit_allocation_changed(sd_bus *bus, const Signal *signal) {
-        return sd_bus_emit_properties_changed(bus, signal->path, BUS_ALLOCATION_INTERFACE, "State", "Reason", NULL);
-}
-
-static int emit_allocation_extent(sd_bus *bus, const Signal *signal) {
-        return sd_bus_emit_properties_changed(bus, signal->path, BUS_ALLOCATION_INTERFACE, "Generation", "Devices",
-                                              "LeaseEnd", NULL);
+        return sd_bus_emit_properties_changed_strv(bus, signal->path, BUS_ALLOCATION_INTERFACE,
+                                                   (char **) signal->properties);
 }
 
 static int emit_device_changed(sd_bus *bus, const Signal *signal) {
@@ -120,12 +124,17 @@ static int emit_device_changed(sd_bus *bus, const Signal *signal) {
                                                    (char **) signal->properties);
 }
 
-static void signal_allocation(Server *s, const char *name, const char *member, Emit function) {
+static void signal_allocation(Server *s, const char *name, const char *member, const char **properties, Emit function) {
         _cleanup_free_ char *path = NULL;
 
         s->epoch++;
         (void) allocation_path(name, &path);
-        emit(s, member, function, &(Signal) { .path = path, .member = member, .label = name });
+        emit(s, member, function,
+             &(Signal) { .path = path,
+                         .interface = BUS_ALLOCATION_INTERFACE,
+                         .member = member,
+                         .label = name,
+                         .properties = properties });
 }
 
 static void signal_device(Server *s, PciAddress address, const char *member, const char **properties, Emit function) {
@@ -134,23 +143,32 @@ static void signal_device(Server *s, PciAddress address, const char *member, con
         s->epoch++;
         (void) device_path(address, &path);
         emit(s, member, function,
-             &(Signal) { .path = path, .member = member, .label = PCI_ADDRESS_STR(address), .properties = properties });
+             &(Signal) { .path = path,
+                         .interface = BUS_DEVICE_INTERFACE,
+                         .member = member,
+                         .label = PCI_ADDRESS_STR(address),
+                         .properties = properties });
 }
 
 void server_allocation_new(Server *s, const char *name) {
-        signal_allocation(s, name, "AllocationNew", emit_added);
+        signal_allocation(s, name, "AllocationNew", NULL, emit_added);
 }
 
 void server_allocation_removed(Server *s, const char *name) {
-        signal_allocation(s, name, "AllocationRemoved", emit_removed);
+        signal_allocation(s, name, "AllocationRemoved", NULL, emit_removed);
 }
 
-void server_allocation_changed(Server *s, const char *name) {
-        signal_allocation(s, name, "a change of an allocation", emit_allocation_changed);
-}
+void server_allocation_changed(Server *s, const char *name, unsigned properties) {
+        const char *names[_ALLOCATION_PROPERTY_MAX + 1] = { NULL };
+        size_t n = 0;
 
-void server_allocation_extent_changed(Server *s, const char *name) {
-        signal_allocation(s, name, "a change of an allocation's extent", emit_allocation_extent);
+        for (unsigned i = 0; i < _ALLOCATION_PROPERTY_MAX; i++)
+                if (properties & 1U << i)
+                        names[n++] = allocation_property_to_string((AllocationProperty) i);
+        if (n > 0)
+                signal_allocation(s, name, "a change of an allocation", names, emit_allocation_changed);
+        else
+                s->epoch++;
 }
 
 void server_device_added(Server *s, PciAddress address) {
@@ -175,11 +193,6 @@ static int emit_object_added(sd_bus *bus, const Signal *signal) {
         return sd_bus_emit_object_added(bus, signal->path);
 }
 
-/* A removed object must still exist during the call. */
-static int emit_object_removed(sd_bus *bus, const Signal *signal) {
-        return sd_bus_emit_object_removed(bus, signal->path);
-}
-
 static int emit_pool_changed(sd_bus *bus, const Signal *signal) {
         return sd_bus_emit_properties_changed_strv(bus, signal->path, BUS_POOL_INTERFACE, (char **) signal->properties);
 }
@@ -193,7 +206,8 @@ static void signal_pool(Server *s, const char *name, const char **properties, Em
 
         s->epoch++;
         (void) pool_path(name, &path);
-        emit(s, "a pool", function, &(Signal) { .path = path, .properties = properties });
+        emit(s, "a pool", function,
+             &(Signal) { .path = path, .interface = BUS_POOL_INTERFACE, .properties = properties });
 }
 
 static void signal_node(Server *s, int id, const char **properties, Emit function) {
@@ -201,7 +215,8 @@ static void signal_node(Server *s, int id, const char **properties, Emit functio
 
         s->epoch++;
         (void) node_path(id, &path);
-        emit(s, "a NUMA node", function, &(Signal) { .path = path, .properties = properties });
+        emit(s, "a NUMA node", function,
+             &(Signal) { .path = path, .interface = BUS_NODE_INTERFACE, .properties = properties });
 }
 
 void server_pool_added(Server *s, const char *name) {

@@ -58,7 +58,7 @@ int manager_set_state(Manager *m, Allocation *a, AllocationState state, const ch
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to write the state of '%s' to the ledger: %m", a->name);
-        server_allocation_changed(m->publisher.server, a->name);
+        manager_tell_allocation(m, a);
         return r;
 }
 
@@ -68,7 +68,7 @@ static void set_uncertain(Manager *m, Allocation *a) {
         (void) string_replace(&a->reason,
                               "The disk may have a change that was refused because it could not be written. "
                               "Release it.");
-        server_allocation_changed(m->publisher.server, a->name);
+        manager_tell_allocation(m, a);
 }
 
 Verdict manager_begin_state(Manager *m, Allocation *a, AllocationState state, Refusal *ret) {
@@ -109,7 +109,7 @@ Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Re
                 (*b)->halted = true;
                 if (!allocation_is_changing(*b))
                         set_uncertain(m, *b);
-                server_allocation_extent_changed(m->publisher.server, a->name);
+                manager_tell_allocation(m, *b);
                 manager_publish_allocation(m, *b);
         }
         *b = a;
@@ -131,14 +131,14 @@ void manager_delete_allocation(Manager *m, Allocation *a) {
                 ledger_set_state(m->host.ledger, a, ALLOCATION_FAILED);
                 (void) string_replace(&a->reason, "The devices are returned, but the file could not be removed from "
                                                   "the ledger. Release it again.");
-                server_allocation_changed(m->publisher.server, a->name);
+                manager_tell_allocation(m, a);
                 return;
         }
         /* If the promise to a was broken, other allocations may share the shortage, which the release may end. */
         m->reconcile.promises_unchecked = m->reconcile.promises_unchecked || a->reason;
         manager_forget_attributes(m, a);
         a = ledger_remove(m->host.ledger, a->name);
-        server_allocation_removed(m->publisher.server, a->name);
+        manager_tell_removed(m, a);
         manager_publish_allocation(m, a);
         history_record_allocation(HISTORY_RELEASED, a, NULL);
         allocation_free(a);

@@ -165,7 +165,7 @@ static Verdict accept_replacements(Manager *m, Allocation *a, uint32_t *ret_job,
         }
         /* As for a resumed job, only a release undoes a failure. */
         job_queue_find(&m->jobs, *ret_job)->resumed = true;
-        server_allocation_changed(m->publisher.server, accepted->name);
+        manager_tell_allocation(m, accepted);
         manager_publish_allocation(m, accepted);
         return VERDICT_NONE;
 }

@@ -231,15 +231,15 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
         ledger_set_state(m->host.ledger, claimed, ALLOCATION_FAILED);
         (void) string_replace(&claimed->reason, "It was refused because the ledger could not be written, but the disk "
                                                 "may have it. Release it.");
-        server_allocation_new(m->publisher.server, name);
+        manager_tell_allocation(m, claimed);
         manager_publish_allocation(m, claimed);
         return refuse_storage(ret, r);
 }
 
 /* A lease needs no job. */
-static Verdict announce_lease(Manager *m, const Allocation *a, uint32_t *ret_job) {
+static Verdict announce_lease(Manager *m, Allocation *a, uint32_t *ret_job) {
         *ret_job = 0;
-        server_allocation_new(m->publisher.server, a->name);
+        manager_tell_allocation(m, a);
         manager_publish_allocation(m, a);
         history_record_allocation(HISTORY_RESERVED, a, NULL);
         manager_follow_leases(m);
@@ -280,7 +280,6 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
                 return announce_lease(m, reserved, ret_job);
         v = manager_start_prepare(m, reserved, false, ret_job, ret);
         if (v != VERDICT_NONE) {
-                server_allocation_new(m->publisher.server, name);
                 history_record_allocation(HISTORY_RESERVED, reserved, NULL);
                 manager_delete_allocation(m, reserved);
                 return v;

@@ -93,7 +93,7 @@ static Verdict attach(Manager *m, Allocation *a, Allocation *part, uint32_t *ret
                         extended->halted = true;
                 return v;
         }
-        server_allocation_extent_changed(m->publisher.server, extended->name);
+        manager_tell_allocation(m, extended);
         manager_publish_allocation(m, extended);
         return VERDICT_NONE;
 }
@@ -190,6 +190,6 @@ static JobResult attach_finished(Manager *m, Job *job, JobResult result) {
         if (part && result == JOB_FAILED && manager_drop_changing(m, a))
                 return result;
         a->halted = true;
-        server_allocation_extent_changed(m->publisher.server, a->name);
+        manager_tell_allocation(m, a);
         return result == JOB_DONE ? JOB_FAILED_DIRTY : result;
 }

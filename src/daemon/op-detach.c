@@ -60,7 +60,7 @@ Allocation *manager_drop_changing(Manager *m, Allocation *a) {
                 return NULL;
         manager_forget_attributes(m, part);
         manager_publish_allocation(m, part);
-        server_allocation_extent_changed(m->publisher.server, rest->name);
+        manager_tell_allocation(m, rest);
         /* The promise may have been broken by a device that is gone now, also for other allocations. */
         m->reconcile.promises_unchecked = m->reconcile.promises_unchecked || rest->reason;
         manager_check_promise(m, rest);
@@ -264,7 +264,7 @@ static Verdict detach(Manager *m, Allocation *a, const char *slot, uint32_t *ret
         if (v == VERDICT_NONE)
                 v = start_job(m, marked, ret_job, ret);
         if (v == VERDICT_NONE)
-                server_allocation_extent_changed(m->publisher.server, marked->name);
+                manager_tell_allocation(m, marked);
         else if (ledger_find(m->host.ledger, marked->name) == marked)
                 marked->halted = true;
         return v;

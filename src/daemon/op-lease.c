@@ -37,8 +37,7 @@ static Verdict end_lease(Manager *m, Allocation *a, Refusal *ret) {
                 return v;
         a->hold = 0;
         a->lease_end = 0;
-        server_allocation_changed(m->publisher.server, a->name);
-        server_allocation_extent_changed(m->publisher.server, a->name);
+        manager_tell_allocation(m, a);
         return VERDICT_NONE;
 }
 
@@ -103,7 +102,7 @@ Verdict manager_renew(Manager *m, const char *name, uint64_t generation, uint32_
                         (void) store_save(m->store, a);
                 return refuse_storage(ret, r);
         }
-        server_allocation_extent_changed(m->publisher.server, a->name);
+        manager_tell_allocation(m, a);
         manager_follow_leases(m);
         return VERDICT_NONE;
 }

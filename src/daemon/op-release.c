@@ -45,7 +45,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
                 return v;
         }
         job_queue_find(&m->jobs, *ret_job)->before = before;
-        server_allocation_changed(m->publisher.server, a->name);
+        manager_tell_allocation(m, a);
         return VERDICT_NONE;
 }
 

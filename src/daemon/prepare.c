@@ -19,7 +19,7 @@ static void prepare_begun(Manager *m, Job *job) {
         a->prepared_by = job->id;
         if (job->resumed)
                 return;
-        server_allocation_new(m->publisher.server, a->name);
+        manager_tell_allocation(m, a);
         manager_publish_allocation(m, a);
         history_record_allocation(HISTORY_RESERVED, a, NULL);
 }

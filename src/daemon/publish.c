@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Publishes changes of devices on the bus: the differences from the properties published last. */
+/* Publishes changes of devices and allocations on the bus: the differences from the properties published last. */
 
 #include <errno.h>
 
@@ -97,4 +97,50 @@ void manager_publish_allocation(Manager *m, const Allocation *a) {
                                              &n_concerned);
         }
         publish_all_of(m, concerned, n_concerned, r);
+}
+
+/* A region's members are a property of each of them. */
+static void tell_members(Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < a->n_regions; i++) {
+                const SharedRegion *s = ledger_find_region(m->host.ledger, a->regions[i].name);
+
+                for (size_t j = 0; s && j < s->n_members; j++) {
+                        Allocation *member = ledger_find(m->host.ledger, s->members[j]->name);
+
+                        if (member != a && member->is_shown)
+                                server_allocation_changed(m->publisher.server, member->name,
+                                                          allocation_note_shown(member));
+                }
+        }
+}
+
+void manager_tell_allocation(Manager *m, Allocation *a) {
+        unsigned properties;
+
+        if (!m->publisher.shown)
+                return;
+        reconcile_want(&m->reconcile);
+        properties = allocation_note_shown(a);
+        if (a->is_shown) {
+                server_allocation_changed(m->publisher.server, a->name, properties);
+                return;
+        }
+        a->is_shown = true;
+        server_allocation_new(m->publisher.server, a->name);
+        tell_members(m, a);
+}
+
+void manager_tell_removed(Manager *m, const Allocation *a) {
+        if (!m->publisher.shown || !a->is_shown)
+                return;
+        reconcile_want(&m->reconcile);
+        server_allocation_removed(m->publisher.server, a->name);
+        tell_members(m, a);
+}
+
+void manager_show_allocations(Manager *m) {
+        for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
+                (void) allocation_note_shown(m->host.ledger->allocations[i]);
+                m->host.ledger->allocations[i]->is_shown = true;
+        }
 }

@@ -24,6 +24,12 @@ void manager_publish(Manager *m);
 /* Publishes only these devices and the devices whose state depends on them: IOMMU group members, PFs and VFs. */
 void manager_publish_devices(Manager *m, const PciAddress *devices, size_t n);
 void manager_publish_allocation(Manager *m, const Allocation *a);
+/* Signals the object of a as added, or those of its properties that differ from what was signalled last. */
+void manager_tell_allocation(Manager *m, Allocation *a);
+/* Signals that the object of a, which is not in the ledger any more, is removed, unless nobody was told of it. */
+void manager_tell_removed(Manager *m, const Allocation *a);
+/* All allocations are known to clients from the announcement on. */
+void manager_show_allocations(Manager *m);
 
 /* history.c */
 typedef enum HistoryEvent {

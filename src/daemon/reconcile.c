@@ -212,6 +212,7 @@ static void announce(Manager *m) {
                 (void) sd_event_exit(m->event, EXIT_FAILURE);
                 return;
         }
+        manager_show_allocations(m);
         server_announce(m->publisher.server);
         m->announced = true;
         manager_expect_guests(m);

@@ -148,6 +148,7 @@ static void set_addresses(Manager *m, const Rematch *list, size_t n, bool on_dis
         adopt_moved(m, a, list, n);
         if (on_disk)
                 (void) save(m, a);
+        manager_tell_allocation(m, a);
         for (size_t i = 0; i < MIN(n, n_before); i++)
                 record(m, a, &a->devices[list[i].index], before[i]);
 }

@@ -27,7 +27,7 @@ static void set_domain(Manager *m, Allocation *a, const char *domain) {
                 log_full(LOG_INFO, 0, (&(LogFields) { .allocation = a->name }), "No domain runs with '%s' any more.",
                          a->name);
         if (m->announced) {
-                server_allocation_changed(m->publisher.server, a->name);
+                manager_tell_allocation(m, a);
                 manager_check_promise(m, a);
         }
         /* Saved, so that a restarted daemon still releases the allocation when the domain has ended meanwhile. */

@@ -1,0 +1,160 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A standard client that follows the signals has what GetManagedObjects answers, through random operations; no signal tells what was told already.
+# MIRROR_OPERATIONS=N makes it longer.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use IPC::Open2;
+use JSON::PP;
+use Test::More;
+
+use Node;
+
+use constant { OPERATIONS => $ENV{MIRROR_OPERATIONS} // 150, EACH => 10, SEED => 20261129 };
+
+node('../long/machine');
+
+my $bus = Bus->new->listen;
+my $ear = Bus->new->listen;
+my $pid = open2(my $from, my $to, "$FindBin::Bin/glib-mirror");
+
+# What the client knows and is not so, or does not know.
+sub differences {
+        print $to "\n" or die "glib-mirror: $!";
+        $to->flush;
+        my @found;
+        while (defined(my $line = <$from>)) {
+                chomp $line;
+                return @found if $line eq '';
+                push @found, $line;
+        }
+        return 'glib-mirror has ended';
+}
+
+sub is_mirrored { my ($what) = @_; my @found = differences(); return ok(!@found, "$what: the client knows what is there") || diag(map { "$_\n" } @found) }
+
+is_mirrored('at first');
+
+# ---- what each operation tells
+
+my %told;     # object and property => the value that was told last
+my @repeated; # what was told again without a difference
+
+# Takes the signals that have come.
+sub heard {
+        $ear->ping();
+        my @signals = splice @{ $ear->{signals} };
+        for my $signal (grep { $_->{member} =~ /^(?:InterfacesAdded|PropertiesChanged)$/ } @signals) {
+                my ($object, %values) = $signal->{member} eq 'InterfacesAdded' ? ($signal->{body}[0], map { %$_ } values %{ $signal->{body}[1] }) : ($signal->{path}, %{ $signal->{body}[1] });
+                for my $name (sort keys %values) {
+                        my $value = JSON::PP->new->canonical->allow_nonref->encode($values{$name});
+                        push @repeated, "$object $name $value" if ($told{$object}{$name} // '') eq $value && $signal->{member} eq 'PropertiesChanged' && $object !~ m{/job/};
+                        $told{$object}{$name} = $value;
+                }
+        }
+        return @signals;
+}
+
+sub of_objects { return [map { $_->{member} } grep { $_->{member} =~ /^(?:InterfacesAdded|InterfacesRemoved|AllocationNew|AllocationRemoved)$/ && "@{ $_->{body} }" =~ m{/allocation/} } @_] }
+
+sub tells {
+        my ($what, $expected, $operation) = @_;
+        heard();
+        is($operation->(), 'done', $what);
+        is_mirrored($what);
+        my @signals = heard();
+        is_deeply(of_objects(@signals), $expected, "$what: told of once");
+        return @signals;
+}
+
+sub result_of {
+        my (@call) = @_;
+        my $reply = $bus->call(@call);
+        my $job   = $reply->{body}[-1] // '/';
+        return $reply->{error} // ($job !~ m{/job/} ? 'done' : $bus->result($job) // 'no result');
+}
+
+sub on_guest { my ($method, $name, $signature, @values) = @_; return result_of($method, "st$signature", $name, Node::generation($bus, $name), @values) }
+
+sub to_allocate {
+        my ($name, @request) = @_;
+        my ($signature, $entries) = request(@request);
+        return result_of('Allocate', "s$signature", $name, $entries);
+}
+
+my @lease = (gpu => 1, cpus => 2, memory => 2**30, hold => 3600);
+tells('a lease', [qw(InterfacesAdded AllocationNew)], sub { to_allocate('vm', @lease) });
+my @renewal = tells('its renewal', [], sub { on_guest('Renew', 'vm', 'u', 7200) });
+ok(grep({ $_->{member} eq 'PropertiesChanged' && exists $_->{body}[1]{Epoch} } @renewal), 'its renewal: the epoch is told');
+tells('its preparation', [], sub { on_guest('Prepare', 'vm', '') });
+tells('a further device', [], sub { on_guest('Attach', 'vm', request(ethernet => 1)) });
+tells('one device less', [], sub { on_guest('Detach', 'vm', 's', 'ethernet0') });
+tells('its release', [qw(InterfacesRemoved AllocationRemoved)], sub { on_guest('Release', 'vm', '') });
+
+# ---- random operations
+
+srand SEED;
+my %made; # name => 'lease' or 'ready'
+
+sub any { return $_[rand @_] }
+sub new_name { return (grep { !$made{$_} } map { "vm$_" } 1 .. 9)[0] }
+
+my %operations = (
+        allocate => sub {
+                my $name = new_name() // return 'none';
+                my @request = any([gpu => 1, cpus => 2, memory => 2**28], [ethernet => 1], [infiniband => 1, cpus => 1, memory => 2**28], [ofed => 2], [cpus => 1, memory => 2**27, 'remote-gpu' => 1],
+                        [cpus => 1, memory => 2**27, 'shared-memory' => [['mpi', 2**22, 0]]])->@*;
+                my @hold   = rand() < 0.3 ? (hold => 3600) : ();
+                my $result = to_allocate($name, @request, @hold);
+                $made{$name} = @hold ? 'lease' : 'ready' if $result eq 'done';
+                return $result;
+        },
+        release => sub {
+                my $name   = any(sort keys %made) // return 'none';
+                my $result = on_guest('Release', $name, '');
+                delete $made{$name} if $result eq 'done';
+                return $result;
+        },
+        prepare => sub {
+                my $name   = any(grep { $made{$_} eq 'lease' } sort keys %made) // return 'none';
+                my $result = on_guest('Prepare', $name, '');
+                $made{$name} = 'ready' if $result eq 'done';
+                delete $made{$name} if !allocation($bus, $name);
+                return $result;
+        },
+        renew  => sub { my $name = any(grep { $made{$_} eq 'lease' } sort keys %made) // return 'none'; return on_guest('Renew', $name, 'u', 3600) },
+        attach => sub { my $name = any(grep { $made{$_} eq 'ready' } sort keys %made) // return 'none'; return on_guest('Attach', $name, request(any('ethernet', 'infiniband', 'ofed') => 1)) },
+        detach => sub {
+                my $name = any(grep { $made{$_} eq 'ready' } sort keys %made) // return 'none';
+                my $slot = any(map { $_->{slot} // () } @{ allocation($bus, $name)->{devices} }) // return 'none';
+                return on_guest('Detach', $name, 's', $slot);
+        },
+        vfs    => sub { return result_of('SetVirtualFunctions', 'su', '0000:82:00.0', any(0, 2, 4)) },
+        rescan => sub { return result_of('Rescan') },
+        reload => sub { return result_of('Reload') },
+        bind   => sub { my $gpu = any(qw(0000:13:00.0 0000:84:00.0)); other_hand_binds($gpu, any('', 'nvidia', 'vfio-pci')); return 'done' },
+        fail   => sub { fault('reset', 'fail ' . (1 + int rand 8) . ' EIO'); return 'done' },
+        clear  => sub { my $device = any(map { $_->{address} } @{ describe($bus)->{quarantine} }) // return 'none'; return result_of('ClearQuarantine', 's', $device) },
+);
+
+my %done;
+for my $n (1 .. OPERATIONS) {
+        my $name = any(sort keys %operations, qw(allocate allocate release));
+        my $result = $operations{$name}->();
+        $done{$name}++ if $result eq 'done';
+        heard();
+        next if $n % EACH;
+        is_mirrored("after $n operations") or last;
+}
+is_deeply(\@repeated, [], 'nothing is told again without a difference');
+note(join ', ', map { "$done{$_} $_" } sort keys %done);
+fault('reset');
+close $to;
+waitpid $pid, 0;
+is($?, 0, 'the client lives');
+
+done_testing();
