@@ -98,7 +98,10 @@ size_t utf8_decode(const char *s, size_t n, uint32_t *ret);
 /* Writes the code point into buf. Returns its number of bytes, at most 4. */
 size_t utf8_encode(uint32_t code, char *buf);
 
-/* True when s is valid UTF-8 without control characters. */
+/*
+ * True when s is printable: valid UTF-8 without control characters, without characters that break a line or turn the
+ * direction of a text, and without those that XML does not have. The one rule for what callers and files may say.
+ */
 bool text_is_clean(const char *s);
 
 #define UUID_STRING_MAX 37

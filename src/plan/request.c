@@ -404,18 +404,10 @@ static Verdict check_regions(const Request *r, Refusal *ret) {
         return v;
 }
 
-/* The text goes into the domain document, so it has only characters of XML. It is valid UTF-8. */
-static bool is_plain_text(const char *text) {
-        for (const char *p = text; *p; p++)
-                if ((unsigned char) *p < ' ' || *p == 0x7f)
-                        return false;
-        return *text && !strstr(text, "\xef\xbf\xbe") && !strstr(text, "\xef\xbf\xbf");
-}
-
 static Verdict check_text(const char *key, const char *text, size_t max, Refusal *ret) {
-        if (!text || (strlen(text) <= max && is_plain_text(text)))
+        if (!text || (*text && strlen(text) <= max && text_is_clean(text)))
                 return VERDICT_NONE;
-        return refuse_request(ret, NULL, "The %s must have 1 to %zu bytes and no control characters.", key, max);
+        return refuse_request(ret, NULL, "The %s must have 1 to %zu bytes of printable UTF-8 text.", key, max);
 }
 
 /* Placement writes UUIDs in lower case, and a comparison must not depend on the spelling of the caller. */

@@ -296,9 +296,13 @@ size_t utf8_encode(uint32_t code, char *buf) {
         return n;
 }
 
-/* Not a control character. */
+/* Neither a control character (C0, DEL, C1), nor one that breaks a line or turns the direction of what follows it, nor
+ * one that XML does not have. */
 static bool is_plain(uint32_t code) {
-        return code >= 0x20 && (code < 0x7f || code >= 0xa0);
+        bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+        bool arranges = (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+
+        return !control && !arranges && code != 0xfffe && code != 0xffff;
 }
 
 bool text_is_utf8(const char *s) {
@@ -348,8 +352,8 @@ const char *quotable(const char *s, char buf[static QUOTABLE_MAX]) {
                 size_t len = utf8_decode(s, SIZE_MAX, &code);
                 bool plain = len > 0 && is_plain(code);
                 /*
-                 * \xHH for each byte: a control character has one or two bytes, an invalid sequence is escaped byte by
-                 * byte.
+                 * \xHH for each byte: a character that is not plain has up to three, an invalid sequence is escaped
+                 * byte by byte.
                  */
                 size_t needed = plain ? len : 4 * MAX(len, (size_t) 1);
 

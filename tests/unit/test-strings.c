@@ -192,7 +192,9 @@ static void test_array_reserve(void **state _unused_) {
 }
 
 static void test_text_is_clean(void **state _unused_) {
-        static const char *const clean[] = { "", "gpu 1", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xc2\xa0" };
+        static const char *const clean[] = {
+                "", "gpu 1", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xc2\xa0", "\xd7\xa9\xe2\x80\x8f"
+        };
         static const char *const dirty[] = {
                 "a\nb",
                 "a\tb",
@@ -208,6 +210,11 @@ static void test_text_is_clean(void **state _unused_) {
                 "\xf4\x90\x80\x80",
                 "\xf0\x80\x80\x80",
                 "\xf8\x88\x80\x80\x80",
+                "\xe2\x80\xa8", /* U+2028, a line separator */
+                "\xe2\x80\xae", /* U+202E, from right to left */
+                "\xe2\x81\xa6", /* U+2066, an isolate */
+                "\xef\xbf\xbe",
+                "\xef\xbf\xbf",
         };
 
         for (size_t i = 0; i < ELEMENTSOF(clean); i++)
