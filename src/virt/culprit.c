@@ -12,7 +12,8 @@ typedef struct Search {
         xmlDoc *doc;
         uint64_t deadline;
         Culprit *found;
-        xmlNode **units; /* the template's elements that the search leaves out, in document order */
+        Validation first; /* libvirt's verdict on the whole document */
+        xmlNode **units;  /* the template's elements that the search leaves out, in document order */
         size_t n_units;
         bool failed; /* out of memory */
 } Search;
@@ -97,17 +98,17 @@ static xmlNode *bisect(Search *s, xmlNode **elements, size_t n) {
         return elements[valid];
 }
 
-/* For an element with required children, which cannot all be left out: tries to leave out each child alone. Returns the
- * child without which the document is valid, or NULL. */
-static xmlNode *find_child(Search *s, xmlNode **children, size_t n) {
+/* For elements that cannot all be left out, because a schema or another element needs some of them: tries to leave out
+ * each alone. Returns the one without which the document is valid, or NULL. */
+static xmlNode *find_alone(Search *s, xmlNode **elements, size_t n) {
         for (size_t i = 0; i < n && !is_time_over(s); i++) {
                 bool valid;
 
-                leave_out(children[i], true);
+                leave_out(elements[i], true);
                 valid = is_valid(s);
-                leave_out(children[i], false);
+                leave_out(elements[i], false);
                 if (valid)
-                        return children[i];
+                        return elements[i];
         }
         return NULL;
 }
@@ -137,7 +138,7 @@ static xmlNode *descend(Search *s, xmlNode *element) {
                         child = bisect(s, children, n);
                 } else {
                         leave_out_range(children, 0, n, false);
-                        child = find_child(s, children, n);
+                        child = find_alone(s, children, n);
                 }
                 if (!child)
                         return element;
@@ -155,11 +156,20 @@ static bool has_generated_element(const xmlNode *element) {
         return false;
 }
 
+/* <os><type>, which every domain needs, and <iothreads> and <iothreadids>, to which passthroughd's <iothreadpin> refer.
+ */
+static bool is_needed(const Search *s, const xmlNode *c) {
+        xmlNode *cputune = node_find(xmlDocGetRootElement(s->doc), "cputune");
+        bool threads = node_is(c, "iothreads") || node_is(c, "iothreadids");
+
+        return threads ? node_find(cputune, "iothreadpin") != NULL : node_is(c, "type") && node_is(c->parent, "os");
+}
+
 /* Collects the elements of the template that the search may leave out. It descends into <os>, <devices> and elements
- * that contain an element of passthroughd's, and skips <os><type>, which every domain needs. */
+ * that contain an element of passthroughd's. */
 static void collect_units(Search *s, xmlNode *parent) {
         for (xmlNode *c = xmlFirstElementChild(parent); c && !s->failed; c = xmlNextElementSibling(c)) {
-                if (culprit_line(c) == 0 || (node_is(c, "type") && node_is(parent, "os")))
+                if (culprit_line(c) == 0 || is_needed(s, c))
                         continue;
                 if (node_is(c, "os") || node_is(c, "devices") || has_generated_element(c))
                         collect_units(s, c);
@@ -168,9 +178,8 @@ static void collect_units(Search *s, xmlNode *parent) {
         }
 }
 
-/* Called when the document is refused even without all units. The only parts of the template that remain are <domain>,
- * <os> and <type> with their attributes. Returns <os> or <type> if the document is valid
- * without its attributes, else the root. */
+/* Called when the document is refused even without all units. Returns <os> or <type> if the document is valid then
+ * without its attributes, else NULL. */
 static xmlNode *find_required(Search *s, xmlNode *root) {
         xmlNode *os = node_find(root, "os"), *type = node_find(os, "type"), *elements[] = { os, type };
 
@@ -187,31 +196,38 @@ static xmlNode *find_required(Search *s, xmlNode *root) {
                 if (valid)
                         return elements[i];
         }
-        return root;
+        return NULL;
 }
 
 static Validation find_culprit(Search *s, xmlNode *root, xmlNode **ret) {
         _cleanup_free_ char *reason = NULL;
-        xmlNode *unit;
+        xmlNode *unit, *required;
         Validation v;
 
         collect_units(s, root);
         leave_out_range(s->units, 0, s->n_units, true);
         v = validate(s, &reason);
-        if (v != VALIDATION_VALID) {
+        if (v == VALIDATION_VALID) {
+                unit = s->n_units > 0 ? bisect(s, s->units, s->n_units) : NULL;
+                *ret = unit ? descend(s, unit) : root;
+                return VALIDATION_INVALID;
+        }
+        required = v == VALIDATION_INVALID ? find_required(s, root) : NULL;
+        leave_out_range(s->units, 0, s->n_units, false);
+        unit = required ? NULL : find_alone(s, s->units, s->n_units);
+        *ret = required ?: unit ? descend(s, unit) : root;
+        /* libvirt's first reason stays unless it is the reason without the template too. */
+        if (required || (!unit && v == VALIDATION_UNKNOWN && s->first == VALIDATION_UNKNOWN)) {
                 free(s->found->reason);
                 s->found->reason = TAKE_PTR(reason);
-                *ret = v == VALIDATION_INVALID ? find_required(s, root) : root;
-                return v;
         }
-        unit = s->n_units > 0 ? bisect(s, s->units, s->n_units) : NULL;
-        *ret = unit ? descend(s, unit) : root;
-        return VALIDATION_INVALID;
+        return required || unit || s->first == VALIDATION_INVALID ? VALIDATION_INVALID : v;
 }
 
-Validation culprit_find(Libvirt *l, xmlDoc *doc, char *reason, Culprit *ret) {
+Validation culprit_find(Libvirt *l, xmlDoc *doc, Validation first, char *reason, Culprit *ret) {
         Search s = { .libvirt = l,
                      .doc = doc,
+                     .first = first,
                      .deadline = clock_usec(CLOCK_MONOTONIC) + VALIDATION_SEARCH_SEC * UINT64_C(1000000),
                      .found = ret };
         xmlNode *element, *root = xmlDocGetRootElement(doc);

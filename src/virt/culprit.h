@@ -20,13 +20,14 @@ typedef struct Culprit {
 void culprit_done(Culprit *c);
 
 /*
- * doc: the document that libvirt refuses; culprit_line() of each element must be set. reason: libvirt's reason, which
- * this function frees or puts into *ret. VALIDATION_INVALID: *ret is the culprit. VALIDATION_UNKNOWN: libvirt refuses
- * the document even without the template's elements, and not because of the schema; ret->reason is why.
+ * doc: the document that libvirt refuses; culprit_line() of each element must be set. first: libvirt's verdict; reason:
+ * its reason, which this function frees or puts into *ret. VALIDATION_INVALID: *ret is the culprit, or the root with
+ * libvirt's first reason when there is none better. VALIDATION_UNKNOWN: libvirt refuses the document even without the
+ * template's elements, and not because of the schema; ret->reason is why.
  *
  * The search ends after VALIDATION_SEARCH_SEC; *ret is then the smallest element found to contain the culprit.
  */
-Validation culprit_find(Libvirt *l, xmlDoc *doc, char *reason, Culprit *ret);
+Validation culprit_find(Libvirt *l, xmlDoc *doc, Validation first, char *reason, Culprit *ret);
 
 /* The line of an element in the template, which the caller stored in _private; 0: passthroughd added the element. */
 long culprit_line(const xmlNode *element);

@@ -35,7 +35,7 @@ static Validation print_reason(Validation v, const char *reason) {
 }
 
 /* Prints the culprit and the reason. Takes over reason. */
-static Validation print_culprit(Libvirt *l, const char *document, char *lines, char *reason) {
+static Validation print_culprit(Libvirt *l, const char *document, char *lines, Validation first, char *reason) {
         _cleanup_(culprit_done) Culprit culprit = { 0 };
         xmlDoc *doc = xmlReadMemory(document, (int) strlen(document), NULL, NULL,
                                     XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_BIG_LINES);
@@ -47,7 +47,7 @@ static Validation print_culprit(Libvirt *l, const char *document, char *lines, c
                 return v;
         }
         set_lines(xmlDocGetRootElement(doc), &lines);
-        v = culprit_find(l, doc, reason, &culprit);
+        v = culprit_find(l, doc, first, reason, &culprit);
         if (v == VALIDATION_INVALID)
                 printf("%ld %.64s\n", culprit.line, culprit.name);
         v = print_reason(v, culprit.reason);
@@ -69,7 +69,7 @@ static Validation run(void) {
         v = libvirt_validate(l, input, &reason);
         if (v == VALIDATION_VALID)
                 return v;
-        return print_culprit(l, input, input + MIN(strlen(input) + 1, size), TAKE_PTR(reason));
+        return print_culprit(l, input, input + MIN(strlen(input) + 1, size), v, TAKE_PTR(reason));
 }
 
 int main(int argc, char *argv[]) {
