@@ -114,7 +114,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         /* What somebody else has taken from a ready allocation is told as before the restart, and not fought. */
         taken = state == ALLOCATION_READY && v == VERDICT_BUSY;
         stands = taken || (state != ALLOCATION_RELEASING && can_pass(v));
-        history_record_deviation(m, a, &refusal, stands);
+        history_record_deviation(m, a, &refusal, stands && !taken);
         a->taken = taken;
         if (taken)
                 (void) manager_set_state(m, a, ALLOCATION_READY, refusal.message);

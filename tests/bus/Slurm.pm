@@ -123,6 +123,7 @@ SlurmctldPort=16817
 SlurmUser=root
 AuthType=auth/munge
 AuthInfo=socket=$dir/munge/socket,cred_expire=5
+KillWait=5
 StateSaveLocation=$dir/state
 SlurmdSpoolDir=$dir/spool-%n
 SlurmctldPidFile=$dir/slurmctld.pid
