@@ -110,8 +110,8 @@ bool text_is_clean(const char *s);
 bool text_is_uuid(const char *s);
 
 /*
- * Makes untrusted text safe to quote in a message: at most 64 bytes, then "..."; control characters and invalid UTF-8
- * bytes become \xHH. buf: QUOTABLE_MAX bytes.
+ * Makes untrusted text safe to quote in a message: at most 64 bytes, then "..."; what is not printable, as
+ * text_is_clean() has it, becomes \xHH. buf: QUOTABLE_MAX bytes.
  */
 #define QUOTABLE_MAX 68
 const char *quotable(const char *s, char buf[static QUOTABLE_MAX]);

@@ -62,9 +62,11 @@ int manager_set_state(Manager *m, Allocation *a, AllocationState state, const ch
         return r;
 }
 
-/* The disk may have what a call was refused for. Only a release, which removes the file, is possible then. */
+/* The file of a may have a change that was refused. Only a release, which removes the file, is possible then. */
 static void set_uncertain(Manager *m, Allocation *a) {
         ledger_set_state(m->host.ledger, a, ALLOCATION_FAILED);
+        a->hold = 0;
+        a->lease_end = 0;
         (void) string_replace(&a->reason,
                               "The disk may have a change that was refused because it could not be written. "
                               "Release it.");
@@ -98,7 +100,7 @@ Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Re
                 return v;
         }
         r = store_save(m->store, *b);
-        /* What claims more stays: the disk may have either. */
+        /* Keep the larger claim: the file may be the old or the new one. */
         if (r < 0 &&
             (!store_may_have(m->store, *b) || store_save(m->store, a) >= 0 || (*b)->n_devices < a->n_devices)) {
                 (void) ledger_remove(m->host.ledger, a->name);

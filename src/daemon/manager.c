@@ -171,6 +171,10 @@ static Verdict on_rescan(void *userdata, Refusal *ret) {
         Manager *m = userdata;
         int r = manager_scan(m);
 
+        /* Who uses a device that was taken is known from the start of the daemon, and may have ended. */
+        for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
+                m->host.ledger->allocations[i]->taken = false;
+        m->reconcile.promises_unchecked = true;
         manager_find_guests(m);
         manager_ask_guests(m);
         manager_make_attributes_due(m);

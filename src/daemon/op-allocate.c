@@ -227,8 +227,10 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
         *a = NULL;
         if (r >= 0)
                 return VERDICT_NONE;
-        /* The disk may have it, so nobody else gets its devices. */
+        /* The file may exist. Two files that claim a device would make the ledger read-only at the next start. */
         ledger_set_state(m->host.ledger, claimed, ALLOCATION_FAILED);
+        claimed->hold = 0;
+        claimed->lease_end = 0;
         (void) string_replace(&claimed->reason, "It was refused because the ledger could not be written, but the disk "
                                                 "may have it. Release it.");
         manager_tell_allocation(m, claimed);

@@ -97,7 +97,7 @@ Verdict manager_renew(Manager *m, const char *name, uint64_t generation, uint32_
 
                 a->hold = before.hold;
                 a->lease_end = before.lease_end;
-                /* Else a restart finds the longer lease, which costs nobody a device. */
+                /* If this fails too, the next start finds the other lease, with the same devices. */
                 if (written)
                         (void) store_save(m->store, a);
                 return refuse_storage(ret, r);

@@ -145,8 +145,9 @@ Verdict manager_check_blocked(const Manager *m, const Allocation *a, bool only_o
 /* Gives a, which is not in the ledger, the next generation. */
 Verdict manager_next_generation(Manager *m, Allocation *a, Refusal *ret);
 /*
- * Sets the state in memory, on disk and on the bus. reason is copied; NULL for none. Returns 0, or a negative errno
- * when the file may have the previous state: a restart repeats the work from there.
+ * Sets the state in memory, on disk and on the bus. reason is copied; NULL for none. Returns 0, also when nothing is
+ * written because the ledger is read-only; or a negative errno when the file may have the previous state, from which a
+ * restart repeats the work.
  */
 int manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason);
 /*
@@ -156,7 +157,7 @@ int manager_set_state(Manager *m, Allocation *a, AllocationState state, const ch
 Verdict manager_begin_state(Manager *m, Allocation *a, AllocationState state, Refusal *ret);
 /*
  * Puts *b in the place of a, which has the same name, in the ledger and on disk. On success *b is a, which the caller
- * frees. On a refusal both are unchanged; or *b is a all the same, because the disk may have what b claims.
+ * frees. On a refusal both are unchanged; or b, which claims more, has replaced a, because the file may be that of b.
  */
 Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Refusal *ret);
 /* Removes a from ledger and disk, and frees it. When the file cannot be removed, a stays, in state failed. */

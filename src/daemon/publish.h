@@ -26,7 +26,8 @@ void manager_publish_devices(Manager *m, const PciAddress *devices, size_t n);
 void manager_publish_allocation(Manager *m, const Allocation *a);
 /* Signals the object of a as added, or those of its properties that differ from what was signalled last. */
 void manager_tell_allocation(Manager *m, Allocation *a);
-/* Signals that the object of a, which is not in the ledger any more, is removed, unless nobody was told of it. */
+/* Signals that the object of a, which is not in the ledger any more, is removed. Does nothing if its addition was not
+ * signalled. */
 void manager_tell_removed(Manager *m, const Allocation *a);
 /* All allocations are known to clients from the announcement on. */
 void manager_show_allocations(Manager *m);

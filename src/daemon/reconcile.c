@@ -105,6 +105,8 @@ static void find_interrupted(Manager *m) {
         /* The VFs exist by now. After startup, a card that appears at another address is treated as another card. */
         if (!m->announced)
                 manager_find_moved(m);
+        if (m->host.ledger->read_only)
+                return;
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
                 if (may_be_interrupted(m, m->host.ledger->allocations[i]) &&
                     manager_needs_resume(m, m->host.ledger->allocations[i]))

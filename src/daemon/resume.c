@@ -111,7 +111,8 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         }
         log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_DEVIATION, .allocation = a->name }),
                  "'%s' cannot be resumed: %s", a->name, refusal.message);
-        /* What somebody else has taken from a ready allocation is told as before the restart, and not fought. */
+        /* Another program has taken a device from a ready allocation: the device stays contested, as before a restart.
+         */
         taken = state == ALLOCATION_READY && v == VERDICT_BUSY;
         stands = taken || (state != ALLOCATION_RELEASING && can_pass(v));
         history_record_deviation(m, a, &refusal, stands && !taken);

@@ -148,23 +148,21 @@ static void set_addresses(Manager *m, const Rematch *list, size_t n, bool on_dis
         adopt_moved(m, a, list, n);
         if (on_disk)
                 (void) save(m, a);
-        manager_tell_allocation(m, a);
         for (size_t i = 0; i < MIN(n, n_before); i++)
                 record(m, a, &a->devices[list[i].index], before[i]);
 }
 
-/* Returns 0 when that is on disk. */
-static int requarantine(Manager *m, Allocation *a, const PciDevice *now) {
+/* on_disk: write the file too. Returns 0 or a negative errno of the write. */
+static int requarantine(Manager *m, Allocation *a, const PciDevice *now, bool on_disk) {
         PciAddress before = a->devices[0].address;
         int r = allocation_device_identify(&a->devices[0], now);
 
-        if (r >= 0)
+        if (r >= 0 && on_disk)
                 r = store_save_quarantined(m->store, a);
         if (r < 0)
                 log_full(LOG_ERR, r,
                          (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(now->address) }),
-                         "Failed to write the quarantine of %s, a restart would lose it: %m",
-                         PCI_ADDRESS_STR(now->address));
+                         "Failed to write the quarantine of %s to disk: %m", PCI_ADDRESS_STR(now->address));
         if (ledger_quarantine(m->host.ledger, a) == 0)
                 history_record(HISTORY_MOVED, now->address, NULL,
                                "%s is the card that was %s, and is still in quarantine.", PCI_ADDRESS_STR(now->address),
@@ -191,10 +189,11 @@ static void find_moved_quarantined(Manager *m) {
         }
         for (size_t i = 0; i < n; i++)
                 if (list[i].now)
-                        saved = requarantine(m, list[i].allocation, list[i].now) >= 0 && saved;
+                        saved = requarantine(m, list[i].allocation, list[i].now, saved) >= 0 && saved;
                 else
                         allocation_free(list[i].allocation);
-        /* A file that stays has the card's identity, by which the next start finds it again. */
+        /* After a failed write no file is written or removed: each has the identity of its card, by which the next
+         * start finds the card again. */
         for (size_t i = 0; saved && i < n_before; i++)
                 if (!ledger_find_quarantined(l, before[i]))
                         saved = store_remove_quarantined(m->store, before[i]) >= 0;

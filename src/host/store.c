@@ -321,7 +321,7 @@ int store_load(Store *s, Ledger *l, char **ret_services) {
                 return log_error_errno(r, "Failed to load the ledger: %m");
         load_released(s);
         if (MAX(s->generation, s->reserved) > GENERATION_MAX)
-                (void) set_read_only(l, "generation", "there is no higher generation for the next allocation");
+                (void) set_read_only(l, "generation", "no generation above those of it and of the allocations is left");
         if (l->read_only)
                 log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_READ_ONLY }), "%s", l->read_only);
         /* Reports a read-only file system at startup, before the first write fails. */

@@ -121,7 +121,7 @@ int sysfs_open(const Sysfs *fs, const char *path, int flags) {
         return fd == -EACCES && take_over(fs, path) ? open_below(fs, path, flags) : fd;
 }
 
-/* A recorded node is somebody's directory, and may have a FIFO or a terminal in the place of an attribute. */
+/* A recorded node is a directory of the user's, and may have a FIFO or a terminal in the place of an attribute. */
 #define READ_FLAGS (O_RDONLY | O_NONBLOCK | O_NOCTTY)
 
 /* Calls read(2) once, or until end of file when buf is larger than an attribute. Returns bytes or -errno. */

@@ -18,6 +18,12 @@ use constant { OPERATIONS => $ENV{MIRROR_OPERATIONS} // 150, EACH => 10, SEED =>
 
 node('../long/machine');
 
+# A tmpfs of this machine's kernel, for regions of shared memory.
+my $shm = "$ENV{NODE_ROOT}/dev/shm";
+fault('set dev/shm/.nodesim x') if !-d $shm;
+my $mounted = system('mount', '-t', 'tmpfs', '-o', 'size=64m', 'shm', $shm) == 0;
+END { local $?; system('umount', $shm) if $mounted }
+
 my $bus = Bus->new->listen;
 my $ear = Bus->new->listen;
 my $pid = open2(my $from, my $to, "$FindBin::Bin/glib-mirror");
@@ -99,6 +105,7 @@ tells('its release', [qw(InterfacesRemoved AllocationRemoved)], sub { on_guest('
 
 srand SEED;
 my %made; # name => 'lease' or 'ready'
+my %done; # operation, and what was asked for => how often
 
 sub any { return $_[rand @_] }
 sub new_name { return (grep { !$made{$_} } map { "vm$_" } 1 .. 9)[0] }
@@ -111,6 +118,7 @@ my %operations = (
                 my @hold   = rand() < 0.3 ? (hold => 3600) : ();
                 my $result = to_allocate($name, @request, @hold);
                 $made{$name} = @hold ? 'lease' : 'ready' if $result eq 'done';
+                $done{ $request[-2] }++ if $result eq 'done';
                 return $result;
         },
         release => sub {
@@ -141,7 +149,6 @@ my %operations = (
         clear  => sub { my $device = any(map { $_->{address} } @{ describe($bus)->{quarantine} }) // return 'none'; return result_of('ClearQuarantine', 's', $device) },
 );
 
-my %done;
 for my $n (1 .. OPERATIONS) {
         my $name = any(sort keys %operations, qw(allocate allocate release));
         my $result = $operations{$name}->();
@@ -151,6 +158,7 @@ for my $n (1 .. OPERATIONS) {
         is_mirrored("after $n operations") or last;
 }
 is_deeply(\@repeated, [], 'nothing is told again without a difference');
+ok($done{$_}, "there was $_") for sort(keys %operations), $mounted ? 'shared-memory' : ();
 note(join ', ', map { "$done{$_} $_" } sort keys %done);
 fault('reset');
 close $to;
