@@ -121,9 +121,6 @@ int sysfs_open(const Sysfs *fs, const char *path, int flags) {
         return fd == -EACCES && take_over(fs, path) ? open_below(fs, path, flags) : fd;
 }
 
-/* A recorded node is a directory of the user's, and may have a FIFO or a terminal in the place of an attribute. */
-#define READ_FLAGS (O_RDONLY | O_NONBLOCK | O_NOCTTY)
-
 /* Calls read(2) once, or until end of file when buf is larger than an attribute. Returns bytes or -errno. */
 static ssize_t read_buffer(int fd, char *buf, size_t size) {
         size_t used = 0;
@@ -157,7 +154,7 @@ static int read_attribute(int fd, char *buf, size_t size) {
 }
 
 int sysfs_read_at(int dir_fd, const char *name, char *buf, size_t size) {
-        _cleanup_close_ int fd = openat(dir_fd, name, READ_FLAGS | O_CLOEXEC | O_NOFOLLOW);
+        _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
         if (fd < 0)
                 return -errno;
@@ -165,7 +162,7 @@ int sysfs_read_at(int dir_fd, const char *name, char *buf, size_t size) {
 }
 
 int sysfs_read(const Sysfs *fs, const char *path, char *buf, size_t size) {
-        _cleanup_close_ int fd = sysfs_open(fs, path, READ_FLAGS);
+        _cleanup_close_ int fd = sysfs_open(fs, path, O_RDONLY);
 
         if (fd < 0)
                 return fd;
