@@ -46,7 +46,8 @@ void store_prepare(Store *s);
  */
 int store_add(Store *s, const Allocation *a);
 int store_save(Store *s, const Allocation *a);
-/* After store_add() or store_save() of a has failed: the disk may have a as it is now. */
+/* Call it when store_add() or store_save() of a has failed. True when the file may hold the new content all the same:
+ * it does as far as it can be read, or it cannot be read. */
 bool store_may_have(const Store *s, const Allocation *a);
 int store_remove(Store *s, const char *name);
 

@@ -114,8 +114,8 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         /* Another program has taken a device from a ready allocation: the device stays contested, as before a restart.
          */
         taken = state == ALLOCATION_READY && v == VERDICT_BUSY;
-        stands = taken || (state != ALLOCATION_RELEASING && can_pass(v));
-        history_record_deviation(m, a, &refusal, stands && !taken);
+        stands = state != ALLOCATION_RELEASING && can_pass(v);
+        history_record_deviation(m, a, &refusal, stands);
         a->taken = taken;
         if (taken)
                 (void) manager_set_state(m, a, ALLOCATION_READY, refusal.message);

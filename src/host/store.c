@@ -444,13 +444,13 @@ bool store_was_released(const Store *s, const char *name, uint64_t generation) {
 }
 
 int store_next_generation(Store *s, uint64_t *ret) {
-        if (s->generation >= s->reserved && s->generation > GENERATION_MAX)
-                return -EOVERFLOW;
         if (s->generation >= s->reserved) {
                 uint64_t reserved = s->generation + GENERATION_BLOCK;
                 char text[32];
                 int n = snprintf(text, sizeof(text), "%" PRIu64 "\n", reserved), r;
 
+                if (s->generation > GENERATION_MAX)
+                        return -EOVERFLOW;
                 r = note_write(s, write_file_atomic_at(s->state_fd, "generation", text, (size_t) n));
                 if (r < 0)
                         return r;
