@@ -7,9 +7,11 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
+use POSIX qw(EIO strerror);
 use Test::More;
 
 use Boot;
+use Crash;
 use Document;
 use Node;
 
@@ -138,6 +140,56 @@ for my $case (
         in_order("$what, cut short", 'two', '0000:82:00.0');
         nothing_written("$what, cut short: nothing is left to do");
         released($what, $after, qw(one two));
+}
+
+# ---- the same when the new addresses cannot be written: nobody gets what is not free, and the next start knows each card
+
+preload_dying();
+
+# The daemon's first start on TREE, in which the call WHEN to change the state directory fails, or each from then on.
+sub boot_unwritable {
+        my ($what, $tree, $when) = @_;
+        spew("$ENV{NODE_TMP}/fail-at", $when);
+        my $after = boot($bus, $what, $tree);
+        like(describe($bus)->{read_only}, names(strerror(EIO)), "$what: the ledger is read-only");
+        is((allocate($bus, 'other', gpu => 1))[0], 'org.passthroughd1.Error.ReadOnly', "$what: nothing is allocated");
+        nothing_written("$what: nothing is done");
+        unlink "$ENV{NODE_TMP}/fail-at";
+        restart();
+        $bus->forget_signals();
+        return $after;
+}
+
+for my $case (['no write', "00000001 @{[EIO]} ever"], ['the first write fails', "00000001 @{[EIO]}"], ['the second', "00000004 @{[EIO]}"]) {
+        my ($how, $when) = @$case;
+        my $what = "cards swapped, $how";
+        two_allocations($what, $serials);
+        my $after = boot_unwritable($what, with_swapped_cards(), $when);
+        in_order($what, 'one', '0000:85:00.0');
+        in_order($what, 'two', '0000:82:00.0');
+        released($what, $after, qw(one two));
+
+        # Likewise in quarantine.
+        for my $moved ([', in quarantine', with_swapped_cards(), 85, 82], [', other numbers, in quarantine', renumbered($serials, 82 => 86, 85 => 87), 86, 87]) {
+                my ($where, $next, @now) = @$moved;
+                my $what  = $what . $where;
+                my $cards = sub { return { map { $_->{allocation} => $_->{address} } @{ describe($bus)->{quarantine} } } };
+                two_allocations($what, $serials);
+                for my $name (qw(one two)) {
+                        fault('reset', 'fail 1 EIO');
+                        is((release($bus, $name))[0], 'done', "$what: '$name' is released");
+                }
+                fault('reset');
+                is_deeply($cards->(), { one => '0000:82:00.0', two => '0000:85:00.0' }, "$what: to quarantine");
+                spew("$ENV{NODE_TMP}/fail-at", $when);
+                boot($bus, $what, $next);
+                unlink "$ENV{NODE_TMP}/fail-at";
+                for my $start ('at once', 'and after a restart') {
+                        is_deeply($cards->(), { one => "0000:$now[0]:00.0", two => "0000:$now[1]:00.0" }, "$what: each card stays there, $start");
+                        restart();
+                }
+                is($bus->call('ClearQuarantine', 's', "0000:$_:00.0")->{error}, undef, "$what: 0000:$_:00.0 is cleared") for @now;
+        }
 }
 
 # ---- two cards of the same model and serial number, in slots that trade places with each other's numbers
