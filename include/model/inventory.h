@@ -282,9 +282,12 @@ const PagePool *numa_node_pages(const NumaNode *node, uint64_t page_size);
 bool pci_device_driver_is_harmless(const PciDevice *dev);
 /* The device is the boot VGA or drives the host's console. */
 bool pci_device_is_display(const PciDevice *dev);
-/* pci_device_is_gpu(): class 03xx or 12xx, a GPU or accelerator, but no display controller of a BMC or a hypervisor.
+/* pci_device_is_gpu(): class 03xx, but no display controller of a BMC or a hypervisor, or class 12xx of AMD's GPUs
+ * (vendor 1002: pci.ids has 1002:74a1, MI300X, and "Processing accelerators" for class 12).
+ * pci_device_is_accelerator(): a GPU, or any other device of class 12xx: FPGAs, NPUs and the like.
  * pci_device_is_nic(): class 02xx. */
 bool pci_device_is_gpu(const PciDevice *dev);
+bool pci_device_is_accelerator(const PciDevice *dev);
 bool pci_device_is_nic(const PciDevice *dev);
 /* A whole NIC of Mellanox or NVIDIA, not a VF. */
 bool pci_device_is_connectx(const PciDevice *dev);

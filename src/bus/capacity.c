@@ -9,10 +9,8 @@
 #include "util/stringtable.h"
 
 static const char *const pool_trait_table[_POOL_TRAIT_MAX] = {
-        [POOL_TRAIT_GPU] = "gpu",
-        [POOL_TRAIT_NIC] = "nic",
-        [POOL_TRAIT_VF] = "vf",
-        [POOL_TRAIT_ONE_TIME_USE] = "one-time-use",
+        [POOL_TRAIT_GPU] = "gpu", [POOL_TRAIT_ACCELERATOR] = "accelerator",   [POOL_TRAIT_NIC] = "nic",
+        [POOL_TRAIT_VF] = "vf",   [POOL_TRAIT_ONE_TIME_USE] = "one-time-use",
 };
 DEFINE_STRING_TABLE_TO_STRING(pool_trait, PoolTrait, _POOL_TRAIT_MAX)
 
@@ -89,7 +87,9 @@ static void count_model(PoolCapacity *pool, const PciDevice *dev) {
 }
 
 static unsigned device_traits(const Pool *pool, const PciDevice *dev) {
-        return (pci_device_is_gpu(dev) ? 1U << POOL_TRAIT_GPU : 0) |
+        return (pci_device_is_gpu(dev)           ? 1U << POOL_TRAIT_GPU
+                : pci_device_is_accelerator(dev) ? 1U << POOL_TRAIT_ACCELERATOR
+                                                 : 0) |
                (pci_device_is_nic(dev) ? 1U << POOL_TRAIT_NIC : 0) |
                (dev->type == PCI_TYPE_VF ? 1U << POOL_TRAIT_VF : 0) |
                (pool->one_time_use ? 1U << POOL_TRAIT_ONE_TIME_USE : 0);

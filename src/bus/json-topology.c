@@ -83,6 +83,8 @@ static const char *device_kind(const PciDevice *dev) {
                 return "platform";
         if (pci_device_is_gpu(dev))
                 return "gpu";
+        if (pci_device_is_accelerator(dev))
+                return "accelerator";
         return pci_device_is_nic(dev) ? "nic" : "other";
 }
 
@@ -246,20 +248,24 @@ static json_object *json_node(const HostView *view, const NumaNode *node) {
         return o;
 }
 
-/* The order in the matrix: NVIDIA GPUs as nvidia-smi numbers them, other GPUs, NICs. -1: not in the matrix. */
+/* The order in the matrix: NVIDIA GPUs as nvidia-smi numbers them, other GPUs, other accelerators, NICs. -1: not in the
+ * matrix. */
 static int matrix_rank(const PciDevice *dev) {
         if (dev->type == PCI_TYPE_VF || dev->is_bridge)
                 return -1;
         if (pci_device_is_gpu(dev))
                 return dev->vendor != VENDOR_NVIDIA;
-        return pci_device_is_nic(dev) ? 2 : -1;
+        if (pci_device_is_accelerator(dev))
+                return 2;
+        return pci_device_is_nic(dev) ? 3 : -1;
 }
 
-/* Stores the inventory indices of all GPUs, then of all NICs. Returns their number, even if members has less room. */
+/* Stores the inventory indices of all GPUs, other accelerators and NICs, in this order. Returns their number, even if
+ * members has less room. */
 static size_t matrix_members(const Inventory *inv, uint32_t members[static TOPOLOGY_MATRIX_MAX]) {
         size_t n = 0;
 
-        for (int rank = 0; rank <= 2; rank++)
+        for (int rank = 0; rank <= 3; rank++)
                 for (size_t i = 0; i < inv->n_devices; i++) {
                         if (matrix_rank(&inv->devices[i]) != rank)
                                 continue;
@@ -316,8 +322,8 @@ static json_object *json_near_pair(const HostView *view, const PciDevice *gpu, c
         return o;
 }
 
-/* Pairs of a GPU and another GPU or NIC below the same root port, each with its peer-to-peer path. Only these pairs
- * have a path that avoids the root complex. NULL for more than TOPOLOGY_PAIRS_MAX pairs. */
+/* Pairs of an accelerator and another one or a NIC below the same root port, each with its peer-to-peer path. Only
+ * these pairs have a path that avoids the root complex. NULL for more than TOPOLOGY_PAIRS_MAX pairs. */
 static json_object *json_near_pairs(const HostView *view, const uint32_t *members, size_t n) {
         json_object *pairs = json_object_new_array();
         size_t found = 0;
@@ -329,8 +335,8 @@ static json_object *json_near_pairs(const HostView *view, const uint32_t *member
                         Distance d = place_distance(&view->locality->places[members[i]],
                                                     &view->locality->places[members[j]]);
 
-                        /* members lists GPUs first, so if a is no GPU, neither is b. */
-                        if (d > DISTANCE_PXB || !pci_device_is_gpu(a))
+                        /* members lists NICs last, so if a is one, so is b. */
+                        if (d > DISTANCE_PXB || pci_device_is_nic(a))
                                 continue;
                         if (found++ == TOPOLOGY_PAIRS_MAX) {
                                 (void) json_object_put(pairs);

@@ -10,6 +10,7 @@
 #include "table.h"
 #include "topology.h"
 #include "util/strings.h"
+#include "util/stringtable.h"
 
 #define WORD_WIDTH 4U /* columns of "NODE", the longest distance word */
 
@@ -36,8 +37,14 @@ static const Item *find_item(const Items *items, const char *address) {
         return NULL;
 }
 
-static bool is_gpu(const Item *item) {
-        return streq_ptr(reply_text(item->device, "kind"), "gpu");
+/* The matrix has these kinds in this order, each with its label. A daemon of another version may have other kinds. */
+static const char *const kind_table[] = { "gpu", "accelerator", "nic" };
+static const char *const labels[] = { "GPU", "ACC", "NIC" };
+
+static size_t kind_of(const Item *item) {
+        int kind = string_table_find(kind_table, ELEMENTSOF(kind_table), reply_text(item->device, "kind"));
+
+        return kind < 0 ? ELEMENTSOF(kind_table) - 1 : (size_t) kind;
 }
 
 static void member_find_pool(Member *m, const Items *items) {
@@ -89,7 +96,7 @@ static void drop_members_without_pool(Members *m) {
 
 int members_init(Members *m, const Items *items, json_object *node, bool all) {
         json_object *matrix = reply_member(node, "matrix");
-        size_t n = reply_length(matrix, "devices"), numbers[2] = { 0 };
+        size_t n = reply_length(matrix, "devices"), numbers[ELEMENTSOF(labels)] = { 0 };
 
         *m = (Members) { .all = calloc(n + 1, sizeof(Member)), .cpus_width = strlen(CPU_AFFINITY) };
         if (!m->all)
@@ -104,8 +111,8 @@ int members_init(Members *m, const Items *items, json_object *node, bool all) {
                 *member = (Member) { .item = item, .at = i };
                 m->n++;
                 member_find_pool(member, items);
-                (void) snprintf(member->label, sizeof(member->label), "%s%zu", is_gpu(item) ? "GPU" : "NIC",
-                                numbers[is_gpu(item)]++);
+                (void) snprintf(member->label, sizeof(member->label), "%s%zu", labels[kind_of(item)],
+                                numbers[kind_of(item)]++);
         }
         if (!all)
                 drop_members_without_pool(m);
@@ -160,8 +167,8 @@ static void print_columns(const Members *m, json_object *matrix, size_t first, s
         putchar('\n');
 }
 
-/* When not all columns fit, prints several blocks, each with only GPUs or only NICs. The affinity ends the last block,
- * or is a block of its own. */
+/* When not all columns fit, prints several blocks, each with only GPUs, only other accelerators or only NICs. The
+ * affinity ends the last block, or is a block of its own. */
 static void print_blocks(const Members *m, json_object *matrix) {
         size_t width = page_width(), each = cell_width(m) + 1, affinity = 1 + m->cpus_width + 1 + strlen(NUMA_AFFINITY),
                first = 0, end;
@@ -172,7 +179,7 @@ static void print_blocks(const Members *m, json_object *matrix) {
 
                 end = first + MIN(fit, m->n - first);
                 for (size_t i = first + 1; m->n > fit && i < end; i++)
-                        if (is_gpu(m->all[i].item) != is_gpu(m->all[first].item))
+                        if (kind_of(m->all[i].item) != kind_of(m->all[first].item))
                                 end = i;
                 ends = end == m->n && (end - first) * each + affinity <= room;
                 print_columns(m, matrix, first, end, ends);
@@ -247,14 +254,15 @@ int matrix_print(const Args *args, json_object *node) {
         int r;
 
         if (!matrix)
-                return report_failure(args, NULL, "There are too many GPUs and NICs on this node for a matrix.");
+                return report_failure(args, NULL,
+                                      "There are too many GPUs, accelerators and NICs on this node for a matrix.");
         r = items_init(&items, node);
         if (r >= 0)
                 r = members_init(&members, &items, node, args_has(args, OPTION_ALL));
         if (r < 0)
                 return report_errno(args, r, "Cannot print");
         if (members.n == 0) {
-                fputs("This node has no GPUs and no NICs.\n", stderr);
+                fputs("This node has no GPUs, no other accelerators and no NICs.\n", stderr);
                 return 0;
         }
         print_blocks(&members, matrix);

@@ -160,11 +160,11 @@ int svg_matrix(Drawing *d, Spot s) {
                 picture_text(&d->picture, s.x, s.y + 14, s.width, &svg_heading, "Distances");
         if (m->n > MATRIX_MAX) {
                 if (s.draw)
-                        picture_text(
-                                &d->picture, s.x, s.y + 40, s.width, &svg_text,
-                                "%zu GPUs and NICs are too many for a table here: passthroughctl topology --matrix "
-                                "prints it.",
-                                m->n);
+                        picture_text(&d->picture, s.x, s.y + 40, s.width, &svg_text,
+                                     "%zu GPUs, accelerators and NICs are too many for a table here: passthroughctl "
+                                     "topology --matrix "
+                                     "prints it.",
+                                     m->n);
                 return 50;
         }
         notes.width = beside ? s.x + s.width - notes_x : s.width;

@@ -107,7 +107,7 @@ static void write_root(Domain *d) {
 static bool rom_is_useless(const Domain *d, const AllocationDevice *dev) {
         const PciDevice *facts = inventory_find(d->inv, dev->address);
 
-        return dev->is_vf || (facts && pci_device_is_gpu(facts) && facts->class >> 8 != CLASS_VGA);
+        return dev->is_vf || (facts && pci_device_is_accelerator(facts) && facts->class >> 8 != CLASS_VGA);
 }
 
 /*

@@ -300,7 +300,8 @@ static int read_link_values(const DeviceDir *d, Attribute speed, Attribute width
 
 /* Reads the link of bridges, GPUs and NICs: only these matter for paths between GPUs and NICs. */
 static int read_link(const DeviceDir *d, PciDevice *dev) {
-        bool bridge = dev->class >> 8 == CLASS_PCI_BRIDGE, endpoint = pci_device_is_gpu(dev) || pci_device_is_nic(dev);
+        bool bridge = dev->class >> 8 == CLASS_PCI_BRIDGE,
+             endpoint = pci_device_is_accelerator(dev) || pci_device_is_nic(dev);
         int r;
 
         if (dev->type == PCI_TYPE_VF || (!bridge && !endpoint))

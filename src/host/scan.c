@@ -21,7 +21,7 @@ static bool class_is_bridge(const PciDevice *dev) {
 /* ATS is read of GPUs and NICs, which may do peer-to-peer DMA. It is not read of VFs, because a machine can have
  * thousands; the ATS state of their PF is reported instead. */
 static bool may_have_ats(const PciDevice *dev) {
-        return dev->type != PCI_TYPE_VF && (pci_device_is_gpu(dev) || pci_device_is_nic(dev));
+        return dev->type != PCI_TYPE_VF && (pci_device_is_accelerator(dev) || pci_device_is_nic(dev));
 }
 
 static bool is_busy(const Scan *s, PciAddress address) {

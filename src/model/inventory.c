@@ -307,6 +307,10 @@ bool pci_device_is_display(const PciDevice *dev) {
         return dev->boot_vga || dev->console;
 }
 
+#define CLASS_DISPLAY     0x03U
+#define CLASS_ACCELERATOR 0x12U
+#define VENDOR_AMD_GPU    0x1002U
+
 /* Display controllers of BMCs and of hypervisors, which only show a console. */
 static bool is_console_only(const PciDevice *dev) {
         static const struct {
@@ -334,7 +338,12 @@ static bool is_console_only(const PciDevice *dev) {
 }
 
 bool pci_device_is_gpu(const PciDevice *dev) {
-        return dev->class >> 16 == 0x12 || (dev->class >> 16 == 0x03 && !is_console_only(dev));
+        return (dev->class >> 16 == CLASS_ACCELERATOR && dev->vendor == VENDOR_AMD_GPU) ||
+               (dev->class >> 16 == CLASS_DISPLAY && !is_console_only(dev));
+}
+
+bool pci_device_is_accelerator(const PciDevice *dev) {
+        return dev->class >> 16 == CLASS_ACCELERATOR || pci_device_is_gpu(dev);
 }
 
 bool pci_device_is_nic(const PciDevice *dev) {

@@ -15,7 +15,7 @@ void check_numa(const CheckFacts *facts, CheckReport *report) {
                 return;
         for (size_t i = 0; i < inv->n_devices; i++)
                 if (inv->devices[i].numa_node < 0 &&
-                    (pci_device_is_gpu(&inv->devices[i]) || pci_device_is_nic(&inv->devices[i]))) {
+                    (pci_device_is_accelerator(&inv->devices[i]) || pci_device_is_nic(&inv->devices[i]))) {
                         first = first ?: &inv->devices[i];
                         n++;
                 }

@@ -60,7 +60,7 @@ size_t search_pairs(const HostView *view, const uint32_t *devices, size_t n, Pla
         for (size_t i = 0; i < n; i++) {
                 const PciDevice *dev = &view->inventory->devices[devices[i]];
 
-                if (pci_device_is_gpu(dev))
+                if (pci_device_is_accelerator(dev))
                         gpus[n_gpus++] = devices[i];
                 else if (pci_device_is_nic(dev))
                         nics[n_nics++] = devices[i];

@@ -34,7 +34,7 @@ static void add_candidate(Planner *p, size_t index, const PciDevice *dev, size_t
         SearchPool *pool = &p->pools[index];
 
         if (!pool->has_vfs && !pool->has_devices) {
-                pool->is_gpu = pci_device_is_gpu(dev);
+                pool->is_gpu = pci_device_is_accelerator(dev);
                 pool->is_nic = pci_device_is_nic(dev);
         }
         if (dev->type == PCI_TYPE_VF)

@@ -125,7 +125,8 @@ static const Place *find_home(const VfFamily *k, uint32_t device) {
         const Place *places = k->context->locality->places, *own = &places[device],
                     *family = &places[k->family[device]];
 
-        if (dev->parent >= 0 || pf->parent >= 0 || pci_device_is_gpu(dev) || place_distance(own, family) > DISTANCE_PHB)
+        if (dev->parent >= 0 || pf->parent >= 0 || pci_device_is_accelerator(dev) ||
+            place_distance(own, family) > DISTANCE_PHB)
                 return own;
         return family;
 }

@@ -5,9 +5,16 @@
 
 #include "config/policy.h"
 
+typedef enum ChoiceKind {
+        CHOICE_GPU,
+        CHOICE_ACCELERATOR,
+        CHOICE_NIC, /* the devices are PFs, whose VFs are in the pool */
+        _CHOICE_KIND_MAX,
+} ChoiceKind;
+
 /* Devices of one model, for one pool. */
 typedef struct Choice {
-        bool nic; /* the devices are PFs, whose VFs are in the pool; false: GPUs, which are in the pool */
+        ChoiceKind kind;
         uint16_t vendor, device;
         uint16_t base_class; /* class and subclass */
         PciType type;

@@ -84,8 +84,9 @@ static char *describe_model(const PciDevice *dev) {
 }
 
 static bool has_device(const Choice *c, const PciDevice *dev) {
-        return dev->type == PCI_TYPE_VF ? c->nic && pci_addresses_have(c->devices, c->n, dev->physfn)
-                                        : !c->nic && pci_addresses_have(c->devices, c->n, dev->address);
+        bool vf = dev->type == PCI_TYPE_VF;
+
+        return vf == (c->kind == CHOICE_NIC) && pci_addresses_have(c->devices, c->n, vf ? dev->physfn : dev->address);
 }
 
 /* Tells which devices of the pool cannot be allocated for this reason. */
@@ -111,8 +112,9 @@ static void write_choice(Text *t, const Choice *c, const Inventory *inv) {
         const PciDevice *dev = inventory_find(inv, c->devices[0]);
         _cleanup_free_ char *model = describe_model(dev), *list = list_addresses(c->devices, c->n);
 
-        if (!c->nic) {
-                comment(t, "%zu GPU%s: %s, %s.", c->n, PLURAL(c->n), model ?: "", list ?: "");
+        if (c->kind != CHOICE_NIC) {
+                comment(t, "%zu %s%s: %s, %s.", c->n, c->kind == CHOICE_GPU ? "GPU" : "accelerator", PLURAL(c->n),
+                        model ?: "", list ?: "");
                 return;
         }
         comment(t, "VFs of %zu NIC%s that the host does not need: %s, %s.", c->n, PLURAL(c->n), model ?: "",
@@ -131,13 +133,13 @@ static void write_section(Text *t, const Choice *c, const Inventory *inv) {
         const PciDevice *dev = inventory_find(inv, c->devices[0]);
 
         add(t, "[Pool %s]\n", c->pool);
-        if (!c->nic)
+        if (c->kind != CHOICE_NIC)
                 add(t, "Match=id=%04x:%04x%s\n", c->vendor, c->device, c->type == PCI_TYPE_PF ? " type=pf" : "");
         else if (c->by_id)
                 add(t, "Match=id=%04x:%04x type=vf\n", c->vendor, dev->vf_device);
-        for (size_t i = 0; c->nic && !c->by_id && i < MIN(c->n, CONFIG_MATCHES_MAX); i++)
+        for (size_t i = 0; c->kind == CHOICE_NIC && !c->by_id && i < MIN(c->n, CONFIG_MATCHES_MAX); i++)
                 add(t, "Match=type=vf pf=%s\n", PCI_ADDRESS_STR(c->devices[i]));
-        if (c->nic)
+        if (c->kind == CHOICE_NIC)
                 add(t, "VirtualFunctions=%u\n", c->virtual_functions);
 }
 
@@ -161,7 +163,7 @@ static void write_omissions(Text *t, const Suggestion *s, const Inventory *inv) 
         for (size_t i = 0; i < s->n_omissions; i++)
                 write_omission(t, &s->omissions[i], inv);
         comment(t, "%s are not considered: bridges, storage controllers, USB and the like.",
-                s->n_omissions > 0 ? "Other devices" : "Devices other than GPUs and NICs");
+                s->n_omissions > 0 ? "Other devices" : "Devices other than GPUs, accelerators and NICs");
 }
 
 char *suggestion_cpus(const CpuSet *cpus) {
@@ -186,7 +188,7 @@ char *suggestion_write(const Suggestion *s, const Inventory *inv, const Policy *
         if (cpus)
                 add(&t, "%s\n", cpus);
         if (policy && s->n_choices == 0)
-                comment(&t, "There is no pool, because this node has no GPU and no NIC with VFs to offer.");
+                comment(&t, "There is no pool, because this node has no GPU, no other accelerator and no NIC with VFs to offer.");
         for (size_t i = 0; i < s->n_choices; i++) {
                 add(&t, "\n");
                 if (policy) {

@@ -53,8 +53,8 @@ static int leave_out(Suggestion *s, const PciDevice *dev, const char *why) {
         return pci_address_append(&o->devices, &o->n, dev->address);
 }
 
-/* Why the host keeps a GPU; NULL: it is offered. */
-static const char *why_not_gpu(const PciDevice *dev) {
+/* Why the host keeps an accelerator; NULL: it is offered. */
+static const char *why_not_accelerator(const PciDevice *dev) {
         if (pci_device_is_display(dev))
                 return "It is the display of the host. 'allocate --force' gives it to a guest if a pool has it.";
         if (pci_device_has_vfs(dev))
@@ -84,32 +84,32 @@ static int leave_out_critical(Suggestion *s, const PciDevice *dev) {
         return why ? leave_out(s, dev, why) : -ENOMEM;
 }
 
-static bool is_same_model(const Choice *c, const PciDevice *dev, bool nic) {
-        return c->nic == nic && c->vendor == dev->vendor && c->device == dev->device && c->type == dev->type &&
-               (!nic || c->base_class == dev->class >> 8);
+static bool is_same_model(const Choice *c, const PciDevice *dev, ChoiceKind kind) {
+        return c->kind == kind && c->vendor == dev->vendor && c->device == dev->device && c->type == dev->type &&
+               (kind != CHOICE_NIC || c->base_class == dev->class >> 8);
 }
 
-static size_t count_choices(const Suggestion *s, bool nic) {
+static size_t count_choices(const Suggestion *s, ChoiceKind kind) {
         size_t n = 0;
 
         for (size_t i = 0; i < s->n_choices; i++)
-                n += s->choices[i].nic == nic;
+                n += s->choices[i].kind == kind;
         return n;
 }
 
-static int choose(Suggestion *s, const PciDevice *dev, bool nic) {
+static int choose(Suggestion *s, const PciDevice *dev, ChoiceKind kind) {
         Choice *c = NULL;
 
         for (size_t i = 0; i < s->n_choices && !c; i++)
-                if (is_same_model(&s->choices[i], dev, nic))
+                if (is_same_model(&s->choices[i], dev, kind))
                         c = &s->choices[i];
-        if (!c && count_choices(s, nic) >= MODELS_MAX)
+        if (!c && count_choices(s, kind) >= MODELS_MAX)
                 return leave_out(s, dev, "There are too many models for a suggestion.");
         if (!c) {
                 if (ARRAY_RESERVE(s->choices, s->n_choices) < 0)
                         return -ENOMEM;
                 c = &s->choices[s->n_choices++];
-                *c = (Choice) { .nic = nic,
+                *c = (Choice) { .kind = kind,
                                 .vendor = dev->vendor,
                                 .device = dev->device,
                                 .base_class = (uint16_t) (dev->class >> 8),
@@ -119,21 +119,23 @@ static int choose(Suggestion *s, const PciDevice *dev, bool nic) {
 }
 
 static int consider(Suggestion *s, const PciDevice *dev) {
-        bool gpu = pci_device_is_gpu(dev), nic = pci_device_is_nic(dev);
-        const char *why = gpu ? why_not_gpu(dev) : nic ? why_not_nic(dev) : NULL;
+        bool accelerator = pci_device_is_accelerator(dev), nic = pci_device_is_nic(dev);
+        const char *why = accelerator ? why_not_accelerator(dev) : nic ? why_not_nic(dev) : NULL;
 
         if (dev->class >> 8 == CLASS_NVME)
                 why = "Storage is not offered unasked. Match=address=ADDRESS in a pool gives it to guests.";
         else if (dev->class >> 8 == CLASS_BRIDGE && dev->vendor == VENDOR_NVIDIA)
                 why = "It is an NVSwitch, which Fabric Manager on the host drives for all guests. Guests have NVLink "
                       "with a section [Fabric] and Fabric=yes in the pool of the GPUs: see passthroughd-fabric(7).";
-        else if (dev->class >> 16 == CLASS_DISPLAY && !gpu)
+        else if (dev->class >> 16 == CLASS_DISPLAY && !accelerator)
                 why = "It only shows a console.";
-        else if (!gpu && !nic)
+        else if (!accelerator && !nic)
                 return 0;
         if (dev->critical)
                 return leave_out_critical(s, dev);
-        return why ? leave_out(s, dev, why) : choose(s, dev, nic);
+        if (why)
+                return leave_out(s, dev, why);
+        return choose(s, dev, nic ? CHOICE_NIC : pci_device_is_gpu(dev) ? CHOICE_GPU : CHOICE_ACCELERATOR);
 }
 
 /* Appends whole words of a model's name, of those in brackets if there are any: "tesla-v100-sxm3-32gb". */
@@ -164,18 +166,20 @@ static bool is_taken(const Suggestion *s, const Choice *choice) {
         return false;
 }
 
-/* "gpu" and "nic", or the models too when there are several: "gpu-a100-sxm4-40gb", "nic-connectx-6-ib". */
+/* "gpu", "accelerator" and "nic", or the models too when there are several: "gpu-a100-sxm4-40gb", "nic-connectx-6-ib".
+ */
 static void name_pool(const Suggestion *s, const Inventory *inv, Choice *c) {
+        static const char *const names[_CHOICE_KIND_MAX] = { "gpu", "accelerator", "nic" };
         const PciDevice *dev = inventory_find(inv, c->devices[0]);
         char first[SLUG_MAX];
         size_t n = 1;
 
-        (void) snprintf(c->pool, sizeof(c->pool), "%s-", c->nic ? "nic" : "gpu");
-        if (count_choices(s, c->nic) > 1)
+        (void) snprintf(c->pool, sizeof(c->pool), "%s-", names[c->kind]);
+        if (count_choices(s, c->kind) > 1)
                 append_slug(dev->name, c->pool, SLUG_MAX - strlen("-ib"));
         else
                 append_slug("", c->pool, SLUG_MAX);
-        if (count_choices(s, c->nic) > 1 && c->nic && c->base_class == CLASS_IB)
+        if (count_choices(s, c->kind) > 1 && c->kind == CHOICE_NIC && c->base_class == CLASS_IB)
                 (void) stpcpy(c->pool + strlen(c->pool), "-ib");
         memcpy(first, c->pool, sizeof(first));
         while (is_taken(s, c))
@@ -283,7 +287,7 @@ static int make(Suggestion *s, const Inventory *inv, const char *cmdline) {
                 Choice *c = &s->choices[i];
 
                 name_pool(s, inv, c);
-                if (!c->nic)
+                if (c->kind != CHOICE_NIC)
                         continue;
                 c->by_id = id_is_enough(inv, c);
                 c->virtual_functions = choose_vfs(inv, c);

@@ -64,7 +64,7 @@ static bool wants_config(const Recorder *r, const Entry *entry) {
         if (sysfs_read_at(fd, "class", buf, sizeof(buf)) > 0)
                 (void) parse_hex(buf, 0xffffff, &class);
         return (class >> 16 == 0x06 && (class >> 8 & 0xff) >= 0x04) ||
-               pci_device_is_gpu(&(PciDevice) { .class = (uint32_t) class }) ||
+               pci_device_is_accelerator(&(PciDevice) { .class = (uint32_t) class }) ||
                pci_device_is_nic(&(PciDevice) { .class = (uint32_t) class }) ||
                faccessat(fd, "secondary_bus_number", F_OK, AT_SYMLINK_NOFOLLOW) >= 0 || shares_slot(r, entry->dir);
 }

@@ -20,11 +20,11 @@ static size_t length_of(json_object *o, const char *key, json_object **ret) {
         return json_object_is_type(*ret, json_type_array) ? json_object_array_length(*ret) : 0;
 }
 
-/* Class 03: displays and 3D controllers. */
-static bool is_gpu(json_object *device) {
+/* Class 03, displays and 3D controllers, or 12, processing accelerators. */
+static bool is_accelerator(json_object *device) {
         const char *class = text_of(device, "class");
 
-        return class && strncmp(class, "03", 2) == 0;
+        return class && (strncmp(class, "03", 2) == 0 || strncmp(class, "12", 2) == 0);
 }
 
 /* Appends a word in lower case, what a GRES type cannot have replaced. */
@@ -37,11 +37,12 @@ static int append_word(char **type, const char *word, size_t n) {
 }
 
 /*
- * The model in the brackets of a name of pci.ids: "GH100 [H100 SXM5 80GB]" is "h100", the first word with a digit. A
- * word of digits only would be a count for Slurm, so it gets the word before: "GA102 [GeForce RTX 3090]" is "rtx_3090".
+ * The model in the last brackets of a name of pci.ids: "GH100 [H100 SXM5 80GB]" is "h100", the first word with a digit.
+ * A word of digits only would be a count for Slurm, so it gets the word before: "GA102 [GeForce RTX 3090]" is
+ * "rtx_3090".
  */
 static int find_type(const char *name, char **ret) {
-        const char *at = name ? strchr(name, '[') : NULL, *before = NULL;
+        const char *at = name ? strrchr(name, '[') : NULL, *before = NULL;
         size_t n, n_before = 0;
 
         for (at = at ? at + 1 : ""; *at && *at != ']'; at += n) {
@@ -79,7 +80,7 @@ static bool is_in_service(const char *state) {
 /* A pool with devices of several models has no type. */
 static int take_type(Gres *gres, json_object *device) {
         _cleanup_free_ char *type = NULL;
-        int r = is_gpu(device) ? take_model(device, &type) : 0;
+        int r = is_accelerator(device) ? take_model(device, &type) : 0;
 
         if (r == -ENOMEM)
                 return r;

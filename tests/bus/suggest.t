@@ -32,6 +32,20 @@ for my $node (sort glob "$build/nodes/*.tree") {
 }
 is_deeply([glob "$tmp/passthrough-*"], [], 'no unpacked files are left');
 
+# An FPGA is no GPU, and AMD's GPUs of the same class are some.
+my $accelerators = slurp("$source/tests/nodes/accelerators.tree") =~ s/^%include (?=[^\n]+)/%include $source\/tests\/nodes\//mr;
+for my $case ([$accelerators, [qw(accelerator accelerator gpu gpu)], 2], [$accelerators =~ s/^vendor=0x10ee\ndevice=0x500./vendor=0x1002\ndevice=0x74a1/mgr, [qw(gpu gpu gpu)], 4]) {
+        my ($text, $kinds, $gpus) = @$case;
+        spew("$tmp/source.tree", $text);
+        is(system("$build/tests/print-node $tmp/source.tree >$tmp/accelerators.tree"), 0, 'a node with accelerators');
+        my @node = ('--node', "$tmp/accelerators.tree");
+        my $suggested = (ctl('suggest', @node))[1];
+        is_deeply([sort map { s/-.*//r } grep { !/^nic/ } $suggested =~ /^\[Pool (.*)\]$/mg], $kinds, 'the names of its pools say what they have');
+        spew("$tmp/accelerators.conf", $suggested);
+        my @labels = sort { $a cmp $b } (ctl(qw(topology --matrix), @node, '--config', "$tmp/accelerators.conf"))[1] =~ /^([A-Z]+\d) +0000:9/mg;
+        is(scalar(grep { /^GPU/ } @labels), $gpus - 1, 'as its matrix does') or diag("@labels");
+}
+
 # Where everything is well, a GPU and a VF that does not exist yet.
 my $hgx = "$build/nodes/hgx-h100.tree";
 my ($status, $out, $err) = ctl('plan', 'gpu=1', 'nic=1', '--node', $hgx, '--config', "$tmp/hgx-h100.conf");

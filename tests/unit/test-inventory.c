@@ -255,12 +255,17 @@ static void test_harmless_drivers(void **state) {
 
 static void test_classes(void **state) {
         assert_true(pci_device_is_gpu(&(PciDevice) { .class = 0x030200 }));
-        assert_true(pci_device_is_gpu(&(PciDevice) { .class = 0x120000 }));
+        assert_true(pci_device_is_gpu(&(PciDevice) { .class = 0x120000, .vendor = 0x1002, .device = 0x74a1 }));
+        assert_false(pci_device_is_gpu(&(PciDevice) { .class = 0x120000, .vendor = 0x10ee, .device = 0x5004 }));
         assert_false(pci_device_is_gpu(&(PciDevice) { .class = 0x040300 }));
         assert_false(pci_device_is_gpu(&(PciDevice) { .class = 0x030000, .vendor = 0x1a03, .device = 0x2000 }));
         assert_false(pci_device_is_gpu(&(PciDevice) { .class = 0x030000, .vendor = 0x1002, .device = 0x515e }));
         assert_true(pci_device_is_gpu(&(PciDevice) { .class = 0x030000, .vendor = 0x1002, .device = 0x73bf }));
-        assert_true(pci_device_is_gpu(&(PciDevice) { .class = 0x120000, .vendor = 0x19e5, .device = 0xd802 }));
+        assert_false(pci_device_is_gpu(&(PciDevice) { .class = 0x120000, .vendor = 0x19e5, .device = 0xd802 }));
+        assert_true(pci_device_is_accelerator(&(PciDevice) { .class = 0x120000, .vendor = 0x19e5, .device = 0xd802 }));
+        assert_true(pci_device_is_accelerator(&(PciDevice) { .class = 0x030200 }));
+        assert_false(pci_device_is_accelerator(&(PciDevice) { .class = 0x030000, .vendor = 0x1a03, .device = 0x2000 }));
+        assert_false(pci_device_is_accelerator(&(PciDevice) { .class = 0x0b4000 }));
         assert_true(pci_device_is_nic(&(PciDevice) { .class = 0x020700 }));
         assert_false(pci_device_is_nic(&(PciDevice) { .class = 0x0c0600 }));
 }

@@ -147,6 +147,9 @@ static void test_gres_types(void **state) {
                          "\"device\":\"2335\","
                          "\"name\":\"NVIDIA Corporation 3D controller [10de:2335]\"}"),
                     NULL, "vmgpu:1,vmib-vf:1");
+        assert_gres(NODE("{\"pool\":\"gpu\",\"class\":\"120000\",\"state\":\"available\","
+                         "\"name\":\"Advanced Micro Devices, Inc. [AMD/ATI] Aqua Vanjaram [Instinct MI300X]\"}"),
+                    NULL, "vmgpu:mi300x:1,vmib-vf:1");
         assert_gres(NODE(GPU("[H100]", "available") "," GPU("[H100]", "stuck")), NULL, "vmgpu:h100:2,vmib-vf:1");
         assert_gres(NODE(GPU("[H100]", "available") "," GPU("[A100]", "available")), NULL, "vmgpu:2,vmib-vf:1");
         assert_gres("{}", NULL, "");
