@@ -15,6 +15,9 @@ typedef struct Sysfs Sysfs;
 
 /* root: path of a directory. The caller owns *ret. 0 or negative errno. */
 int sysfs_new(const char *root, Sysfs **ret);
+/* As sysfs_new(), for a recorded machine: a directory of the user, who may have put a FIFO or a terminal in the place
+ * of an attribute. Opening and reading one never waits. */
+int sysfs_new_recorded(const char *root, Sysfs **ret);
 Sysfs *sysfs_free(Sysfs *fs);
 DEFINE_CLEANUP(Sysfs *, sysfs_free)
 
@@ -24,16 +27,19 @@ const char *sysfs_root(const Sysfs *fs);
 /* Whether symbolic links cannot lead out of the root. False on kernels before 5.6. */
 bool sysfs_is_confined(const Sysfs *fs);
 
+bool sysfs_is_recorded(const Sysfs *fs);
+
 /* Opens a file or directory below the root; O_CLOEXEC is added to flags. An attribute that this user may not open gets
  * this user as owner, if the process has CAP_CHOWN. Returns the descriptor or negative errno. */
 int sysfs_open(const Sysfs *fs, const char *path, int flags);
 
 /*
- * Reads an attribute below dir_fd into buf, NUL-terminated, without its trailing newline. Returns the length or
- * negative errno: -ENOENT absent, -E2BIG too long for buf, -ELOOP name is a symbolic link. Calls read(2) once, as
- * attributes require; with a buffer larger than SYSFS_ATTRIBUTE_MAX it reads to the end, for longer files in proc/.
+ * Reads an attribute below dir_fd, a directory of fs, into buf, NUL-terminated, without its trailing newline. Returns
+ * the length or negative errno: -ENOENT absent, -E2BIG too long for buf, -ELOOP name is a symbolic link. Calls read(2)
+ * once, as attributes require; with a buffer larger than SYSFS_ATTRIBUTE_MAX it reads to the end, for longer files in
+ * proc/.
  */
-int sysfs_read_at(int dir_fd, const char *name, char *buf, size_t size);
+int sysfs_read_at(const Sysfs *fs, int dir_fd, const char *name, char *buf, size_t size);
 
 /* As sysfs_read_at(), for a path below the root. */
 int sysfs_read(const Sysfs *fs, const char *path, char *buf, size_t size);

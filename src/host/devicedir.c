@@ -57,6 +57,7 @@ static const char *const attribute_table[_ATTRIBUTE_MAX] = {
 DEFINE_STRING_TABLE_TO_STRING(attribute, Attribute, _ATTRIBUTE_MAX)
 
 struct DeviceDir {
+        const Sysfs *fs;
         int fd;
         uint64_t instance;
         uint32_t present; /* one bit per Attribute */
@@ -155,7 +156,7 @@ static int list_entries(DeviceDir *d) {
         return 0;
 }
 
-int device_dir_new(int fd, DeviceDir **ret) {
+int device_dir_new(const Sysfs *fs, int fd, DeviceDir **ret) {
         _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
         _cleanup_close_ int owned = fd;
         int r;
@@ -163,6 +164,7 @@ int device_dir_new(int fd, DeviceDir **ret) {
         d = calloc(1, sizeof(*d));
         if (!d)
                 return -ENOMEM;
+        d->fs = fs;
         d->fd = TAKE_FD(owned);
         r = list_entries(d);
         if (r < 0)
@@ -180,7 +182,7 @@ int device_dir_open(const Sysfs *fs, const char *name, DeviceDir **ret) {
                 return -EINVAL;
         (void) stpcpy(stpcpy(path, devices), name);
         fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
-        return fd < 0 ? fd : device_dir_new(fd, ret);
+        return fd < 0 ? fd : device_dir_new(fs, fd, ret);
 }
 
 DeviceDir *device_dir_free(DeviceDir *d) {
@@ -214,7 +216,7 @@ bool device_dir_is_gone(const DeviceDir *d) {
 
                 if (!device_dir_has(d, ids[i]))
                         continue;
-                r = sysfs_read_at(d->fd, attribute_table[ids[i]], buf, sizeof(buf));
+                r = sysfs_read_at(d->fs, d->fd, attribute_table[ids[i]], buf, sizeof(buf));
                 return r == -ENOENT || r == -ENODEV;
         }
         return false;
@@ -240,7 +242,7 @@ int device_dir_read_text(const DeviceDir *d, Attribute a, PciDevice *dev, char *
 
         if (!device_dir_has(d, a) || (d->locked && a == ATTRIBUTE_DRIVER_OVERRIDE))
                 return 0;
-        r = sysfs_read_at(d->fd, attribute_table[a], ret, SYSFS_ATTRIBUTE_MAX);
+        r = sysfs_read_at(d->fs, d->fd, attribute_table[a], ret, SYSFS_ATTRIBUTE_MAX);
         if (r < 0)
                 return fault_errno(dev, attribute_table[a], r);
         return 1;
@@ -321,7 +323,7 @@ bool device_dir_has_vfio_cdev(const DeviceDir *d) {
 static int read_mdevs(const DeviceDir *d, PciDevice *dev) {
         bool is_vf = device_dir_has(d, ATTRIBUTE_PHYSFN);
         char **types = is_vf ? &dev->vgpu_types : &dev->mdev_types;
-        int r = d->locked ? string_copy(types, "") : mdev_read_types(d->fd, types);
+        int r = d->locked ? string_copy(types, "") : mdev_read_types(d->fs, d->fd, types);
 
         dev->mdev_parent = true;
         if (r == -ENOMEM)
@@ -353,12 +355,12 @@ int device_dir_read_vgpu(const DeviceDir *d, PciDevice *dev) {
                 return read_mdevs(d, dev);
         if (d->locked || !device_dir_has(d, ATTRIBUTE_NVIDIA))
                 return 0;
-        r = sysfs_read_at(d->fd, types_name, types, sizeof(types));
+        r = sysfs_read_at(d->fs, d->fd, types_name, types, sizeof(types));
         if (r == -ENOENT)
                 return 0;
         if (r < 0)
                 return fault_errno(dev, types_name, r);
-        r = sysfs_read_at(d->fd, type_name, type, sizeof(type));
+        r = sysfs_read_at(d->fs, d->fd, type_name, type, sizeof(type));
         if (r < 0)
                 return fault_errno(dev, type_name, r);
         if (parse_unsigned(type, UINT32_MAX, &id) < 0)

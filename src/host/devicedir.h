@@ -50,7 +50,7 @@ const char *attribute_to_string(Attribute a);
 typedef struct DeviceDir DeviceDir;
 
 /* Takes ownership of fd, an open directory of a PCI function. Returns 0 or a negative errno. */
-int device_dir_new(int fd, DeviceDir **ret);
+int device_dir_new(const Sysfs *fs, int fd, DeviceDir **ret);
 /* name: the entry in sys/bus/pci/devices. Returns 0 or a negative errno. */
 int device_dir_open(const Sysfs *fs, const char *name, DeviceDir **ret);
 DeviceDir *device_dir_free(DeviceDir *d);

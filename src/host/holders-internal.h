@@ -65,7 +65,8 @@ int holder_interfaces_find(const Sysfs *fs, bool is_vf, int net_fd, char **names
  *
  * Returns as holders_find(), without text and remedy in *ret. *ret_node: index of the node that the process has open.
  */
-int holder_search(int proc_fd, const HolderNodes *nodes, bool by_number, uint64_t usec, Holder *ret, size_t *ret_node);
+int holder_search(const Sysfs *fs, int proc_fd, const HolderNodes *nodes, bool by_number, uint64_t usec, Holder *ret,
+                  size_t *ret_node);
 
 /* Searches in the proc of the root, within HOLDER_LOOK_USEC. */
 int holder_search_root(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *ret_node);

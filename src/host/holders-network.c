@@ -62,12 +62,12 @@ static bool has_address(const Sysfs *fs, const char *interface) {
         return false;
 }
 
-static bool is_up(int net_fd, const char *interface) {
+static bool is_up(const Sysfs *fs, int net_fd, const char *interface) {
         char path[NAME_MAX + 16], text[64];
         uint64_t flags;
 
         (void) snprintf(path, sizeof(path), "%s/flags", interface);
-        return sysfs_read_at(net_fd, path, text, sizeof(text)) >= 0 && parse_hex(text, UINT32_MAX, &flags) == 0 &&
+        return sysfs_read_at(fs, net_fd, path, text, sizeof(text)) >= 0 && parse_hex(text, UINT32_MAX, &flags) == 0 &&
                (flags & IFF_UP_BIT);
 }
 
@@ -108,7 +108,7 @@ static int visit_interface(const Sysfs *fs, bool is_vf, int net_fd, const char *
                 return holder_found(ret, remedy, "the host: interface %s is stacked on its interface %s",
                                     QUOTABLE(other), QUOTABLE(name));
         }
-        if (!is_up(net_fd, name) || (is_vf && !has_address(fs, name)))
+        if (!is_up(fs, net_fd, name) || (is_vf && !has_address(fs, name)))
                 return 0;
         (void) snprintf(remedy, sizeof(remedy), "Take the interface down first: ip link set %s down.", QUOTABLE(name));
         return holder_found(ret, remedy, "the host: its interface %s is up", QUOTABLE(name));

@@ -106,7 +106,8 @@ static int visit_node(Walk *w, int fd, const char *name) {
         HolderNode *node;
         char text[64];
 
-        if (!is_counted(w) || strlen(name) >= HOLDER_NODE_NAME_MAX || sysfs_read_at(fd, "dev", text, sizeof(text)) < 0)
+        if (!is_counted(w) || strlen(name) >= HOLDER_NODE_NAME_MAX ||
+            sysfs_read_at(w->fs, fd, "dev", text, sizeof(text)) < 0)
                 return 0;
         node = add_node(w, "%s", name);
         if (!node)

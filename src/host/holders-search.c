@@ -17,6 +17,7 @@
 #define LISTING_SIZE 8192U
 
 typedef struct Search {
+        const Sysfs *fs;
         const HolderNodes *nodes;
         const char *unit; /* set while a process is searched again, to skip the nodes for which its unit is ignored */
         bool by_number;
@@ -153,22 +154,22 @@ static int search_process(Search *s, int proc_fd, const char *pid, const HolderN
         return r;
 }
 
-static void read_unit(int proc_fd, const char *pid, char buf[static HOLDER_UNIT_MAX]) {
+static void read_unit(const Sysfs *fs, int proc_fd, const char *pid, char buf[static HOLDER_UNIT_MAX]) {
         char path[300], text[CGROUPS_MAX];
 
         buf[0] = '\0';
         (void) snprintf(path, sizeof(path), "%s/cgroup", pid);
-        if (sysfs_read_at(proc_fd, path, text, sizeof(text)) >= 0)
+        if (sysfs_read_at(fs, proc_fd, path, text, sizeof(text)) >= 0)
                 holder_unit(text, buf, HOLDER_UNIT_MAX);
 }
 
-static void fill_holder(int proc_fd, const char *pid, Holder *h) {
+static void fill_holder(const Sysfs *fs, int proc_fd, const char *pid, Holder *h) {
         char path[300], text[CGROUPS_MAX] = "";
 
         (void) snprintf(path, sizeof(path), "%s/comm", pid);
-        (void) sysfs_read_at(proc_fd, path, text, sizeof(text));
+        (void) sysfs_read_at(fs, proc_fd, path, text, sizeof(text));
         (void) snprintf(h->command, sizeof(h->command), "%.63s", QUOTABLE(text));
-        read_unit(proc_fd, pid, h->unit);
+        read_unit(fs, proc_fd, pid, h->unit);
 }
 
 /* A process in an ignored unit may also have the node of another device, whose query does not ignore the unit. */
@@ -178,7 +179,7 @@ static int search_not_ignored(Search *s, int proc_fd, const char *pid, const Hol
 
         if (s->nodes->n_ignored == 0)
                 return 1;
-        read_unit(proc_fd, pid, unit);
+        read_unit(s->fs, proc_fd, pid, unit);
         if (is_ignored(s, *ret, unit)) {
                 s->unit = unit;
                 r = search_process(s, proc_fd, pid, ret);
@@ -206,13 +207,18 @@ static int search_entry(Search *s, int proc_fd, const char *name) {
         s->holder->pid = (int) pid;
         s->holder->device = node->device;
         s->found = node;
-        fill_holder(proc_fd, name, s->holder);
+        fill_holder(s->fs, proc_fd, name, s->holder);
         return 0;
 }
 
 /* A holder that was found takes precedence over an error with another process. */
-int holder_search(int proc_fd, const HolderNodes *nodes, bool by_number, uint64_t usec, Holder *ret, size_t *ret_node) {
-        Search s = { .nodes = nodes, .by_number = by_number, .end = clock_usec(CLOCK_MONOTONIC) + usec, .holder = ret };
+int holder_search(const Sysfs *fs, int proc_fd, const HolderNodes *nodes, bool by_number, uint64_t usec, Holder *ret,
+                  size_t *ret_node) {
+        Search s = { .fs = fs,
+                     .nodes = nodes,
+                     .by_number = by_number,
+                     .end = clock_usec(CLOCK_MONOTONIC) + usec,
+                     .holder = ret };
         char buf[LISTING_SIZE] __attribute__((aligned(8)));
         int error = 0;
         ssize_t n;
@@ -241,5 +247,5 @@ int holder_search(int proc_fd, const HolderNodes *nodes, bool by_number, uint64_
 int holder_search_root(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *ret_node) {
         _cleanup_close_ int fd = sysfs_open(fs, "proc", O_RDONLY | O_DIRECTORY);
 
-        return fd < 0 ? fd : holder_search(fd, nodes, sysfs_root(fs)[0] == '\0', HOLDER_LOOK_USEC, ret, ret_node);
+        return fd < 0 ? fd : holder_search(fs, fd, nodes, sysfs_root(fs)[0] == '\0', HOLDER_LOOK_USEC, ret, ret_node);
 }

@@ -32,7 +32,7 @@ static int type_id(const char *name, unsigned *ret) {
 }
 
 /* A type goes when its driver does, so an error means that it cannot be created. */
-static int append_type(int types_fd, const char *directory, char **types) {
+static int append_type(const Sysfs *fs, int types_fd, const char *directory, char **types) {
         char path[TYPE_MAX + sizeof("/available_instances")], text[SYSFS_ATTRIBUTE_MAX];
         uint64_t available;
         unsigned id;
@@ -40,15 +40,15 @@ static int append_type(int types_fd, const char *directory, char **types) {
         if (type_id(directory, &id) < 0)
                 return 0;
         (void) snprintf(path, sizeof(path), "%s/available_instances", directory);
-        if (sysfs_read_at(types_fd, path, text, sizeof(text)) < 0 || parse_unsigned(text, UINT_MAX, &available) < 0)
+        if (sysfs_read_at(fs, types_fd, path, text, sizeof(text)) < 0 || parse_unsigned(text, UINT_MAX, &available) < 0)
                 return 0;
         (void) snprintf(path, sizeof(path), "%s/name", directory);
-        if (sysfs_read_at(types_fd, path, text, sizeof(text)) < 0)
+        if (sysfs_read_at(fs, types_fd, path, text, sizeof(text)) < 0)
                 (void) stpcpy(text, directory); /* the attribute is optional */
         return string_append(types, "", "%u %u %s : %s\n", id, (unsigned) available, directory, text);
 }
 
-int mdev_read_types(int dir_fd, char **ret) {
+int mdev_read_types(const Sysfs *fs, int dir_fd, char **ret) {
         _cleanup_close_ int fd = openat(dir_fd, TYPES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         _cleanup_free_ char *types = NULL;
         _cleanup_names_ char **names = NULL;
@@ -58,7 +58,7 @@ int mdev_read_types(int dir_fd, char **ret) {
         if (r >= 0)
                 r = string_copy(&types, "");
         for (size_t i = 0; r >= 0 && i < n; i++)
-                r = append_type(fd, names[i], &types);
+                r = append_type(fs, fd, names[i], &types);
         if (r < 0)
                 return r;
         free(*ret);

@@ -13,7 +13,7 @@
 #include "util/sysfs.h"
 
 /* Lists the types of the parent at dir_fd, as model/vgpu.h describes; "" for none. Returns 0 or a negative errno. */
-int mdev_read_types(int dir_fd, char **ret);
+int mdev_read_types(const Sysfs *fs, int dir_fd, char **ret);
 /* Reads the id of the type of a mediated device of the parent at dir_fd. Returns 0 or a negative errno: -ENOENT when
  * there is no such device, -EBADMSG when the name of its type is not one of the driver. */
 int mdev_read_type(int dir_fd, const char *uuid, unsigned *ret);

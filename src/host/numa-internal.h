@@ -9,7 +9,7 @@
 #define NUMA_NODES_DIR "sys/devices/system/node"
 
 /* Reads a list such as "0-15,64". Returns 0 or a negative errno. */
-int numa_read_list(int dir_fd, const char *path, CpuSet *ret);
+int numa_read_list(const Sysfs *fs, int dir_fd, const char *path, CpuSet *ret);
 
 /*
  * Sets memory and available of node. dir is the directory that has the file meminfo, relative to the root: the node's

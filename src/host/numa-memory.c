@@ -86,13 +86,13 @@ int numa_read_memory(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode 
         return 0;
 }
 
-static int read_count(int dir_fd, const char *pool, const char *attribute, uint64_t *ret) {
+static int read_count(const Sysfs *fs, int dir_fd, const char *pool, const char *attribute, uint64_t *ret) {
         char path[128], buf[SYSFS_ATTRIBUTE_MAX];
         int r;
 
         if ((size_t) snprintf(path, sizeof(path), "%s/%s", pool, attribute) >= sizeof(path))
                 return -EINVAL;
-        r = sysfs_read_at(dir_fd, path, buf, sizeof(buf));
+        r = sysfs_read_at(fs, dir_fd, path, buf, sizeof(buf));
         return r < 0 ? r : parse_unsigned(buf, UINT64_MAX, ret);
 }
 
@@ -132,8 +132,8 @@ int numa_read_pools(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode *
 
                 if (parse_pool_size(names[i], &pool.size) < 0 || node->n_pages >= PAGE_SIZES_MAX)
                         continue;
-                if (read_count(fd, names[i], "nr_hugepages", &pool.total) < 0 ||
-                    read_count(fd, names[i], "free_hugepages", &pool.free) < 0)
+                if (read_count(fs, fd, names[i], "nr_hugepages", &pool.total) < 0 ||
+                    read_count(fs, fd, names[i], "free_hugepages", &pool.free) < 0)
                         r = inventory_add_note(inv, "The counts in %s/%s cannot be used.", dir, names[i]);
                 else
                         node->pages[node->n_pages++] = pool;
@@ -148,15 +148,15 @@ void numa_refresh_memory(const Sysfs *fs, const NumaNode *before, NumaNode *node
 
         (void) snprintf(path, sizeof(path), NUMA_NODES_DIR "/node%d", node->id);
         fd = sysfs_open(fs, path, O_PATH | O_DIRECTORY);
-        if (fd < 0 || sysfs_read_at(fd, "meminfo", buf, sizeof(buf)) < 0 || parse_memory(buf, node) < 0)
+        if (fd < 0 || sysfs_read_at(fs, fd, "meminfo", buf, sizeof(buf)) < 0 || parse_memory(buf, node) < 0)
                 node->memory = 0;
         for (size_t i = 0; i < before->n_pages; i++) {
                 PagePool *pool = &node->pages[node->n_pages++];
 
                 *pool = (PagePool) { .size = before->pages[i].size };
                 (void) snprintf(path, sizeof(path), "hugepages/hugepages-%" PRIu64 "kB", pool->size / KIB);
-                if (fd < 0 || read_count(fd, path, "nr_hugepages", &pool->total) < 0 ||
-                    (pool->total > 0 && read_count(fd, path, "free_hugepages", &pool->free) < 0))
+                if (fd < 0 || read_count(fs, fd, path, "nr_hugepages", &pool->total) < 0 ||
+                    (pool->total > 0 && read_count(fs, fd, path, "free_hugepages", &pool->free) < 0))
                         pool->total = pool->free = 0;
         }
 }

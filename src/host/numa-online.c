@@ -14,9 +14,9 @@
 #define CPUS        "sys/devices/system/cpu"
 #define ENTRIES_MAX (2 * CPUSET_MAX)
 
-int numa_read_list(int fd, const char *path, CpuSet *ret) {
+int numa_read_list(const Sysfs *fs, int fd, const char *path, CpuSet *ret) {
         char buf[SYSFS_ATTRIBUTE_MAX];
-        int r = sysfs_read_at(fd, path, buf, sizeof(buf));
+        int r = sysfs_read_at(fs, fd, path, buf, sizeof(buf));
 
         return r < 0 ? r : cpuset_parse(buf, ret);
 }
@@ -42,7 +42,7 @@ static int list_numbered(int fd, const char *prefix, CpuSet *ret) {
 int numa_online_nodes(const Sysfs *fs, CpuSet *ret) {
         _cleanup_close_ int fd = sysfs_open(fs, NUMA_NODES_DIR, O_RDONLY | O_DIRECTORY);
         CpuSet nodes = { 0 };
-        int r = fd < 0 ? fd : numa_read_list(fd, "online", &nodes);
+        int r = fd < 0 ? fd : numa_read_list(fs, fd, "online", &nodes);
 
         if (fd >= 0 && r == -ENOENT)
                 r = list_numbered(fd, "node", &nodes) ?: 1;
@@ -53,18 +53,18 @@ int numa_online_nodes(const Sysfs *fs, CpuSet *ret) {
 
 /* Reads the list of offline CPUs and also the file "online" of each CPU, because a recording may lack the list. CPU 0
  * often has no such file because it cannot go offline. */
-static void remove_offline(int fd, CpuSet *cpus) {
+static void remove_offline(const Sysfs *fs, int fd, CpuSet *cpus) {
         CpuSet offline = { 0 };
 
         if (fd < 0)
                 return;
-        if (numa_read_list(fd, "offline", &offline) >= 0)
+        if (numa_read_list(fs, fd, "offline", &offline) >= 0)
                 cpuset_subtract(cpus, &offline);
         for (int id = cpuset_next(cpus, 0); id >= 0; id = cpuset_next(cpus, (unsigned) id + 1)) {
                 char path[32], buf[SYSFS_ATTRIBUTE_MAX];
 
                 (void) snprintf(path, sizeof(path), "cpu%d/online", id);
-                if (sysfs_read_at(fd, path, buf, sizeof(buf)) > 0 && streq(buf, "0"))
+                if (sysfs_read_at(fs, fd, path, buf, sizeof(buf)) > 0 && streq(buf, "0"))
                         cpuset_remove(cpus, (unsigned) id);
         }
 }
@@ -80,7 +80,7 @@ static int cpus_of_nodes(const Sysfs *fs, CpuSet *ret) {
                 CpuSet cpus;
 
                 (void) snprintf(path, sizeof(path), "node%d/cpulist", id);
-                if (numa_read_list(fd, path, &cpus) >= 0)
+                if (numa_read_list(fs, fd, path, &cpus) >= 0)
                         cpuset_merge(ret, &cpus);
         }
         return r;
@@ -89,11 +89,11 @@ static int cpus_of_nodes(const Sysfs *fs, CpuSet *ret) {
 int numa_online_cpus(const Sysfs *fs, CpuSet *ret) {
         _cleanup_close_ int fd = sysfs_open(fs, CPUS, O_RDONLY | O_DIRECTORY);
         CpuSet cpus = { 0 };
-        int r = fd < 0 ? fd : numa_read_list(fd, "online", &cpus);
+        int r = fd < 0 ? fd : numa_read_list(fs, fd, "online", &cpus);
 
         if (r == -ENOENT) {
                 r = fd < 0 ? 0 : list_numbered(fd, "cpu", &cpus);
-                remove_offline(fd, &cpus);
+                remove_offline(fs, fd, &cpus);
                 if (r >= 0 && cpuset_is_empty(&cpus))
                         r = cpus_of_nodes(fs, &cpus);
                 if (r >= 0)

@@ -135,21 +135,21 @@ static int list_nodes(const Sysfs *fs, Inventory *inv, bool *ret_single) {
 }
 
 /* Reads the CPUs that share a core or a die with CPU id. The list includes CPU id. */
-static int read_sharers(int cpu_fd, unsigned id, const char *file, CpuSet *ret) {
+static int read_sharers(const Sysfs *fs, int cpu_fd, unsigned id, const char *file, CpuSet *ret) {
         char path[64];
         int r;
 
         (void) snprintf(path, sizeof(path), "cpu%u/topology/%s", id, file);
-        r = numa_read_list(cpu_fd, path, ret);
+        r = numa_read_list(fs, cpu_fd, path, ret);
         if (r < 0)
                 return r;
         return cpuset_has(ret, id) ? 0 : -EINVAL;
 }
 
-static int read_threads(int cpu_fd, unsigned id, CpuSet *ret) {
-        int r = read_sharers(cpu_fd, id, "core_cpus_list", ret);
+static int read_threads(const Sysfs *fs, int cpu_fd, unsigned id, CpuSet *ret) {
+        int r = read_sharers(fs, cpu_fd, id, "core_cpus_list", ret);
 
-        return r == -ENOENT ? read_sharers(cpu_fd, id, "thread_siblings_list", ret) : r;
+        return r == -ENOENT ? read_sharers(fs, cpu_fd, id, "thread_siblings_list", ret) : r;
 }
 
 static int add_cpus(Inventory *inv, const CpuSet *online) {
@@ -201,11 +201,12 @@ static int note_unreadable(Inventory *inv, const UnreadableCpus *l) {
 
 /* Sets the core of the first CPU in left and of its thread siblings, and removes them from left. One file per core is
  * enough, because all threads of a core list the same siblings. */
-static void read_core(Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left, UnreadableCpus *unreadable) {
+static void read_core(const Sysfs *fs, Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left,
+                      UnreadableCpus *unreadable) {
         int id = cpuset_next(left, 0), core, r;
         CpuSet threads;
 
-        r = cpu_fd < 0 ? cpu_fd : read_threads(cpu_fd, (unsigned) id, &threads);
+        r = cpu_fd < 0 ? cpu_fd : read_threads(fs, cpu_fd, (unsigned) id, &threads);
         if (r < 0) {
                 cpuset_remove(left, (unsigned) id);
                 add_unreadable(unreadable, id, r);
@@ -219,9 +220,9 @@ static void read_core(Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *
 }
 
 /* As above, for the CPUs of a die. Linux before 5.3 does not have the file. */
-static int read_die(const Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left) {
+static int read_die(const Sysfs *fs, const Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left) {
         CpuSet cpus;
-        int die, r = read_sharers(cpu_fd, (unsigned) cpuset_next(left, 0), "die_cpus_list", &cpus);
+        int die, r = read_sharers(fs, cpu_fd, (unsigned) cpuset_next(left, 0), "die_cpus_list", &cpus);
 
         if (r < 0)
                 return r;
@@ -240,14 +241,14 @@ static int read_cpus(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
         int r = add_cpus(inv, online);
 
         while (r >= 0 && !cpuset_is_empty(&left))
-                read_core(inv, cpu_fd, online, &left, &unreadable);
+                read_core(fs, inv, cpu_fd, online, &left, &unreadable);
         if (r >= 0)
                 r = note_unreadable(inv, &unreadable);
         if (r < 0)
                 return r;
         left = *online;
         while (r >= 0 && !cpuset_is_empty(&left))
-                r = read_die(inv, cpu_fd, online, &left);
+                r = read_die(fs, inv, cpu_fd, online, &left);
         for (size_t i = 0; r < 0 && i < inv->n_cpus; i++) /* dies are known of all CPUs or of none */
                 inv->cpus[i].die = 0;
         return 0;

@@ -3,10 +3,13 @@
 /* Reads the header type, ACS and ATS from config space and device names from pci.ids, with libpci. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pci/pci.h>
 #include <setjmp.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
+#include "host/pcipath.h"
 #include "pciconf.h"
 #include "pciids.h"
 #include "util/strings.h"
@@ -21,6 +24,7 @@
 #define ACS_BITS     ((1U << _PCI_ACS_BIT_MAX) - 1)
 
 struct PciConf {
+        const Sysfs *fs;
         struct pci_access *access;
 };
 
@@ -72,6 +76,7 @@ int pciconf_new(const Sysfs *fs, PciConf **ret) {
         if (!conf || !path)
                 return -ENOMEM;
         r = guarded(call_new, &call);
+        conf->fs = fs;
         conf->access = call.access;
         if (r < 0)
                 return r;
@@ -185,10 +190,20 @@ static int call_read(void *data) {
         return 0;
 }
 
+/* libpci would wait for a writer when it opens a FIFO. */
+static bool is_regular(const Sysfs *fs, PciAddress address) {
+        _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(address, "config"), O_PATH);
+        struct stat st;
+
+        return fd >= 0 && fstat(fd, &st) >= 0 && S_ISREG(st.st_mode);
+}
+
 int pciconf_read(PciConf *conf, PciAddress address, PciConfFacts *ret) {
         ReadCall call = { .access = conf->access, .address = address };
         int r;
 
+        if (sysfs_is_recorded(conf->fs) && !is_regular(conf->fs, address))
+                return -EIO;
         r = guarded(call_read, &call);
         if (r < 0)
                 return r;

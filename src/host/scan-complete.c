@@ -92,7 +92,7 @@ static int read_reserved_regions(const Scan *s) {
                 if (r > 0)
                         continue;
                 (void) stpcpy(format_unsigned(path, (uint64_t) inv->groups[i].number), "/reserved_regions");
-                r = fd < 0 ? fd : sysfs_read_at(fd, path, buf, sizeof(buf));
+                r = fd < 0 ? fd : sysfs_read_at(s->fs, fd, path, buf, sizeof(buf));
                 if (r < 0 && r != -ENOENT)
                         r = inventory_add_note(inv, "The reserved regions of IOMMU group %d cannot be read (%s).",
                                                inv->groups[i].number, strerror(-r));

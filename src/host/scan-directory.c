@@ -62,7 +62,7 @@ int scan_open_device(Scan *s, const char *name, bool *ret_beside, DeviceDir **re
 
         *ret_beside = fd >= 0;
         if (fd >= 0)
-                return device_dir_new(fd, ret);
+                return device_dir_new(s->fs, fd, ret);
         scan_forget_directory(s);
         return device_dir_open(s->fs, name, ret);
 }

@@ -149,7 +149,7 @@ static unsigned count_xen_cpus(const Sysfs *fs) {
 int check_facts_read(const char *root, CheckFacts *facts) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         char buf[SYSFS_ATTRIBUTE_MAX];
-        int r = sysfs_new(root, &fs);
+        int r = sysfs_new_recorded(root, &fs);
 
         if (r < 0)
                 return r;

@@ -64,7 +64,7 @@ static int read_inventory(const HostState *n, const Sysfs *fs, Inventory **ret) 
 int replay_read_facts(HostState *n, const char *node, const char *root, char **ret_problem) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         Inventory *inv, *old;
-        int r = sysfs_new(root, &fs);
+        int r = sysfs_new_recorded(root, &fs);
 
         if (r >= 0)
                 r = host_state_read_machine_id(n, fs);
@@ -85,7 +85,7 @@ int replay_read(HostState *n, const char *node, const char *root, const char *co
 /* NVIDIA's driver may take long to answer on a machine that is not recorded. The daemon asks it in a child. */
 static int name_gpus(HostState *n, const char *root) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
-        int r = sysfs_new(root, &fs);
+        int r = sysfs_new_recorded(root, &fs);
 
         return r < 0 ? r : nvidia_read_names(fs, n->inventory);
 }

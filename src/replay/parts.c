@@ -59,9 +59,9 @@ static bool wants_config(const Recorder *r, const Entry *entry) {
 
         if (faccessat(fd, "physfn", F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
                 return false;
-        if (sysfs_read_at(fd, "power_state", buf, sizeof(buf)) > 0 && streq(buf, "D3cold"))
+        if (sysfs_read_at(r->fs, fd, "power_state", buf, sizeof(buf)) > 0 && streq(buf, "D3cold"))
                 return false;
-        if (sysfs_read_at(fd, "class", buf, sizeof(buf)) > 0)
+        if (sysfs_read_at(r->fs, fd, "class", buf, sizeof(buf)) > 0)
                 (void) parse_hex(buf, 0xffffff, &class);
         return (class >> 16 == 0x06 && (class >> 8 & 0xff) >= 0x04) ||
                pci_device_is_accelerator(&(PciDevice) { .class = (uint32_t) class }) ||

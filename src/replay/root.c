@@ -90,7 +90,7 @@ static int try_dir(const Sysfs *fs, const char *path) {
  * devices. proc/ is not required, because many recordings contain only sys/. */
 static int check_node(const char *dir, const char *node, char **ret_problem) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
-        int r = sysfs_new(dir, &fs);
+        int r = sysfs_new_recorded(dir, &fs);
 
         if (r < 0)
                 return not_a_node(node, strerror(-r), r, ret_problem);
@@ -135,7 +135,7 @@ void root_done(Root *root) {
 
 int root_read_cmdline(const char *root, char ret[static ROOT_CMDLINE_MAX]) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
-        int r = sysfs_new(root, &fs);
+        int r = sysfs_new_recorded(root, &fs);
 
         if (r >= 0 && sysfs_read(fs, "proc/cmdline", ret, ROOT_CMDLINE_MAX) < 0)
                 ret[0] = '\0';

@@ -72,7 +72,7 @@ static int record_root(const char *root, SnapshotFlags flags, char **ret, size_t
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         char host[SYSFS_ATTRIBUTE_MAX];
         Recorder r = { 0 };
-        int e = sysfs_new(root, &fs);
+        int e = sysfs_new_recorded(root, &fs);
 
         if (e < 0)
                 return e;

@@ -14,10 +14,13 @@
 /* openat2() fails with EAGAIN for ".." when any file on the machine is renamed at the same time. */
 #define OPEN_TRIES 100
 
+#define NEVER_WAIT (O_NONBLOCK | O_NOCTTY)
+
 struct Sysfs {
         char *root;
         int root_fd;
         bool has_openat2; /* absent before Linux 5.6 and under some seccomp filters */
+        bool recorded;
 };
 
 static int open_in_root(int root_fd, const char *path, int flags) {
@@ -74,6 +77,14 @@ int sysfs_new(const char *root, Sysfs **ret) {
         return 0;
 }
 
+int sysfs_new_recorded(const char *root, Sysfs **ret) {
+        int r = sysfs_new(root, ret);
+
+        if (r >= 0)
+                (*ret)->recorded = true;
+        return r;
+}
+
 Sysfs *sysfs_free(Sysfs *fs) {
         if (!fs)
                 return NULL;
@@ -89,6 +100,10 @@ const char *sysfs_root(const Sysfs *fs) {
 
 bool sysfs_is_confined(const Sysfs *fs) {
         return fs->has_openat2;
+}
+
+bool sysfs_is_recorded(const Sysfs *fs) {
+        return fs->recorded;
 }
 
 static int open_below(const Sysfs *fs, const char *path, int flags) {
@@ -117,6 +132,8 @@ int sysfs_open(const Sysfs *fs, const char *path, int flags) {
         path += strspn(path, "/");
         if (!*path)
                 path = ".";
+        if (fs->recorded && !(flags & O_PATH))
+                flags |= NEVER_WAIT;
         fd = open_below(fs, path, flags);
         return fd == -EACCES && take_over(fs, path) ? open_below(fs, path, flags) : fd;
 }
@@ -153,8 +170,9 @@ static int read_attribute(int fd, char *buf, size_t size) {
         return (int) n;
 }
 
-int sysfs_read_at(int dir_fd, const char *name, char *buf, size_t size) {
-        _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+int sysfs_read_at(const Sysfs *fs, int dir_fd, const char *name, char *buf, size_t size) {
+        int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | (fs->recorded ? NEVER_WAIT : 0);
+        _cleanup_close_ int fd = openat(dir_fd, name, flags);
 
         if (fd < 0)
                 return -errno;

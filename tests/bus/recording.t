@@ -12,9 +12,12 @@ use Cwd ();
 use File::Path qw(make_path remove_tree);
 use File::Temp qw(tempdir);
 use JSON::PP ();
+use POSIX qw(mkfifo);
 use Test::More;
 
-use Node qw(names slurp spew ctl);
+use Node qw(names slurp spew ctl files_below);
+
+use constant FIFO_PARTS => 7;
 
 my $source = "$FindBin::Bin/../..";
 my $build  = Cwd::abs_path($ENV{BUILD} // "$source/build");
@@ -272,6 +275,21 @@ symlink '../../devices/pci0000:00/0000:00:01.0/0000:01:00.1/net/eth9', "$other/s
 spew("$other/sys/devices/system/node/node0/cpulist", "0-1\n");
 same_recording('functions of which only paths were recorded');
 is_deeply([map { $_->{address} } @{ JSON::PP->new->decode([ctl('list', '--all', '--json', '--node', $other)]->[1])->{devices} }], ['0000:01:00.0'], 'are no functions');
+
+# ---- FIFOs, which nobody writes to
+
+# All files of a name. A part of the names at a time, because a FIFO may hide another.
+my %files;
+for (grep { !-l "$root/$_" } files_below($root)) { push @{ $files{ (/([^\/]+)$/)[0] } }, "$root$_" }
+my @names = sort keys %files;
+for my $part (0 .. FIFO_PARTS - 1) {
+        my @replaced = map { @{ $files{ $names[$_] } } } grep { $_ % FIFO_PARTS == $part } 0 .. $#names;
+        for my $path (@replaced) { rename $path, "$path.saved" or die "$path: $!"; mkfifo($path, 0600) or die "$path: $!" }
+        for my $verb (qw(check list topology snapshot suggest)) {
+                is(system("timeout --kill-after=1 60 passthroughctl $verb --node $root >/dev/null 2>&1") >> 8 & ~3, 0, "$verb does not wait for a FIFO, part $part");
+        }
+        for my $path (@replaced) { rename "$path.saved", $path or die "$path: $!" }
+}
 
 # ---- what cannot be recorded
 

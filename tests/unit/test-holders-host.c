@@ -351,6 +351,7 @@ static void test_unit(void **state _unused_) {
 /* On this very machine a node is what its number says: here a terminal that only this test has, under no name asked
  * for. */
 static void test_number(void **state _unused_) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *machine = NULL;
         _cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         _cleanup_close_ int terminal = posix_openpt(O_RDWR | O_NOCTTY);
         HolderNode node = { .name = "card0", .has_number = true, .device = 5 };
@@ -367,7 +368,8 @@ static void test_number(void **state _unused_) {
         assert_int_equal(fstat(slave, &st), 0);
         node.major = major(st.st_rdev);
         node.minor = minor(st.st_rdev);
-        assert_int_equal(holder_search(proc, &wanted, true, PATIENCE, &h, &held), 1);
+        assert_int_equal(sysfs_new("/", &machine), 0);
+        assert_int_equal(holder_search(machine, proc, &wanted, true, PATIENCE, &h, &held), 1);
         assert_int_equal(h.pid, getpid());
         assert_int_equal(h.device, 5);
         assert_int_equal(h.others, 0);
@@ -379,7 +381,7 @@ static void test_number(void **state _unused_) {
                 _exit(0);
         }
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        assert_int_equal(holder_search(proc, &wanted, true, PATIENCE, &h, &held), 1);
+        assert_int_equal(holder_search(machine, proc, &wanted, true, PATIENCE, &h, &held), 1);
         assert_int_equal(h.others, 1);
         (void) kill(pid, SIGKILL);
         (void) waitpid(pid, NULL, 0);
@@ -388,10 +390,10 @@ static void test_number(void **state _unused_) {
         (void) snprintf(node.name, sizeof(node.name), "%s", ptsname(terminal) + strlen("/dev/"));
         node.is_block = true;
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        assert_true(holder_search(proc, &wanted, true, PATIENCE, &h, &held) <= 0);
+        assert_true(holder_search(machine, proc, &wanted, true, PATIENCE, &h, &held) <= 0);
         node = (HolderNode) { .name = "card0", .has_number = true, .major = node.major, .minor = node.minor };
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        assert_true(holder_search(proc, &wanted, false, PATIENCE, &h, &held) <= 0);
+        assert_true(holder_search(machine, proc, &wanted, false, PATIENCE, &h, &held) <= 0);
 }
 
 /* Finds the holder of a device with more and more descriptors left. Without enough of them the result is an error, and
@@ -460,14 +462,16 @@ static void test_many_descriptors(void **state _unused_) {
         HolderNode node = { .name = "no-such-node" };
         const HolderNodes wanted = { .nodes = &node, .n = 1 };
         pid_t pids[64];
+        _cleanup_(cleanup_sysfs_free) Sysfs *machine = NULL;
         size_t n = hoard(pids, ELEMENTSOF(pids), 510000);
         int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), with_time, without;
         size_t held;
         Holder h;
 
-        with_time = holder_search(proc, &wanted, true, PATIENCE, &h, &held);
+        assert_int_equal(sysfs_new("/", &machine), 0);
+        with_time = holder_search(machine, proc, &wanted, true, PATIENCE, &h, &held);
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        without = holder_search(proc, &wanted, true, 0, &h, &held);
+        without = holder_search(machine, proc, &wanted, true, 0, &h, &held);
         (void) close(proc);
         for (size_t i = 0; i < n; i++) {
                 (void) kill(pids[i], SIGKILL);

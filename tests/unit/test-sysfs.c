@@ -100,9 +100,30 @@ static void test_read_at(void **state _unused_) {
 
         assert_true(fd >= 0);
         assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-        assert_int_equal(sysfs_read_at(fd, "vendor", buf, sizeof(buf)), 6);
-        assert_int_equal(sysfs_read_at(fd, "none", buf, sizeof(buf)), -ENOENT);
-        assert_int_equal(sysfs_read_at(fd, "upward", buf, sizeof(buf)), -ELOOP);
+        assert_int_equal(sysfs_read_at(fs, fd, "vendor", buf, sizeof(buf)), 6);
+        assert_int_equal(sysfs_read_at(fs, fd, "none", buf, sizeof(buf)), -ENOENT);
+        assert_int_equal(sysfs_read_at(fs, fd, "upward", buf, sizeof(buf)), -ELOOP);
+}
+
+/* A read in a recording waits neither for the writer of a FIFO nor for its data. A read in a machine waits for both. */
+static void test_recorded(void **state _unused_) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *recorded = NULL;
+        _cleanup_close_ int dir_fd = -1, writer = -1, reader = -1;
+        char buf[16];
+
+        assert_int_equal(mkfifo("root/sys/devices/card/class", 0600), 0);
+        assert_int_equal(sysfs_new_recorded("root", &recorded), 0);
+        dir_fd = sysfs_open(recorded, "sys/bus/card", O_PATH | O_DIRECTORY);
+        assert_true(dir_fd >= 0);
+        (void) alarm(20);
+        assert_int_equal(sysfs_read(recorded, "sys/bus/card/class", buf, sizeof(buf)), 0);
+        assert_int_equal(sysfs_read_at(recorded, dir_fd, "class", buf, sizeof(buf)), 0);
+        writer = open("root/sys/devices/card/class", O_RDWR | O_CLOEXEC);
+        assert_int_equal(sysfs_read(recorded, "sys/bus/card/class", buf, sizeof(buf)), -EAGAIN);
+        assert_int_equal(sysfs_read_at(recorded, dir_fd, "class", buf, sizeof(buf)), -EAGAIN);
+        (void) alarm(0);
+        reader = sysfs_open(fs, "sys/bus/card/class", O_RDONLY);
+        assert_int_equal(fcntl(reader, F_GETFL) & O_NONBLOCK, 0);
 }
 
 /* Without it, on old kernels and under some seccomp filters, links are not kept inside. */
@@ -166,13 +187,10 @@ static void test_realpath(void **state _unused_) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_new),
-                cmocka_unit_test(test_real_root),
-                cmocka_unit_test(test_read),
-                cmocka_unit_test(test_read_at),
-                cmocka_unit_test(test_links_stay_inside),
-                cmocka_unit_test(test_write),
-                cmocka_unit_test(test_link_name),
+                cmocka_unit_test(test_new),      cmocka_unit_test(test_real_root),
+                cmocka_unit_test(test_read),     cmocka_unit_test(test_read_at),
+                cmocka_unit_test(test_recorded), cmocka_unit_test(test_links_stay_inside),
+                cmocka_unit_test(test_write),    cmocka_unit_test(test_link_name),
                 cmocka_unit_test(test_realpath),
         };
 
