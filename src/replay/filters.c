@@ -208,20 +208,15 @@ static int filter_digits(const Recorder *r, char *line, FILE *f) {
         return 0;
 }
 
-/* Replaces a volume name by its hash, because the name may identify the machine. */
-static int filter_name(const Recorder *r, char *line, FILE *f) {
-        if (r->identities.keep)
-                (void) fputs(line, f);
-        else
-                identities_write_hash(&r->identities, line, strlen(line), f);
-        (void) fputc('\n', f);
-        return 0;
-}
-
 /* Keeps the backing device of a loop device. Removes the name of a backing file, which the daemon does not need. */
 static int filter_backing(const Recorder *r, char *line, FILE *f) {
-        if (is_node(line))
-                (void) fprintf(f, "%s\n", line);
+        if (!is_node(line))
+                return 0;
+        if (record_exists(r, "sys/class/block", strrchr(line, '/') + 1))
+                (void) fputs(line, f);
+        else
+                write_other_node(r, line, f);
+        (void) fputc('\n', f);
         return 0;
 }
 
@@ -230,19 +225,12 @@ RecordFilter filter_of(const char *path) {
                 const char *end; /* of the path */
                 RecordFilter filter;
         } filters[] = {
-                { "/address", filter_digits },
-                { "/dm/name", filter_name },
-                { "/information", filter_gpu },
-                { "/ipv6_route", filter_route6 },
-                { "/loop/backing_file", filter_backing },
-                { "/meminfo", filter_meminfo },
-                { "/modules.alias", filter_alias },
-                { "/mountinfo", filter_mount },
-                { "/node_guid", filter_digits },
-                { "/route", filter_route },
-                { "/sys_image_guid", filter_digits },
-                { "proc/cmdline", filter_cmdline },
-                { "proc/cpuinfo", filter_cpuinfo },
+                { "/address", filter_digits },      { "/information", filter_gpu },
+                { "/ipv6_route", filter_route6 },   { "/loop/backing_file", filter_backing },
+                { "/meminfo", filter_meminfo },     { "/modules.alias", filter_alias },
+                { "/mountinfo", filter_mount },     { "/node_guid", filter_digits },
+                { "/route", filter_route },         { "/sys_image_guid", filter_digits },
+                { "proc/cmdline", filter_cmdline }, { "proc/cpuinfo", filter_cpuinfo },
                 { "proc/swaps", filter_swap },
         };
         size_t length = strlen(path);

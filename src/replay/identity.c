@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "identity.h"
+#include "util/strings.h"
 
 #define UUID_LENGTH 36U
 #define MAC_LENGTH  17U
@@ -169,6 +170,10 @@ void identities_write_hash(const Identities *i, const char *s, size_t n, FILE *f
         (void) fprintf(f, "%012llx", (unsigned long long) sip_hash(i->key, s, n) & 0xffffffffffffULL);
 }
 
+char *identities_hash(const Identities *i, const char *s) {
+        return string_format("%012llx", (unsigned long long) sip_hash(i->key, s, strlen(s)) & 0xffffffffffffULL);
+}
+
 static void write_replaced(const Identities *i, const char *s, size_t skip, size_t n, FILE *f) {
         char text[UUID_LENGTH + 1];
 
@@ -240,6 +245,32 @@ char *identities_scrub(const Identities *i, const char *text, bool with_host) {
                 return NULL;
         identities_write(i, text, with_host, f);
         return fclose(f) == 0 ? TAKE_PTR(copy) : NULL;
+}
+
+char *identities_scrub_volume(const Identities *i, const char *name) {
+        _cleanup_free_ char *plain = NULL, *scrubbed = NULL;
+        char *copy, *to;
+
+        if (!strstr(name, "--"))
+                return identities_scrub(i, name, true);
+        plain = to = strdup(name);
+        if (!plain)
+                return NULL;
+        for (const char *p = name; *p; p++) {
+                bool is_double = p[0] == '-' && p[1] == '-';
+
+                *to++ = *p == '-' && !is_double ? '/' : *p;
+                p += is_double;
+        }
+        *to = '\0';
+        scrubbed = identities_scrub(i, plain, true);
+        copy = to = scrubbed ? malloc(2 * strlen(scrubbed) + 1) : NULL;
+        if (!copy)
+                return NULL;
+        for (const char *p = scrubbed; *p; p++)
+                to = stpcpy(to, *p == '-' ? "--" : *p == '/' ? "-" : (char[]) { *p, '\0' });
+        *to = '\0';
+        return copy;
 }
 
 char *identities_scrub_path(const Identities *i, const char *path) {

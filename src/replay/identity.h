@@ -31,6 +31,10 @@ void identities_write(const Identities *i, const char *text, bool with_host, FIL
 /* As identities_write(), to new text, which the caller frees. NULL when out of memory. */
 char *identities_scrub(const Identities *i, const char *text, bool with_host);
 
+/* As identities_scrub() with the host name, for the name of a device mapper device. The name of a logical volume is
+ * VG-LV, in which LVM doubles the dashes of both names: "vg--a-lv--b". */
+char *identities_scrub_volume(const Identities *i, const char *name);
+
 /* Returns a copy of a path or of an interface name, in which UUIDs and interface names like "enx001b213a4f2c" are
  * replaced. Every occurrence of a path in a recording is replaced by this function, so the occurrences still match.
  * NULL when out of memory; the caller frees. */
@@ -38,6 +42,8 @@ char *identities_scrub_path(const Identities *i, const char *path);
 
 /* Writes the hash of the n bytes of s as 12 hex digits, even if keep is set. */
 void identities_write_hash(const Identities *i, const char *s, size_t n, FILE *f);
+/* Returns it. NULL when out of memory; the caller frees. */
+char *identities_hash(const Identities *i, const char *s);
 
 /* Replaces the hex digits of text in place, and keeps the separators ("0002:c903:00f5:1234"). A text whose digits are
  * all zero stays. */

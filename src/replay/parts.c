@@ -94,6 +94,29 @@ static int record_mounted(Recorder *r, const Entry *entry) {
         return record_exists(r, BLOCK_DEVICES, entry->name) ? record_entry(r, entry) : 0;
 }
 
+/* Whether the name of the device mapper device at dir_fd is that of a multipath disk, or of its partition, which is its
+ * WWID unless the admin chose another. */
+static bool is_wwid(const Recorder *r, int dir_fd, const char *name) {
+        char uuid[SYSFS_ATTRIBUTE_MAX];
+        const char *type = sysfs_read_at(r->fs, dir_fd, "uuid", uuid, sizeof(uuid)) > 0 ? strstr(uuid, "mpath-") : NULL;
+
+        return type && strncmp(name, type + strlen("mpath-"), strlen(type + strlen("mpath-"))) == 0;
+}
+
+static int record_volume(Recorder *r, const Entry *entry) {
+        _cleanup_free_ char *clean = NULL;
+        char name[SYSFS_ATTRIBUTE_MAX];
+        int e = sysfs_read_at(r->fs, entry->dir_fd, entry->name, name, sizeof(name) - 1);
+
+        if (e < 0)
+                return record_descriptor(r, e, entry->path);
+        clean = !r->identities.keep && is_wwid(r, entry->dir_fd, name) ? identities_hash(&r->identities, name)
+                                                                       : identities_scrub_volume(&r->identities, name);
+        if (!clean || string_append(&clean, "", "\n") < 0)
+                return -ENOMEM;
+        return record_bytes(r, entry->path, clean, strlen(clean));
+}
+
 /* A directory that some recordings have instead of BLOCK_DEVICES. */
 static int record_disk(Recorder *r, const Entry *entry) {
         return record_exists(r, "sys/class", "block") ? 0 : record_entry(r, entry);
@@ -167,7 +190,7 @@ static const struct Part {
         { "sys/block/*", record_disk },
         { "sys/class/{block,net}/*/{.,lower_*}" },
         { BLOCK_DEVICES "/*/slaves/*" },
-        { BLOCK_DEVICES "/*/dm/name" },
+        { BLOCK_DEVICES "/*/dm/name", record_volume },
         { BLOCK_DEVICES "/*/loop/backing_file" },
         { "sys/devices/virtual/nvme-subsystem/*/nvme*" }, /* links to the controllers */
         { "sys/devices/virtual/nvme-subsystem/*/nvme*/." },
