@@ -218,8 +218,8 @@ static int authenticate(Api *a) {
         if (status < 0)
                 return status;
         if (status != 201 || curl_easy_header(a->curl, "X-Subject-Token", 0, CURLH_HEADER, -1, &token) != CURLHE_OK)
-                return log_error("Keystone gives no token for the application credential '%s': status %d.",
-                                 a->settings->credential, status),
+                return log_error("Keystone gives no token for the application credential '%s': status %d.%s",
+                                 a->settings->credential, status, status == 404 ? " Correct Url= of [Keystone]." : ""),
                        -EACCES;
         if (string_copy(&a->token, token->value) < 0)
                 return -ENOMEM;
@@ -232,7 +232,7 @@ static bool is_failure(int status) {
         return status >= 0 && status / 100 != 2 && status != 404 && status != 409;
 }
 
-int api_call(Api *a, const char *method, const char *path, json_object *body, json_object **ret_reply) {
+int api_try(Api *a, const char *method, const char *path, json_object *body, json_object **ret_reply) {
         _cleanup_json_ json_object *reply = NULL;
         bool may_renew = a->settings->keystone_url != NULL;
         int status = 401;
@@ -260,6 +260,20 @@ int api_call(Api *a, const char *method, const char *path, json_object *body, js
         if (ret_reply)
                 *ret_reply = TAKE_PTR(reply);
         return status;
+}
+
+int api_call(Api *a, const char *method, const char *path, json_object *body, json_object **ret_reply) {
+        int status = api_try(a, method, path, body, ret_reply);
+
+        if (status != 404 && status != 409)
+                return status;
+        if (ret_reply)
+                json_object_put(TAKE_PTR(*ret_reply));
+        return log_error_errno(-EADDRNOTAVAIL, "%s is not the address of Placement: %s %s has status %d. %s", a->url,
+                               method, path, status,
+                               a->settings->url ? "Correct Url= of [Placement]."
+                                                : "Correct the endpoint in Keystone's catalog, or set Url= of "
+                                                  "[Placement].");
 }
 
 char *api_escape(Api *a, const char *text) {

@@ -137,7 +137,9 @@ static int compare_and_plan(Agent *a) {
         }
         a->delay = a->delay == 0 ? RETRY_MIN_USEC : MIN(a->delay * 2, RETRY_MAX_USEC);
         usec = a->delay / 2 + random_usec(a->delay);
-        (void) sd_notifyf(false, "STATUS=The last comparison failed; the next one is in %.1f s.",
+        (void) sd_notifyf(false, "STATUS=%s The next comparison is in %.1f s.",
+                          r == -EADDRNOTAVAIL ? "The address is not that of Placement: correct Url= or the catalog."
+                                              : "The last comparison failed: see the journal.",
                           (double) usec / SECOND_USEC);
         return set_timer(a, usec);
 }

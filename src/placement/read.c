@@ -14,24 +14,36 @@ int placement_bad_reply(const char *path) {
         return log_error("Placement's reply to %s cannot be parsed.", path), -EBADMSG;
 }
 
-/* GET. 0 with a document, -ENOENT for status 404, or a negative errno, logged. */
-static int get(Sync *s, json_object **ret, const char *format, const char *argument) {
-        _cleanup_free_ char *path = string_format("%s%s", format, argument);
-        int status = path ? api_call(s->api, "GET", path, NULL, ret) : -ENOMEM;
-
-        if (status < 0)
-                return status;
+/* status: of GET path. 0 with a document, or a negative errno, logged. */
+static int check_reply(const char *path, int status, json_object **ret) {
         if (status == 200 && *ret)
                 return 0;
         json_object_put(TAKE_PTR(*ret));
-        return status == 404 ? -ENOENT : status < 300 ? placement_bad_reply(path) : -EACCES;
+        return status < 0 ? status : status < 300 ? placement_bad_reply(path) : -EACCES;
 }
 
+/* GET. 0 with a document, or a negative errno, logged. */
+static int get(Sync *s, json_object **ret, const char *format, const char *argument) {
+        _cleanup_free_ char *path = string_format("%s%s", format, argument);
+
+        *ret = NULL;
+        return path ? check_reply(path, api_call(s->api, "GET", path, NULL, ret), ret) : -ENOMEM;
+}
+
+/* GET of a provider. As get(), or -ENOENT: another program has removed the provider. */
 static int get_of(Sync *s, const char *uuid, const char *what, json_object **ret) {
         char path[128];
+        int status;
 
+        *ret = NULL;
         (void) snprintf(path, sizeof(path), "/resource_providers/%s%s", uuid, what);
-        return get(s, ret, path, "");
+        status = api_try(s->api, "GET", path, NULL, ret);
+        if (status == 409)
+                log_error("Placement refuses GET %s with status 409.", path);
+        if (status != 404)
+                return check_reply(path, status, ret);
+        json_object_put(TAKE_PTR(*ret));
+        return -ENOENT;
 }
 
 /* Claims change without a new generation of their provider. A provider without inventory has none. */
@@ -61,8 +73,13 @@ int placement_read_provider(Sync *s, const char *uuid) {
 
 static int get_by_name(Sync *s, const char *name, json_object **ret) {
         _cleanup_free_ char *escaped = api_escape(s->api, name);
+        int r = escaped ? get(s, ret, "/resource_providers?name=", escaped) : -ENOMEM;
 
-        return escaped ? get(s, ret, "/resource_providers?name=", escaped) : -ENOMEM;
+        if (r < 0)
+                return r;
+        return json_object_is_type(member(*ret, "resource_providers"), json_type_array)
+                       ? 0
+                       : placement_bad_reply("/resource_providers");
 }
 
 int placement_read_name(Sync *s, const char *name) {
@@ -150,6 +167,11 @@ static int reread_provider(Sync *s, const Provider *p, const Tree *old) {
         return before->n_resources > 0 ? read_usage(s, p->uuid) : 0;
 }
 
+/* The next comparison reads the tree without the provider. */
+static int was_removed(const char *name) {
+        return log_warning_errno(-EAGAIN, "Another program has removed the provider '%s'; trying again later.", name);
+}
+
 static void take_providers(Sync *s, const Tree *old) {
         for (size_t i = 0; i < s->have->n_providers; i++) {
                 Provider *before = find_same(old, &s->have->providers[i]);
@@ -190,8 +212,11 @@ int placement_read_tree(Sync *s) {
         if (r >= 0)
                 r = read_providers(s);
         for (size_t i = 0; r >= 0 && i < s->have->n_providers; i++)
-                if (provider_is_own(&s->have->providers[i]))
+                if (provider_is_own(&s->have->providers[i])) {
                         r = reread_provider(s, &s->have->providers[i], old);
+                        if (r == -ENOENT)
+                                r = was_removed(s->have->providers[i].name);
+                }
         if (r < 0) {
                 /* The next try reads only what has changed since. */
                 tree_free(s->have);
@@ -245,6 +270,8 @@ int placement_read_cleaned(Sync *s, const Tree *wanted) {
                         continue;
                 if (is_read)
                         r = placement_read_provider(s, p->uuid);
+                if (r == -ENOENT)
+                        r = was_removed(name);
                 if (r < 0)
                         break;
                 awaits = provider_awaits_return(s->have, p, &is_used);

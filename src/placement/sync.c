@@ -206,7 +206,7 @@ static int make_change(Sync *s, const Change *c) {
         if (r < 0)
                 return r;
         change_path(c, path, sizeof(path));
-        status = api_call(s->api, change_method(c->kind), path, c->body, &reply);
+        status = api_try(s->api, change_method(c->kind), path, c->body, &reply);
         if (status < 0)
                 return status;
         if (status == 409)

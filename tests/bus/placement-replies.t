@@ -8,6 +8,8 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
+use IO::Socket::UNIX;
+use Socket qw(SOCK_DGRAM);
 use Test::More;
 
 use Node;
@@ -44,6 +46,34 @@ for my $document ('', '[]', '{"resource_providers":1}', '{"resource_providers":{
 }
 fails('a redirection', qr/ 302/, $read, 302, "Location: @{[URL]}/resource_providers\r\n", '');
 fails('an error', qr/ 500/, $read, 500, '', '{}');
+
+# Placement never replies so, but another server at a wrong Url= does.
+for my $status (404, 409) {
+        for my $request ($read, qr{^GET /resource_classes}, qr{^GET /traits}, qr{^GET /resource_providers\?in_tree}, qr{^PUT /(?:traits|resource_classes)}) {
+                my ($exit, $messages) = replied($request, $status, '', '<html></html>');
+                is($exit, 1, "status $status of $request: the comparison fails");
+                is(scalar(() = $messages =~ names(PROXY, $status, 'Url=', '[Placement]')), 1, '... one sentence says what to correct') or diag($messages);
+        }
+}
+fails('a provider that was removed', names('n1'), qr{^GET /resource_providers/[^/]+/traits}, 404, '', '{}');
+fails('a conflict without a change', names(409), qr{^GET /resource_providers/[^/]+/inventories}, 409, '', '{}');
+fails('another service', names('/resource_providers'), $read, 200, '', '{"versions":[]}');
+
+# The service tells the same in its status.
+unlink "$ENV{NODE_TMP}/notify";
+my $notify = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => "$ENV{NODE_TMP}/notify") or die $!;
+agent_conf('[Placement]', "Url=@{[URL]}/wrong", 'Token=admin', 'Host=n1');
+{
+        local $ENV{NOTIFY_SOCKET} = "$ENV{NODE_TMP}/notify";
+        my ($pid, $told) = (agent_start(), '');
+        while ($told !~ /^STATUS=/m) { $notify->recv($told, 4096) }
+        like($told, names('Url='), 'the status says what to correct');
+        is(agent_stop($pid), 'signal 15', 'the agent goes on trying');
+}
+is((agent('--claim=69b83cfb-7825-434d-9fba-2abf2ccb153d'))[0], 1, 'a claim at a wrong address');
+like(slurp("$ENV{NODE_TMP}/agent.err"), names('404', 'Url='), '... is not found, and why');
+agent_conf('[Placement]', 'Url=' . PROXY, 'Token=admin', 'Host=n1');
+
 fails('a long reply', qr/too long/, $read, 200, '', '[' . '1,' x (9 << 20) . '1]');
 fails('a list in place of an object', qr{/resource_classes}, qr{^GET /resource_classes}, 200, '', '[]');
 fails('text behind the object', qr{/resource_classes}, qr{^GET /resource_classes}, 200, '', '{"resource_classes":[]} {}');
