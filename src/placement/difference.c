@@ -312,32 +312,67 @@ static bool is_used_by_others(const Comparison *c, const Provider *p) {
         return false;
 }
 
+/* The children of each provider of Placement's tree, as lists of indices. NO_CHILD ends a list. */
+typedef struct Children {
+        size_t *first, *next;
+} Children;
+
+#define NO_CHILD  SIZE_MAX
+#define DEPTH_MAX 256U
+
+static void children_done(Children *c) {
+        free(c->first);
+        free(c->next);
+}
+
+static int find_children(const Tree *t, Children *ret) {
+        ret->first = calloc(t->n_providers + 1, sizeof(*ret->first));
+        ret->next = calloc(t->n_providers + 1, sizeof(*ret->next));
+        if (!ret->first || !ret->next)
+                return -ENOMEM;
+        for (size_t i = 0; i < t->n_providers; i++)
+                ret->first[i] = NO_CHILD;
+        for (size_t i = t->n_providers; i > 0; i--) {
+                const Provider *parent = tree_find_provider(t, t->providers[i - 1].parent);
+                size_t *list = parent ? &ret->first[parent - t->providers] : NULL;
+
+                ret->next[i - 1] = list ? *list : NO_CHILD;
+                if (list)
+                        *list = i - 1;
+        }
+        return 0;
+}
+
 /* Removes the provider after its children. A provider stays while it or a provider below it is in use or is not ours.
- */
-static int remove_provider(Comparison *c, const Provider *p, bool *ret_stays) {
+ * depth: of the provider; the agent adds none that is as deep as DEPTH_MAX. */
+static int remove_provider(Comparison *c, const Children *children, const Provider *p, unsigned depth,
+                           bool *ret_stays) {
         bool stays = !provider_is_own(p) || is_used_by_others(c, p) || tree_find_provider(c->wanted, p->uuid);
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < c->have->n_providers; i++)
-                if (streq(c->have->providers[i].parent, p->uuid)) {
-                        bool child_stays = true;
+        *ret_stays = true;
+        if (depth == DEPTH_MAX)
+                return 0;
+        for (size_t i = children->first[p - c->have->providers]; r >= 0 && i != NO_CHILD; i = children->next[i]) {
+                bool child_stays = true;
 
-                        r = remove_provider(c, &c->have->providers[i], &child_stays);
-                        stays |= child_stays;
-                }
+                r = remove_provider(c, children, &c->have->providers[i], depth + 1, &child_stays);
+                stays |= child_stays;
+        }
         *ret_stays = stays;
         return r < 0 || stays ? r : add_change(c, CHANGE_REMOVE_PROVIDER, p->uuid, p->name, NULL);
 }
 
 static int compare_removed(Comparison *c) {
-        int r = 0;
+        _cleanup_(children_done) Children children = { 0 };
+        int r = find_children(c->have, &children);
 
         for (size_t i = 0; r >= 0 && i < c->have->n_providers; i++) {
                 const Provider *p = &c->have->providers[i];
                 bool stays;
 
                 if (*p->parent == '\0')
-                        r = remove_provider(c, p, &stays);
+                        r = remove_provider(c, &children, p, 0, &stays);
         }
         return r;
 }

@@ -30,6 +30,9 @@ Tree *tree_free(Tree *t) {
                 free(t->claims[i].parts);
         for (size_t i = 0; i < t->n_cleaned; i++)
                 free(t->cleaned[i]);
+        json_object_put(t->by_uuid);
+        json_object_put(t->by_name);
+        json_object_put(t->by_consumer);
         free(t->cleaned);
         free(t->providers);
         free(t->claims);
@@ -65,18 +68,36 @@ bool trait_is_own(const char *trait) {
         return streq(trait, TRAIT_NUMA) || strncmp(trait, TRAIT_PREFIX, strlen(TRAIT_PREFIX)) == 0;
 }
 
+/* An index of an array by a text of its elements. A reply has tens of thousands of elements. */
+static bool index_find(json_object *index, const char *key, size_t *ret) {
+        json_object *o;
+
+        if (!json_object_object_get_ex(index, key, &o))
+                return false;
+        *ret = (size_t) json_object_get_int64(o);
+        return true;
+}
+
+static bool index_add(json_object **index, const char *key, size_t i) {
+        if (!*index)
+                *index = json_object_new_object();
+        return *index && member_add(*index, key, json_object_new_int64((int64_t) i));
+}
+
+static void index_move(json_object *index, const char *key, size_t i) {
+        (void) json_object_set_int64(json_object_object_get(index, key), (int64_t) i);
+}
+
 Provider *tree_find_provider(const Tree *t, const char *uuid) {
-        for (size_t i = 0; i < t->n_providers; i++)
-                if (streq(t->providers[i].uuid, uuid))
-                        return &t->providers[i];
-        return NULL;
+        size_t i;
+
+        return index_find(t->by_uuid, uuid, &i) ? &t->providers[i] : NULL;
 }
 
 Provider *tree_find_name(const Tree *t, const char *name) {
-        for (size_t i = 0; i < t->n_providers; i++)
-                if (streq(t->providers[i].name, name))
-                        return &t->providers[i];
-        return NULL;
+        size_t i;
+
+        return index_find(t->by_name, name, &i) ? &t->providers[i] : NULL;
 }
 
 Provider *tree_add_provider(Tree *t, const char *name, const char *uuid, const char *parent) {
@@ -87,7 +108,9 @@ Provider *tree_add_provider(Tree *t, const char *name, const char *uuid, const c
         /* First, because the texts may be those of a provider that moves when the array grows. */
         new.name = strdup(name);
         if (!new.name || !copy_text(new.uuid, sizeof(new.uuid), uuid) ||
-            !copy_text(new.parent, sizeof(new.parent), parent) || ARRAY_RESERVE(t->providers, t->n_providers) < 0) {
+            !copy_text(new.parent, sizeof(new.parent), parent) || ARRAY_RESERVE(t->providers, t->n_providers) < 0 ||
+            (!tree_find_name(t, new.name) && !index_add(&t->by_name, new.name, t->n_providers)) ||
+            !index_add(&t->by_uuid, new.uuid, t->n_providers)) {
                 free(new.name);
                 return NULL;
         }
@@ -95,14 +118,21 @@ Provider *tree_add_provider(Tree *t, const char *name, const char *uuid, const c
         return &t->providers[t->n_providers++];
 }
 
+/* Names are unique in Placement. */
 void tree_remove_provider(Tree *t, const char *uuid) {
         Provider *p = tree_find_provider(t, uuid);
 
         if (!p)
                 return;
+        json_object_object_del(t->by_uuid, p->uuid);
+        json_object_object_del(t->by_name, p->name);
         provider_done(p);
         t->n_providers--;
         memmove(p, p + 1, (size_t) (t->providers + t->n_providers - p) * sizeof(*p));
+        for (size_t i = (size_t) (p - t->providers); i < t->n_providers; i++) {
+                index_move(t->by_uuid, t->providers[i].uuid, i);
+                index_move(t->by_name, t->providers[i].name, i);
+        }
 }
 
 Resource *provider_find_resource(const Provider *p, const char *class) {
@@ -117,7 +147,7 @@ Resource *provider_add_resource(Provider *p, const char *class) {
 
         if (r)
                 return r;
-        if (ARRAY_RESERVE(p->resources, p->n_resources) < 0)
+        if (p->n_resources >= TREE_RESOURCES_MAX || ARRAY_RESERVE(p->resources, p->n_resources) < 0)
                 return NULL;
         r = &p->resources[p->n_resources];
         *r = (Resource) { 0 };
@@ -145,6 +175,8 @@ bool provider_has_trait(const Provider *p, const char *trait) {
 int provider_add_trait(Provider *p, const char *trait) {
         if (provider_has_trait(p, trait))
                 return 0;
+        if (p->n_traits >= TREE_TRAITS_MAX)
+                return -EBADMSG;
         if (ARRAY_RESERVE(p->traits, p->n_traits) < 0)
                 return -ENOMEM;
         p->traits[p->n_traits] = strdup(trait);
@@ -159,10 +191,9 @@ int tree_add_cleaned(Tree *t, const char *name) {
 }
 
 Claim *tree_find_claim(const Tree *t, const char *consumer) {
-        for (size_t i = 0; i < t->n_claims; i++)
-                if (streq(t->claims[i].consumer, consumer))
-                        return &t->claims[i];
-        return NULL;
+        size_t i;
+
+        return index_find(t->by_consumer, consumer, &i) ? &t->claims[i] : NULL;
 }
 
 Claim *tree_add_claim(Tree *t, const char *consumer) {
@@ -174,10 +205,29 @@ Claim *tree_add_claim(Tree *t, const char *consumer) {
                 return NULL;
         c = &t->claims[t->n_claims];
         *c = (Claim) { 0 };
-        if (!copy_text(c->consumer, sizeof(c->consumer), consumer))
+        if (!copy_text(c->consumer, sizeof(c->consumer), consumer) ||
+            !index_add(&t->by_consumer, c->consumer, t->n_claims))
                 return NULL;
         t->n_claims++;
         return c;
+}
+
+/* Removes the claims that have no part. */
+static void remove_empty_claims(Tree *t) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < t->n_claims; i++) {
+                Claim *c = &t->claims[i];
+
+                if (c->n_parts > 0) {
+                        index_move(t->by_consumer, c->consumer, n);
+                        t->claims[n++] = *c;
+                } else {
+                        json_object_object_del(t->by_consumer, c->consumer);
+                        free(c->parts);
+                }
+        }
+        t->n_claims = n;
 }
 
 void tree_remove_claim(Tree *t, const char *consumer) {
@@ -185,9 +235,12 @@ void tree_remove_claim(Tree *t, const char *consumer) {
 
         if (!c)
                 return;
+        json_object_object_del(t->by_consumer, c->consumer);
         free(c->parts);
         t->n_claims--;
         memmove(c, c + 1, (size_t) (t->claims + t->n_claims - c) * sizeof(*c));
+        for (size_t i = (size_t) (c - t->claims); i < t->n_claims; i++)
+                index_move(t->by_consumer, t->claims[i].consumer, i);
 }
 
 static ClaimPart *find_part(const Claim *c, const char *provider, const char *class) {
@@ -210,6 +263,8 @@ int claim_add(Claim *c, const char *provider, const char *class, int64_t amount)
                 part->amount += amount;
                 return 0;
         }
+        if (c->n_parts >= TREE_PARTS_MAX)
+                return -EBADMSG;
         if (ARRAY_RESERVE(c->parts, c->n_parts) < 0)
                 return -ENOMEM;
         part = &c->parts[c->n_parts];
@@ -307,11 +362,9 @@ int tree_parse_usage(Tree *t, const char *provider, json_object *o) {
 
         if (!json_object_is_type(all, json_type_object))
                 return -EBADMSG;
-        for (size_t i = t->n_claims; i > 0; i--) {
-                claim_forget(&t->claims[i - 1], provider);
-                if (t->claims[i - 1].n_parts == 0)
-                        tree_remove_claim(t, t->claims[i - 1].consumer);
-        }
+        for (size_t i = 0; i < t->n_claims; i++)
+                claim_forget(&t->claims[i], provider);
+        remove_empty_claims(t);
         json_object_object_foreach(all, consumer, allocation) {
                 Claim *c = strlen(consumer) < TREE_UUID_SIZE ? tree_add_claim(t, consumer) : NULL;
                 int r = c ? claim_parse_part(c, provider, allocation) : -ENOMEM;

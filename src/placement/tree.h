@@ -59,12 +59,19 @@ typedef struct Claim {
 
 #define CONSUMER_TYPE "PASSTHROUGHD"
 
+/* Of a provider, and of a claim. A reply with more is refused. */
+#define TREE_RESOURCES_MAX 4096U
+#define TREE_TRAITS_MAX    4096U
+#define TREE_PARTS_MAX     16384U
+
 /* Pointers to elements are valid until the next element is added. */
 typedef struct Tree {
         Provider *providers; /* of the wanted tree: the root first, and parents before their children */
         size_t n_providers;
         Claim *claims;
         size_t n_claims;
+        /* Indices of the arrays by uuid, name and consumer. */
+        json_object *by_uuid, *by_name, *by_consumer;
         /* Of the wanted tree: names of Nova's providers whose one-time-use device is clean and in no guest. */
         char **cleaned;
         size_t n_cleaned;
@@ -79,7 +86,7 @@ void tree_provider_uuid(const char *name, char ret[static TREE_UUID_SIZE]);
 bool provider_is_own(const Provider *p);
 bool trait_is_own(const char *trait);
 
-/* The functions that add return the new or existing element, or NULL when out of memory. */
+/* The functions that add return the new or existing element, or NULL when out of memory or beyond a limit. */
 Provider *tree_add_provider(Tree *t, const char *name, const char *uuid, const char *parent);
 Provider *tree_find_provider(const Tree *t, const char *uuid);
 Provider *tree_find_name(const Tree *t, const char *name);

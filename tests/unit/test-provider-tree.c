@@ -7,7 +7,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -418,6 +420,74 @@ static void test_bad_reply(void **state) {
         assert_int_equal(provider_parse_traits(&p, empty), -EBADMSG);
 }
 
+static void add_provider(Tree *t, const char *name, const char *uuid, const char *parent) {
+        _cleanup_json_ json_object *o = json_object_new_object();
+
+        assert_int_equal(json_object_object_add(o, "name", json_object_new_string(name)), 0);
+        assert_int_equal(json_object_object_add(o, "uuid", json_object_new_string(uuid)), 0);
+        assert_int_equal(json_object_object_add(o, "parent_provider_uuid", json_object_new_string(parent)), 0);
+        assert_int_equal(tree_parse_provider(t, o), 0);
+}
+
+static void number_uuid(unsigned n, char ret[static TREE_UUID_SIZE]) {
+        (void) snprintf(ret, TREE_UUID_SIZE, "00000000-0000-4000-8000-%012u", n);
+}
+
+#define MANY 100000U
+
+/* A tree of the size of the longest reply, wide and deep: with work for each pair of providers, or of claims, the alarm
+ * ends the test. */
+static void test_many(void **state) {
+        _cleanup_(cleanup_tree_free) Tree *have = calloc(1, sizeof(*have)), *wanted = make(DOCUMENT("", ""));
+        _cleanup_json_ json_object *usage = json_object_new_object(), *part = document("{'resources':{'PCPU':1}}");
+        json_object *all = json_object_new_object();
+        char root[TREE_UUID_SIZE], uuid[TREE_UUID_SIZE] = "", own[TREE_UUID_SIZE];
+        Changes changes;
+        size_t removed = 0;
+
+        assert_non_null(have);
+        (void) alarm(60);
+        root_uuid(root);
+        add_provider(have, HOST, root, "");
+        for (unsigned i = 0; i < MANY; i++) {
+                char parent[TREE_UUID_SIZE], name[32];
+
+                (void) snprintf(name, sizeof(name), "%u", i);
+                memcpy(parent, root, sizeof(parent));
+                if (i % 2 == 1 && i > 1)
+                        number_uuid(i - 2, parent);
+                number_uuid(i, uuid);
+                add_provider(have, name, uuid, parent);
+        }
+        tree_provider_uuid("n1_gone", own);
+        add_provider(have, "n1_gone", own, root);
+        assert_int_equal(json_object_object_add(usage, "allocations", all), 0);
+        for (unsigned i = 0; i < MANY; i++) {
+                number_uuid(i, uuid);
+                assert_int_equal(json_object_object_add(all, uuid, json_object_get(part)), 0);
+        }
+        for (unsigned i = 0; i < 2; i++) {
+                assert_int_equal(tree_parse_usage(have, own, usage), 0);
+                assert_int_equal(have->n_claims, MANY);
+        }
+        assert_int_equal(tree_difference(wanted, have, &owner, &changes), 0);
+        for (size_t i = 0; i < changes.n; i++)
+                removed += changes.changes[i].kind == CHANGE_REMOVE_PROVIDER;
+        assert_int_equal(removed, 1);
+        changes_done(&changes);
+        tree_remove_provider(have, own);
+        number_uuid(MANY / 2, uuid);
+        tree_remove_provider(have, uuid);
+        assert_null(tree_find_provider(have, uuid));
+        number_uuid(MANY - 1, uuid);
+        assert_string_equal(tree_find_provider(have, uuid)->uuid, uuid);
+        tree_remove_claim(have, uuid);
+        assert_null(tree_find_claim(have, uuid));
+        number_uuid(MANY - 2, uuid);
+        assert_string_equal(tree_find_claim(have, uuid)->consumer, uuid);
+        (void) alarm(0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_providers),      cmocka_unit_test(test_counts),
@@ -426,7 +496,7 @@ int main(void) {
                 cmocka_unit_test(test_converges),      cmocka_unit_test(test_others),
                 cmocka_unit_test(test_taken_name),     cmocka_unit_test(test_altered),
                 cmocka_unit_test(test_bad_reply),      cmocka_unit_test(test_slots),
-                cmocka_unit_test(test_claim_of_slots),
+                cmocka_unit_test(test_claim_of_slots), cmocka_unit_test(test_many),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
