@@ -18,5 +18,14 @@
 #define JSON_DEPTH_MAX  32U
 #define JSON_NUMBER_MAX 64U
 
+/* The memory that json-c allocates for a value, in units of about 100 bytes. */
+#define JSON_COST        1U
+#define JSON_COST_ARRAY  4U
+#define JSON_COST_OBJECT 8U
+
 /* text need not be NUL-terminated. 0, -EBADMSG or -ENOMEM; *ret is NULL on failure. The caller owns *ret. */
 int json_parse(const char *text, size_t size, json_object **ret);
+
+/* As json_parse(), for a text of another machine or program: three bytes of it may take a kilobyte of memory. -E2BIG:
+ * its values cost more than max. */
+int json_parse_within(const char *text, size_t size, size_t max, json_object **ret);

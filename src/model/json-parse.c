@@ -15,6 +15,7 @@ typedef struct Parser {
         char *buf; /* the last string that was read */
         size_t capacity;
         unsigned depth;
+        size_t left; /* what the values to come may cost */
 } Parser;
 
 /* The next byte; NUL at the end. A NUL in the text is part of no token, so both end the parse. */
@@ -308,7 +309,13 @@ static int parse_boolean(Parser *p, const char *word, bool value, json_object **
 
 /* json-c represents null by a NULL pointer, which *ret is before the call. */
 static int parse_value(Parser *p, json_object **ret) {
+        size_t cost;
+
         skip_space(p);
+        cost = peek(p) == '{' ? JSON_COST_OBJECT : peek(p) == '[' ? JSON_COST_ARRAY : JSON_COST;
+        if (cost > p->left)
+                return -E2BIG;
+        p->left -= cost;
         switch (peek(p)) {
         case '{':
                 p->p++;
@@ -329,8 +336,8 @@ static int parse_value(Parser *p, json_object **ret) {
         }
 }
 
-int json_parse(const char *text, size_t size, json_object **ret) {
-        Parser p = { .p = text, .end = text + size };
+int json_parse_within(const char *text, size_t size, size_t max, json_object **ret) {
+        Parser p = { .p = text, .end = text + size, .left = max };
         _cleanup_json_ json_object *o = NULL;
         int r;
 
@@ -344,4 +351,8 @@ int json_parse(const char *text, size_t size, json_object **ret) {
                 return -EBADMSG;
         *ret = TAKE_PTR(o);
         return 0;
+}
+
+int json_parse(const char *text, size_t size, json_object **ret) {
+        return json_parse_within(text, size, SIZE_MAX, ret);
 }

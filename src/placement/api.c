@@ -12,9 +12,11 @@
 #include "util/strings.h"
 
 /* The tree of a node with 4096 devices is shorter than 4 MiB. */
-#define REPLY_MAX    ((size_t) 16 << 20)
+#define REPLY_MAX      ((size_t) 16 << 20)
+/* Its values cost 400,000. */
+#define REPLY_COST_MAX ((size_t) 2 << 20)
 /* 1.38 has consumer types, 1.37 lets a provider move. */
-#define MICROVERSION "OpenStack-API-Version: placement 1.38"
+#define MICROVERSION   "OpenStack-API-Version: placement 1.38"
 
 struct Api {
         const Settings *settings;
@@ -129,6 +131,7 @@ static int send_request(Api *a, const Request *q, json_object **ret_reply) {
         Buffer b = { 0 };
         CURLcode code;
         long status = 0;
+        int r = 0;
 
         *ret_reply = NULL;
         if (!headers || (q->body && !body)) {
@@ -141,15 +144,15 @@ static int send_request(Api *a, const Request *q, json_object **ret_reply) {
         if (code == CURLE_OK) {
                 (void) curl_easy_getinfo(a->curl, CURLINFO_RESPONSE_CODE, &status);
                 if (b.data)
-                        (void) json_parse(b.data, b.size, ret_reply);
+                        r = json_parse_within(b.data, b.size, REPLY_COST_MAX, ret_reply);
                 log_debug("%s %s: %ld", q->method, q->url, status);
         }
         curl_slist_free_all(headers);
         free(b.data);
+        if (code == CURLE_WRITE_ERROR || r == -E2BIG)
+                return log_warning_errno(-EHOSTUNREACH, "The reply of %s is too long.", q->url);
         if (code != CURLE_OK)
-                return log_warning_errno(-EHOSTUNREACH, "%s does not answer: %s.", q->url,
-                                         code == CURLE_WRITE_ERROR ? "The reply is too long"
-                                                                   : curl_easy_strerror(code));
+                return log_warning_errno(-EHOSTUNREACH, "%s does not answer: %s.", q->url, curl_easy_strerror(code));
         return (int) status;
 }
 

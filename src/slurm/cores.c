@@ -8,6 +8,9 @@
 #include "model/json-parse.h"
 #include "util/strings.h"
 
+/* Of the values in the longest output. A core, of about 150 bytes, costs 14. */
+#define COST_MAX ((size_t) 8 << 20)
+
 static json_object *member(json_object *o, const char *key) {
         json_object *value = NULL;
 
@@ -110,7 +113,7 @@ static int read_job(json_object *job, const char *name, char **ret_cores, unsign
 
 int cores_parse(const char *json, size_t size, uint32_t id, const char *node, char **ret_cores, unsigned *ret_cpus) {
         json_object *o = NULL;
-        int r = json_parse(json, size, &o);
+        int r = json_parse_within(json, size, COST_MAX, &o);
 
         *ret_cores = NULL;
         *ret_cpus = 0;

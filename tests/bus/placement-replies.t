@@ -75,6 +75,13 @@ like(slurp("$ENV{NODE_TMP}/agent.err"), names('404', 'Url='), '... is not found,
 agent_conf('[Placement]', 'Url=' . PROXY, 'Token=admin', 'Host=n1');
 
 fails('a long reply', qr/too long/, $read, 200, '', '[' . '1,' x (9 << 20) . '1]');
+# Short of the limit of bytes, but not of memory; it is memory that bounds the agent. None of these is read to its end.
+for my $value ('{}', '[]', '{"a":[{}]}', '[[]]') {
+        my $n = (15 << 20) / (1 + length $value);
+        fails("a reply of $value", qr/too long/, $read, 200, '', '{"resource_providers":[' . join(',', ($value) x $n) . ']}');
+}
+fails('a long refusal', qr/too long/, $read, 500, '', '{"errors":[' . join(',', ('{}') x (5 << 20)) . ']}');
+
 fails('a list in place of an object', qr{/resource_classes}, qr{^GET /resource_classes}, 200, '', '[]');
 fails('text behind the object', qr{/resource_classes}, qr{^GET /resource_classes}, 200, '', '{"resource_classes":[]} {}');
 fails('a key twice', qr{/resource_classes}, qr{^GET /resource_classes}, 200, '', '{"resource_classes":[],"resource_classes":[]}');

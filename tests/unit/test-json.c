@@ -10,6 +10,8 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
+#include <stdio.h>
 
 #include "model/json-parse.h"
 #include "model/json-text.h"
@@ -213,6 +215,54 @@ static void test_depth(void **state) {
         assert_null(rewrite(abyss, strlen(abyss)));
 }
 
+/* {"a":[VALUE,VALUE,...]}, or {"a":{"0":VALUE,"1":VALUE,...}} */
+static char *make_many(const char *value, size_t n, bool is_object) {
+        char *text = malloc(n * (strlen(value) + sizeof("\"1000000\":,")) + sizeof("{\"a\":[]}")), *end;
+
+        assert_non_null(text);
+        end = stpcpy(text, is_object ? "{\"a\":{" : "{\"a\":[");
+        for (size_t i = 0; i < n; i++) {
+                end += is_object ? sprintf(end, "%s\"%zu\":", i > 0 ? "," : "", i)
+                                 : sprintf(end, "%s", i > 0 ? "," : "");
+                end = stpcpy(end, value);
+        }
+        (void) strcpy(end, is_object ? "}}" : "]}");
+        return text;
+}
+
+/* What is parsed costs no more than was permitted, and its memory is in proportion to that. */
+static void test_cost(void **state) {
+        static const struct {
+                const char *value;
+                unsigned cost;
+        } cases[] = {
+                { "0", JSON_COST },
+                { "null", JSON_COST },
+                { "1.5", JSON_COST },
+                { "\"\"", JSON_COST },
+                { "[]", JSON_COST_ARRAY },
+                { "{}", JSON_COST_OBJECT },
+                { "[[0]]", 2 * JSON_COST_ARRAY + JSON_COST },
+                { "{\"b\":{}}", 2 * JSON_COST_OBJECT },
+        };
+        const size_t n = 10000;
+
+        for (size_t i = 0; i < 2 * ELEMENTSOF(cases); i++) {
+                bool is_object = i % 2;
+                _cleanup_free_ char *text = make_many(cases[i / 2].value, n, is_object);
+                size_t cost = JSON_COST_OBJECT + (is_object ? JSON_COST_OBJECT : JSON_COST_ARRAY) +
+                              n * cases[i / 2].cost,
+                       before = mallinfo2().uordblks;
+                json_object *o;
+
+                assert_int_equal(json_parse_within(text, strlen(text), cost, &o), 0);
+                assert_true(mallinfo2().uordblks - before < 300 * cost);
+                json_object_put(o);
+                assert_int_equal(json_parse_within(text, strlen(text), cost - 1, &o), -E2BIG);
+                assert_null(o);
+        }
+}
+
 static void test_values(void **state) {
         static const char text[] =
                 "{\"n\":18446744073709551615,\"i\":-2,\"d\":1.5,\"s\":\"\\u00fc\",\"b\":true,\"z\":null}";
@@ -264,8 +314,8 @@ static void test_written(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_accepted),  cmocka_unit_test(test_refused), cmocka_unit_test(test_nul),
-                cmocka_unit_test(test_truncated), cmocka_unit_test(test_depth),   cmocka_unit_test(test_values),
-                cmocka_unit_test(test_written),
+                cmocka_unit_test(test_truncated), cmocka_unit_test(test_depth),   cmocka_unit_test(test_cost),
+                cmocka_unit_test(test_values),    cmocka_unit_test(test_written),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
