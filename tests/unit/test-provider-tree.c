@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <sys/time.h>
 
 #include <cmocka.h>
 
@@ -435,18 +435,19 @@ static void number_uuid(unsigned n, char ret[static TREE_UUID_SIZE]) {
 
 #define MANY 100000U
 
-/* A tree of the size of the longest reply, wide and deep: with work for each pair of providers, or of claims, the alarm
- * ends the test. */
+/* A tree of the size of the longest reply, wide and deep. Work for each pair of providers, or of claims, would take
+ * more than a minute of CPU time, and SIGPROF would end the test. */
 static void test_many(void **state) {
         _cleanup_(cleanup_tree_free) Tree *have = calloc(1, sizeof(*have)), *wanted = make(DOCUMENT("", ""));
         _cleanup_json_ json_object *usage = json_object_new_object(), *part = document("{'resources':{'PCPU':1}}");
         json_object *all = json_object_new_object();
+        const struct itimerval minute = { .it_value.tv_sec = 60 };
         char root[TREE_UUID_SIZE], uuid[TREE_UUID_SIZE] = "", own[TREE_UUID_SIZE];
         Changes changes;
         size_t removed = 0;
 
         assert_non_null(have);
-        (void) alarm(60);
+        assert_int_equal(setitimer(ITIMER_PROF, &minute, NULL), 0);
         root_uuid(root);
         add_provider(have, HOST, root, "");
         for (unsigned i = 0; i < MANY; i++) {
@@ -485,7 +486,7 @@ static void test_many(void **state) {
         assert_null(tree_find_claim(have, uuid));
         number_uuid(MANY - 2, uuid);
         assert_string_equal(tree_find_claim(have, uuid)->consumer, uuid);
-        (void) alarm(0);
+        assert_int_equal(setitimer(ITIMER_PROF, &(struct itimerval) { 0 }, NULL), 0);
 }
 
 int main(void) {

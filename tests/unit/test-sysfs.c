@@ -115,7 +115,7 @@ static void test_recorded(void **state _unused_) {
         assert_int_equal(sysfs_new_recorded("root", &recorded), 0);
         dir_fd = sysfs_open(recorded, "sys/bus/card", O_PATH | O_DIRECTORY);
         assert_true(dir_fd >= 0);
-        (void) alarm(20);
+        (void) alarm(120);
         assert_int_equal(sysfs_read(recorded, "sys/bus/card/class", buf, sizeof(buf)), 0);
         assert_int_equal(sysfs_read_at(recorded, dir_fd, "class", buf, sizeof(buf)), 0);
         writer = open("root/sys/devices/card/class", O_RDWR | O_CLOEXEC);
