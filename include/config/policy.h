@@ -84,9 +84,24 @@ typedef enum GroupRole {
 } GroupRole;
 GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevice *member);
 
-/* The pool whose VirtualFunctions= asks for VFs on this PF, or NULL. */
+/*
+ * VirtualFunctions= and PFs that stay with the host. To create VFs on a PF without VFs takes nothing from the host, so
+ * the daemon also creates them on a PF that the host needs: one with a default route, a mounted disk, or the display of
+ * the host. It creates none on a PF that [Exclude] matches, none whose VFs [Exclude] would match, and none while a line
+ * of [Exclude] is unreadable. VFs that exist are devices like any other: of an excluded PF, too, they are offered
+ * unless [Exclude] matches them as well (pf=).
+ */
+
+/* The pool whose VirtualFunctions= asks for VFs on this PF and gets them, or NULL. */
 const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf);
-/* The pool that would ask for VFs on this PF if the host did not need the PF. NULL for an excluded PF. */
-const Pool *policy_critical_vf_pool(const Policy *p, const PciDevice *pf);
+/* The pool whose VirtualFunctions= asks for VFs on this PF, which may be excluded; or NULL. */
+const Pool *policy_asking_pool(const Policy *p, const PciDevice *pf);
+/* pool: policy_asking_pool(). VERDICT_NONE when the daemon may create VFs on the PF; else why not, in ret (or NULL). */
+Verdict policy_check_vfs(const Policy *p, const PciDevice *pf, const Pool *pool, Refusal *ret);
+/*
+ * As policy_check_vfs(), and whether the PF can have as many as the pool asks for: VERDICT_NOT_SUPPORTED, or
+ * VERDICT_PF_ABSENT without a host driver.
+ */
+Verdict policy_check_vf_number(const Policy *p, const PciDevice *pf, const Pool *pool, Refusal *ret);
 /* The pool that leaves the VFs of this PF to another program (VirtualFunctions=external), or NULL. */
 const Pool *policy_external_pool(const Policy *p, const PciDevice *pf);

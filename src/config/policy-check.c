@@ -120,14 +120,56 @@ static Verdict check_group(const Policy *p, const PciDevice *dev, Refusal *ret) 
         return VERDICT_NONE;
 }
 
+#define NOT_ASSIGNABLE_REMEDY "If Intel VMD creates that domain, disable VMD for its slot in the firmware."
+
+Verdict policy_check_vfs(const Policy *p, const PciDevice *pf, const Pool *pool, Refusal *ret) {
+        const char *address = PCI_ADDRESS_STR(pf->address);
+        const Match *m = policy_find_vf_exclude(p, pf);
+
+        if (p->config->block_reason)
+                return refuse(ret, VERDICT_EXCLUDED, &pf->address, "Correct the configuration, then reload it.",
+                              "No VFs are created on %s for pool '%s': %s", address, pool->name,
+                              p->config->block_reason);
+        if (m)
+                return refuse(ret, VERDICT_EXCLUDED, &pf->address, "Remove the line from [Exclude] to have them.",
+                              "No VFs are created on %s for pool '%s': the configuration excludes %s (%s:%u).", address,
+                              pool->name, policy_is_excluded(p, pf) ? "the PF" : "its VFs", m->place.file,
+                              m->place.line);
+        if (!pci_address_is_assignable(pf->address))
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, NOT_ASSIGNABLE_REMEDY,
+                              "No VFs are created on %s for pool '%s': QEMU can assign devices of PCI domains up to "
+                              "ffff only.",
+                              address, pool->name);
+        return VERDICT_NONE;
+}
+
+Verdict policy_check_vf_number(const Policy *p, const PciDevice *pf, const Pool *pool, Refusal *ret) {
+        const char *address = PCI_ADDRESS_STR(pf->address);
+        Verdict v = policy_check_vfs(p, pf, pool, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (pool->virtual_functions > pf->total_vfs)
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
+                              "Lower VirtualFunctions=. ConnectX: or raise NUM_OF_VFS in the firmware configuration.",
+                              "Pool '%s' asks for %u VF%s on %s, which can have %u.", pool->name,
+                              pool->virtual_functions, PLURAL(pool->virtual_functions), address, pf->total_vfs);
+        if (pci_device_driver_is_harmless(pf))
+                return refuse(ret, VERDICT_PF_ABSENT, &pf->address, "Bind the PF to its own driver.",
+                              "Pool '%s' gets no VFs on %s, which %s%s: only its own driver creates VFs.", pool->name,
+                              address, pf->driver ? "is on " : "has no driver", pf->driver ?: "");
+        return VERDICT_NONE;
+}
+
 /*
  * Refuses a device that is in no pool. If a pool has its PF or VFs, the remedy must not suggest a Match= line, which
  * would offer the hardware twice.
  */
 static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *ret) {
         const PciDevice *vf = policy_find_offered_vf(p, dev), *pf;
-        const Pool *pool = vf ? policy_pool(p, vf) : policy_vf_pool(p, dev);
+        const Pool *pool = vf ? policy_pool(p, vf) : policy_asking_pool(p, dev);
         _cleanup_free_ char *remedy = NULL;
+        _cleanup_refusal_ Refusal why = { 0 };
 
         if (vf && pci_device_is_slot(vf))
                 return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address,
@@ -135,6 +177,9 @@ static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *r
                               "No pool offers it: its vGPUs are in pool '%s', and a GPU is not offered beside its "
                               "vGPUs.",
                               pool->name);
+        if (pool && !vf && policy_check_vf_number(p, dev, pool, &why) != VERDICT_NONE)
+                return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, why.remedy, "No pool offers it. %s",
+                              why.message ?: "");
         if (pool)
                 return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, "Ask for a VF from that pool instead.",
                               "No pool offers it: %s pool '%s', and a PF is not offered beside its VFs.",
@@ -261,8 +306,7 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                 return refuse(ret, VERDICT_BRIDGE, &dev->address, NULL,
                               "It is part of the platform, not a device for guests.");
         if (!pci_address_is_assignable(dev->address))
-                return refuse(ret, VERDICT_NOT_SUPPORTED, &dev->address,
-                              "If Intel VMD creates that domain, disable VMD for its slot in the firmware.",
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &dev->address, NOT_ASSIGNABLE_REMEDY,
                               "It is in PCI domain %x: QEMU can assign devices of domains up to ffff only.",
                               dev->address.domain);
         if (dev->critical)
@@ -271,7 +315,10 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                 return refuse_display(dev, ret);
         if (policy_is_excluded(p, dev)) {
                 const Match *m = policy_find_exclude(p, dev);
+                const Pool *pool = policy_asking_pool(p, dev);
 
+                if (pool && dev->n_vfs == 0)
+                        return policy_check_vfs(p, dev, pool, ret);
                 return refuse(ret, VERDICT_EXCLUDED, &dev->address, "Remove the line from [Exclude] to offer it.",
                               "The configuration excludes it (%s:%u).", m->place.file, m->place.line);
         }

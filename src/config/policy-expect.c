@@ -11,11 +11,10 @@ typedef struct Wish {
         unsigned n;
 } Wish;
 
-/* The daemon creates VFs only on a PF that has a host driver and no VFs. */
 static bool is_wanted(const Policy *p, const PciDevice *pf) {
-        const Pool *pool = pf->n_virtfns == 0 && !pci_device_driver_is_harmless(pf) ? policy_vf_pool(p, pf) : NULL;
+        const Pool *pool = pf->n_virtfns == 0 ? policy_asking_pool(p, pf) : NULL;
 
-        return pool && pool->virtual_functions <= pf->total_vfs;
+        return pool && policy_check_vf_number(p, pf, pool, NULL) == VERDICT_NONE;
 }
 
 static int list_wishes(const Policy *p, Wish **ret, size_t *ret_n) {

@@ -12,6 +12,8 @@ bool policy_is_untouchable(const Policy *p, const PciDevice *dev);
 
 /* The line of [Exclude] that matches the device; NULL when there is none. */
 const Match *policy_find_exclude(const Policy *p, const PciDevice *dev);
+/* The line of [Exclude] that matches the PF or its VFs; NULL when there is none. */
+const Match *policy_find_vf_exclude(const Policy *p, const PciDevice *pf);
 
 /* The first VF of the PF, or slot of the GPU, that a pool offers; NULL when there is none. */
 const PciDevice *policy_find_offered_vf(const Policy *p, const PciDevice *pf);

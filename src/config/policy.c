@@ -161,6 +161,39 @@ static void find_conflict(Policy *p) {
         }
 }
 
+/* The pool has a device, or a PF on which the daemon creates VFs. */
+static bool pool_gets_devices(const Policy *p, const Pool *pool) {
+        for (size_t i = 0; i < p->inventory->n_devices; i++)
+                if (policy_pool(p, &p->inventory->devices[i]) == pool ||
+                    policy_vf_pool(p, &p->inventory->devices[i]) == pool)
+                        return true;
+        return false;
+}
+
+/*
+ * A pool whose VirtualFunctions= creates nothing, because of [Exclude], is a problem. An admin who excludes one PF of
+ * several needs no warning, and an unreadable [Exclude] line has its own.
+ */
+static int find_withheld(Policy *p) {
+        const Inventory *inv = p->inventory;
+        int r = 0;
+
+        for (size_t i = 0; i < p->config->n_pools && !p->config->block_reason && r >= 0; i++) {
+                const Pool *pool = &p->config->pools[i];
+                _cleanup_refusal_ Refusal why = { 0 };
+
+                if (pool->virtual_functions == 0 || pool_gets_devices(p, pool))
+                        continue;
+                for (size_t k = 0; k < inv->n_devices && !why.message; k++)
+                        if (policy_asking_pool(p, &inv->devices[k]) == pool)
+                                (void) policy_check_vfs(p, &inv->devices[k], pool, &why);
+                if (why.message)
+                        r = policy_add_problem(p, &pool->virtual_functions_place, "%s %s", why.message,
+                                               why.remedy ?: "");
+        }
+        return r;
+}
+
 static int make(const Config *config, const Inventory *inv, bool forced, Policy **ret) {
         _cleanup_(cleanup_policy_free) Policy *p = calloc(1, sizeof(*p));
         int r;
@@ -185,6 +218,9 @@ static int make(const Config *config, const Inventory *inv, bool forced, Policy 
         for (size_t i = 0; i < inv->n_devices; i++)
                 p->verdicts[i] = (uint8_t) policy_check_uncached(p, &inv->devices[i], NULL);
         find_conflict(p);
+        r = find_withheld(p);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(p);
         return 0;
 }
@@ -232,23 +268,44 @@ Verdict policy_verdict(const Policy *p, const PciDevice *dev) {
         return (Verdict) p->verdicts[inventory_device_index(p->inventory, dev)];
 }
 
-Verdict policy_check(const Policy *p, const PciDevice *dev, Refusal *ret) {
-        if (policy_verdict(p, dev) == VERDICT_NONE)
-                return VERDICT_NONE;
-        return policy_check_uncached(p, dev, ret);
+/* A PF that the host needs gets VFs all the same, unless something else is in the way. */
+static void tell_why_no_vfs(const Policy *p, const PciDevice *pf, Refusal *ret) {
+        const Pool *pool = pf->n_vfs == 0 ? policy_asking_pool(p, pf) : NULL;
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        if (!pool || policy_check_vf_number(p, pf, pool, &why) == VERDICT_NONE || !why.message || !ret->message)
+                return;
+        (void) string_replace(&ret->message, "%s %s", ret->message, why.message);
+        if (!ret->remedy)
+                (void) string_copy(&ret->remedy, why.remedy);
 }
 
-/*
- * The first pool with VirtualFunctions= that matches a VF of this PF. The VF may not exist yet, so its properties are
- * derived from the PF.
- */
-static const Pool *find_vf_pool(const Policy *p, const PciDevice *pf) {
+Verdict policy_check(const Policy *p, const PciDevice *dev, Refusal *ret) {
+        Verdict v;
+
+        if (policy_verdict(p, dev) == VERDICT_NONE)
+                return VERDICT_NONE;
+        v = policy_check_uncached(p, dev, ret);
+        if (ret && (v == VERDICT_HOST_CRITICAL || v == VERDICT_BOOT_VGA))
+                tell_why_no_vfs(p, dev, ret);
+        return v;
+}
+
+/* A VF of the PF, with the properties of the PF because the VF may not exist yet. */
+static PciDevice derive_vf(const PciDevice *pf) {
         PciDevice vf = *pf;
 
         vf.type = PCI_TYPE_VF;
         vf.physfn = pf->address;
         vf.device = pf->vf_device;
         vf.is_bridge = false;
+        return vf;
+}
+
+/* The first pool with VirtualFunctions= that matches a VF of this PF. */
+static const Pool *find_vf_pool(const Policy *p, const PciDevice *pf) {
+        const PciDevice vf = derive_vf(pf);
+
         for (size_t i = 0; i < p->config->n_pools; i++) {
                 const Pool *pool = &p->config->pools[i];
 
@@ -256,6 +313,12 @@ static const Pool *find_vf_pool(const Policy *p, const PciDevice *pf) {
                         return pool;
         }
         return NULL;
+}
+
+const Match *policy_find_vf_exclude(const Policy *p, const PciDevice *pf) {
+        const PciDevice vf = derive_vf(pf);
+
+        return policy_find_exclude(p, pf) ?: match_any(p->config->excludes, p->config->n_excludes, &vf);
 }
 
 static bool has_external_pool(const Config *config) {
@@ -283,14 +346,14 @@ const Pool *policy_external_pool(const Policy *p, const PciDevice *pf) {
         return pool && pool->external ? pool : NULL;
 }
 
-const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf) {
-        if (pf->type != PCI_TYPE_PF || policy_is_untouchable(p, pf) || policy_external_pool(p, pf))
+const Pool *policy_asking_pool(const Policy *p, const PciDevice *pf) {
+        if (pf->type != PCI_TYPE_PF || pci_device_is_platform(pf) || policy_external_pool(p, pf))
                 return NULL;
         return find_vf_pool(p, pf);
 }
 
-const Pool *policy_critical_vf_pool(const Policy *p, const PciDevice *pf) {
-        if (pf->type != PCI_TYPE_PF || !pf->critical || policy_is_excluded(p, pf) || policy_external_pool(p, pf))
-                return NULL;
-        return find_vf_pool(p, pf);
+const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf) {
+        const Pool *pool = policy_asking_pool(p, pf);
+
+        return pool && policy_check_vfs(p, pf, pool, NULL) == VERDICT_NONE ? pool : NULL;
 }

@@ -244,6 +244,7 @@ Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint
 /* The configuration must let the daemon manage the VFs of the PF. */
 static Verdict check_pool(const Manager *m, const PciDevice *pf, Refusal *ret) {
         const Pool *external = policy_external_pool(m->host.policy, pf);
+        const Pool *pool = policy_asking_pool(m->host.policy, pf);
 
         if (external)
                 return refuse(ret, VERDICT_EXCLUDED, &pf->address,
@@ -251,11 +252,11 @@ static Verdict check_pool(const Manager *m, const PciDevice *pf, Refusal *ret) {
                               "VirtualFunctions=external (%s:%u) leaves the VFs of %s to another program.",
                               external->virtual_functions_place.file, external->virtual_functions_place.line,
                               PCI_ADDRESS_STR(pf->address));
-        if (!policy_vf_pool(m->host.policy, pf))
+        if (!pool)
                 return refuse(ret, VERDICT_NOT_IN_POOL, &pf->address,
                               "Add VirtualFunctions= to a pool that matches its VFs.", "No pool wants VFs on %s.",
                               PCI_ADDRESS_STR(pf->address));
-        return VERDICT_NONE;
+        return policy_check_vfs(m->host.policy, pf, pool, ret);
 }
 
 /* Reads the PF again, checks it, and starts the job. */

@@ -70,8 +70,6 @@ static int describe_without(const Policy *p, const PciDevice *dev, char **ret) {
                                       "the same number, or for all of these cards",
                                       external->name, external->virtual_functions_place.file,
                                       external->virtual_functions_place.line, address);
-        if (dev->critical)
-                return string_replace(ret, "the host needs %s: %s. For these cards", address, dev->critical);
         return string_replace(ret, "no pool wants VFs on %s. Configure a pool with as many VFs there, or", address);
 }
 
@@ -91,29 +89,6 @@ static int tell_without(const Policy *p, const Pool *pool, const PciDevice *pf, 
                                "%s, but %s set VirtualFunctions=external and write the options of mlx4_core "
                                "into modprobe.d yourself.",
                                pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), why);
-}
-
-/*
- * A card that the host needs for now keeps its configured VFs. Removing the options, or writing them without this card,
- * would change its VFs at the next boot.
- */
-static int find_critical(const Policy *p, Mlx4 *m) {
-        for (size_t i = 0; i < p->inventory->n_devices; i++) {
-                const PciDevice *dev = &p->inventory->devices[i];
-                const Pool *pool = pci_device_is_mlx4_pf(dev) ? policy_critical_vf_pool(p, dev) : NULL;
-
-                if (!pool)
-                        continue;
-                m->unknown = true;
-                m->place = pool->virtual_functions_place;
-                return string_replace(
-                        &m->problem,
-                        "Pool '%s' wants %u VFs on %s, but the host needs that card: %s. While it does, the "
-                        "options of mlx4_core stay unchanged. If the card is permanently the "
-                        "host's, add it to [Exclude].",
-                        pool->name, pool->virtual_functions, PCI_ADDRESS_STR(dev->address), dev->critical);
-        }
-        return 0;
 }
 
 /* Finds the first pool with VFs on an mlx4 card, and checks that all such pools have the same options. */
@@ -215,10 +190,8 @@ static int make_text(const Policy *p, const Pool *pool, char **ret) {
 int mlx4_decide(Policy *p, Mlx4 *ret) {
         Mlx4 m = { .unknown = p->config->block_reason || p->conflict.verdict != VERDICT_NONE || may_come_back(p) };
         const Pool *pool = NULL;
-        int r = m.unknown ? 0 : find_critical(p, &m);
+        int r = m.unknown ? 0 : find_pool(p, &pool, &m);
 
-        if (r >= 0 && !m.unknown)
-                r = find_pool(p, &pool, &m);
         if (r >= 0 && pool && !m.problem) {
                 m.num_vfs = pool->virtual_functions;
                 r = make_text(p, pool, &m.text);
@@ -285,8 +258,6 @@ Verdict mlx4_refuse(const Mlx4 *m, const Policy *p, const Ledger *l, const PciDe
 #define HAS_ARGUMENTS address, pf->n_virtfns, PLURAL(pf->n_virtfns), count, ARE(count)
         if (!ret)
                 return VERDICT_NOT_SUPPORTED;
-        if (m->problem && m->unknown)
-                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, NULL, HAS ". %s", HAS_ARGUMENTS, m->problem);
         if (m->problem)
                 return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, "Then reload the configuration.",
                               HAS ", and its option num_vfs is not written: %s", HAS_ARGUMENTS, m->problem);

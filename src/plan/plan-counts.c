@@ -78,9 +78,34 @@ static unsigned count_shadowed(const HostView *view, const Pool *pool, const Poo
         return n;
 }
 
+/* Why the daemon creates no VFs on this PF; VERDICT_NONE when it does. */
+static Verdict check_vfs_to_come(const HostView *view, const Pool *pool, const PciDevice *pf, Refusal *ret) {
+        Verdict v = policy_check_vf_number(view->policy, pf, pool, ret);
+
+        if (v != VERDICT_NONE || !mlx4_needs_options(view->policy, pf))
+                return v;
+        return mlx4_refuse(view->mlx4, view->policy, view->ledger, pf, pool->virtual_functions, ret);
+}
+
+/* Why the pool gets no VFs, by its first PF; empty when VFs are to come, or no PF can have them. */
+static void find_why_no_vfs(const HostView *view, const Pool *pool, Refusal *ret) {
+        const Inventory *inv = view->inventory;
+
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                const PciDevice *pf = &inv->devices[i];
+
+                if (policy_asking_pool(view->policy, pf) != pool ||
+                    check_vfs_to_come(view, pool, pf, ret->message ? NULL : ret) != VERDICT_NONE)
+                        continue;
+                refusal_done(ret);
+                return;
+        }
+}
+
 static Verdict refuse_empty_pool(const HostView *view, const Pool *pool, unsigned wanted, Refusal *ret) {
         const Pool *earlier = NULL;
         unsigned shadowed = count_shadowed(view, pool, &earlier);
+        _cleanup_refusal_ Refusal why = { 0 };
         const char *remedy = pool->external    ? "Create its VFs outside the daemon (VirtualFunctions=external)."
                              : wants_vfs(pool) ? "passthroughd creates VFs in the seconds after a start or reload. Try "
                                                  "again, or ask 'passthroughctl check'."
@@ -93,6 +118,10 @@ static Verdict refuse_empty_pool(const HostView *view, const Pool *pool, unsigne
                               "Pool '%s': %u wanted, 0 of 0 free. Its Match= lines match %u device%s, which %s in the "
                               "earlier pool '%s'.",
                               pool->name, wanted, shadowed, PLURAL(shadowed), ARE(shadowed), earlier->name);
+        find_why_no_vfs(view, pool, &why);
+        if (why.message)
+                return refuse(ret, VERDICT_INSUFFICIENT_DEVICES, NULL, why.remedy,
+                              "Pool '%s': %u wanted, 0 of 0 free. %s", pool->name, wanted, why.message);
         return refuse(ret, VERDICT_INSUFFICIENT_DEVICES, NULL, remedy,
                       "Pool '%s': %u wanted, 0 of 0 free. No device of this node matches its Match= lines.", pool->name,
                       wanted);

@@ -79,7 +79,10 @@ static const char *why_not_nic(const PciDevice *dev) {
 }
 
 static int leave_out_critical(Suggestion *s, const PciDevice *dev) {
-        _cleanup_free_ char *why = string_format("The host needs it: %s.", dev->critical);
+        bool has_vfs = pci_device_is_nic(dev) && dev->type == PCI_TYPE_PF;
+        _cleanup_free_ char *why = string_format(
+                "The host needs it: %s.%s", dev->critical,
+                has_vfs ? " A pool with Match=type=vf pf=ADDRESS and VirtualFunctions= gives its VFs to guests." : "");
 
         return why ? leave_out(s, dev, why) : -ENOMEM;
 }

@@ -105,9 +105,10 @@ static void warn_of_config(const Config *config, const char *node) {
                            node);
 }
 
-/* Of these PFs it is unknown which VFs the daemon would create, or it would create none. */
+/* The daemon would create no VFs on these PFs, or it is unknown which. */
 static void warn_of_missing_vfs(const Policy *policy) {
         const Inventory *inv = policy->inventory;
+        _cleanup_refusal_ Refusal why = { 0 };
         const PciDevice *first = NULL;
         unsigned n = 0;
 
@@ -117,11 +118,13 @@ static void warn_of_missing_vfs(const Policy *policy) {
                         n++;
                 }
         if (n > 0)
+                (void) policy_check_vf_number(policy, first, policy_vf_pool(policy, first), &why);
+        if (n > 0)
                 log_warning(
                         "The configuration (VirtualFunctions=) wants VFs on %s%s. The recorded node has none there, "
-                        "and lacks the driver of the PF or the facts to tell their addresses, so plans do not use "
-                        "any.",
-                        PCI_ADDRESS_STR(first->address), AND_MORE(n - 1));
+                        "so plans do not use any: %s",
+                        PCI_ADDRESS_STR(first->address), AND_MORE(n - 1),
+                        why.message ?: "it lacks the facts to tell their addresses.");
 }
 
 void replay_node_warn(const ReplayNode *n, const char *node) {

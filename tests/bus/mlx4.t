@@ -166,15 +166,15 @@ reload(pools('VirtualFunctions=4'), 'the same for both');
 is(options(), 'options mlx4_core num_vfs=4 probe_vf=0', 'is written');
 like(device($bus, $second)->{reason}, names(0, 4), 'and due on the one that has none');
 
-# ---- a card that the host needs for a while: what was promised of it is not taken back
+# ---- a card that the host needs: it stays with the host, and has VFs as the others do
 
+reload("[Daemon]\nKeepInterfaces=ib9\n" . pools('VirtualFunctions=4'), 'VFs of both, one of which the host needs now');
+is(options(), 'options mlx4_core num_vfs=4 probe_vf=0', 'of both: the options stay');
+like(device($bus, $second)->{reason}, names(0, 4), 'of both: and are due on the one that the host needs');
 $stamp = stamp();
-for (["Match=vendor=15b3 type=vf\n", 'of both'], ["Match=type=vf pf=$second\n", 'of that one alone']) {
-        my ($match, $what) = @$_;
-        $log = reload("[Daemon]\nKeepInterfaces=ib9\n[Pool ib-vf]\n${match}VirtualFunctions=4\n", "VFs $what, which the host needs now");
-        like($log, names("$conf:5", 'ib-vf', 4, $second, 'ib9'), "$what: is said");
-        is(stamp(), $stamp, "$what: the options stay");
-}
+$log = reload("[Daemon]\nKeepInterfaces=ib9\n[Pool ib-vf]\nMatch=type=vf pf=$second\nVirtualFunctions=4\n", 'VFs of that one alone');
+like($log, names("$conf:5", 'ib-vf', 4, $second, $pf), 'of that one alone: the other card is in the way');
+is(stamp(), $stamp, 'of that one alone: the options stay');
 reload("[Daemon]\nKeepInterfaces=ib9\n" . pools('VirtualFunctions=4') . "[Exclude]\nMatch=address=$second\n", 'for good');
 ok((grep { $_ =~ names($conf, $second, '[Exclude]') } @{ describe($bus)->{config_problems} }), 'for good: why they are not written');
 $log = reload("[Daemon]\nKeepInterfaces=ib9\n[Pool ib-vf]\nMatch=type=vf pf=$second\nVirtualFunctions=4\n[Exclude]\nMatch=address=$second\n", 'nothing else is wanted');

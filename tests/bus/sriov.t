@@ -123,4 +123,34 @@ fault('reset');
 restart();
 is(scalar(vfs($pfs[0])), 16, 'the next start tries again');
 
+# ---- a PF that stays with the host
+
+for my $pf (@pfs) { set_attribute($pf, 'sriov_numvfs', 0) }
+my ($interface) = map { s{.*/}{}r } glob "$ENV{NODE_ROOT}/sys/bus/pci/devices/$pfs[0]/net/*";
+my $file = "$ENV{NODE_TMP}/passthroughd.conf";
+my $pool = "[Pool one]\nMatch=type=vf pf=$pfs[0]\nVirtualFunctions=2\n";
+configure("[Daemon]\nKeepInterfaces=$interface\n$pool");
+is(device($bus, $pfs[0])->{verdict}, 'host-critical', 'the host needs the PF');
+is_deeply(devices_state($bus, 'one'), { map { $_ => 'available' } vfs($pfs[0]) }, 'its VFs are on offer');
+is(scalar(vfs($pfs[0])), 2, 'as many as the pool asks for');
+is((set_vfs($pfs[0], 3))[0], 'done', 'their number can be changed');
+is(driver_of($pfs[0]), 'mlx5_core', 'the PF keeps its driver');
+
+for my $case (["address=$pfs[0]", 'the PF is excluded'], ["pf=$pfs[0]", 'its VFs are excluded']) {
+        my ($exclude, $what) = @$case;
+        set_attribute($pfs[0], 'sriov_numvfs', 0);
+        configure("${pool}[Exclude]\nMatch=$exclude\n");
+        my $said = names("$file:5", $pfs[0], 'one');
+        is(scalar(vfs($pfs[0])), 0, "$what: it has no VFs");
+        like((ctl('reload'))[2] =~ s/\s+/ /gr, $said, "$what: reload says so");
+        like((ctl('check', '--node', $ENV{NODE_ROOT}, '--config', $file, '--json'))[1] =~ s/\s+/ /gr, $said, "$what: so does check");
+        like((ctl('sriov', $pfs[0], 2))[2] =~ s/\s+/ /gr, $said, "$what: so does sriov");
+        like((ctl('plan', 'one=1'))[2] =~ s/\s+/ /gr, $said, "$what: so does plan");
+        like((ctl('explain', $pfs[0]))[1] =~ s/\s+/ /gr, $said, "$what: so does explain");
+        is(scalar(vfs($pfs[0])), 0, "$what: and it still has none");
+}
+set_attribute($pfs[0], 'sriov_numvfs', 2);
+configure("${pool}[Exclude]\nMatch=address=$pfs[0]\n");
+is_deeply(devices_state($bus, 'one'), { map { $_ => 'available' } vfs($pfs[0]) }, 'VFs that exist on an excluded PF are on offer');
+
 done_testing();

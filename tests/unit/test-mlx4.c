@@ -177,44 +177,22 @@ static void test_places(void **state _unused_) {
         }
 }
 
-/* What the host needs for a while is wanted all the same: the options that are there stay. */
-static void test_withheld(void **state _unused_) {
-        static const struct {
-                const char *config;
-                bool wrong, unknown;
-        } cases[] = {
-                { POOL("VirtualFunctions=4\n"), true, true },
-                { SPLIT("", "VirtualFunctions=4\n"), true, true },
-                { SPLIT("VirtualFunctions=4\n", ""), true, false },
-                { SPLIT("VirtualFunctions=4\n", "VirtualFunctions=external\n"), true, false },
-                { POOL("VirtualFunctions=4\n") "[Exclude]\nMatch=address=" SECOND "\n", true, false },
-                { SPLIT("", "VirtualFunctions=4\n") "[Exclude]\nMatch=address=" SECOND "\n", false, false },
-        };
+/* The options are for a card that the host needs as for any other. */
+static void test_needed_by_the_host(void **state _unused_) {
+        static const char *const configs[] = { POOL("VirtualFunctions=4\n"),
+                                               SPLIT("VirtualFunctions=4\n", "VirtualFunctions=4\n"),
+                                               SPLIT("VirtualFunctions=4\n", "") };
 
-        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-                _cleanup_node_ TestNode *t = two_cards();
+        for (size_t i = 0; i < ELEMENTSOF(configs); i++) {
+                _cleanup_node_ TestNode *plain = two_cards(), *t = two_cards();
 
                 assert_int_equal(string_copy(&t->inventory->devices[1].critical, "eth0"), 0);
-                node_ready(t, cases[i].config);
-                assert_int_equal(t->mlx4.unknown, cases[i].unknown);
-                assert_null(t->mlx4.text);
-                if (cases[i].wrong)
-                        assert_problem(t);
-                else
-                        assert_null(t->mlx4.problem);
+                node_ready(plain, configs[i]);
+                node_ready(t, configs[i]);
+                assert_true(streq_ptr(t->mlx4.text, plain->mlx4.text));
+                assert_true(streq_ptr(t->mlx4.problem, plain->mlx4.problem));
+                assert_false(t->mlx4.unknown);
         }
-}
-
-static void test_said_of_a_withheld_card(void **state _unused_) {
-        _cleanup_node_ TestNode *t = two_cards();
-        _cleanup_refusal_ Refusal why = { 0 };
-
-        assert_int_equal(string_copy(&t->inventory->devices[1].critical, "eth0"), 0);
-        node_ready(t, POOL("VirtualFunctions=4\n"));
-        assert_int_equal(device_state(&t->context, node_find(t, CARD), &why), DEVICE_STATE_HOST);
-        assert_says(&why, SECOND);
-        record("device", why.message);
-        assert_null(why.remedy);
 }
 
 static void test_sources(void **state _unused_) {
@@ -316,6 +294,17 @@ static void test_nothing_to_say(void **state _unused_) {
         assert_int_equal(node_available(t, "vf"), 2);
 }
 
+/* A plan says it too: the VFs do not come by themselves. */
+static void test_said_of_a_plan(void **state _unused_) {
+        _cleanup_node_ TestNode *t = one_card();
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        node_ready(t, POOL("VirtualFunctions=4\n"));
+        assert_int_equal(node_allocate(t, "vm", ASK(.pools = "vf=1", .cpus = 1), &why), VERDICT_INSUFFICIENT_DEVICES);
+        assert_says(&why, "mlx4_core");
+        assert_non_null(strstr(why.remedy, "modprobe mlx4_core"));
+}
+
 static void test_port_types(void **state _unused_) {
         static const struct {
                 const char *value;
@@ -359,13 +348,13 @@ int main(void) {
                 cmocka_unit_test(test_limits),
                 cmocka_unit_test(test_several_cards),
                 cmocka_unit_test(test_places),
-                cmocka_unit_test(test_withheld),
-                cmocka_unit_test(test_said_of_a_withheld_card),
+                cmocka_unit_test(test_needed_by_the_host),
                 cmocka_unit_test(test_sources),
                 cmocka_unit_test(test_unknown),
                 cmocka_unit_test(test_held_back),
                 cmocka_unit_test(test_said),
                 cmocka_unit_test(test_said_of_a_problem),
+                cmocka_unit_test(test_said_of_a_plan),
                 cmocka_unit_test(test_nothing_to_say),
                 cmocka_unit_test(test_port_types),
                 cmocka_unit_test(test_port_types_alone),

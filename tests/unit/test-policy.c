@@ -106,41 +106,127 @@ static void test_external_vfs(void **state) {
         }
 }
 
-/* A pool wants VFs on a PF that the host needs: said only of such a PF, which the pool would have otherwise. */
-static void test_withheld_vfs(void **state) {
-        static const char pool[] = "[Pool vf]\nMatch=type=vf\nVirtualFunctions=4\n";
+/* The host keeps the PF, and the daemon creates VFs on it: only [Exclude] prevents that, and then all say so. */
+static void test_vfs_on_a_kept_pf(void **state) {
         static const struct {
-                PciType type;
-                const char *critical, *more;
-                bool external, withheld;
+                const char *critical, *console, *exclude, *reason;
+                bool boot_vga;
         } cases[] = {
-                { PCI_TYPE_PF, "it has the root disk", "", false, true },
-                { PCI_TYPE_PF, NULL, "", false, false },
-                { PCI_TYPE_DEVICE, "it has the root disk", "", false, false },
-                { PCI_TYPE_PF, "it has the root disk", "[Exclude]\nMatch=address=0000:81:00.0\n", false, false },
-                { PCI_TYPE_PF, "it has the root disk", "", true, false },
+                { .critical = "default route" },
+                { .critical = "/ (mounted)" },
+                { .console = "fb0" },
+                { .boot_vga = true },
+                { .exclude = "address=0000:81:00.0", .reason = "(test.conf:7)" },
+                { .exclude = "address=0000:81:00.0", .reason = "(test.conf:7)", .critical = "default route" },
+                { .exclude = "type=vf", .reason = "(test.conf:7)" },
+                { .exclude = "pf=0000:81:*", .reason = "(test.conf:7)" },
+                { .exclude = "address=0000:82:00.0" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = node_new();
+                _cleanup_refusal_ Refusal why = { 0 }, told = { 0 };
+                _cleanup_free_ char *config = NULL;
+                PciDevice *dev = node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1);
+                const PciDevice *pf;
+
+                dev->total_vfs = 8;
+                dev->boot_vga = cases[i].boot_vga;
+                assert_int_equal(string_copy(&dev->critical, cases[i].critical), 0);
+                assert_int_equal(string_copy(&dev->console, cases[i].console), 0);
+                assert_int_equal(string_replace(&config, "[Pool vf]\nMatch=type=vf\nVirtualFunctions=4\n%s%s",
+                                                cases[i].exclude ? "[Exclude]\nMatch=" : "", cases[i].exclude ?: ""),
+                                 0);
+                node_ready(t, config);
+                pf = node_find(t, "0000:81:00.0");
+                assert_string_equal(policy_asking_pool(t->policy, pf)->name, "vf");
+                assert_int_equal(!!policy_vf_pool(t->policy, pf), !cases[i].reason);
+                assert_int_equal(policy_check_vfs(t->policy, pf, &t->config->pools[0], &why),
+                                 cases[i].reason ? VERDICT_EXCLUDED : VERDICT_NONE);
+                assert_int_equal(t->policy->n_problems, cases[i].reason ? 1 : 0);
+                if (!cases[i].reason)
+                        continue;
+                assert_says(&why, cases[i].reason);
+                assert_says(&why, "'vf'");
+                assert_int_not_equal(policy_check(t->policy, pf, &told), VERDICT_NONE);
+                assert_says(&told, cases[i].reason);
+                assert_non_null(strstr(t->policy->problems[0], why.message));
+                assert_int_equal(strncmp(t->policy->problems[0], "test.conf:5: ", strlen("test.conf:5: ")), 0);
+                record("no VFs", why.message);
+        }
+}
+
+/* The admin who excludes one PF of several knows that it gets no VFs. */
+static void test_one_of_two_pfs_excluded(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1)->total_vfs = 8;
+        node_nic(t, "pci0000:00/0000:00:02.0/0000:82:00.0", 0, 2)->total_vfs = 8;
+        node_ready(t, "[Pool vf]\nMatch=type=vf\nVirtualFunctions=4\n[Exclude]\nMatch=address=0000:81:00.0\n");
+        assert_null(policy_vf_pool(t->policy, node_find(t, "0000:81:00.0")));
+        assert_non_null(policy_vf_pool(t->policy, node_find(t, "0000:82:00.0")));
+        assert_int_equal(t->policy->n_problems, 0);
+        /* The VFs of the other PF are to come. */
+        assert_int_equal(node_allocate(t, "vm", ASK(.pools = "vf=1", .cpus = 1), &why), VERDICT_INSUFFICIENT_DEVICES);
+        assert_null(strstr(why.message, "0000:81:00.0"));
+}
+
+/* VFs that exist on an excluded PF are offered, unless [Exclude] matches them too. */
+static void test_vfs_of_an_excluded_pf(void **state) {
+        static const struct {
+                const char *exclude;
+                Verdict verdict;
+        } cases[] = {
+                { "Match=address=0000:81:00.0\n", VERDICT_NONE },
+                { "Match=address=0000:81:00.0\nMatch=pf=0000:81:00.0\n", VERDICT_EXCLUDED },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_node_ TestNode *t = node_new();
                 _cleanup_free_ char *config = NULL;
-                PciDevice *pf = node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1);
-                const Pool *found;
 
-                pf->total_vfs = cases[i].type == PCI_TYPE_PF ? 8 : 0;
-                assert_int_equal(string_copy(&pf->critical, cases[i].critical), 0);
-                assert_int_equal(string_replace(&config, "%s%s%s",
-                                                cases[i].external
-                                                        ? "[Pool mine]\nMatch=type=vf\nVirtualFunctions=external\n"
-                                                        : "",
-                                                pool, cases[i].more),
+                add_pf_with_vf(t);
+                assert_int_equal(string_replace(&config, "[Pool vf]\nMatch=type=vf\n[Exclude]\n%s", cases[i].exclude),
                                  0);
                 node_ready(t, config);
-                assert_int_equal(node_find(t, "0000:81:00.0")->type, cases[i].type);
-                found = policy_critical_vf_pool(t->policy, node_find(t, "0000:81:00.0"));
-                assert_int_equal(!!found, cases[i].withheld);
-                if (found)
-                        assert_string_equal(found->name, "vf");
+                assert_verdict(t, "0000:81:00.1", cases[i].verdict);
+        }
+}
+
+/* A number that the PF cannot have, and a PF without its driver: no reason to wait for VFs. */
+static void test_impossible_vfs(void **state) {
+        static const struct {
+                const char *driver;
+                unsigned total;
+                Verdict verdict;
+        } cases[] = {
+                { "mlx5_core", 4, VERDICT_NONE },
+                { "mlx5_core", 3, VERDICT_NOT_SUPPORTED },
+                { NULL, 4, VERDICT_PF_ABSENT },
+                { "vfio-pci", 4, VERDICT_PF_ABSENT },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = node_new();
+                _cleanup_refusal_ Refusal why = { 0 }, outside = { 0 }, plan = { 0 };
+                PciDevice *dev = node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1);
+                const PciDevice *pf;
+
+                dev->total_vfs = cases[i].total;
+                assert_int_equal(string_copy(&dev->driver, cases[i].driver), 0);
+                node_ready(t, "[Pool vf]\nMatch=type=vf\nVirtualFunctions=4\n");
+                pf = node_find(t, "0000:81:00.0");
+                assert_int_equal(policy_check_vf_number(t->policy, pf, &t->config->pools[0], &why), cases[i].verdict);
+                assert_int_equal(policy_check(t->policy, pf, &outside), VERDICT_NOT_IN_POOL);
+                assert_says(&outside, "'vf'");
+                if (cases[i].verdict == VERDICT_NONE)
+                        continue;
+                assert_says(&outside, why.message);
+                assert_int_equal(node_allocate(t, "vm", ASK(.pools = "vf=1", .cpus = 1), &plan),
+                                 VERDICT_INSUFFICIENT_DEVICES);
+                assert_says(&plan, why.message);
+                record("no VFs", why.message);
         }
 }
 
@@ -476,7 +562,10 @@ int main(void) {
                 cmocka_unit_test(test_pf_with_types),
                 cmocka_unit_test(test_pf_and_vfs_to_be_made),
                 cmocka_unit_test(test_external_vfs),
-                cmocka_unit_test(test_withheld_vfs),
+                cmocka_unit_test(test_vfs_on_a_kept_pf),
+                cmocka_unit_test(test_one_of_two_pfs_excluded),
+                cmocka_unit_test(test_vfs_of_an_excluded_pf),
+                cmocka_unit_test(test_impossible_vfs),
                 cmocka_unit_test(test_types_settle_it),
                 cmocka_unit_test(test_no_pool_for_the_other_end),
                 cmocka_unit_test(test_no_pool_for_either),

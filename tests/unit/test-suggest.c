@@ -156,6 +156,18 @@ static void test_present_vfs(void **state) {
         assert_text(text, "VirtualFunctions=1\n");
 }
 
+/* The only NIC of a node stays with the host, and its VFs do not have to. */
+static void test_needed_pf(void **state) {
+        _cleanup_node_ TestNode *t = node_good();
+        _cleanup_free_ char *text = NULL;
+        PciDevice *pf = add_pf(t, "pci0000:00/0000:00:04.0/0000:03:00.0", 0x1021, 0x020000, 7);
+
+        assert_int_equal(string_copy(&pf->critical, "default route"), 0);
+        text = suggest(t, "");
+        assert_null(strstr(text, "\nVirtualFunctions="));
+        assert_non_null(strstr(text, "pf=ADDRESS and VirtualFunctions="));
+}
+
 static void test_left_out(void **state) {
         _cleanup_node_ TestNode *t = node_good();
         _cleanup_free_ char *text = NULL;
@@ -223,8 +235,8 @@ int main(void) {
                 cmocka_unit_test(test_gpus),        cmocka_unit_test(test_models),
                 cmocka_unit_test(test_vfs),         cmocka_unit_test(test_several_nics),
                 cmocka_unit_test(test_unknown_vfs), cmocka_unit_test(test_present_vfs),
-                cmocka_unit_test(test_left_out),    cmocka_unit_test(test_not_yet),
-                cmocka_unit_test(test_cpus),
+                cmocka_unit_test(test_needed_pf),   cmocka_unit_test(test_left_out),
+                cmocka_unit_test(test_not_yet),     cmocka_unit_test(test_cpus),
         };
 
         return cmocka_run_group_tests_name("suggest", tests, NULL, NULL);
