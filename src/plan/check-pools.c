@@ -56,6 +56,16 @@ static bool has_devices(const Policy *policy, const Pool *pool) {
         return false;
 }
 
+/* VirtualFunctions= of the pool asks for VFs on a PF of this node. */
+static bool asks_for_vfs(const Policy *policy, const Pool *pool) {
+        const Inventory *inv = policy->inventory;
+
+        for (size_t i = 0; i < inv->n_devices; i++)
+                if (policy_asking_pool(policy, &inv->devices[i]) == pool)
+                        return true;
+        return false;
+}
+
 /* No device of the pool can have a vGPU of its type. A list shrinks as the GPU fills up, so with a vGPU it is unknown.
  */
 static bool lacks_type(const Policy *policy, const Pool *pool) {
@@ -125,7 +135,7 @@ void check_pools(const CheckFacts *facts, CheckReport *report) {
                         check_offer(facts->policy, &config->pools[i], report);
                 /* check_sriov() reports VFs that do not exist yet, check_configuration() a pool without a valid Match=.
                  */
-                else if (config->pools[i].virtual_functions == 0 && config->pools[i].n_matches > 0)
+                else if (!asks_for_vfs(facts->policy, &config->pools[i]) && config->pools[i].n_matches > 0)
                         check_add(report, CHECK_WARNING, "Compare its Match= lines with 'passthroughctl list --all'.",
                                   "No device of this node is in pool '%s'.", config->pools[i].name);
         /* An admin who excludes a device knows that it cannot be allocated. */

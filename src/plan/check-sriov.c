@@ -35,45 +35,86 @@ static void check_firmware(const Inventory *inv, CheckReport *report) {
                           PCI_ADDRESS_STR(first->address), AND_MORE(n - 1));
 }
 
-/* The VFs that exist; check_node() may know more that would. */
-static bool has_vfs(const Inventory *inv, const PciDevice *pf) {
-        return pf->n_vfs > 0 && !inventory_find(inv, pf->vfs[0])->expected;
+/* The number of VFs that exist; check_node() may know more that would. */
+static size_t count_vfs(const Inventory *inv, const PciDevice *pf) {
+        return pf->n_vfs > 0 && !inventory_find(inv, pf->vfs[0])->expected ? pf->n_vfs : 0;
 }
 
-/* PFs on which the pool asks for VFs; has_driver: those with a driver, which could have created the VFs. */
-static void check_pool(const CheckFacts *facts, const Pool *pool, bool has_driver, CheckReport *report) {
-        const Policy *policy = facts->policy;
-        const Inventory *inv = policy->inventory;
+/* What an admin does about the VFs of a PF. */
+typedef enum Lack {
+        LACK_NONE,
+        LACK_NUMBER, /* the PF cannot have as many */
+        LACK_DRIVER,
+        LACK_ALL, /* the daemon creates them */
+        LACK_SOME,
+        _LACK_MAX,
+} Lack;
+
+/* check_configuration() reports PFs that are excluded, and check_pools() those that lost their driver. */
+static Lack find_lack(const Policy *policy, const Pool *pool, const PciDevice *pf) {
+        size_t n = count_vfs(policy->inventory, pf);
+
+        switch (policy_check_vf_number(policy, pf, pool, NULL)) {
+        case VERDICT_NONE:
+                return n == 0 ? LACK_ALL : n < pool->virtual_functions ? LACK_SOME : LACK_NONE;
+        case VERDICT_PF_ABSENT:
+                return n == 0 ? LACK_DRIVER : LACK_NONE;
+        case VERDICT_NOT_SUPPORTED:
+                return LACK_NUMBER;
+        default:
+                return LACK_NONE;
+        }
+}
+
+static void tell_lack(const CheckFacts *facts, const Pool *pool, Lack lack, const PciDevice *pf, size_t n,
+                      CheckReport *report) {
         bool runs = facts->daemon && !facts->daemon->unreachable;
+        const char *address = PCI_ADDRESS_STR(pf->address);
+        const char *mlx4 =
+                pci_device_is_mlx4_pf(pf) ? "'passthroughctl explain PF' says when mlx4_core creates them." : NULL;
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        if (lack == LACK_SOME)
+                check_add(report, CHECK_WARNING,
+                          mlx4 ?: "'passthroughctl sriov PF NUMBER' changes the number when no VF is in use.",
+                          "PF %s%s: there %s %zu VF%s, but pool '%s' asks for %u.", address, AND_MORE(n - 1),
+                          ARE(pf->n_vfs), pf->n_vfs, PLURAL(pf->n_vfs), pool->name, pool->virtual_functions);
+        else if (lack == LACK_ALL)
+                check_add(report, CHECK_WARNING,
+                          mlx4   ? mlx4
+                          : runs ? "Run 'passthroughctl reload', and look for errors in the journal of passthroughd."
+                                 : "Start passthroughd, and look for errors in its journal.",
+                          "PF %s%s: there are no VFs, but pool '%s' asks for %u.", address, AND_MORE(n - 1), pool->name,
+                          pool->virtual_functions);
+        else if (policy_check_vf_number(facts->policy, pf, pool, &why) != VERDICT_NONE && why.message)
+                check_add(report, CHECK_WARNING, why.remedy, "PF %s%s: %s", address, AND_MORE(n - 1), why.message);
+        else
+                report->failed = true;
+}
+
+/* Adds one finding for all PFs that lack the same. */
+static void check_pool(const CheckFacts *facts, const Pool *pool, Lack lack, CheckReport *report) {
+        const Inventory *inv = facts->policy->inventory;
         const PciDevice *first = NULL;
         size_t n = 0;
 
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *pf = &inv->devices[i];
 
-                if (!has_vfs(inv, pf) && !pf->driver == !has_driver && policy_vf_pool(policy, pf) == pool) {
+                if (policy_asking_pool(facts->policy, pf) == pool && find_lack(facts->policy, pool, pf) == lack) {
                         first = first ?: pf;
                         n++;
                 }
         }
-        if (first && has_driver)
-                check_add(report, CHECK_WARNING,
-                          runs ? "Run 'passthroughctl reload', and look for errors in the journal of passthroughd."
-                               : "Start passthroughd, and look for errors in its journal.",
-                          "PF %s%s: there are no VFs, but pool '%s' asks for %u.", PCI_ADDRESS_STR(first->address),
-                          AND_MORE(n - 1), pool->name, pool->virtual_functions);
-        else if (first)
-                check_add(report, CHECK_WARNING, "Load the driver of the PF; only a driver creates VFs.",
-                          "PF %s%s: no driver is bound, so pool '%s' gets no VFs.", PCI_ADDRESS_STR(first->address),
-                          AND_MORE(n - 1), pool->name);
+        if (first)
+                tell_lack(facts, pool, lack, first, n, report);
 }
 
 void check_sriov(const CheckFacts *facts, CheckReport *report) {
         const Config *config = facts->policy->config;
 
-        for (size_t i = 0; i < config->n_pools; i++) {
-                check_pool(facts, &config->pools[i], true, report);
-                check_pool(facts, &config->pools[i], false, report);
-        }
+        for (size_t i = 0; i < config->n_pools; i++)
+                for (Lack lack = LACK_NONE + 1; lack < _LACK_MAX; lack++)
+                        check_pool(facts, &config->pools[i], lack, report);
         check_firmware(facts->policy->inventory, report);
 }

@@ -321,6 +321,66 @@ static void test_pf_without_vfs(void **state) {
         }
 }
 
+/* With fewer VFs than the pool asks for, or a number that no reload can give, the check names both numbers. */
+static void test_too_few_vfs(void **state) {
+        static const char config[] = READY "[Pool vf]\nMatch=vendor=15b3 type=vf\nVirtualFunctions=2\n";
+        static const struct {
+                unsigned total, n_vfs;
+                const char *says;
+        } cases[] = {
+                { 8, 0, "journal" }, { 8, 1, "passthroughctl sriov" }, { 1, 0, "NUM_OF_VFS" }, { 1, 1, "NUM_OF_VFS" },
+                { 8, 2, NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = node_good();
+                CheckReport report = { 0 };
+                PciDevice *pf = add_nic(t, 0);
+
+                pf->type = PCI_TYPE_PF;
+                pf->total_vfs = cases[i].total;
+                assert_int_equal(string_copy(&pf->driver, "mlx5_core"), 0);
+                for (unsigned k = 0; k < cases[i].n_vfs; k++)
+                        node_vf(t,
+                                k == 0 ? "pci0000:00/0000:00:02.0/0000:02:00.1"
+                                       : "pci0000:00/0000:00:02.0/0000:02:00.2",
+                                NIC, 0, 50 + (int) k);
+                node_ready(t, config);
+                assert_finds(t, NO_FACTS, cases[i].says ? "sriov" : NULL, CHECK_WARNING, NULL);
+                if (!cases[i].says)
+                        continue;
+                assert_int_equal(check_node(&(CheckFacts) { .policy = t->policy, .cmdline = "" }, &report), 0);
+                assert_int_equal(count_findings(&report, cases[i].says), 1);
+                check_report_done(&report);
+        }
+}
+
+/* VirtualFunctions= without a PF to create VFs on: said once, with the cause. */
+static void test_pool_without_pf(void **state) {
+        static const struct {
+                const char *more, *check, *says;
+        } cases[] = {
+                { "", "pools", "'none'" },
+                { "[Exclude]\nMatch=address=" NIC "\n", "configuration", "[Exclude]" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = node_good();
+                _cleanup_free_ char *config = NULL;
+                PciDevice *pf = add_nic(t, 0);
+
+                pf->type = PCI_TYPE_PF;
+                pf->total_vfs = 8;
+                assert_int_equal(string_replace(&config,
+                                                READY "[Pool none]\nMatch=type=vf vendor=%s\n"
+                                                      "VirtualFunctions=2\n%s",
+                                                i == 0 ? "8086" : "15b3", cases[i].more),
+                                 0);
+                node_ready(t, config);
+                assert_finds(t, NO_FACTS, cases[i].check, CHECK_WARNING, cases[i].says);
+        }
+}
+
 static void test_drivers(void **state) {
         _cleanup_node_ TestNode *t = node_good();
         PciDevice *gpu = &t->inventory->devices[t->inventory->n_devices - 1];
@@ -493,6 +553,8 @@ int main(void) {
                 cmocka_unit_test(test_group_without_pool),
                 cmocka_unit_test(test_firmware_without_sriov),
                 cmocka_unit_test(test_pf_without_vfs),
+                cmocka_unit_test(test_too_few_vfs),
+                cmocka_unit_test(test_pool_without_pf),
                 cmocka_unit_test(test_drivers),
                 cmocka_unit_test(test_numa),
                 cmocka_unit_test(test_cpus),
