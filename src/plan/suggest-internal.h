@@ -8,21 +8,22 @@
 typedef enum ChoiceKind {
         CHOICE_GPU,
         CHOICE_ACCELERATOR,
-        CHOICE_NIC, /* the devices are PFs, whose VFs are in the pool */
+        CHOICE_NIC,
         _CHOICE_KIND_MAX,
 } ChoiceKind;
 
 /* Devices of one model, for one pool. */
 typedef struct Choice {
         ChoiceKind kind;
+        bool of_vfs; /* the devices are PFs, whose VFs are in the pool: of all NICs, and of GPUs that have VFs */
         uint16_t vendor, device;
         uint16_t base_class; /* class and subclass */
         PciType type;
         PciAddress *devices;
         size_t n;
         char pool[POOL_NAME_MAX + 1];
-        bool by_id; /* the id of the VFs selects those of the devices alone */
-        unsigned virtual_functions;
+        bool by_id;                 /* the id of the VFs selects those of the devices alone */
+        unsigned virtual_functions; /* 0: another program creates them */
 } Choice;
 
 /* Devices of one vendor and class that are left out for the same reason. */

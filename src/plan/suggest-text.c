@@ -86,7 +86,7 @@ static char *describe_model(const PciDevice *dev) {
 static bool has_device(const Choice *c, const PciDevice *dev) {
         bool vf = dev->type == PCI_TYPE_VF;
 
-        return vf == (c->kind == CHOICE_NIC) && pci_addresses_have(c->devices, c->n, vf ? dev->physfn : dev->address);
+        return vf == c->of_vfs && pci_addresses_have(c->devices, c->n, vf ? dev->physfn : dev->address);
 }
 
 /* Tells which devices of the pool cannot be allocated for this reason. */
@@ -113,8 +113,10 @@ static void write_choice(Text *t, const Choice *c, const Inventory *inv) {
         _cleanup_free_ char *model = describe_model(dev), *list = list_addresses(c->devices, c->n);
 
         if (c->kind != CHOICE_NIC) {
-                comment(t, "%zu %s%s: %s, %s.", c->n, c->kind == CHOICE_GPU ? "GPU" : "accelerator", PLURAL(c->n),
-                        model ?: "", list ?: "");
+                comment(t, "%s%zu %s%s: %s, %s.%s", c->of_vfs ? "VFs of " : "", c->n,
+                        c->kind == CHOICE_GPU ? "GPU" : "accelerator", PLURAL(c->n), model ?: "", list ?: "",
+                        c->of_vfs ? " Another program created them, such as AMD's driver gim, and changes their number."
+                                  : "");
                 return;
         }
         comment(t, "VFs of %zu NIC%s that the host does not need: %s, %s.", c->n, PLURAL(c->n), model ?: "",
@@ -133,14 +135,16 @@ static void write_section(Text *t, const Choice *c, const Inventory *inv) {
         const PciDevice *dev = inventory_find(inv, c->devices[0]);
 
         add(t, "[Pool %s]\n", c->pool);
-        if (c->kind != CHOICE_NIC)
+        if (!c->of_vfs)
                 add(t, "Match=id=%04x:%04x%s\n", c->vendor, c->device, c->type == PCI_TYPE_PF ? " type=pf" : "");
         else if (c->by_id)
                 add(t, "Match=id=%04x:%04x type=vf\n", c->vendor, dev->vf_device);
-        for (size_t i = 0; c->kind == CHOICE_NIC && !c->by_id && i < MIN(c->n, CONFIG_MATCHES_MAX); i++)
+        for (size_t i = 0; c->of_vfs && !c->by_id && i < MIN(c->n, CONFIG_MATCHES_MAX); i++)
                 add(t, "Match=type=vf pf=%s\n", PCI_ADDRESS_STR(c->devices[i]));
         if (c->kind == CHOICE_NIC)
                 add(t, "VirtualFunctions=%u\n", c->virtual_functions);
+        else if (c->of_vfs)
+                add(t, "VirtualFunctions=external\n");
 }
 
 static void write_omission(Text *t, const Omission *o, const Inventory *inv) {

@@ -53,11 +53,22 @@ static int leave_out(Suggestion *s, const PciDevice *dev, const char *why) {
         return pci_address_append(&o->devices, &o->n, dev->address);
 }
 
+/* The VFs of the GPU are for vGPUs. VFs of AMD and Intel are GPUs themselves. */
+static bool has_vgpus(const Inventory *inv, const PciDevice *gpu) {
+        for (size_t i = 0; i < gpu->n_vfs; i++) {
+                const PciDevice *vf = inventory_find(inv, gpu->vfs[i]);
+
+                if (vf && (vf->vendor == VENDOR_NVIDIA || vf->vgpu_types))
+                        return true;
+        }
+        return false;
+}
+
 /* Why the host keeps an accelerator; NULL: it is offered. */
-static const char *why_not_accelerator(const PciDevice *dev) {
+static const char *why_not_accelerator(const Inventory *inv, const PciDevice *dev) {
         if (pci_device_is_display(dev))
                 return "It is the display of the host. 'allocate --force' gives it to a guest if a pool has it.";
-        if (pci_device_has_vfs(dev))
+        if (has_vgpus(inv, dev))
                 return "It has VFs (vGPU), which another program manages: see VirtualFunctions=external and "
                        "VgpuType= in passthroughd.conf(5).";
         if (dev->mdev_types)
@@ -87,8 +98,13 @@ static int leave_out_critical(Suggestion *s, const PciDevice *dev) {
         return why ? leave_out(s, dev, why) : -ENOMEM;
 }
 
+static bool is_of_vfs(const PciDevice *dev, ChoiceKind kind) {
+        return kind == CHOICE_NIC || pci_device_has_vfs(dev);
+}
+
 static bool is_same_model(const Choice *c, const PciDevice *dev, ChoiceKind kind) {
-        return c->kind == kind && c->vendor == dev->vendor && c->device == dev->device && c->type == dev->type &&
+        return c->kind == kind && c->of_vfs == is_of_vfs(dev, kind) && c->vendor == dev->vendor &&
+               c->device == dev->device && c->type == dev->type &&
                (kind != CHOICE_NIC || c->base_class == dev->class >> 8);
 }
 
@@ -113,6 +129,7 @@ static int choose(Suggestion *s, const PciDevice *dev, ChoiceKind kind) {
                         return -ENOMEM;
                 c = &s->choices[s->n_choices++];
                 *c = (Choice) { .kind = kind,
+                                .of_vfs = is_of_vfs(dev, kind),
                                 .vendor = dev->vendor,
                                 .device = dev->device,
                                 .base_class = (uint16_t) (dev->class >> 8),
@@ -121,9 +138,9 @@ static int choose(Suggestion *s, const PciDevice *dev, ChoiceKind kind) {
         return pci_address_append(&c->devices, &c->n, dev->address);
 }
 
-static int consider(Suggestion *s, const PciDevice *dev) {
+static int consider(Suggestion *s, const Inventory *inv, const PciDevice *dev) {
         bool accelerator = pci_device_is_accelerator(dev), nic = pci_device_is_nic(dev);
-        const char *why = accelerator ? why_not_accelerator(dev) : nic ? why_not_nic(dev) : NULL;
+        const char *why = accelerator ? why_not_accelerator(inv, dev) : nic ? why_not_nic(dev) : NULL;
 
         if (dev->class >> 8 == CLASS_NVME)
                 why = "Storage is not offered unasked. Match=address=ADDRESS in a pool gives it to guests.";
@@ -283,17 +300,15 @@ static int make(Suggestion *s, const Inventory *inv, const char *cmdline) {
                         const PciDevice *dev = &inv->devices[i];
 
                         if (dev->type != PCI_TYPE_VF && !dev->is_bridge && pci_device_is_nic(dev) == nics &&
-                            consider(s, dev) < 0)
+                            consider(s, inv, dev) < 0)
                                 return -ENOMEM;
                 }
         for (size_t i = 0; i < s->n_choices; i++) {
                 Choice *c = &s->choices[i];
 
                 name_pool(s, inv, c);
-                if (c->kind != CHOICE_NIC)
-                        continue;
-                c->by_id = id_is_enough(inv, c);
-                c->virtual_functions = choose_vfs(inv, c);
+                c->by_id = c->of_vfs && id_is_enough(inv, c);
+                c->virtual_functions = c->kind == CHOICE_NIC ? choose_vfs(inv, c) : 0;
         }
         choose_cpus(s, inv, cmdline);
         return 0;

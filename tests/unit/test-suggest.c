@@ -156,6 +156,46 @@ static void test_present_vfs(void **state) {
         assert_text(text, "VirtualFunctions=1\n");
 }
 
+/* VFs of GPUs: those of NVIDIA are for vGPUs, those of AMD and Intel are GPUs that their driver created. */
+static void test_gpu_vfs(void **state) {
+        static const struct {
+                uint16_t vendor, vf_device;
+                const char *driver, *types, *section;
+        } cases[] = {
+                { 0x1002, 0x74b5, "gim", NULL, "Match=id=1002:74b5 type=vf\nVirtualFunctions=external\n" },
+                { 0x1002, 0, "gim", NULL, "Match=type=vf pf=0000:03:00.0\nVirtualFunctions=external\n" },
+                { 0x8086, 0x56c0, "xe", NULL, "Match=id=8086:56c0 type=vf\nVirtualFunctions=external\n" },
+                { 0x10de, 0x2331, "nvidia", "", NULL },
+                { 0x10de, 0x2331, "nvidia", NULL, NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = node_good();
+                _cleanup_free_ char *text = NULL;
+                PciDevice *dev = node_gpu(t, "pci0000:00/0000:03:00.0", 0, 30);
+
+                dev->vendor = cases[i].vendor;
+                dev->device = 0x74a1;
+                dev->total_vfs = 8;
+                dev->vf_device = cases[i].vf_device;
+                assert_int_equal(string_copy(&dev->driver, cases[i].driver), 0);
+                for (int k = 0; k < 2; k++) {
+                        dev = node_vf(t, k == 0 ? "pci0000:00/0000:03:02.0" : "pci0000:00/0000:03:02.1", "0000:03:00.0",
+                                      0, 31 + k);
+                        dev->class = 0x120000;
+                        dev->vendor = cases[i].vendor;
+                        dev->device = cases[i].vf_device;
+                        assert_int_equal(string_copy(&dev->vgpu_types, cases[i].types), 0);
+                }
+                text = suggest(t, "");
+                if (cases[i].section)
+                        assert_text(text, cases[i].section);
+                else
+                        assert_no_text(text, "type=vf");
+                assert_int_equal(strstr(text, "VgpuType=") != NULL, !cases[i].section);
+        }
+}
+
 /* The only NIC of a node stays with the host, and its VFs do not have to. */
 static void test_needed_pf(void **state) {
         _cleanup_node_ TestNode *t = node_good();
@@ -235,8 +275,9 @@ int main(void) {
                 cmocka_unit_test(test_gpus),        cmocka_unit_test(test_models),
                 cmocka_unit_test(test_vfs),         cmocka_unit_test(test_several_nics),
                 cmocka_unit_test(test_unknown_vfs), cmocka_unit_test(test_present_vfs),
-                cmocka_unit_test(test_needed_pf),   cmocka_unit_test(test_left_out),
-                cmocka_unit_test(test_not_yet),     cmocka_unit_test(test_cpus),
+                cmocka_unit_test(test_gpu_vfs),     cmocka_unit_test(test_needed_pf),
+                cmocka_unit_test(test_left_out),    cmocka_unit_test(test_not_yet),
+                cmocka_unit_test(test_cpus),
         };
 
         return cmocka_run_group_tests_name("suggest", tests, NULL, NULL);
