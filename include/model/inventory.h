@@ -114,8 +114,9 @@ typedef struct PciDevice {
         char *reset_methods;                   /* reset_method attribute, NULL when the device has none */
         char *power_state;
         char *kernel_names; /* names of its RDMA devices, network interfaces, NVMe controllers, DRM and accelerator
-                               nodes, and disks, separated by spaces: "mlx5_0 ens1f0"; first the node of NVIDIA's
-                               driver, if known: "nvidia0"; NULL when it has none */
+                               nodes, disks, and interfaces below it (scalable functions, modems, USB), separated by
+                               spaces: "mlx5_0 ens1f0"; first the node of NVIDIA's driver, if known: "nvidia0"; NULL
+                               when it has none */
         unsigned link_speed,
                 link_width; /* maximum of the link (model/pcilink.h); for bridges, GPUs and NICs other than VFs */
         unsigned current_speed, current_width; /* the link as trained, for GPUs and NICs other than VFs */

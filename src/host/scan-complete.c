@@ -8,10 +8,10 @@
 #include <stdio.h>
 
 #include "devicefacts.h"
-#include "disks.h"
 #include "host/xen.h"
 #include "model/cmdline.h"
 #include "scan-internal.h"
+#include "subdevices.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 
@@ -220,7 +220,7 @@ int scan_complete(const Scan *s) {
         if (r < 0)
                 return r;
         inherit_nodes(inv);
-        r = disks_append_names(fs, inv->devices, inv->n_devices);
+        r = subdevices_append_names(fs, inv->devices, inv->n_devices);
         if (r < 0)
                 return r;
         r = read_reserved_regions(s);

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 
 #include "devicefacts.h"
-#include "disks.h"
 #include "host/xen.h"
 #include "model/mdev-slots.h"
 #include "scan-internal.h"
+#include "subdevices.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 
@@ -236,7 +236,7 @@ int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked) {
         if (r >= 0)
                 r = take_driver(dev, &now);
         if (r >= 0)
-                r = disks_append_names(fs, dev, 1);
+                r = subdevices_append_names(fs, dev, 1);
         free(now.fault); /* the last scan reported the same fault */
         free(now.driver);
         free(now.driver_override);

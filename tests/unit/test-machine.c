@@ -161,6 +161,41 @@ static void test_disks(void **state) {
         assert_string_equal(find(f, "0000:01:00.0")->kernel_names, names);
 }
 
+static void interface(const Fixture *f, const char *path) {
+        _cleanup_free_ char *link = string_format("sys/class/net/%s", strrchr(path, '/') + 1),
+                            *target = string_format("../../devices/%s", path);
+
+        tree_link(f->root, link, target);
+}
+
+/* Interfaces that are not in the device's own directory net, but further below. */
+static void test_interfaces_below(void **state) {
+        Fixture *f = *state;
+        static const char *const classes[] = { "0x020000", "0x0c0330", "0x0d4000", "0xff0000" };
+        const char *names = "eth0 en1f0pf0sf1 en1f0pf0sf2 enx02 net wwan0";
+
+        nic_has(f, "net/eth0/type", "1");
+        interface(f, NIC "/net/eth0");
+        interface(f, NIC "/mlx5_core.sf.2/net/en1f0pf0sf1");
+        interface(f, NIC "/mlx5_core.sf.3/net/en1f0pf0sf2");
+        interface(f, NIC "/usb1/1-2/1-2.1/1-2.1:1.0/net/enx02");
+        interface(f, NIC "/mhi0/wwan/wwan0/net/wwan0");
+        interface(f, NIC "/usb1/1-3/1-3:1.0/net/net");
+        interface(f, "virtual/net/lo");
+        interface(f, "pci0000:00/0000:00:1f.7/net/gone0");
+        for (size_t i = 0; i < ELEMENTSOF(classes); i++) {
+                nic_has(f, "class", classes[i]);
+                assert_string_equal(scan_nic(f)->kernel_names, names);
+                assert_int_equal(scan_refresh(f->fs,
+                                              &f->inv->devices[inventory_device_index(f->inv, find(f, "0000:01:00.0"))],
+                                              false),
+                                 0);
+                assert_string_equal(find(f, "0000:01:00.0")->kernel_names, names);
+        }
+        nic_has(f, "class", "0x030000");
+        assert_string_equal(scan_nic(f)->kernel_names, "eth0");
+}
+
 #define ALIASES "lib/modules/6.1.0-x/modules.alias"
 #define MLX5    "alias vfio_pci:v000015B3d0000101Esv*sd*bc*sc*i* mlx5_vfio_pci\n"
 
@@ -223,6 +258,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_links, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_kernel_names, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_disks, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_interfaces_below, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_variants, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_vfio_cdev, setup, teardown),
         };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Each block device has a link in /sys/class/block whose target leads through the directory of its controller. To read
- * these links takes fewer system calls than to walk through the directories of all controllers.
+ * Each block device has a link in /sys/class/block whose target leads through the directory of its controller, and each
+ * network interface one in /sys/class/net. To read these links takes fewer system calls than to walk through the
+ * directories of all devices.
  */
 
-#include "disks.h"
+#include "subdevices.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,17 +17,27 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define DISKS_MAX 65536U
+#define SUBDEVICES_MAX 65536U
 
-typedef struct Disks {
+typedef struct Subdevices {
         PciDevice *devices;
         size_t n_devices;
-        char **names; /* of all block devices, sorted */
+        char **names; /* of all entries of the class, sorted */
         size_t n;
-} Disks;
+        bool nested; /* an entry may be below another one, as a partition is */
+        bool (*has)(const PciDevice *dev);
+} Subdevices;
 
-static bool is_storage(const PciDevice *dev) {
+static bool has_disks(const PciDevice *dev) {
         return dev->class >> 16 == 0x01;
+}
+
+/* NICs with scalable functions, USB controllers, and modems, whose class is wireless or none. */
+static bool has_interfaces(const PciDevice *dev) {
+        uint32_t class = dev->class >> 16;
+
+        return dev->type != PCI_TYPE_VF &&
+               (class == 0x02 || class == 0x0d || class == 0xff || dev->class >> 8 == 0x0c03);
 }
 
 static int name_compare(const void *key, const void *element) {
@@ -48,13 +59,13 @@ static const char *cut_last(char *path) {
 }
 
 /* target: "../../devices/pci0000:00/0000:00:1d.0/0000:3c:00.0/nvme/nvme0/nvme0n1". NULL for a partition, which is below
- * another block device, and for a device below no controller. Cuts target. */
-static PciDevice *find_controller(const Disks *d, char *target) {
+ * another block device, and for an entry below no PCI function. Cuts target. */
+static PciDevice *find_controller(const Subdevices *d, char *target) {
         const char *name;
 
         (void) cut_last(target);
         name = cut_last(target);
-        if (!name || bsearch(name, d->names, d->n, sizeof(*d->names), name_compare))
+        if (!name || (d->nested && bsearch(name, d->names, d->n, sizeof(*d->names), name_compare)))
                 return NULL;
         while ((name = cut_last(target))) {
                 PciAddress address;
@@ -90,7 +101,7 @@ static int append_name(PciDevice *dev, const char *name) {
         return string_append(&dev->kernel_names, " ", "%s", name);
 }
 
-static int append_names(const Disks *d, int fd) {
+static int append_names(const Subdevices *d, int fd) {
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < d->n; i++) {
@@ -102,30 +113,37 @@ static int append_names(const Disks *d, int fd) {
                         target[length] = '\0';
                         dev = find_controller(d, target);
                 }
-                if (dev && is_storage(dev))
+                if (dev && d->has(dev))
                         r = append_name(dev, d->names[i]);
         }
         return r;
 }
 
-int disks_append_names(const Sysfs *fs, PciDevice *devices, size_t n) {
-        Disks d = { .devices = devices, .n_devices = n };
+/* other: a class that some recordings have instead, or NULL. */
+static int append_class(const Sysfs *fs, const char *class, const char *other, Subdevices *d) {
         _cleanup_close_ int fd = -1;
         bool wanted = false;
         int r;
 
-        for (size_t i = 0; i < n && !wanted; i++)
-                wanted = is_storage(&devices[i]);
+        for (size_t i = 0; i < d->n_devices && !wanted; i++)
+                wanted = d->has(&d->devices[i]);
         if (wanted)
-                fd = sysfs_open(fs, "sys/class/block", O_RDONLY | O_DIRECTORY);
-        /* Some recordings have only this one. */
-        if (fd == -ENOENT)
-                fd = sysfs_open(fs, "sys/block", O_RDONLY | O_DIRECTORY);
+                fd = sysfs_open(fs, class, O_RDONLY | O_DIRECTORY);
+        if (fd == -ENOENT && other)
+                fd = sysfs_open(fs, other, O_RDONLY | O_DIRECTORY);
         if (fd < 0)
                 return 0;
-        r = list_dir_at(fd, ".", DISKS_MAX, &d.names, &d.n);
+        r = list_dir_at(fd, ".", SUBDEVICES_MAX, &d->names, &d->n);
         if (r >= 0)
-                r = append_names(&d, fd);
-        (void) free_names(d.names, d.n);
+                r = append_names(d, fd);
+        (void) free_names(d->names, d->n);
         return r == -ENOMEM ? r : 0;
+}
+
+int subdevices_append_names(const Sysfs *fs, PciDevice *devices, size_t n) {
+        Subdevices disks = { .devices = devices, .n_devices = n, .nested = true, .has = has_disks };
+        Subdevices interfaces = { .devices = devices, .n_devices = n, .has = has_interfaces };
+        int r = append_class(fs, "sys/class/block", "sys/block", &disks);
+
+        return r < 0 ? r : append_class(fs, "sys/class/net", NULL, &interfaces);
 }
