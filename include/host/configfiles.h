@@ -24,10 +24,12 @@ extern const char *const config_directories[CONFIG_DIRECTORIES];
  * NULL to search as above. Otherwise only file and the drop-ins FILE.d/ *.conf are read, and file is relative to the
  * working directory, not to root.
  *
- * A file that exists but cannot be read is added to the problems of *ret and sets Config.unreadable. If no file exists,
- * *ret has the defaults, no pools, and n_files 0. Returns 0, -ENOMEM, or the error of opening root.
+ * A file that exists but cannot be read is added to the problems of *ret and sets Config.unreadable. owned: so is a
+ * file or a directory of drop-ins that another user than root and that of this process can change (util/owner.h); root
+ * is this machine then. If no file exists, *ret has the defaults, no pools, and n_files 0. Returns 0, -ENOMEM, or the
+ * error of opening root.
  */
-int config_files_load(const char *root, const char *file, Config **ret);
+int config_files_load(const char *root, const char *file, bool owned, Config **ret);
 /* Logs each problem as a warning, and Config.block_reason as an error. */
 void config_log_problems(const Config *c);
 

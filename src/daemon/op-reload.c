@@ -17,7 +17,7 @@
 #include "util/strings.h"
 
 static int load_config(const Manager *m, Config **ret) {
-        int r = config_files_load("/", m->host.config_path, ret);
+        int r = config_files_load("/", m->host.config_path, true, ret);
 
         return r < 0 ? log_error_errno(r, "Failed to load the configuration: %m") : 0;
 }

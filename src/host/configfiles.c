@@ -12,6 +12,7 @@
 #include "util/fileio.h"
 #include "util/log.h"
 #include "util/messages.h"
+#include "util/owner.h"
 #include "util/strings.h"
 #include "util/sysfs.h"
 
@@ -27,6 +28,7 @@ typedef struct Dropin {
 
 typedef struct Loader {
         const Sysfs *fs; /* the root directory; NULL: paths are below the root of the process */
+        bool owned;      /* as in config_files_load() */
         Config *config;
         Dropin *dropins;
         size_t n_dropins;
@@ -104,12 +106,31 @@ int config_file_read(const Sysfs *fs, const char *path, char **ret, size_t *ret_
         return *ret ? 1 : -ENOMEM;
 }
 
+/*
+ * Returns 1 when another user could change the file or directory, which is then a problem of the configuration. 0 when
+ * none could, or when it cannot be found, or -ENOMEM.
+ */
+static int refuse_foreign(Loader *l, const char *path) {
+        _cleanup_free_ char *owner = NULL, *why = NULL;
+        int r = l->owned ? path_check_owner(path, &owner) : 0;
+
+        if (r != -EPERM)
+                return r == -ENOMEM ? r : 0;
+        why = string_format("other users than root can change it, as %s; use chown root and chmod go-w", owner);
+        r = why ? config_read_failed(l->config, path, why) : -ENOMEM;
+        return r < 0 ? r : 1;
+}
+
 /* Returns 1 when the file exists, readable or not, 0 when it does not exist, or -ENOMEM. */
 static int read_text(Loader *l, const char *path) {
         _cleanup_free_ char *text = NULL;
         size_t size;
-        int r = config_file_read(l->fs, path, &text, &size);
+        int r = refuse_foreign(l, path);
 
+        if (r == 0)
+                r = config_file_read(l->fs, path, &text, &size);
+        else if (r > 0)
+                return r;
         if (r == 0 || r == -ENOMEM)
                 return r;
         r = r < 0 ? config_read_failed(l->config, path, why_unreadable(r))
@@ -174,8 +195,11 @@ static int add_dropin(Loader *l, const char *directory, const char *name) {
 static int find_dropins(Loader *l, const char *directory) {
         _cleanup_names_ char **names = NULL;
         size_t n;
-        int r = config_dropins_list(l->fs, directory, &names, &n);
+        int r = refuse_foreign(l, directory);
 
+        if (r != 0)
+                return MIN(r, 0);
+        r = config_dropins_list(l->fs, directory, &names, &n);
         if (r == -ENOMEM)
                 return r;
         if (r < 0)
@@ -245,10 +269,10 @@ void config_log_problems(const Config *c) {
                 log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_NONE_OFFERED }), "%s", c->block_reason);
 }
 
-int config_files_load(const char *root, const char *file, Config **ret) {
+int config_files_load(const char *root, const char *file, bool owned, Config **ret) {
         _cleanup_(cleanup_config_free) Config *config = config_new();
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
-        _cleanup_(loader_done) Loader loader = { .config = config };
+        _cleanup_(loader_done) Loader loader = { .owned = owned, .config = config };
         int r = 0;
 
         if (!config)

@@ -35,7 +35,7 @@ static _printf_(3, 4) int fail(int error, char **ret_problem, const char *format
 }
 
 static int read_config(HostState *n, const char *root, const char *file, char **ret_problem) {
-        int r = config_files_load(root, file, &n->config);
+        int r = config_files_load(root, file, false, &n->config);
 
         if (r < 0)
                 return fail(r, ret_problem, "The configuration could not be read: %s.", strerror(-r));

@@ -31,7 +31,7 @@ int main(int argc, char *argv[]) {
 
         if (r >= 0)
                 return r;
-        r = config_files_load("", file, &config);
+        r = config_files_load("", file, true, &config);
         if (r < 0)
                 return log_error_errno(r, "Failed to read the configuration: %m"), EXIT_FAILURE;
         r = root_answer(STDIN_FILENO, config, getenv("MODPROBE_DIRECTORY"));

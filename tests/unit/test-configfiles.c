@@ -20,6 +20,7 @@
 #define CONF "passthroughd/passthroughd.conf"
 
 static int make(void **state) {
+        (void) umask(022);
         *state = tree_new();
         return 0;
 }
@@ -32,7 +33,7 @@ static int unmake(void **state) {
 static Config *load(const char *root) {
         Config *c = NULL;
 
-        assert_int_equal(config_files_load(root, NULL, &c), 0);
+        assert_int_equal(config_files_load(root, NULL, false, &c), 0);
         return c;
 }
 
@@ -69,7 +70,7 @@ static void test_nothing(void **state) {
         assert_int_equal(c->n_problems, 0);
         assert_null(c->unreadable);
         assert_null(c->block_reason);
-        assert_int_equal(config_files_load("/nonexistent", NULL, &c), -ENOENT);
+        assert_int_equal(config_files_load("/nonexistent", NULL, false, &c), -ENOENT);
 }
 
 static void test_first_main_file(void **state) {
@@ -269,7 +270,7 @@ static void test_named(void **state) {
 
         add(*state, "etc/" CONF, "no");
         add(*state, "etc/" CONF ".d/a.conf", "no");
-        assert_int_equal(config_files_load(*state, file, &c), 0);
+        assert_int_equal(config_files_load(*state, file, false, &c), 0);
         assert_int_equal(c->n_files, 0);
         c = config_free(c);
 
@@ -279,7 +280,7 @@ static void test_named(void **state) {
         tree_link(*state, "my.conf.d/null.conf", "/dev/null");
         tree_link(*state, "nothing", "/dev/null");
         tree_link(*state, "my.conf.d/nothing.conf", "../nothing");
-        assert_int_equal(config_files_load("/nonexistent", file, &c), 0);
+        assert_int_equal(config_files_load("/nonexistent", file, false, &c), 0);
         assert_pools(c, "my a b");
         assert_null(c->unreadable);
         assert_string_equal(c->files[0], file);
@@ -288,11 +289,55 @@ static void test_named(void **state) {
 
         /* Relative to the working directory. */
         assert_int_equal(chdir(*state), 0);
-        assert_int_equal(config_files_load("", "my.conf", &c), 0);
+        assert_int_equal(config_files_load("", "my.conf", false, &c), 0);
         assert_int_equal(chdir("/"), 0);
         assert_pools(c, "my a b");
         assert_string_equal(c->pools[1].place.file, "my.conf.d/a.conf");
         c = config_free(c);
+}
+
+static bool is_refused(const char *file) {
+        _cleanup_config_ Config *c = NULL;
+
+        assert_int_equal(config_files_load("/", file, true, &c), 0);
+        assert_int_equal(!c->unreadable, c->n_problems == 0);
+        return c->unreadable;
+}
+
+/* What another user can change: the file, a directory above it, one on the way of a link, its drop-ins. */
+static void test_owned(void **state) {
+        static const struct {
+                const char *path;
+                mode_t mode;
+                bool refused;
+        } cases[] = {
+                { "my.conf", 0664, true },    { "my.conf", 0646, true },          { "my.conf.d", 0777, true },
+                { "my.conf.d", 01777, true }, { "my.conf.d/a.conf", 0666, true }, { "", 0770, true },
+                { "way", 0777, true },        { "way/far.conf", 0660, true },     { "way", 01777, false },
+                { "my.conf", 0600, false },   { "my.conf.d", 0755, false },
+        };
+        _cleanup_free_ char *file = tree_path(*state, "my.conf");
+
+        add(*state, "my.conf", "my");
+        add(*state, "my.conf.d/a.conf", "a");
+        add(*state, "way/far.conf", "far");
+        tree_link(*state, "my.conf.d/b.conf", "../way/../way/far.conf");
+        assert_int_equal(chmod(*state, 0755), 0);
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_free_ char *path = tree_path(*state, cases[i].path);
+                struct stat st;
+
+                assert_false(is_refused(file));
+                assert_int_equal(stat(path, &st), 0);
+                assert_int_equal(chmod(path, cases[i].mode), 0);
+                assert_int_equal(is_refused(file), cases[i].refused);
+                assert_int_equal(chmod(path, st.st_mode & 07777), 0);
+        }
+        _cleanup_free_ char *link = tree_path(*state, "my.conf.d/b.conf");
+
+        /* Only root can. */
+        if (lchown(link, 1000, (gid_t) -1) >= 0)
+                assert_true(is_refused(file));
 }
 
 static void test_sentences(void **state _unused_) {
@@ -308,7 +353,8 @@ int main(void) {
                 TEST(test_other_names),     TEST(test_links_stay_inside),
                 TEST(test_unreadable),      TEST(test_unreadable_main_file),
                 TEST(test_unclean_name),    TEST(test_limits),
-                TEST(test_named),           cmocka_unit_test(test_sentences),
+                TEST(test_named),           TEST(test_owned),
+                cmocka_unit_test(test_sentences),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
