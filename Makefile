@@ -114,7 +114,7 @@ PKG_LIBS = $(eval PKG_LIBS := $$(shell pkg-config --libs $(PACKAGES)))$(PKG_LIBS
 FUSE_CFLAGS = $(eval FUSE_CFLAGS := $$(shell pkg-config --cflags fuse3))$(FUSE_CFLAGS)
 LIBVIRT_CFLAGS = $(eval LIBVIRT_CFLAGS := $$(shell pkg-config --cflags libvirt))$(LIBVIRT_CFLAGS)
 LIBVIRT_LIBS = $(eval LIBVIRT_LIBS := $$(shell pkg-config --libs libvirt libxml-2.0 libsystemd))$(LIBVIRT_LIBS)
-ROOT_LIBS = $(eval ROOT_LIBS := $$(shell pkg-config --libs libsystemd inih))$(ROOT_LIBS)
+ROOT_LIBS = $(eval ROOT_LIBS := $$(shell pkg-config --libs libsystemd inih libpci libxml-2.0 json-c numa))$(ROOT_LIBS)
 PLACEMENT_LIBS = $(eval PLACEMENT_LIBS := $$(shell pkg-config --libs libsystemd json-c inih libcurl uuid))$(PLACEMENT_LIBS)
 SLURM_LIBS = $(eval SLURM_LIBS := $$(shell pkg-config --libs libsystemd json-c))$(SLURM_LIBS)
 HOLDERS_LIBS = $(eval HOLDERS_LIBS := $$(shell pkg-config --libs libsystemd))$(HOLDERS_LIBS)

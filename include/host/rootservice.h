@@ -6,7 +6,8 @@
  * mlx4_core, changing the devices of the domains of Libvirt=, asking the Fabric Manager of Manager=, asking NVIDIA's
  * driver, and under Xen reading xenstore. The daemon is not root, so it asks a service, passthroughd-root.
  * The service takes units and commands from the configuration alone, which belongs to root: a request names a unit, a
- * pool or a domain, and never a command.
+ * pool or a domain, and never a command. It does not trust the daemon's word for a device, an NVLink partition or an
+ * option either: it compares these with the configuration, sysfs and the ledger on disk.
  *
  * systemd starts the service for each connection. A request is one message, and so is its answer.
  */
@@ -26,8 +27,8 @@ void root_service_use_socket(const char *path);
 
 /*
  * Each of these functions may block until CLOCK_MONOTONIC has reached end (in microseconds), and some seconds longer
- * when the service hangs. -EPERM: the configuration does not have the unit or command. -EHOSTDOWN: the service does not
- * answer, which is logged.
+ * when the service hangs. -EPERM: the configuration does not have the unit or command, or sysfs or the ledger does not
+ * have the devices so; the service logs which. -EHOSTDOWN: the service does not answer, which is logged.
  */
 
 /* Stops the unit and waits until it has stopped. 0: stopped. -ETIMEDOUT. -EIO: systemd's stop job failed. Otherwise a
@@ -71,8 +72,14 @@ int root_read_module(PciAddress gpu, uint64_t end);
  * xenstore_read_guests() in host/xenstore.h says. */
 int root_read_xen_guests(uint64_t end, XenGuests *ret);
 
-/*
- * For the service: reads a request from the connection fd, does what it asks for if c has it, and sends the answer.
- * modprobe_directory: NULL for the default. Returns 0 or a negative errno.
- */
-int root_answer(int fd, const Config *c, const char *modprobe_directory);
+/* What the service sees of the machine. */
+typedef struct RootHost {
+        const Config *config;
+        const char *sysroot;            /* has sys/ */
+        const char *state_directory;    /* of the daemon */
+        const char *modprobe_directory; /* NULL: the default */
+} RootHost;
+
+/* For the service: reads a request from the connection fd, does what it asks for if that is right, and sends the
+ * answer. Returns 0 or a negative errno. */
+int root_answer(int fd, const RootHost *h);

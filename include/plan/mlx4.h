@@ -32,6 +32,9 @@ typedef struct Mlx4 {
  * -ENOMEM.
  */
 int mlx4_decide(Policy *p, Mlx4 *ret);
+/* The line of options, without a newline, for the VirtualFunctions= and PortTypes= of the pool. 0 or -ENOMEM; the
+ * caller frees *ret. */
+int mlx4_format_options(const Pool *pool, char **ret);
 void mlx4_done(Mlx4 *m);
 
 /* True when pf has another number of VFs than its pool configures. */

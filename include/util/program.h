@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits.h>
+#include <stddef.h>
 
 /* The path of a file, relative to the directory of this program; the file need not exist. 0 or a negative errno. */
 int program_path(const char *relative, char ret[static PATH_MAX]);
@@ -12,10 +13,16 @@ int program_path(const char *relative, char ret[static PATH_MAX]);
  */
 int program_find(const char *name, char ret[static PATH_MAX]);
 
+/* An option with a value. */
+typedef struct ProgramOption {
+        const char *name;   /* without dashes */
+        const char **value; /* set to a part of argv; unchanged without the option */
+} ProgramOption;
+#define PROGRAM_OPTIONS_MAX 2U
+
 /*
- * Reads the arguments of a program that systemd starts: --help, --version and at most one option, which has a value.
- * option: its name without dashes; NULL: there is none. *value: borrowed from argv, unchanged without the option.
- * Returns -1 when the program goes on, otherwise its exit status.
+ * Reads the arguments of a program that systemd starts: --help, --version and n options. Returns -1 when the program
+ * goes on, otherwise its exit status.
  */
-int program_read_arguments(int argc, char *argv[], const char *name, const char *help, const char *option,
-                           const char **value);
+int program_read_arguments(int argc, char *argv[], const char *name, const char *help, const ProgramOption *options,
+                           size_t n);

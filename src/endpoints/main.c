@@ -143,7 +143,7 @@ static int answer(int fd) {
 }
 
 int main(int argc, char *argv[]) {
-        int r = program_read_arguments(argc, argv, "passthroughd-endpoints", help, NULL, NULL);
+        int r = program_read_arguments(argc, argv, "passthroughd-endpoints", help, NULL, 0);
 
         if (r >= 0)
                 return r;

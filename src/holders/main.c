@@ -69,7 +69,8 @@ static int serve(const Sysfs *fs, int socket_fd) {
 int main(int argc, char *argv[]) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         const char *sysroot = "/";
-        int r = program_read_arguments(argc, argv, "passthroughd-holders", help, "sysroot", &sysroot);
+        const ProgramOption option = { "sysroot", &sysroot };
+        int r = program_read_arguments(argc, argv, "passthroughd-holders", help, &option, 1);
 
         if (r >= 0)
                 return r;

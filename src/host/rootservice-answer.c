@@ -14,30 +14,40 @@
 #include "rootservice-internal.h"
 #include "units.h"
 #include "util/clock.h"
+#include "util/fileio.h"
 #include "util/log.h"
 #include "util/strings.h"
 #include "xenstore.h"
 
-static bool is_stopped_for_jobs(const Config *c, const char *name) {
+static int check_unit(const Config *c, const char *name) {
         for (size_t i = 0; i < c->n_pools; i++)
                 for (size_t j = 0; j < c->pools[i].n_stop_services; j++)
                         if (streq(c->pools[i].stop_services[j], name))
-                                return true;
-        return false;
+                                return 0;
+        return log_denied("the configuration has no StopServices= with '%s'.", QUOTABLE(name));
 }
 
-static int clean(const Config *c, const RootRequest *q, const void *payload, size_t size, int *ret_status) {
-        const Pool *pool = config_find_pool(c, q->name);
+static int clean(const RootHost *h, const RootRequest *q, const void *payload, size_t size, int *ret_status) {
+        const Pool *pool = config_find_pool(h->config, q->name);
         _cleanup_free_ char *command = NULL, *description = NULL, *addresses = NULL, *unit = NULL;
         _cleanup_free_ const char **words = NULL;
+        _cleanup_free_ PciAddress *devices = NULL;
         const size_t n = size / sizeof(PciAddress);
         char *rest, *word;
         size_t used = 0;
+        int r;
 
         if (!pool || !pool->cleaner)
-                return -EPERM;
+                return log_denied("the configuration has no CleanerCommand= for pool '%s'.", QUOTABLE(q->name));
         if (n == 0 || n > ROOT_DEVICES_MAX || n * sizeof(PciAddress) != size)
                 return -EINVAL;
+        devices = malloc(size);
+        if (!devices)
+                return -ENOMEM;
+        memcpy(devices, payload, size);
+        r = root_check_clean(h, pool, devices, n);
+        if (r < 0)
+                return r;
         rest = command = strdup(pool->cleaner);
         words = calloc(CLEANER_WORDS_MAX + n + 1, sizeof(*words));
         addresses = calloc(n, PCI_ADDRESS_STRING_MAX);
@@ -47,12 +57,8 @@ static int clean(const Config *c, const RootRequest *q, const void *payload, siz
                 return -ENOMEM;
         while (used < CLEANER_WORDS_MAX && (word = string_next_word(&rest)))
                 words[used++] = word;
-        for (size_t i = 0; i < n; i++) {
-                PciAddress device;
-
-                memcpy(&device, (const char *) payload + i * sizeof(device), sizeof(device));
-                words[used++] = pci_address_format(device, addresses + i * PCI_ADDRESS_STRING_MAX);
-        }
+        for (size_t i = 0; i < n; i++)
+                words[used++] = pci_address_format(devices[i], addresses + i * PCI_ADDRESS_STRING_MAX);
         return unit_run(unit, description, words, q->end, ret_status);
 }
 
@@ -67,25 +73,34 @@ static int set_options(const char *directory, const char *text) {
         return dir < 0 ? dir : modprobe_set(dir, text);
 }
 
-static int plug(const Config *c, const RootRequest *q, const void *payload, size_t size, int output, int *ret_status) {
+static int plug(const RootHost *h, const RootRequest *q, const void *payload, size_t size, int output,
+                int *ret_status) {
         PlugRequest request;
         PlugPayload p;
+        int r;
 
-        if (!c->libvirt)
-                return -EPERM;
+        if (!h->config->libvirt)
+                return log_denied("the configuration has no Libvirt=.");
         if (size != sizeof(p) || output < 0)
                 return -EINVAL;
         memcpy(&p, payload, sizeof(p));
         p.hostdev[sizeof(p.hostdev) - 1] = '\0';
         if (p.action >= _PLUG_ACTION_MAX)
                 return -EINVAL;
+        r = root_check_plug(h, (PlugAction) p.action, p.hostdev);
+        if (r < 0) {
+                static const char refused[] = "passthroughd-root refuses it and logs the reason";
+
+                *ret_status = PLUG_FAILED;
+                return write_all_fd(output, refused, strlen(refused));
+        }
         request = (PlugRequest) {
                 .action = (PlugAction) p.action,
                 .uuid = q->name,
                 .hostdev = p.hostdev,
                 .timeout_sec = p.timeout_sec < PLUG_SECONDS_MAX ? p.timeout_sec : PLUG_SECONDS_MAX,
         };
-        *ret_status = (int) plug_make(c->libvirt, &request, output);
+        *ret_status = (int) plug_make(h->config->libvirt, &request, output);
         return 0;
 }
 
@@ -109,13 +124,16 @@ static void set_alarm(const RootRequest *q, int fd) {
         (void) alarm((unsigned) (q->end > now ? (q->end - now) / 1000000U : 0) + 1);
 }
 
-static int read_module(const RootRequest *q, const void *payload, size_t size, int fd) {
+static int read_module(const RootHost *h, const RootRequest *q, const void *payload, size_t size, int fd) {
         PciAddress gpu;
         int r;
 
         if (size != sizeof(gpu))
                 return -EINVAL;
         memcpy(&gpu, payload, sizeof(gpu));
+        r = root_check_gpu(h, gpu);
+        if (r < 0)
+                return r;
         set_alarm(q, fd);
         r = nvml_read_module(gpu);
         (void) alarm(0);
@@ -154,45 +172,57 @@ static int ask_manager(const Config *c, const RootRequest *q, const PartitionsPa
         return r;
 }
 
-static int set_partitions(const Config *c, const RootRequest *q, const void *payload, size_t size, int fd,
+static int set_partitions(const RootHost *h, const RootRequest *q, const void *payload, size_t size, int fd,
                           FabricReport *report) {
         PartitionsPayload p = { .n = 1 };
 
-        if (!c->fabric_manager)
-                return -EPERM;
+        if (!h->config->fabric_manager)
+                return log_denied("the configuration has no Manager=.");
         if (size != (q->action == ROOT_FOLLOW ? sizeof(p) : sizeof(*p.ids)))
                 return -EINVAL;
         memcpy(q->action == ROOT_FOLLOW ? (void *) &p : (void *) p.ids, payload, size);
         if (p.n > ELEMENTSOF(p.ids))
                 return -EINVAL;
-        for (size_t i = 0; i < p.n; i++)
-                if (!fabric_table_find(&c->fabric, p.ids[i]))
-                        return -EPERM;
-        return ask_manager(c, q, &p, fd, report);
+        for (size_t i = 0; i < p.n; i++) {
+                bool claimed = q->action != ROOT_FOLLOW || p.active & UINT64_C(1) << i;
+                int r = root_check_partition(h, p.ids[i], claimed);
+
+                if (r < 0)
+                        return r;
+        }
+        return ask_manager(h->config, q, &p, fd, report);
 }
 
-static int serve(const Config *c, const char *modprobe_directory, const RootRequest *q, const char *payload,
-                 size_t size, int fd, int output, RootAnswer *answer) {
+static int serve(const RootHost *h, const RootRequest *q, const char *payload, size_t size, int fd, int output,
+                 RootAnswer *answer) {
+        const Config *c = h->config;
+        int r;
+
         switch (q->action) {
         case ROOT_STOP_UNIT:
-                return is_stopped_for_jobs(c, q->name) ? unit_stop(q->name, q->end) : -EPERM;
+                r = check_unit(c, q->name);
+                return r < 0 ? r : unit_stop(q->name, q->end);
         case ROOT_START_UNIT:
                 answer->asked = true;
-                return is_stopped_for_jobs(c, q->name) ? unit_start(q->name, q->end, &answer->asked) : -EPERM;
+                r = check_unit(c, q->name);
+                return r < 0 ? r : unit_start(q->name, q->end, &answer->asked);
         case ROOT_CLEAN:
-                return clean(c, q, payload, size, &answer->status);
+                return clean(h, q, payload, size, &answer->status);
         case ROOT_SET_OPTIONS:
-                return strlen(payload) == size ? set_options(modprobe_directory, payload) : -EINVAL;
+                if (strlen(payload) != size)
+                        return -EINVAL;
+                r = root_check_options(c, payload);
+                return r < 0 ? r : set_options(h->modprobe_directory, payload);
         case ROOT_REMOVE_OPTIONS:
-                return set_options(modprobe_directory, NULL);
+                return set_options(h->modprobe_directory, NULL);
         case ROOT_PLUG:
-                return plug(c, q, payload, size, output, &answer->status);
+                return plug(h, q, payload, size, output, &answer->status);
         case ROOT_ACTIVATE:
         case ROOT_DEACTIVATE:
         case ROOT_FOLLOW:
-                return set_partitions(c, q, payload, size, fd, &answer->fabric);
+                return set_partitions(h, q, payload, size, fd, &answer->fabric);
         case ROOT_MODULE:
-                return read_module(q, payload, size, fd);
+                return read_module(h, q, payload, size, fd);
         case ROOT_XEN_GUESTS:
                 return read_xen_guests(q, fd, output);
         default:
@@ -210,7 +240,7 @@ static int take_descriptor(struct msghdr *m) {
         return fd;
 }
 
-int root_answer(int fd, const Config *c, const char *modprobe_directory) {
+int root_answer(int fd, const RootHost *h) {
         _cleanup_free_ char *payload = calloc(1, ROOT_PAYLOAD_MAX + 1);
         RootAnswer answer = { 0 };
         RootRequest q;
@@ -232,10 +262,6 @@ int root_answer(int fd, const Config *c, const char *modprobe_directory) {
         if ((size_t) n < sizeof(q) || message.msg_flags & MSG_TRUNC)
                 return -EBADMSG;
         q.name[sizeof(q.name) - 1] = '\0';
-        answer.result = serve(c, modprobe_directory, &q, payload, (size_t) n - sizeof(q), fd, output, &answer);
-        if (answer.result == -EPERM)
-                log_warning("Refused: the configuration has no StopServices=, CleanerCommand=, Libvirt= or Manager= "
-                            "for '%s'.",
-                            QUOTABLE(q.name));
+        answer.result = serve(h, &q, payload, (size_t) n - sizeof(q), fd, output, &answer);
         return send(fd, &answer, sizeof(answer), MSG_NOSIGNAL) < 0 ? -errno : 0;
 }

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "host/rootservice.h"
+#include "util/log.h"
 
 #define ROOT_PAYLOAD_MAX 65536U /* bytes */
 
@@ -52,6 +53,26 @@ typedef struct RootAnswer {
 
 _Static_assert(ROOT_DEVICES_MAX * sizeof(PciAddress) <= ROOT_PAYLOAD_MAX, "a message holds the addresses");
 _Static_assert(sizeof(PlugPayload) <= ROOT_PAYLOAD_MAX, "a message holds the <hostdev>");
+
+/* Logs why a request is refused. */
+#define log_denied(...) (log_warning("Refused: " __VA_ARGS__), -EPERM)
+
+/*
+ * Checks of passthroughd-root, which does not trust the daemon's word: 0, or -EPERM, which is logged. Otherwise a
+ * negative errno.
+ */
+
+/* Each device exists, is in the pool, and is on its way back to the host by the ledger. Only root can change what the
+ * command of the pool names. -ENOENT: there is no such command. */
+int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devices, size_t n);
+/* The device of the <hostdev> is being attached or detached by the ledger. One to attach exists and is offered. */
+int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev);
+/* Each line is a comment or the options for a pool. */
+int root_check_options(const Config *c, const char *text);
+/* The partition is in the configuration; claimed: and an allocation has it. */
+int root_check_partition(const RootHost *h, unsigned id, bool claimed);
+/* The GPU exists and is in a pool with Fabric=yes. */
+int root_check_gpu(const RootHost *h, PciAddress gpu);
 
 /* A descriptor that goes with a message. */
 typedef union Passed {

@@ -297,6 +297,20 @@ int scan_inventory(const Sysfs *fs, Inventory **ret) {
         return scan_inventory_except(fs, NULL, NULL, 0, ret);
 }
 
+int scan_identities(const Sysfs *fs, Inventory **ret) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
+        Scan s = { .fs = fs, .inv = inv, .locked = true, .directory_fd = -1 };
+        int r = inv ? scan_pci(&s) : -ENOMEM;
+
+        if (r >= 0)
+                r = scan_complete(&s);
+        scan_done(&s);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(inv);
+        return 0;
+}
+
 int scan_inventory_except(const Sysfs *fs, const Inventory *old, const PciAddress *busy, size_t n_busy,
                           Inventory **ret) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();

@@ -168,8 +168,17 @@ static int add_source(const Pool *pool, char **text) {
         return r < 0 ? r : string_replace(text, "%s.\n", *text);
 }
 
+int mlx4_format_options(const Pool *pool, char **ret) {
+        _cleanup_free_ char *ports = NULL;
+        int r = format_ports(pool, true, &ports);
+
+        return r < 0 ? r
+                     : string_replace(ret, "options mlx4_core num_vfs=%u probe_vf=0%s%s", pool->virtual_functions,
+                                      ports ? " port_type_array=" : "", ports ?: "");
+}
+
 static int make_text(const Policy *p, const Pool *pool, char **ret) {
-        _cleanup_free_ char *text = NULL, *ports = NULL;
+        _cleanup_free_ char *text = NULL, *options = NULL;
         int r = string_replace(&text, MLX4_MARK "(8), which writes it anew or removes it: do not edit.\n"
                                                 "# It counts when mlx4_core is loaded, and for all of its cards.\n");
 
@@ -177,10 +186,9 @@ static int make_text(const Policy *p, const Pool *pool, char **ret) {
                 if (wants_vfs(p, &p->config->pools[i]))
                         r = add_source(&p->config->pools[i], &text);
         if (r >= 0)
-                r = format_ports(pool, true, &ports);
+                r = mlx4_format_options(pool, &options);
         if (r >= 0)
-                r = string_replace(&text, "%soptions mlx4_core num_vfs=%u probe_vf=0%s%s\n", text,
-                                   pool->virtual_functions, ports ? " port_type_array=" : "", ports ?: "");
+                r = string_replace(&text, "%s%s\n", text, options);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(text);

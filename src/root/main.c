@@ -18,6 +18,7 @@ static const char help[] = "Usage: passthroughd-root [OPTION...]\n"
                            "systemd starts this program for each connection to its socket, which is its\n"
                            "standard input.\n"
                            "\n"
+                           "  --sysroot=DIR   Use sys/ below DIR\n"
                            "  --config=FILE   Read FILE and FILE.d/*.conf instead of passthroughd.conf(5)\n"
                            "  -h, --help      Show this help\n"
                            "  --version       Show the version\n"
@@ -27,14 +28,21 @@ static const char help[] = "Usage: passthroughd-root [OPTION...]\n"
 int main(int argc, char *argv[]) {
         _cleanup_(cleanup_config_free) Config *config = NULL;
         const char *file = NULL;
-        int r = program_read_arguments(argc, argv, "passthroughd-root", help, "config", &file);
+        RootHost host = { .sysroot = "/",
+                          .state_directory = getenv("STATE_DIRECTORY") ?: "/var/lib/passthroughd",
+                          .modprobe_directory = getenv("MODPROBE_DIRECTORY") };
+        const ProgramOption options[] = { { "sysroot", &host.sysroot }, { "config", &file } };
+        int r = program_read_arguments(argc, argv, "passthroughd-root", help, options, ELEMENTSOF(options));
 
         if (r >= 0)
                 return r;
         r = config_files_load("", file, true, &config);
         if (r < 0)
                 return log_error_errno(r, "Failed to read the configuration: %m"), EXIT_FAILURE;
-        r = root_answer(STDIN_FILENO, config, getenv("MODPROBE_DIRECTORY"));
+        if (config->unreadable)
+                log_error("%s", config->unreadable);
+        host.config = config;
+        r = root_answer(STDIN_FILENO, &host);
         if (r < 0)
                 return log_error_errno(r, "Failed to answer a request: %m"), EXIT_FAILURE;
         return EXIT_SUCCESS;

@@ -53,6 +53,8 @@ static const struct {
         { STEP_CHECK, EIO, "its config space reads all ones: it fell off the bus, or has no power." },
         { STEP_CHECK, ENXIO, "another device answers at its address." },
         { STEP_CLEAN, ETIMEDOUT, "the command of its pool did not end in time." },
+        { STEP_CLEAN, EPERM, "passthroughd-root refuses to run the command of its pool. See its log." },
+        { STEP_CLEAN, ENOENT, "the command of its pool does not exist." },
         { STEP_CLEAN, ENOSYS, "systemd is not there to run the command of its pool." },
         { STEP_STOP_SERVICE, ETIMEDOUT, "the service did not stop in time. See its log." },
         { STEP_STOP_SERVICE, EIO, "systemd reports that the stop failed. See the log of the service." },

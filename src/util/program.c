@@ -52,24 +52,23 @@ static int misused(const char *name) {
         return 2;
 }
 
-int program_read_arguments(int argc, char *argv[], const char *name, const char *help, const char *option,
-                           const char **value) {
-        const struct option options[] = {
-                { "help", no_argument, NULL, 'h' },
-                { "version", no_argument, NULL, 'v' },
-                { option, required_argument, NULL, 'o' }, /* without a name it ends the list */
-                { NULL, 0, NULL, 0 },
-        };
-        int c;
+int program_read_arguments(int argc, char *argv[], const char *name, const char *help, const ProgramOption *options,
+                           size_t n) {
+        /* The rest is zero, which ends the list. */
+        struct option list[PROGRAM_OPTIONS_MAX + 3] = { { "help", no_argument, NULL, 'h' },
+                                                        { "version", no_argument, NULL, 'v' } };
+        int c, at;
 
-        while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
+        for (size_t i = 0; i < n; i++)
+                list[i + 2] = (struct option) { options[i].name, required_argument, NULL, 'o' };
+        while ((c = getopt_long(argc, argv, "h", list, &at)) >= 0)
                 switch (c) {
                 case 'h':
                         return print(help);
                 case 'v':
                         return printf("%s ", name) < 0 ? EXIT_FAILURE : print(VERSION);
                 case 'o':
-                        *value = optarg;
+                        *options[at - 2].value = optarg;
                         break;
                 default:
                         return misused(name);

@@ -25,7 +25,7 @@ END { my $status = $?; if ($systemd) { kill 'TERM', $systemd; waitpid $systemd, 
 sub has_systemd { return Bus->new->ask('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'NameHasOwner', 's', 'org.freedesktop.systemd1')->{body}[0] }
 
 ok(wait_until(sub { has_systemd() }), 'there is a systemd');
-configure("[Daemon]\nJobTimeoutSec=4\n[Pool gpu]\nMatch=address=$gpus[0]\nMatch=address=$gpus[1]\nCleanerCommand=/usr/bin/wipe  --all\n");
+configure("[Daemon]\nJobTimeoutSec=4\n[Pool gpu]\nMatch=address=$gpus[0]\nMatch=address=$gpus[1]\nCleanerCommand=/usr/bin/env  --all\n");
 my $bus    = Bus->new->listen;
 my $before = tree();
 my $state  = snapshot();
@@ -45,14 +45,14 @@ sub released {
 }
 
 released('clean', 0);
-is_deeply([calls()], ["run /usr/bin/wipe --all @gpus"], 'clean: the command is run once, for both');
+is_deeply([calls()], ["run /usr/bin/env --all @gpus"], 'clean: the command is run once, for both');
 is_deeply([quarantined()], [], 'clean: none is in quarantine');
 same_tree($before, 'clean: all is back');
 same_state($state, 'clean: the ledger too');
 
 released('fails', 3);
 is_deeply([quarantined()], [@gpus], 'fails: both are in quarantine');
-like(device($bus, $gpus[0])->{reason}, names($gpus[0], '/usr/bin/wipe  --all', 'status 3'), 'fails: it says why');
+like(device($bus, $gpus[0])->{reason}, names($gpus[0], '/usr/bin/env  --all', 'status 3'), 'fails: it says why');
 is(driver_of($_), 'vfio-pci', 'fails: it stays where it was') for @gpus;
 is(clear_quarantine($bus), 2, 'fails: somebody has looked');
 same_tree($before, 'fails: all is back');
@@ -60,7 +60,7 @@ same_tree($before, 'fails: all is back');
 released('one is not worth it', 0, 'fail 1 EIO');
 my ($bad) = quarantined();
 my ($good) = grep { $_ ne $bad } @gpus;
-is_deeply([calls()], ["run /usr/bin/wipe --all $good"], 'one is not worth it: only the other one is cleaned');
+is_deeply([calls()], ["run /usr/bin/env --all $good"], 'one is not worth it: only the other one is cleaned');
 is(clear_quarantine($bus), 1, 'one is not worth it: somebody has looked');
 
 for my $end (qw(timeout hang)) {

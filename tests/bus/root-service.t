@@ -1,21 +1,24 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# passthroughd-root does what the configuration says and nothing else, whatever it is asked for.
+# passthroughd-root does what the configuration, sysfs and the ledger on disk say and nothing else, whatever it is asked for.
 use strict;
 use warnings;
 
 use FindBin;
 use lib $FindBin::Bin;
 
-use Errno qw(EPERM EINVAL);
+use Errno qw(EPERM EINVAL ENOENT);
 use IO::Socket::UNIX;
+use JSON::PP ();
 use POSIX ();
-use Socket qw(SOCK_SEQPACKET);
+use Socket qw(SOCK_SEQPACKET SOL_SOCKET SCM_RIGHTS);
+use Socket::MsgHdr;
 use Test::More;
 
 use Node;
 
-use constant { STOP => 0, START => 1, CLEAN => 2, SET_OPTIONS => 3, REMOVE_OPTIONS => 4 };
+use constant { STOP => 0, START => 1, CLEAN => 2, SET_OPTIONS => 3, REMOVE_OPTIONS => 4, PLUG => 5, ACTIVATE => 6, DEACTIVATE => 7, MODULE => 9 };
+use constant { ATTACH => 0, DETACH => 1, DONE => 0, FAILED => 2 };
 use constant { MARK => "# Written by passthroughd\n", DEADLINE => 20 };
 
 node('hgx-h100', configure => 1);
@@ -29,7 +32,13 @@ spew("$dir/$_.service.state", "active\n") for qw(configured other);
 my $systemd = fork // die "fork: $!";
 if (!$systemd) { exec 'fake-systemd', $dir or die "fake-systemd: $!" }
 END { my $status = $?; kill 'TERM', $systemd if $systemd; $? = $status }
-configure("[Pool gpu]\nMatch=vendor=10de\nStopServices=configured.service\nCleanerCommand=/usr/bin/clean --all\n[Pool nic]\nMatch=vendor=15b3\n");
+my $conf    = "$ENV{NODE_TMP}/passthroughd.conf";
+my $command = "$ENV{NODE_TMP}/clean";
+my $gpus    = "[Pool gpu]\nMatch=vendor=10de class=03\n";
+my $nics    = "[Pool nic]\nMatch=vendor=15b3 type=pf\n";
+my $pools   = "$gpus\nStopServices=configured.service\nCleanerCommand=$command --all\n$nics";
+spew($command, "#!/bin/sh\n");
+configure($pools);
 ok(wait_until(sub { system('busctl --address="$DBUS_SYSTEM_BUS_ADDRESS" status org.freedesktop.systemd1 >/dev/null 2>&1') == 0 }), 'there is a systemd');
 
 # What the service answers to a message: its result, and the exit status of a command; () when it only hangs up.
@@ -47,7 +56,7 @@ sub ask {
         return (answer(pack('L Z256 x4 Q', $action, $name, $end) . ($payload // '')))[0];
 }
 
-sub address { my ($bus) = @_; return pack 'L CCC x', 0, $bus, 0, 0 }
+sub address { my ($bus, $slot, $function, $instance) = @_; return pack 'L CCCC', 0, $bus, $slot // 0, $function // 0, $instance // 0 }
 sub calls { return split /\n/, slurp("$dir/log") }
 
 # ---- units
@@ -64,22 +73,176 @@ is_deeply([calls()], [], 'systemd was not asked');
 
 # ---- commands
 
-is(ask(CLEAN, 'gpu', address(0x13) . address(0x33)), 0, 'the command of a pool runs');
-like((calls())[0], names('/usr/bin/clean', '--all', '0000:13:00.0', '0000:33:00.0'), '... as it is configured, with the devices');
+# Two GPUs on their way back, a third that a guest has, and a NIC on its way back. The daemon stops, and only the files tell.
+my $bus = Bus->new->listen;
+is(allocate($bus, 'back',  gpu => 2), 'done', 'two GPUs are allocated');
+is(allocate($bus, 'guest', gpu => 1), 'done', '... and one more');
+is(allocate($bus, 'nic',   nic => 1), 'done', '... and a NIC');
+daemon('stop');
+
+sub record { my ($name) = @_; return "$ENV{STATE_DIRECTORY}/allocations/$name.json" }
+
+# Rewrites the file of an allocation, or puts a device of it into another file.
+sub rewrite {
+        my ($name, $change, $file) = @_;
+        my $json = JSON::PP->new->canonical;
+        my $a    = $json->decode(slurp(record($name)));
+        $change->($a);
+        spew($file // record($name), $json->encode($a));
+        return $a;
+}
+sub packed { my ($device) = @_; my @parts = map { hex } $device->{address} =~ /^0000:(..):(..)\.(.)$/; return address(@parts) }
+sub state_of { my ($name, $state) = @_; return map { packed($_) } @{ rewrite($name, sub { $_[0]{state} = $state })->{devices} } }
+
+my ($one, $two) = state_of('back', 'releasing');
+my ($used) = state_of('guest', 'ready');
+my ($nic)  = state_of('nic',   'releasing');
+
 spew("$dir/log", '');
-is(ask(CLEAN, $_, address(0x13)), -EPERM, "pool '$_' has no command") for 'nic', 'none', '', '/bin/sh';
-is(ask(CLEAN, 'gpu', $_), -EINVAL, 'what is no device is refused') for '', 'x', address(0x13) . 'x', '--help' x 4 . 'x';
-is_deeply([calls()], [], 'systemd was not asked');
+is(ask(CLEAN, 'gpu', $one . $two), 0, 'the command of a pool runs');
+like((calls())[0], names($command, '--all'), '... as it is configured');
+is(scalar(() = (calls())[0] =~ /0000:/g), 2, '... with the devices');
+spew("$dir/log", '');
+is(ask(CLEAN, $_, $one), -EPERM, "pool '$_' has no command") for 'nic', 'none', '', '/bin/sh';
+is(ask(CLEAN, 'gpu', $_), -EINVAL, 'what is no device is refused') for '', 'x', $one . 'x', '--help' x 4 . 'x';
+is(ask(CLEAN, 'gpu', $used), -EPERM, 'a device that a guest has is not cleaned');
+is(ask(CLEAN, 'gpu', $one . $used), -EPERM, '... nor together with one on its way back');
+is(ask(CLEAN, 'gpu', $nic), -EPERM, 'nor is a device of another pool');
+is(ask(CLEAN, 'gpu', address(@$_)), -EPERM, 'nor is an address that no device has: ' . join '.', @$_) for [0xfe], [0x13, 40, 9], [0x13, 0, 0, 200], [255, 255, 255, 255];
+spew($conf, $pools =~ s/Match=vendor=10de class=03/Match=address=0000:fe:00.0/r);
+is(ask(CLEAN, 'gpu', $one), -EPERM, 'nor is a device that has left its pool');
+spew($conf, $pools);
+
+for my $state (qw(preparing ready failed)) {
+        state_of('back', $state);
+        is(ask(CLEAN, 'gpu', $one), -EPERM, "nor is one of an allocation that is $state");
+}
+rewrite('back', sub { $_[0]{devices}[0]{phase} = 'detaching'; $_[0]{state} = 'ready' });
+is(ask(CLEAN, 'gpu', $one), 0, 'a device on its way out of its guest is cleaned');
+is(ask(CLEAN, 'gpu', $two), -EPERM, '... and the other device of the guest is not');
+chmod 0770, "$ENV{STATE_DIRECTORY}/allocations" or die $!;
+is(ask(CLEAN, 'gpu', $one), -EPERM, 'a ledger that others can write to permits nothing');
+chmod 0700, "$ENV{STATE_DIRECTORY}/allocations" or die $!;
+state_of('back', 'ready');
+my $quarantined = "$ENV{STATE_DIRECTORY}/quarantine/x.json";
+rewrite('back', sub { $_[0]{state} = 'releasing'; $#{ $_[0]{devices} } = 0 }, $quarantined);
+is(ask(CLEAN, 'gpu', $one), 0, 'a device is cleaned that is on its way out of quarantine');
+unlink $quarantined or die "$quarantined: $!";
+state_of('back', 'releasing');
+spew("$dir/log", '');
+
+# ---- what only root can change
+
+sub refused {
+        my ($what) = @_;
+        is(ask(CLEAN, 'gpu', $one), -EPERM, "$what: nothing is run");
+        is_deeply([calls()], [], "$what: systemd was not asked");
+        return;
+}
+
+my $open = "$ENV{NODE_TMP}/open";
+mkdir $open or die "$open: $!";
+spew("$open/clean", "#!/bin/sh\n");
+symlink "$open/clean", "$ENV{NODE_TMP}/link" or die $!;
+chmod 0777, $open or die $!;
+for my $words ("$open/clean", "$ENV{NODE_TMP}/link --all", "$command/../open/clean", "$open/../clean", "$open/none", "/bin/sh $open/clean") {
+        spew($conf, "$gpus\nCleanerCommand=$words\n");
+        isnt(ask(CLEAN, 'gpu', $one), 0, "$words is not run");
+}
+spew($conf, $pools);
+my %writable = ($command => 0775, $conf => 0666, $ENV{NODE_TMP} => 0777);
+for my $path (sort keys %writable) {
+        my $mode = (stat $path)[2] & oct 7777;
+        chmod $writable{$path}, $path or die "$path: $!";
+        is(ask(CLEAN, 'gpu', $one), -EPERM, "nothing is run when others can write to $path");
+        isnt(ask(STOP, 'configured.service'), 0, '... nor is a unit stopped') if $path ne $command;
+        chmod $mode, $path or die "$path: $!";
+}
+mkdir "$conf.d" or die "$conf.d: $!";
+spew("$conf.d/a.conf", "[Pool gpu]\nCleanerCommand=$command --other\n");
+chmod 0777, "$conf.d" or die "$conf.d: $!";
+is(ask(CLEAN, 'gpu', $one), 0, 'a drop-in in a directory that others can write to');
+like((calls())[0], qr/ --all /, '... does not count');
+unlink "$conf.d/a.conf" or die $!;
+rmdir "$conf.d" or die $!;
+SKIP: {
+        skip 'only root has several users', 2 if $> != 0;
+        for my $path ($command, $conf) {
+                chown 1000, -1, $path or die $!;
+                is(ask(CLEAN, 'gpu', $one), -EPERM, "nothing is run when another user has $path");
+                chown 0, -1, $path or die $!;
+        }
+}
+spew($conf, $pools =~ s{\Q$command}{$command-none}r);
+is(ask(CLEAN, 'gpu', $one), -ENOENT, 'a command must exist');
+spew("$dir/log", '');
+
+# ---- the devices of a domain
+
+sub hostdev {
+        my ($packed) = @_;
+        my ($bus, $slot, $function) = (unpack 'L CCC', $packed)[1 .. 3];
+        return "<hostdev mode='subsystem' type='pci' managed='no'><source><address domain='0x0000' bus='$bus' slot='$slot' function='$function'/></source></hostdev>";
+}
+
+# What the service writes: a reason of libvirt, which is not there, or its own.
+sub plugged {
+        my ($action, $packed) = @_;
+        my $socket = IO::Socket::UNIX->new(Type => SOCK_SEQPACKET, Peer => $ENV{ROOT_SOCKET}) // die "$ENV{ROOT_SOCKET}: $!";
+        open my $output, '+>', undef or die $!;
+        my $message = Socket::MsgHdr->new(buf => pack('L Z256 x4 Q', PLUG, '5f7b7a9e-0000-4000-8000-000000000001', 0) . pack 'LL Z16385 x3', $action, 1, hostdev($packed));
+        $message->cmsghdr(SOL_SOCKET, SCM_RIGHTS, pack 'i', fileno $output);
+        sendmsg($socket, $message) or die "sendmsg: $!";
+        $socket->recv(my $answer, 64);
+        is((unpack 'll', $answer)[1], FAILED, 'nothing is plugged');
+        seek $output, 0, 0 or die $!;
+        return scalar <$output>;
+}
+
+sub phases { my ($phase) = @_; rewrite('guest', sub { $_->{phase} = $phase for @{ $_[0]{devices} } }); return }
+
+my $refused = qr/^passthroughd-root refuses/;
+like(plugged($_, $used),         $refused, "a device of a guest stays as it is ($_)") for ATTACH, DETACH;
+like(plugged($_, address(0xfe)), $refused, "a device that does not exist is refused ($_)") for ATTACH, DETACH;
+phases('attaching');
+unlike(plugged($_, $used), $refused, "libvirt is asked for a device that is being attached ($_)") for ATTACH, DETACH;
+spew($conf, $nics);
+like(plugged(ATTACH, $used), $refused, '... but not when it has left its pool');
+unlike(plugged(DETACH, $used), $refused, '... except to take it out again');
+spew($conf, $pools);
+phases('detaching');
+like(plugged(ATTACH, $used), $refused, 'a device on its way out is not attached');
+unlike(plugged(DETACH, $used), $refused, '... libvirt is asked to take it out');
+rewrite('guest', sub { delete $_->{phase} for @{ $_[0]{devices} } });
+
+# ---- the fabric
+
+my $fabric = "[Fabric]\nManager=127.0.0.1:6666\nPartition=3=1,2\nPartition=4=3,4\n";
+rewrite('guest', sub { $_[0]{partition} = 3 });
+is(ask($_, '', pack 'L', 3), -EPERM, 'a partition without Manager= is left alone') for ACTIVATE, DEACTIVATE;
+spew($conf, "$pools$fabric");
+isnt(ask($_, '', pack 'L', 3), -EPERM, 'the partition of an allocation is changed') for ACTIVATE, DEACTIVATE;
+is(ask($_, '', pack 'L', 4), -EPERM, '... that of none is not') for ACTIVATE, DEACTIVATE;
+is(ask($_, '', pack 'L', 5), -EPERM, '... nor one that is not configured') for ACTIVATE, DEACTIVATE;
+is(ask(MODULE, '', $one), -EPERM, 'no module id is read of a GPU outside the fabric');
+spew($conf, $pools =~ s/(CleanerCommand)/Fabric=yes\n$1/r);
+isnt(ask(MODULE, '', $one), -EPERM, '... that of one in it is');
+is(ask(MODULE, '', $_), -EPERM, '... and none of another device') for $nic, address(0xfe), address(255, 255, 255, 255);
 
 # ---- options
 
-is(ask(SET_OPTIONS, '', MARK . "options mlx4_core num_vfs=8 probe_vf=0 port_type_array=2,2\n"), 1, 'options are written');
+my $wanted = MARK . "options mlx4_core num_vfs=8 probe_vf=0 port_type_array=2,2\n";
+is(ask(SET_OPTIONS, '', $wanted), -EPERM, 'options are not written that no pool wants');
+spew($conf, "$pools\n[Pool old]\nMatch=type=vf vendor=15b3\nVirtualFunctions=8\nPortTypes=eth,eth\n");
+is(ask(SET_OPTIONS, '', $wanted), 1, 'options of a pool are written');
 is(slurp($options), MARK . "options mlx4_core num_vfs=8 probe_vf=0 port_type_array=2,2\n", '... as they are');
 my @bad = (
         "install vfio-pci /bin/sh\n", "options vfio-pci ids=1\n", "options mlx4_core num_vfs=8\\\ninstall x y\n", " install x y\n", "\tinstall x y\n",
-        "options mlx4_core num_vfs=8\rinstall x y\n", "options mlx4_core num_vfs=8", "include /tmp\n", "options mlx4_core \0\n",
+        "options mlx4_core num_vfs=8\rinstall x y\n", "options mlx4_core num_vfs=8", "include /tmp\n", "options mlx4_core num_vfs=9 probe_vf=0 port_type_array=2,2\n",
+        "options mlx4_core num_vfs=8 probe_vf=0 port_type_array=2,2 debug_level=1\n",
 );
-is(ask(SET_OPTIONS, '', MARK . $_), -EINVAL, 'no other line is written: ' . s{[^ -~]}{.}gr) for @bad;
+is(ask(SET_OPTIONS, '', MARK . "options mlx4_core \0\n"), -EINVAL, 'text that ends early is no text');
+is(ask(SET_OPTIONS, '', MARK . $_), -EPERM, 'no other line is written: ' . s{[^ -~]}{.}gr) for @bad;
 is(slurp($options), MARK . "options mlx4_core num_vfs=8 probe_vf=0 port_type_array=2,2\n", 'the file is unchanged');
 is(ask(REMOVE_OPTIONS, ''), 1, 'options are removed');
 ok(!-e $options, '... with their file');

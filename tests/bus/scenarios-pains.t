@@ -119,7 +119,7 @@ for my $next ('L2', 'L1') {
 
 # ---- A12: a guest leaves a device that is wedged
 
-start_with($machine =~ s/(\[Pool gpu\]\n)/$1CleanerCommand=\/usr\/bin\/wipe\n/r);
+start_with($machine =~ s/(\[Pool gpu\]\n)/$1CleanerCommand=\/usr\/bin\/env\n/r);
 $before = tree();
 my $alive  = slurp("$ENV{NODE_ROOT}/" . path($gpu, 'config'));
 sub config { my ($bytes) = @_; return 'write ' . path($gpu, 'config') . ' ' . join '', map { sprintf '\x%02x', $_ } unpack 'C*', $bytes }
@@ -158,7 +158,7 @@ spew("$units/log",           '');
 spew("$units/command.state", "0\n");
 is(allocate($bus, 'guest', gpu => 1), 'done', 'A12: the cleaner succeeds: a GPU');
 is(release($bus, 'guest'), 'done', 'A12: the cleaner succeeds: released');
-is(slurp("$units/log"), "run /usr/bin/wipe $gpu\n", 'A12: the cleaner succeeds: it was asked');
+is(slurp("$units/log"), "run /usr/bin/env $gpu\n", 'A12: the cleaner succeeds: it was asked');
 is(device($bus, $gpu)->{state}, 'available', 'A12: the cleaner succeeds: and the GPU is in the pool');
 same_tree($before, 'A12: the tree is that of the start');
 

@@ -165,7 +165,7 @@ has_rights('passthroughd-holders',
         ["read /proc/$root/mem",                      'ok',     'LEFT: reads the memory of a process'],
 );
 
-# Root without capabilities.
+# Root, with the right to read files of others.
 has_rights('passthroughd-root@',
         ['write /sys/bus/platform/drivers_probe',     'EROFS', 'binds no device'],
         ['write /sys/power/state',                    'EROFS', 'does not suspend'],

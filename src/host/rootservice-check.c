@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughd-root's own look at a request: the configuration, sysfs, and the ledger on disk must all agree. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "guest/domain-facts.h"
+#include "host/scan.h"
+#include "ledger/ledger-file.h"
+#include "ledger/ledger.h"
+#include "plan/mlx4.h"
+#include "rootservice-internal.h"
+#include "util/fileio.h"
+#include "util/log.h"
+#include "util/owner.h"
+#include "util/strings.h"
+
+/* ---- the ledger */
+
+typedef int (*TakeAllocation)(const Allocation *a, void *userdata);
+
+/* A file that cannot be read or parsed permits nothing. */
+static int read_record(int dir_fd, const char *file, TakeAllocation take, void *userdata) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
+        _cleanup_free_ char *text = NULL, *message = NULL;
+        size_t size;
+
+        if (*file == '.' || read_file_at(dir_fd, file, LEDGER_FILE_MAX, &text, &size) < 0 ||
+            ledger_file_parse(text, size, &a, &message) != LEDGER_FILE_OK)
+                return 0;
+        return take(a, userdata);
+}
+
+static int read_records(int state_fd, const char *name, TakeAllocation take, void *userdata) {
+        _cleanup_close_ int fd = openat(state_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_names_ char **names = NULL;
+        struct stat st;
+        size_t n = 0;
+        int r;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return errno == ENOENT ? 0 : -errno;
+        if (st.st_mode & (S_IWGRP | S_IWOTH))
+                return 0;
+        r = list_dir_at(fd, ".", LEDGER_ALLOCATIONS_MAX * 2, &names, &n);
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = read_record(fd, names[i], take, userdata);
+        return r;
+}
+
+/* Calls take() for each allocation and each device in quarantine, until it returns another value than 0, which is
+ * returned. */
+static int read_ledger(const RootHost *h, TakeAllocation take, void *userdata) {
+        _cleanup_close_ int fd = open(h->state_directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct stat st;
+        int r;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return log_error_errno(-errno, "Failed to open the state directory %s: %m", h->state_directory);
+        if (st.st_mode & (S_IWGRP | S_IWOTH))
+                return 0;
+        r = read_records(fd, "allocations", take, userdata);
+        return r != 0 ? r : read_records(fd, "quarantine", take, userdata);
+}
+
+/* ---- pools */
+
+typedef struct RootView {
+        Inventory *inventory;
+        Policy *policy;
+} RootView;
+
+static void view_done(RootView *v) {
+        (void) policy_free(v->policy);
+        (void) inventory_free(v->inventory);
+}
+
+static int view_read(const RootHost *h, RootView *ret) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        int r = sysfs_new(h->sysroot, &fs);
+
+        if (r >= 0)
+                r = scan_identities(fs, &ret->inventory);
+        if (r >= 0)
+                r = policy_new(h->config, ret->inventory, &ret->policy);
+        return r < 0 ? log_error_errno(r, "Failed to read the devices: %m") : 0;
+}
+
+/* The pool of a function, or of the GPU of a slot. NULL: it does not exist, or is in no pool. */
+static const Pool *find_pool_of(const RootView *v, PciAddress device) {
+        const PciDevice *dev = inventory_find(v->inventory, pci_address_function(device));
+
+        return dev ? policy_pool(v->policy, dev) : NULL;
+}
+
+/* ---- cleaning */
+
+typedef struct Cleaning {
+        const Pool *pool;
+        const PciAddress *devices;
+        size_t n;
+        bool *returning; /* by index of devices */
+} Cleaning;
+
+static int note_returning(const Allocation *a, void *userdata) {
+        Cleaning *c = userdata;
+
+        for (size_t i = 0; i < c->n; i++) {
+                const AllocationDevice *d = allocation_find_device(a, c->devices[i]);
+
+                if (d && streq_ptr(d->pool, c->pool->name) &&
+                    (a->state == ALLOCATION_RELEASING || d->phase == DEVICE_PHASE_DETACHING))
+                        c->returning[i] = true;
+        }
+        return 0;
+}
+
+/* The program and each argument that is a path. */
+static int check_words(const Pool *pool) {
+        _cleanup_free_ char *command = strdup(pool->cleaner);
+        char *rest = command, *word;
+
+        if (!command)
+                return -ENOMEM;
+        for (bool first = true; (word = string_next_word(&rest)); first = false) {
+                _cleanup_free_ char *owner = NULL;
+                int r = *word == '/' ? path_check_owner(word, &owner) : 0;
+
+                if (r == -EPERM)
+                        return log_denied("CleanerCommand= of pool '%s' names %s, which other users than root can "
+                                          "change, as %s. Use chown root and chmod go-w.",
+                                          pool->name, QUOTABLE(word), owner);
+                if (r < 0 && first)
+                        return log_error_errno(r, "CleanerCommand= of pool '%s' names %s, which cannot be found: %m",
+                                               pool->name, QUOTABLE(word));
+        }
+        return 0;
+}
+
+int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devices, size_t n) {
+        _cleanup_free_ bool *returning = calloc(n, sizeof(*returning));
+        Cleaning cleaning = { pool, devices, n, returning };
+        _cleanup_(view_done) RootView view = { 0 };
+        int r = returning ? check_words(pool) : -ENOMEM;
+
+        if (r >= 0)
+                r = view_read(h, &view);
+        if (r >= 0)
+                r = read_ledger(h, note_returning, &cleaning);
+        for (size_t i = 0; r >= 0 && i < n; i++) {
+                if (find_pool_of(&view, devices[i]) != pool)
+                        r = log_denied("%s is no device of pool '%s' of the configuration.",
+                                       PCI_ADDRESS_STR(devices[i]), pool->name);
+                else if (!returning[i])
+                        r = log_denied("the ledger does not say that %s is on its way back to pool '%s'.",
+                                       PCI_ADDRESS_STR(devices[i]), pool->name);
+        }
+        return r;
+}
+
+/* ---- plugging */
+
+typedef struct Plugging {
+        const char *device; /* as domain_facts_hostdev() names it */
+        PlugAction action;
+        PciAddress address; /* of the device, by the ledger */
+        DeviceRole role;
+} Plugging;
+
+/* The undo of an attach detaches a device that is still attaching. */
+static int find_plugged(const Allocation *a, void *userdata) {
+        Plugging *p = userdata;
+
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const AllocationDevice *d = &a->devices[i];
+
+                if (d->lost || !streq(ALLOCATION_DEVICE_SOURCE(d), p->device) ||
+                    (d->phase != DEVICE_PHASE_ATTACHING &&
+                     (p->action != PLUG_DETACH || d->phase != DEVICE_PHASE_DETACHING)))
+                        continue;
+                p->address = d->address;
+                p->role = d->role;
+                return 1;
+        }
+        return 0;
+}
+
+int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev) {
+        char device[UUID_STRING_MAX];
+        Plugging plugging = { .device = device, .action = action };
+        _cleanup_(view_done) RootView view = { 0 };
+        int r;
+
+        if (action == PLUG_DESCRIBE)
+                return 0;
+        r = domain_facts_hostdev(hostdev, device);
+        if (r >= 0)
+                r = read_ledger(h, find_plugged, &plugging);
+        if (r == 0)
+                return log_denied("the ledger does not say that %s is being attached or detached.", device);
+        /* A device that has left its pool, or is gone, must be taken from its guest all the same. */
+        if (r < 0 || action == PLUG_DETACH)
+                return MIN(r, 0);
+        r = view_read(h, &view);
+        if (r < 0)
+                return r;
+        if (plugging.role == DEVICE_ROLE_COMPANION ? !inventory_find(view.inventory, plugging.address)
+                                                   : !find_pool_of(&view, plugging.address))
+                return log_denied("%s is in no pool of the configuration.", device);
+        return 0;
+}
+
+/* ---- the options of mlx4_core */
+
+/* Whether the line, which is n bytes long, is what a pool wants. */
+static int is_wanted(const Config *c, const char *line, size_t n) {
+        for (size_t i = 0; i < c->n_pools; i++) {
+                _cleanup_free_ char *wanted = NULL;
+
+                if (c->pools[i].virtual_functions == 0)
+                        continue;
+                if (mlx4_format_options(&c->pools[i], &wanted) < 0)
+                        return -ENOMEM;
+                if (strlen(wanted) == n && memcmp(wanted, line, n) == 0)
+                        return true;
+        }
+        return false;
+}
+
+int root_check_options(const Config *c, const char *text) {
+        for (const char *line = text; *line;) {
+                size_t n = strcspn(line, "\n");
+                int r = *line == '#' ? true : is_wanted(c, line, n);
+
+                if (r < 0)
+                        return r;
+                if (r == 0)
+                        return log_denied("no pool of the configuration wants these options of mlx4_core.");
+                line += n + (line[n] == '\n');
+        }
+        return 0;
+}
+
+/* ---- the fabric */
+
+static int has_partition(const Allocation *a, void *userdata) {
+        const unsigned *id = userdata;
+
+        return a->partition >= 0 && (unsigned) a->partition == *id;
+}
+
+int root_check_partition(const RootHost *h, unsigned id, bool claimed) {
+        int r;
+
+        if (!fabric_table_find(&h->config->fabric, id))
+                return log_denied("the configuration has no NVLink partition %u.", id);
+        r = claimed ? read_ledger(h, has_partition, &id) : 1;
+        if (r == 0)
+                return log_denied("the ledger has no allocation with NVLink partition %u.", id);
+        return MIN(r, 0);
+}
+
+int root_check_gpu(const RootHost *h, PciAddress gpu) {
+        _cleanup_(view_done) RootView view = { 0 };
+        const Pool *pool;
+        int r = view_read(h, &view);
+
+        if (r < 0)
+                return r;
+        pool = find_pool_of(&view, gpu);
+        if (!pool || !pool->fabric)
+                return log_denied("%s is in no pool with Fabric=yes.", PCI_ADDRESS_STR(gpu));
+        return 0;
+}
