@@ -4,13 +4,15 @@
  * Refuses a template that may give the guest a device of the host, or memory that is not in the allocation: both come
  * from the allocation only. The lists name what a template may have, so that an element that a later libvirt adds is
  * refused until it is listed.
- * Block devices of disks, and host networks that the guest shares, are permitted: passthroughd does not allocate them.
+ * A path may be anywhere (guest/domain-paths.h). Block devices of disks, and host networks that the guest shares, are
+ * permitted: passthroughd does not allocate them.
  */
 
 #include <ctype.h>
 #include <errno.h>
 
 #include "domxml-internal.h"
+#include "guest/domain-paths.h"
 #include "util/strings.h"
 
 #define REMEDY "Remove it from the template and allocate the device."
@@ -105,10 +107,11 @@ static bool find_host_address(const xmlNode *node, PciAddress *ret) {
         return true;
 }
 
+/* libvirt puts the name behind /dev/shm/. */
 static bool is_our_region(const xmlNode *node) {
         _cleanup_free_ char *name = node_is(node, "shmem") ? node_get(node, "name") : NULL;
 
-        return name && strncmp(name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) == 0;
+        return name && (strchr(name, '/') || strncmp(name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) == 0);
 }
 
 /* A guest gets only allocated memory. */
@@ -181,11 +184,17 @@ static Verdict check_device(const xmlNode *node, Refusal *ret) {
 }
 
 Verdict domain_check_permitted(const Domain *d, bool qemu_commandline, Refusal *ret) {
-        const xmlNode *os = node_find(d->root, "os");
+        const xmlNode *os = node_find(d->root, "os"), *found;
+        _cleanup_free_ char *path = NULL;
         Verdict v = os ? check_nested(os, ret) : VERDICT_NONE;
 
         for (xmlNode *n = xmlFirstElementChild(d->devices); n && v == VERDICT_NONE; n = xmlNextElementSibling(n))
                 v = check_device(n, ret);
+        found = v == VERDICT_NONE ? domain_find_reserved_path(d->root, NULL, &path) : NULL;
+        if (found)
+                return refuse_template(ret, found, NULL, REMEDY,
+                                       "The template has '%s' in <%s>, which " RESERVED_PATH_REASON ".", QUOTABLE(path),
+                                       QUOTABLE((const char *) found->name));
         for (xmlNode *n = xmlFirstElementChild(d->root); n && v == VERDICT_NONE; n = xmlNextElementSibling(n))
                 if (n->ns && !qemu_commandline)
                         v = refuse_template(ret, n, NULL,

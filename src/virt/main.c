@@ -7,19 +7,23 @@
  */
 
 #include <libxml/parser.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "culprit.h"
 #include "define.h"
 #include "guest/define.h"
+#include "guest/domain-paths.h"
 #include "guests.h"
 #include "plug.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 
+#define LINKS_MAX 40U
 #define INPUT_MAX ((size_t) 16 * 1024 * 1024)
 
 /* Stores the template line of each element in _private. lines: one number for each element, in document order. */
@@ -27,6 +31,11 @@ static void set_lines(xmlNode *element, char **lines) {
         element->_private = (void *) (intptr_t) strtol(*lines, lines, 10);
         for (xmlNode *c = xmlFirstElementChild(element); c; c = xmlNextElementSibling(c))
                 set_lines(c, lines);
+}
+
+static xmlDoc *read_document(const char *document) {
+        return xmlReadMemory(document, (int) strlen(document), NULL, NULL,
+                             XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_BIG_LINES);
 }
 
 static Validation print_reason(Validation v, const char *reason) {
@@ -37,8 +46,7 @@ static Validation print_reason(Validation v, const char *reason) {
 /* Prints the culprit and the reason. Takes over reason. */
 static Validation print_culprit(Libvirt *l, const char *document, char *lines, Validation first, char *reason) {
         _cleanup_(culprit_done) Culprit culprit = { 0 };
-        xmlDoc *doc = xmlReadMemory(document, (int) strlen(document), NULL, NULL,
-                                    XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_BIG_LINES);
+        xmlDoc *doc = read_document(document);
         Validation v;
 
         if (!doc) {
@@ -55,21 +63,83 @@ static Validation print_culprit(Libvirt *l, const char *document, char *lines, V
         return v;
 }
 
+/* Replaces the first count bytes of the path, a link, by its target. NULL: they are no link. */
+static char *replace_link(const char *path, size_t count) {
+        _cleanup_free_ char *link = strndup(path, count);
+        char target[PATH_MAX];
+        ssize_t n = link ? readlink(link, target, sizeof(target) - 1) : -1;
+
+        if (n <= 0)
+                return NULL;
+        target[n] = '\0';
+        *(strrchr(link, '/') + 1) = '\0';
+        return string_format("%s%s%s", *target == '/' ? "" : link, target, path + count);
+}
+
+/* Follows the links, also those that lead to what does not exist yet. What is behind that is left as it is. */
+static char *resolve_path(const char *path) {
+        char *whole = string_format("/%s", path);
+
+        for (unsigned links = 0; whole && links < LINKS_MAX; links++) {
+                _cleanup_free_ char *existing = strdup(whole), *real = NULL;
+                char *next = NULL, *slash;
+
+                while (existing && !(real = realpath(existing, NULL)) &&
+                       !(next = replace_link(whole, strlen(existing))) && (slash = strrchr(existing, '/')) > existing)
+                        *slash = '\0';
+                if (!next)
+                        next = real ? string_format("%s/%s", real, whole + strlen(existing)) : NULL;
+                free(whole);
+                whole = next;
+                if (real)
+                        return whole;
+        }
+        free(whole);
+        return NULL;
+}
+
+/* libvirt and QEMU follow links. *ret: whether the document has a path that is refused. */
+static Validation check_paths(const char *document, char *lines, bool *ret) {
+        xmlDoc *doc = read_document(document);
+        _cleanup_free_ char *path = NULL, *reason = NULL;
+        const xmlNode *found;
+
+        *ret = !doc;
+        if (!doc)
+                return print_reason(VALIDATION_UNKNOWN, "The document cannot be read");
+        set_lines(xmlDocGetRootElement(doc), &lines);
+        found = domain_find_reserved_path(xmlDocGetRootElement(doc), resolve_path, &path);
+        if (found) {
+                *ret = true;
+                printf("%ld %.64s\n", culprit_line(found), (const char *) found->name);
+                reason = string_format("'%s' " RESERVED_PATH_REASON, QUOTABLE(path));
+                (void) print_reason(VALIDATION_INVALID, reason);
+        }
+        xmlFreeDoc(doc);
+        return VALIDATION_INVALID;
+}
+
 static Validation run(void) {
         _cleanup_(cleanup_libvirt_close) Libvirt *l = NULL;
         _cleanup_free_ char *input = NULL, *reason = NULL;
         size_t size;
+        char *lines;
         Validation v;
+        bool refused;
 
         if (read_all_fd(STDIN_FILENO, INPUT_MAX, &input, &size) < 0)
                 return print_reason(VALIDATION_UNKNOWN, "The document cannot be read");
+        lines = input + MIN(strlen(input) + 1, size);
+        v = check_paths(input, lines, &refused);
+        if (refused)
+                return v;
         l = libvirt_open(&reason);
         if (!l)
                 return print_reason(VALIDATION_UNKNOWN, reason);
         v = libvirt_validate(l, input, &reason);
         if (v == VALIDATION_VALID)
                 return v;
-        return print_culprit(l, input, input + MIN(strlen(input) + 1, size), v, TAKE_PTR(reason));
+        return print_culprit(l, input, lines, v, TAKE_PTR(reason));
 }
 
 int main(int argc, char *argv[]) {

@@ -194,6 +194,17 @@ static void test_permitted(void **state) {
                 { "<video><model type='virtio'><acceleration rendernode='/dev/dri/renderD128'/></model></video>",
                   false },
                 { "<disk type='file'><source><address type='pci' bus='1' slot='0'/></source></disk>", false },
+                /* Paths. */
+                { "<disk type='file'><source file='/dev/vg/vfio'/></disk>", true },
+                { "<disk type='file'><source file='/dev/vfiox/1'/></disk>", true },
+                { "<filesystem type='mount'><source dir='/srv'/><target dir='/dev/vfio'/></filesystem>", true },
+                { "<disk type='file'><mirror type='file'><source file='/dev/vfio/1'/></mirror></disk>", false },
+                { "<interface type='vhostuser'><source type='unix' path='/dev//nvidia0'/></interface>", false },
+                { "<shmem name='x'><server path='/run/../dev/./shm/passthroughd-a'/></shmem>", false },
+                { "<filesystem type='mount'><source dir='/dev/shm'/></filesystem>", false },
+                { "<input later='/dev/vfio/1'/>", false },
+                { "<watchdog><later><path>dev/dri/card0</path></later></watchdog>", false },
+                { "<shmem name='../vfio/1'/>", false },
                 { "<unheard-of/>", false },
         };
         _cleanup_case_ Case c = one_node("vm28");
