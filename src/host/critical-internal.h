@@ -48,7 +48,18 @@ int critical_mark_user(const Critical *c, const char *link, const char *use);
 /* Returns "dm-0" for "/dev/dm-0". */
 const char *critical_last_component(const char *path);
 
+/* critical-storage.c */
+
+#define CRITICAL_OTHER_NAMESPACE "a file system (mounted)" /* in a mount namespace that is not known */
+
+/* Marks a block device. name: the kernel's name of it. */
+int critical_mark_block(const Critical *c, const char *name, const char *use);
+/* Marks a block device by its node, "/dev/sda1" or "/dev/mapper/vg-root" (a link to ../dm-0), and the other devices of
+ * its btrfs. Other paths are ignored. Modifies node. */
+int critical_mark_node(const Critical *c, char *node, const char *use);
+
 /* Mark the devices that the host uses for storage, network and display. */
 int critical_mark_storage(const Critical *c);
+int critical_mark_exports(const Critical *c);
 int critical_mark_network(const Critical *c);
 int critical_mark_display(const Critical *c);

@@ -9,15 +9,13 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define BTRFS               "sys/fs/btrfs" /* has UUID/devices/ */
-#define USE_OTHER_NAMESPACE "a file system (mounted)"
+#define BTRFS "sys/fs/btrfs" /* has UUID/devices/ */
 
 /* Directories with one entry for each block device that has a mounted file system of a certain type, in any mount
  * namespace. */
 static const char *const mounted_dirs[] = { "sys/fs/ext4", "sys/fs/f2fs", "sys/fs/xfs", "proc/fs/jbd2" };
 
-/* Marks a block device. name: the kernel's name of it. */
-static int mark_block(const Critical *c, const char *name, const char *use) {
+int critical_mark_block(const Critical *c, const char *name, const char *use) {
         _cleanup_free_ char *link = string_format("sys/class/block/%s", name);
 
         return link ? critical_mark_user(c, link, use) : -ENOMEM;
@@ -35,7 +33,7 @@ static int mark_btrfs_devices(const Critical *c, const char *dir, const char *na
         for (size_t i = 0; i < n && r >= 0 && !wanted; i++)
                 wanted = streq(names[i], name);
         for (size_t i = 0; i < n && r >= 0 && wanted; i++)
-                r = mark_block(c, names[i], use);
+                r = critical_mark_block(c, names[i], use);
         return r;
 }
 
@@ -54,10 +52,7 @@ static int mark_btrfs(const Critical *c, const char *name, const char *use) {
         return r;
 }
 
-/*
- * Marks a block device by its node, "/dev/sda1" or "/dev/mapper/vg-root" (a link to ../dm-0). Other paths are ignored.
- */
-static int mark_node(const Critical *c, char *node, const char *use) {
+int critical_mark_node(const Critical *c, char *node, const char *use) {
         _cleanup_free_ char *real = NULL;
         int r;
 
@@ -72,7 +67,7 @@ static int mark_node(const Critical *c, char *node, const char *use) {
         /* A recorded machine has no device nodes, so the last component of the path must do. */
         if (!real && !(real = strdup(node)))
                 return -ENOMEM;
-        r = mark_block(c, critical_last_component(real), use);
+        r = critical_mark_block(c, critical_last_component(real), use);
         return r < 0 ? r : mark_btrfs(c, critical_last_component(real), use);
 }
 
@@ -107,9 +102,9 @@ static int mark_source(const Critical *c, char *rest, bool anonymous, const char
         if (!source || (anonymous && !critical_has_true_source(type)))
                 return 0;
         while (anonymous && r >= 0 && (node = strsep(&source, ":")))
-                r = mark_node(c, node, use);
+                r = critical_mark_node(c, node, use);
         while (options && r >= 0 && (node = critical_next_option_node(&options)))
-                r = mark_node(c, node, use);
+                r = critical_mark_node(c, node, use);
         return r;
 }
 
@@ -145,7 +140,7 @@ static int mark_mount(const Critical *c, char *line) {
 static int mark_swap(const Critical *c, char *line) {
         char *rest = line, *node = string_next_word(&rest);
 
-        return node ? mark_node(c, node, "swap") : 0;
+        return node ? critical_mark_node(c, node, "swap") : 0;
 }
 
 /* Marks file systems in dir, which are mounted in any mount namespace: mountinfo of process 1 lacks those of
@@ -156,7 +151,7 @@ static int mark_mounted_dir(const Critical *c, const char *dir) {
         int r = critical_list(c, dir, &names, &n);
 
         for (size_t i = 0; i < n && r >= 0; i++)
-                r = mark_block(c, names[i], USE_OTHER_NAMESPACE);
+                r = critical_mark_block(c, names[i], CRITICAL_OTHER_NAMESPACE);
         return r;
 }
 
@@ -166,10 +161,13 @@ static int mark_stacked(const Critical *c, const char *name) {
         size_t n;
         int r = dir ? critical_list(c, dir, &slaves, &n) : -ENOMEM;
 
-        return r < 0 || n == 0 ? r : mark_block(c, name, "assembled volume");
+        if (r < 0 || (n == 0 && strncmp(name, "loop", strlen("loop")) != 0))
+                return r;
+        return critical_mark_block(c, name, "assembled volume");
 }
 
-/* A dm, md or bcache device that is not mounted may be exported or be the disk of a guest. */
+/* A dm, md, bcache or loop device that is not mounted may be exported or be the disk of a guest. A loop device has no
+ * slaves: the walk finds what is behind it. */
 static int mark_assembled(const Critical *c) {
         _cleanup_names_ char **names = NULL;
         size_t n;
@@ -188,6 +186,6 @@ int critical_mark_storage(const Critical *c) {
         for (size_t i = 0; i < ELEMENTSOF(mounted_dirs) && r >= 0; i++)
                 r = mark_mounted_dir(c, mounted_dirs[i]);
         if (r >= 0)
-                r = mark_btrfs(c, NULL, USE_OTHER_NAMESPACE);
+                r = mark_btrfs(c, NULL, CRITICAL_OTHER_NAMESPACE);
         return r < 0 ? r : mark_assembled(c);
 }

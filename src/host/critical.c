@@ -15,6 +15,8 @@ int critical_mark(const Sysfs *fs, const Config *config, Inventory *inv) {
         }
         r = critical_mark_storage(&c);
         if (r >= 0)
+                r = critical_mark_exports(&c);
+        if (r >= 0)
                 r = critical_mark_network(&c);
         return r < 0 ? r : critical_mark_display(&c);
 }

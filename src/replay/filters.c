@@ -208,6 +208,28 @@ static int filter_digits(const Recorder *r, char *line, FILE *f) {
         return 0;
 }
 
+/* Keeps the name of the ZFS pool that a block device is a member of. */
+static int filter_udev(const Recorder *r, char *line, FILE *f) {
+        static const char label[] = "E:ID_FS_LABEL=";
+
+        if (streq(line, "E:ID_FS_TYPE=zfs_member"))
+                (void) fprintf(f, "%s\n", line);
+        if (strncmp(line, label, strlen(label)) != 0)
+                return 0;
+        (void) fputs(label, f);
+        identities_write(&r->identities, line + strlen(label), true, f);
+        (void) fputc('\n', f);
+        return 0;
+}
+
+/* Keeps the node of a device. */
+static int filter_node(const Recorder *r, char *line, FILE *f) {
+        int e = is_node(line) ? write_node(r, line, f) : 0;
+
+        (void) fputc('\n', f);
+        return e;
+}
+
 /* Keeps the backing device of a loop device. Removes the name of a backing file, which the daemon does not need. */
 static int filter_backing(const Recorder *r, char *line, FILE *f) {
         if (!is_node(line))
@@ -225,16 +247,27 @@ RecordFilter filter_of(const char *path) {
                 const char *end; /* of the path */
                 RecordFilter filter;
         } filters[] = {
-                { "/address", filter_digits },      { "/information", filter_gpu },
-                { "/ipv6_route", filter_route6 },   { "/loop/backing_file", filter_backing },
-                { "/meminfo", filter_meminfo },     { "/modules.alias", filter_alias },
-                { "/mountinfo", filter_mount },     { "/node_guid", filter_digits },
-                { "/route", filter_route },         { "/sys_image_guid", filter_digits },
-                { "proc/cmdline", filter_cmdline }, { "proc/cpuinfo", filter_cpuinfo },
+                { "/address", filter_digits },
+                { "/backing_dev", filter_node },
+                { "/device_path", filter_node },
+                { "/information", filter_gpu },
+                { "/ipv6_route", filter_route6 },
+                { "/loop/backing_file", filter_backing },
+                { "/meminfo", filter_meminfo },
+                { "/modules.alias", filter_alias },
+                { "/mountinfo", filter_mount },
+                { "/node_guid", filter_digits },
+                { "/route", filter_route },
+                { "/sys_image_guid", filter_digits },
+                { "/udev_path", filter_node },
+                { "proc/cmdline", filter_cmdline },
+                { "proc/cpuinfo", filter_cpuinfo },
                 { "proc/swaps", filter_swap },
         };
         size_t length = strlen(path);
 
+        if (strncmp(path, "run/udev/data/", strlen("run/udev/data/")) == 0)
+                return filter_udev;
         for (size_t i = 0; i < ELEMENTSOF(filters); i++) {
                 size_t n = strlen(filters[i].end);
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <pci/header.h>
+#include <sys/stat.h>
 
 #include "host/driverlist.h"
 #include "model/inventory.h"
@@ -117,6 +118,53 @@ static int record_volume(Recorder *r, const Entry *entry) {
         return record_bytes(r, entry->path, clean, strlen(clean));
 }
 
+/* Whether a name in the path of an export is the kernel's, and not one that an admin chose. */
+static bool is_kernel_name(const char *name) {
+        static const char *const names[] = { "sys",    "kernel", "config",      "nvmet",    "subsystems", "namespaces",
+                                             "target", "core",   "device_path", "enable",   "passthru",   "proc",
+                                             "spl",    "kstat",  "zfs",         "udev_path" };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (streq(names[i], name))
+                        return true;
+        return false;
+}
+
+/* Replaces what may identify the machine in the names of targets and ZFS pools. */
+static int record_named(Recorder *r, const Entry *entry) {
+        _cleanup_free_ char *copy = strdup(entry->path), *path = NULL;
+        char *rest = copy, *name;
+        FILE *f = copy ? open_memstream(&path, &(size_t) { 0 }) : NULL;
+
+        if (!f)
+                return -ENOMEM;
+        while ((name = strsep(&rest, "/"))) {
+                if (r->identities.keep || is_kernel_name(name))
+                        (void) fputs(name, f);
+                else
+                        identities_write(&r->identities, name, true, f);
+                if (rest)
+                        (void) fputc('/', f);
+        }
+        if (fclose(f) != 0)
+                return -ENOMEM;
+        return record_entry(r, &(Entry) { entry->dir_fd, entry->dir, entry->name, path });
+}
+
+/* The directory of an imported pool. Files beside it are statistics. */
+static int record_pool(Recorder *r, const Entry *entry) {
+        struct stat st;
+
+        return fstatat(entry->dir_fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode)
+                       ? record_named(r, entry)
+                       : 0;
+}
+
+/* What udev knows about a block device matters only while pools are imported. */
+static int record_member(Recorder *r, const Entry *entry) {
+        return record_exists(r, "proc/spl/kstat", "zfs") ? record_entry(r, entry) : 0;
+}
+
 /* A directory that some recordings have instead of BLOCK_DEVICES. */
 static int record_disk(Recorder *r, const Entry *entry) {
         return record_exists(r, "sys/class", "block") ? 0 : record_entry(r, entry);
@@ -192,6 +240,16 @@ static const struct Part {
         { BLOCK_DEVICES "/*/slaves/*" },
         { BLOCK_DEVICES "/*/dm/name", record_volume },
         { BLOCK_DEVICES "/*/loop/backing_file" },
+        { BLOCK_DEVICES "/*/backing_dev" },
+        { BLOCK_DEVICES "/*/bcache/." },
+        { BLOCK_DEVICES "/*/dev" },
+        { "sys/class/nvme/*" },
+        { "sys/class/rnbd-server/ctl/devices/*/block_dev" },
+        { "sys/kernel/config/nvmet/subsystems/*/namespaces/*/{device_path,enable}", record_named },
+        { "sys/kernel/config/nvmet/subsystems/*/passthru/{device_path,enable}", record_named },
+        { "sys/kernel/config/target/core/*/*/{enable,udev_path}", record_named },
+        { "proc/spl/kstat/zfs/*", record_pool },
+        { "run/udev/data/b*", record_member },
         { "sys/devices/virtual/nvme-subsystem/*/nvme*" }, /* links to the controllers */
         { "sys/devices/virtual/nvme-subsystem/*/nvme*/." },
         { "sys/dev/block/*" },
@@ -199,6 +257,8 @@ static const struct Part {
         { "sys/class/graphics/fb*/." },
         { "sys/class/vtconsole/*" },
         { "sys/class/vtconsole/*/name" },
+        { "sys/fs/bcache/*/cache*" },
+        { "sys/fs/bcachefs/*/dev-*/block" },
         { "sys/fs/btrfs/*/devices/*" },
         { "sys/fs/{ext4,f2fs,xfs}/*", record_mounted },
         { "proc/fs/jbd2/*", record_mounted },

@@ -152,6 +152,27 @@ refused('a disk below device mapper', 'disk', "$disk is in use by the host: volu
 fault("remove $path{$disk}/nvme/nvme2/nvme2n1/holders");
 can_be_had('a disk that was let go', 'disk');
 
+# A kernel user that leaves no link at the disk: all places give the reason, and it ends with the use.
+my ($number) = slurp("$ENV{NODE_ROOT}/$path{$disk}/nvme/nvme2/nvme2n1/dev") =~ /(\S+)/;
+for (['an NVMe target', 'set sys/kernel/config/nvmet/subsystems/nqn.x/namespaces/1/device_path /dev/nvme2n1', 'sys/kernel/config/nvmet'],
+        ['a LIO target', 'set sys/kernel/config/target/core/iblock_0/x/udev_path /dev/nvme2n1', 'sys/kernel/config/target'],
+        ['a ZFS pool', "set run/udev/data/b$number E:ID_FS_LABEL=tank\\nE:ID_FS_TYPE=zfs_member", "run/udev/data/b$number"])
+{
+        my ($what, $use, $ended) = @$_;
+        fault('set proc/spl/kstat/zfs/tank/state ONLINE', $use);
+        my ($error, $message) = allocate($bus, 'late', disk => 1);
+        like($error, qr/\.Error\.Insufficient$/, "$what: refused");
+        like($message, qr/\Q$disk\E <- nvme2n1 <- /, "$what: with the way to it");
+        ok(!plan_ok($bus, disk => 1), "$what: a plan refuses it too");
+        for my $verb (['explain', $disk], ['show', $disk]) {
+                like((ctl(@$verb))[1], qr/\Q$disk\E <-\s+nvme2n1 <-/, "$what: $verb->[0] tells it");
+        }
+        is(device($bus, $disk)->{state}, 'host', "$what: the host has it");
+        fault("remove $ended");
+        can_be_had($what, 'disk');
+}
+fault('remove proc/spl');
+
 # ---- interfaces
 
 fault("set $path{$nic}/net/eth1/flags 0x1003");

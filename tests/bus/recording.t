@@ -214,6 +214,21 @@ recorded_use('a journal of its own', qr/\Q$gpu\E <- nvme9n1 <- \/srv/, 'proc/1/m
 recorded_use('one of two disks', qr/\Q$gpu\E <- nvme9n1 <- \/srv/, 'proc/1/mountinfo' => "${mounts}90 1 0:99 / /srv rw - bcachefs /dev/sdz:/dev/nvme9n1 rw\n");
 recorded_use('a mount elsewhere', names($gpu, 'nvme9n1'), 'sys/fs/ext4/nvme9n1/' => '', 'sys/fs/ext4/node042/' => '');
 recorded_use('btrfs', names($gpu, 'nvme9n1'), 'sys/fs/btrfs/8b4b1f0c-1111-4111-8111-000000000001/devices/nvme9n1' => \"../../../../../$device/block/nvme9n1");
+spew("$root/$device/block/nvme9n1/dev", "259:9\n");
+my $config = 'sys/kernel/config';
+recorded_use('an NVMe target', qr/\Q$gpu\E <- nvme9n1 <- NVMe target/, "$config/nvmet/subsystems/nqn.node042/namespaces/1/enable" => "1\n",
+        "$config/nvmet/subsystems/nqn.node042/namespaces/1/device_path" => "/dev/mapper/node042--vg-a b\n");
+recorded_use('an NVMe target that is off', qr/\A(?!.*nvme9n1)./s, "$config/nvmet/subsystems/nqn.node042/namespaces/1/enable" => "0\n",
+        "$config/nvmet/subsystems/nqn.node042/namespaces/1/device_path" => "/dev/nvme9n1\n");
+recorded_use('a target of files', qr/\A(?!.*nvme9n1)./s, "$config/target/core/fileio_0/node042/udev_path" => "/srv/node042/image\n");
+recorded_use('a LIO target', qr/\Q$gpu\E <- nvme9n1 <- LIO target/, "$config/target/core/iblock_0/node042/udev_path" => "/dev/nvme9n1\n");
+recorded_use('an RNBD target', qr/\Q$gpu\E <- nvme9n1 <- RNBD target/, 'sys/class/rnbd-server/ctl/devices/nvme9n1/block_dev' => \"../../../../../../$device/block/nvme9n1");
+recorded_use('zram', qr/\Q$gpu\E <- nvme9n1 <- zram/, 'sys/class/block/zram9' => \'../../../sys/devices/virtual/block/zram9', 'sys/devices/virtual/block/zram9/backing_dev' => "/dev/nvme9n1\n");
+recorded_use('bcache', qr/\Q$gpu\E <- nvme9n1 <- bcache/, "$device/block/nvme9n1/bcache/" => '',
+        'sys/fs/bcache/8b4b1f0c-1111-4111-8111-000000000001/cache0' => \"../../../../$device/block/nvme9n1/bcache");
+recorded_use('bcachefs', names($gpu, 'nvme9n1'), 'sys/fs/bcachefs/8b4b1f0c-1111-4111-8111-000000000001/dev-0/block' => \"../../../../../$device/block/nvme9n1");
+recorded_use('a ZFS pool', qr/\Q$gpu\E <- nvme9n1 <- ZFS pool node042/, replaced => qr/ZFS pool \K\w+/, 'proc/spl/kstat/zfs/node042 a/' => '', 'proc/spl/kstat/zfs/arcstats' => "1\n",
+        'run/udev/data/b259:9' => "S:disk/by-id/SERIAL9\nE:ID_FS_TYPE=zfs_member\nE:ID_FS_LABEL=node042_a\n");
 my $console = 'sys/devices/virtual/vtconsole/vtcon1';
 recorded_use('the console', qr/\Q$gpu\E <- fb0 <- console/, "$device/graphics/fb0/" => '', 'sys/class/graphics/fb0' => \"../../../$device/graphics/fb0",
         "$console/name" => "(M) frame buffer device\n", 'sys/class/vtconsole/vtcon1' => \"../../../$console");

@@ -222,6 +222,102 @@ static void test_what_is_above(void **state) {
         assert_null(critical(f, "0000:00:0e.0"));
 }
 
+/* Kernel users that the block device does not name. All take sdb; "without": what ends the use. */
+static void test_users_without_holder(void **state) {
+        static const struct {
+                const char *path, *content, *without, *way;
+        } cases[] = {
+                { "sys/kernel/config/nvmet/subsystems/nqn.x/namespaces/1/device_path", "/dev/sdb",
+                  "sys/kernel/config/nvmet/subsystems/nqn.x/namespaces/1/enable", "sdb <- NVMe target" },
+                { "sys/kernel/config/target/core/iblock_0/vm/udev_path", "/dev/disk/by-id/x",
+                  "sys/kernel/config/target/core/iblock_0/vm/enable", "sdb <- LIO target" },
+                { VIRTUAL "zram0/backing_dev", "/dev/sdb", NULL, "sdb <- zram" },
+                { VIRTUAL "loop0/loop/backing_file", "/dev/sdb", NULL, "sdb <- loop0 <- assembled volume" },
+        };
+        Fixture *f = *state;
+
+        add_block(f, VIRTUAL "zram0");
+        add_block(f, VIRTUAL "loop0");
+        tree_file(f->root, "dev/sdb", "");
+        tree_link(f->root, "dev/disk/by-id/x", "../../sdb");
+        /* Not devices. */
+        tree_file(f->root, "sys/kernel/config/target/core/iblock_0/hba_info", "HBA Index: 0");
+        tree_dir(f->root, "sys/kernel/config/target/core/alua/lu_gps");
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                const char *chain;
+
+                assert_null(critical(f, "0000:03:00.0"));
+                tree_file(f->root, cases[i].path, cases[i].content);
+                chain = critical(f, "0000:03:00.0");
+                assert_non_null(chain);
+                assert_string_equal(chain + strlen("0000:03:00.0 <- "), cases[i].way);
+                assert_null(critical(f, "0000:00:1f.2"));
+                assert_null(f->inv->critical_error);
+                if (cases[i].without) {
+                        tree_file(f->root, cases[i].without, "0");
+                        assert_null(critical(f, "0000:03:00.0"));
+                        tree_file(f->root, cases[i].without, "1");
+                        assert_non_null(critical(f, "0000:03:00.0"));
+                }
+                /* A file of a mounted file system. */
+                tree_file(f->root, cases[i].path, "/srv/sdb");
+        }
+}
+
+static void test_exported_controller(void **state) {
+        Fixture *f = *state;
+
+        tree_link(f->root, "sys/class/nvme/nvme0", "../../devices/" HBA "/nvme/nvme0");
+        tree_dir(f->root, "sys/devices/" HBA "/nvme/nvme0");
+        tree_file(f->root, "sys/kernel/config/nvmet/subsystems/nqn.x/passthru/device_path", "/dev/nvme0");
+        assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- nvme0 <- NVMe target");
+}
+
+static void test_links_to_the_device(void **state) {
+        Fixture *f = *state;
+
+        tree_dir(f->root, SDB "/bcache");
+        tree_file(f->root, "sys/fs/bcache/8b4b1f0c-1111-4111-8111-000000000001/cache_available_percent", "99");
+        assert_null(critical(f, "0000:03:00.0"));
+        tree_link(f->root, "sys/fs/bcache/8b4b1f0c-1111-4111-8111-000000000001/cache0", "../../../../" SDB "/bcache");
+        assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- bcache");
+        tree_link(f->root, "sys/class/rnbd-server/ctl/devices/sda1/block_dev", "../../../../../../" SDA "/sda1");
+        assert_string_equal(critical(f, "0000:00:1f.2"), "0000:00:1f.2 <- sda1 <- RNBD target");
+        assert_null(f->inv->critical_error);
+}
+
+static void test_bcachefs_in_another_namespace(void **state) {
+        Fixture *f = *state;
+
+        tree_link(f->root, "sys/fs/bcachefs/8b4b1f0c-1111-4111-8111-000000000001/dev-0/block",
+                  "../../../../../" SDA "/sda1");
+        assert_string_equal(critical(f, "0000:00:1f.2"), "0000:00:1f.2 <- sda1 <- a file system (mounted)");
+        assert_null(critical(f, "0000:03:00.0"));
+}
+
+/* Only the disks of pools that the host has imported: a guest may have the disks of another pool. */
+static void test_zfs(void **state) {
+        Fixture *f = *state;
+
+        tree_file(f->root, SDA "/dev", "8:0");
+        tree_file(f->root, SDA "/sda1/dev", "8:1");
+        tree_file(f->root, SDB "/dev", "8:16");
+        tree_file(f->root, "run/udev/data/b8:1", "I:1\nE:ID_FS_TYPE=zfs_member\nE:ID_FS_LABEL=tank_2");
+        tree_file(f->root, "run/udev/data/b8:16", "E:ID_FS_LABEL=other\nE:ID_FS_TYPE=zfs_member");
+        assert_null(critical(f, "0000:00:1f.2"));
+        tree_file(f->root, "proc/spl/kstat/zfs/arcstats", "");
+        tree_file(f->root, "proc/spl/kstat/zfs/tank/state", "ONLINE");
+        assert_null(critical(f, "0000:00:1f.2"));
+        tree_file(f->root, "proc/spl/kstat/zfs/tank 2/state", "ONLINE");
+        assert_string_equal(critical(f, "0000:00:1f.2"), "0000:00:1f.2 <- sda1 <- ZFS pool tank_2");
+        assert_null(critical(f, "0000:03:00.0"));
+        tree_file(f->root, "run/udev/data/b8:16", "E:ID_FS_LABEL=tank\nE:ID_FS_TYPE=ext4");
+        assert_null(critical(f, "0000:03:00.0"));
+        tree_file(f->root, "run/udev/data/b8:16", "E:ID_FS_TYPE=zfs_member\nE:ID_FS_LABEL=tank");
+        assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- ZFS pool tank");
+        assert_null(f->inv->critical_error);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -237,6 +333,11 @@ int main(void) {
                 TEST(test_assembled_but_not_mounted),
                 TEST(test_loop_on_a_partition),
                 TEST(test_what_is_above),
+                TEST(test_users_without_holder),
+                TEST(test_exported_controller),
+                TEST(test_links_to_the_device),
+                TEST(test_bcachefs_in_another_namespace),
+                TEST(test_zfs),
 #undef TEST
         };
 
