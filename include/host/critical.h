@@ -3,8 +3,8 @@
 
 /*
  * Finds the PCI devices that the host itself depends on, by their current use: mounted file systems, swap, stacked
- * and exported block devices, default routes, interfaces that KeepInterfaces= names, the console and the BMC. Each use
- * is followed down to PCI functions. The boot display is in PciDevice.boot_vga instead.
+ * and exported block devices, memory, default routes, interfaces that KeepInterfaces= names, the console and the BMC.
+ * Each use is followed down to PCI functions. The boot display is in PciDevice.boot_vga instead.
  *
  * The event loop calls this code, so it reads only files that the kernel answers from memory, without a lock that a
  * driver may hold.
@@ -16,6 +16,7 @@
 /*
  * Sets PciDevice.critical of each device that the host depends on to the chain of its use, "0000:00:1f.2 <- sda1 <- /
  * (mounted)". The PF of a critical VF and the bridges and VMD controllers above a critical device are critical too.
+ * Sets PciDevice.online_memory of GPUs.
  * Sets PciDevice.console of the device that has the framebuffer of the console. Clears all earlier marks first.
  *
  * Sets Inventory.critical_error when an existing file cannot be read or when a stack of devices is too large to

@@ -21,6 +21,12 @@
  * process because it can block. */
 uint32_t nvidia_read_minor(const Sysfs *fs, PciAddress gpu);
 
+/* Sets *ret to the NUMA node that the driver gives to the GPU's memory, and *ret_online to whether the host has the
+ * memory online. False: the driver gives it none. Must run in a child process because it can block. */
+bool nvidia_read_memory(const Sysfs *fs, PciAddress gpu, int *ret, bool *ret_online);
+/* Reads has_memory_node and memory_node of all GPUs of a recorded node. */
+void nvidia_read_memories(const Sysfs *fs, Inventory *inv);
+
 /* Makes the node of the GPU, "nvidia0", the first of its kernel_names; removes it when the minor is unknown.
  * Idempotent. 0 or -ENOMEM. */
 int nvidia_set_name(PciDevice *gpu, uint32_t minor);

@@ -125,11 +125,15 @@ typedef struct PciDevice {
         uint16_t acs_capabilities, acs_enabled; /* PCI_ACS_BIT()s of the capability and control registers; 0 when acs is
                                                    unknown or clean */
         PciAts ats;
-        char *critical; /* why the host needs the device, a chain of dependencies; NULL when it does not.
-                           host/critical.h */
-        char *console;  /* why the host's console uses the device, a chain of dependencies; NULL when it does not.
-                           host/critical.h */
-        char *fault;    /* sentences about unreadable or invalid attributes; NULL when all are valid */
+        char *critical;              /* why the host needs the device, a chain of dependencies; NULL when it does not.
+                                        host/critical.h */
+        const char *critical_remedy; /* how to end that use, a static sentence; NULL: passthroughd(8) tells */
+        bool has_memory_node;        /* NVIDIA's driver tells the NUMA node of the GPU's memory (host/nvidia.h) */
+        int memory_node;             /* that node */
+        uint64_t online_memory;      /* bytes of this memory that the host has online; host/critical.h */
+        char *console; /* why the host's console uses the device, a chain of dependencies; NULL when it does not.
+                          host/critical.h */
+        char *fault;   /* sentences about unreadable or invalid attributes; NULL when all are valid */
 } PciDevice;
 
 typedef struct IommuGroup {

@@ -310,7 +310,8 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                               "It is in PCI domain %x: QEMU can assign devices of domains up to ffff only.",
                               dev->address.domain);
         if (dev->critical)
-                return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, NULL, "The host needs it: %s.", dev->critical);
+                return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, dev->critical_remedy, "The host needs it: %s.",
+                              dev->critical);
         if (policy_is_display(p, dev))
                 return refuse_display(dev, ret);
         if (policy_is_excluded(p, dev)) {
@@ -324,6 +325,14 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
         }
         if (!policy_pool(p, dev))
                 return refuse_outsider(p, dev, ret);
+        /* The job stops these services, and looks again. */
+        if (dev->online_memory > 0 && policy_pool(p, dev)->n_stop_services == 0)
+                return refuse(
+                        ret, VERDICT_HOST_CRITICAL, &dev->address,
+                        "Stop what uses the GPU, for example nvidia-persistenced: then its driver takes the memory "
+                        "offline. Or load nvidia with NVreg_CoherentGPUMemoryMode=driver.",
+                        "The host has %llu MiB of its memory online, as NUMA node %d.",
+                        (unsigned long long) (dev->online_memory >> 20), dev->memory_node);
         if (p->inventory->critical_error)
                 return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address,
                               "Make that readable for the daemon, then rescan.",

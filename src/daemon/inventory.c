@@ -286,6 +286,7 @@ static uint64_t critical_digest(const Inventory *inv) {
         for (size_t i = 0; i < inv->n_devices; i++) {
                 digest = digest_string(digest, inv->devices[i].critical);
                 digest = digest_string(digest, inv->devices[i].console);
+                digest = digest_number(digest, (int64_t) inv->devices[i].online_memory);
         }
         return digest;
 }

@@ -51,9 +51,14 @@ void manager_doubt_gpu(Manager *m, PciAddress gpu, bool suspect) {
 }
 
 void manager_name_gpu(const Manager *m, PciDevice *dev) {
+        const GpuMinor *g = find(m, dev->address);
+
+        if (!streq_ptr(dev->driver, NVIDIA_DRIVER))
+                return;
         /* Out of memory: the former name stays until the next scan. */
-        if (streq_ptr(dev->driver, NVIDIA_DRIVER))
-                (void) nvidia_set_name(dev, manager_gpu_minor(m, dev));
+        (void) nvidia_set_name(dev, manager_gpu_minor(m, dev));
+        dev->has_memory_node = g && g->instance == dev->instance && g->memory_node >= 0;
+        dev->memory_node = g ? g->memory_node : -1;
 }
 
 static void show(Manager *m, PciAddress gpu) {
@@ -68,7 +73,8 @@ static void show(Manager *m, PciAddress gpu) {
 /* The answer of the child. */
 typedef struct GpuAnswer {
         uint32_t minor;
-        int32_t module; /* of nvml_read_module(); -ENODATA: not asked */
+        int32_t memory_node; /* -1: none */
+        int32_t module;      /* of nvml_read_module(); -ENODATA: not asked */
 } GpuAnswer;
 _Static_assert(sizeof(GpuAnswer) <= PROBE_ANSWER_MAX, "an answer fits into a message of a probe");
 
@@ -93,8 +99,10 @@ static int look(const Sysfs *fs, const Probe *s, const PciAddress *gpus, size_t 
         bool answers = true;
 
         for (size_t i = 0; i < n; i++) {
-                GpuAnswer answer = { .minor = nvidia_read_minor(fs, gpus[i]), .module = -ENODATA };
+                GpuAnswer answer = { .minor = nvidia_read_minor(fs, gpus[i]), .memory_node = -1, .module = -ENODATA };
+                bool online;
 
+                (void) nvidia_read_memory(fs, gpus[i], &answer.memory_node, &online);
                 if (answers && must_ask(userdata, gpus[i]))
                         answer.module = root_read_module(gpus[i], clock_usec(CLOCK_MONOTONIC) + MODULE_USEC);
                 answers = answers && answer.module != -ETIMEDOUT;
@@ -120,6 +128,7 @@ static void on_answer(PciAddress gpu, const void *answer, void *userdata) {
                 return;
         memcpy(&a, answer, sizeof(a));
         g->minor = a.minor;
+        g->memory_node = a.memory_node;
         g->answered = true;
         g->suspect = false;
         if (a.module > 0)
@@ -143,6 +152,7 @@ static void on_done(void *userdata) {
                         g->minor = NVIDIA_MINOR_UNKNOWN;
                         show(m, g->address);
                 }
+        (void) manager_refresh_host(m);
         reconcile_want(&m->reconcile);
 }
 
@@ -169,7 +179,9 @@ static GpuMinor *add(Watches *w, GpuMinor *known, const PciDevice *dev) {
                         return NULL;
                 known = &w->gpus[w->n_gpus++];
         }
-        *known = (GpuMinor) { .address = dev->address, .instance = dev->instance, .minor = NVIDIA_MINOR_UNKNOWN };
+        *known = (GpuMinor) {
+                .address = dev->address, .instance = dev->instance, .minor = NVIDIA_MINOR_UNKNOWN, .memory_node = -1
+        };
         return known;
 }
 

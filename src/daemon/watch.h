@@ -43,6 +43,7 @@ typedef struct GpuMinor {
         PciAddress address;
         uint64_t instance; /* PciDevice.instance, which changes when a card is replugged */
         uint32_t minor;    /* or NVIDIA_MINOR_UNKNOWN */
+        int memory_node;   /* the NUMA node of its memory, -1: none */
         bool asked;        /* not to be read again */
         bool answered;     /* by the last probe */
         bool suspect;      /* the driver may have lost the GPU */

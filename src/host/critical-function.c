@@ -13,9 +13,11 @@ static PciDevice *find_unmarked(Inventory *inv, PciAddress address) {
         return dev && !dev->critical ? dev : NULL;
 }
 
-static int mark_address(Inventory *inv, PciAddress address, const char *chain) {
-        PciDevice *dev = find_unmarked(inv, address);
+static int mark_address(const Critical *c, PciAddress address, const char *chain) {
+        PciDevice *dev = find_unmarked(c->inv, address);
 
+        if (dev)
+                dev->critical_remedy = c->remedy;
         return dev ? string_replace(&dev->critical, "%s <- %s", PCI_ADDRESS_STR(address), chain) : 0;
 }
 
@@ -46,7 +48,7 @@ static int mark_upstream(const Critical *c, const char *path, PciAddress address
 
         while (r >= 0 && next_function(&path, &above))
                 if (!pci_address_equal(above, address))
-                        r = mark_address(c->inv, above, longer);
+                        r = mark_address(c, above, longer);
         return r;
 }
 
@@ -56,10 +58,10 @@ int critical_mark_function(const Critical *c, const char *path, PciAddress addre
 
         if (dev && dev->critical)
                 return 0;
-        r = mark_address(c->inv, address, chain);
+        r = mark_address(c, address, chain);
         if (r >= 0)
                 r = mark_upstream(c, path, address, chain);
-        return r >= 0 && dev && dev->type == PCI_TYPE_VF ? mark_address(c->inv, dev->physfn, dev->critical) : MIN(r, 0);
+        return r >= 0 && dev && dev->type == PCI_TYPE_VF ? mark_address(c, dev->physfn, dev->critical) : MIN(r, 0);
 }
 
 bool critical_last_function(const char *path, PciAddress *ret) {

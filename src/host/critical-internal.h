@@ -15,6 +15,7 @@ typedef struct Critical {
         const Sysfs *fs;
         const Config *config; /* may be NULL */
         Inventory *inv;
+        const char *remedy; /* for PciDevice.critical_remedy; static */
 } Critical;
 
 /* critical-function.c */
@@ -58,8 +59,9 @@ int critical_mark_block(const Critical *c, const char *name, const char *use);
  * its btrfs. Other paths are ignored. Modifies node. */
 int critical_mark_node(const Critical *c, char *node, const char *use);
 
-/* Mark the devices that the host uses for storage, network and display. */
+/* Mark the devices that the host uses for storage, memory, network and display. */
 int critical_mark_storage(const Critical *c);
 int critical_mark_exports(const Critical *c);
+int critical_mark_memory(const Critical *c);
 int critical_mark_network(const Critical *c);
 int critical_mark_display(const Critical *c);

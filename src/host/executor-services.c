@@ -56,6 +56,24 @@ void service_start(const StepList *steps, size_t i, ReportFunction report, void 
                       userdata);
 }
 
+/* NVIDIA's driver takes the memory of a GPU offline when the last process closes the GPU. As find_holder(). */
+static int find_online_memory(const Sysfs *fs, const StepList *steps, size_t i, char *buf, size_t size) {
+        const Step *s = steps->steps;
+
+        for (; i < steps->n && s[i].kind == STEP_CHECK_IDLE; i++) {
+                bool online;
+                int node;
+
+                if (!s[i].from || !streq(s[i].from, NVIDIA_DRIVER) ||
+                    !nvidia_read_memory(fs, s[i].device, &node, &online) || !online)
+                        continue;
+                (void) snprintf(buf, size, "The host has the memory of %s online, as NUMA node %d.",
+                                PCI_ADDRESS_STR(s[i].device), node);
+                return 1;
+        }
+        return 0;
+}
+
 /* Returns 1 and a sentence in buf when a device is in use, 0 when none is, or a negative errno. */
 static int find_holder(const Sysfs *fs, const StepList *steps, size_t i, char *buf, size_t size) {
         _cleanup_free_ HolderQuery *queries = calloc(steps->n, sizeof(*queries));
@@ -79,7 +97,7 @@ static int find_holder(const Sysfs *fs, const StepList *steps, size_t i, char *b
         r = holders_find(fs, queries, n, &holder);
         if (r > 0)
                 (void) snprintf(buf, size, "%s is in use by %s. %s", holder.subject, holder.text, holder.remedy);
-        return r;
+        return r == 0 ? find_online_memory(fs, steps, i, buf, size) : r;
 }
 
 int devices_check_idle(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata) {

@@ -21,6 +21,31 @@ uint32_t nvidia_read_minor(const Sysfs *fs, PciAddress gpu) {
                        : NVIDIA_MINOR_UNKNOWN;
 }
 
+/* The file numa_status has lines such as "Node:      2" and "Status:    online". */
+bool nvidia_read_memory(const Sysfs *fs, PciAddress gpu, int *ret, bool *ret_online) {
+        char path[128], text[SYSFS_ATTRIBUTE_MAX], status[32] = "";
+        int node;
+
+        (void) snprintf(path, sizeof(path), "proc/driver/nvidia/gpus/%s/numa_status", PCI_ADDRESS_STR(gpu));
+        if (sysfs_read(fs, path, text, sizeof(text)) < 0 || sscanf(text, "Node: %d Status: %31s", &node, status) < 1 ||
+            node < 0)
+                return false;
+        *ret = node;
+        *ret_online = strncmp(status, "online", strlen("online")) == 0 || streq(status, "offline_failed") ||
+                      streq(status, "offline_in_progress");
+        return true;
+}
+
+void nvidia_read_memories(const Sysfs *fs, Inventory *inv) {
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                PciDevice *dev = &inv->devices[i];
+                bool online;
+
+                dev->has_memory_node = streq_ptr(dev->driver, NVIDIA_DRIVER) &&
+                                       nvidia_read_memory(fs, dev->address, &dev->memory_node, &online);
+        }
+}
+
 /* The names without a first "nvidia0". */
 static const char *other_names(const char *names) {
         unsigned minor;

@@ -20,6 +20,7 @@ void check_interrupts(const CheckFacts *facts, CheckReport *report);
 void check_iommu(const CheckFacts *facts, CheckReport *report);
 void check_iommufd(const CheckFacts *facts, CheckReport *report);
 void check_libvirt(const CheckFacts *facts, CheckReport *report);
+void check_memory(const CheckFacts *facts, CheckReport *report);
 void check_memory_lock(const CheckFacts *facts, CheckReport *report);
 void check_numa(const CheckFacts *facts, CheckReport *report);
 void check_pools(const CheckFacts *facts, CheckReport *report);

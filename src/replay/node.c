@@ -52,8 +52,12 @@ static int read_inventory(const HostState *n, const Sysfs *fs, Inventory **ret) 
         _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
         int r = scan_inventory(fs, &inv);
 
-        if (r >= 0)
+        if (r >= 0) {
+                /* On a machine that is not recorded the driver may take long to answer. */
+                if (sysfs_root(fs)[0])
+                        nvidia_read_memories(fs, inv);
                 r = critical_mark(fs, n->config, inv);
+        }
         if (r >= 0)
                 r = policy_expect_vfs(n->config, inv);
         if (r >= 0)

@@ -170,6 +170,11 @@ static int record_disk(Recorder *r, const Entry *entry) {
         return record_exists(r, "sys/class", "block") ? 0 : record_entry(r, entry);
 }
 
+/* A node has thousands of memory blocks, which matter only beside CXL memory. */
+static int record_block(Recorder *r, const Entry *entry) {
+        return record_exists(r, "sys/bus/cxl", "devices") ? record_entry(r, entry) : 0;
+}
+
 /* NVIDIA's driver resumes a GPU to answer, so only one that is on is asked. entry->dir ends with its address. */
 static int record_gpu(Recorder *r, const Entry *entry) {
         char path[128], buf[SYSFS_ATTRIBUTE_MAX];
@@ -269,11 +274,21 @@ static const struct Part {
         { NODES "/{.,online,node[0-9]*}" },
         { NODES "/node[0-9]*/{cpulist,distance,meminfo}" },
         { NODES "/node[0-9]*/hugepages/*/{nr_hugepages,free_hugepages}" },
+        { "sys/bus/cxl/devices/{decoder*,region*}" },
+        { "sys/bus/cxl/devices/endpoint*/{.,uport}" },
+        { "sys/bus/cxl/devices/decoder*/." },
+        { "sys/bus/cxl/devices/region*/{resource,size,target[0-9]*}" },
+        { "sys/bus/cxl/devices/mem*/." },
+        { "sys/bus/dax/devices/*" },
+        { "sys/bus/dax/devices/*/{driver,target_node}" },
+        { "sys/devices/system/memory/block_size_bytes" },
+        { "sys/devices/system/memory/memory[0-9]*/state", record_block },
         { "sys/kernel/mm/hugepages/*/{nr_hugepages,free_hugepages}" },
         { "sys/module/vfio/parameters/enable_unsafe_noiommu_mode" },
         { "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts" },
         { "proc/{cmdline,cpuinfo,meminfo,swaps}" },
         { "proc/driver/nvidia/gpus/*/information", record_gpu },
+        { "proc/driver/nvidia/gpus/*/numa_status", record_gpu },
         { "proc/net/{route,ipv6_route}" },
         { "proc/sys/kernel/{arch,osrelease}" },
         { "proc/xen/capabilities" },

@@ -91,6 +91,27 @@ process(90000, 'Xorg', '', '/dev/nvidia3');
 refused('two of them', 'gpu', "$gpu is in use by process 813 (python3, kubernetes container 0123456789ab) and 1 more. Stop the container first.");
 fault('remove proc/813', 'remove proc/90000');
 can_be_had('a GPU that was let go', 'gpu');
+
+# Memory of the GPU that the host has online.
+my ($memory, $asked) = ("proc/driver/nvidia/gpus/$gpu/numa_status", 'sys/devices/system/node/node5/meminfo');
+fault("set $memory Node:      5\\nStatus:    offline\\n", "set $asked Node 5 MemTotal:       0 kB");
+rescanned('the node of the memory');
+can_be_had('a GPU whose memory is offline', 'gpu');
+fault("set $asked Node 5 MemTotal:       1048576 kB");
+my ($error, $message) = allocate($bus, 'late', gpu => 1);
+like($error, qr/\.Error\.Insufficient$/, 'a GPU whose memory is online: refused');
+like($message, names($gpu, 5), '... with the node');
+ok(!plan_ok($bus, gpu => 1), '... by a plan too');
+is(device($bus, $gpu)->{state}, 'host', '... the host has it');
+for my $verb (qw(explain show)) {
+        like((ctl($verb, $gpu))[1], $_, "... $verb tells it, and what to do") for names(5), names('nvidia-persistenced');
+}
+like((ctl('check'))[1], names($gpu), '... and a check');
+fault("set $asked Node 5 MemTotal:       0 kB");
+can_be_had('a GPU whose memory was taken offline', 'gpu');
+fault("remove $memory", 'remove sys/devices/system/node/node5');
+rescanned('a GPU without such memory');
+
 process(813, 'python3', '', '/dev/nvidia5');
 rescanned('another number');
 can_be_had('a GPU whose number is another one', 'gpu');

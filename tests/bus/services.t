@@ -98,6 +98,26 @@ spew("$dir/log", '');
 is((release($bus, 'late'))[0], 'done', 'released');
 is_deeply([calls()], [], 'a release stops none');
 nothing_done('released');
+
+# ---- memory of the GPU that the host has online
+
+my $memory = "proc/driver/nvidia/gpus/$gpu/numa_status";
+for my $ends (0, 1) {
+        begin();
+        fault("set $memory Node: 5\\nStatus: online\\n", 'set sys/devices/system/node/node5/meminfo Node 5 MemTotal: 1048576 kB');
+        ok(!$bus->call('Rescan')->{error}, 'a rescan');
+        ok(wait_until(sub { !daemon_children() }), 'the driver has answered');
+        spew("$dir/$daemon.stop", slurp("$dir/$daemon.stop") . "set $memory Node: 5\\nStatus: offline\\n\n") if $ends;
+        is((allocate($bus, 'late', gpu => 1))[0] eq 'done', !!$ends, $ends ? 'the end of the services takes the memory offline' : 'memory that stays online');
+        like(log_since($log), names($gpu, 5), '... is a reason') if !$ends;
+        is((release($bus, 'late'))[0], 'done', '... and it is released') if $ends;
+}
+fault("remove $memory", 'remove sys/devices/system/node/node5');
+ok(!$bus->call('Rescan')->{error}, 'the last rescan');
+ok(wait_until(sub { !daemon_children() }), 'the driver has answered');
+
+# ---- a plan
+
 begin();
 like((ctl('plan', '--json', 'gpu=1'))[1], names($export, $daemon), 'a plan tells it');
 is_deeply([calls()], [], 'and does nothing');

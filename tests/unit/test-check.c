@@ -395,6 +395,21 @@ static void test_drivers(void **state) {
         assert_finds(t, NO_FACTS, "drivers", CHECK_WARNING, GPU);
 }
 
+/* Memory of GPUs that no fact assigns to a GPU. */
+static void test_memory(void **state) {
+        _cleanup_node_ TestNode *t = node_good();
+        PciDevice *gpu = (PciDevice *) node_find(t, GPU);
+
+        (void) node_numa(t, 2, 0, 0, 1, 188 * GIB);
+        assert_int_equal(string_copy(&gpu->driver, "nvidia"), 0);
+        node_ready(t, READY);
+        assert_finds(t, NO_FACTS, NULL, CHECK_OK, NULL);
+        assert_int_equal(inventory_add_variant(t->inventory, "v000010DE*", "nvgrace_gpu_vfio_pci"), 0);
+        assert_finds(t, NO_FACTS, "memory", CHECK_WARNING, "node 2");
+        gpu->has_memory_node = true;
+        assert_finds(t, NO_FACTS, NULL, CHECK_OK, NULL);
+}
+
 static void test_numa(void **state) {
         _cleanup_node_ TestNode *t = node_good();
 
@@ -556,6 +571,7 @@ int main(void) {
                 cmocka_unit_test(test_too_few_vfs),
                 cmocka_unit_test(test_pool_without_pf),
                 cmocka_unit_test(test_drivers),
+                cmocka_unit_test(test_memory),
                 cmocka_unit_test(test_numa),
                 cmocka_unit_test(test_cpus),
                 cmocka_unit_test(test_hugepages),

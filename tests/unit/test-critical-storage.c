@@ -318,6 +318,51 @@ static void test_zfs(void **state) {
         assert_null(f->inv->critical_error);
 }
 
+#define REGION  "sys/devices/platform/ACPI0017:00/root0/decoder0.0/region0"
+#define END     "sys/devices/platform/ACPI0017:00/root0/port1/endpoint2"
+#define CXL_MEM "pci0000:00/0000:00:04.0/0000:04:00.0"
+
+/* A CXL memory device with a region of two memory blocks, from block 32. */
+static void test_cxl_memory(void **state) {
+        Fixture *f = *state;
+
+        tree_device(f->root, CXL_MEM, "0x8086", "0x0d93", "0x050210");
+        tree_dir(f->root, "sys/devices/" CXL_MEM "/mem0");
+        tree_link(f->root, END "/uport", "../../../../../pci0000:00/0000:00:04.0/0000:04:00.0/mem0");
+        tree_dir(f->root, END "/decoder2.0");
+        tree_link(f->root, "sys/bus/cxl/devices/decoder2.0", "../../../../" END "/decoder2.0");
+        tree_link(f->root, "sys/bus/cxl/devices/region0", "../../../../" REGION);
+        tree_file(f->root, REGION "/resource", "0x1000000000");
+        tree_file(f->root, REGION "/size", "0x100000000");
+        tree_file(f->root, REGION "/target0", "decoder2.0");
+        tree_file(f->root, "sys/devices/system/memory/block_size_bytes", "80000000");
+        tree_file(f->root, "sys/devices/system/memory/memory31/state", "online");
+        tree_file(f->root, "sys/devices/system/memory/memory32/state", "offline");
+        tree_file(f->root, "sys/devices/system/memory/memory34/state", "online");
+        assert_null(critical(f, "0000:04:00.0"));
+        tree_file(f->root, "sys/devices/system/memory/memory33/state", "online");
+        assert_string_equal(critical(f, "0000:04:00.0"), "0000:04:00.0 <- mem0 <- region0 <- System RAM");
+        assert_non_null(marked(f, NULL, "0000:04:00.0")->critical_remedy);
+        tree_file(f->root, REGION "/size", "0xffffffffffffffff");
+        assert_null(critical(f, "0000:04:00.0"));
+        assert_null(f->inv->critical_error);
+}
+
+/* Memory below a PCI function that the driver kmem gave to a NUMA node. */
+static void test_dax_memory(void **state) {
+        Fixture *f = *state;
+
+        tree_file(f->root, "sys/devices/" HBA "/dax0.0/target_node", "2");
+        tree_link(f->root, "sys/bus/dax/devices/dax0.0", "../../../devices/" HBA "/dax0.0");
+        tree_link(f->root, "sys/devices/" HBA "/dax0.0/driver", "../../../../../bus/dax/drivers/device_dax");
+        tree_file(f->root, "sys/devices/system/node/node2/meminfo", "Node 2 MemTotal:       1048576 kB\n");
+        assert_null(critical(f, "0000:03:00.0"));
+        tree_link(f->root, "sys/devices/" HBA "/dax0.0/driver", "../../../../../bus/dax/drivers/kmem");
+        assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- dax0.0 <- System RAM");
+        tree_file(f->root, "sys/devices/system/node/node2/meminfo", "Node 2 MemTotal:       0 kB\n");
+        assert_null(critical(f, "0000:03:00.0"));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -338,6 +383,8 @@ int main(void) {
                 TEST(test_links_to_the_device),
                 TEST(test_bcachefs_in_another_namespace),
                 TEST(test_zfs),
+                TEST(test_cxl_memory),
+                TEST(test_dax_memory),
 #undef TEST
         };
 

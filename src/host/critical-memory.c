@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Finds devices whose own memory the host has online: GPUs with coherent memory, and CXL memory devices. */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "critical-internal.h"
+#include "host/nvidia.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+#define CXL    "sys/bus/cxl/devices"
+#define DAX    "sys/bus/dax/devices"
+#define MEMORY "sys/devices/system/memory"
+#define ONLINE "System RAM"
+
+/* Reads a hexadecimal number, with or without 0x. False: it is absent or invalid. */
+static bool read_hex(const Critical *c, const char *dir, const char *file, uint64_t *ret) {
+        _cleanup_free_ char *path = string_format("%s/%s", dir, file);
+        char text[SYSFS_ATTRIBUTE_MAX];
+
+        return path && sysfs_read(c->fs, path, text, sizeof(text)) >= 0 && parse_hex(text, UINT64_MAX, ret) >= 0;
+}
+
+/* The bytes of memory that are online on a NUMA node. */
+static uint64_t read_node_memory(const Critical *c, int node) {
+        char path[64], text[SYSFS_ATTRIBUTE_MAX];
+        unsigned long long kib;
+        const char *at;
+
+        (void) snprintf(path, sizeof(path), "sys/devices/system/node/node%d/meminfo", node);
+        if (sysfs_read(c->fs, path, text, sizeof(text)) < 0)
+                return 0;
+        at = strstr(text, "MemTotal:");
+        return at && sscanf(at, "MemTotal: %llu", &kib) == 1 ? kib * 1024 : 0;
+}
+
+static void read_gpus(const Critical *c) {
+        for (size_t i = 0; i < c->inv->n_devices; i++) {
+                PciDevice *dev = &c->inv->devices[i];
+                bool own = dev->has_memory_node && streq_ptr(dev->driver, NVIDIA_DRIVER);
+
+                dev->online_memory = own ? read_node_memory(c, dev->memory_node) : 0;
+        }
+}
+
+/* Whether a memory block with one of these addresses is online. */
+static bool is_online(const Critical *c, uint64_t start, uint64_t size) {
+        uint64_t block;
+
+        if (size == 0 || start + size < start || !read_hex(c, MEMORY, "block_size_bytes", &block) || block == 0)
+                return false;
+        for (uint64_t n = start / block, end = (start + size - 1) / block, left = CRITICAL_ENTRIES_MAX;
+             n <= end && left > 0; n++, left--) {
+                char path[64], state[SYSFS_ATTRIBUTE_MAX];
+
+                (void) snprintf(path, sizeof(path), MEMORY "/memory%llu/state", (unsigned long long) n);
+                if (sysfs_read(c->fs, path, state, sizeof(state)) >= 0 && streq(state, "online"))
+                        return true;
+        }
+        return false;
+}
+
+/* Marks the memory device of a decoder, which is below its endpoint: the link uport of the endpoint leads to it. */
+static int mark_target(const Critical *c, const char *decoder, const char *region) {
+        _cleanup_free_ char *path = string_format(CXL "/%s/../uport", decoder);
+        _cleanup_free_ char *use = string_format("%s <- " ONLINE, region);
+
+        return path && use ? critical_mark_user(c, path, use) : -ENOMEM;
+}
+
+/* Marks all memory devices of a region. Its attributes targetN have the names of their decoders. */
+static int mark_region(const Critical *c, const char *region) {
+        _cleanup_free_ char *dir = string_format(CXL "/%s", region);
+        uint64_t start, size;
+        int r = 0;
+
+        if (!dir)
+                return -ENOMEM;
+        if (!read_hex(c, dir, "resource", &start) || !read_hex(c, dir, "size", &size) || !is_online(c, start, size))
+                return 0;
+        for (unsigned i = 0; r >= 0; i++) {
+                _cleanup_free_ char *path = string_format("%s/target%u", dir, i);
+                char decoder[SYSFS_ATTRIBUTE_MAX];
+
+                if (!path)
+                        return -ENOMEM;
+                if (sysfs_read(c->fs, path, decoder, sizeof(decoder)) < 0)
+                        break;
+                if (*decoder && !strchr(decoder, '/'))
+                        r = mark_target(c, decoder, region);
+        }
+        return r;
+}
+
+static int mark_regions(const Critical *c) {
+        _cleanup_names_ char **names = NULL;
+        size_t n;
+        int r = critical_list(c, CXL, &names, &n);
+
+        for (size_t i = 0; i < n && r >= 0; i++)
+                if (strncmp(names[i], "region", strlen("region")) == 0)
+                        r = mark_region(c, names[i]);
+        return r;
+}
+
+/* Marks the PCI function of a DAX device that the driver kmem has made memory of a NUMA node. */
+static int mark_dax(const Critical *c, const char *name) {
+        _cleanup_free_ char *link = string_format(DAX "/%s", name), *driver = string_format(DAX "/%s/driver", name);
+        _cleanup_free_ char *path = string_format(DAX "/%s/target_node", name);
+        char text[SYSFS_ATTRIBUTE_MAX];
+        uint64_t node;
+
+        if (!link || !driver || !path)
+                return -ENOMEM;
+        if (sysfs_link_name(c->fs, driver, text, sizeof(text)) < 0 || !streq(text, "kmem") ||
+            sysfs_read(c->fs, path, text, sizeof(text)) < 0 || parse_unsigned(text, INT16_MAX, &node) < 0 ||
+            read_node_memory(c, (int) node) == 0)
+                return 0;
+        return critical_mark_user(c, link, ONLINE);
+}
+
+static int mark_dax_devices(const Critical *c) {
+        _cleanup_names_ char **names = NULL;
+        size_t n;
+        int r = critical_list(c, DAX, &names, &n);
+
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = mark_dax(c, names[i]);
+        return r;
+}
+
+int critical_mark_memory(const Critical *c) {
+        Critical memory = *c;
+        int r;
+
+        read_gpus(c);
+        memory.remedy = "Take the memory offline first: daxctl-offline-memory(1), then cxl-disable-region(1).";
+        r = mark_regions(&memory);
+        return r < 0 ? r : mark_dax_devices(&memory);
+}
