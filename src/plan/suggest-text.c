@@ -192,7 +192,8 @@ char *suggestion_write(const Suggestion *s, const Inventory *inv, const Policy *
         if (cpus)
                 add(&t, "%s\n", cpus);
         if (policy && s->n_choices == 0)
-                comment(&t, "There is no pool, because this node has no GPU, no other accelerator and no NIC with VFs to offer.");
+                comment(&t, "There is no pool, because this node has no GPU, no other accelerator and no NIC with VFs "
+                            "to offer.");
         for (size_t i = 0; i < s->n_choices; i++) {
                 add(&t, "\n");
                 if (policy) {

@@ -35,9 +35,6 @@ typedef struct Entry {
 /* Returns the filter for a file that tells more than the daemon needs to know; NULL: the file is recorded whole. */
 RecordFilter filter_of(const char *path);
 
-/* Writes a hash of the name of a ZFS pool, the same for its directory in /proc and for the label of its members. */
-void zfs_write_label(const Identities *i, const char *name, FILE *f);
-
 bool record_exists(const Recorder *r, const char *directory, const char *name);
 
 /* The record functions return 0 or -ENOMEM. */

@@ -347,13 +347,20 @@ static void test_sentences(void **state _unused_) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make, unmake)
         const struct CMUnitTest tests[] = {
-                TEST(test_nothing),         TEST(test_first_main_file),
-                TEST(test_order),           TEST(test_dropins_alone),
-                TEST(test_same_name_hides), TEST(test_masks),
-                TEST(test_other_names),     TEST(test_links_stay_inside),
-                TEST(test_unreadable),      TEST(test_unreadable_main_file),
-                TEST(test_unclean_name),    TEST(test_limits),
-                TEST(test_named),           TEST(test_owned),
+                TEST(test_nothing),
+                TEST(test_first_main_file),
+                TEST(test_order),
+                TEST(test_dropins_alone),
+                TEST(test_same_name_hides),
+                TEST(test_masks),
+                TEST(test_other_names),
+                TEST(test_links_stay_inside),
+                TEST(test_unreadable),
+                TEST(test_unreadable_main_file),
+                TEST(test_unclean_name),
+                TEST(test_limits),
+                TEST(test_named),
+                TEST(test_owned),
                 cmocka_unit_test(test_sentences),
         };
 
