@@ -13,6 +13,8 @@
  * when xml is no such document, or -ENOMEM.
  */
 int domain_facts_devices(const char *xml, char ***ret, size_t *ret_n);
+/* The same, each name followed by a space and the place in the guest (ledger/guestplace.h) if the domain tells it. */
+int domain_facts_places(const char *xml, char ***ret, size_t *ret_n);
 /*
  * The host device of a text that is one <hostdev> as passthroughd writes it: of a PCI device that libvirt shall not
  * bind to a driver, or of a mediated device, with nothing that names a file or another device. 0, -EINVAL for any other

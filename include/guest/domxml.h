@@ -64,7 +64,8 @@ Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const
                                Refusal *ret_refusal);
 
 /*
- * The <hostdev> of one assigned or companion device, as in the document of domxml_make(). It has no address if the
+ * The <hostdev> of one assigned or companion device, as in the document of domxml_make(), but with the address that a
+ * running guest has given the device. It has no address if the guest that runs does not have the device, or if the
  * allocation has no CPUs, and hence no document: libvirt chooses a port. VERDICT_NO_SUCH_DEVICE when no device has the
  * slot; otherwise as domxml_make().
  */
@@ -81,16 +82,17 @@ char *domxml_hostdev_with_iommufd(const char *hostdev, const char *iommufd);
 char *domxml_place_hostdev(const char *hostdev, const GuestFunction *place);
 
 /*
- * The guest's PCI tree as an XML document for NCCL_TOPO_FILE; otherwise as domxml_make(). Devices below pcie.0 are left
- * out: NCCL finds them without the file.
+ * The guest's PCI tree as an XML document for NCCL_TOPO_FILE; otherwise as domxml_make(). While a guest runs, it is the
+ * tree of this guest, whatever the template. Devices below pcie.0 are left out: NCCL finds them without the file.
  */
 Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const Allocation *a,
                              const DomainTemplate *template, char **ret, Refusal *ret_refusal);
 
 /*
- * The guest address of each assigned and companion device, as in domxml_make() without a template. A template with PCI
- * controllers of its own moves the daemon's controllers to higher indices. Xen chooses the addresses: *ret is
- * unchanged. The caller frees. 0, -ENOMEM, -E2BIG.
+ * The guest addresses of the devices. While a guest runs (allocation_has_guest()) these are facts: of the devices that
+ * it has, those of libvirt's document of the domain. Otherwise they are computed: of each assigned and companion
+ * device, as in domxml_make() without a template; a template with PCI controllers of its own moves the daemon's
+ * controllers to higher indices. Xen chooses the addresses: *ret is unchanged. The caller frees. 0, -ENOMEM, -E2BIG.
  */
 int domxml_guest_addresses(const Inventory *inv, const Config *config, const Allocation *a, GuestAddress **ret,
                            size_t *ret_n);

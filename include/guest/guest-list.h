@@ -8,7 +8,8 @@
  *   list                            All running domains follow.
  *   domain UUID STATE NAME DEVICE…  A domain runs. Each word is a line. STATE: "running", or "starting" while QEMU may
  *                                   not have allocated all its memory. DEVICE: the address of a host PCI function, or
- *                                   the UUID of a mediated device.
+ *                                   the UUID of a mediated device, and its place in the guest (ledger/guestplace.h)
+ *                                   if the domain tells it.
  *   ended UUID                      The domain does not run any more.
  *   features WORD…                  The features of libvirt: "maxphysaddr", "driver-model", "iommufd", "acpi-nodeset",
  *                                   "fwcfg". The versions (LibvirtFeatures): "libvirt NUMBER", "qemu NUMBER".
@@ -18,11 +19,12 @@
  * A request, "list" as well, asks it to send all domains again.
  */
 
+#include "ledger/guestplace.h"
 #include "model/libvirt.h"
 #include "util/cleanup.h"
 
-/* Bytes of a record: the name of a device has at most 36. */
-#define GUEST_RECORD_MAX  32768U
+/* Bytes of a record: a device has at most 36 and GUEST_PLACE_TEXT_MAX. */
+#define GUEST_RECORD_MAX  98304U
 #define GUEST_DEVICES_MAX 512U
 #define GUESTS_MAX        4096U
 #define GUEST_UUID_SIZE   37U /* with its NUL */
@@ -31,9 +33,10 @@
 typedef struct Guest {
         char uuid[GUEST_UUID_SIZE];
         char *domain;
-        bool starting;  /* the guest may not have allocated all its memory yet */
-        bool listed;    /* since the last "list" */
-        char **devices; /* as guest/domain-facts.h names them */
+        bool starting;      /* the guest may not have allocated all its memory yet */
+        bool listed;        /* since the last "list" */
+        char **devices;     /* as guest/domain-facts.h names them */
+        GuestPlace *places; /* one for each */
         size_t n_devices;
 } Guest;
 
@@ -64,3 +67,5 @@ int guest_list_apply(GuestList *l, const char *record, size_t size);
 /* The guest that has the device, or NULL. */
 const Guest *guest_list_find_device(const GuestList *l, const char *device);
 const Guest *guest_list_find(const GuestList *l, const char *uuid);
+/* Where the guest has the device; not known if it does not have it. */
+GuestPlace guest_find_place(const Guest *g, const char *device);

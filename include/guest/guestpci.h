@@ -82,11 +82,16 @@ DEFINE_CLEANUP(GuestPci *, guest_pci_free)
  */
 Verdict guest_topology_choose(const Inventory *inv, GuestTopology wanted, Allocation *a, Refusal *ret);
 
-/* The controller above a function, and the root port above a controller that is no expander. */
+/* The guest cell on the NUMA node of the device; -1: none. */
+int guest_pci_cell(const Allocation *a, const AllocationDevice *dev);
+
+/* The controller above a function. */
 const GuestController *guest_pci_port(const GuestPci *p, const GuestFunction *f);
-const GuestController *guest_pci_root_port(const GuestPci *p, const GuestController *c);
 /* The address of the function as the guest sees it; bus 0: unknown. */
 PciAddress guest_pci_seen(const GuestPci *p, const GuestFunction *f);
+/* Where a guest that starts with this layout has each device of a, which p was made of. The caller frees; NULL when out
+ * of memory. */
+GuestPlace *guest_pci_places(const GuestPci *p, const Allocation *a);
 
 /* guestport.c: the free ports of a domain (SparePorts=), into which devices are plugged while it runs. */
 

@@ -25,6 +25,7 @@ typedef enum ReportKind {
         REPORT_STARTED,   /* the service of step was started; error is 0 or why it failed to start */
         REPORT_NOT_STARTED, /* systemd could not be asked to start the service of step: error */
         REPORT_IOMMUFD,     /* the domain of step has its devices by iommufd */
+        REPORT_PLACED,      /* the domain has the device of step; message is its place (ledger/guestplace.h) */
 } ReportKind;
 
 /* A report of the child to its parent. Smaller than PIPE_BUF, so writes to the pipe are atomic. */

@@ -7,6 +7,7 @@
  */
 
 #include "config/config.h"
+#include "ledger/guestplace.h"
 #include "ledger/region.h"
 #include "model/cores.h"
 #include "model/inventory.h"
@@ -91,6 +92,8 @@ typedef struct AllocationDevice {
                       no address */
         /* NUMA node in the domain document. Kept when the device is missing, so that the document does not change. */
         int numa_node; /* -1 unknown */
+        /* In the guest that runs with it, as libvirt told last: until that guest ends or has the device no more. */
+        GuestPlace guest;
 } AllocationDevice;
 
 /* Layout of the guest's PCI tree: guest/guestpci.h. */
@@ -228,6 +231,10 @@ Allocation *allocation_settled_part(const Allocation *a);
 /* Moves the devices of b to a: before the held devices of a, or behind them if they are held themselves. -ENOMEM leaves
  * both unchanged. */
 int allocation_take_devices(Allocation *a, Allocation *b);
+/* A guest runs with a, as far as is known: libvirt reports it, or has reported it and not yet its end. */
+bool allocation_has_guest(const Allocation *a);
+/* No guest has the devices of a. */
+void allocation_forget_guest(Allocation *a);
 /* NULL when a does not claim the address. */
 const AllocationDevice *allocation_find_device(const Allocation *a, PciAddress address);
 /*

@@ -18,6 +18,9 @@
  * vGPUs and mediated devices on VFs, tags, tokens, consumers, leases, NVLink partitions, phases of devices; 0.3 wrote
  * most of these in files of version 2. 4: addresses with an instance, for mediated devices on a GPU without VFs. An
  * allocation is written with the oldest version that has all that it has, which older daemons can read.
+ *
+ * The place of a device in a running guest ("guest") needs no version: libvirt tells it again, and an older daemon that
+ * leaves it out does the same with the hardware.
  */
 #define LEDGER_FILE_VERSION 4
 #define LEDGER_FILE_MAX     (256U * 1024U)

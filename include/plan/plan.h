@@ -69,6 +69,7 @@ typedef struct HostView {
         const PciAddress *in_use;          /* devices that the planner skips, with their IOMMU groups */
         size_t n_in_use;
         const Allocation *grown; /* one outside the ledger that keeps its vGPUs in the plan; NULL usually */
+        bool may_miss_guests;    /* a guest may run that is not known */
 } HostView;
 
 /*

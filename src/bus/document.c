@@ -171,6 +171,10 @@ static Verdict make_nccl_topology(const HostView *view, const Answer *a, Refusal
         const Allocation *allocation = find_again(view, a, ret);
         _cleanup_free_ char *document = NULL;
 
+        if (allocation && view->may_miss_guests && !allocation_has_guest(allocation))
+                return refuse(ret, VERDICT_BUSY, NULL, "Check libvirt, or set Libvirt= to nothing if it has no guests.",
+                              "Whether a guest runs with '%s' is unknown: %s", allocation->name,
+                              view->libvirt->reason ?: "libvirt was not asked.");
         if (!allocation || domxml_nccl_topology(view->inventory, view->config, allocation, template_of(a), &document,
                                                 ret) != VERDICT_NONE)
                 return ret->verdict;

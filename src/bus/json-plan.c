@@ -48,12 +48,15 @@ static const GuestAddress *find_guest(const GuestAddress *guests, size_t n, PciA
         return NULL;
 }
 
-static json_object *json_allocation_devices(const HostView *view, const Allocation *a, bool with_attributes) {
+static json_object *json_allocation_devices(const HostView *view, const Allocation *a, bool planned,
+                                            bool with_attributes) {
         json_object *array = json_object_new_array();
         _cleanup_free_ GuestAddress *guests = NULL;
         size_t n_guests = 0;
 
-        (void) domxml_guest_addresses(view->inventory, view->config, a, &guests, &n_guests);
+        /* A guest that is not known may have the devices at other addresses than its document would have now. */
+        if (!view->may_miss_guests || planned || allocation_has_guest(a))
+                (void) domxml_guest_addresses(view->inventory, view->config, a, &guests, &n_guests);
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
                 const GuestAddress *g = find_guest(guests, n_guests, d->address);
@@ -170,7 +173,7 @@ static json_object *json_allocation_or_plan(const HostView *view, const Allocati
         json_object_object_add(o, "generation", planned ? NULL : json_object_new_uint64(a->generation));
         json_object_object_add(o, "topology", json_string_or_null(guest_topology_to_string(a->topology)));
         json_object_object_add(o, "partition", json_known_or_null(a->partition));
-        json_object_object_add(o, "devices", json_allocation_devices(view, a, with_attributes));
+        json_object_object_add(o, "devices", json_allocation_devices(view, a, planned, with_attributes));
         add_placement(o, a);
         json_object_object_add(o, "shared_memory", json_regions(a));
         json_object_object_add(o, "services", json_services(a));

@@ -44,6 +44,8 @@ typedef struct JobKind {
          */
         void (*found)(Manager *m, const Job *job, const Step *step, const VfAttributes *found);
         int (*all_found)(Manager *m, const Job *job);
+        /* The guest has the device of the step: place is a text as in ledger/guestplace.h. */
+        void (*placed)(Manager *m, const Job *job, const Step *step, const char *place);
         /* The device of the step must not be given to another guest; message is the sentence that says why. */
         void (*device_failed)(Manager *m, Job *job, const Step *step, const char *message);
         /* Reads the devices again and returns the final result; calls job_set_message() when it is worse. */

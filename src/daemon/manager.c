@@ -91,8 +91,10 @@ Manager *manager_free(Manager *m) {
 
 static HostView on_view(void *userdata) {
         const Manager *m = userdata;
+        HostView view = host_state_view(&m->host);
 
-        return host_state_view(&m->host);
+        view.may_miss_guests = manager_may_miss_guests(m);
+        return view;
 }
 
 static Verdict on_allocate(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job,

@@ -10,6 +10,7 @@
 
 static void attach_begun(Manager *m, Job *job);
 static Verdict attach_check(Manager *m, const Job *job, Refusal *ret);
+static void attach_placed(Manager *m, const Job *job, const Step *step, const char *place);
 static JobResult attach_finished(Manager *m, Job *job, JobResult result);
 
 static const JobKind attach_kind = {
@@ -18,6 +19,7 @@ static const JobKind attach_kind = {
         .check = attach_check,
         .found = manager_found_attributes,
         .all_found = manager_all_attributes_found,
+        .placed = attach_placed,
         .finished = attach_finished,
 };
 
@@ -137,6 +139,15 @@ static Verdict attach_check(Manager *m, const Job *job, Refusal *ret) {
                 allocation_changing_part(ledger_find(m->host.ledger, job->subject));
 
         return part ? manager_check_use_again(m, part, USE_ALLOCATE, ret) : refuse_no_memory(ret);
+}
+
+/* settle() saves it. Without a guest, the place is that of the definition. */
+static void attach_placed(Manager *m, const Job *job, const Step *step, const char *place) {
+        const Allocation *a = ledger_find(m->host.ledger, job->subject);
+
+        for (size_t i = 0; a && a->domain && i < a->n_devices; i++)
+                if (pci_address_equal(a->devices[i].address, step->device))
+                        (void) guest_place_parse(place, &a->devices[i].guest);
 }
 
 /* A guest that started with one device may have iommufd, and the new device gets what the guest has. */

@@ -91,6 +91,9 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         if (v == VERDICT_NONE && state == ALLOCATION_READY)
                 v = manager_check_drivers(&m->host, a, &refusal);
         if (v == VERDICT_NONE && state == ALLOCATION_READY) {
+                /* No guest outlives a boot, and libvirt may not run yet to tell its end. */
+                if (!allocation_is_bound(a, m->host.inventory))
+                        allocation_forget_guest(a);
                 log_full(repeated ? LOG_DEBUG : LOG_NOTICE, 0, (&(LogFields) { .allocation = a->name }),
                          !allocation_is_bound(a, m->host.inventory)
                                  ? "The devices of '%s' are not as they were prepared, preparing them again."

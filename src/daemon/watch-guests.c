@@ -37,6 +37,21 @@ static void set_domain(Manager *m, Allocation *a, const char *domain) {
         }
 }
 
+/* The places are on disk, so that a restarted daemon knows them while libvirt does not answer. */
+static void set_places(Manager *m, Allocation *a, const Guest *guest) {
+        bool differs = false;
+
+        for (size_t i = 0; i < a->n_devices; i++) {
+                AllocationDevice *d = &a->devices[i];
+                GuestPlace place = guest ? guest_find_place(guest, ALLOCATION_DEVICE_SOURCE(d)) : (GuestPlace) { 0 };
+
+                differs = differs || !guest_place_equal(&place, &d->guest);
+                d->guest = place;
+        }
+        if (differs)
+                (void) manager_set_state(m, a, a->state, a->reason);
+}
+
 static void set_foreign(Manager *m, PciAddress address, const char *domain) {
         const char *known = device_status_get(&m->host.status, address, DEVICE_FOREIGN);
         _cleanup_free_ char *message = NULL;
@@ -130,8 +145,10 @@ void manager_find_guests(Manager *m) {
                 const Guest *guest = known ? find_guest(guests, a) : NULL;
 
                 /* Keep the last known domain: a refused release is better than a device removed from a guest. */
-                if (known)
+                if (known) {
                         set_domain(m, a, guest ? guest->domain : NULL);
+                        set_places(m, a, guest);
+                }
                 /* A guest that is unknown may have ended, and its memory may be free again. */
                 ledger_set_running(m->host.ledger, a, guest && !guest->starting);
         }

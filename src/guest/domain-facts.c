@@ -60,6 +60,12 @@ bool domain_device_source(const xmlNode *device, char ret[static UUID_STRING_MAX
         return true;
 }
 
+bool domain_device_address(const xmlNode *device, PciAddress *ret) {
+        const xmlNode *address = node_find(device, "address");
+
+        return address && node_has(address, "type", "pci") && read_address(address, ret);
+}
+
 bool domain_facts_xen(const char *xml) {
         xmlDoc *doc = domain_document_read(xml);
         const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;
@@ -69,18 +75,32 @@ bool domain_facts_xen(const char *xml) {
         return xen;
 }
 
-int domain_facts_devices(const char *xml, char ***ret, size_t *ret_n) {
+/* buses: NULL for the names alone. */
+static char *describe_device(const xmlNode *device, const char *source, const DomainBuses *buses) {
+        char place[GUEST_PLACE_TEXT_MAX];
+        GuestPlace p;
+
+        return buses && domain_buses_find(buses, device, &p)
+                       ? string_format("%s %s", source, guest_place_format(&p, place))
+                       : strdup(source);
+}
+
+static int list_devices(const char *xml, bool with_places, char ***ret, size_t *ret_n) {
         xmlDoc *doc = domain_document_read(xml);
         const xmlNode *devices = domain_document_devices(doc);
         char **names = NULL, source[UUID_STRING_MAX];
         int r = devices ? 0 : -EINVAL;
+        DomainBuses buses;
         size_t n = 0;
 
+        if (devices && with_places)
+                domain_buses_read(devices, &buses);
         for (const xmlNode *device = devices ? devices->children : NULL; r >= 0 && device; device = device->next)
                 if (domain_device_source(device, source)) {
                         r = ARRAY_RESERVE(names, n);
                         if (r >= 0)
-                                r = (names[n] = strdup(source)) ? 0 : -ENOMEM;
+                                r = (names[n] = describe_device(device, source, with_places ? &buses : NULL)) ? 0
+                                                                                                              : -ENOMEM;
                         n += r >= 0;
                 }
         xmlFreeDoc(doc);
@@ -94,6 +114,14 @@ int domain_facts_devices(const char *xml, char ***ret, size_t *ret_n) {
         *ret = names;
         *ret_n = n;
         return 0;
+}
+
+int domain_facts_devices(const char *xml, char ***ret, size_t *ret_n) {
+        return list_devices(xml, false, ret, ret_n);
+}
+
+int domain_facts_places(const char *xml, char ***ret, size_t *ret_n) {
+        return list_devices(xml, true, ret, ret_n);
 }
 
 /* What a <hostdev> may have: the attributes of each element; in "name=value" the value is required. */

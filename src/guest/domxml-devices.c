@@ -166,6 +166,10 @@ xmlNode *domain_write_hostdev(Domain *d, const AllocationDevice *dev) {
         return hostdev;
 }
 
+void domain_write_address(Domain *d, xmlNode *hostdev, PciAddress a) {
+        write_address(d, hostdev, "pci", a, false);
+}
+
 void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f) {
         write_nodeset(d, hostdev, f);
         write_address(d, hostdev, "pci", f->guest, f->multifunction);

@@ -56,7 +56,8 @@ static bool has_expander(const GuestPci *pci) {
 
 /* Without an expander the bus numbers in the guest are unknown, and the topology has no device. */
 static char *make_nccl_topology(Domain *d, GuestInfo info) {
-        xmlDoc *doc = has_expander(d->pci) ? domain_nccl(d) : NULL;
+        _cleanup_free_ GuestPlace *places = has_expander(d->pci) ? guest_pci_places(d->pci, d->a) : NULL;
+        xmlDoc *doc = places ? domain_nccl(d, places) : NULL;
         char *text = doc ? document_text(doc, NULL) : NULL;
 
         d->failed |= has_expander(d->pci) && !text;

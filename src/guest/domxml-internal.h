@@ -93,11 +93,14 @@ static inline bool domain_needs_iommu(const Domain *d) {
 void domain_write_devices(Domain *d);
 /* Adds the <hostdev> of one device, without its place in the guest. */
 xmlNode *domain_write_hostdev(Domain *d, const AllocationDevice *dev);
-/* Adds the place in the guest. */
+/* Adds the address in the guest. */
+void domain_write_address(Domain *d, xmlNode *hostdev, PciAddress a);
+/* Adds the place in the guest, of the document's layout. */
 void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f);
 
-/* domxml-nccl.c: the topology file for NCCL in the guest. Needs d->pci. The caller frees; NULL when out of memory. */
-xmlDoc *domain_nccl(Domain *d);
+/* domxml-nccl.c: the topology file for NCCL in the guest. places: one for each device. The caller frees; NULL when out
+ * of memory. */
+xmlDoc *domain_nccl(Domain *d, const GuestPlace *places);
 
 /* domxml-guestinfo.c: <sysinfo type='fwcfg'>. Removes the entries of an earlier document from the template; writes
  * those of this one. Needs d->pci. */

@@ -70,84 +70,107 @@ static xmlNode *write_pci(Domain *d, xmlNode *parent, PciAddress address, uint32
         return pci;
 }
 
-static const PciDevice *host_device(const Domain *d, const GuestFunction *f) {
-        return inventory_find(d->inv, d->a->devices[f->device].address);
-}
-
 /* The link of a VF is that of its PF. */
-static const PciDevice *host_card(const Domain *d, const GuestFunction *f) {
-        const AllocationDevice *dev = &d->a->devices[f->device];
+static const PciDevice *host_card(const Domain *d, size_t device) {
+        const AllocationDevice *dev = &d->a->devices[device];
 
         return inventory_find(d->inv, dev->is_vf ? dev->physfn : dev->address);
+}
+
+/* The first n bytes of the path; below them is the rest. */
+typedef struct Branch {
+        const char *path;
+        size_t n;
+} Branch;
+
+static bool is_below(const char *path, Branch b) {
+        return strncmp(path, b.path, b.n) == 0 && path[b.n] == '/';
+}
+
+/* The branch with one more part of the path. */
+static Branch longer(Branch b) {
+        return (Branch) { b.path, b.n + 1 + strcspn(b.path + b.n + 1, "/") };
+}
+
+/* The switch below the root bus or switch b, on the way to the device with that path: behind a port, and with a port
+ * above the device. False: there is none. */
+static bool find_switch(const char *path, Branch b, Branch *ret) {
+        Branch port = longer((Branch) { path, b.n }), upstream = port.path[port.n] ? longer(port) : port;
+
+        *ret = upstream;
+        return upstream.path[upstream.n] && longer(upstream).path[longer(upstream).n];
 }
 
 /*
  * The host switch that a guest switch represents: the one above a card plugged into it, else the topmost switch above
  * the first card below it.
  */
-static const PciDevice *host_switch(const Domain *d, const GuestController *upstream) {
+static const PciDevice *host_switch(const Domain *d, const GuestPlace *places, Branch upstream) {
         const PciDevice *found = NULL;
+        Branch lower;
 
-        for (size_t i = 0; i < d->pci->n_functions; i++) {
-                const GuestFunction *f = &d->pci->functions[i];
-                const GuestController *port = guest_pci_port(d->pci, f);
-
-                if (port->bus == upstream->index)
-                        return bridge_above(d->inv, bridge_above(d->inv, host_card(d, f)));
-                if (found || guest_pci_root_port(d->pci, port)->index != upstream->bus)
+        for (size_t i = 0; i < d->a->n_devices; i++) {
+                if (!is_below(places[i].path, upstream))
                         continue;
-                found = host_card(d, f);
+                if (!find_switch(places[i].path, upstream, &lower))
+                        return bridge_above(d->inv, bridge_above(d->inv, host_card(d, i)));
+                if (found)
+                        continue;
+                found = host_card(d, i);
                 while (found && bridge_above(d->inv, found) && bridge_above(d->inv, bridge_above(d->inv, found)))
                         found = bridge_above(d->inv, found);
         }
         return found;
 }
 
-static void write_devices(Domain *d, xmlNode *parent, const GuestController *port) {
-        for (size_t i = 0; i < d->pci->n_functions; i++) {
-                const GuestFunction *f = &d->pci->functions[i];
-                const PciDevice *dev = host_device(d, f);
+static bool is_first(const GuestPlace *places, size_t device, Branch b) {
+        for (size_t i = 0; i < device; i++)
+                if (is_below(places[i].path, b))
+                        return false;
+        return true;
+}
 
-                if (f->guest.bus == port->index)
-                        (void) write_pci(d, parent, guest_pci_seen(d->pci, f), dev ? dev->class : 0, host_card(d, f));
-        }
+static PciAddress branch_address(Branch b) {
+        char path[GUEST_PATH_MAX];
+
+        (void) snprintf(path, sizeof(path), "%.*s", (int) b.n, b.path);
+        return guest_path_seen(path);
 }
 
 /* Writes the devices and switches below a root bus or a switch. Ports are omitted; NCCL skips them too. */
-static void write_below(Domain *d, xmlNode *parent, const GuestController *above) {
-        for (size_t i = 0; i < d->pci->n_used; i++) {
-                const GuestController *c = &d->pci->controllers[i];
+static void write_below(Domain *d, xmlNode *parent, const GuestPlace *places, Branch above) {
+        for (size_t i = 0; i < d->a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(d->inv, d->a->devices[i].address);
+                const char *path = places[i].path;
+                Branch upstream;
 
-                if (c->bus != above->index)
+                if (!is_below(path, above))
                         continue;
-                if (c->type == GUEST_UPSTREAM_PORT)
+                if (!find_switch(path, above, &upstream))
+                        (void) write_pci(d, parent, guest_path_seen(path), dev ? dev->class : 0, host_card(d, i));
+                else if (is_first(places, i, upstream))
                         write_below(d,
-                                    write_pci(d, parent, (PciAddress) { .bus = (uint8_t) above->bus_nr }, CLASS_SWITCH,
-                                              host_switch(d, c)),
-                                    c);
-                else {
-                        write_devices(d, parent, c);
-                        if (c->type != GUEST_EXPANDER_BUS)
-                                write_below(d, parent, c);
-                }
+                                    write_pci(d, parent, branch_address(upstream), CLASS_SWITCH,
+                                              host_switch(d, places, upstream)),
+                                    places, upstream);
         }
 }
 
-static void write_cpu(Domain *d, xmlNode *system, size_t cell) {
+static void write_cpu(Domain *d, xmlNode *system, const GuestPlace *places, size_t cell) {
         xmlNode *cpu = node_add(d, system, "cpu");
 
         node_set(d, cpu, "numaid", "%zu", cell);
         write_affinity(d, cpu, &d->a->cells[cell].vcpus);
         node_set(d, cpu, "arch", d->aarch64 ? "arm64" : "x86_64"); /* NCCL's names */
-        for (size_t i = 0; i < d->pci->n_used; i++) {
-                const GuestController *c = &d->pci->controllers[i];
+        for (size_t i = 0; i < d->a->n_devices; i++) {
+                Branch root = { places[i].path, strcspn(places[i].path, "/") };
 
-                if (c->type == GUEST_EXPANDER_BUS && c->cell == (int) cell)
-                        write_below(d, cpu, c);
+                if (root.n > 0 && guest_pci_cell(d->a, &d->a->devices[i]) == (int) cell && is_first(places, i, root))
+                        write_below(d, cpu, places, root);
         }
 }
 
-xmlDoc *domain_nccl(Domain *d) {
+xmlDoc *domain_nccl(Domain *d, const GuestPlace *places) {
         xmlDoc *doc = xmlNewDoc((const xmlChar *) "1.0");
         xmlNode *system = doc ? xmlNewDocNode(doc, NULL, (const xmlChar *) "system", NULL) : NULL;
 
@@ -158,6 +181,6 @@ xmlDoc *domain_nccl(Domain *d) {
         (void) xmlDocSetRootElement(doc, system);
         node_set(d, system, "version", "1");
         for (size_t i = 0; i < d->a->n_cells; i++)
-                write_cpu(d, system, i);
+                write_cpu(d, system, places, i);
         return doc;
 }

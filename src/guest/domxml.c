@@ -293,6 +293,14 @@ Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const
         return make(inv, config, a, template, info, ret, ret_size, ret_refusal);
 }
 
+static GuestPlace *told_places(const Allocation *a) {
+        GuestPlace *places = calloc(a->n_devices + 1, sizeof(*places));
+
+        for (size_t i = 0; places && i < a->n_devices; i++)
+                places[i] = a->devices[i].guest;
+        return places;
+}
+
 Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const Allocation *a,
                              const DomainTemplate *template, char **ret, Refusal *ret_refusal) {
         Domain d = { .inv = inv, .config = config, .a = a, .xen = config->hypervisor == HYPERVISOR_XEN };
@@ -302,7 +310,9 @@ Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const A
                 v = refuse(ret_refusal, VERDICT_NOT_SUPPORTED, NULL, NULL,
                            "There is no topology for NCCL: Xen chooses the addresses of devices in the guest.");
         if (v == VERDICT_NONE) {
-                xmlDoc *doc = domain_nccl(&d);
+                _cleanup_free_ GuestPlace *places =
+                        allocation_has_guest(a) ? told_places(a) : guest_pci_places(d.pci, a);
+                xmlDoc *doc = places ? domain_nccl(&d, places) : NULL;
 
                 v = take_text(&d, doc, NULL, ret, ret_refusal);
                 xmlFreeDoc(doc);
@@ -349,7 +359,9 @@ static Verdict make_hostdev(const Inventory *inv, const Config *config, const Al
         if (v == VERDICT_NONE) {
                 xmlNode *hostdev = domain_write_hostdev(&d, dev);
 
-                if (placed && d.pci && has_document(a))
+                if (placed && d.pci && dev->guest.known)
+                        domain_write_address(&d, hostdev, dev->guest.address);
+                else if (placed && d.pci && has_document(a) && !allocation_has_guest(a))
                         domain_write_place(&d, hostdev, find_function(d.pci, (size_t) (dev - a->devices)));
                 v = take_text(&d, d.doc, hostdev, ret, ret_refusal);
         }
@@ -392,13 +404,36 @@ char *domxml_place_hostdev(const char *hostdev, const GuestFunction *place) {
                    : NULL;
 }
 
+static int told_addresses(const Allocation *a, GuestAddress **ret, size_t *ret_n) {
+        GuestAddress *addresses = calloc(a->n_devices + 1, sizeof(GuestAddress));
+        size_t n = 0;
+
+        if (!addresses)
+                return -ENOMEM;
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (a->devices[i].guest.known)
+                        addresses[n++] = (GuestAddress) {
+                                .host = a->devices[i].address,
+                                .guest = a->devices[i].guest.address,
+                                .seen = guest_path_seen(a->devices[i].guest.path),
+                        };
+        *ret = addresses;
+        *ret_n = n;
+        return 0;
+}
+
 int domxml_guest_addresses(const Inventory *inv, const Config *config, const Allocation *a, GuestAddress **ret,
                            size_t *ret_n) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
         GuestAddress *addresses;
-        int r = config->hypervisor == HYPERVISOR_XEN ? 0 : guest_pci_new(inv, a, &GUEST_PCI_ROOM_DEFAULT, &pci);
+        int r;
 
-        if (r < 0 || !pci)
+        if (config->hypervisor == HYPERVISOR_XEN)
+                return 0;
+        if (allocation_has_guest(a))
+                return told_addresses(a, ret, ret_n);
+        r = guest_pci_new(inv, a, &GUEST_PCI_ROOM_DEFAULT, &pci);
+        if (r < 0)
                 return r;
         addresses = calloc(pci->n_functions + 1, sizeof(GuestAddress));
         if (!addresses)

@@ -11,6 +11,7 @@
 static void guest_done(Guest *g) {
         free(g->domain);
         (void) free_names(g->devices, g->n_devices);
+        free(g->places);
         *g = (Guest) { 0 };
 }
 
@@ -37,6 +38,13 @@ const Guest *guest_list_find_device(const GuestList *l, const char *device) {
         return NULL;
 }
 
+GuestPlace guest_find_place(const Guest *g, const char *device) {
+        for (size_t i = 0; i < g->n_devices; i++)
+                if (streq(g->devices[i], device))
+                        return g->places[i];
+        return (GuestPlace) { 0 };
+}
+
 static void remove_guest(GuestList *l, size_t i) {
         guest_done(&l->guests[i]);
         l->guests[i] = l->guests[--l->n];
@@ -52,24 +60,35 @@ static int begin_list(GuestList *l, char *rest) {
         return GUEST_RECORD_LIST;
 }
 
+static int read_device(char *device, Guest *g) {
+        const char *name = strsep(&device, " ");
+        GuestPlace place = { 0 };
+        PciAddress a;
+
+        if (g->n_devices >= GUEST_DEVICES_MAX || (!is_uuid(name) && pci_address_parse(name, &a) < 0) ||
+            (device && guest_place_parse(device, &place) < 0))
+                return -EBADMSG;
+        if (ARRAY_RESERVE(g->places, g->n_devices) < 0 || ARRAY_RESERVE(g->devices, g->n_devices) < 0 ||
+            !(g->devices[g->n_devices] = strdup(is_uuid(name) ? name : PCI_ADDRESS_STR(a))))
+                return -ENOMEM;
+        g->places[g->n_devices++] = place;
+        return 0;
+}
+
 static int read_guest(char *rest, Guest *ret) {
         const char *uuid = strsep(&rest, "\n"), *state = rest ? strsep(&rest, "\n") : NULL;
-        const char *name = rest ? strsep(&rest, "\n") : NULL, *device;
+        const char *name = rest ? strsep(&rest, "\n") : NULL;
 
         if (!is_uuid(uuid) || !name || !*name || (!streq(state, "running") && !streq(state, "starting")))
                 return -EBADMSG;
         memcpy(ret->uuid, uuid, GUEST_UUID_SIZE);
         ret->starting = streq(state, "starting");
         ret->listed = true;
-        while (rest && (device = strsep(&rest, "\n"))) {
-                PciAddress a;
+        while (rest) {
+                int r = read_device(strsep(&rest, "\n"), ret);
 
-                if (ret->n_devices >= GUEST_DEVICES_MAX || (!is_uuid(device) && pci_address_parse(device, &a) < 0))
-                        return -EBADMSG;
-                if (ARRAY_RESERVE(ret->devices, ret->n_devices) < 0 ||
-                    !(ret->devices[ret->n_devices] = strdup(is_uuid(device) ? device : PCI_ADDRESS_STR(a))))
-                        return -ENOMEM;
-                ret->n_devices++;
+                if (r < 0)
+                        return r;
         }
         return string_copy(&ret->domain, name);
 }

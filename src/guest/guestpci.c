@@ -3,6 +3,7 @@
 /* Computes the guest's PCI layout: cards, then controllers, then addresses. */
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "guestpci-internal.h"
 
@@ -26,11 +27,9 @@ static GuestCard *layout_find_card(GuestLayout *l, const AllocationDevice *dev) 
 }
 
 /* A device without a known node is on no cell. */
-static int layout_cell(const GuestLayout *l, const AllocationDevice *dev) {
-        if (dev->numa_node < 0)
-                return -1;
-        for (size_t i = 0; i < l->a->n_cells; i++)
-                if (l->a->cells[i].node == dev->numa_node)
+int guest_pci_cell(const Allocation *a, const AllocationDevice *dev) {
+        for (size_t i = 0; i < a->n_cells; i++)
+                if (dev->numa_node >= 0 && a->cells[i].node == dev->numa_node)
                         return (int) i;
         return -1;
 }
@@ -71,7 +70,7 @@ static int layout_make_cards(GuestLayout *l) {
                         *card = (GuestCard) {
                                 .first = i,
                                 .lowest = dev->address.function,
-                                .cell = layout_cell(l, dev),
+                                .cell = guest_pci_cell(l->a, dev),
                                 .group = -1,
                         };
                         locate_card(card, dev);
@@ -178,14 +177,36 @@ const GuestController *guest_pci_port(const GuestPci *p, const GuestFunction *f)
         return &p->controllers[f->guest.bus - p->controllers[0].index];
 }
 
-const GuestController *guest_pci_root_port(const GuestPci *p, const GuestController *c) {
-        while (c->type != GUEST_ROOT_PORT)
-                c = &p->controllers[c->bus - p->controllers[0].index];
-        return c;
-}
-
 PciAddress guest_pci_seen(const GuestPci *p, const GuestFunction *f) {
         return (PciAddress) { .bus = (uint8_t) guest_pci_port(p, f)->bus_nr, .function = f->guest.function };
+}
+
+static GuestPlace find_place(const GuestPci *p, const GuestFunction *f) {
+        GuestPlace place = { .known = true, .address = f->guest };
+        PciAddress seen = guest_pci_seen(p, f);
+        const GuestController *c = guest_pci_port(p, f);
+        char below[GUEST_PATH_MAX] = "";
+
+        while (seen.bus > 0) {
+                (void) snprintf(place.path, sizeof(place.path), "/%s%s", PCI_ADDRESS_STR(seen), below);
+                (void) stpcpy(below, place.path);
+                if (c->type == GUEST_EXPANDER_BUS)
+                        break;
+                seen = (PciAddress) { .slot = c->slot, .function = c->function };
+                c = &p->controllers[c->bus - p->controllers[0].index];
+                seen.bus = (uint8_t) c->bus_nr;
+        }
+        if (*below)
+                (void) snprintf(place.path, sizeof(place.path), "pci0000:%02x%s", c->bus_nr, below);
+        return place;
+}
+
+GuestPlace *guest_pci_places(const GuestPci *p, const Allocation *a) {
+        GuestPlace *places = calloc(a->n_devices + 1, sizeof(*places));
+
+        for (size_t i = 0; places && i < p->n_functions; i++)
+                places[p->functions[i].device] = find_place(p, &p->functions[i]);
+        return places;
 }
 
 static int try_topology(const Inventory *inv, GuestTopology topology, Allocation *a) {

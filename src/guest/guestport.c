@@ -77,14 +77,6 @@ static void read_tree(Tree *t, const xmlNode *devices, const Allocation *a) {
         }
 }
 
-/* The guest cell on the node of the device. */
-static int find_cell(const Allocation *a, const AllocationDevice *dev) {
-        for (size_t i = 0; i < a->n_cells; i++)
-                if (dev->numa_node >= 0 && a->cells[i].node == dev->numa_node)
-                        return (int) i;
-        return NO_CELL;
-}
-
 static bool shares_host_bridge(const AllocationDevice *a, const AllocationDevice *b) {
         size_t length = a && a->path && b->path ? pci_path_host_length(a->path) : 0;
 
@@ -101,7 +93,7 @@ static unsigned count_expanders(const Tree *t, int cell, const AllocationDevice 
 }
 
 static bool suits(const Tree *t, const Allocation *a, const AllocationDevice *dev, unsigned root) {
-        int cell = find_cell(a, dev);
+        int cell = guest_pci_cell(a, dev);
 
         if (cell == NO_CELL || (a->n_cells == 1 && count_expanders(t, cell, NULL) == 0))
                 return root == ROOT_BUS;
@@ -122,7 +114,7 @@ static unsigned take_port(Tree *t, const Allocation *a, const AllocationDevice *
 }
 
 static Verdict refuse_no_port(const Allocation *a, const AllocationDevice *dev, Refusal *ret) {
-        int cell = find_cell(a, dev);
+        int cell = guest_pci_cell(a, dev);
 
         if (cell == NO_CELL)
                 return refuse(ret, VERDICT_NO_FREE_PORT, &dev->address,

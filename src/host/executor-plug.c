@@ -14,6 +14,7 @@
 #include "host/pcipath.h"
 #include "host/rootservice.h"
 #include "util/clock.h"
+#include "util/fileio.h"
 #include "util/strings.h"
 
 /* For requests in which libvirt does not wait for the guest, and for the guest to release a device in an undo. */
@@ -89,6 +90,29 @@ int plug_find_ports(const StepList *steps, size_t i, PlugPlace *places, ReportFu
         return steps->guest->n_cells > 0 ? choose_places(steps, i, text, places, report, userdata) : 0;
 }
 
+/* Reads back where the domain has the device. */
+static void report_place(const StepList *steps, size_t i, ReportFunction report, void *userdata) {
+        const Step *s = &steps->steps[i];
+        const AllocationDevice *dev = allocation_find_device(steps->guest, s->device);
+        Report placed = { .kind = REPORT_PLACED, .step = (uint32_t) i };
+        _cleanup_free_ char *text = NULL;
+        _cleanup_names_ char **devices = NULL;
+        size_t n = 0;
+
+        if (!dev || root_plug(&(PlugRequest) { PLUG_DESCRIBE, s->from, "", REQUEST_SEC }, &text) != PLUG_DONE ||
+            domain_facts_places(text, &devices, &n) < 0)
+                return;
+        for (size_t k = 0; k < n; k++) {
+                const char *place = strchr(devices[k], ' ');
+                const char *source = ALLOCATION_DEVICE_SOURCE(dev);
+
+                if (!place || strncmp(devices[k], source, strlen(source)) != 0 || devices[k] + strlen(source) != place)
+                        continue;
+                (void) snprintf(placed.message, sizeof(placed.message), "%s", place + 1);
+                (void) report(&placed, userdata);
+        }
+}
+
 int plug_device(const StepList *steps, size_t i, const PlugPlace *place, ReportFunction report, void *userdata) {
         const Step *s = &steps->steps[i];
         _cleanup_free_ char *chosen = NULL, *placed = NULL, *text = NULL;
@@ -104,6 +128,8 @@ int plug_device(const StepList *steps, size_t i, const PlugPlace *place, ReportF
         if (!hostdev)
                 return -ENOMEM;
         result = root_plug(&(PlugRequest) { PLUG_ATTACH, s->from, hostdev, REQUEST_SEC }, &text);
+        if (result == PLUG_DONE)
+                report_place(steps, i, report, userdata);
         if (result == PLUG_DONE || result == PLUG_NO_DOMAIN)
                 return result == PLUG_DONE;
         return fail_with_libvirt(steps, i, result, text, report, userdata);

@@ -152,6 +152,7 @@ Allocation *allocation_reduce(const Allocation *a, const AllocationDevice *d, co
         if (!rest || copy_device(rest, d) < 0 || string_copy(&rest->vfio_driver, a->vfio_driver) < 0 ||
             string_copy(&rest->reason, reason) < 0)
                 return NULL;
+        allocation_forget_guest(rest);
         memcpy(rest->id, a->id, sizeof(rest->id));
         rest->owner = a->owner;
         rest->generation = a->generation;
@@ -188,6 +189,7 @@ static Allocation *make_plain(Allocation *part) {
         if (!part)
                 return NULL;
         part->state = ALLOCATION_READY;
+        allocation_forget_guest(part);
         free(TAKE_PTR(part->domain));
         free(TAKE_PTR(part->reason));
         return part;
@@ -227,6 +229,18 @@ int allocation_take_devices(Allocation *a, Allocation *b) {
         }
         b->n_devices = 0;
         return 0;
+}
+
+bool allocation_has_guest(const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (a->devices[i].guest.known)
+                        return true;
+        return a->domain;
+}
+
+void allocation_forget_guest(Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                a->devices[i].guest = (GuestPlace) { 0 };
 }
 
 const AllocationDevice *allocation_find_device(const Allocation *a, PciAddress address) {
@@ -307,6 +321,7 @@ int allocation_device_identify(AllocationDevice *d, const PciDevice *dev) {
         if (dev->serial_known)
                 d->serial = dev->serial;
         d->numa_node = dev->numa_node;
+        d->guest = (GuestPlace) { 0 };
         d->lost = false;
         return 0;
 }

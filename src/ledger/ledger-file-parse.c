@@ -206,6 +206,13 @@ static int parse_identity(json_object *o, AllocationDevice *d) {
         return 0;
 }
 
+static int parse_guest(json_object *o, AllocationDevice *d) {
+        _cleanup_free_ char *place = NULL;
+        int r = get_optional(o, "guest", GUEST_PLACE_TEXT_MAX, &place);
+
+        return r < 0 || !place ? r : guest_place_parse(place, &d->guest) < 0 ? -EBADMSG : 0;
+}
+
 static int parse_mdev(json_object *o, AllocationDevice *d) {
         int r;
 
@@ -254,6 +261,7 @@ static int parse_device(json_object *o, Allocation *a) {
         r = r ?: get_address(o, "physical_function", true, &d->is_vf, &d->physfn);
         r = r ?: get_string(o, "path", true, &d->path);
         r = r ?: get_node(o, &d->numa_node);
+        r = r ?: parse_guest(o, d);
         r = r ?: parse_attributes(o, d);
         r = r ?: parse_identity(o, d);
         r = r ?: parse_vgpu(o, d);

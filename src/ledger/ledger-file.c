@@ -62,6 +62,8 @@ static void put_device(JsonText *t, const AllocationDevice *d) {
         if (d->lost)
                 json_text_literal(t, ", \"lost\": true");
         put_value(t, "numa_node", known, d->numa_node);
+        if (d->guest.known)
+                put_value(t, "guest", string, guest_place_format(&d->guest, (char[GUEST_PLACE_TEXT_MAX]) { 0 }));
         if (d->attributes.set) {
                 json_text_literal(t, ", \"attributes\": ");
                 put_attributes(t, &d->attributes, ~0U);

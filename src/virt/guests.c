@@ -81,7 +81,7 @@ static int format_domain(virDomain *domain, const char *uuid, bool starting, cha
         _cleanup_free_ char *xml = virDomainGetXMLDesc(domain, 0), *record = NULL;
         _cleanup_names_ char **devices = NULL;
         size_t n = 0;
-        int r = xml ? domain_facts_devices(xml, &devices, &n) : end_or_error();
+        int r = xml ? domain_facts_places(xml, &devices, &n) : end_or_error();
 
         if (r < 0)
                 return r;

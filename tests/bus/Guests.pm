@@ -19,7 +19,7 @@ use lib dirname(__FILE__);
 use Hypervisor;
 use Node;
 
-our @EXPORT = qw(node_with_guests running_domain write_guests write_raw libvirt_reports libvirt_process guest_runs domain_has begin_hotplug hotplug UUID);
+our @EXPORT = qw(node_with_guests running_domain write_guests write_raw libvirt_reports libvirt_process guest_runs domain_reports domain_places value_of domain_has begin_hotplug hotplug UUID);
 
 use constant {
         UUID   => '4b20d080-1b54-4048-85b3-a6a62d165c01',
@@ -104,9 +104,60 @@ sub libvirt_reports {
 sub guest_runs {
         my ($bus, $name) = @_;
         my $xml   = (ctl('xml', $name))[1];
-        my $guest = allocation($bus, $name);
         hypervisor("$ENV{BUILD}/domain", live => $xml, config => $xml);
-        return libvirt_reports($bus, running_domain($name, $guest->{id}, map { $_->{mdev} // $_->{address} } @{ $guest->{devices} }));
+        return domain_reports($bus, $name);
+}
+
+# libvirt reports the running domain of an allocation as its document is now.
+sub domain_reports {
+        my ($bus, $name) = @_;
+        my %places = domain_places();
+        return libvirt_reports($bus, running_domain($name, allocation($bus, $name)->{id}, map { "$_ $places{$_}{text}" } sort keys %places));
+}
+
+sub value_of { my ($text, $attribute) = @_; return ($text =~ /\b$attribute=["']([^"']*)/)[0] }
+sub number_of { my $value = value_of(@_); return defined $value ? $value =~ /^0/ ? oct $value : $value : undef }
+sub elements { my ($xml, $name) = @_; return $xml =~ m{(<$name\b(?:[^>]*/>|.*?</$name>))}gs }
+
+# The numbers of an <address type='pci'>: bus, slot and function.
+sub pci_of {
+        my ($element) = @_;
+        my ($address) = $element =~ /(<address [^>]*type=["']pci[^>]*>)/;
+        return defined $address ? map { number_of($address, $_) } qw(bus slot function) : ();
+}
+
+# Where the running domain has each host device: guest, the address in its document; seen, that in the guest, and the path there, both
+# undef below the root bus; text, as passthroughd-libvirt reports both.
+sub domain_places {
+        my $xml = slurp("$ENV{BUILD}/domain/live");
+        my (%expander, %children, %at);
+        for my $controller (grep { value_of($_, 'type') eq 'pci' } elements($xml, 'controller')) {
+                my ($index, $number) = (number_of($controller, 'index'), number_of($controller, 'busNr'));
+                $expander{$index} = $number if defined $number;
+                next                        if defined $number || !(my ($bus, @place) = pci_of($controller));
+                $children{$bus}{ $place[0] * 8 + $place[1] } = $index;
+        }
+        my $walk;
+        $walk = sub {
+                my ($above, $number, $path) = @_;
+                my ($own,   $next)          = ($number, $number + 1);
+                $at{$above} = { path => $path, number => $own };
+                for my $place (sort { $a <=> $b } keys %{ $children{$above} }) {
+                        $next = $walk->($children{$above}{$place}, $next, sprintf '%s/0000:%02x:%02x.%x', $path, $own, $place >> 3, $place & 7);
+                }
+                return $next;
+        };
+        $walk->($_, $expander{$_}, sprintf 'pci0000:%02x', $expander{$_}) for keys %expander;
+        my %places;
+        for my $device (elements($xml, 'hostdev')) {
+                my ($source) = elements($device, 'source');
+                my ($bus, @place) = pci_of($device) or next;
+                my $name  = value_of($source, 'uuid') // sprintf '%04x:%02x:%02x.%x', map { number_of($source, $_) } qw(domain bus slot function);
+                my $guest = sprintf '0000:%02x:%02x.%x',                              $bus, @place;
+                my $seen  = $at{$bus} ? sprintf('0000:%02x:%02x.%x', $at{$bus}{number}, @place) : undef;
+                $places{$name} = { guest => $guest, seen => $seen, text => $seen ? "$guest $at{$bus}{path}/$seen" : $guest };
+        }
+        return %places;
 }
 
 # Whether the guest has what the pattern finds, and whether its definition has it: "yes no".

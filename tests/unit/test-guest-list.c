@@ -46,6 +46,24 @@ static void test_domain(void **state) {
         assert_int_equal(l.n, 0);
 }
 
+static void test_place(void **state) {
+        _cleanup_(guest_list_done) GuestList l = { 0 };
+        GuestPlace place;
+
+        assert_int_equal(apply(&l, "domain\n" ONE "\nrunning\na\n0000:82:00.0 0000:02:00.0 pci0000:fb/0000:fb:00.0/"
+                                   "0000:fc:00.0\n0000:83:00.1 0000:09:01.2\n" TWO),
+                         GUEST_RECORD_DOMAIN);
+        assert_non_null(guest_list_find_device(&l, gpu));
+        place = guest_find_place(&l.guests[0], gpu);
+        assert_true(place.known && place.address.bus == 2);
+        assert_int_equal(guest_path_seen(place.path).bus, 0xfc);
+        place = guest_find_place(&l.guests[0], vf);
+        assert_true(place.known && place.address.bus == 9 && place.address.function == 2);
+        assert_int_equal(guest_path_seen(place.path).bus, 0); /* unknown */
+        assert_false(guest_find_place(&l.guests[0], TWO).known);
+        assert_false(guest_find_place(&l.guests[0], "0000:84:00.0").known);
+}
+
 /* A domain that libvirt does not list any more has ended, for example while libvirt did not run. */
 static void test_list(void **state) {
         _cleanup_(guest_list_done) GuestList l = { 0 };
@@ -93,6 +111,16 @@ static void test_malformed(void **state) {
                 "domain\n" ONE "x\nrunning\na",
                 "domain\nx\nrunning\na",
                 "domain\n" ONE "\nrunning\na\n82:00.0",
+                "domain\n" ONE "\nrunning\na\n0000:82:00.0 ",
+                "domain\n" ONE "\nrunning\na\n0000:82:00.0 02:00.0",
+                "domain\n" ONE "\nrunning\na\n0000:82:00.0 0000:02:00.0.1",
+                "domain\n" ONE "\nrunning\na\n0000:82:00.0 0000:02:00.0 ",
+                "domain\n" ONE "\nrunning\na\n0000:82:00.0 0000:02:00.0 pci0000:fb",
+                "domain\n" ONE "\nrunning\na\n0000:82:00.0 0000:02:00.0 pci0000:fb/",
+                "domain\n" ONE "\nrunning\na\n0000:82:00.0 0000:02:00.0 pci0000:fb/../../etc",
+                "domain\n" ONE "\nrunning\na\n0000:82:00.0 0000:02:00.0 0000:fb:00.0/0000:fc:00.0",
+                "domain\n" ONE "\nrunning\na\n0000:82:00.0 0000:02:00.0 pci0000:fb/0000:fb:00.0/0000:01:00.0/"
+                "0000:02:00.0/0000:03:00.0/0000:04:00.0/0000:05:00.0/0000:06:00.0/0000:07:00.0/0000:08:00.0/0000:09:00.0",
                 "domain\n" ONE "\nrunning\na\n",
                 "ended",
                 "ended\nx",
@@ -118,7 +146,7 @@ static void test_malformed(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_domain), cmocka_unit_test(test_list),      cmocka_unit_test(test_features),
-                cmocka_unit_test(test_failed), cmocka_unit_test(test_malformed),
+                cmocka_unit_test(test_failed), cmocka_unit_test(test_malformed), cmocka_unit_test(test_place),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include "guest/domain-facts.h"
 #include "guest/guestpci.h"
 #include "guest/xmlnode.h"
+#include "util/fileio.h"
 
 /* Adds a VF with this path on the host. */
 static PciAddress add_new(Case *c, const char *path, int node, const char *slot) {
@@ -187,6 +188,85 @@ static void test_no_expander(void **state) {
         }
 }
 
+/* libvirt's document of a guest that has just started tells what was computed for it. */
+static void assert_places(const Case *c) {
+        _cleanup_free_ char *xml = make(c, NULL);
+        _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
+        _cleanup_free_ GuestPlace *places = NULL;
+        _cleanup_names_ char **told = NULL;
+        size_t n = 0, at = 0;
+
+        assert_int_equal(guest_pci_new(c->inv, c->a, &GUEST_PCI_ROOM_DEFAULT, &pci), 0);
+        places = guest_pci_places(pci, c->a);
+        assert_non_null(places);
+        assert_int_equal(domain_facts_places(xml, &told, &n), 0);
+        for (size_t i = 0; i < c->a->n_devices; i++) {
+                char text[GUEST_PLACE_TEXT_MAX];
+                _cleanup_free_ char *expected = NULL;
+
+                if (!places[i].known)
+                        continue;
+                expected = string_format("%s %s", ALLOCATION_DEVICE_SOURCE(&c->a->devices[i]),
+                                         guest_place_format(&places[i], text));
+                assert_true(at < n);
+                assert_string_equal(told[at++], expected);
+        }
+        assert_int_equal(at, n);
+        assert_int_equal(n, pci->n_functions);
+}
+
+static void test_places(void **state) {
+        static const char *const paths[] = {
+                "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:00.0/0000:13:00.0",
+                "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:01.0/0000:14:00.0/0000:15:00.0/0000:16:00.0",
+                "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:01.0/0000:14:00.0/0000:15:01.0/0000:17:00.0",
+                "pci0000:20/0000:20:01.0/0000:23:00.1",
+                "pci0000:30/0000:30:01.0/0000:33:00.1",
+        };
+
+        for (GuestTopology topology = 0; topology < _GUEST_TOPOLOGY_MAX; topology++)
+                for (unsigned spare = 0; spare <= 2; spare++) {
+                        _cleanup_case_ Case c = case_new("vm30", 2, (int[]) { 0, 1 }, false);
+
+                        c.a->topology = topology;
+                        c.a->spare_ports = spare;
+                        pin(&c, "2-7,18-23", 8 * GIB, 0);
+                        for (size_t i = 0; i < ELEMENTSOF(paths); i++)
+                                (void) add_new(&c, paths[i], i < 3 ? 0 : i < 4 ? 1 : -1, "x");
+                        assert_places(&c);
+                }
+}
+
+#define PORT(index, above)                                                                                             \
+        "<controller type='pci' index='" index "' model='pcie-root-port'><address type='pci' " above "/></controller>"
+#define HOSTDEV(bus, at)                                                                                               \
+        "<hostdev><source><address bus='" bus "' slot='0' function='0'/></source>"                                     \
+        "<address type='pci' " at " function='1'/></hostdev>"
+
+/* Of a domain that passthroughd did not write: ports in any order, a bus number beyond the last, a port without an
+ * address, a bus without a controller, an expander below its own port. */
+static void test_other_places(void **state) {
+        static const char xml[] =
+                "<domain><devices><controller type='pci' index='1' model='pcie-expander-bus'><target busNr='254'/>"
+                "<address type='pci' bus='3' slot='0' function='0'/></controller>" PORT("3",
+                                                                                        "bus='1' slot='1' function='0'")
+                        PORT("2", "bus='1' slot='0' function='0'") PORT("4", "") HOSTDEV("0x81", "bus='2' slot='0'")
+                                HOSTDEV("0x82", "bus='3' slot='0'") HOSTDEV("0x83", "bus='4' slot='0'")
+                                        HOSTDEV("0x84", "bus='0' slot='7'") HOSTDEV("0x85", "bus='200' slot='0'")
+                                                HOSTDEV("0x86", "slot='0'") "</devices></domain>";
+        _cleanup_names_ char **told = NULL;
+        size_t n = 0;
+
+        assert_int_equal(domain_facts_places(xml, &told, &n), 0);
+        assert_int_equal(n, 6);
+        assert_string_equal(told[0], "0000:81:00.0 0000:02:00.1 pci0000:fe/0000:fe:00.0/0000:ff:00.1");
+        assert_string_equal(told[1], "0000:82:00.0 0000:03:00.1");
+        assert_string_equal(told[2], "0000:83:00.0 0000:04:00.1");
+        assert_string_equal(told[3], "0000:84:00.0 0000:00:07.1");
+        assert_string_equal(told[4], "0000:85:00.0 0000:c8:00.1");
+        assert_string_equal(told[5], "0000:86:00.0");
+}
+
 static char *hostdev(const Case *c, const char *slot) {
         char *text = NULL;
 
@@ -294,6 +374,7 @@ static void test_sentences(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_cell),          cmocka_unit_test(test_no_port),
+                cmocka_unit_test(test_places),        cmocka_unit_test(test_other_places),
                 cmocka_unit_test(test_circle),        cmocka_unit_test(test_mirror),
                 cmocka_unit_test(test_no_expander),   cmocka_unit_test(test_hostdev),
                 cmocka_unit_test(test_plain_hostdev), cmocka_unit_test(test_hostdev_alone),

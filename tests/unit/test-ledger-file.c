@@ -76,6 +76,7 @@ static Allocation *make_full(void) {
         assert_int_equal(string_copy(&d->prior_override, "none"), 0);
         assert_int_equal(string_copy(&d->path, "pci0000:80/0000:80:02.0/10000:82:00.0"), 0);
         d->serial = UINT64_C(0x0002c90300123456);
+        assert_int_equal(guest_place_parse("0000:02:00.0 pci0000:fb/0000:fb:00.0/0000:fc:00.0", &d->guest), 0);
         d->lost = true;
         (void) add(a, "10000:82:00.1", DEVICE_ROLE_COMPANION, "gpu0-1", NULL);
         d = add(a, "0000:83:00.2", DEVICE_ROLE_ASSIGNED, "ib-vf0", "ib-vf");
@@ -148,6 +149,7 @@ static void assert_same_device(const AllocationDevice *x, const AllocationDevice
         assert_true(streq_ptr(x->vgpu_name, y->vgpu_name) && streq(x->mdev, y->mdev));
         assert_int_equal(x->is_vf, y->is_vf);
         assert_int_equal(x->numa_node, y->numa_node);
+        assert_true(guest_place_equal(&x->guest, &y->guest));
         assert_true(x->serial == y->serial && x->lost == y->lost);
         assert_int_equal(x->vf_index, y->vf_index);
         assert_true(!x->is_vf || pci_address_equal(x->physfn, y->physfn));
@@ -333,6 +335,10 @@ static void test_the_largest_fits(void **state) {
                         string_copy(&d->path,
                                     "pci0000:80/0000:80:02.0/0000:81:00.0/0000:82:04.0/0000:83:00.0/0000:84:00.1"),
                         0);
+                assert_int_equal(guest_place_parse("0000:84:00.1 pci0000:80/0000:80:02.0/0000:81:00.0/0000:82:04.0/"
+                                                   "0000:83:00.0/0000:84:00.1",
+                                                   &d->guest),
+                                 0);
         }
         free(a->pins);
         a->pins = calloc(ALLOCATION_CPUS_MAX, sizeof(Pin));
@@ -547,6 +553,8 @@ static void test_versions(void **state) {
         assert_int_equal(string_copy(&plain->consumer, "22222222-0000-4000-8000-000000000001"), 0);
         assert_int_equal(version_written(plain), 3);
         free(TAKE_PTR(plain->consumer));
+        assert_int_equal(guest_place_parse("0000:02:00.0", &plain->devices[0].guest), 0);
+        assert_int_equal(version_written(plain), 2);
         plain->partition = 0;
         assert_int_equal(version_written(plain), 3);
         plain->partition = -1;
@@ -588,6 +596,9 @@ static void test_broken_members(void **state) {
                 { "\"owner\": 4294967295", "\"owner\": 4294967296" },
                 { "\"owner\": 4294967295", "\"owner\": -1" },
                 { "\"forced\": true", "\"forced\": \"no\"" },
+                { "\"guest\": \"0000:02:00.0 ", "\"guest\": \"02:00.0 " },
+                { "\"guest\": \"0000:02:00.0 ", "\"guest\": 7, \"other\": \"" },
+                { "\"guest\": \"0000:02:00.0 pci", "\"guest\": \"0000:02:00.0 " },
                 { "\"generation\": 9223372036854775807", "\"generation\": 9223372036854775808" },
                 { "\"generation\": 9223372036854775807", "\"generation\": 99999999999999999999999" },
                 { "\"generation\": 9223372036854775807", "\"generation\": -99999999999999999999999" },
