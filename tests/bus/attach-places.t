@@ -138,6 +138,21 @@ is(nccl(), $tree, 'and the topology');
 domain_reports($bus, 'vm');
 is_as_in_domain('libvirt is back');
 
+# ---- a boot, after which libvirt does not run
+
+# What a document for the next start has.
+sub document_has { return { map { value_of($_, 'address') => value_of($_, 'guest') } (ctl('xml', 'vm'))[1] =~ /<passthroughd:device [^>]*>/g } }
+
+without_libvirt();
+fault('remove ' . Guests::SOCKET);
+other_hand_binds($_, '') for keys %{ $known->[0] };
+is(daemon('start'), 0, 'a boot, and libvirt does not run');
+is_deeply(addresses('guest_address'), document_has(), 'no guest has outlived it: the addresses are those that the next document has');
+unlike(slurp(ledger_file('vm')), qr/"guest"/, 'the record has no place');
+fault('set ' . Guests::SOCKET . ' socket');
+domain_reports($bus, 'vm');
+is_as_in_domain('a guest runs again');
+
 # ---- a guest that was started before an upgrade: the record of its devices has no place
 
 without_libvirt();
@@ -165,9 +180,26 @@ unlike((ctl('xml', 'vm', '--device', $slot))[1], qr/<address type="pci"/, 'its <
 
 libvirt_reports($bus);
 unlike(slurp($file), qr/"guest"/, 'a guest that ended: the record has no place');
-$document = (ctl('xml', 'vm'))[1];
-%in = map { value_of($_, 'address') => value_of($_, 'guest') } $document =~ /<passthroughd:device [^>]*>/g;
-is_deeply(addresses('guest_address'), \%in, 'the addresses are those that the next document has');
+is_deeply(addresses('guest_address'), document_has(), 'the addresses are those that the next document has');
+is(release($bus, 'vm'), 'done', 'a release');
+
+# ---- devices alone, in a domain that passthroughd did not write
+
+is(allocate($bus, 'vm', gpu => 1), 'done', 'an allocation without CPUs');
+is_deeply([values %{ addresses('seen_address') }], [undef], 'its device has no address in a guest');
+my ($n) = vm()->{devices}[0]{address} =~ /:(\w+):/;
+$started = "<domain type='kvm'><devices><controller type='pci' index='5' model='pcie-root-port'/><hostdev><source><address domain='0x0000' bus='0x$n' slot='0x00' function='0x0'/></source>"
+        . "<address type='pci' domain='0x0000' bus='0x05' slot='0x00' function='0x0'/></hostdev></devices></domain>";
+hypervisor("$ENV{BUILD}/domain", live => $started, config => $started);
+domain_reports($bus, 'vm');
+is_deeply(both(), [map { my $value = $_; +{ map { $_->{address} => $value } @{ vm()->{devices} } } } '0000:05:00.0', undef], 'it is where the domain has it, below the root bus');
+my $before = both();
+is(attach(rdma => 1), 'done', 'attach a VF, for which libvirt chooses the place');
+for my $i (0, 1) {
+        my $now = both()->[$i];
+        is_deeply({ map { $_ => $now->{$_} } keys %{ $before->[$i] } }, $before->[$i], 'what was there stays where it is');
+}
+libvirt_reports($bus);
 is(release($bus, 'vm'), 'done', 'a release');
 
 done_testing();
