@@ -335,6 +335,8 @@ static void continue_change(Manager *m, Allocation *a) {
                         a->devices[i].phase = DEVICE_PHASE_DETACHING;
         v = check_use(m, a, &refusal);
         if (v == VERDICT_NONE)
+                v = manager_begin_state(m, a, a->state, &refusal);
+        if (v == VERDICT_NONE)
                 v = start_job(m, a, &job, &refusal);
         if (v == VERDICT_NONE) {
                 job_queue_find(&m->jobs, job)->resumed = true;

@@ -108,11 +108,12 @@ int config_file_read(const Sysfs *fs, const char *path, char **ret, size_t *ret_
 
 /*
  * Returns 1 when another user could change the file or directory, which is then a problem of the configuration. 0 when
- * none could, or when it cannot be found, or -ENOMEM.
+ * none could, or when it does not exist: another user may have a directory above it, such as /run/passthroughd. Or
+ * -ENOMEM.
  */
 static int refuse_foreign(Loader *l, const char *path) {
         _cleanup_free_ char *owner = NULL, *why = NULL;
-        int r = l->owned ? path_check_owner(path, &owner) : 0;
+        int r = l->owned && !is_absent(l->fs, path) ? path_check_owner(path, &owner) : 0;
 
         if (r != -EPERM)
                 return r == -ENOMEM ? r : 0;

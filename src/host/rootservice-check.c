@@ -132,8 +132,8 @@ static int check_words(const Pool *pool) {
                         return log_denied("CleanerCommand= of pool '%s' names %s, which other users than root can "
                                           "change, as %s. Use chown root and chmod go-w.",
                                           pool->name, QUOTABLE(word), owner);
-                if (r < 0 && first)
-                        return log_error_errno(r, "CleanerCommand= of pool '%s' names %s, which cannot be found: %m",
+                if (r < 0 && (first || r != -ENOENT))
+                        return log_error_errno(r, "CleanerCommand= of pool '%s' names %s, which cannot be checked: %m",
                                                pool->name, QUOTABLE(word));
         }
         return 0;

@@ -133,13 +133,6 @@ spew("$dir/log", '');
 
 # ---- what only root can change
 
-sub refused {
-        my ($what) = @_;
-        is(ask(CLEAN, 'gpu', $one), -EPERM, "$what: nothing is run");
-        is_deeply([calls()], [], "$what: systemd was not asked");
-        return;
-}
-
 my $open = "$ENV{NODE_TMP}/open";
 mkdir $open or die "$open: $!";
 spew("$open/clean", "#!/bin/sh\n");
@@ -147,7 +140,9 @@ symlink "$open/clean", "$ENV{NODE_TMP}/link" or die $!;
 chmod 0777, $open or die $!;
 for my $words ("$open/clean", "$ENV{NODE_TMP}/link --all", "$command/../open/clean", "$open/../clean", "$open/none", "/bin/sh $open/clean") {
         spew($conf, "$gpus\nCleanerCommand=$words\n");
-        isnt(ask(CLEAN, 'gpu', $one), 0, "$words is not run");
+        my $r = ask(CLEAN, 'gpu', $one);
+        ok($r == -EPERM || $r == -POSIX::ENOTDIR, "$words is not run") or diag($r);
+        is_deeply([calls()], [], '... nor is systemd asked');
 }
 spew($conf, $pools);
 my %writable = ($command => 0775, $conf => 0666, $ENV{NODE_TMP} => 0777);

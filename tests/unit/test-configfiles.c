@@ -333,6 +333,13 @@ static void test_owned(void **state) {
                 assert_int_equal(is_refused(file), cases[i].refused);
                 assert_int_equal(chmod(path, st.st_mode & 07777), 0);
         }
+        _cleanup_free_ char *way = tree_path(*state, "way"), *absent = tree_path(*state, "way/other.conf");
+
+        /* What does not exist says nothing. */
+        assert_int_equal(chmod(way, 0777), 0);
+        assert_false(is_refused(absent));
+        assert_int_equal(chmod(way, 0755), 0);
+
         _cleanup_free_ char *link = tree_path(*state, "my.conf.d/b.conf");
 
         /* Only root can. */
