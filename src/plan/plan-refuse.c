@@ -42,7 +42,8 @@ static size_t count_cpu_nodes(const Inventory *inv) {
 
 /* The remedy mentions the number of cells only if the request has one: otherwise all numbers were tried. */
 static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
-        size_t n_nodes = count_cpu_nodes(p->context->inventory);
+        size_t exactly = r->cells ?: r->n_host_nodes,
+               n_nodes = exactly ?: MIN(count_cpu_nodes(p->context->inventory), ALLOCATION_CELLS_MAX);
         _cleanup_free_ char *list = list_cpus(p);
         Request any_cells = *r;
         int fewer;
@@ -53,10 +54,10 @@ static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
                 return planner_give_up(fewer, ret);
         return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL,
                       fewer ? "Ask for fewer CPUs, for another number of guest cells, or for no number of cells."
-                            : "Ask for fewer CPUs.",
-                      "%u CPUs wanted, as whole cores in equal shares from %s%zu node%s. Free CPUs: %s.", r->cpus,
-                      r->cells ? "" : "at most ", r->cells ?: MIN(n_nodes, ALLOCATION_CELLS_MAX),
-                      PLURAL(r->cells ?: n_nodes), list ?: "none");
+                      : r->n_host_nodes > 0 ? "Ask for fewer CPUs, or name other host nodes."
+                                            : "Ask for fewer CPUs.",
+                      "%u CPU%s wanted, as whole cores in equal shares from %s%zu node%s. Free CPUs: %s.", r->cpus,
+                      PLURAL(r->cpus), exactly ? "" : "at most ", n_nodes, PLURAL(n_nodes), list ?: "none");
 }
 
 /*

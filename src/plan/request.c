@@ -262,6 +262,8 @@ static Verdict check_memory(const Request *r, Refusal *ret) {
 }
 
 static Verdict check_cells(const Request *r, Refusal *ret) {
+        size_t n_nodes = r->cpus > 0 ? r->n_host_nodes : 0;
+
         if (r->cells > ALLOCATION_CELLS_MAX)
                 return refuse_request(ret, NULL, "The request wants %u guest NUMA cells; the limit is %u.", r->cells,
                                       ALLOCATION_CELLS_MAX);
@@ -272,6 +274,14 @@ static Verdict check_cells(const Request *r, Refusal *ret) {
                 return refuse_request(ret, "Ask for more memory, or fewer cells.",
                                       "%s of memory is less than one page of %s for each of %u guest NUMA cells.",
                                       FORMAT_SIZE_EXACT(r->memory), FORMAT_SIZE_EXACT(request_page(r)), r->cells);
+        if (n_nodes > r->cpus)
+                return refuse_request(ret, "Name fewer host nodes; each needs a vCPU.",
+                                      "The request wants %u vCPU%s on %zu host nodes.", r->cpus, PLURAL(r->cpus),
+                                      n_nodes);
+        if (r->memory / request_page(r) < n_nodes)
+                return refuse_request(ret, "Ask for more memory, or name fewer host nodes.",
+                                      "%s of memory is less than one page of %s for each of %zu host nodes.",
+                                      FORMAT_SIZE_EXACT(r->memory), FORMAT_SIZE_EXACT(request_page(r)), n_nodes);
         return VERDICT_NONE;
 }
 

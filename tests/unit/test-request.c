@@ -47,6 +47,7 @@ static void test_check(void **state _unused_) {
                 unsigned count, cpus, cells;
                 uint64_t memory, page_size;
                 bool refused;
+                unsigned nodes; /* of the host, named by the request */
         } cases[] = {
                 { "gpu", 1, 8, 2, 20 * GIB, GIB, false },
                 { "gpu", REQUEST_DEVICES_MAX, 0, 0, 0, 0, false },
@@ -70,6 +71,10 @@ static void test_check(void **state _unused_) {
                 { NULL, 0, 2, 2, 4 << 20, 2 << 20, false },
                 { NULL, 0, 2, 2, 2 << 20, 2 << 20, true },
                 { NULL, 0, 2, 2, 4096, 0, true },
+                { "gpu", 1, 0, 0, 0, 0, false, 2 },
+                { NULL, 0, 2, 0, 4 << 20, 2 << 20, false, 2 },
+                { NULL, 0, 1, 0, GIB, 0, true, 2 },
+                { NULL, 0, 8, 0, 2 << 20, 2 << 20, true, 2 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -80,6 +85,8 @@ static void test_check(void **state _unused_) {
                 request_init(&r);
                 if (cases[i].pool)
                         assert_int_equal(request_add_pool(&r, cases[i].pool, cases[i].count), 0);
+                for (unsigned node = 0; node < cases[i].nodes; node++)
+                        assert_int_equal(request_add_host_node(&r, (int) node), 0);
                 r.cpus = cases[i].cpus;
                 r.cells = cases[i].cells;
                 r.memory = cases[i].memory;
