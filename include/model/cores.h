@@ -14,8 +14,9 @@ typedef struct Pin {
 unsigned cores_threads(const Inventory *inv);
 
 /*
- * Splits vCPUs over k guest cells as evenly as whole cores allow. The first cells get the remainder. Every cell gets a
- * vCPU unless there are fewer vCPUs than cells.
+ * Splits at least k vCPUs into k shares, largest first: as few cores as possible, and two shares differ by one core at
+ * most. Of one core, in one of the shares with the most cores, threads may be left over. With fewer cores than shares,
+ * cores are split.
  */
 void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]);
 

@@ -5,6 +5,15 @@
  * The planner makes a plan or a refusal from inventory, configuration, ledger and request. Pure, deterministic and
  * exact: the plan minimises Score, compared member by member from the top, over all sets of devices and NUMA nodes that
  * satisfy the request. Among equal scores the lowest addresses win.
+ *
+ * A guest on several NUMA nodes has equal shares of its CPUs and its memory on each of them. Two shares may differ by
+ * what cannot be divided, and by no more:
+ * - CPUs are whole cores, as few as possible, and two shares differ by one core at most. When the vCPUs do not fill
+ *   these cores, one of the largest shares leaves threads of one core over. With fewer cores than nodes, each node
+ *   gives fewer threads of a core.
+ * - Memory is whole pages, and two shares differ by one page at most.
+ * Any node may have a larger share. The lowest nodes with room for it get it: CPUs and memory each by themselves, and
+ * memory after new shared memory has its nodes.
  */
 
 #include "config/withdrawn.h"

@@ -15,18 +15,16 @@ unsigned cores_threads(const Inventory *inv) {
 }
 
 void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]) {
-        unsigned cores, left = cpus;
+        unsigned cores, larger;
 
         /* With fewer cores than cells, split the cores. */
         while (threads > 1 && (cpus + threads - 1) / threads < k)
                 threads--;
         cores = (cpus + threads - 1) / threads;
-        for (size_t i = 0; i < k; i++) {
-                unsigned share = (cores / (unsigned) k + (i < cores % k)) * threads;
-
-                shares[i] = MIN(share, left);
-                left -= shares[i];
-        }
+        larger = cores % (unsigned) k;
+        for (size_t i = 0; i < k; i++)
+                shares[i] = (cores / (unsigned) k + (i < larger)) * threads;
+        shares[(larger > 0 ? larger : k) - 1] -= cores * threads - cpus;
 }
 
 /* Pins up to share threads of one core and claims all its threads. */

@@ -5,7 +5,6 @@
 
 #include "guest/guestpci.h"
 #include "model/cores.h"
-#include "placement.h"
 #include "plan-internal.h"
 #include "plan/vfidentity.h"
 #include "util/strings.h"
@@ -111,18 +110,24 @@ static int add_devices(Allocation *a, const Planner *p, const NodeChoice *choice
         return r;
 }
 
-static int add_pins(Allocation *a, const Planner *p, const NodeChoice *choice) {
-        unsigned shares[ALLOCATION_CELLS_MAX];
+/* A guest cell for each node, in the order of the nodes. */
+static int add_cells(Allocation *a, const Planner *p, const NodeChoice *choice) {
+        const Inventory *inv = p->context->inventory;
 
         a->pins = calloc(p->request->cpus, sizeof(*a->pins));
         if (!a->pins)
                 return -ENOMEM;
-        cores_split(p->request->cpus, p->threads, choice->n_nodes, shares);
-        for (size_t i = 0; i < choice->n_nodes; i++)
-                a->n_pins += cores_pick(p->context->inventory, &p->free_cpus[choice->nodes[i]], shares[i], &a->cpus,
+        for (size_t i = 0; i < choice->n_nodes; i++) {
+                Cell *cell = &a->cells[a->n_cells++];
+                unsigned n = cores_pick(inv, &p->free_cpus[choice->nodes[i]], choice->cpus[i], &a->cpus,
                                         &a->pins[a->n_pins]);
-        for (size_t i = 0; i < a->n_pins; i++)
-                a->pins[i].vcpu = (unsigned) i;
+
+                *cell = (Cell) { .node = inv->nodes[choice->nodes[i]].id, .memory = choice->memory[i] };
+                for (; n > 0; n--, a->n_pins++) {
+                        a->pins[a->n_pins].vcpu = (unsigned) a->n_pins;
+                        cpuset_add(&cell->vcpus, (unsigned) a->n_pins);
+                }
+        }
         return 0;
 }
 
@@ -135,14 +140,9 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
                 r = add_devices(a, p, choice);
 
         if (r == 0 && p->request->cpus > 0)
-                r = add_pins(a, p, choice);
+                r = add_cells(a, p, choice);
         if (r < 0)
                 return refuse_no_memory(ret_refusal);
-        if (p->request->cpus > 0) {
-                v = placement_cells(p->context->inventory, p->request->memory, p->request->page_size, a, ret_refusal);
-                if (v != VERDICT_NONE)
-                        return v;
-        }
         planner_add_regions(p, choice, a);
         a->partition = choice->partition ? (int) choice->partition->id : -1;
         a->page_size = p->request->page_size;

@@ -43,11 +43,14 @@ typedef struct Planner {
         unsigned broken;                  /* Score.broken of the partition */
 } Planner;
 
-/* A set of NUMA nodes, as ascending indices, with its best devices. */
+/* A set of NUMA nodes, as ascending indices, with the shares of the guest on each of them and its best devices. */
 typedef struct NodeChoice {
         size_t nodes[ALLOCATION_CELLS_MAX];
         size_t n_nodes;
-        Picks picks; /* score complete */
+        unsigned cpus[ALLOCATION_CELLS_MAX];   /* by position in nodes, as memory */
+        uint64_t memory[ALLOCATION_CELLS_MAX]; /* bytes */
+        size_t places[ALLOCATION_REGIONS_MAX]; /* of new shared memory: positions in nodes */
+        Picks picks;                           /* score complete */
         const FabricPartition *partition;
 } NodeChoice;
 
@@ -133,11 +136,10 @@ Verdict planner_check_counts(const Planner *p, Refusal *ret);
 /* plan-regions.c: shared memory. */
 Verdict planner_check_regions(const HostView *view, const Request *r, Refusal *ret);
 /*
- * True when the nodes have room for new shared memory beside the guest's memory, shares[i] bytes on node i, and
- * existing shared memory is on nodes that the NUMA policy allows.
+ * Sets choice->memory and choice->places. False when the nodes do not have room for the guest's memory and new shared
+ * memory beside it, or existing shared memory is on nodes that the NUMA policy does not allow.
  */
-bool planner_has_room_to_share(const Planner *p, const NodeChoice *choice, const uint64_t *shares);
-/* Needs a->cells. */
+bool planner_place_memory(const Planner *p, NodeChoice *choice);
 void planner_add_regions(const Planner *p, const NodeChoice *choice, Allocation *a);
 Verdict planner_refuse_regions(const Planner *p, Refusal *ret);
 /* Refuses because of the NUMA policy; with another policy the shared memory would fit. */

@@ -113,27 +113,29 @@ static int check_limits(const Planner *p) {
         return r == -E2BIG ? 0 : r;
 }
 
-/* True when every node of the set has room for its even share of CPUs and memory. */
-static bool has_room(const Planner *p, const NodeChoice *choice) {
-        const Request *r = p->request;
-        uint64_t page = request_page(r), pages = r->memory / page;
+/* Each node, from the lowest one on, gets the largest share that it has room for. */
+static bool share_cpus(const Planner *p, NodeChoice *choice) {
         unsigned shares[ALLOCATION_CELLS_MAX];
-        uint64_t memories[ALLOCATION_CELLS_MAX];
 
-        if (r->cpus == 0)
-                return true;
-        if (r->cpus < choice->n_nodes)
-                return false;
-        cores_split(r->cpus, p->threads, choice->n_nodes, shares);
+        cores_split(p->request->cpus, p->threads, choice->n_nodes, shares);
         for (size_t i = 0; i < choice->n_nodes; i++) {
-                size_t node = choice->nodes[i];
-                uint64_t memory = (pages / choice->n_nodes + (i < pages % choice->n_nodes)) * page;
+                size_t largest = i;
 
-                if (shares[i] == 0 || memory == 0 || memory > p->free_memory[node] || shares[i] > p->n_free_cpus[node])
+                while (largest < choice->n_nodes && shares[largest] > p->n_free_cpus[choice->nodes[i]])
+                        largest++;
+                if (largest == choice->n_nodes)
                         return false;
-                memories[i] = memory;
+                choice->cpus[i] = shares[largest];
+                memmove(&shares[i + 1], &shares[i], (largest - i) * sizeof(shares[0]));
         }
-        return planner_has_room_to_share(p, choice, memories);
+        return true;
+}
+
+/* Sets the shares of the nodes. False when the nodes do not have room for them. */
+static bool share(const Planner *p, NodeChoice *choice) {
+        if (p->request->cpus == 0)
+                return true;
+        return p->request->cpus >= choice->n_nodes && share_cpus(p, choice) && planner_place_memory(p, choice);
 }
 
 static void complete_score(const Planner *p, NodeChoice *choice) {
@@ -192,7 +194,7 @@ static void contest_enter(Contest *c, const NodeChoice *choice) {
 
 /* -ENOENT: the set has no choice. */
 static int try_nodes(const Planner *p, NodeChoice *choice, Contest *contest) {
-        int r = has_room(p, choice) ? choose_devices(p, choice) : -ENOENT;
+        int r = share(p, choice) ? choose_devices(p, choice) : -ENOENT;
 
         if (r < 0)
                 return r;
@@ -348,5 +350,5 @@ int planner_is_feasible(const Planner *p, size_t *ret_n_nodes) {
 
 void planner_ignore_memory(Planner *p) {
         for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
-                p->free_memory[i] = MAX(p->request->memory, request_page(p->request));
+                p->free_memory[i] = UINT64_MAX;
 }

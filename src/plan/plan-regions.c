@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Places shared memory on the nodes of a plan. */
+/* Places the memory of the guest and its shared memory on the nodes of a plan. */
 
 #include "plan-internal.h"
 #include "util/strings.h"
@@ -20,23 +20,25 @@ Verdict planner_check_regions(const HostView *view, const Request *r, Refusal *r
         return v;
 }
 
-/*
- * The memory that a node has free for the region, besides its share of the guest's memory and the regions placed
- * before.
- */
-static uint64_t room(const Planner *p, const NodeChoice *choice, size_t at, const uint64_t *shares, size_t region,
-                     const size_t *places) {
-        const HostView *view = p->context;
-        const Region *regions = p->request->regions;
-        const NumaNode *node = &view->inventory->nodes[choice->nodes[at]];
-        uint64_t have =
-                ledger_memory_free(view->ledger, view->inventory, view->config, node, regions[region].page_size);
-        uint64_t taken = regions[region].page_size == p->request->page_size ? shares[at] : 0;
+/* What the guest has on a node in pages of this size: its share of the memory and its first n_regions regions. */
+static uint64_t taken(const Planner *p, const NodeChoice *choice, size_t at, uint64_t page_size, size_t n_regions) {
+        const Request *r = p->request;
+        uint64_t sum = page_size == r->page_size ? choice->memory[at] : 0;
 
-        for (size_t i = 0; i < region; i++)
-                if (places[i] == at && regions[i].page_size == regions[region].page_size)
-                        taken += regions[i].size;
-        return have - MIN(have, taken);
+        for (size_t i = 0; i < n_regions; i++)
+                if (choice->places[i] == at && r->regions[i].page_size == page_size)
+                        sum += r->regions[i].size;
+        return sum;
+}
+
+/* True when the node has room for the region beside the regions before it. */
+static bool has_room(const Planner *p, const NodeChoice *choice, size_t at, size_t region) {
+        const HostView *view = p->context;
+        const Region *wanted = &p->request->regions[region];
+        uint64_t have = ledger_memory_free(view->ledger, view->inventory, view->config,
+                                           &view->inventory->nodes[choice->nodes[at]], wanted->page_size);
+
+        return have >= taken(p, choice, at, wanted->page_size, region) + wanted->size;
 }
 
 #define PLACE_IS_THERE SIZE_MAX
@@ -49,50 +51,61 @@ static bool is_near(const Planner *p, const NodeChoice *choice, const Region *th
         return !numa_policy_requires_nodes(p->request->numa);
 }
 
+/* Adds the rest of the guest's pages, fewer than nodes: one each on the lowest nodes that have room for it. */
+static bool place_rest(const Planner *p, NodeChoice *choice) {
+        const Request *r = p->request;
+        uint64_t page = request_page(r), rest = r->memory / page % choice->n_nodes;
+        size_t nodes[ALLOCATION_CELLS_MAX], n = 0;
+
+        for (size_t i = 0; i < choice->n_nodes && n < rest; i++)
+                if (p->free_memory[choice->nodes[i]] >= taken(p, choice, i, r->page_size, r->n_regions) + page)
+                        nodes[n++] = i;
+        if (n < rest)
+                return false;
+        for (size_t i = 0; i < n; i++)
+                choice->memory[nodes[i]] += page;
+        return true;
+}
+
 /*
- * Places all regions, on the lowest nodes possible. Backtracks over all nodes, so that a possible placement is always
- * found.
+ * Places all regions, on the lowest nodes possible, and then the rest of the guest's pages. Backtracks over all nodes,
+ * so that a possible placement is always found.
  */
-static bool place(const Planner *p, const NodeChoice *choice, const uint64_t *shares, size_t region, size_t *places) {
+static bool place(const Planner *p, NodeChoice *choice, size_t region) {
         const Request *r = p->request;
         const SharedRegion *s;
 
         if (region == r->n_regions)
-                return true;
-        places[region] = PLACE_IS_THERE;
+                return place_rest(p, choice);
+        choice->places[region] = PLACE_IS_THERE;
         s = ledger_find_region(p->context->ledger, r->regions[region].name);
         if (s)
-                return is_near(p, choice, &s->region) && place(p, choice, shares, region + 1, places);
+                return is_near(p, choice, &s->region) && place(p, choice, region + 1);
         for (size_t i = 0; i < choice->n_nodes; i++) {
-                places[region] = i;
-                if (room(p, choice, i, shares, region, places) >= r->regions[region].size &&
-                    place(p, choice, shares, region + 1, places))
+                choice->places[region] = i;
+                if (has_room(p, choice, i, region) && place(p, choice, region + 1))
                         return true;
         }
         return false;
 }
 
-bool planner_has_room_to_share(const Planner *p, const NodeChoice *choice, const uint64_t *shares) {
-        size_t places[ALLOCATION_REGIONS_MAX];
+bool planner_place_memory(const Planner *p, NodeChoice *choice) {
+        uint64_t page = request_page(p->request), least = p->request->memory / page / choice->n_nodes * page;
 
-        return p->request->n_regions == 0 || place(p, choice, shares, 0, places);
+        for (size_t i = 0; i < choice->n_nodes; i++) {
+                if (least == 0 || least > p->free_memory[choice->nodes[i]])
+                        return false;
+                choice->memory[i] = least;
+        }
+        return place(p, choice, 0);
 }
 
 void planner_add_regions(const Planner *p, const NodeChoice *choice, Allocation *a) {
-        size_t places[ALLOCATION_REGIONS_MAX] = { 0 };
-        uint64_t shares[ALLOCATION_CELLS_MAX] = { 0 };
-
-        if (p->request->n_regions == 0)
-                return;
-        for (size_t i = 0; i < a->n_cells; i++)
-                shares[i] = a->cells[i].memory;
-        /* Cannot fail: planner_has_room_to_share() accepted the choice. */
-        (void) place(p, choice, shares, 0, places);
         for (size_t i = 0; i < p->request->n_regions; i++) {
                 Region region = p->request->regions[i];
                 const SharedRegion *s = ledger_find_region(p->context->ledger, region.name);
 
-                region.node = s ? s->region.node : p->context->inventory->nodes[choice->nodes[places[i]]].id;
+                region.node = s ? s->region.node : p->context->inventory->nodes[choice->nodes[choice->places[i]]].id;
                 a->regions[a->n_regions++] = region;
         }
 }

@@ -18,7 +18,6 @@
 #include <libxml/parser.h>
 
 #include "guest/domxml.h"
-#include "plan/placement.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 
@@ -143,6 +142,21 @@ static inline void add_card_of_group(Case *c) {
         take(c, "0000:42:00.0", DEVICE_ROLE_HELD, NULL, NULL);
 }
 
+/* A cell for each node that has one of the CPUs, each with an equal share of the memory. */
+static inline void add_cells(Case *c, uint64_t memory) {
+        for (size_t i = 0; i < c->inv->n_nodes; i++) {
+                Cell cell = { .node = c->inv->nodes[i].id };
+
+                for (size_t j = 0; j < c->a->n_pins; j++)
+                        if (inventory_find_cpu(c->inv, c->a->pins[j].cpu)->node == cell.node)
+                                cpuset_add(&cell.vcpus, c->a->pins[j].vcpu);
+                if (!cpuset_is_empty(&cell.vcpus))
+                        c->a->cells[c->a->n_cells++] = cell;
+        }
+        for (size_t i = 0; i < c->a->n_cells; i++)
+                c->a->cells[i].memory = memory / c->a->n_cells;
+}
+
 /* n vCPUs on the listed CPUs, memory shared among their nodes. */
 static inline void pin(Case *c, const char *cpus, uint64_t memory, uint64_t page_size) {
         CpuSet set;
@@ -157,7 +171,7 @@ static inline void pin(Case *c, const char *cpus, uint64_t memory, uint64_t page
         c->a->cpus = set;
         c->a->page_size = page_size;
         assert_int_equal(inventory_finish(c->inv), 0);
-        assert_int_equal(placement_cells(c->inv, memory, page_size, c->a, NULL), VERDICT_NONE);
+        add_cells(c, memory);
 }
 
 static inline char *make(const Case *c, const char *template) {

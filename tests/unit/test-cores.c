@@ -46,11 +46,22 @@ static void test_split(void **state) {
                 unsigned shares[4];
         } table[] = {
                 { 8, 1, 1, { 8 } },       { 8, 1, 2, { 4, 4 } },        { 7, 1, 2, { 4, 3 } },
-                { 6, 2, 2, { 4, 2 } },    { 5, 2, 2, { 4, 1 } },        { 10, 2, 3, { 4, 4, 2 } },
+                { 6, 2, 2, { 4, 2 } },    { 5, 2, 2, { 3, 2 } },        { 10, 2, 3, { 4, 4, 2 } },
                 { 3, 1, 3, { 1, 1, 1 } }, { 32, 2, 4, { 8, 8, 8, 8 } }, { 1, 2, 1, { 1 } },
-                { 2, 2, 2, { 1, 1 } },
+                { 2, 2, 2, { 1, 1 } },    { 7, 2, 2, { 4, 3 } },        { 9, 4, 2, { 5, 4 } },
+                { 9, 4, 3, { 4, 4, 1 } }, { 11, 2, 4, { 4, 3, 2, 2 } },
         };
 
+        /* Any number: in order, and never more than a core apart. */
+        for (unsigned threads = 1; threads <= 4; threads *= 2)
+                for (unsigned cpus = 4; cpus < 40; cpus++) {
+                        unsigned shares[4];
+
+                        cores_split(cpus, threads, 4, shares);
+                        assert_true(shares[0] >= shares[1] && shares[1] >= shares[2] && shares[2] >= shares[3]);
+                        assert_in_range(shares[3], MAX(1U, shares[0] - MIN(shares[0], threads)), shares[0]);
+                        assert_int_equal(shares[0] + shares[1] + shares[2] + shares[3], cpus);
+                }
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 unsigned shares[4] = { 0 }, sum = 0;
 

@@ -5,7 +5,7 @@
  * of devices, every pairing. Random small nodes; the smallest one on which the two differ is shown. Shares no code with
  * the planner; distances are read off the paths of devices, not off a Locality.
  *
- * PLAN_EXACT_CASES= and PLAN_EXACT_SEED= for longer and other runs.
+ * PLAN_EXACT_CASES= and PLAN_EXACT_SEED= for longer and other runs, PLAN_EXACT_TEST= for one of the tests.
  */
 
 #include <setjmp.h>
@@ -39,6 +39,7 @@ typedef enum Feature {
         FEATURE_NAMED,         /* the request names devices, nodes and CPUs, on a node of one of the kinds above */
         FEATURE_CHIPLETS,      /* eight NUMA nodes, each with one switch above a GPU and a PF */
         FEATURE_FABRIC,        /* an HGX machine: eight GPUs with NVLink, each below a switch with a NIC */
+        FEATURE_UNEVEN,        /* six NUMA nodes with different numbers of CPUs and pages, and with IOMMU groups */
 } Feature;
 
 static uint64_t seed;
@@ -498,7 +499,61 @@ static TestNode *make_case(Feature feature, Request *r) {
         return g.node;
 }
 
+/* Six nodes, of which some have no CPUs, no memory, or a core that lost a thread. */
+static TestNode *make_uneven(Request *r) {
+        static const int ids[] = { 0, 1, 4, 5, 8, 9 };
+        Generator g = { .node = node_new(), .feature = FEATURE_SHARED_GROUPS, .bus = 1 };
+        Inventory *inv = g.node->inventory;
+        unsigned threads = 1 + below(2);
+        const char *names = choose_pools(&g);
+        _cleanup_free_ char *config = make_config(g.feature);
+
+        for (unsigned i = 0; i < ELEMENTSOF(ids); i++) {
+                NumaNode *node =
+                        node_numa(g.node, ids[i], i * 8, below(9) / threads * threads, threads, below(6) * GIB);
+                unsigned pages = (unsigned) (node->memory / HUGEPAGE / 2);
+
+                node_hugepages(node, HUGEPAGE, pages, below(3) ? pages : below(pages + 1));
+                if (threads > 1 && !cpuset_is_empty(&node->cpus) && below(6) == 0)
+                        cpuset_remove(&node->cpus, inv->cpus[--inv->n_cpus].id);
+                node->package = node->package >= 0 ? (int) (i / 2) : -1;
+                for (unsigned j = 0; j < i; j++)
+                        node->distance[j] = inv->nodes[j].distance[i] = 12 + below(3) * 10;
+        }
+        for (unsigned h = 0; h < 3; h++) {
+                char host[16];
+
+                (void) snprintf(host, sizeof(host), "pci0000:%02x", 0x40 * h);
+                g.bus = 0x40 * h + 1;
+                add_root_port(&g, host, 0x40 * h, 1, ids[below(ELEMENTSOF(ids))]);
+        }
+        node_ready(g.node, config);
+        for (unsigned i = below(4); i > 0; i--)
+                occupy(g.node, i);
+        make_request(&g, names, threads, r);
+        r->cpus = 1 + below(24);
+        r->page_size = below(2) ? HUGEPAGE : 0;
+        r->memory = (1 + below(12)) * HUGEPAGE;
+        r->cells = below(2) ? 0 : 1 + below(4);
+        r->numa = r->cells > 1 && r->numa == NUMA_POLICY_SINGLE ? NUMA_POLICY_REQUIRED : r->numa;
+        r->cells = MIN(r->cells, MIN(r->cpus, (unsigned) (r->memory / HUGEPAGE)));
+        if (below(3) == 0)
+                r->regions[r->n_regions++] =
+                        (Region) { .name = "mpi", .size = HUGEPAGE << below(2), .page_size = below(2) ? HUGEPAGE : 0 };
+        for (size_t i = 0; below(4) == 0 && i < inv->n_nodes; i++)
+                if (r->cells == 0 && r->numa != NUMA_POLICY_SINGLE && r->n_host_nodes < 3 && below(2))
+                        assert_int_equal(request_add_host_node(r, inv->nodes[i].id), 0);
+        return g.node;
+}
+
 /* --- the oracle --- */
+
+/* What the guest has on the nodes of the set, in their order. */
+typedef struct Shares {
+        unsigned cpus[CHIPLETS];
+        uint64_t memory[CHIPLETS];
+        int region; /* the node of its shared memory */
+} Shares;
 
 typedef struct Choice {
         bool found;
@@ -506,6 +561,7 @@ typedef struct Choice {
         uint32_t devices[CANDIDATES_MAX];
         size_t n;
         unsigned nodes; /* bit i: inventory->nodes[i] */
+        Shares shares;
         int partition;
 } Choice;
 
@@ -964,38 +1020,91 @@ static uint64_t free_memory(const TestNode *t, const NumaNode *node, uint64_t pa
         return all - MIN(all, taken);
 }
 
-/* Equal shares in whole cores and whole pages, the first nodes take the remainder. All cores have as many threads here.
- */
-static bool nodes_have_room(const Oracle *o, unsigned nodes) {
-        const Inventory *inv = o->node->inventory;
-        unsigned k = (unsigned) __builtin_popcount(nodes), threads = 1, cores, left = o->request->cpus, n = 0;
-        uint64_t page = o->request->page_size ? o->request->page_size : 4096, pages = o->request->memory / page;
+typedef struct NodeSet {
+        const NumaNode *nodes[CHIPLETS];
+        unsigned n;
+} NodeSet;
 
-        if (o->request->cells > 0 && k != o->request->cells)
-                return false;
-        if (o->request->cpus == 0)
-                return true;
+/* Every way to give some nodes a core more than others, and to leave threads of a core over. */
+static bool share_cpus(const Oracle *o, const NodeSet *set, Shares *best) {
+        const Inventory *inv = o->node->inventory;
+        unsigned wanted = o->request->cpus, threads = 1, cores;
+        bool found = false;
+
         for (size_t i = 0; i < inv->n_cpus; i++)
                 threads = MAX(threads, inv->cpus[i].id - inv->cpus[i].core + 1);
-        while (threads > 1 && (o->request->cpus + threads - 1) / threads < k)
+        while (threads > 1 && (wanted + threads - 1) / threads < set->n)
                 threads--;
-        cores = (o->request->cpus + threads - 1) / threads;
-        for (size_t i = 0; i < inv->n_nodes; i++) {
-                uint64_t memory;
-                unsigned share;
+        cores = (wanted + threads - 1) / threads;
+        for (unsigned more = 0; more < 1U << set->n; more++)
+                for (unsigned odd = 0; odd < set->n; odd++) {
+                        unsigned cpus[CHIPLETS] = { 0 };
+                        bool fits = true, is_greater = !found;
 
-                if (!(nodes >> i & 1))
-                        continue;
-                share = MIN(left, (cores / k + (n < cores % k)) * threads);
-                left -= share;
-                memory = (pages / k + (n < pages % k)) * page;
-                if (share == 0 || memory == 0 ||
-                    free_threads(o->node, &o->request->cpus_from, inv->nodes[i].id) < share ||
-                    memory > free_memory(o->node, &inv->nodes[i], o->request->page_size))
-                        return false;
-                n++;
-        }
-        return true;
+                        if ((unsigned) __builtin_popcount(more) != cores % set->n || (more > 0 && !(more >> odd & 1)))
+                                continue;
+                        for (unsigned i = 0; i < set->n; i++) {
+                                cpus[i] = (cores / set->n + (more >> i & 1)) * threads -
+                                          (i == odd ? cores * threads - wanted : 0);
+                                fits = fits && cpus[i] > 0 &&
+                                       cpus[i] <= free_threads(o->node, &o->request->cpus_from, set->nodes[i]->id);
+                        }
+                        for (unsigned i = set->n; found && i-- > 0;)
+                                is_greater = cpus[i] > best->cpus[i] || (cpus[i] == best->cpus[i] && is_greater);
+                        if (fits && is_greater) {
+                                memcpy(best->cpus, cpus, sizeof(cpus));
+                                found = true;
+                        }
+                }
+        return found;
+}
+
+/* Every way to give some nodes a page more than others, with the shared memory on one of the nodes, if there is any. */
+static bool share_memory(const Oracle *o, const NodeSet *set, Shares *best) {
+        const Request *r = o->request;
+        uint64_t page = r->page_size ? r->page_size : 4096, pages = r->memory / page;
+        const Region *region = r->n_regions > 0 ? &r->regions[0] : NULL;
+        bool found = false;
+
+        for (unsigned at = 0; !found && at < (region ? set->n : 1); at++)
+                for (unsigned more = 0; more < 1U << set->n; more++) {
+                        uint64_t memory[CHIPLETS] = { 0 };
+                        bool fits = true, is_greater = !found;
+
+                        if ((unsigned) __builtin_popcount(more) != pages % set->n)
+                                continue;
+                        for (unsigned i = 0; i < set->n; i++) {
+                                uint64_t other = region && i == at ? region->size : 0;
+                                bool same_pages = region && region->page_size == r->page_size;
+
+                                memory[i] = (pages / set->n + (more >> i & 1)) * page;
+                                fits = fits && memory[i] > 0 &&
+                                       memory[i] + (same_pages ? other : 0) <=
+                                               free_memory(o->node, set->nodes[i], r->page_size) &&
+                                       (!other || other <= free_memory(o->node, set->nodes[i], region->page_size));
+                        }
+                        for (unsigned i = set->n; found && i-- > 0;)
+                                is_greater =
+                                        memory[i] > best->memory[i] || (memory[i] == best->memory[i] && is_greater);
+                        if (fits && is_greater) {
+                                memcpy(best->memory, memory, sizeof(memory));
+                                best->region = set->nodes[at]->id;
+                                found = true;
+                        }
+                }
+        return found;
+}
+
+static bool nodes_have_room(const Oracle *o, unsigned nodes, Shares *ret) {
+        const Inventory *inv = o->node->inventory;
+        NodeSet set = { 0 };
+
+        for (size_t i = 0; i < inv->n_nodes; i++)
+                if (nodes >> i & 1)
+                        set.nodes[set.n++] = &inv->nodes[i];
+        if (o->request->cells > 0 && set.n != o->request->cells)
+                return false;
+        return o->request->cpus == 0 || (share_cpus(o, &set, ret) && share_memory(o, &set, ret));
 }
 
 static void oracle_run(Oracle *o) {
@@ -1017,7 +1126,7 @@ static void oracle_run(Oracle *o) {
         for (int k = 1; k <= (int) inv->n_nodes && !o->best.found; k++)
                 for (c.nodes = 1; c.nodes < 1U << inv->n_nodes; c.nodes++)
                         if (__builtin_popcount(c.nodes) == k && (named == 0 || named == c.nodes) &&
-                            nodes_have_room(o, c.nodes))
+                            nodes_have_room(o, c.nodes, &c.shares))
                                 choose(o, &c, 0, counts);
 }
 
@@ -1064,6 +1173,9 @@ static void print_case(FILE *f, const Oracle *o, const Plan *plan, const Refusal
                 (void) fprintf(f, " at %s=%s", o->request->at[i].pool, PCI_ADDRESS_STR(o->request->at[i].address));
         for (size_t i = 0; i < o->request->n_host_nodes; i++)
                 (void) fprintf(f, " host node %d", o->request->host_nodes[i]);
+        if (o->request->n_regions > 0)
+                (void) fprintf(f, " shared %s in pages of %s", FORMAT_SIZE(o->request->regions[0].size),
+                               FORMAT_SIZE(o->request->regions[0].page_size));
         (void) fprintf(f, " cpus %u memory %s cells %u %s %s\n", o->request->cpus, FORMAT_SIZE(o->request->memory),
                        o->request->cells, numa_policy_to_string(o->request->numa),
                        proximity_to_string(o->request->proximity));
@@ -1071,7 +1183,10 @@ static void print_case(FILE *f, const Oracle *o, const Plan *plan, const Refusal
                 print_score(f, "search ", &o->best.score);
                 for (size_t i = 0; i < o->best.n; i++)
                         (void) fprintf(f, " %s", PCI_ADDRESS_STR(device_at(o, o->best.devices[i])->address));
-                (void) fprintf(f, " nodes %#x\n", o->best.nodes);
+                (void) fprintf(f, " nodes %#x, CPUs and memory", o->best.nodes);
+                for (int i = 0; o->request->cpus > 0 && i < __builtin_popcount(o->best.nodes); i++)
+                        (void) fprintf(f, " %u %s", o->best.shares.cpus[i], FORMAT_SIZE(o->best.shares.memory[i]));
+                (void) fprintf(f, "\n");
         } else
                 (void) fprintf(f, "  search : nothing\n");
         if (plan) {
@@ -1115,8 +1230,14 @@ static bool same_choice(const Oracle *o, const Plan *plan) {
                                                       inventory_find(o->node->inventory, a->devices[i].address))))
                         return false;
         }
-        for (size_t i = 0; i < a->n_cells; i++)
+        for (size_t i = 0; i < a->n_cells; i++) {
                 nodes |= 1U << inventory_node_index(o->node->inventory, a->cells[i].node);
+                if (cpuset_count(&a->cells[i].vcpus) != o->best.shares.cpus[i] ||
+                    a->cells[i].memory != o->best.shares.memory[i])
+                        return false;
+        }
+        if (a->n_regions > 0 && a->regions[0].node != o->best.shares.region)
+                return false;
         return assigned == o->best.n && a->partition == o->best.partition &&
                (a->n_cells == 0 || nodes == o->best.nodes);
 }
@@ -1154,6 +1275,7 @@ static size_t compare_case(Feature feature, char **ret_text, unsigned *feasible)
         _cleanup_request_ Request r = { 0 };
         _cleanup_node_ TestNode *t = feature == FEATURE_CHIPLETS ? make_chiplets(&r)
                                      : feature == FEATURE_FABRIC ? make_fabric(&r)
+                                     : feature == FEATURE_UNEVEN ? make_uneven(&r)
                                                                  : make_case(feature, &r);
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -1267,6 +1389,10 @@ static void test_exact_fabric(void **state) {
         compare_many(FEATURE_FABRIC);
 }
 
+static void test_exact_uneven(void **state) {
+        compare_many(FEATURE_UNEVEN);
+}
+
 /* One GPU is on the guest's node. The other has its NIC below its own switch, not beside the first one's. */
 static void pair_on_chiplets(NumaPolicy numa) {
         _cleanup_node_ TestNode *t = node_new();
@@ -1311,9 +1437,11 @@ int main(void) {
                 cmocka_unit_test(test_exact_named),
                 cmocka_unit_test(test_exact_chiplets),
                 cmocka_unit_test(test_exact_fabric),
+                cmocka_unit_test(test_exact_uneven),
                 cmocka_unit_test(test_socket_keeps_the_nic_with_its_gpu),
                 cmocka_unit_test(test_preferred_keeps_the_nic_with_its_gpu),
         };
 
+        cmocka_set_test_filter(getenv("PLAN_EXACT_TEST"));
         return cmocka_run_group_tests_name("plan-exact", tests, NULL, NULL);
 }

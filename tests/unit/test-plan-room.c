@@ -95,6 +95,51 @@ static void test_pages_are_counted_by_node(void **state) {
         assert_verdict(t, ASK(.cpus = 2, .memory = 7 * GIB, .page_size = GIB), VERDICT_INSUFFICIENT_MEMORY);
 }
 
+/* Nodes with so many free CPUs and 2 MiB pages, and a plan: the shares of CPUs and pages. No shares: it is refused. */
+static void assert_shares(const unsigned cpus[3], const unsigned pages[3], const Ask *ask, const unsigned share[3],
+                          const unsigned page_share[3]) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+        for (unsigned i = 0; i < 3; i++)
+                if (cpus[i] > 0)
+                        node_hugepages(node_numa(t, (int) i, i * 16, cpus[i], 1, GIB), 2 * MIB, pages[i], pages[i]);
+        node_ready(t, GPUS);
+        if (node_plan(t, ask, &plan, NULL) != VERDICT_NONE) {
+                assert_null(share);
+                return;
+        }
+        assert_non_null(share);
+        for (size_t i = 0; i < plan->allocation->n_cells; i++) {
+                assert_int_equal(cpuset_count(&plan->allocation->cells[i].vcpus), share[i]);
+                assert_int_equal(plan->allocation->cells[i].memory, page_share[i] * 2 * MIB);
+        }
+}
+
+#define SHARES(...)       ((const unsigned[3]) { __VA_ARGS__ })
+#define ASK_PAGES(n, ...) ASK(.memory = (n) * 2 * MIB, .page_size = 2 * MIB, __VA_ARGS__)
+
+/* The node that has room for the larger share gets it, whichever it is, the lowest one if several have. */
+static void test_any_node_has_the_larger_share(void **state) {
+        static const unsigned many[] = { 99, 99, 99 };
+
+        assert_shares(SHARES(4, 8), many, ASK_PAGES(8, .cpus = 9), SHARES(4, 5), SHARES(4, 4));
+        assert_shares(SHARES(8, 4), many, ASK_PAGES(8, .cpus = 9), SHARES(5, 4), SHARES(4, 4));
+        assert_shares(SHARES(8, 8), many, ASK_PAGES(8, .cpus = 9), SHARES(5, 4), SHARES(4, 4));
+        assert_shares(SHARES(3, 9), many, ASK_PAGES(8, .cpus = 9, .cells = 2), NULL, NULL);
+        assert_shares(SHARES(2, 3, 3), many, ASK_PAGES(9, .cpus = 8), SHARES(2, 3, 3), SHARES(3, 3, 3));
+        assert_shares(SHARES(3, 2, 3), many, ASK_PAGES(9, .cpus = 8), SHARES(3, 2, 3), SHARES(3, 3, 3));
+        /* Pages likewise, and not on the node that has more CPUs. */
+        assert_shares(SHARES(8, 8), SHARES(4, 5), ASK_PAGES(9, .cpus = 9), SHARES(5, 4), SHARES(4, 5));
+        assert_shares(SHARES(4, 8), SHARES(5, 4), ASK_PAGES(9, .cpus = 9), SHARES(4, 5), SHARES(5, 4));
+        assert_shares(SHARES(8, 8, 8), SHARES(3, 4, 4), ASK_PAGES(11, .cpus = 6), SHARES(2, 2, 2), SHARES(3, 4, 4));
+        assert_shares(SHARES(8, 8), SHARES(3, 9), ASK_PAGES(9, .cpus = 8, .cells = 2), NULL, NULL);
+        /* Shared memory leaves less of a node. */
+        assert_shares(SHARES(8, 8), SHARES(3, 2),
+                      ASK_PAGES(3, .cpus = 8, .cells = 2, .shared = 4 * MIB, .shared_pages = 2 * MIB), SHARES(4, 4),
+                      SHARES(1, 2));
+}
+
 /* From one to as many as a guest may have, each on a node of its own, with even shares. */
 static void test_guest_cells(void **state) {
         _cleanup_node_ TestNode *t = node_of(ALLOCATION_CELLS_MAX, GPUS);
@@ -153,6 +198,7 @@ int main(void) {
                 cmocka_unit_test(test_housekeeping_keeps_the_core),
                 cmocka_unit_test(test_page_sizes_are_counted_apart),
                 cmocka_unit_test(test_pages_are_counted_by_node),
+                cmocka_unit_test(test_any_node_has_the_larger_share),
                 cmocka_unit_test(test_guest_cells),
                 cmocka_unit_test(test_as_few_cells_as_fit),
                 cmocka_unit_test(test_without_devices_away_from_devices),
