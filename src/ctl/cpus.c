@@ -12,14 +12,15 @@ typedef struct CpuRun {
         size_t n;
 } CpuRun;
 
+/* Few CPUs with wide gaps are easier to read one by one. */
 static int append_run(char **text, const CpuRun *run) {
-        if (run->n == 0)
-                return 0;
-        if (run->n == 1)
-                return string_append(text, ",", "%lu", run->first);
-        if (run->n == 2)
-                return string_append(text, ",", "%lu,%lu", run->first, run->last);
-        return string_append(text, ",", "%lu-%lu:%lu", run->first, run->last, run->step);
+        int r = 0;
+
+        if (run->n > 2 && run->n >= 2 * run->step)
+                return string_append(text, ",", "%lu-%lu:%lu", run->first, run->last, run->step);
+        for (size_t i = 0; r >= 0 && i < run->n; i++)
+                r = string_append(text, ",", "%lu", run->first + i * run->step);
+        return r;
 }
 
 /* Adds a CPU that follows no other CPU directly. */

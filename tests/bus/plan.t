@@ -40,6 +40,7 @@ for my $device (@{ $plan->{devices} }) {
         like($row, @pairs ? qr/ \Q@pairs\E$/ : qr/ -$/, "$device->{slot}: its distance");
 }
 like(unwrapped($text), qr/^CPUs: +64 on nodes 0, 1: \Q$plan->{cpus}\E$/m, 'CPUs');
+like(unwrapped(planned(qw(--cpus 4 --memory 1G --cells 2))), qr/^CPUs: +4 on nodes 0, 1: 1,57,113,169$/m, 'a core of each node');
 like(unwrapped($text), qr/^Memory: +200 GiB on node 0, 200 GiB on node 1, pages of 1 GiB$/m, 'memory');
 unlike($text, qr/config_acs|\bbind\b/, 'no setting and no step');
 
