@@ -40,11 +40,24 @@ static size_t count_cpu_nodes(const Inventory *inv) {
         return n;
 }
 
+/* " of 4 to 5": the shares on so many nodes; "" for one node, or when the number of nodes is open. */
+static char *describe_shares(const Planner *p, const Request *r, size_t n_nodes) {
+        unsigned shares[ALLOCATION_CELLS_MAX];
+
+        if (n_nodes <= 1)
+                return strdup("");
+        cores_split(r->cpus, p->threads, n_nodes, shares);
+        if (shares[n_nodes - 1] == shares[0])
+                return string_format(" of %u", shares[0]);
+        return string_format(" of %u to %u", shares[n_nodes - 1], shares[0]);
+}
+
 /* The remedy mentions the number of cells only if the request has one: otherwise all numbers were tried. */
 static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
         size_t exactly = r->cells ?: r->n_host_nodes,
-               n_nodes = exactly ?: MIN(count_cpu_nodes(p->context->inventory), ALLOCATION_CELLS_MAX);
-        _cleanup_free_ char *list = list_cpus(p);
+               most = numa_policy_allows_several(r->numa) ? ALLOCATION_CELLS_MAX : 1,
+               n_nodes = exactly ?: MIN(count_cpu_nodes(p->context->inventory), most);
+        _cleanup_free_ char *list = list_cpus(p), *shares = describe_shares(p, r, exactly);
         Request any_cells = *r;
         int fewer;
 
@@ -56,8 +69,9 @@ static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
                       fewer ? "Ask for fewer CPUs, for another number of guest cells, or for no number of cells."
                       : r->n_host_nodes > 0 ? "Ask for fewer CPUs, or name other host nodes."
                                             : "Ask for fewer CPUs.",
-                      "%u CPU%s wanted, as whole cores in equal shares from %s%zu node%s. Free CPUs: %s.", r->cpus,
-                      PLURAL(r->cpus), exactly ? "" : "at most ", n_nodes, PLURAL(n_nodes), list ?: "none");
+                      "%u CPU%s wanted, as whole cores in equal shares%s from %s%zu node%s. Free CPUs: %s.", r->cpus,
+                      PLURAL(r->cpus), shares ?: "", exactly || most == 1 ? "" : "at most ", n_nodes, PLURAL(n_nodes),
+                      list ?: "none");
 }
 
 /*
