@@ -505,7 +505,7 @@ static TestNode *make_uneven(Request *r) {
         Generator g = { .node = node_new(), .feature = FEATURE_SHARED_GROUPS, .bus = 1 };
         Inventory *inv = g.node->inventory;
         unsigned threads = 1 + below(2);
-        const char *names = choose_pools(&g);
+        const char *kinds = choose_pools(&g), *names = below(4) ? kinds : "";
         _cleanup_free_ char *config = make_config(g.feature);
 
         for (unsigned i = 0; i < ELEMENTSOF(ids); i++) {
@@ -571,7 +571,8 @@ typedef struct Oracle {
         uint32_t candidates[CANDIDATES_MAX]; /* ascending */
         size_t pool[CANDIDATES_MAX];         /* of the request */
         size_t n_candidates;
-        Choice best;
+        Choice own;          /* the best of the set of nodes that is tried */
+        Choice best, second; /* of all sets */
 } Oracle;
 
 static bool is_free(const TestNode *t, const PciDevice *dev) {
@@ -852,6 +853,9 @@ static void score_nodes(const Oracle *o, Choice *c) {
                 if (!(c->nodes >> i & 1))
                         continue;
                 c->score.numa_nodes++;
+                for (size_t j = 0; o->request->n_pools == 0 && j < inv->n_devices; j++)
+                        c->score.spoiled +=
+                                inv->devices[j].numa_node == inv->nodes[i].id && is_free(o->node, &inv->devices[j]);
                 for (size_t j = 0; j < i; j++)
                         if (c->nodes >> j & 1)
                                 c->score.node_distance += inv->nodes[i].distance[j];
@@ -967,8 +971,8 @@ static void consider(Oracle *o, Choice *c) {
         c->score.vf_load = count_vf_load(o, c);
         c->score.vf_left = count_vf_left(o, c);
         c->found = true;
-        if (is_better(c, &o->best))
-                o->best = *c;
+        if (is_better(c, &o->own))
+                o->own = *c;
 }
 
 /* Every subset of the candidates with the right counts. */
@@ -1102,9 +1106,19 @@ static bool nodes_have_room(const Oracle *o, unsigned nodes, Shares *ret) {
         for (size_t i = 0; i < inv->n_nodes; i++)
                 if (nodes >> i & 1)
                         set.nodes[set.n++] = &inv->nodes[i];
-        if (o->request->cells > 0 && set.n != o->request->cells)
+        if ((o->request->cells > 0 && set.n != o->request->cells) ||
+            (o->request->numa == NUMA_POLICY_SINGLE && set.n > 1))
                 return false;
         return o->request->cpus == 0 || (share_cpus(o, &set, ret) && share_memory(o, &set, ret));
+}
+
+static void enter_own(Oracle *o) {
+        if (o->own.found && is_better(&o->own, &o->best)) {
+                o->second = o->best;
+                o->best = o->own;
+        } else if (o->own.found && is_better(&o->own, &o->second))
+                o->second = o->own;
+        o->own = (Choice) { 0 };
 }
 
 static void oracle_run(Oracle *o) {
@@ -1126,8 +1140,10 @@ static void oracle_run(Oracle *o) {
         for (int k = 1; k <= (int) inv->n_nodes && !o->best.found; k++)
                 for (c.nodes = 1; c.nodes < 1U << inv->n_nodes; c.nodes++)
                         if (__builtin_popcount(c.nodes) == k && (named == 0 || named == c.nodes) &&
-                            nodes_have_room(o, c.nodes, &c.shares))
+                            nodes_have_room(o, c.nodes, &c.shares)) {
                                 choose(o, &c, 0, counts);
+                                enter_own(o);
+                        }
 }
 
 /* --- comparison --- */
@@ -1187,6 +1203,10 @@ static void print_case(FILE *f, const Oracle *o, const Plan *plan, const Refusal
                 for (int i = 0; o->request->cpus > 0 && i < __builtin_popcount(o->best.nodes); i++)
                         (void) fprintf(f, " %u %s", o->best.shares.cpus[i], FORMAT_SIZE(o->best.shares.memory[i]));
                 (void) fprintf(f, "\n");
+                if (o->second.found) {
+                        print_score(f, "second ", &o->second.score);
+                        (void) fprintf(f, " nodes %#x\n", o->second.nodes);
+                }
         } else
                 (void) fprintf(f, "  search : nothing\n");
         if (plan) {
@@ -1242,6 +1262,23 @@ static bool same_choice(const Oracle *o, const Plan *plan) {
                (a->n_cells == 0 || nodes == o->best.nodes);
 }
 
+/* The best choice of another set of nodes. With partitions there may be several of one set. */
+static bool same_runner_up(const Oracle *o, const Plan *plan) {
+        unsigned nodes = 0;
+
+        if (o->best.partition >= 0)
+                return true;
+        if (!plan->has_runner_up || !o->second.found)
+                return plan->has_runner_up == o->second.found;
+        for (size_t i = 0; i < plan->n_runner_up_nodes; i++)
+                nodes |= 1U << inventory_node_index(o->node->inventory, plan->runner_up_nodes[i]);
+        for (size_t i = 0; i < plan->n_runner_up_devices && i < o->second.n; i++)
+                if (!pci_address_equal(plan->runner_up_devices[i], device_at(o, o->second.devices[i])->address))
+                        return false;
+        return plan->n_runner_up_devices == o->second.n && nodes == o->second.nodes &&
+               compare_scores(&plan->runner_up, &o->second.score) == 0;
+}
+
 /* What was planned can be had. */
 static bool can_be_claimed(TestNode *t, Plan *plan) {
         bool good;
@@ -1289,7 +1326,7 @@ static size_t compare_case(Feature feature, char **ret_text, unsigned *feasible)
         if (!plan && !o.best.found && same_feasibility(&o))
                 return 0;
         if (plan && o.best.found && same_feasibility(&o) && compare_scores(&plan->score, &o.best.score) == 0 &&
-            same_choice(&o, plan) && pairs_are_right(&o, plan) && can_be_claimed(t, plan))
+            same_choice(&o, plan) && same_runner_up(&o, plan) && pairs_are_right(&o, plan) && can_be_claimed(t, plan))
                 return 0;
         f = open_memstream(ret_text, &size);
         assert_non_null(f);
