@@ -17,10 +17,11 @@ typedef struct Score {
         unsigned node_distance;  /* sum of SLIT distances over all pairs of nodes used */
         unsigned spoiled;        /* free devices on the nodes used, when the request has no devices */
         unsigned held;           /* free devices held only because they share an IOMMU group; see below */
-        unsigned left_over; /* free physical devices that stay unused on the switches and nodes of chosen devices */
-        unsigned vf_load;   /* VFs in use on the PFs of VFs from pools with VfPlacement=spread; see below */
-        unsigned vf_left;   /* free VFs that stay unused on the PFs of VFs from pools that pack */
-        unsigned broken;    /* GPUs of larger NVLink partitions that are whole and of which GPUs are chosen */
+        unsigned left_over; /* other free physical devices on the switches of chosen physical devices, plus those on
+                               their nodes: a device on such a switch counts twice, and a held device counts too */
+        unsigned vf_load;   /* pairs of VFs on one PF that VfPlacement=spread is to avoid; see below */
+        unsigned vf_left;   /* other free VFs on the PFs of VFs from pools that pack */
+        unsigned broken;    /* sum of the GPUs of larger NVLink partitions that are whole and have a chosen GPU */
 } Score;
 
 /*
@@ -32,8 +33,9 @@ typedef struct Score {
  * and chosen devices count for each other. That sum cannot be split by switch; it is the same whenever the same devices
  * are requested.
  *
- * Score.vf_load counts, for each VF from a pool with VfPlacement=spread, the VFs in use on its PF. Two chosen VFs of
- * one PF count once for each other when at least one of them is from such a pool.
+ * Score.vf_load counts pairs of VFs on one PF: a chosen VF from a pool with VfPlacement=spread and a VF in use, or two
+ * chosen VFs of which at least one is from such a pool. These are pairs, because fewer of them mean fewer VFs on the
+ * fullest PF; the number of VFs in use on the chosen PFs would be smallest when all chosen VFs are on one PF.
  */
 
 typedef enum ScoreMember {

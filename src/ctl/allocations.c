@@ -71,19 +71,10 @@ static char *list_slots(json_object *a) {
         return TAKE_PTR(text);
 }
 
-/* The devices that no guest has, because they share an IOMMU group with one of the allocation. */
-static size_t count_held(json_object *a) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < reply_length(a, "devices"); i++)
-                n += streq_ptr(reply_text(reply_element(a, "devices", i), "role"), "held");
-        return n;
-}
-
 static void add_allocation(Table *table, json_object *a) {
         _cleanup_free_ char *nodes = view_join(a, "numa_nodes", ","), *slots = list_slots(a), *owner = view_owner(a);
         _cleanup_free_ char *cpus = string_format("%u", view_count_cpus(a, "cpus"));
-        _cleanup_free_ char *held = string_format("%zu", count_held(a));
+        _cleanup_free_ char *held = string_format("%zu", view_count_held(a));
         uint64_t memory = view_memory_total(a);
         const char *cells[ELEMENTSOF(columns)] = {
                 reply_cell(a, "name"),

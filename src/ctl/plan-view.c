@@ -170,11 +170,11 @@ static const struct {
         { "gpu_distance", "GPUs ", " apart in all", "", "" },
         { "node_distance", "nodes ", " apart in all", "", "" },
         { "spoiled", "", " free device", "s", " on these nodes" },
-        { "held", "", " free device", "s", " held only for the IOMMU group" },
-        { "left_over", "", " free device", "s", " left beside these" },
-        { "vf_load", "", " other VF", "s", " in use on these PFs" },
-        { "vf_left", "", " free VF", "s", " left on these PFs" },
-        { "broken", "", " GPU", "s", " in larger NVLink partitions that this breaks" },
+        { "held", "", " device", "s", " held only for the IOMMU group" },
+        { "left_over", "", " other free device", "s", " on these switches plus these nodes" },
+        { "vf_load", "", " pair", "s", " of VFs on one PF" },
+        { "vf_left", "", " other free VF", "s", " on these PFs" },
+        { "broken", "", " GPU", "s", " of the larger NVLink partitions that this breaks, added up" },
 };
 
 static int append_cost(char **text, const char *member, const char *value) {
@@ -187,13 +187,18 @@ static int append_cost(char **text, const char *member, const char *value) {
 
 static int print_cost(json_object *plan) {
         json_object *score = reply_object(plan, "score");
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = NULL, *held = string_format("%zu", view_count_held(plan));
 
         if (!score)
                 return 0;
+        if (!held)
+                return -ENOMEM;
         json_object_object_foreach(score, member, value) {
                 const char *s = json_object_get_string(value);
 
+                /* The score counts pairs in some groups. */
+                if (s && !streq(s, "0") && streq(member, "held"))
+                        s = held;
                 if (s && !streq(s, "0") && text_is_clean(s) && append_cost(&text, member, s) < 0)
                         return -ENOMEM;
         }

@@ -79,6 +79,14 @@ char *view_held(json_object *allocation, const char *separator) {
         return join_addresses(allocation, separator, true);
 }
 
+size_t view_count_held(json_object *allocation) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < reply_length(allocation, "devices"); i++)
+                n += is_held(reply_element(allocation, "devices", i));
+        return n;
+}
+
 char *view_memory(json_object *allocation) {
         json_object *nodes = reply_object(allocation, "memory");
         _cleanup_free_ char *text = NULL;

@@ -18,6 +18,8 @@ char *view_memory(json_object *allocation);
 char *view_addresses(json_object *allocation, const char *separator);
 /* As view_addresses(), for the devices that the allocation holds only because they are in the same IOMMU group. */
 char *view_held(json_object *allocation, const char *separator);
+/* The devices that no guest has, because they share an IOMMU group with one of the allocation. */
+size_t view_count_held(json_object *allocation);
 /* The memory of an allocation on all NUMA nodes, in bytes. */
 uint64_t view_memory_total(json_object *allocation);
 

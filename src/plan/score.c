@@ -76,11 +76,11 @@ static const struct {
         [SCORE_GPU_DISTANCE] = { "Among its GPUs are ", " steps in all" },
         [SCORE_NODE_DISTANCE] = { "Among its NUMA nodes is a distance of ", " in all" },
         [SCORE_SPOILED] = { "On its NUMA nodes are ", " free devices" },
-        [SCORE_HELD] = { "It takes ", " free devices along only for their IOMMU group" },
-        [SCORE_LEFT_OVER] = { "It leaves ", " free devices behind where it takes others" },
-        [SCORE_VF_LOAD] = { "Its VFs have ", " others beside them on their PFs" },
-        [SCORE_VF_LEFT] = { "It leaves ", " free VFs behind on the PFs it takes from" },
-        [SCORE_BROKEN] = { "It breaks whole NVLink partitions of ", " GPUs in all" },
+        [SCORE_HELD] = { "The free devices in its IOMMU groups count ", "" },
+        [SCORE_LEFT_OVER] = { "On its switches plus its NUMA nodes are ", " other free devices" },
+        [SCORE_VF_LOAD] = { "It has ", " pairs of VFs on one PF" },
+        [SCORE_VF_LEFT] = { "On its PFs are ", " other free VFs" },
+        [SCORE_BROKEN] = { "The whole NVLink partitions that it breaks have, added up, ", " GPUs" },
 };
 
 char *score_explain(const Score *winner, const Score *loser) {

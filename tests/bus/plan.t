@@ -51,6 +51,42 @@ for my $request ([@whole], [qw(gpu=2 rdma=3 --cpus 8 --memory 64G)], [qw(--cpus 
         unlike($cost, qr/[a-z]_[a-z]/, 'the cost is in words');
         is_deeply([sort $cost =~ /\b(\d+|PIX|PXB|PHB|NODE|SYS)\b/g], [sort grep { defined && $_ ne '0' } values %score], '... with every number that is not 0');
 }
+
+# What the cost counts, counted once more from the list of devices. A device is below DIRECTORY/SWITCH/PORT/DEVICE here.
+sub counted {
+        my ($chosen) = @_;
+        my @devices = @{ ctl_json('list')->{devices} };
+        my %is_chosen = map { $_->{address} => 1 } @$chosen;
+        my @taken = grep { $is_chosen{ $_->{address} } } @devices;
+        my %count = (left_over => 0, vf_load => 0);
+        my $switch = sub { return $_[0]{path} =~ s{/[^/]+/[^/]+\z}{}r };
+        for my $other (grep { $_->{type} ne 'vf' && $_->{state} eq 'available' && !$is_chosen{ $_->{address} } } @devices) {
+                my @physical = grep { $_->{type} ne 'vf' } @taken;
+                $count{left_over} += grep { $_ } (scalar grep { $switch->($_) eq $switch->($other) } @physical), (scalar grep { $_->{numa_node} == $other->{numa_node} } @physical);
+        }
+        for my $i (0 .. $#taken) {
+                my $pf = $taken[$i]{physical_function} // next;
+                $count{vf_load} += grep { ($_->{physical_function} // '') eq $pf && $_->{allocation} } @devices;
+                $count{vf_load} += grep { ($_->{physical_function} // '') eq $pf } @taken[0 .. $i - 1];
+        }
+        return \%count;
+}
+my @guests = ([qw(gpu=1 rdma=4)], [qw(gpu=3 rdma=20)], [qw(rdma=30)], [qw(gpu=2 rdma=40 --cpus 4 --memory 4G)]);
+for my $i (0 .. $#guests) {
+        my $planned = ctl_json('plan', @{ $guests[$i] });
+        is_deeply({ map { $_ => $planned->{score}{$_} } qw(left_over vf_load) }, counted($planned->{devices}), "@{ $guests[$i] }: the score counts right");
+        is((ctl('allocate', "guest$i", @{ $guests[$i] }))[0], 0, '... beside it the next');
+}
+is((ctl('release', "guest$_"))[0], 0, "guest$_ is released") for 0 .. $#guests;
+
+# Two devices of a group that is on two switches, both chosen: the score counts a pair from either side, but none is held.
+my @edge = ('--node', "$ENV{BUILD}/nodes/edge.tree", '--config', "$FindBin::Bin/../nodes/edge.conf");
+for ([[qw(--at gpu=0000:02:00.0)], 1], [[qw(nic=1 --at gpu=0000:02:00.0 --at nic=0000:0a:00.0)], 0]) {
+        my ($more, $held) = @$_;
+        is((grep { $_->{role} eq 'held' } @{ ctl_json('plan', 'gpu=1', @$more, @edge)->{devices} }), $held, "held with @$more");
+        like(unwrapped(planned('gpu=1', @$more, @edge)), $held ? qr/^Cost: .*, $held device\b.*\bheld\b/m : qr/^Cost: (?!.*\bheld\b)/m, '... and the cost says so');
+}
+
 my $second = ctl_json('plan', 'gpu=1')->{runner_up};
 like(unwrapped(planned('gpu=1')), qr/^Runner-up: +on NUMA node $second->{numa_nodes}[0]\. \Q$second->{reason}\E$/m, 'the runner-up, and why');
 
