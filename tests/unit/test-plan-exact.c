@@ -521,19 +521,24 @@ static TestNode *make_uneven(Request *r) {
                         node->distance[j] = inv->nodes[j].distance[i] = 12 + below(3) * 10;
         }
         for (unsigned h = 0; h < 3; h++) {
+                int numa = ids[below(ELEMENTSOF(ids))];
                 char host[16];
 
                 (void) snprintf(host, sizeof(host), "pci0000:%02x", 0x40 * h);
                 g.bus = 0x40 * h + 1;
-                add_root_port(&g, host, 0x40 * h, 1, ids[below(ELEMENTSOF(ids))]);
+                add_root_port(&g, host, 0x40 * h, 1, numa);
+                add_root_port(&g, host, 0x40 * h, 2, numa);
         }
         node_ready(g.node, config);
         for (unsigned i = below(4); i > 0; i--)
                 occupy(g.node, i);
         make_request(&g, names, threads, r);
-        r->cpus = 1 + below(24);
+        for (size_t i = 0; i < r->n_pools; i++)
+                r->pools[i].count = MAX(1U, MIN(r->pools[i].count, node_available(g.node, r->pools[i].pool)));
+        r->cpus = 1 + below(below(2) ? 8 : 20);
         r->page_size = below(2) ? HUGEPAGE : 0;
-        r->memory = (1 + below(12)) * HUGEPAGE;
+        r->memory = (1 + below(below(2) ? 4 : 10)) * HUGEPAGE;
+        r->numa = below(2) ? NUMA_POLICY_PREFERRED : r->numa;
         r->cells = below(2) ? 0 : 1 + below(4);
         r->numa = r->cells > 1 && r->numa == NUMA_POLICY_SINGLE ? NUMA_POLICY_REQUIRED : r->numa;
         r->cells = MIN(r->cells, MIN(r->cpus, (unsigned) (r->memory / HUGEPAGE)));
