@@ -22,7 +22,7 @@ typedef struct Choice {
         PciAddress *devices;
         size_t n;
         char pool[POOL_NAME_MAX + 1];
-        bool by_id;                 /* the id of the VFs selects those of the devices alone */
+        bool by_id;                 /* the id of the devices, or of their VFs, selects no others */
         unsigned virtual_functions; /* 0: another program creates them */
 } Choice;
 

@@ -135,12 +135,12 @@ static void write_section(Text *t, const Choice *c, const Inventory *inv) {
         const PciDevice *dev = inventory_find(inv, c->devices[0]);
 
         add(t, "[Pool %s]\n", c->pool);
-        if (!c->of_vfs)
-                add(t, "Match=id=%04x:%04x%s\n", c->vendor, c->device, c->type == PCI_TYPE_PF ? " type=pf" : "");
-        else if (c->by_id)
+        if (c->by_id && c->of_vfs)
                 add(t, "Match=id=%04x:%04x type=vf\n", c->vendor, dev->vf_device);
-        for (size_t i = 0; c->of_vfs && !c->by_id && i < MIN(c->n, CONFIG_MATCHES_MAX); i++)
-                add(t, "Match=type=vf pf=%s\n", PCI_ADDRESS_STR(c->devices[i]));
+        else if (c->by_id)
+                add(t, "Match=id=%04x:%04x%s\n", c->vendor, c->device, c->type == PCI_TYPE_PF ? " type=pf" : "");
+        for (size_t i = 0; !c->by_id && i < MIN(c->n, CONFIG_MATCHES_MAX); i++)
+                add(t, "Match=%s=%s\n", c->of_vfs ? "type=vf pf" : "address", PCI_ADDRESS_STR(c->devices[i]));
         if (c->kind == CHOICE_NIC)
                 add(t, "VirtualFunctions=%u\n", c->virtual_functions);
         else if (c->of_vfs)

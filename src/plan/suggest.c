@@ -210,18 +210,18 @@ static bool has_device(const Choice *c, PciAddress address) {
         return pci_addresses_have(c->devices, c->n, address);
 }
 
-/* The VFs of cards of different models often have the same id. */
+/* The VFs of cards of different models often have the same id. Of one model, some PFs may have VFs. */
 static bool id_is_enough(const Inventory *inv, const Choice *c) {
         uint16_t vf = inventory_find(inv, c->devices[0])->vf_device;
 
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *pf = &inv->devices[i];
 
-                if (pf->type == PCI_TYPE_PF && pf->vendor == c->vendor && pf->vf_device == vf &&
-                    !has_device(c, pf->address))
+                if (pf->type == PCI_TYPE_PF && pf->vendor == c->vendor &&
+                    (c->of_vfs ? pf->vf_device == vf : pf->device == c->device) && !has_device(c, pf->address))
                         return false;
         }
-        return vf != 0;
+        return !c->of_vfs || vf != 0;
 }
 
 /* As many as there are, because a change of the number removes all VFs. */
@@ -307,7 +307,7 @@ static int make(Suggestion *s, const Inventory *inv, const char *cmdline) {
                 Choice *c = &s->choices[i];
 
                 name_pool(s, inv, c);
-                c->by_id = c->of_vfs && id_is_enough(inv, c);
+                c->by_id = id_is_enough(inv, c);
                 c->virtual_functions = c->kind == CHOICE_NIC ? choose_vfs(inv, c) : 0;
         }
         choose_cpus(s, inv, cmdline);

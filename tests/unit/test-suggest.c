@@ -196,6 +196,47 @@ static void test_gpu_vfs(void **state) {
         }
 }
 
+/* The VFs of one are offered, and others of its model as a whole. */
+static void test_gpu_vfs_of_some(void **state) {
+        static const struct {
+                uint16_t vendor, vf_device;
+                unsigned total_vfs; /* of the others; 0: SR-IOV is off */
+                bool last;          /* that with VFs */
+        } cases[] = { { 0x1002, 0x74b5, 8, true },
+                      { 0x1002, 0x74b5, 8, false },
+                      { 0x1002, 0x74b5, 0, false },
+                      { 0x8086, 0, 8, true },
+                      { 0x10de, 0x2331, 8, true } };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = node_good();
+                _cleanup_free_ char *text = NULL;
+                const char *with = cases[i].last ? "0000:05:00.0" : "0000:03:00.0";
+                PciDevice *dev;
+
+                for (int k = 3; k <= 5; k++) {
+                        char path[64];
+                        bool has;
+
+                        (void) snprintf(path, sizeof(path), "pci0000:00/0000:%02x:00.0", (unsigned) k);
+                        has = strstr(path, with);
+                        dev = node_gpu(t, path, 0, 30 + k);
+                        dev->vendor = cases[i].vendor;
+                        dev->device = 0x74a1;
+                        dev->total_vfs = has ? 8 : cases[i].total_vfs;
+                        dev->vf_device = dev->total_vfs > 0 ? cases[i].vf_device : 0;
+                }
+                dev = node_vf(t, cases[i].last ? "pci0000:00/0000:05:02.0" : "pci0000:00/0000:03:02.0", with, 0, 50);
+                dev->class = 0x120000;
+                dev->vendor = cases[i].vendor;
+                dev->device = cases[i].vf_device;
+                text = suggest(t, "");
+                assert_text(text, cases[i].last ? "Match=address=0000:03:00.0\nMatch=address=0000:04:00.0\n"
+                                                : "Match=address=0000:04:00.0\nMatch=address=0000:05:00.0\n");
+                assert_int_equal(strstr(text, "\nVirtualFunctions=external") != NULL, cases[i].vendor != 0x10de);
+        }
+}
+
 /* The only NIC of a node stays with the host, and its VFs do not have to. */
 static void test_needed_pf(void **state) {
         _cleanup_node_ TestNode *t = node_good();
@@ -275,9 +316,9 @@ int main(void) {
                 cmocka_unit_test(test_gpus),        cmocka_unit_test(test_models),
                 cmocka_unit_test(test_vfs),         cmocka_unit_test(test_several_nics),
                 cmocka_unit_test(test_unknown_vfs), cmocka_unit_test(test_present_vfs),
-                cmocka_unit_test(test_gpu_vfs),     cmocka_unit_test(test_needed_pf),
-                cmocka_unit_test(test_left_out),    cmocka_unit_test(test_not_yet),
-                cmocka_unit_test(test_cpus),
+                cmocka_unit_test(test_gpu_vfs),     cmocka_unit_test(test_gpu_vfs_of_some),
+                cmocka_unit_test(test_needed_pf),   cmocka_unit_test(test_left_out),
+                cmocka_unit_test(test_not_yet),     cmocka_unit_test(test_cpus),
         };
 
         return cmocka_run_group_tests_name("suggest", tests, NULL, NULL);
