@@ -46,6 +46,26 @@ static DeviceState held_state(const HostView *view, const Allocation *holder, co
         }
 }
 
+/* Why the device stays with the host. A card of mlx4_core may also lack its VFs. */
+static void tell_host(const HostView *view, const PciDevice *dev, Refusal *ret) {
+        Verdict v = policy_check(view->policy, dev, ret);
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        if (!ret || !mlx4_needs_options(view->policy, dev))
+                return;
+        (void) mlx4_refuse(view->mlx4, view->policy, view->ledger, dev,
+                           policy_vf_pool(view->policy, dev)->virtual_functions, &why);
+        if (v != VERDICT_HOST_CRITICAL) {
+                refusal_move(ret, &why);
+                return;
+        }
+        if (!ret->message || !why.message)
+                return;
+        (void) string_replace(&ret->message, "%s %s", ret->message, why.message);
+        if (!ret->remedy)
+                (void) string_copy(&ret->remedy, why.remedy);
+}
+
 DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *ret) {
         const Allocation *holder = ledger_holder(view->ledger, dev->address);
         DeviceState promised;
@@ -77,11 +97,7 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
         if (held == VERDICT_CONTESTED || is_contested(view, dev, ret))
                 return DEVICE_STATE_CONTESTED;
         if (policy_verdict(view->policy, dev) != VERDICT_NONE) {
-                if (mlx4_needs_options(view->policy, dev))
-                        (void) mlx4_refuse(view->mlx4, view->policy, view->ledger, dev,
-                                           policy_vf_pool(view->policy, dev)->virtual_functions, ret);
-                else
-                        (void) policy_check(view->policy, dev, ret);
+                tell_host(view, dev, ret);
                 return DEVICE_STATE_HOST;
         }
         switch (device_check_vgpu(view, dev, ret)) {

@@ -235,13 +235,24 @@ static bool is_of_driver(const Inventory *inv, const Claim *claim) {
         return dev && pci_device_is_mlx4_pf(dev) && (d->is_vf || streq_ptr(dev->driver, "mlx4_core"));
 }
 
+/* Without the driver all its cards are gone, also one that the host needs. */
+static bool host_needs_driver(const Inventory *inv) {
+        for (size_t i = 0; i < inv->n_devices; i++)
+                if (pci_device_is_mlx4_pf(&inv->devices[i]) && inv->devices[i].critical)
+                        return true;
+        return false;
+}
+
 static int format_remedy(const Policy *p, const Ledger *l, char **ret) {
         const Claim *first = NULL;
         size_t n = 0;
         int r = string_replace(ret,
-                               "Reload the driver while its cards are idle (modprobe -r mlx4_ib mlx4_en mlx4_core, "
-                               "modprobe mlx4_core), or reboot. If mlx4_core is in the initramfs, first regenerate "
-                               "the initramfs (update-initramfs -u or dracut -f).");
+                               "%s If mlx4_core is in the initramfs, first regenerate the initramfs (update-initramfs "
+                               "-u or dracut -f).",
+                               host_needs_driver(p->inventory)
+                                       ? "Reboot."
+                                       : "Reload the driver while its cards are idle (modprobe -r mlx4_ib mlx4_en "
+                                         "mlx4_core, modprobe mlx4_core), or reboot.");
 
         for (size_t i = 0; i < l->n_claims; i++)
                 if (is_of_driver(p->inventory, &l->claims[i])) {

@@ -170,7 +170,10 @@ like(device($bus, $second)->{reason}, names(0, 4), 'and due on the one that has 
 
 reload("[Daemon]\nKeepInterfaces=ib9\n" . pools('VirtualFunctions=4'), 'VFs of both, one of which the host needs now');
 is(options(), 'options mlx4_core num_vfs=4 probe_vf=0', 'of both: the options stay');
-like(device($bus, $second)->{reason}, names(0, 4), 'of both: and are due on the one that the host needs');
+my $needed = device($bus, $second);
+is($needed->{verdict}, 'host-critical', 'of both: the host needs the one');
+like($needed->{reason}, names('ib9', 0, 4), 'of both: for what, and that they are due there');
+unlike($_, names('modprobe -r'), 'of both: its driver stays loaded') for $needed->{remedy}, (ctl('explain', $second))[1];
 $stamp = stamp();
 $log = reload("[Daemon]\nKeepInterfaces=ib9\n[Pool ib-vf]\nMatch=type=vf pf=$second\nVirtualFunctions=4\n", 'VFs of that one alone');
 like($log, names("$conf:5", 'ib-vf', 4, $second, $pf), 'of that one alone: the other card is in the way');

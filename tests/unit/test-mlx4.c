@@ -195,6 +195,30 @@ static void test_needed_by_the_host(void **state _unused_) {
         }
 }
 
+/* What it lacks is said after the host's need, and its driver stays loaded. */
+static void test_said_of_a_needed_card(void **state _unused_) {
+        _cleanup_node_ TestNode *t = two_cards();
+        _cleanup_refusal_ Refusal why = { 0 }, other = { 0 }, plan = { 0 };
+
+        assert_int_equal(string_copy(&t->inventory->devices[1].critical, "eth0"), 0);
+        node_ready(t, POOL("VirtualFunctions=4\n"));
+        assert_int_equal(device_state(&t->context, node_find(t, SECOND), &why), DEVICE_STATE_HOST);
+        assert_int_equal(why.verdict, VERDICT_HOST_CRITICAL);
+        assert_says(&why, "eth0");
+        assert_says(&why, "num_vfs=4");
+        record("a card that the host needs", why.message);
+        assert_int_equal(device_state(&t->context, node_find(t, CARD), &other), DEVICE_STATE_HOST);
+        assert_int_equal(other.verdict, VERDICT_NOT_SUPPORTED);
+        record("remedy beside it", other.remedy);
+        assert_int_equal(node_allocate(t, "vm", ASK(.pools = "vf=1", .cpus = 1), &plan), VERDICT_INSUFFICIENT_DEVICES);
+        for (size_t i = 0; i < 3; i++) {
+                const char *remedy = (const char *[]) { why.remedy, other.remedy, plan.remedy }[i];
+
+                assert_null(strstr(remedy, "modprobe"));
+                assert_non_null(strstr(remedy, "Reboot"));
+        }
+}
+
 static void test_sources(void **state _unused_) {
         _cleanup_node_ TestNode *t = two_cards();
 
@@ -349,6 +373,7 @@ int main(void) {
                 cmocka_unit_test(test_several_cards),
                 cmocka_unit_test(test_places),
                 cmocka_unit_test(test_needed_by_the_host),
+                cmocka_unit_test(test_said_of_a_needed_card),
                 cmocka_unit_test(test_sources),
                 cmocka_unit_test(test_unknown),
                 cmocka_unit_test(test_held_back),
