@@ -36,7 +36,8 @@ static Verdict check_claim(const Policy *p, const Claim *claim, Refusal *ret) {
                                 PCI_ADDRESS_STR(pf->address), claim->allocation->name, offer->name, offer->place.file,
                                 offer->place.line, PCI_ADDRESS_STR(vf->address));
         }
-        if (!pool)
+        /* A display stays with the host unless it is forced: its holder keeps it, and no VFs are created. */
+        if (!pool || pci_device_is_display(pf))
                 return VERDICT_NONE;
         return refuse(
                 ret, VERDICT_INVALID_REQUEST, &pf->address, remedy,

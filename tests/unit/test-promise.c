@@ -99,6 +99,21 @@ static void test_vfs_of_an_allocated_pf(void **state) {
         assert_check(t, "[Pool vf]\nMatch=type=vf\nVirtualFunctions=2\n", NULL);
 }
 
+/* Allocated with --force: its holder keeps it, and the daemon creates no VFs on a PF that is held. */
+static void test_vfs_of_an_allocated_display(void **state) {
+        for (int console = 0; console <= 1; console++) {
+                _cleanup_node_ TestNode *t = make_node(false);
+                PciDevice *pf = &t->inventory->devices[2];
+
+                assert_string_equal(PCI_ADDRESS_STR(pf->address), PF);
+                assert_int_equal(string_copy(&pf->console, console ? "tty0" : NULL), 0);
+                pf->boot_vga = !console;
+                node_ready(t, "");
+                promise(t, "vm1", PF, "nic");
+                assert_check(t, "[Pool vf]\nMatch=type=vf\nVirtualFunctions=2\n", NULL);
+        }
+}
+
 static void test_vfs_that_are_there(void **state) {
         _cleanup_node_ TestNode *t = make_node(true);
 
@@ -374,6 +389,7 @@ static void test_sentences(void **state _unused_) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_vfs_of_an_allocated_pf),
+                cmocka_unit_test(test_vfs_of_an_allocated_display),
                 cmocka_unit_test(test_vfs_that_are_there),
                 cmocka_unit_test(test_dropped),
                 cmocka_unit_test(test_not_asked_for),
