@@ -226,13 +226,15 @@ bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job) {
 
 Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret) {
         Verdict v = device_status_check_blocked(&m->host.status, pf->address, ret);
+        /* The job removes all that have a link, also VFs that the last look did not see. */
+        size_t n = MAX(pf->n_virtfns, pf->n_vfs);
 
         if (v != VERDICT_NONE)
                 return v;
-        if (pf->n_vfs > 0 && !pci_device_is_mlx4_pf(pf))
+        if (n > 0 && !pci_device_is_mlx4_pf(pf))
                 return refuse(ret, VERDICT_VFS_PRESENT, &pf->address, REMEDY_CHANGE,
                               "%s has %zu VF%s, %u %s wanted; a change of the number would remove the existing VFs.",
-                              PCI_ADDRESS_STR(pf->address), pf->n_vfs, PLURAL(pf->n_vfs), count, ARE(count));
+                              PCI_ADDRESS_STR(pf->address), n, PLURAL(n), count, ARE(count));
         v = check_pf(m, pf, count, ret);
         if (v == VERDICT_NONE)
                 v = check_ledger(m, pf, ret);
