@@ -60,7 +60,8 @@ static int check_same(const Pool *pool, const PciDevice *pf, const Pool *other, 
 /* Says why the card has no VFs in the configuration, and the way out. */
 static int describe_without(const Policy *p, const PciDevice *dev, char **ret) {
         const char *address = PCI_ADDRESS_STR(dev->address);
-        const Pool *external = policy_external_pool(p, dev);
+        const Pool *external = policy_external_pool(p, dev), *asking = policy_asking_pool(p, dev);
+        _cleanup_refusal_ Refusal why = { 0 };
 
         if (policy_is_excluded(p, dev))
                 return string_replace(ret, "%s is excluded. Take it out of [Exclude], or", address);
@@ -70,6 +71,8 @@ static int describe_without(const Policy *p, const PciDevice *dev, char **ret) {
                                       "the same number, or for all of these cards",
                                       external->name, external->virtual_functions_place.file,
                                       external->virtual_functions_place.line, address);
+        if (asking && policy_check_vfs(p, dev, asking, &why) != VERDICT_NONE)
+                return string_replace(ret, "not all of them get VFs. %s %s Or", why.message ?: "", why.remedy ?: "");
         return string_replace(ret, "no pool wants VFs on %s. Configure a pool with as many VFs there, or", address);
 }
 

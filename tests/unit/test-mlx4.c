@@ -154,6 +154,21 @@ static void test_several_cards(void **state _unused_) {
         }
 }
 
+/* The pool that wants VFs is named with the line that excludes them. */
+static void test_excluded_vfs(void **state _unused_) {
+        static const char *const excludes[] = { "Match=type=vf pf=" SECOND "\n", "Match=type=vf pf=0000:06:*\n" };
+
+        for (size_t i = 0; i < ELEMENTSOF(excludes); i++) {
+                _cleanup_node_ TestNode *t = two_cards();
+                _cleanup_free_ char *config = string_format(POOL("VirtualFunctions=4\n") "[Exclude]\n%s", excludes[i]);
+
+                node_ready(t, config);
+                assert_problem(t);
+                assert_non_null(strstr(t->mlx4.problem, SECOND " for pool 'vf'"));
+                assert_non_null(strstr(t->mlx4.problem, "test.conf:7"));
+        }
+}
+
 /* At the line that is wrong. */
 static void test_places(void **state _unused_) {
         static const struct {
@@ -371,6 +386,7 @@ int main(void) {
                 cmocka_unit_test(test_cards),
                 cmocka_unit_test(test_limits),
                 cmocka_unit_test(test_several_cards),
+                cmocka_unit_test(test_excluded_vfs),
                 cmocka_unit_test(test_places),
                 cmocka_unit_test(test_needed_by_the_host),
                 cmocka_unit_test(test_said_of_a_needed_card),
