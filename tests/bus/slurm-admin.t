@@ -54,7 +54,8 @@ libvirt_reports($bus, running_domain("slurm-$id", UUID, '0000:82:00.0'));
 slurm('scancel', $id);
 is_idle('its guest still runs, and the node stays up');
 start_program('agent-n1');
-sub told { return scalar(() = (slurp_existing($log) // '') =~ names("slurm-$id")) }
+my $told = names("slurm-$id");
+sub told { return scalar(() = (slurp_existing($log) // '') =~ /$told/g) }
 ok(wait_until(\&told), 'the service tells of the guest');
 my $gres = 'vmib-vf:4';
 ok(wait_until(sub { node_state('n1')->{Gres} eq $gres }), 'and Slurm does not count its GPU');
