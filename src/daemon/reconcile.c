@@ -152,8 +152,15 @@ static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
         if (!pool)
                 return false;
         if (pf->n_vfs != pool->virtual_functions) {
-                if (manager_create_vfs(m, pf, pool->virtual_functions, ret_job, &refusal) == VERDICT_NONE)
+                if (manager_create_vfs(m, pf, pool->virtual_functions, ret_job, &refusal) == VERDICT_NONE) {
+                        if (pf->critical)
+                                log_full(LOG_NOTICE, 0, (&(LogFields) { .device = subject }),
+                                         "Creating %u VF%s on %s, which the host needs: %s. Some drivers reset its "
+                                         "interface for a moment.",
+                                         pool->virtual_functions, PLURAL(pool->virtual_functions), subject,
+                                         pf->critical);
                         return true;
+                }
                 log_full(LOG_WARNING, 0, (&(LogFields) { .id = MESSAGE_NOT_PREPARED, .device = subject }),
                          "No VFs are created on %s, ignoring: %s%s%s", subject, refusal.message,
                          refusal.remedy ? " " : "", refusal.remedy ?: "");

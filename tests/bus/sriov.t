@@ -129,7 +129,9 @@ for my $pf (@pfs) { set_attribute($pf, 'sriov_numvfs', 0) }
 my ($interface) = map { s{.*/}{}r } glob "$ENV{NODE_ROOT}/sys/bus/pci/devices/$pfs[0]/net/*";
 my $file = "$ENV{NODE_TMP}/passthroughd.conf";
 my $pool = "[Pool one]\nMatch=type=vf pf=$pfs[0]\nVirtualFunctions=2\n";
+$offset = log_since();
 configure("[Daemon]\nKeepInterfaces=$interface\n$pool");
+like(log_since($offset), names(2, $pfs[0], "$interface <- KeepInterfaces="), 'the log tells of VFs on a PF that the host needs');
 is(device($bus, $pfs[0])->{verdict}, 'host-critical', 'the host needs the PF');
 is_deeply(devices_state($bus, 'one'), { map { $_ => 'available' } vfs($pfs[0]) }, 'its VFs are on offer');
 is(scalar(vfs($pfs[0])), 2, 'as many as the pool asks for');
