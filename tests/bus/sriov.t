@@ -151,6 +151,15 @@ for my $case (["address=$pfs[0]", 'the PF is excluded'], ["pf=$pfs[0]", 'its VFs
         like((ctl('explain', $pfs[0]))[1] =~ s/\s+/ /gr, $said, "$what: so does explain");
         is(scalar(vfs($pfs[0])), 0, "$what: and it still has none");
 }
+# VFs of another program, of which only the links are seen
+configure('');
+set_attribute($pfs[0], 'sriov_numvfs', 4);
+my @others = vfs($pfs[0]);
+fault(map { "remove sys/bus/pci/devices/$_" } @others);
+configure($pool);
+is_deeply([vfs($pfs[0])], \@others, 'VFs that have only links are kept');
+set_attribute($pfs[0], 'sriov_numvfs', 0);
+
 set_attribute($pfs[0], 'sriov_numvfs', 2);
 configure("${pool}[Exclude]\nMatch=address=$pfs[0]\n");
 is_deeply(devices_state($bus, 'one'), { map { $_ => 'available' } vfs($pfs[0]) }, 'VFs that exist on an excluded PF are on offer');
