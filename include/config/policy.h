@@ -51,6 +51,9 @@ bool policy_is_excluded(const Policy *p, const PciDevice *dev);
 const Pool *policy_pool(const Policy *p, const PciDevice *dev);
 /* The device is in a pool with Fabric=yes. */
 bool policy_has_fabric(const Policy *p, const PciDevice *dev);
+/* The host needs the device, or has its memory online. pool: the services that the job stops take that memory offline;
+ * NULL: it stops none. */
+bool policy_host_needs(const PciDevice *dev, const Pool *pool);
 /*
  * The device is in a pool and neither excluded nor needed by the host. policy_check() tells whether it can be
  * allocated.

@@ -40,7 +40,7 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
         bool harmless = pci_device_driver_is_harmless(member);
 
         /* A bridge always keeps its driver. */
-        if ((member->critical && !member->is_bridge) || policy_is_display(p, member))
+        if ((policy_host_needs(member, policy_pool(p, member)) && !member->is_bridge) || policy_is_display(p, member))
                 return GROUP_ROLE_BLOCK;
         if (member->is_bridge || pci_device_is_platform(member) || !pci_address_is_assignable(member->address) ||
             policy_is_excluded(p, member))
@@ -62,6 +62,10 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
         return GROUP_ROLE_BLOCK;
 }
 
+#define MEMORY_REMEDY                                                                                                  \
+        "Stop what uses the GPU, for example nvidia-persistenced: then its driver takes the memory offline. Or load "  \
+        "nvidia with NVreg_CoherentGPUMemoryMode=driver."
+
 /* The refusal for a member that blocks the group of dev. Same order as in policy_group_role(). */
 static Verdict refuse_member(const Policy *p, const PciDevice *dev, const PciDevice *m, Refusal *ret) {
         const char *remedy = "Unbind its driver, or move one of the cards to a slot with a group of its own.", *why;
@@ -71,6 +75,10 @@ static Verdict refuse_member(const Policy *p, const PciDevice *dev, const PciDev
                               "Move the device to a slot with a group of its own.",
                               "IOMMU group %d also holds %s, which the host needs: %s.", dev->iommu_group,
                               PCI_ADDRESS_STR(m->address), m->critical);
+        if (policy_host_needs(m, policy_pool(p, m)) && !m->is_bridge)
+                return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &m->address, MEMORY_REMEDY,
+                              "IOMMU group %d also holds %s, whose memory the host has online, as NUMA node %d.",
+                              dev->iommu_group, PCI_ADDRESS_STR(m->address), m->memory_node);
         if (policy_is_display(p, m))
                 why = m->boot_vga ? "the boot VGA" : "which drives the console";
         else if (m->is_bridge)
@@ -326,13 +334,10 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
         if (!policy_pool(p, dev))
                 return refuse_outsider(p, dev, ret);
         /* The job stops these services, and looks again. */
-        if (dev->online_memory > 0 && policy_pool(p, dev)->n_stop_services == 0)
-                return refuse(
-                        ret, VERDICT_HOST_CRITICAL, &dev->address,
-                        "Stop what uses the GPU, for example nvidia-persistenced: then its driver takes the memory "
-                        "offline. Or load nvidia with NVreg_CoherentGPUMemoryMode=driver.",
-                        "The host has %llu MiB of its memory online, as NUMA node %d.",
-                        (unsigned long long) (dev->online_memory >> 20), dev->memory_node);
+        if (policy_host_needs(dev, policy_pool(p, dev)))
+                return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, MEMORY_REMEDY,
+                              "The host has %llu MiB of its memory online, as NUMA node %d.",
+                              (unsigned long long) (dev->online_memory >> 20), dev->memory_node);
         if (p->inventory->critical_error)
                 return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address,
                               "Make that readable for the daemon, then rescan.",

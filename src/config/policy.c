@@ -105,13 +105,17 @@ bool policy_is_display(const Policy *p, const PciDevice *dev) {
         return !p->forced && pci_device_is_display(dev);
 }
 
+bool policy_host_needs(const PciDevice *dev, const Pool *pool) {
+        return dev->critical || (dev->online_memory > 0 && (!pool || pool->n_stop_services == 0));
+}
+
 /*
  * Such a device keeps its driver, whichever IOMMU group it is in. An unreadable [Exclude] line counts as excluding all
  * devices.
  */
 bool policy_is_untouchable(const Policy *p, const PciDevice *dev) {
-        return p->config->block_reason || policy_is_display(p, dev) || dev->critical || pci_device_is_platform(dev) ||
-               !pci_address_is_assignable(dev->address) || policy_is_excluded(p, dev);
+        return p->config->block_reason || policy_is_display(p, dev) || policy_host_needs(dev, policy_pool(p, dev)) ||
+               pci_device_is_platform(dev) || !pci_address_is_assignable(dev->address) || policy_is_excluded(p, dev);
 }
 
 bool policy_offers(const Policy *p, const PciDevice *dev) {

@@ -23,13 +23,18 @@ bool manager_needs_resume(const Manager *m, const Allocation *a) {
 static Verdict check_host_needs(const Manager *m, const Allocation *a, Refusal *ret) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
+                const Pool *pool;
 
                 if (streq_ptr(dev->driver, allocation_driver(a, &a->devices[i])))
                         continue;
-                if (dev->critical || m->host.inventory->critical_error || (pci_device_is_display(dev) && !a->forced))
+                pool = a->devices[i].pool ? config_find_pool(m->host.config, a->devices[i].pool) : NULL;
+                if (policy_host_needs(dev, pool) || m->host.inventory->critical_error ||
+                    (pci_device_is_display(dev) && !a->forced))
                         return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, "Release the allocation.",
                                       "The host needs %s: %s", PCI_ADDRESS_STR(dev->address),
-                                      dev->critical                         ?: m->host.inventory->critical_error
+                                      dev->critical                          ?: policy_host_needs(dev, pool)
+                                              ? "it has its memory online."
+                                              : m->host.inventory->critical_error
                                               ?: dev->console ?: "it is the boot VGA.");
         }
         return VERDICT_NONE;

@@ -85,6 +85,39 @@ static void test_critical_member_blocks(void **state) {
         assert_says(&why, "vda1");
 }
 
+/* A job that stops services does so for each device that it unbinds. */
+static void test_member_whose_memory_is_online(void **state) {
+        static const struct {
+                const char *pools;
+                Verdict verdict;
+        } cases[] = {
+                { "[Pool gpu]\nMatch=class=0302\n[Pool other]\nMatch=address=" OTHER "\n", VERDICT_GROUP_NOT_VIABLE },
+                { "[Pool gpu]\nMatch=class=0302\nStopServices=x.service\n[Pool other]\nMatch=address=" OTHER "\n",
+                  VERDICT_GROUP_NOT_VIABLE },
+                { "[Pool gpu]\nMatch=class=0302\n[Pool other]\nMatch=address=" OTHER "\nStopServices=x.service\n",
+                  VERDICT_NONE },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = gpu_with_audio();
+                PciDevice *member = add_other(t, "nvidia");
+                _cleanup_refusal_ Refusal why = { 0 };
+
+                member->has_memory_node = true;
+                member->memory_node = 5;
+                node_ready(t, cases[i].pools);
+                assert_verdict(t, GPU, VERDICT_NONE);
+                ((PciDevice *) node_find(t, OTHER))->online_memory = GIB;
+                node_ready(t, cases[i].pools);
+                assert_int_equal(policy_check(t->policy, node_find(t, GPU), &why), cases[i].verdict);
+                assert_int_equal(policy_offers(t->policy, node_find(t, OTHER)), cases[i].verdict == VERDICT_NONE);
+                if (cases[i].verdict != VERDICT_NONE) {
+                        assert_says(&why, OTHER);
+                        record("a member whose memory is online", why.message);
+                }
+        }
+}
+
 static void test_boot_vga_member_blocks(void **state) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
         PciDevice *member = add_other(t, "nvidia");
@@ -367,6 +400,7 @@ int main(void) {
                 cmocka_unit_test(test_D9_another_card_in_no_pool_blocks),
                 cmocka_unit_test(test_D9_another_card_is_held_when_it_may_be),
                 cmocka_unit_test(test_critical_member_blocks),
+                cmocka_unit_test(test_member_whose_memory_is_online),
                 cmocka_unit_test(test_boot_vga_member_blocks),
                 cmocka_unit_test(test_bridge_above_what_the_host_needs_is_left),
                 cmocka_unit_test(test_display_only_by_force),
