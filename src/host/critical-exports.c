@@ -28,7 +28,6 @@ static const Export exports[] = {
         { "sys/kernel/config/nvmet/subsystems/*/passthru", "device_path", "nvme", "NVMe target" },
         { "sys/kernel/config/target/core/*/*", "udev_path", "block", "LIO target" },
         { "sys/class/rnbd-server/ctl/devices/*", "block_dev", NULL, "RNBD target" },
-        { "sys/class/block/zram*", "backing_dev", "block", "zram" },
         { "sys/fs/bcache/*/cache*", "..", NULL, "bcache" },
         { "sys/fs/bcachefs/*/dev-*", "block", NULL, CRITICAL_OTHER_NAMESPACE },
 };

@@ -247,14 +247,21 @@ RecordFilter filter_of(const char *path) {
                 const char *end; /* of the path */
                 RecordFilter filter;
         } filters[] = {
-                { "/address", filter_digits },      { "/backing_dev", filter_node },
-                { "/device_path", filter_node },    { "/information", filter_gpu },
-                { "/ipv6_route", filter_route6 },   { "/loop/backing_file", filter_backing },
-                { "/meminfo", filter_meminfo },     { "/modules.alias", filter_alias },
-                { "/mountinfo", filter_mount },     { "/node_guid", filter_digits },
-                { "/route", filter_route },         { "/sys_image_guid", filter_digits },
-                { "/udev_path", filter_node },      { "proc/cmdline", filter_cmdline },
-                { "proc/cpuinfo", filter_cpuinfo }, { "proc/swaps", filter_swap },
+                { "/address", filter_digits },
+                { "/device_path", filter_node },
+                { "/information", filter_gpu },
+                { "/ipv6_route", filter_route6 },
+                { "/loop/backing_file", filter_backing },
+                { "/meminfo", filter_meminfo },
+                { "/modules.alias", filter_alias },
+                { "/mountinfo", filter_mount },
+                { "/node_guid", filter_digits },
+                { "/route", filter_route },
+                { "/sys_image_guid", filter_digits },
+                { "/udev_path", filter_node },
+                { "proc/cmdline", filter_cmdline },
+                { "proc/cpuinfo", filter_cpuinfo },
+                { "proc/swaps", filter_swap },
         };
         size_t length = strlen(path);
 

@@ -245,7 +245,6 @@ static const struct Part {
         { BLOCK_DEVICES "/*/slaves/*" },
         { BLOCK_DEVICES "/*/dm/name", record_volume },
         { BLOCK_DEVICES "/*/loop/backing_file" },
-        { BLOCK_DEVICES "/*/backing_dev" },
         { BLOCK_DEVICES "/*/bcache/." },
         { BLOCK_DEVICES "/*/dev" },
         { "sys/class/nvme/*" },

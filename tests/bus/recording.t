@@ -223,7 +223,6 @@ recorded_use('an NVMe target that is off', qr/\A(?!.*nvme9n1)./s, "$config/nvmet
 recorded_use('a target of files', qr/\A(?!.*nvme9n1)./s, "$config/target/core/fileio_0/node042/udev_path" => "/srv/node042/image\n");
 recorded_use('a LIO target', qr/\Q$gpu\E <- nvme9n1 <- LIO target/, "$config/target/core/iblock_0/node042/udev_path" => "/dev/nvme9n1\n");
 recorded_use('an RNBD target', qr/\Q$gpu\E <- nvme9n1 <- RNBD target/, 'sys/class/rnbd-server/ctl/devices/nvme9n1/block_dev' => \"../../../../../../$device/block/nvme9n1");
-recorded_use('zram', qr/\Q$gpu\E <- nvme9n1 <- zram/, 'sys/class/block/zram9' => \'../../../sys/devices/virtual/block/zram9', 'sys/devices/virtual/block/zram9/backing_dev' => "/dev/nvme9n1\n");
 recorded_use('bcache', qr/\Q$gpu\E <- nvme9n1 <- bcache/, "$device/block/nvme9n1/bcache/" => '',
         'sys/fs/bcache/8b4b1f0c-1111-4111-8111-000000000001/cache0' => \"../../../../$device/block/nvme9n1/bcache");
 recorded_use('bcachefs', names($gpu, 'nvme9n1'), 'sys/fs/bcachefs/8b4b1f0c-1111-4111-8111-000000000001/dev-0/block' => \"../../../../../$device/block/nvme9n1");

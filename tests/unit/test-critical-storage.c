@@ -231,12 +231,10 @@ static void test_users_without_holder(void **state) {
                   "sys/kernel/config/nvmet/subsystems/nqn.x/namespaces/1/enable", "sdb <- NVMe target" },
                 { "sys/kernel/config/target/core/iblock_0/vm/udev_path", "/dev/disk/by-id/x",
                   "sys/kernel/config/target/core/iblock_0/vm/enable", "sdb <- LIO target" },
-                { VIRTUAL "zram0/backing_dev", "/dev/sdb", NULL, "sdb <- zram" },
                 { VIRTUAL "loop0/loop/backing_file", "/dev/sdb", NULL, "sdb <- loop0 <- assembled volume" },
         };
         Fixture *f = *state;
 
-        add_block(f, VIRTUAL "zram0");
         add_block(f, VIRTUAL "loop0");
         tree_file(f->root, "dev/sdb", "");
         tree_link(f->root, "dev/disk/by-id/x", "../../sdb");
