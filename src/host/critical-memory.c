@@ -138,5 +138,7 @@ int critical_mark_memory(const Critical *c) {
         read_gpus(c);
         memory.remedy = "Take the memory offline first: daxctl-offline-memory(1), then cxl-disable-region(1).";
         r = mark_regions(&memory);
+        memory.remedy = "Take the memory offline first: daxctl-offline-memory(1), then daxctl reconfigure-device "
+                        "--mode=devdax DEVICE.";
         return r < 0 ? r : mark_dax_devices(&memory);
 }

@@ -357,6 +357,7 @@ static void test_dax_memory(void **state) {
         assert_null(critical(f, "0000:03:00.0"));
         tree_link(f->root, "sys/devices/" HBA "/dax0.0/driver", "../../../../../bus/dax/drivers/kmem");
         assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- dax0.0 <- System RAM");
+        assert_non_null(strstr(marked(f, NULL, "0000:03:00.0")->critical_remedy, "--mode=devdax"));
         tree_file(f->root, "sys/devices/system/node/node2/meminfo", "Node 2 MemTotal:       0 kB\n");
         assert_null(critical(f, "0000:03:00.0"));
 }
