@@ -3,6 +3,7 @@
 /* Finds devices whose own memory the host has online: GPUs with coherent memory, and CXL memory devices. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 
 #include "critical-internal.h"
@@ -45,17 +46,37 @@ static void read_gpus(const Critical *c) {
         }
 }
 
-/* Whether a memory block with one of these addresses is online. */
-static bool is_online(const Critical *c, uint64_t start, uint64_t size) {
-        uint64_t block;
+/* The directory of memory blocks, which exist while their memory is plugged in. */
+typedef struct Blocks {
+        char **names; /* also of other files */
+        size_t n;
+        bool too_many; /* to list */
+} Blocks;
+
+static int list_blocks(const Critical *c, Blocks *ret) {
+        _cleanup_close_ int fd = sysfs_open(c->fs, MEMORY, O_RDONLY | O_DIRECTORY);
+        int r = fd < 0 ? fd : list_dir_at(fd, ".", CRITICAL_ENTRIES_MAX, &ret->names, &ret->n);
+
+        ret->too_many = r == -E2BIG;
+        return r >= 0 || r == -E2BIG ? 0 : critical_unreadable(c, MEMORY, r);
+}
+
+/* Whether a memory block with one of these addresses is online, or may be. */
+static bool is_online(const Critical *c, const Blocks *blocks, uint64_t start, uint64_t size) {
+        uint64_t block, number;
 
         if (size == 0 || start + size < start || !read_hex(c, MEMORY, "block_size_bytes", &block) || block == 0)
                 return false;
-        for (uint64_t n = start / block, end = (start + size - 1) / block, left = CRITICAL_ENTRIES_MAX;
-             n <= end && left > 0; n++, left--) {
+        if (blocks->too_many)
+                return true;
+        for (size_t i = 0; i < blocks->n; i++) {
                 char path[64], state[SYSFS_ATTRIBUTE_MAX];
 
-                (void) snprintf(path, sizeof(path), MEMORY "/memory%llu/state", (unsigned long long) n);
+                if (strncmp(blocks->names[i], "memory", strlen("memory")) != 0 ||
+                    parse_unsigned(blocks->names[i] + strlen("memory"), UINT64_MAX, &number) < 0 ||
+                    number < start / block || number > (start + size - 1) / block)
+                        continue;
+                (void) snprintf(path, sizeof(path), MEMORY "/memory%llu/state", (unsigned long long) number);
                 if (sysfs_read(c->fs, path, state, sizeof(state)) >= 0 && streq(state, "online"))
                         return true;
         }
@@ -71,14 +92,15 @@ static int mark_target(const Critical *c, const char *decoder, const char *regio
 }
 
 /* Marks all memory devices of a region. Its attributes targetN have the names of their decoders. */
-static int mark_region(const Critical *c, const char *region) {
+static int mark_region(const Critical *c, const Blocks *blocks, const char *region) {
         _cleanup_free_ char *dir = string_format(CXL "/%s", region);
         uint64_t start, size;
         int r = 0;
 
         if (!dir)
                 return -ENOMEM;
-        if (!read_hex(c, dir, "resource", &start) || !read_hex(c, dir, "size", &size) || !is_online(c, start, size))
+        if (!read_hex(c, dir, "resource", &start) || !read_hex(c, dir, "size", &size) ||
+            !is_online(c, blocks, start, size))
                 return 0;
         for (unsigned i = 0; r >= 0; i++) {
                 _cleanup_free_ char *path = string_format("%s/target%u", dir, i);
@@ -96,12 +118,20 @@ static int mark_region(const Critical *c, const char *region) {
 
 static int mark_regions(const Critical *c) {
         _cleanup_names_ char **names = NULL;
+        Blocks blocks = { 0 };
+        bool listed = false;
         size_t n;
         int r = critical_list(c, CXL, &names, &n);
 
-        for (size_t i = 0; i < n && r >= 0; i++)
-                if (strncmp(names[i], "region", strlen("region")) == 0)
-                        r = mark_region(c, names[i]);
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                if (strncmp(names[i], "region", strlen("region")) != 0)
+                        continue;
+                r = listed ? 0 : list_blocks(c, &blocks);
+                listed = true;
+                if (r >= 0)
+                        r = mark_region(c, &blocks, names[i]);
+        }
+        (void) free_names(blocks.names, blocks.n);
         return r;
 }
 

@@ -341,6 +341,15 @@ static void test_cxl_memory(void **state) {
         tree_file(f->root, "sys/devices/system/memory/memory33/state", "online");
         assert_string_equal(critical(f, "0000:04:00.0"), "0000:04:00.0 <- mem0 <- region0 <- System RAM");
         assert_non_null(marked(f, NULL, "0000:04:00.0")->critical_remedy);
+        tree_file(f->root, "sys/devices/system/memory/memory33/state", "offline");
+        assert_null(critical(f, "0000:04:00.0"));
+        /* Far behind the other blocks. */
+        tree_file(f->root, "sys/devices/system/memory/memory100000/state", "online");
+        tree_file(f->root, REGION "/size", "0xc34d80000000");
+        tree_file(f->root, "sys/devices/system/memory/memory34/state", "offline");
+        assert_non_null(critical(f, "0000:04:00.0"));
+        tree_file(f->root, "sys/devices/system/memory/memory100000/state", "offline");
+        assert_null(critical(f, "0000:04:00.0"));
         tree_file(f->root, REGION "/size", "0xffffffffffffffff");
         assert_null(critical(f, "0000:04:00.0"));
         assert_null(f->inv->critical_error);
