@@ -258,6 +258,7 @@ typedef struct Config {
          */
         char *block_reason;
         char *unreadable; /* NULL, or a sentence about the first file that could not be read; block_reason is set too */
+        const char *unreadable_remedy; /* for unreadable; static */
         ConfigProblem *problems;
         size_t n_problems;
         size_t n_unlisted; /* further ones, which the last problem counts */
@@ -274,8 +275,8 @@ DEFINE_CLEANUP(Config *, config_free)
  * with a NUL byte, become problems. 0 or -ENOMEM.
  */
 int config_read_text(Config *c, const char *file, const char *text, size_t size);
-/* Records that an existing file cannot be read; why is the cause. 0 or -ENOMEM. */
-int config_read_failed(Config *c, const char *file, const char *why);
+/* Records that an existing file cannot be read; why is the cause, and remedy a static sentence. 0 or -ENOMEM. */
+int config_read_failed(Config *c, const char *file, const char *why, const char *remedy);
 /* To be called after the last file: checks that need the whole configuration. 0 or -ENOMEM. */
 int config_finish(Config *c);
 /* Makes a Config of one file: config_new(), config_read_text() and config_finish(). 0 or -ENOMEM. */

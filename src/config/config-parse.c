@@ -252,7 +252,8 @@ int config_read_text(Config *c, const char *file, const char *text, size_t size)
         ConfigParser p = { .config = c, .text = text, .end = text + size };
 
         if (size > CONFIG_TEXT_MAX - c->size)
-                return config_read_failed(c, file, "the configuration is too large; the limit is 1 MiB");
+                return config_read_failed(c, file, "the configuration is too large; the limit is 1 MiB",
+                                          "Shorten the configuration, then reload it.");
         if (add_file(c, file) < 0)
                 return -ENOMEM;
 

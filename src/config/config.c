@@ -198,11 +198,13 @@ int config_add_problem(Config *c, const char *file, unsigned line, const char *f
         return append_problem(c, file, line, message);
 }
 
-int config_read_failed(Config *c, const char *file, const char *why) {
+int config_read_failed(Config *c, const char *file, const char *why, const char *remedy) {
         int r = config_add_problem(c, file, 0, "The file cannot be read: %s.", why);
 
-        if (r == 0 && !c->unreadable)
+        if (r == 0 && !c->unreadable) {
+                c->unreadable_remedy = remedy;
                 r = string_replace(&c->unreadable, "%s cannot be read: %s.", file, why);
+        }
         if (r == 0 && !c->block_reason)
                 r = string_replace(&c->block_reason, "%s No device is offered until it can be read.", c->unreadable);
         return r;

@@ -344,7 +344,7 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                               "It is unknown which devices the host needs: %s", p->inventory->critical_error);
         if (p->config->block_reason)
                 return refuse(ret, VERDICT_EXCLUDED, &dev->address,
-                              p->config->unreadable ? "Make it readable for the daemon, then reload the configuration."
+                              p->config->unreadable ? p->config->unreadable_remedy
                                                     : "Fix that line, then reload the configuration.",
                               "%s", p->config->block_reason);
         v = check_hypervisor(p, dev, ret);

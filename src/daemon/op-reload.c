@@ -119,7 +119,7 @@ static Verdict reload(Manager *m, Refusal *ret) {
                 return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "See the journal for the reason.",
                               "The configuration could not be read. The old configuration stays.");
         if (config->unreadable)
-                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "Give the daemon read permission, then reload.",
+                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, config->unreadable_remedy,
                               "%s The old configuration stays.", config->unreadable);
         if (config->hypervisor != m->host.config->hypervisor)
                 return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "Release all allocations, then restart the daemon.",

@@ -71,16 +71,20 @@ static bool is_null_device(int fd) {
         return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
 }
 
-static const char *why_unreadable(int error) {
+static int read_failed(Config *c, const char *path, int error) {
         switch (error) {
         case -EINVAL:
-                return "it is not a regular file";
+                return config_read_failed(c, path, "it is not a regular file",
+                                          "Replace it by a file, then reload the configuration.");
         case -E2BIG:
-                return "it is too large, the limit is 1 MiB";
+                return config_read_failed(c, path, "it is too large, the limit is 1 MiB",
+                                          "Shorten it, then reload the configuration.");
         case -ENOENT:
-                return "it is a dangling link";
+                return config_read_failed(c, path, "it is a dangling link",
+                                          "Correct or remove the link, then reload the configuration.");
         default:
-                return strerror(-error);
+                return config_read_failed(c, path, strerror(-error),
+                                          "Make it readable for the daemon, then reload the configuration.");
         }
 }
 
@@ -118,7 +122,8 @@ static int refuse_foreign(Loader *l, const char *path) {
         if (r != -EPERM)
                 return r == -ENOMEM ? r : 0;
         why = string_format("other users than root can change it, as %s; use chown root and chmod go-w", owner);
-        r = why ? config_read_failed(l->config, path, why) : -ENOMEM;
+        r = why ? config_read_failed(l->config, path, why, "Correct its owner and mode, then reload the configuration.")
+                : -ENOMEM;
         return r < 0 ? r : 1;
 }
 
@@ -134,8 +139,7 @@ static int read_text(Loader *l, const char *path) {
                 return r;
         if (r == 0 || r == -ENOMEM)
                 return r;
-        r = r < 0 ? config_read_failed(l->config, path, why_unreadable(r))
-                  : config_read_text(l->config, path, text, size);
+        r = r < 0 ? read_failed(l->config, path, r) : config_read_text(l->config, path, text, size);
         return r < 0 ? r : 1;
 }
 
@@ -184,7 +188,8 @@ static int add_dropin(Loader *l, const char *directory, const char *name) {
         /* The name appears in messages, which are sent over D-Bus. */
         if (!text_is_clean(name))
                 return config_read_failed(l->config, directory,
-                                          "it has a file name that is not UTF-8 or has control characters");
+                                          "it has a file name that is not UTF-8 or has control characters",
+                                          "Rename that file, then reload the configuration.");
         if (ARRAY_RESERVE(l->dropins, l->n_dropins) < 0 || string_replace(&d.path, "%s/%s", directory, name) < 0)
                 return -ENOMEM;
         d.name = d.path + strlen(directory) + 1;
@@ -203,10 +208,11 @@ static int find_dropins(Loader *l, const char *directory) {
         r = config_dropins_list(l->fs, directory, &names, &n);
         if (r == -ENOMEM)
                 return r;
+        if (r == -E2BIG)
+                return config_read_failed(l->config, directory, "it has too many files, the limit is 256 named *.conf",
+                                          "Remove files from it, then reload the configuration.");
         if (r < 0)
-                return config_read_failed(l->config, directory,
-                                          r == -E2BIG ? "it has too many files, the limit is 256 named *.conf"
-                                                      : why_unreadable(r));
+                return read_failed(l->config, directory, r);
         for (size_t i = 0; r == 0 && i < n; i++)
                 if (!has_dropin(l, names[i]))
                         r = add_dropin(l, directory, names[i]);

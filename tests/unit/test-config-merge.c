@@ -192,8 +192,8 @@ static void test_limits_are_of_all_files(void **state _unused_) {
 static void test_unreadable(void **state _unused_) {
         _cleanup_config_ Config *c = config_new();
 
-        assert_int_equal(config_read_failed(c, "a.conf", "Permission denied"), 0);
-        assert_int_equal(config_read_failed(c, "b.conf", "Input/output error"), 0);
+        assert_int_equal(config_read_failed(c, "a.conf", "Permission denied", "First."), 0);
+        assert_int_equal(config_read_failed(c, "b.conf", "Input/output error", "Second."), 0);
         assert_int_equal(c->n_files, 0);
         assert_int_equal(c->n_problems, 2);
         assert_string_equal(c->problems[1].file, "b.conf");
@@ -201,6 +201,7 @@ static void test_unreadable(void **state _unused_) {
         assert_non_null(strstr(c->problems[1].message, "Input/output error"));
         record("b.conf", c->problems[1].message);
         assert_memory_equal(c->unreadable, "a.conf ", 7);
+        assert_string_equal(c->unreadable_remedy, "First.");
         assert_non_null(strstr(c->block_reason, "Permission denied"));
         record("a.conf", c->block_reason);
 }

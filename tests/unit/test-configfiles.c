@@ -301,6 +301,8 @@ static bool is_refused(const char *file) {
 
         assert_int_equal(config_files_load("/", file, true, &c), 0);
         assert_int_equal(!c->unreadable, c->n_problems == 0);
+        if (c->unreadable)
+                assert_null(strstr(c->unreadable_remedy, "readable"));
         return c->unreadable;
 }
 
