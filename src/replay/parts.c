@@ -77,7 +77,7 @@ static int record_config(Recorder *r, const Entry *entry) {
 
         if (!wants_config(r, entry))
                 return 0;
-        fd = openat(entry->dir_fd, entry->name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+        fd = openat(entry->dir_fd, entry->name, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
         n = fd < 0 ? -1 : pread(fd, config, sizeof(config), 0);
         if (n < 0)
                 return errno == ENOENT ? 0 : record_unreadable(r, entry->path, -errno);
@@ -96,11 +96,14 @@ static int record_mounted(Recorder *r, const Entry *entry) {
 }
 
 /* Whether the name of the device mapper device at dir_fd is that of a multipath disk, or of its partition, which is its
- * WWID unless the admin chose another. */
+ * WWID unless the admin chose another. Without the uuid, which an old recording does not have, each name may be one. */
 static bool is_wwid(const Recorder *r, int dir_fd, const char *name) {
         char uuid[SYSFS_ATTRIBUTE_MAX];
-        const char *type = sysfs_read_at(r->fs, dir_fd, "uuid", uuid, sizeof(uuid)) > 0 ? strstr(uuid, "mpath-") : NULL;
+        const char *type;
 
+        if (sysfs_read_at(r->fs, dir_fd, "uuid", uuid, sizeof(uuid)) < 0)
+                return true;
+        type = strstr(uuid, "mpath-");
         return type && strncmp(name, type + strlen("mpath-"), strlen(type + strlen("mpath-"))) == 0;
 }
 
@@ -116,6 +119,11 @@ static int record_volume(Recorder *r, const Entry *entry) {
         if (!clean || string_append(&clean, "", "\n") < 0)
                 return -ENOMEM;
         return record_bytes(r, entry->path, clean, strlen(clean));
+}
+
+/* is_wwid() needs it. The names of a recording without identities have no WWIDs, so there it is empty. */
+static int record_uuid(Recorder *r, const Entry *entry) {
+        return r->identities.keep ? record_entry(r, entry) : record_presence(r, entry);
 }
 
 /* Whether a name in the path of an export is the kernel's, and not one that an admin chose. */
@@ -192,10 +200,10 @@ static int record_cpu_state(Recorder *r, const Entry *entry) {
 
 /* An unprivileged user may not read the mounts of process 1. Then the mounts of this process are recorded instead. */
 static int record_mounts(Recorder *r, const Entry *entry) {
-        int fd = sysfs_open(r->fs, entry->path, O_RDONLY | O_NONBLOCK), own_fd = -1;
+        int fd = sysfs_open(r->fs, entry->path, O_RDONLY | O_NOCTTY | O_NONBLOCK), own_fd = -1;
 
         if (fd == -EACCES || fd == -EPERM)
-                own_fd = sysfs_open(r->fs, "proc/self/mountinfo", O_RDONLY | O_NONBLOCK);
+                own_fd = sysfs_open(r->fs, "proc/self/mountinfo", O_RDONLY | O_NOCTTY | O_NONBLOCK);
         r->own_mounts = own_fd >= 0;
         return record_descriptor(r, own_fd < 0 ? fd : own_fd, entry->path);
 }
@@ -244,6 +252,7 @@ static const struct Part {
         { "sys/class/{block,net}/*/{.,lower_*}" },
         { BLOCK_DEVICES "/*/slaves/*" },
         { BLOCK_DEVICES "/*/dm/name", record_volume },
+        { BLOCK_DEVICES "/*/dm/uuid", record_uuid },
         { BLOCK_DEVICES "/*/loop/backing_file" },
         { BLOCK_DEVICES "/*/bcache/." },
         { BLOCK_DEVICES "/*/dev" },

@@ -250,7 +250,10 @@ for my $links (0, 1) {
                 for my $recording ($volume_text, slurp("$tmp/whole")) {
                         my @compared;
                         spew("$tmp/again.tree", $recording);
-                        with_unpacked("$tmp/again.tree", sub { @compared = (inventory($_[0]), $inventory) });
+                        with_unpacked("$tmp/again.tree", sub {
+                                @compared = (inventory($_[0]), $inventory);
+                                unlike(record($_[0]), qr/\Q$uuid\E|\Q$doubled\E|WX12345/i, "$with: $first: a recording of the recording has no WWID or UUID");
+                        });
                         @compared = map { without_identifiers($_) } @compared if $identifies;
                         is_same(@compared, "$with: $first: the recording says the same");
                 }
