@@ -171,7 +171,7 @@ static Verdict make_nccl_topology(const HostView *view, const Answer *a, Refusal
         const Allocation *allocation = find_again(view, a, ret);
         _cleanup_free_ char *document = NULL;
 
-        if (allocation && view->may_miss_guests && !allocation_has_guest(allocation))
+        if (allocation && !view->inventory->xen && view->may_miss_guests && !allocation_has_guest(allocation))
                 return refuse(ret, VERDICT_BUSY, NULL, "Check libvirt, or set Libvirt= to nothing if it has no guests.",
                               "Whether a guest runs with '%s' is unknown: %s", allocation->name,
                               view->libvirt->reason ?: "libvirt was not asked.");

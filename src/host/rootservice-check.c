@@ -88,9 +88,11 @@ static int view_read(const RootHost *h, RootView *ret) {
         return r < 0 ? log_error_errno(r, "Failed to read the devices: %m") : 0;
 }
 
-/* The pool of a function, or of the GPU of a slot. NULL: it does not exist, or is in no pool. */
+/* The pool of a function or a slot, or of the GPU of a slot that is not known. NULL: it does not exist, or is in no
+ * pool. */
 static const Pool *find_pool_of(const RootView *v, PciAddress device) {
-        const PciDevice *dev = inventory_find(v->inventory, pci_address_function(device));
+        const PciDevice *dev =
+                inventory_find(v->inventory, device) ?: inventory_find(v->inventory, pci_address_function(device));
 
         return dev ? policy_pool(v->policy, dev) : NULL;
 }

@@ -65,6 +65,8 @@ sub unpacked {
 
 sub ask_all {
         my ($node, $conf, $file) = @_;
+        # The daemon reads a copy, whose path is in its answers.
+        $conf = (grep { -e } "$ENV{NODE_TMP}/" . $conf =~ s{.*/}{}r, $conf)[0];
         my %said;
         my $now = "$ENV{NODE_TMP}/now.tree";
         spew($now, slurp("$ENV{NODE_ROOT}/.nodesim/tree") =~ s/^%.*\n//mgr);
