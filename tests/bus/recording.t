@@ -46,11 +46,11 @@ sub configure {
         return;
 }
 
-# As that user, what is said of the devices. Why a file cannot be read is not the same in a recording, nor may its name be.
+# As that user, what is said of the devices. Why a file cannot be read, and what helps, is not the same in a recording, nor may its name be.
 sub decisions {
         my ($as, $node) = @_;
         my $said = qx{$as passthroughctl list --all --json --node $node 2>/dev/null};
-        return $said =~ s/cannot be read: .*?\.(?= Nothing|")/cannot be read./gr =~ s{conf\.d/\S*?\.conf\b}{conf.d/FILE}gr;
+        return $said =~ s/cannot be read: .*?\.(?= Nothing|")/cannot be read./gr =~ s/"remedy":\s*"[^"]*, then reload the configuration\."/"remedy":-/gr =~ s{conf\.d/\S*?\.conf\b}{conf.d/FILE}gr;
 }
 
 sub same_decisions {
