@@ -82,8 +82,9 @@ char *domxml_hostdev_with_iommufd(const char *hostdev, const char *iommufd);
 char *domxml_place_hostdev(const char *hostdev, const GuestFunction *place);
 
 /*
- * The guest's PCI tree as an XML document for NCCL_TOPO_FILE; otherwise as domxml_make(). While a guest runs, it is the
- * tree of this guest, whatever the template. Devices below pcie.0 are left out: NCCL finds them without the file.
+ * The guest's PCI tree as an XML document for NCCL_TOPO_FILE; otherwise as domxml_make(). While a guest runs, the
+ * document has the PCI tree of the running guest, and the template is ignored. Devices below pcie.0 are left out: NCCL
+ * finds them without the file.
  */
 Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const Allocation *a,
                              const DomainTemplate *template, char **ret, Refusal *ret_refusal);

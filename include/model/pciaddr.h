@@ -31,6 +31,8 @@ typedef struct PciAddress {
  * the instance N. 0 or -EINVAL.
  */
 int pci_address_parse(const char *s, PciAddress *ret);
+/* As pci_address_parse(), of the first n bytes of s, for an address within a path. */
+int pci_address_parse_part(const char *s, size_t n, PciAddress *ret);
 
 #define PCI_ADDRESS_STRING_MAX 20
 const char *pci_address_format(PciAddress a, char buf[static PCI_ADDRESS_STRING_MAX]);

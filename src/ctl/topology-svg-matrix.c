@@ -162,8 +162,7 @@ int svg_matrix(Drawing *d, Spot s) {
                 if (s.draw)
                         picture_text(&d->picture, s.x, s.y + 40, s.width, &svg_text,
                                      "%zu GPUs, accelerators and NICs are too many for a table here: passthroughctl "
-                                     "topology --matrix "
-                                     "prints it.",
+                                     "topology --matrix prints it.",
                                      m->n);
                 return 50;
         }

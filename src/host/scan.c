@@ -293,6 +293,17 @@ void scan_done(Scan *s) {
         free(s->pfs);
 }
 
+/* Moves *inv to *ret, unless r is an error or the scan cannot be completed. */
+static int scan_end(Scan *s, int r, Inventory **inv, Inventory **ret) {
+        if (r >= 0)
+                r = scan_complete(s);
+        scan_done(s);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(*inv);
+        return 0;
+}
+
 int scan_inventory(const Sysfs *fs, Inventory **ret) {
         return scan_inventory_except(fs, NULL, NULL, 0, ret);
 }
@@ -302,13 +313,7 @@ int scan_identities(const Sysfs *fs, Inventory **ret) {
         Scan s = { .fs = fs, .inv = inv, .locked = true, .directory_fd = -1 };
         int r = inv ? scan_pci(&s) : -ENOMEM;
 
-        if (r >= 0)
-                r = scan_complete(&s);
-        scan_done(&s);
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(inv);
-        return 0;
+        return scan_end(&s, r, &inv, ret);
 }
 
 int scan_inventory_except(const Sysfs *fs, const Inventory *old, const PciAddress *busy, size_t n_busy,
@@ -330,11 +335,5 @@ int scan_inventory_except(const Sysfs *fs, const Inventory *old, const PciAddres
                 inv->libvirt = old->libvirt;
         if (r >= 0)
                 r = driver_list_scan(fs, inv);
-        if (r >= 0)
-                r = scan_complete(&s);
-        scan_done(&s);
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(inv);
-        return 0;
+        return scan_end(&s, r, &inv, ret);
 }

@@ -10,13 +10,7 @@
 
 /* Parses one part of a path: n bytes. */
 static bool parse_part(const char *part, size_t n, PciAddress *ret) {
-        char text[PCI_ADDRESS_STRING_MAX];
-
-        if (n >= sizeof(text))
-                return false;
-        memcpy(text, part, n);
-        text[n] = '\0';
-        return pci_address_parse(text, ret) >= 0 && ret->instance == 0;
+        return pci_address_parse_part(part, n, ret) >= 0 && ret->instance == 0;
 }
 
 bool guest_path_is_valid(const char *path) {

@@ -37,20 +37,10 @@ static size_t component(const char *path) {
         return strcspn(path, "/");
 }
 
-static bool component_address(const char *path, size_t n, PciAddress *ret) {
-        char text[PCI_ADDRESS_STRING_MAX];
-
-        if (n >= sizeof(text))
-                return false;
-        memcpy(text, path, n);
-        text[n] = '\0';
-        return pci_address_parse(text, ret) == 0;
-}
-
 static bool same_component(const char *a, size_t n, const char *b, size_t m) {
         PciAddress x, y;
 
-        if (component_address(a, n, &x) && component_address(b, m, &y))
+        if (pci_address_parse_part(a, n, &x) == 0 && pci_address_parse_part(b, m, &y) == 0)
                 return same_function(x, y);
         return n == m && memcmp(a, b, n) == 0;
 }

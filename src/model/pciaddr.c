@@ -68,6 +68,16 @@ int pci_address_parse(const char *s, PciAddress *ret) {
         return 0;
 }
 
+int pci_address_parse_part(const char *s, size_t n, PciAddress *ret) {
+        char text[PCI_ADDRESS_STRING_MAX];
+
+        if (n >= sizeof(text))
+                return -EINVAL;
+        memcpy(text, s, n);
+        text[n] = '\0';
+        return pci_address_parse(text, ret);
+}
+
 const char *pci_address_format(PciAddress a, char buf[static PCI_ADDRESS_STRING_MAX]) {
         char *end = format_hex(buf, a.domain, 4);
 

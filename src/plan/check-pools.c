@@ -47,21 +47,12 @@ static void check_verdict(const Policy *policy, Verdict verdict, CheckReport *re
                           why.message);
 }
 
-static bool has_devices(const Policy *policy, const Pool *pool) {
+/* Whether pool_of() gives the pool for a device of this node. */
+static bool has(const Policy *policy, const Pool *(*pool_of)(const Policy *p, const PciDevice *dev), const Pool *pool) {
         const Inventory *inv = policy->inventory;
 
         for (size_t i = 0; i < inv->n_devices; i++)
-                if (policy_pool(policy, &inv->devices[i]) == pool)
-                        return true;
-        return false;
-}
-
-/* VirtualFunctions= of the pool asks for VFs on a PF of this node. */
-static bool asks_for_vfs(const Policy *policy, const Pool *pool) {
-        const Inventory *inv = policy->inventory;
-
-        for (size_t i = 0; i < inv->n_devices; i++)
-                if (policy_asking_pool(policy, &inv->devices[i]) == pool)
+                if (pool_of(policy, &inv->devices[i]) == pool)
                         return true;
         return false;
 }
@@ -131,11 +122,11 @@ void check_pools(const CheckFacts *facts, CheckReport *report) {
                           "'passthroughctl suggest' prints pools for this node; see passthroughd.conf(5).",
                           "The configuration has no pool and no service, so no device can be allocated.");
         for (size_t i = 0; i < config->n_pools; i++)
-                if (has_devices(facts->policy, &config->pools[i]))
+                if (has(facts->policy, policy_pool, &config->pools[i]))
                         check_offer(facts->policy, &config->pools[i], report);
                 /* check_sriov() reports VFs that do not exist yet, check_configuration() a pool without a valid Match=.
                  */
-                else if (!asks_for_vfs(facts->policy, &config->pools[i]) && config->pools[i].n_matches > 0)
+                else if (!has(facts->policy, policy_asking_pool, &config->pools[i]) && config->pools[i].n_matches > 0)
                         check_add(report, CHECK_WARNING, "Compare its Match= lines with 'passthroughctl list --all'.",
                                   "No device of this node is in pool '%s'.", config->pools[i].name);
         /* An admin who excludes a device knows that it cannot be allocated. */

@@ -166,12 +166,15 @@ static size_t host_name(const Identities *i, const char *s) {
         return host + (strncasecmp(s + host, i->domain, domain) == 0 ? domain : 0);
 }
 
+#define HASH_FORMAT   "%012llx"
+#define HASH(i, s, n) ((unsigned long long) sip_hash((i)->key, (s), (n)) & 0xffffffffffffULL)
+
 void identities_write_hash(const Identities *i, const char *s, size_t n, FILE *f) {
-        (void) fprintf(f, "%012llx", (unsigned long long) sip_hash(i->key, s, n) & 0xffffffffffffULL);
+        (void) fprintf(f, HASH_FORMAT, HASH(i, s, n));
 }
 
 char *identities_hash(const Identities *i, const char *s) {
-        return string_format("%012llx", (unsigned long long) sip_hash(i->key, s, strlen(s)) & 0xffffffffffffULL);
+        return string_format(HASH_FORMAT, HASH(i, s, strlen(s)));
 }
 
 static void write_replaced(const Identities *i, const char *s, size_t skip, size_t n, FILE *f) {

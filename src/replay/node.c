@@ -121,14 +121,13 @@ static void warn_of_missing_vfs(const Policy *policy) {
                         first = first ?: &inv->devices[i];
                         n++;
                 }
-        if (n > 0)
-                (void) policy_check_vf_number(policy, first, policy_vf_pool(policy, first), &why);
-        if (n > 0)
-                log_warning(
-                        "The configuration (VirtualFunctions=) wants VFs on %s%s. The recorded node has none there, "
-                        "so plans do not use any: %s",
-                        PCI_ADDRESS_STR(first->address), AND_MORE(n - 1),
-                        why.message ?: "it lacks the facts to tell their addresses.");
+        if (n == 0)
+                return;
+        (void) policy_check_vf_number(policy, first, policy_vf_pool(policy, first), &why);
+        log_warning("The configuration (VirtualFunctions=) wants VFs on %s%s. The recorded node has none there, "
+                    "so plans do not use any: %s",
+                    PCI_ADDRESS_STR(first->address), AND_MORE(n - 1),
+                    why.message ?: "it lacks the facts to tell their addresses.");
 }
 
 void replay_node_warn(const ReplayNode *n, const char *node) {

@@ -76,7 +76,7 @@ static char *replace_link(const char *path, size_t count) {
         return string_format("%s%s%s", *target == '/' ? "" : link, target, path + count);
 }
 
-/* Follows the links, also those that lead to what does not exist yet. What is behind that is left as it is. */
+/* Follows the links of a path, dangling links too. The components after the first one that does not exist are kept. */
 static char *resolve_path(const char *path) {
         char *whole = string_format("/%s", path);
 
