@@ -4,7 +4,7 @@ package Suggestion;
 use strict;
 use warnings;
 
-use JSON::PP qw(decode_json);
+use JSON::XS qw(decode_json);
 
 # The exit status, and standard output with standard error.
 sub run {

@@ -7,7 +7,7 @@ use warnings;
 
 use Exporter qw(import);
 use FindBin;
-use JSON::PP;
+use JSON::XS;
 use POSIX ();
 use Test::More;
 
@@ -58,13 +58,13 @@ sub as_user {
         if (!$pid) {
                 become($user);
                 my $result = eval { [$function->()] } // ["died: $@"];
-                syswrite $out, JSON::PP->new->ascii->encode($result);
+                syswrite $out, JSON::XS->new->ascii->encode($result);
                 POSIX::_exit(0);
         }
         close $out;
         my $text = do { local $/ = undef; <$in> };
         waitpid $pid, 0;
-        return @{ JSON::PP->new->decode($text) };
+        return @{ JSON::XS->new->decode($text) };
 }
 
 sub as_nobody { my ($function) = @_; return as_user('nobody', $function) }

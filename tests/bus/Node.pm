@@ -9,7 +9,7 @@ use Cwd qw(abs_path);
 use Exporter qw(import);
 use File::Basename qw(dirname);
 use File::Find qw(find);
-use JSON::PP;
+use JSON::XS;
 use List::Util qw(min);
 use Test::More;
 use Time::HiRes qw(clock_gettime sleep time CLOCK_MONOTONIC);
@@ -96,7 +96,7 @@ sub ctl {
 sub ctl_json {
         my (@arguments) = @_;
         my (undef, $out) = ctl(@arguments, '--json');
-        return eval { JSON::PP->new->utf8->decode($out) } // { unreadable => $out };
+        return eval { JSON::XS->new->utf8->decode($out) } // { unreadable => $out };
 }
 
 sub fault {
@@ -270,13 +270,13 @@ sub request {
 
 sub describe {
         my ($bus) = @_;
-        return JSON::PP->new->decode($bus->call('Describe')->{body}[0]);
+        return JSON::XS->new->decode($bus->call('Describe')->{body}[0]);
 }
 
 sub device {
         my ($bus, $address) = @_;
         my $reply = $bus->call('Explain', 's', $address);
-        return $reply->{error} ? { error => $reply->{error} } : JSON::PP->new->decode($reply->{body}[0]);
+        return $reply->{error} ? { error => $reply->{error} } : JSON::XS->new->decode($reply->{body}[0]);
 }
 
 # Address to state of the devices of a pool.
@@ -290,7 +290,7 @@ sub history {
         my ($device, @options) = @_;
         system(qw(journalctl --quiet --sync)) == 0 or die 'the journal does not answer';
         my $events = ctl_json('history', $device, @options);
-        die 'no history: ', JSON::PP->new->canonical->encode($events) if ref $events ne 'ARRAY';
+        die 'no history: ', JSON::XS->new->canonical->encode($events) if ref $events ne 'ARRAY';
         return @$events;
 }
 
@@ -417,7 +417,7 @@ sub is_error {
                 like($reply->{body}[0] // '', names(@nouns), 'its sentence');
                 return if $error !~ /^org\.passthroughd1/;
                 like($reply->{body}[0] // '', qr/^\S.*\.$/s, 'which is one');
-                my $refusal = eval { JSON::PP->new->decode($reply->{body}[1]) } // {};
+                my $refusal = eval { JSON::XS->new->decode($reply->{body}[1]) } // {};
                 is($refusal->{verdict}, $verdict, 'the refusal as JSON has its verdict');
                 utf8::encode(my $message = $refusal->{message} // 'none');
                 is(index($reply->{body}[0] // '', $message), 0, 'and the same sentence');

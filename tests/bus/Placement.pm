@@ -7,7 +7,7 @@ use warnings;
 
 use Exporter qw(import);
 use HTTP::Tiny;
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 
 use Node;
@@ -16,7 +16,7 @@ our @EXPORT = qw(placement_needed placement_start placement_start_tls placement_
 
 use constant URL => 'http://127.0.0.1:8778';
 
-my $json = JSON::PP->new->canonical->utf8->allow_nonref;
+my $json = JSON::XS->new->canonical->utf8->allow_nonref;
 my $api;
 my $directory = defined $ENV{NODE_TMP} ? "$ENV{NODE_TMP}/placement" : undef;
 

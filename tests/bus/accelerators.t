@@ -8,7 +8,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 
 use Document;
@@ -34,7 +34,7 @@ sub hostdevs {
 sub scenario {
         my ($what, $pools, $expected) = @_;
         my $reply = $bus->call('Plan', request(@$pools, @vm));
-        my $plan  = $reply->{error} ? { devices => [] } : JSON::PP->new->decode($reply->{body}[0]);
+        my $plan  = $reply->{error} ? { devices => [] } : JSON::XS->new->decode($reply->{body}[0]);
         is_deeply({ map { $_->{slot} => $_->{address} } grep { $_->{slot} } @{ $plan->{devices} } }, $expected, "$what: the plan") or diag($reply->{body}[0]);
         my @was = map { driver_of($_) } sort values %$expected;
         is(allocate($bus, 'vm', @$pools, @vm), 'done', "$what: allocated");

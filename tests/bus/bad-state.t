@@ -7,7 +7,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 
 use Golden;
@@ -23,13 +23,13 @@ my $good = slurp(ledger_file('guest'));
 my $file = ledger_file('guest');
 my @vf   = request('ib-vf' => 1);
 
-my $others = JSON::PP->new->decode(slurp(ledger_file('other')))->{devices}[0]{address};
+my $others = JSON::XS->new->decode(slurp(ledger_file('other')))->{devices}[0]{address};
 
 sub edited {
         my ($edit) = @_;
-        local $_ = JSON::PP->new->decode($good);
+        local $_ = JSON::XS->new->decode($good);
         $edit->();
-        return JSON::PP->new->canonical->encode($_);
+        return JSON::XS->new->canonical->encode($_);
 }
 
 my %broken = (

@@ -8,7 +8,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 
 use Node;
@@ -106,7 +106,7 @@ sub check {
         my @errors;
         my $compare = sub {
                 my ($name, $have, $want) = @_;
-                my @texts = map { JSON::PP->new->canonical->allow_nonref->encode($_) } $have, $want;
+                my @texts = map { JSON::XS->new->canonical->allow_nonref->encode($_) } $have, $want;
                 push @errors, "$name: $texts[0] is not $texts[1]" if $texts[0] ne $texts[1];
         };
         $compare->('the signals and the objects', $shown, $fresh);
@@ -119,7 +119,7 @@ sub check {
                 $compare->("the devices of $name", [map { $_ + 0 } @numbers], [map { $count->{$name}{$_} // 0 } @keys]);
                 my ($json) = grep { $_->{name} eq $name } @{ $node->{pools} };
                 my $plan = $root->call('Plan', 'a{sv}', [['devices', ['a(su)', [[$name, 1]]]], ['repeat', ['b', 1]]]);
-                $compare->("what the planner offers of $name", $plan->{error} // scalar @{ JSON::PP->new->decode($plan->{body}[0])->{fits} }, $numbers[1]);
+                $compare->("what the planner offers of $name", $plan->{error} // scalar @{ JSON::XS->new->decode($plan->{body}[0])->{fits} }, $numbers[1]);
                 $compare->("Describe's $name", [@{$json}{qw(total available allocated reserved out_of_service)}], [map { $_ + 0 } @numbers]);
                 for my $i (1 .. 5) {
                         my $sum = 0;
@@ -132,7 +132,7 @@ sub check {
                 my ($json) = grep { $_->{id} == $one->[0] } @{ $node->{nodes} };
                 my $object = $fresh->{ $one->[5] } // {};
                 $compare->("memory of node $one->[0]", [@$one[3, 4]], [@{$json}{qw(memory memory_free)}]);
-                $compare->("node $one->[0]", [@$one[0 .. 4]], [@{$object}{qw(Id Cpus CpusFree Memory MemoryFree)}]);
+                $compare->("node $one->[0]", [map { $_ + 0 } @$one[0 .. 4]], [@{$object}{qw(Id Cpus CpusFree Memory MemoryFree)}]);
                 $compare->("CPUs of node $one->[0]", [@$one[1, 2]], [map { cpus($json->{$_}) } qw(cpus cpus_free)]);
                 $compare->("pages of node $one->[0]", $object->{Pages}, [map { [@{$_}{qw(size total free)}] } @{ $json->{pages} }]);
         }

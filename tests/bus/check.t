@@ -9,7 +9,7 @@ use lib $FindBin::Bin;
 
 use Cwd ();
 use File::Temp qw(tempdir);
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 
 use Node qw(names slurp spew ctl);
@@ -27,7 +27,7 @@ sub check {
         my ($node, $conf) = @_;
         my @words = ('check', '--node', $node, $conf ? ('--config', $conf) : ());
         my ($status, $out, $err) = ctl(@words, '--json');
-        my $report = eval { JSON::PP->new->decode($out) } // {};
+        my $report = eval { JSON::XS->new->decode($out) } // {};
         my %results;
         push @{ $results{ $_->{check} } }, $_->{result} for @{ $report->{findings} };
         my ($text_status, $text) = ctl(@words);
@@ -72,7 +72,7 @@ is_deeply([glob "$tmp/passthrough-*"], [], 'no unpacked files are left');
 
 # This machine, whatever it is like: each check says something.
 my ($here, $json) = ctl(qw(check --json));
-my $report = JSON::PP->new->decode($json);
+my $report = JSON::XS->new->decode($json);
 is({ ok => 0, warning => 1, failure => 2 }->{ $report->{result} }, $here, 'this machine: the status is the result');
 is((grep { $_->{check} eq 'iommu' } @{ $report->{findings} }) > 0, 1, 'and the IOMMU is checked');
 

@@ -7,7 +7,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
-use JSON::PP qw(decode_json);
+use JSON::XS qw(decode_json);
 use Test::More;
 
 use Hypervisor;
@@ -44,7 +44,7 @@ hypervisor($libvirt);
 ($status, $out) = define('guest', '-c', $libvirt, '--start', '--json');
 is($status, 0, 'started');
 is(slurp("$libvirt/live"), slurp("$libvirt/config"), 'the domain runs');
-is_deeply(decode_json($out), { name => 'guest', started => JSON::PP::true }, 'as JSON');
+is_deeply(decode_json($out), { name => 'guest', started => JSON::XS::true }, 'as JSON');
 
 my $template = "$ENV{NODE_TMP}/template.xml";
 spew($template, "<domain type='kvm'><title>mine</title><os><type arch='x86_64' machine='q35'>hvm</type></os><devices/></domain>\n");

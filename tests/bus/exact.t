@@ -26,7 +26,7 @@ sub planned {
         my (@pairs) = @_;
         my $reply = $bus->call('Plan', request(@pairs));
         return $reply if $reply->{error};
-        my $plan = JSON::PP->new->decode($reply->{body}[0]);
+        my $plan = JSON::XS->new->decode($reply->{body}[0]);
         my %found;
         push @{ $found{ $_->{pool} } }, $_->{address} for grep { $_->{slot} } @{ $plan->{devices} };
         return { %found, nodes => $plan->{numa_nodes}, cpus => $plan->{cpus} };
@@ -70,7 +70,7 @@ is_deeply([map { $_->{address} } @{ allocation($bus, 'first')->{devices} }], [$g
 is(allocation($bus, 'first')->{cpus}, '60-61,172-173', '... and these CPUs');
 refused('a GPU that is allocated', 'Unavailable', ['allocated', $gpus[5], 'first'], gpu => 1, at => [['gpu', $gpus[5]]]);
 refused('a CPU that is allocated', 'Insufficient', ['insufficient-cpus', 60], %guest, 'cpus-from' => '60-61,172-173');
-my $repeated = JSON::PP->new->decode($bus->call('Plan', request(gpu => 1, at => [['gpu', $gpus[4]]], repeat => 1))->{body}[0]);
+my $repeated = JSON::XS->new->decode($bus->call('Plan', request(gpu => 1, at => [['gpu', $gpus[4]]], repeat => 1))->{body}[0]);
 is(scalar @{ $repeated->{fits} // [] }, 1, 'a named device fits once');
 
 # ---- the command line

@@ -14,7 +14,7 @@ use FindBin;
 use lib $FindBin::Bin;
 
 use Cwd qw(abs_path);
-use JSON::PP;
+use JSON::XS;
 use POSIX ();
 use Test::More;
 
@@ -278,7 +278,7 @@ sub try_page {
                         try_config($page, $text);
                 } elsif ($kind eq 'json') {
                         $run++;
-                        ok(eval { JSON::PP->new->utf8->decode($text) }, "$page: a JSON document") or diag($@, $text);
+                        ok(eval { JSON::XS->new->utf8->decode($text) }, "$page: a JSON document") or diag($@, $text);
                 } else {
                         fail("$page: an example is commands after '\$ ' or '# ', configuration or JSON") or diag($text);
                 }

@@ -8,7 +8,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
-use JSON::PP;
+use JSON::XS;
 use POSIX ();
 use Test::More;
 
@@ -122,7 +122,7 @@ sub ask_quietly { return ctl('reload') }
 
 sub questions { return scalar grep { / \Q$ENV{HOLDERS_SOCKET}\E$/ } split /\n/, slurp('/proc/net/unix') }
 
-sub ledger_state { my ($name) = @_; return JSON::PP->new->decode(slurp(ledger_file($name)))->{state} }
+sub ledger_state { my ($name) = @_; return JSON::XS->new->decode(slurp(ledger_file($name)))->{state} }
 
 sub promise {
         my ($what, $event) = @_;

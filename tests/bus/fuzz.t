@@ -10,7 +10,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
-use JSON::PP;
+use JSON::XS;
 use POSIX ();
 use Test::More;
 
@@ -222,12 +222,12 @@ sub wrong {
         return if $reply->{error} !~ /^org\.passthroughd1/;
         my ($sentence, $json) = @{ $reply->{body} };
         return "no sentence: $sentence" if $sentence !~ /^\S.*\.$/ || $sentence =~ /[\x00-\x1f\x7f]/ || !utf8::decode(my $copy = $sentence);
-        my $refusal = eval { JSON::PP->new->utf8->decode($json) } // return "no JSON: $json";
+        my $refusal = eval { JSON::XS->new->utf8->decode($json) } // return "no JSON: $json";
         return "no verdict: $json" if ($refusal->{verdict} // 'none') eq 'none';
         return;
 }
 
-sub show { my ($call) = @_; return substr(JSON::PP->new->ascii->allow_nonref->encode($call), 0, 600) }
+sub show { my ($call) = @_; return substr(JSON::XS->new->ascii->allow_nonref->encode($call), 0, 600) }
 
 # Makes the calls, some at once; returns what was wrong.
 sub make_calls {

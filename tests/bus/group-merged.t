@@ -65,7 +65,7 @@ broken('merged', qr/group $group{one}\b/, qw(one two));
 is(device($bus, $device{$_})->{state}, 'contested', "merged: the device of '$_' is contested") for qw(one two);
 history_shows($device{$_}, sub { 1 == grep { $_ eq 'promise-broken' } @_ }, "merged: the history of the device of '$_' has it once") for qw(one two);
 is($bus->call('Explain', 's', $device{one})->{error}, undef, 'merged: explain');
-my ($member) = grep { $_->{address} eq $device{two} } @{ JSON::PP->new->decode($bus->call('Explain', 's', $device{one})->{body}[0])->{group} };
+my ($member) = grep { $_->{address} eq $device{two} } @{ JSON::XS->new->decode($bus->call('Explain', 's', $device{one})->{body}[0])->{group} };
 is($member->{role}, 'blocks the group', 'merged: it says who blocks');
 restart();
 $bus = Bus->new->listen;

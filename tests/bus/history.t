@@ -8,7 +8,7 @@ use FindBin;
 use lib $FindBin::Bin;
 
 use IO::Socket::UNIX;
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 use Time::Local qw(timegm);
 
@@ -182,7 +182,7 @@ is((ctl('history', $gpu, '--node', 'x.tree'))[0], 2, 'a recorded node has no his
 
 my ($seen, $exit) = as_nobody(sub { return (scalar qx(passthroughctl history $gpu --json), $? >> 8) });
 is($exit, 1, 'who may not read the journal is refused');
-is(JSON::PP->new->decode($seen)->{error}, 'org.freedesktop.DBus.Error.AccessDenied', 'with the name of the error');
+is(JSON::XS->new->decode($seen)->{error}, 'org.freedesktop.DBus.Error.AccessDenied', 'with the name of the error');
 like($seen, names('systemd-journal', 'adm'), 'and the groups that may');
 
 sub forge {
@@ -255,7 +255,7 @@ my %id = slurp("$FindBin::Bin/../../include/util/messages.h") =~ /^#define MESSA
 # The last COUNT entries of the journal about a device.
 sub journal_of {
         my ($device, $count) = @_;
-        return map { JSON::PP->new->decode($_) } split /\n/, qx(journalctl --quiet --sync && journalctl --quiet -o json -n $count PASSTHROUGH_DEVICE=$device);
+        return map { JSON::XS->new->decode($_) } split /\n/, qx(journalctl --quiet --sync && journalctl --quiet -o json -n $count PASSTHROUGH_DEVICE=$device);
 }
 
 sub fields {

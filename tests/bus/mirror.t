@@ -9,7 +9,7 @@ use FindBin;
 use lib $FindBin::Bin;
 
 use IPC::Open2;
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 
 use Node;
@@ -57,7 +57,7 @@ sub heard {
         for my $signal (grep { $_->{member} =~ /^(?:InterfacesAdded|PropertiesChanged)$/ } @signals) {
                 my ($object, %values) = $signal->{member} eq 'InterfacesAdded' ? ($signal->{body}[0], map { %$_ } values %{ $signal->{body}[1] }) : ($signal->{path}, %{ $signal->{body}[1] });
                 for my $name (sort keys %values) {
-                        my $value = JSON::PP->new->canonical->allow_nonref->encode($values{$name});
+                        my $value = JSON::XS->new->canonical->allow_nonref->encode($values{$name});
                         push @repeated, "$object $name $value" if ($told{$object}{$name} // '') eq $value && $signal->{member} eq 'PropertiesChanged' && $object !~ m{/job/};
                         $told{$object}{$name} = $value;
                 }

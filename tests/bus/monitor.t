@@ -7,7 +7,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -71,7 +71,7 @@ sub events_until {
         my ($m, $wanted) = @_;
         my @events;
         while (defined(my $line = next_line($m))) {
-                my $event = JSON::PP->new->utf8->decode($line);
+                my $event = JSON::XS->new->utf8->decode($line);
                 (delete $event->{time} // '') =~ /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/ or push @events, 'no time:';
                 push @events, $event;
                 return @events if $event->{event} eq $wanted;

@@ -8,7 +8,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 
 use Node;
@@ -92,7 +92,7 @@ cmp_ok(scalar(grep { grep { $_ eq 'HW_GPU_API_VULKAN' } @{ $_->{traits} } } valu
 
 # ---- Keystone
 
-my $json = JSON::PP->new->utf8;
+my $json = JSON::XS->new->utf8;
 sub keystone_conf {
         my ($secret) = @_;
         spew("$ENV{NODE_TMP}/secret", "$secret\n");

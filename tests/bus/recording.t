@@ -11,7 +11,7 @@ use lib $FindBin::Bin;
 use Cwd ();
 use File::Path qw(make_path remove_tree);
 use File::Temp qw(tempdir);
-use JSON::PP ();
+use JSON::XS ();
 use POSIX qw(mkfifo);
 use Test::More;
 
@@ -142,7 +142,7 @@ Variables=TOKEN="hunter2 letmein"
 Variables=A=%q hunter2=letmein
 Endpoint=@{['gpu2.example.org:8309 slots=4']}@{[' ' x 200]}
 END
-sub plan_of { my ($node) = @_; my ($status, $said) = ctl('plan', '--json', '--node', $node, 'one=2', 'two=7', 'gpu=1'); return $status == 0 && JSON::PP->new->decode($said) }
+sub plan_of { my ($node) = @_; my ($status, $said) = ctl('plan', '--json', '--node', $node, 'one=2', 'two=7', 'gpu=1'); return $status == 0 && JSON::XS->new->decode($said) }
 sub hosts { my ($plan) = @_; return join ' ', map { "$_->{pool} $_->{slots} " . ($_->{endpoint} =~ s/.*://r) } @{ $plan->{allocation}{services} // $plan->{services} // [] } }
 $text = qx{passthroughctl snapshot --node $root};
 my ($said) = $text =~ m{^etc/passthroughd/passthroughd\.conf=(.*)$}m;
@@ -154,7 +154,7 @@ spew("$tmp/r.tree", $text);
 my @plans = map { plan_of($_) } $root, "$tmp/r.tree";
 like(hosts($plans[0]), qr/^one 2 9999 two 3 8308 two 4 8309$/, 'the machine has a plan');
 is(hosts($plans[1]), hosts($plans[0]), 'and its recording the same');
-my %slots = map { $_->{name} => $_->{total} } @{ JSON::PP->new->decode((ctl('pools', '--json', '--node', "$tmp/r.tree"))[1])->{pools} };
+my %slots = map { $_->{name} => $_->{total} } @{ JSON::XS->new->decode((ctl('pools', '--json', '--node', "$tmp/r.tree"))[1])->{pools} };
 is_deeply([@slots{qw(one two)}], [3, 7], 'and as many slots');
 like(scalar(qx{passthroughctl snapshot --identities --node $root}), qr/10\.9\.8\.7.*TOKEN=hunter2/, '--identities keeps them');
 configure('etc/passthroughd.conf' => "$GPU\[Fabric]\nManager=/run/fm/node.sock\n");
@@ -262,7 +262,7 @@ for my $architecture (qw(aarch64 ppc64le)) {
         is((ctl('plan', @request))[0], 0, "$architecture: devices alone can be had");
         my ($status, $said) = ctl('plan', '--json', @request, '--cpus', 2, '--memory', '1G');
         is($status, $architecture eq 'aarch64' ? 0 : 1, "$architecture: with CPUs");
-        is(JSON::PP->new->decode($said)->{verdict}, $architecture eq 'aarch64' ? undef : 'not-supported', "$architecture: the verdict");
+        is(JSON::XS->new->decode($said)->{verdict}, $architecture eq 'aarch64' ? undef : 'not-supported', "$architecture: the verdict");
         ($status, $said) = ctl('xml', 'vm', @request, '--cpus', 2, '--memory', '1G');
         like($said, qr/<type arch="aarch64" machine="virt">/, 'and the document is for it') if $architecture eq 'aarch64';
 }
@@ -297,7 +297,7 @@ make_path("$port/0000:01:00.1/net/eth9");
 symlink '../../devices/pci0000:00/0000:00:01.0/0000:01:00.1/net/eth9', "$other/sys/class/net/eth9" or die $!;
 spew("$other/sys/devices/system/node/node0/cpulist", "0-1\n");
 same_recording('functions of which only paths were recorded');
-is_deeply([map { $_->{address} } @{ JSON::PP->new->decode([ctl('list', '--all', '--json', '--node', $other)]->[1])->{devices} }], ['0000:01:00.0'], 'are no functions');
+is_deeply([map { $_->{address} } @{ JSON::XS->new->decode([ctl('list', '--all', '--json', '--node', $other)]->[1])->{devices} }], ['0000:01:00.0'], 'are no functions');
 
 # ---- FIFOs, which nobody writes to
 

@@ -9,7 +9,7 @@ use utf8;
 use FindBin;
 use lib $FindBin::Bin;
 
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 
 use Node;
@@ -18,7 +18,7 @@ node('paper-testbed', configure => 1, root => 1);
 
 binmode $_, ':encoding(UTF-8)' for Test::More->builder->output, Test::More->builder->failure_output;
 
-my $json  = JSON::PP->new->utf8;
+my $json  = JSON::XS->new->utf8;
 my $shm   = "$ENV{NODE_ROOT}/dev/shm";
 my $state = $ENV{STATE_DIRECTORY};
 my $bus   = Bus->new->listen;

@@ -254,7 +254,7 @@ for my $case ([$gpu, '', 'left its pool'], [$vfs[3], 'ib-vf', 'joined one']) {
         is_deeply(\@pools, [$pool], "the bus is told once of a device that $what");
 }
 
-sub planned_cpus { return JSON::PP->new->decode($bus->call('Plan', request(cpus => 2, memory => 2**30))->{body}[0])->{cpus} }
+sub planned_cpus { return JSON::XS->new->decode($bus->call('Plan', request(cpus => 2, memory => 2**30))->{body}[0])->{cpus} }
 my $cpus = planned_cpus();
 $reload->("[Daemon]\nHousekeepingCpus=$cpus\n$good");
 isnt(planned_cpus(), $cpus, 'HousekeepingCpus= counts for the next plan');
@@ -294,7 +294,7 @@ is($code, 0, 'passthroughctl reload of a configuration with a bad line succeeds'
 is($out, '', 'says nothing');
 is($err, "$file:5: Section [Frob] is ignored; known: [Daemon], [Fabric], [Pool NAME], [Service NAME], [Exclude].\n", 'but what was ignored, on stderr');
 ($code, $out, $err) = ctl('reload', '--json');
-is_deeply([$code, JSON::PP->new->decode($out)], [0, { result => 'done', none_offered => undef, withdrawn => [] }], 'with --json stdout is the document');
+is_deeply([$code, JSON::XS->new->decode($out)], [0, { result => 'done', none_offered => undef, withdrawn => [] }], 'with --json stdout is the document');
 like($err, qr/^\Q$file\E:5: /, 'and stderr the same');
 spew($file, $good);
 is_deeply([ctl('reload')], [0, '', ''], 'of a good one it says nothing at all');

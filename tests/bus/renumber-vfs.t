@@ -73,7 +73,7 @@ is(device($bus, $vf)->{state}, 'hardware-changed', "$what: so does the VF");
 is_deeply([grep { /\Q$vf\E/ } write_log()], [], "$what: which is left alone");
 is((ctl('accept', 'guest'))[0], 0, "$what: it is accepted");
 in_order($what, $vf);
-my $file = JSON::PP->new->decode(slurp(ledger_file('guest')));
+my $file = JSON::XS->new->decode(slurp(ledger_file('guest')));
 is($file->{devices}[0]{serial}, '00-02-c9-03-00-65-43-21', "$what: and remembered");
 is((release($bus, 'guest'))[0], 'done', "$what: it is released");
 

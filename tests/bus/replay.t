@@ -9,7 +9,7 @@ use lib $FindBin::Bin;
 
 use File::Copy qw(copy);
 use File::Temp qw(tempdir);
-use JSON::PP;
+use JSON::XS;
 use POSIX ();
 use Storable qw(retrieve store);
 use Test::More;
@@ -21,7 +21,7 @@ use Node qw(names slurp spew ctl wait_until);
 $SIG{$_} = 'DEFAULT' for qw(INT HUP TERM);
 
 my $SOURCE = "$FindBin::Bin/../..";
-my $JSON   = JSON::PP->new->canonical;
+my $JSON   = JSON::XS->new->canonical;
 
 # ---- beside a daemon: replay.t inside NODE CONF FILE writes what each way of asking says
 

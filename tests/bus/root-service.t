@@ -9,7 +9,7 @@ use lib $FindBin::Bin;
 
 use Errno qw(EPERM EINVAL ENOENT);
 use IO::Socket::UNIX;
-use JSON::PP ();
+use JSON::XS ();
 use POSIX ();
 use Socket qw(SOCK_SEQPACKET SOL_SOCKET SCM_RIGHTS);
 use Socket::MsgHdr;
@@ -85,7 +85,7 @@ sub record { my ($name) = @_; return "$ENV{STATE_DIRECTORY}/allocations/$name.js
 # Rewrites the file of an allocation, or puts a device of it into another file.
 sub rewrite {
         my ($name, $change, $file) = @_;
-        my $json = JSON::PP->new->canonical;
+        my $json = JSON::XS->new->canonical;
         my $a    = $json->decode(slurp(record($name)));
         $change->($a);
         spew($file // record($name), $json->encode($a));

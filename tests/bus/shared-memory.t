@@ -9,7 +9,7 @@ use FindBin;
 use lib $FindBin::Bin;
 
 use Fcntl qw(O_RDWR);
-use JSON::PP;
+use JSON::XS;
 use POSIX ();
 use Test::More;
 
@@ -420,7 +420,7 @@ unlink map { file("stray$_") } 1 .. 1000;
 # What a crash left half made is made whole; what it left half removed is removed.
 is((allocate($bus, 'vm1', mpi()))[0], 'done', 'one more');
 daemon('stop');
-my $json = JSON::PP->new->canonical;
+my $json = JSON::XS->new->canonical;
 my $ledger = $json->decode(slurp(ledger_file('vm1')));
 $ledger->{state} = 'preparing';
 spew(ledger_file('vm1'), $json->encode($ledger));

@@ -10,7 +10,7 @@ use lib $FindBin::Bin, "$FindBin::Bin/..";
 
 use Cwd ();
 use File::Temp qw(tempdir);
-use JSON::PP;
+use JSON::XS;
 use Suggestion;
 use Test::More;
 
@@ -57,7 +57,7 @@ like((ctl('explain', $vf, '--node', $hgx, '--config', "$tmp/hgx-h100.conf"))[1],
 # The daemon's plan, which has VFs that exist.
 my @request = qw(gpu=2 rdma=2 --cpus 32 --memory 200G --proximity switch --json);
 ($status, $out) = ctl('plan', @request, '--node', $hgx, '--config', "$source/tests/nodes/hgx-h100.conf");
-my $plan = JSON::PP->new->decode($out);
+my $plan = JSON::XS->new->decode($out);
 my @got  = map { "$_->{slot} $_->{role} $_->{pool} $_->{address} -> $_->{guest_address}" } @{ $plan->{devices} };
 is_deeply(\@got, [slurp("$source/tests/nodes/golden/hgx-h100-switch.plan") =~ /^ +"(\w+ assigned .*)",?$/mg], 'the devices that a daemon would choose');
 is(scalar @{ $plan->{assumptions} }, 2, 'two of which do not exist');

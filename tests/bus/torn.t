@@ -8,7 +8,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 
 use Crash;
@@ -38,7 +38,7 @@ my $tree = tree();
 # The promises, whatever else changes.
 sub promises {
         my ($of) = @_;
-        return JSON::PP->new->canonical->encode([[map { [@$_{qw(name generation)}, map { $_->{address} } @{ $_->{devices} }] } @{ $of->{allocations} }], $of->{quarantine}]);
+        return JSON::XS->new->canonical->encode([[map { [@$_{qw(name generation)}, map { $_->{address} } @{ $_->{devices} }] } @{ $of->{allocations} }], $of->{quarantine}]);
 }
 
 # What is wrong with a daemon that found a file of the ledger cut short.

@@ -8,7 +8,7 @@ use File::Path qw(make_path);
 use FindBin;
 use lib $FindBin::Bin;
 
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 
 use Node;
@@ -27,7 +27,7 @@ sub drivers_of { my ($name) = @_; return { map { $_->{slot} => driver_of($_->{ad
 
 # ---- each device gets the driver that is made for it, the most particular one that is loaded
 
-my $plan = JSON::PP->new->decode($bus->call('Plan', request(gpu => 1, rdma => 1, @vm))->{body}[0]);
+my $plan = JSON::XS->new->decode($bus->call('Plan', request(gpu => 1, rdma => 1, @vm))->{body}[0]);
 is((grep { /bind \S+ to mlx5_vfio_pci/ } @{ $plan->{steps} }), 1, 'the plan says which driver a VF gets') or diag(explain($plan->{steps}));
 is(allocate($bus, 'vm1', gpu => 1, rdma => 1, @vm), 'done', 'a GPU and a VF');
 is_deeply(drivers_of('vm1'), { gpu0 => 'nvgrace-gpu-vfio-pci', rdma0 => 'mlx5_vfio_pci' }, 'are on the drivers of their makers');

@@ -91,7 +91,7 @@ my $now = all();
 is_deeply($now->{ethernet0}, { mac => slot('guest', 'ethernet0')->{mac}, vlan => '100 3 802.1q', trust => 'on', spoofchk => 'off', rate => '10 1000', link_state => 'enable' },
         'Ethernet: the kernel has them');
 is_deeply({ %{ slot('guest', 'ethernet0') }, mac => undef },
-        { mac => undef, vlan => 100, qos => 3, trust => JSON::PP::true, spoof_check => JSON::PP::false, min_rate => 10, max_rate => 1000, link => 'up' },
+        { mac => undef, vlan => 100, qos => 3, trust => JSON::XS::true, spoof_check => JSON::XS::false, min_rate => 10, max_rate => 1000, link => 'up' },
         'Ethernet: and the allocation');
 is($now->{igb0}{mac}, '02:11:22:33:44:55', 'igb: the MAC that was asked for');
 for my $pool (qw(infiniband ofed)) {

@@ -7,7 +7,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 
 use Golden;
@@ -30,12 +30,12 @@ sub planned {
         my ($devices, $slots) = @_;
         my $reply = $bus->call('Plan', request(@$devices, 'vf-attributes' => ref $slots eq 'HASH' ? entries(%$slots) : $slots));
         return [@$reply{qw(error body)}] if $reply->{error};
-        return { map { $_->{slot} => $_->{attributes} } @{ JSON::PP->new->decode($reply->{body}[0])->{devices} } };
+        return { map { $_->{slot} => $_->{attributes} } @{ JSON::XS->new->decode($reply->{body}[0])->{devices} } };
 }
 
 # ---- what a plan says
 
-my ($on, $off) = (JSON::PP::true, JSON::PP::false);
+my ($on, $off) = (JSON::XS::true, JSON::XS::false);
 my $default = { vlan => 7, qos => 3, trust => $on };
 my @wanted  = (gpu => 1, 'ib-vf' => 2);
 is_deeply(planned(\@wanted, {}), { gpu0 => undef, 'ib-vf0' => $default, 'ib-vf1' => $default }, 'VFs have what their pool gives, other devices nothing');

@@ -8,7 +8,7 @@ use FindBin;
 use lib $FindBin::Bin;
 
 use File::Basename qw(basename);
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 
 use Boot;
@@ -71,7 +71,7 @@ is_deeply([@$pool{qw(total available allocated out_of_service vgpu_type)}], [16,
 
 # ---- one, from request to document and back
 
-my $plan = JSON::PP->new->decode($bus->call('Plan', request(vgpu => 1, @vm))->{body}[0]);
+my $plan = JSON::XS->new->decode($bus->call('Plan', request(vgpu => 1, @vm))->{body}[0]);
 is_deeply($plan->{steps}, ["give $VFS[0] a vGPU of type " . shows_type(ID)], 'the plan has one step');
 is($plan->{devices}[0]{vgpu_type}, TYPE, 'and the type');
 like((ctl('plan', 'vgpu=1'))[1], names(TYPE), '... which passthroughctl plan prints');

@@ -5,7 +5,7 @@ use strict;
 use warnings;
 
 use File::Path qw(make_path);
-use JSON::PP qw(decode_json);
+use JSON::XS qw(decode_json);
 use MIME::Base64 qw(decode_base64);
 use FindBin;
 use lib $FindBin::Bin;

@@ -9,7 +9,7 @@ use FindBin;
 use lib "$FindBin::Bin/../bus";
 
 use HTTP::Tiny;
-use JSON::PP;
+use JSON::XS;
 use POSIX ();
 use Test::More;
 
@@ -25,7 +25,7 @@ my $dir      = "$ENV{NODE_TMP}/keystone";
 my $identity = 'http://127.0.0.1:5000/v3';     # for this test and for Placement
 my $secure   = 'https://127.0.0.1:5001/v3';    # for the agent
 my ($key, $cert) = map { "$dir/$_.pem" } qw(key cert);
-my $json = JSON::PP->new->utf8;
+my $json = JSON::XS->new->utf8;
 my ($keystone, $tls);
 mkdir $_ or die "$_: $!" for $dir, "$dir/fernet", "$dir/credential", "$dir/placement";
 
@@ -186,7 +186,7 @@ cmp_ok(scalar keys %{ placement_tree() }, '>=', 5, 'Placement has the node');
 
 # Keystone revokes the tokens of a user who is disabled.
 sub enable { my ($value) = @_; return ask('PATCH', "/users/$user", admin(), { user => { enabled => $value } }) }
-enable($_) for JSON::PP::false, JSON::PP::true;
+enable($_) for JSON::XS::false, JSON::XS::true;
 is(allocate($bus, 'vm1', gpu => 1), 'done', 'an allocation after the token was revoked');
 ok(is_claimed('vm1'), 'its claim is in Placement') or diag(slurp("$ENV{NODE_TMP}/agent.log"));
 cmp_ok(replies(qr{: 401$}m), '>=', 1, 'Placement has refused the token');
@@ -194,11 +194,11 @@ cmp_ok(tokens(), '>=', 2, 'and the agent has asked for another one');
 
 # ---- the credential is not valid for a while
 
-enable(JSON::PP::false);
+enable(JSON::XS::false);
 my ($released, $failures) = (allocation($bus, 'vm1')->{id}, replies(qr/\Q$credential\E/m));
 is_deeply([release($bus, 'vm1')], ['done'], 'a release while the credential is not valid');
 ok(wait_until(sub { replies(qr/\Q$credential\E/m) > $failures }, 60), 'the agent names the credential');
-enable(JSON::PP::true);
+enable(JSON::XS::true);
 ok(wait_until(sub { !placement_claims($released) }, 120), 'the agent catches up when it is valid again') or diag(slurp("$ENV{NODE_TMP}/agent.log"));
 is(agent_stop($agent), 'signal 15', 'it ends when it is told to');
 

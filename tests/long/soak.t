@@ -8,7 +8,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../bus";
 
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -71,7 +71,7 @@ sub directory { my ($name) = @_; return map { s{.*/}{}r } glob "$ENV{STATE_DIREC
 sub disk_agrees {
         my ($of) = @_;
         my @files = grep { /\.json$/ } directory('allocations');
-        my $disk  = join "\n", sort map { standing(JSON::PP->new->decode(slurp("$ENV{STATE_DIRECTORY}/allocations/$_"))) } @files;
+        my $disk  = join "\n", sort map { standing(JSON::XS->new->decode(slurp("$ENV{STATE_DIRECTORY}/allocations/$_"))) } @files;
         my $bus   = join "\n", sort map { standing($_) } @{ $of->{allocations} };
         my @wrong = $disk eq $bus ? () : "the disk has\n$disk\nand the bus\n$bus";
         my $kept  = join ' ', sort map { s/\.json$//r } grep { /\.json$/ } directory('quarantine');

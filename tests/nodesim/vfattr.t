@@ -10,7 +10,7 @@ use lib "$FindBin::Bin/../bus";
 
 use Errno;
 use Fcntl;
-use JSON::PP;
+use JSON::XS;
 use POSIX qw(:sys_wait_h);
 use Test::More;
 

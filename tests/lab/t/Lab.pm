@@ -7,7 +7,7 @@ use warnings;
 
 use Exporter qw(import);
 use FindBin;
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 use Time::HiRes qw(sleep time);
 

@@ -90,7 +90,7 @@ my @ports      = role('104c:8233');
 my @switched   = grep { readlink("/sys/bus/pci/devices/$_") =~ m{/\Q$upstream\E/} } role('1234:11e8');
 is(scalar @switched, 3, 'there are three endpoints behind the switch');
 is_deeply([map { $devices->{$_}{acs} } @ports], [('open') x 3], 'whose ports have no ACS');
-is_deeply([map { $devices->{$_}{isolated} } @switched], [(JSON::PP::false) x 3], 'so none of the endpoints is isolated');
+is_deeply([map { $devices->{$_}{isolated} } @switched], [(JSON::XS::false) x 3], 'so none of the endpoints is isolated');
 is($functions->{ $switched[0] }{iommu_group}, $functions->{ $switched[1] }{iommu_group}, 'those behind one slot share a group');
 isnt($functions->{ $switched[2] }{iommu_group}, $functions->{ $switched[1] }{iommu_group},
         'the kernel gives that behind a slot of its own another group, which is why the daemon has to tell');

@@ -9,7 +9,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 use Text::ParseWords;
 

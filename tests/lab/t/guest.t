@@ -8,7 +8,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
-use JSON::PP qw(decode_json);
+use JSON::XS qw(decode_json);
 use Test::More;
 
 use Guest;

@@ -7,7 +7,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin, "$FindBin::Bin/../../bus"; # in the checkout; on the machine Bus.pm is beside this file
 
-use JSON::PP;
+use JSON::XS;
 use Test::More;
 use Time::HiRes qw(time);
 

@@ -10,7 +10,7 @@ use lib $FindBin::Bin;
 
 use IO::Select;
 use IO::Socket::INET;
-use JSON::PP qw(decode_json);
+use JSON::XS qw(decode_json);
 use Test::More;
 
 use Guest;
