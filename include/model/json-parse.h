@@ -18,10 +18,12 @@
 #define JSON_DEPTH_MAX  32U
 #define JSON_NUMBER_MAX 64U
 
-/* The memory that json-c allocates for a value, in units of about 100 bytes. */
+/* The memory that json-c allocates for a value, and for the key and the table's entry of a member, in units of about
+ * 100 bytes. */
 #define JSON_COST        1U
 #define JSON_COST_ARRAY  4U
 #define JSON_COST_OBJECT 8U
+#define JSON_COST_MEMBER 2U
 
 /* text need not be NUL-terminated. 0, -EBADMSG or -ENOMEM; *ret is NULL on failure. The caller owns *ret. */
 int json_parse(const char *text, size_t size, json_object **ret);

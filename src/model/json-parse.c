@@ -224,6 +224,13 @@ static int parse_number(Parser *p, json_object **ret) {
 
 static int parse_value(Parser *p, json_object **ret);
 
+static int charge(Parser *p, size_t cost) {
+        if (cost > p->left)
+                return -E2BIG;
+        p->left -= cost;
+        return 0;
+}
+
 static int parse_member(Parser *p, json_object *object) {
         _cleanup_json_ json_object *value = NULL;
         _cleanup_free_ char *key = NULL;
@@ -236,6 +243,9 @@ static int parse_member(Parser *p, json_object *object) {
                 return r;
         if (json_object_object_get_ex(object, p->buf, NULL))
                 return -EBADMSG;
+        r = charge(p, JSON_COST_MEMBER);
+        if (r < 0)
+                return r;
         key = strdup(p->buf);
         if (!key)
                 return -ENOMEM;
@@ -309,13 +319,12 @@ static int parse_boolean(Parser *p, const char *word, bool value, json_object **
 
 /* json-c represents null by a NULL pointer, which *ret is before the call. */
 static int parse_value(Parser *p, json_object **ret) {
-        size_t cost;
+        int r;
 
         skip_space(p);
-        cost = peek(p) == '{' ? JSON_COST_OBJECT : peek(p) == '[' ? JSON_COST_ARRAY : JSON_COST;
-        if (cost > p->left)
-                return -E2BIG;
-        p->left -= cost;
+        r = charge(p, peek(p) == '{' ? JSON_COST_OBJECT : peek(p) == '[' ? JSON_COST_ARRAY : JSON_COST);
+        if (r < 0)
+                return r;
         switch (peek(p)) {
         case '{':
                 p->p++;

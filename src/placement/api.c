@@ -13,7 +13,7 @@
 
 /* The tree of a node with 4096 devices is shorter than 4 MiB. */
 #define REPLY_MAX      ((size_t) 16 << 20)
-/* Its values cost 400,000. */
+/* Its values cost 600,000. */
 #define REPLY_COST_MAX ((size_t) 2 << 20)
 /* 1.38 has consumer types, 1.37 lets a provider move. */
 #define MICROVERSION   "OpenStack-API-Version: placement 1.38"
