@@ -152,24 +152,31 @@ static bool device_has_failed(const StepList *steps, const StepResult *done, siz
         return false;
 }
 
-static int run_clean(const StepList *steps, size_t i, StepResult *done) {
+/* alone: cleans the device of step i, not all devices of its pool. */
+static int run_clean(const StepList *steps, size_t i, bool alone, StepResult *done) {
         _cleanup_free_ bool *skipped = calloc(steps->n, sizeof(*skipped));
+        size_t n = 0;
         int status = 0, r;
 
         if (!skipped)
                 return -ENOMEM;
         if (done[i].cleaned)
                 return done[i].result;
-        for (size_t j = i; j < steps->n; j++)
-                skipped[j] = device_has_failed(steps, done, j);
+        for (size_t j = i; j < steps->n; j++) {
+                skipped[j] = alone ? j != i : device_has_failed(steps, done, j);
+                n += clean_is_shared(steps, i, j) && !skipped[j];
+        }
         r = devices_clean(steps, i, skipped, &status);
+        /* One device that has left its pool is no reason to leave the others as they are. */
+        if (r == -EPERM && n > 1)
+                return run_clean(steps, i, true, done);
         for (size_t j = i; j < steps->n; j++)
-                if (clean_is_shared(steps, i, j)) {
+                if (clean_is_shared(steps, i, j) && !skipped[j]) {
                         done[j].cleaned = true;
                         done[j].result = r > 0 ? -EREMOTEIO : r;
                         done[j].status = status;
                 }
-        return done[i].result;
+        return r > 0 ? -EREMOTEIO : r;
 }
 
 static void report_device_failed(uint32_t i, int error, const StepResult *done, ReportFunction report, void *userdata) {
@@ -278,7 +285,7 @@ static int dispatch_step(const Sysfs *fs, const StepList *steps, size_t i, StepR
         if (is_of_plug(&steps->steps[i]))
                 return run_plug(steps, i, done, report, userdata);
         if (steps->steps[i].kind == STEP_CLEAN)
-                r = run_clean(steps, i, done);
+                r = run_clean(steps, i, false, done);
         else if (steps->steps[i].kind == STEP_TRY_ATTRIBUTES)
                 r = run_identity(fs, steps, i, done, report, userdata);
         else

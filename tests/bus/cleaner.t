@@ -25,7 +25,10 @@ END { my $status = $?; if ($systemd) { kill 'TERM', $systemd; waitpid $systemd, 
 sub has_systemd { return Bus->new->ask('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'NameHasOwner', 's', 'org.freedesktop.systemd1')->{body}[0] }
 
 ok(wait_until(sub { has_systemd() }), 'there is a systemd');
-configure("[Daemon]\nJobTimeoutSec=4\n[Pool gpu]\nMatch=address=$gpus[0]\nMatch=address=$gpus[1]\nCleanerCommand=/usr/bin/env  --all\n");
+
+sub pool { return join '', "[Daemon]\nJobTimeoutSec=4\n[Pool gpu]\n", (map { "Match=address=$_\n" } @_), "CleanerCommand=/usr/bin/env  --all\n" }
+
+configure(pool(@gpus));
 my $bus    = Bus->new->listen;
 my $before = tree();
 my $state  = snapshot();
@@ -62,6 +65,21 @@ my ($bad) = quarantined();
 my ($good) = grep { $_ ne $bad } @gpus;
 is_deeply([calls()], ["run /usr/bin/env --all $good"], 'one is not worth it: only the other one is cleaned');
 is(clear_quarantine($bus), 1, 'one is not worth it: somebody has looked');
+
+for my $i (0, 1) {
+        my $what = "$gpus[$i] has left the pool";
+        spew("$dir/log",           '');
+        spew("$dir/command.state", "0\n");
+        is(allocate($bus, 'guest', gpu => 2), 'done', "$what: two GPUs");
+        spew("$ENV{NODE_TMP}/passthroughd.conf", pool($gpus[1 - $i]));
+        is(release($bus, 'guest'), 'done', "$what: released");
+        is_deeply([calls()], ["run /usr/bin/env --all $gpus[1 - $i]"], "$what: the other one is cleaned");
+        is_deeply([quarantined()], [$gpus[$i]], "$what: it is in quarantine");
+        like(device($bus, $gpus[$i])->{reason}, names($gpus[$i], 'passthroughd-root'), "$what: it says why");
+        spew("$ENV{NODE_TMP}/passthroughd.conf", pool(@gpus));
+        is(clear_quarantine($bus), 1, "$what: somebody has looked");
+        same_tree($before, "$what: all is back");
+}
 
 for my $end (qw(timeout hang)) {
         released($end, $end);
