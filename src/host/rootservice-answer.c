@@ -174,7 +174,8 @@ static int ask_manager(const Config *c, const RootRequest *q, const PartitionsPa
 
 static int set_partitions(const RootHost *h, const RootRequest *q, const void *payload, size_t size, int fd,
                           FabricReport *report) {
-        PartitionsPayload p = { .n = 1 };
+        PartitionsPayload p = { .active = 1, .n = 1 };
+        int r;
 
         if (!h->config->fabric_manager)
                 return log_denied("the configuration has no Manager=.");
@@ -183,14 +184,8 @@ static int set_partitions(const RootHost *h, const RootRequest *q, const void *p
         memcpy(q->action == ROOT_FOLLOW ? (void *) &p : (void *) p.ids, payload, size);
         if (p.n > ELEMENTSOF(p.ids))
                 return -EINVAL;
-        for (size_t i = 0; i < p.n; i++) {
-                bool claimed = q->action != ROOT_FOLLOW || p.active & UINT64_C(1) << i;
-                int r = root_check_partition(h, p.ids[i], claimed);
-
-                if (r < 0)
-                        return r;
-        }
-        return ask_manager(h->config, q, &p, fd, report);
+        r = root_check_partitions(h, &p);
+        return r < 0 ? r : ask_manager(h->config, q, &p, fd, report);
 }
 
 static int serve(const RootHost *h, const RootRequest *q, const char *payload, size_t size, int fd, int output,

@@ -247,21 +247,31 @@ int root_check_options(const Config *c, const char *text) {
 
 /* ---- the fabric */
 
-static int has_partition(const Allocation *a, void *userdata) {
-        const unsigned *id = userdata;
+typedef struct Claims {
+        const PartitionsPayload *partitions;
+        uint64_t found; /* bit i: an allocation has the i-th */
+} Claims;
 
-        return a->partition >= 0 && (unsigned) a->partition == *id;
+static int note_claims(const Allocation *a, void *userdata) {
+        Claims *c = userdata;
+
+        for (size_t i = 0; i < c->partitions->n; i++)
+                if (a->partition >= 0 && (unsigned) a->partition == c->partitions->ids[i])
+                        c->found |= UINT64_C(1) << i;
+        return 0;
 }
 
-int root_check_partition(const RootHost *h, unsigned id, bool claimed) {
-        int r;
+int root_check_partitions(const RootHost *h, const PartitionsPayload *p) {
+        Claims claims = { .partitions = p };
+        int r = p->active != 0 ? read_ledger(h, note_claims, &claims) : 0;
 
-        if (!fabric_table_find(&h->config->fabric, id))
-                return log_denied("the configuration has no NVLink partition %u.", id);
-        r = claimed ? read_ledger(h, has_partition, &id) : 1;
-        if (r == 0)
-                return log_denied("the ledger has no allocation with NVLink partition %u.", id);
-        return MIN(r, 0);
+        for (size_t i = 0; r == 0 && i < p->n; i++) {
+                if (!fabric_table_find(&h->config->fabric, p->ids[i]))
+                        r = log_denied("the configuration has no NVLink partition %u.", p->ids[i]);
+                else if ((p->active & ~claims.found) >> i & 1)
+                        r = log_denied("the ledger has no allocation with NVLink partition %u.", p->ids[i]);
+        }
+        return r;
 }
 
 int root_check_gpu(const RootHost *h, PciAddress gpu) {

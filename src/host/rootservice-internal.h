@@ -33,7 +33,7 @@ typedef struct PlugPayload {
 
 /* The payload of ROOT_FOLLOW. */
 typedef struct PartitionsPayload {
-        uint64_t active; /* bit i: the i-th is active */
+        uint64_t active; /* bit i: the i-th is active, so an allocation has it */
         uint32_t n;
         unsigned ids[FABRIC_PARTITIONS_MAX];
 } PartitionsPayload;
@@ -69,8 +69,8 @@ int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devi
 int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev);
 /* Each line is a comment or the options for a pool. */
 int root_check_options(const Config *c, const char *text);
-/* The partition is in the configuration; claimed: and an allocation has it. */
-int root_check_partition(const RootHost *h, unsigned id, bool claimed);
+/* The partitions are in the configuration, and an allocation has each whose bit in p->active is set. */
+int root_check_partitions(const RootHost *h, const PartitionsPayload *p);
 /* The GPU exists and is in a pool with Fabric=yes. */
 int root_check_gpu(const RootHost *h, PciAddress gpu);
 
