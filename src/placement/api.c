@@ -235,6 +235,12 @@ static bool is_failure(int status) {
         return status >= 0 && status / 100 != 2 && status != 404 && status != 409;
 }
 
+/* What did not lead to Placement is read from the catalog again. */
+static void forget_address(Api *a) {
+        if (a->settings->keystone_url && !a->settings->url)
+                free(TAKE_PTR(a->token));
+}
+
 int api_try(Api *a, const char *method, const char *path, json_object *body, json_object **ret_reply) {
         _cleanup_json_ json_object *reply = NULL;
         bool may_renew = a->settings->keystone_url != NULL;
@@ -254,6 +260,8 @@ int api_try(Api *a, const char *method, const char *path, json_object *body, jso
                         break;
                 free(TAKE_PTR(a->token));
         }
+        if (status < 0)
+                forget_address(a);
         if (is_failure(status)) {
                 _cleanup_free_ char *reason = reply ? json_text(reply) : NULL;
 
@@ -272,6 +280,7 @@ int api_call(Api *a, const char *method, const char *path, json_object *body, js
                 return status;
         if (ret_reply)
                 json_object_put(TAKE_PTR(*ret_reply));
+        forget_address(a);
         return log_error_errno(-EADDRNOTAVAIL, "%s is not the address of Placement: %s %s has status %d. %s", a->url,
                                method, path, status,
                                a->settings->url ? "Correct Url= of [Placement]."

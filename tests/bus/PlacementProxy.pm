@@ -12,7 +12,7 @@ use POSIX ();
 
 use Placement;
 
-our @EXPORT = qw(compare_through PROXY);
+our @EXPORT = qw(compare_through serve PROXY);
 
 use constant PROXY => 'http://127.0.0.1:8779';
 
@@ -43,6 +43,7 @@ sub answer {
         return;
 }
 
+# Starts the proxy; returns its process. WHEN is as for compare_through().
 sub serve {
         my ($when) = @_;
         $server //= IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 8779, Listen => 16, ReuseAddr => 1) or die "proxy: $!";

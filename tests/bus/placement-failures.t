@@ -99,8 +99,9 @@ sub keystone_conf {
         agent_conf('[Placement]', 'Host=n1', '[Keystone]', 'Url=' . PROXY . '/v3', 'Credential=c1', "SecretFile=$ENV{NODE_TMP}/secret", 'Region=R1', @_[1 .. $#_]);
         return;
 }
-my ($tokens, $served) = ("$ENV{NODE_TMP}/tokens", 0);
-spew($tokens, '0');
+my ($tokens, $endpoint, $served) = ("$ENV{NODE_TMP}/tokens", "$ENV{NODE_TMP}/endpoint", 0);
+spew($tokens,   '0');
+spew($endpoint, PROXY . '/');
 # Each token is good for three requests.
 sub keystone {
         my ($method, $path, undef, $token, $reply) = @_;
@@ -108,9 +109,10 @@ sub keystone {
         if ($path eq '/v3/auth/tokens') {
                 $served = 0;
                 spew($tokens, slurp($tokens) + 1);
-                my @endpoints = map { { interface => $_->[0], region_id => $_->[1], url => $_->[2] } } ['internal', 'R2', 'http://127.0.0.1:1'], ['internal', 'R1', PROXY . '/'];
+                my @endpoints = map { { interface => $_->[0], region_id => $_->[1], url => $_->[2] } } ['internal', 'R2', 'http://127.0.0.1:1'], ['internal', 'R1', slurp($endpoint)];
                 return [201, 'X-Subject-Token: token-' . slurp($tokens) . "\r\n", $json->encode({ token => { catalog => [{ type => 'placement', endpoints => \@endpoints }] } })];
         }
+        return [404, '', '{}'] if $path =~ m{^/wrong/};
         return [401, '', '{}'] if ($token // '') ne 'token-' . slurp($tokens) || ++$served > 3;
         return;
 }
@@ -123,6 +125,20 @@ keystone_conf('s3cret');
 is(scalar compare_through(sub { return [401, '', '{}'] }), 1, 'the credential is refused');
 keystone_conf('s3cret', 'SecretFile=/nonexistent');
 is((agent('--once'))[0], 78, 'the secret cannot be read');
+
+# The agent runs on while an admin corrects the catalog.
+keystone_conf('s3cret');
+for my $wrong (PROXY . '/wrong/', 'http://127.0.0.1:1') {
+        remove_all();
+        spew($endpoint, $wrong);
+        my ($proxy, $pid, $asked) = (serve(\&keystone), agent_start(), slurp($tokens));
+        ok(wait_until(sub { slurp($tokens) >= $asked + 2 }), "$wrong: the agent reads the catalog again");
+        spew($endpoint, PROXY);
+        ok(wait_until(sub { (claimed())[0] }), '... and finds the corrected address');
+        is(agent_stop($pid), 'signal 15', '... without a restart');
+        kill 'KILL', $proxy;
+        waitpid $proxy, 0;
+}
 
 # ---- TLS
 
