@@ -11,7 +11,8 @@
 
 typedef struct PciConf PciConf;
 
-/* -EIO: libpci reported an error. -EOPNOTSUPP: this libpci cannot use another sysfs path. -ENOMEM. */
+/* fs is borrowed until pciconf_free(). -EIO: libpci reported an error. -EOPNOTSUPP: this libpci cannot use another
+ * sysfs path. -ENOMEM. */
 int pciconf_new(const Sysfs *fs, PciConf **ret);
 PciConf *pciconf_free(PciConf *conf);
 DEFINE_CLEANUP(PciConf *, pciconf_free)

@@ -57,7 +57,7 @@ static void remove_machine(void) {
 /* In memory: one file is written for each input. */
 static void make_machine(void) {
         const char *tmp = getenv("TMPDIR") ?: "/dev/shm";
-        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        static Sysfs *fs; /* of conf, as long as the process lives */
         char path[sizeof(root)];
 
         assert_true((size_t) snprintf(root, sizeof(root), "%s/fuzz-config-space.XXXXXX", tmp) < sizeof(root));
