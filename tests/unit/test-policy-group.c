@@ -108,7 +108,8 @@ static void test_member_whose_memory_is_online(void **state) {
                 node_ready(t, cases[i].pools);
                 assert_verdict(t, GPU, VERDICT_NONE);
                 ((PciDevice *) node_find(t, OTHER))->online_memory = GIB;
-                node_ready(t, cases[i].pools);
+                t->policy = policy_free(t->policy);
+                assert_int_equal(policy_new(t->config, t->inventory, &t->policy), 0);
                 assert_int_equal(policy_check(t->policy, node_find(t, GPU), &why), cases[i].verdict);
                 assert_int_equal(policy_offers(t->policy, node_find(t, OTHER)), cases[i].verdict == VERDICT_NONE);
                 if (cases[i].verdict != VERDICT_NONE) {
