@@ -3,7 +3,8 @@
 
 /*
  * Finds the PCI devices that the host itself depends on, by their current use: mounted file systems, swap, stacked
- * and exported block devices, memory, default routes, interfaces that KeepInterfaces= names, the console and the BMC.
+ * and exported block devices, memory, default routes, storage over the network, interfaces that KeepInterfaces= names,
+ * the console and the BMC.
  * Each use is followed down to PCI functions. The boot display is in PciDevice.boot_vga instead.
  *
  * The event loop calls this code, so it reads only files that the kernel answers from memory, without a lock that a

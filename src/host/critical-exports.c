@@ -40,7 +40,8 @@ static bool is_disabled(const Critical *c, const char *dir) {
         return path && sysfs_read(c->fs, path, text, sizeof(text)) >= 0 && streq(text, "0");
 }
 
-static int mark_export(const Critical *c, const Export *e, const char *dir) {
+static int mark_export(const Critical *c, const char *dir, const void *userdata) {
+        const Export *e = userdata;
         _cleanup_free_ char *path = string_format("%s/%s", dir, e->file), *link = NULL;
         char node[SYSFS_ATTRIBUTE_MAX];
         int r;
@@ -58,33 +59,6 @@ static int mark_export(const Critical *c, const Export *e, const char *dir) {
                 return critical_mark_node(c, node, e->use);
         link = string_format("sys/class/%s/%s", e->class, critical_last_component(node));
         return link ? critical_mark_user(c, link, e->use) : -ENOMEM;
-}
-
-/* dir: an existing directory, or "" for the root; rest: the pattern below it. */
-static int mark_exports(const Critical *c, const Export *e, const char *dir, const char *rest) {
-        const char *star = strchr(rest, '*'), *prefix = star;
-        _cleanup_free_ char *parent = NULL;
-        _cleanup_names_ char **names = NULL;
-        size_t n;
-        int r;
-
-        while (prefix && prefix[-1] != '/')
-                prefix--;
-        parent = string_format("%s%.*s", dir, (int) (star ? (size_t) (prefix - 1 - rest) : strlen(rest)), rest);
-        if (!parent)
-                return -ENOMEM;
-        if (!star)
-                return mark_export(c, e, parent);
-        r = critical_list(c, parent, &names, &n);
-        for (size_t i = 0; i < n && r >= 0; i++) {
-                _cleanup_free_ char *path = NULL;
-
-                if (strncmp(names[i], prefix, (size_t) (star - prefix)) != 0)
-                        continue;
-                path = string_format("%s/%s", parent, names[i]);
-                r = path ? mark_exports(c, e, path, star + 1) : -ENOMEM;
-        }
-        return r;
 }
 
 /* What udev's database tells of a block device. */
@@ -158,6 +132,6 @@ int critical_mark_exports(const Critical *c) {
         int r = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(exports) && r >= 0; i++)
-                r = mark_exports(c, &exports[i], "", exports[i].pattern);
+                r = critical_walk(c, exports[i].pattern, mark_export, &exports[i]);
         return r < 0 ? r : mark_zfs(c);
 }

@@ -11,10 +11,14 @@
 
 #define CRITICAL_ENTRIES_MAX 65536U /* limit for one directory */
 
+/* The network addresses that the host uses. */
+typedef struct Peers Peers;
+
 typedef struct Critical {
         const Sysfs *fs;
         const Config *config; /* may be NULL */
         Inventory *inv;
+        Peers *peers;
         const char *remedy; /* for PciDevice.critical_remedy; static */
 } Critical;
 
@@ -38,8 +42,37 @@ int critical_lines(const Critical *c, const char *path, bool optional, int (*tak
 int critical_unreadable(const Critical *c, const char *path, int error);
 /* Lists the names in a directory below the root; none on an error, which goes to critical_unreadable(). */
 int critical_list(const Critical *c, const char *path, char ***ret, size_t *ret_n);
+typedef int (*CriticalTake)(const Critical *c, const char *path, const void *userdata);
+/* Calls take() for each path that matches pattern; "*" stands for the rest of a name. What follows the last "*" may not
+ * exist. */
+int critical_walk(const Critical *c, const char *pattern, CriticalTake take, const void *userdata);
 /* Sets *ret to the real path of a link, or to NULL on an error, which goes to critical_unreadable(). */
 int critical_realpath(const Critical *c, const char *path, char **ret);
+
+/* critical-network.c */
+
+/* Marks the devices below a network interface. */
+int critical_mark_interface(const Critical *c, const char *name, const char *use);
+
+/* critical-peers.c */
+
+/* Notes the servers of a network file system, in the fields of a line of mountinfo. Ignores types whose source a user
+ * can choose. mount: the mount point. Modifies source and options. */
+int critical_note_mount(const Critical *c, const char *type, char *source, char *options, const char *mount);
+
+/* critical-routes.c */
+
+Peers *critical_peers_new(void);
+Peers *critical_peers_free(Peers *peers);
+DEFINE_CLEANUP(Peers *, critical_peers_free)
+/*
+ * Notes a network address that the host uses. text: the address, with or without port and scope: "10.1.0.5",
+ * "10.1.0.5:4420", "fd00::5", "[fd00::5]:4420", "fe80::5%eth0". Other text is ignored, as are loopback addresses and
+ * the unspecified address. own: it is an address of the host, not of a peer. use: "/data (nfs4)".
+ */
+int critical_note_address(const Critical *c, const char *text, bool own, const char *use);
+/* Marks the devices of default routes, and of the interfaces to the addresses that were noted. */
+int critical_mark_routes(const Critical *c);
 
 /* critical-stack.c */
 
@@ -63,5 +96,7 @@ int critical_mark_node(const Critical *c, char *node, const char *use);
 int critical_mark_storage(const Critical *c);
 int critical_mark_exports(const Critical *c);
 int critical_mark_memory(const Critical *c);
+/* Also notes addresses for critical_mark_network(). */
+int critical_mark_peers(const Critical *c);
 int critical_mark_network(const Critical *c);
 int critical_mark_display(const Critical *c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Marks the devices of default routes and of the interfaces that KeepInterfaces= names. */
+/* Marks the devices of network interfaces: those of routes, and those that KeepInterfaces= names. */
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -13,7 +13,6 @@
 #define INTERFACES   "sys/class/net"
 /* The kernel datapath of Open vSwitch. The ports are stacked on it, but the bridges that userspace creates are not. */
 #define OVS_DATAPATH "ovs-system"
-#define ROUTE_REJECT 0x0200U /* RTF_REJECT */
 
 /* Whether an interface may be a bridge of Open vSwitch: it is not a PCI device and has no lower interface. */
 static int may_be_ovs_bridge(const Critical *c, const char *link, bool *ret) {
@@ -34,12 +33,13 @@ static int may_be_ovs_bridge(const Critical *c, const char *link, bool *ret) {
         return r;
 }
 
-static int mark_interface(const Critical *c, const char *name, const char *use) {
+int critical_mark_interface(const Critical *c, const char *name, const char *use) {
         _cleanup_free_ char *link = string_format(INTERFACES "/%s", name), *through = NULL;
         bool ovs_bridge = false;
         int r;
 
-        if (strchr(name, '/'))
+        /* No directory of its own: "", ".", ".." and paths. */
+        if (strspn(name, ".") == strlen(name) || strchr(name, '/'))
                 return 0;
         r = link ? critical_mark_user(c, link, use) : -ENOMEM;
         if (r >= 0)
@@ -48,37 +48,6 @@ static int mark_interface(const Critical *c, const char *name, const char *use) 
                 return r;
         r = string_replace(&through, "%s <- %s", name, use);
         return r < 0 ? r : critical_mark_user(c, INTERFACES "/" OVS_DATAPATH, through);
-}
-
-/* An "unreachable" route. IPv6 has such a default route on lo when there is no other. */
-static bool is_reject(const char *flags) {
-        uint64_t n;
-
-        return parse_hex(flags, UINT32_MAX, &n) >= 0 && n & ROUTE_REJECT;
-}
-
-/* line: a line of proc/net/route, "eth0 DESTINATION GATEWAY FLAGS REFCNT USE METRIC MASK ..." */
-static int mark_route(const Critical *c, char *line) {
-        char *words[8] = { NULL }, *rest = line;
-
-        for (size_t i = 0; i < ELEMENTSOF(words); i++)
-                if (!(words[i] = string_next_word(&rest)))
-                        return 0;
-        if (!streq(words[1], "00000000") || !streq(words[7], "00000000") || is_reject(words[3]))
-                return 0;
-        return mark_interface(c, words[0], "default route");
-}
-
-/* line: a line of proc/net/ipv6_route, "DESTINATION LENGTH SOURCE LENGTH NEXT-HOP METRIC REFCNT USE FLAGS eth0" */
-static int mark_route6(const Critical *c, char *line) {
-        char *words[10] = { NULL }, *rest = line;
-
-        for (size_t i = 0; i < ELEMENTSOF(words); i++)
-                if (!(words[i] = string_next_word(&rest)))
-                        return 0;
-        if (strspn(words[0], "0") != 32 || !streq(words[1], "00") || is_reject(words[8]))
-                return 0;
-        return mark_interface(c, words[9], "default route");
 }
 
 static bool is_kept(const Config *config, const char *name) {
@@ -98,14 +67,12 @@ static int mark_kept(const Critical *c) {
         r = critical_list(c, INTERFACES, &names, &n);
         for (size_t i = 0; i < n && r >= 0; i++)
                 if (is_kept(c->config, names[i]))
-                        r = mark_interface(c, names[i], "KeepInterfaces=");
+                        r = critical_mark_interface(c, names[i], "KeepInterfaces=");
         return r;
 }
 
 int critical_mark_network(const Critical *c) {
-        int r = critical_lines(c, "proc/net/route", true, mark_route);
+        int r = critical_mark_routes(c);
 
-        if (r >= 0)
-                r = critical_lines(c, "proc/net/ipv6_route", true, mark_route6);
         return r < 0 ? r : mark_kept(c);
 }

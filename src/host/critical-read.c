@@ -56,6 +56,37 @@ int critical_list(const Critical *c, const char *path, char ***ret, size_t *ret_
         return critical_unreadable(c, path, r);
 }
 
+/* dir: an existing directory, or "" for the root; rest: the pattern below it. */
+static int walk_pattern(const Critical *c, const char *dir, const char *rest, CriticalTake take, const void *userdata) {
+        const char *star = strchr(rest, '*'), *prefix = star;
+        _cleanup_free_ char *parent = NULL;
+        _cleanup_names_ char **names = NULL;
+        size_t n;
+        int r;
+
+        while (prefix && prefix[-1] != '/')
+                prefix--;
+        parent = string_format("%s%.*s", dir, (int) (star ? (size_t) (prefix - 1 - rest) : strlen(rest)), rest);
+        if (!parent)
+                return -ENOMEM;
+        if (!star)
+                return take(c, parent, userdata);
+        r = critical_list(c, parent, &names, &n);
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                _cleanup_free_ char *path = NULL;
+
+                if (strncmp(names[i], prefix, (size_t) (star - prefix)) != 0)
+                        continue;
+                path = string_format("%s/%s", parent, names[i]);
+                r = path ? walk_pattern(c, path, star + 1, take, userdata) : -ENOMEM;
+        }
+        return r;
+}
+
+int critical_walk(const Critical *c, const char *pattern, CriticalTake take, const void *userdata) {
+        return walk_pattern(c, "", pattern, take, userdata);
+}
+
 int critical_realpath(const Critical *c, const char *path, char **ret) {
         int r;
 

@@ -88,8 +88,9 @@ bool critical_has_true_source(const char *type) {
 }
 
 /* Marks the devices that the device number of a mount does not name, in lines such as "- btrfs /dev/sda1 rw" or "- xfs
- * /dev/sda1 rw,logdev=/dev/sdb1". With an anonymous number the line counts only if critical_has_true_source(). */
-static int mark_source(const Critical *c, char *rest, bool anonymous, const char *use) {
+ * /dev/sda1 rw,logdev=/dev/sdb1". With an anonymous number the line counts only if critical_has_true_source(), or for
+ * the servers of a network file system. mount: the mount point. */
+static int mark_source(const Critical *c, char *rest, bool anonymous, const char *mount, const char *use) {
         const char *type;
         char *word, *source, *options, *node;
         int r = 0;
@@ -99,8 +100,10 @@ static int mark_source(const Critical *c, char *rest, bool anonymous, const char
         type = string_next_word(&rest);
         source = string_next_word(&rest);
         options = string_next_word(&rest);
-        if (!source || (anonymous && !critical_has_true_source(type)))
+        if (!source)
                 return 0;
+        if (anonymous && !critical_has_true_source(type))
+                return critical_note_mount(c, type, source, options, mount);
         while (anonymous && r >= 0 && (node = strsep(&source, ":")))
                 r = critical_mark_node(c, node, use);
         while (options && r >= 0 && (node = critical_next_option_node(&options)))
@@ -112,6 +115,7 @@ static int mark_source(const Critical *c, char *rest, bool anonymous, const char
 static int mark_mount(const Critical *c, char *line) {
         _cleanup_free_ char *use = NULL, *link = NULL;
         char *number = NULL, *mount = NULL, *word, *rest = line;
+        const char *shown;
         bool anonymous;
         int r = 0;
 
@@ -127,14 +131,15 @@ static int mark_mount(const Critical *c, char *line) {
         critical_unescape(mount);
         if (strchr(number, '/'))
                 return 0;
-        use = string_format("%s (mounted)", text_is_clean(mount) ? mount : "a file system");
+        shown = text_is_clean(mount) ? mount : "a file system";
+        use = string_format("%s (mounted)", shown);
         link = string_format("sys/dev/block/%s", number);
         if (!use || !link)
                 return -ENOMEM;
         anonymous = strncmp(number, "0:", 2) == 0;
         if (!anonymous)
                 r = critical_mark_user(c, link, use);
-        return r < 0 ? r : mark_source(c, rest, anonymous, use);
+        return r < 0 ? r : mark_source(c, rest, anonymous, shown, use);
 }
 
 static int mark_swap(const Critical *c, char *line) {
