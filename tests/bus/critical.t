@@ -95,4 +95,19 @@ $set->($there);
 is((allocate($bus, 'mine', gpu => 1))[0], 'done', 'without it, no rescan is needed');
 is((release($bus, 'mine'))[0], 'done', 'and back');
 
+# ---- storage of the host over the network: it appears, and goes
+
+chomp(my $mounts = slurp("$ENV{NODE_ROOT}/proc/1/mountinfo"));
+my $mount = sub { fault('set proc/1/mountinfo ' . ($mounts . $_[0]) =~ s/\n/\\n/gr); return };
+$set->("$there\nenp10s0\t0000010A\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0");
+$mount->("\n90 22 0:52 / /data rw - nfs4 filer:/data rw,addr=10.1.0.5");
+refused(qr{\Q$nic\E <- enp10s0 <- 10[.]1[.]0[.]5 <- /data}, 'the GPU beside the NIC to a file server', 'gpu=1');
+$mount->('');
+my $controller = 'sys/class/nvme/nvme7';
+fault("set $controller/transport tcp", "set $controller/address traddr=10.1.0.6,trsvcid=4420");
+refused(qr{\Q$nic\E <- enp10s0 <- 10[.]1[.]0[.]6 <- nvme7}, 'the GPU beside the NIC to a remote disk', 'gpu=1');
+fault("remove $controller");
+is((allocate($bus, 'mine', gpu => 1))[0], 'done', 'without them it is given');
+is((release($bus, 'mine'))[0], 'done', 'and back');
+
 done_testing();
