@@ -85,6 +85,7 @@ int array_reserve(void **array, size_t n, size_t element_size);
 
 /* True when each of the n bytes is ASCII. */
 bool text_is_ascii(const char *s, size_t n);
+/* Valid UTF-8 that sd-bus sends: without noncharacters. */
 bool text_is_utf8(const char *s);
 
 /* Stands for a byte that is not UTF-8. */
@@ -100,7 +101,7 @@ size_t utf8_encode(uint32_t code, char *buf);
 
 /*
  * True when s is printable: valid UTF-8 without control characters, without characters that break a line or turn the
- * direction of a text, and without those that XML does not have. The one rule for what callers and files may say.
+ * direction of a text, and without noncharacters. The one rule for what callers and files may say.
  */
 bool text_is_clean(const char *s);
 

@@ -296,13 +296,19 @@ size_t utf8_encode(uint32_t code, char *buf) {
         return n;
 }
 
+/* A code point that Unicode keeps without a character. XML does not have the last two of the first plane, and sd-bus
+ * refuses a message with any of them. */
+static bool is_noncharacter(uint32_t code) {
+        return (code >= 0xfdd0 && code <= 0xfdef) || (code & 0xfffe) == 0xfffe;
+}
+
 /* Neither a control character (C0, DEL, C1), nor one that breaks a line or turns the direction of what follows it, nor
- * one that XML does not have. */
+ * a noncharacter. */
 static bool is_plain(uint32_t code) {
         bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
         bool arranges = (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 
-        return !control && !arranges && code != 0xfffe && code != 0xffff;
+        return !control && !arranges && !is_noncharacter(code);
 }
 
 bool text_is_utf8(const char *s) {
@@ -313,7 +319,7 @@ bool text_is_utf8(const char *s) {
         while (*s) {
                 size_t len = utf8_decode(s, SIZE_MAX, &code);
 
-                if (len == 0)
+                if (len == 0 || is_noncharacter(code))
                         return false;
                 s += len;
         }
@@ -352,7 +358,7 @@ const char *quotable(const char *s, char buf[static QUOTABLE_MAX]) {
                 size_t len = utf8_decode(s, SIZE_MAX, &code);
                 bool plain = len > 0 && is_plain(code);
                 /*
-                 * \xHH for each byte: a character that is not plain has up to three, an invalid sequence is escaped
+                 * \xHH for each byte: a character that is not plain has up to four, an invalid sequence is escaped
                  * byte by byte.
                  */
                 size_t needed = plain ? len : 4 * MAX(len, (size_t) 1);

@@ -215,6 +215,9 @@ static void test_text_is_clean(void **state _unused_) {
                 "\xe2\x81\xa6", /* U+2066, an isolate */
                 "\xef\xbf\xbe",
                 "\xef\xbf\xbf",
+                "\xef\xb7\x90",     /* U+FDD0, a noncharacter */
+                "\xf0\x9f\xbf\xbe", /* U+1FFFE */
+                "\xf4\x8f\xbf\xbf", /* U+10FFFF */
         };
 
         for (size_t i = 0; i < ELEMENTSOF(clean); i++)
