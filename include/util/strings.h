@@ -78,6 +78,8 @@ int string_copy(char **target, const char *s);
  * when there is no word left.
  */
 char *string_next_word(char **rest);
+/* The next n words. False when there are fewer; the others are then not set. */
+bool string_next_words(char **rest, char **words, size_t n);
 
 /* Makes room for one more element in an array of n elements. 0, or -ENOMEM, which leaves the array unchanged. */
 int array_reserve(void **array, size_t n, size_t element_size);

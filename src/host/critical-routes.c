@@ -252,9 +252,8 @@ static int take_route4(const Critical *c, char *line) {
         char *words[8] = { NULL }, *rest = line;
         Route route;
 
-        for (size_t i = 0; i < ELEMENTSOF(words); i++)
-                if (!(words[i] = string_next_word(&rest)))
-                        return 0;
+        if (!string_next_words(&rest, words, ELEMENTSOF(words)))
+                return 0;
         if (parse_hex(words[1], UINT32_MAX, &destination) < 0 || parse_hex(words[3], UINT32_MAX, &flags) < 0 ||
             parse_unsigned(words[6], UINT32_MAX, &metric) < 0 || parse_hex(words[7], UINT32_MAX, &mask) < 0)
                 return 0;
@@ -281,9 +280,8 @@ static int take_route6(const Critical *c, char *line) {
         char *words[10] = { NULL }, *rest = line;
         Route route = { 0 };
 
-        for (size_t i = 0; i < ELEMENTSOF(words); i++)
-                if (!(words[i] = string_next_word(&rest)))
-                        return 0;
+        if (!string_next_words(&rest, words, ELEMENTSOF(words)))
+                return 0;
         if (!parse_digits(words[0], &route.destination) || parse_hex(words[1], 128, &length) < 0 ||
             parse_hex(words[5], UINT32_MAX, &metric) < 0 || parse_hex(words[8], UINT32_MAX, &flags) < 0)
                 return 0;
@@ -303,9 +301,8 @@ static int take_interface_address(const Critical *c, char *line) {
         Address address;
         int r = 0;
 
-        for (size_t i = 0; i < ELEMENTSOF(words); i++)
-                if (!(words[i] = string_next_word(&rest)))
-                        return 0;
+        if (!string_next_words(&rest, words, ELEMENTSOF(words)))
+                return 0;
         if (!parse_digits(words[0], &address) || parse_hex(words[1], UINT32_MAX, &index) < 0)
                 return 0;
         for (size_t i = 0; i < c->peers->n && r >= 0; i++) {

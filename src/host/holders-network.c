@@ -31,10 +31,8 @@ int holder_found(Holder *ret, const char *remedy, const char *format, ...) {
 static bool line_matches(char *line, const char *interface, size_t at, size_t scope) {
         char *words[8] = { NULL }, *rest = line;
 
-        for (size_t i = 0; i <= MAX(at, scope); i++)
-                if (!(words[i] = string_next_word(&rest)))
-                        return false;
-        return streq(words[at], interface) && (scope == 0 || !streq(words[scope], IPV6_SCOPE_LINK));
+        return string_next_words(&rest, words, MAX(at, scope) + 1) && streq(words[at], interface) &&
+               (scope == 0 || !streq(words[scope], IPV6_SCOPE_LINK));
 }
 
 /* A file of proc/net with one route or address a line. at, scope: the word numbers for line_matches(). */

@@ -88,9 +88,8 @@ static int filter_mount(const Recorder *r, char *line, FILE *f) {
         char *words[5], *rest = line, *word, *type, *source;
         int e = 0;
 
-        for (size_t i = 0; i < ELEMENTSOF(words); i++)
-                if (!(words[i] = string_next_word(&rest)))
-                        return 0;
+        if (!string_next_words(&rest, words, ELEMENTSOF(words)))
+                return 0;
         while ((word = string_next_word(&rest)) && !streq(word, "-"))
                 ;
         type = string_next_word(&rest);
@@ -135,9 +134,8 @@ static int filter_route(const Recorder *r, char *line, FILE *f) {
         char *words[8], *rest = line;
         int e;
 
-        for (size_t i = 0; i < ELEMENTSOF(words); i++)
-                if (!(words[i] = string_next_word(&rest)))
-                        return 0;
+        if (!string_next_words(&rest, words, ELEMENTSOF(words)))
+                return 0;
         if (!streq(words[1], "00000000") || !streq(words[7], "00000000"))
                 return 0;
         e = write_interface(r, words[0], f);
@@ -150,9 +148,8 @@ static int filter_route6(const Recorder *r, char *line, FILE *f) {
         char *words[10], *rest = line;
         int e;
 
-        for (size_t i = 0; i < ELEMENTSOF(words); i++)
-                if (!(words[i] = string_next_word(&rest)))
-                        return 0;
+        if (!string_next_words(&rest, words, ELEMENTSOF(words)))
+                return 0;
         if (!streq(words[0], zeros) || !streq(words[1], "00"))
                 return 0;
         (void) fprintf(f, "%s 00 %s 00 %s %s %s %s %s ", zeros, zeros, zeros, words[5], words[6], words[7], words[8]);

@@ -221,6 +221,13 @@ char *string_next_word(char **rest) {
         return NULL;
 }
 
+bool string_next_words(char **rest, char **words, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (!(words[i] = string_next_word(rest)))
+                        return false;
+        return true;
+}
+
 /* The capacity is 4, 8, 16, ... and follows from n, so callers need not store it. */
 int array_reserve(void **array, size_t n, size_t element_size) {
         size_t capacity, bytes;
