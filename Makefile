@@ -31,7 +31,7 @@
 # make check-fresh      the commands of the README and the other targets that need
 #                       no second machine, in a fresh Debian with nothing but
 #                       make, on a clone of the last commit (root, network);
-#                       SUITE=bookworm, SUITE=sid: fewer
+#                       MACHINE=cluster, bookworm or sid: fewer
 # make fuzz SECONDS=60  the parsers with random input, SECONDS each; FUZZ=NAME for
 #                       one of tests/fuzz/fuzz-NAME.c (clang)
 # make bench            speed, as ratios to a floor and to lspci (root, about two
@@ -331,7 +331,7 @@ check-placement:
 	$(Q)BUILD=$(BUILD) tests/placement/run
 
 check-fresh:
-	$(Q)BUILD=$(BUILD) tests/fresh/run $(SUITE)
+	$(Q)BUILD=$(BUILD) tests/fresh/run $(MACHINE)
 
 bench:
 	$(Q)BUILD=$(abspath $(BUILD)) tests/bench/run
