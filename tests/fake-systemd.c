@@ -3,6 +3,8 @@
  * fake-systemd DIR: what passthroughd asks of systemd, on the system bus. DIR/UNIT.state says "active" or "inactive";
  * there is no unit without it. DIR/log has a line for each call. A unit with DIR/UNIT.hang never ends its job, one with
  * DIR/UNIT.fail does not come up; DIR/UNIT.stop is what is written to $NODE_CONTROL, line by line, when it stops.
+ * DIR/UNIT.job says the type of its queued job, "start" for example; a job of "start" that waits for good has
+ * DIR/UNIT.wait.
  * Commands are not run: DIR/command.state says what they end with, a number or "timeout".
  */
 #include <errno.h>
@@ -17,6 +19,7 @@
 #define SERVICE "org.freedesktop.systemd1"
 #define ROOT    "/org/freedesktop/systemd1"
 #define UNITS   ROOT "/unit"
+#define JOBS    ROOT "/queued"
 
 static const char *dir;
 static unsigned last_job;
@@ -50,14 +53,25 @@ static void note(const char *verb, const char *unit) {
         put("", "log", "ae", line);
 }
 
-static void state_of(const char *unit, char *buf, size_t size) {
-        FILE *f = open_file(unit, ".state", "re");
+static void first_line(const char *unit, const char *what, char *buf, size_t size) {
+        FILE *f = open_file(unit, what, "re");
 
         buf[0] = '\0';
         if (f && fgets(buf, (int) size, f))
                 buf[strcspn(buf, "\n")] = '\0';
         if (f)
                 (void) fclose(f);
+}
+
+static void state_of(const char *unit, char *buf, size_t size) {
+        first_line(unit, ".state", buf, size);
+}
+
+static void remove_job(const char *unit) {
+        char path[1024];
+
+        (void) snprintf(path, sizeof(path), "%s/%s.job", dir, unit);
+        (void) unlink(path);
 }
 
 static void tell_node(const char *unit) {
@@ -97,6 +111,36 @@ static int get_state(sd_bus *bus, const char *path, const char *interface, const
         return sd_bus_message_append(reply, "s", state);
 }
 
+/* Each unit has at most one job, as with systemd. */
+static int get_job(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
+                   void *userdata, sd_bus_error *error) {
+        char *job = NULL;
+        int r = has_file(userdata, ".job") ? sd_bus_path_encode(JOBS, userdata, &job) : 0;
+
+        r = r < 0 ? r : sd_bus_message_append(reply, "(uo)", job ? 7 : 0, job ? job : "/");
+        free(job);
+        return r;
+}
+
+static int find_job(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret,
+                    sd_bus_error *error) {
+        char *unit = NULL;
+        int r = sd_bus_path_decode(path, JOBS, &unit);
+
+        if (r <= 0)
+                return r;
+        *ret = unit; /* as in find_unit() */
+        return has_file(unit, ".job");
+}
+
+static int get_job_type(sd_bus *bus, const char *path, const char *interface, const char *property,
+                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        char type[64];
+
+        first_line(userdata, ".job", type, sizeof(type));
+        return sd_bus_message_append(reply, "s", type);
+}
+
 static int get_unit(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         char *path = NULL, state[64];
         const char *unit;
@@ -132,6 +176,7 @@ static int stop_unit(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (has_file(unit, ".hang"))
                 return end_job(m, unit, NULL);
         tell_node(unit);
+        remove_job(unit);
         put(unit, ".state", "we", "inactive");
         return end_job(m, unit, "done");
 }
@@ -145,6 +190,10 @@ static int start_unit(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         note("start", unit);
         if (has_file(unit, ".fail"))
                 return end_job(m, unit, "failed");
+        if (has_file(unit, ".wait")) {
+                put(unit, ".job", "we", "start");
+                return end_job(m, unit, NULL);
+        }
         put(unit, ".state", "we", "active");
         return end_job(m, unit, "done");
 }
@@ -217,6 +266,13 @@ static const sd_bus_vtable manager_vtable[] = {
 static const sd_bus_vtable unit_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_PROPERTY("ActiveState", "s", get_state, 0, 0),
+        SD_BUS_PROPERTY("Job", "(uo)", get_job, 0, 0),
+        SD_BUS_VTABLE_END,
+};
+
+static const sd_bus_vtable job_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_PROPERTY("JobType", "s", get_job_type, 0, 0),
         SD_BUS_VTABLE_END,
 };
 
@@ -239,6 +295,8 @@ int main(int argc, char *argv[]) {
                 r = sd_bus_add_fallback_vtable(bus, NULL, UNITS, SERVICE ".Unit", unit_vtable, find_unit, NULL);
         if (r >= 0)
                 r = sd_bus_add_fallback_vtable(bus, NULL, UNITS, SERVICE ".Service", service_vtable, find_unit, NULL);
+        if (r >= 0)
+                r = sd_bus_add_fallback_vtable(bus, NULL, JOBS, SERVICE ".Job", job_vtable, find_job, NULL);
         if (r >= 0)
                 r = sd_bus_request_name(bus, SERVICE, 0);
         while (r >= 0) {

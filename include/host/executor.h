@@ -20,7 +20,8 @@ typedef enum ReportKind {
                              steps, the run continues */
         REPORT_READING,       /* the attributes of the VF of step are about to be read, which may block for ever */
         REPORT_FOUND,         /* the attributes of the VF of step, before the first write */
-        REPORT_ACTIVE,        /* the service of step is active and will be stopped; sent before the first write */
+        REPORT_ACTIVE,        /* the service of step is active or about to start, and will be stopped; sent before the
+                             first write */
         REPORT_ALL_FOUND, /* end of the reports before the first write; the run continues when the reporter returns 0 */
         REPORT_STARTED,   /* the service of step was started; error is 0 or why it failed to start */
         REPORT_NOT_STARTED, /* systemd could not be asked to start the service of step: error */

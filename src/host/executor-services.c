@@ -9,7 +9,6 @@
 
 #include "host/nvidia.h"
 #include "host/rootservice.h"
-#include "units.h"
 
 uint64_t job_deadline(const StepList *steps, unsigned part) {
         struct timespec ts;
@@ -31,24 +30,24 @@ int service_report_active(const StepList *steps, size_t i, ServiceState *state, 
 
         /* All services share one deadline: half of the timeout of the job. */
         state->stop_by = job_deadline(steps, 2);
-        r = unit_is_active(steps->steps[i].to, state->stop_by);
-        if (r <= 0)
+        r = unit_read_use(steps->steps[i].to, state->stop_by, &state->use);
+        if (r < 0 || state->use == UNIT_UNUSED)
                 return r;
-        state->active = true;
         (void) report(&(Report) { .kind = REPORT_ACTIVE, .step = (uint32_t) i }, userdata);
         return 1;
 }
 
 int service_stop(const Step *s, const ServiceState *state) {
-        return state->active ? root_stop_unit(s->to, state->stop_by) : 0;
+        return state->use != UNIT_UNUSED ? root_stop_unit(s->to, state->stop_by) : 0;
 }
 
 /* All starts together get a quarter of the timeout of the job. After that the job goes on while systemd continues to
  * start the service. */
-void service_start(const StepList *steps, size_t i, ReportFunction report, void *userdata) {
+void service_start(const StepList *steps, size_t i, UnitUse use, ReportFunction report, void *userdata) {
+        /* One second is enough to queue the start again. */
+        unsigned part = use == UNIT_QUEUED ? MAX(steps->timeout_sec, 1U) : 4 * MAX(count_service_starts(steps), 1U);
         bool asked;
-        int r = root_start_unit(steps->steps[i].to, job_deadline(steps, 4 * MAX(count_service_starts(steps), 1U)),
-                                &asked);
+        int r = root_start_unit(steps->steps[i].to, job_deadline(steps, part), &asked);
 
         (void) report(&(Report) { .kind = asked ? REPORT_STARTED : REPORT_NOT_STARTED,
                                   .step = (uint32_t) i,

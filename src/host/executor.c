@@ -47,8 +47,8 @@ static int undo(const Sysfs *fs, const StepList *steps, size_t failed, const Ste
                 const Step *s = &steps->steps[i];
                 int r;
 
-                if (s->kind == STEP_STOP_SERVICE && done[i].service.active)
-                        service_start(steps, i, report, userdata);
+                if (s->kind == STEP_STOP_SERVICE && done[i].service.use != UNIT_UNUSED)
+                        service_start(steps, i, done[i].service.use, report, userdata);
                 if (done[i].device_failed || !step_actions[s->kind].undo ||
                     (!done[i].changed && (i != failed || step_actions[s->kind].undoes_itself)))
                         continue;
@@ -65,8 +65,8 @@ static int undo(const Sysfs *fs, const StepList *steps, size_t failed, const Ste
         return result;
 }
 
-/* Reports the services that are active. Returns 1 when there are any, 0 when there are none, or 2 after a failure that
- * was reported. */
+/* Reports the services that are active or about to start. Returns 1 when there are any, 0 when there are none, or 2
+ * after a failure that was reported. */
 static int report_active_services(const StepList *steps, StepResult *done, ReportFunction report, void *userdata) {
         bool any = false;
 
@@ -111,25 +111,27 @@ static int report_found(const Sysfs *fs, const StepList *steps, StepResult *done
         return any && report(&(Report) { .kind = REPORT_ALL_FOUND }, userdata) < 0 ? 1 : 0;
 }
 
-/* Whether to start the service of step i: this list stopped it, or an earlier list did. A list without
+/* Whether the service of step i was used when this list stopped it, or an earlier list did. A list without
  * STEP_STOP_SERVICE for the service follows an earlier list that stopped it. */
-static bool must_start(const StepList *steps, size_t i, const StepResult *done) {
+static UnitUse use_before(const StepList *steps, size_t i, const StepResult *done) {
         for (size_t j = 0; j < i; j++)
                 if (steps->steps[j].kind == STEP_STOP_SERVICE && streq(steps->steps[j].to, steps->steps[i].to))
-                        return done[j].service.active;
-        return true;
+                        return done[j].service.use;
+        return UNIT_ACTIVE;
 }
 
 static int run_service(const Sysfs *fs, const StepList *steps, size_t i, StepResult *done, ReportFunction report,
                        void *userdata) {
         const Step *s = &steps->steps[i];
+        UnitUse use;
 
         if (s->kind == STEP_STOP_SERVICE)
                 return service_stop(s, &done[i].service);
         if (s->kind == STEP_CHECK_IDLE)
                 return devices_check_idle(fs, steps, i, report, userdata);
-        if (must_start(steps, i, done))
-                service_start(steps, i, report, userdata);
+        use = use_before(steps, i, done);
+        if (use != UNIT_UNUSED)
+                service_start(steps, i, use, report, userdata);
         return 0;
 }
 

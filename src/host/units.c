@@ -44,23 +44,49 @@ static bool is_absent(const sd_bus_error *error) {
                (error->name && strncmp(error->name, "org.freedesktop.DBus.Error.Spawn.", 33) == 0);
 }
 
-int unit_is_active(const char *name, uint64_t end) {
+/* Tells whether systemd is about to start the unit: a start job waits, for example for units that come first at boot.
+ * A job that ends before its type is read has an effect on the state of the unit. */
+static bool start_is_queued(sd_bus *bus, const char *path) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_free_ char *type = NULL;
+        const char *job;
+        uint32_t id = 0; /* none */
+        int r = sd_bus_get_property(bus, SERVICE, path, UNIT, "Job", NULL, &reply, "(uo)");
+
+        if (r >= 0)
+                r = sd_bus_message_read(reply, "(uo)", &id, &job);
+        if (r < 0 || id == 0)
+                return false;
+        r = sd_bus_get_property_string(bus, SERVICE, job, SERVICE ".Job", "JobType", NULL, &type);
+        return r >= 0 && (streq(type, "start") || streq(type, "restart"));
+}
+
+int unit_read_use(const char *name, uint64_t end, UnitUse *ret) {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_free_ char *state = NULL;
+        bool queued = false;
         const char *path;
         int r = open_bus(end, &bus);
+
+        *ret = UNIT_UNUSED;
 
         if (r >= 0)
                 r = sd_bus_call_method(bus, SERVICE, PATH, MANAGER, "GetUnit", &error, &reply, "s", name);
         if (r >= 0)
                 r = sd_bus_message_read(reply, "o", &path);
-        if (r >= 0)
+        if (r >= 0) {
+                queued = start_is_queued(bus, path);
                 r = sd_bus_get_property_string(bus, SERVICE, path, UNIT, "ActiveState", &error, &state);
+        }
         if (r < 0)
                 return is_absent(&error) ? 0 : r;
-        return streq(state, "active") || streq(state, "reloading") || streq(state, "activating");
+        if (streq(state, "active") || streq(state, "reloading") || streq(state, "activating"))
+                *ret = UNIT_ACTIVE;
+        else if (queued)
+                *ret = UNIT_QUEUED;
+        return 0;
 }
 
 static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {

@@ -3,16 +3,22 @@
 
 /*
  * Starts, stops and runs systemd units. Each call opens its own connection to the system bus and may block until
- * CLOCK_MONOTONIC has reached end (in microseconds). unit_is_active() runs in the child process of a job, the others in
+ * CLOCK_MONOTONIC has reached end (in microseconds). unit_read_use() runs in the child process of a job, the others in
  * passthroughd-root.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* 1: the unit is active, activating or reloading. 0: it is not, it is not loaded, or systemd is not on the bus.
- * Otherwise a negative errno. */
-int unit_is_active(const char *name, uint64_t end);
+/* Whether a unit uses devices, or will. */
+typedef enum UnitUse {
+        UNIT_UNUSED, /* also: it is not loaded, or systemd is not on the bus */
+        UNIT_ACTIVE, /* active, activating or reloading */
+        UNIT_QUEUED, /* not active, but its start job is queued, as at boot */
+} UnitUse;
+
+/* 0, or a negative errno. */
+int unit_read_use(const char *name, uint64_t end, UnitUse *ret);
 /* Stops the unit and waits until it has stopped. 0: stopped. -ETIMEDOUT. -EIO: systemd's stop job failed. Otherwise a
  * negative errno. */
 int unit_stop(const char *name, uint64_t end);

@@ -45,7 +45,7 @@ sub holder {
 sub begin {
         my (@units) = @_;
         spew("$dir/log", '');
-        unlink glob("$dir/*.hang $dir/*.fail");
+        unlink glob("$dir/*.hang $dir/*.fail $dir/*.job $dir/*.wait");
         spew("$dir/$_.state", "active\n") for $daemon, $export;
         spew("$dir/$idle.state", "inactive\n");
         holder($daemon, 812, '/dev/nvidia3', '/dev/nvidia5');
@@ -98,6 +98,34 @@ spew("$dir/log", '');
 is((release($bus, 'late'))[0], 'done', 'released');
 is_deeply([calls()], [], 'a release stops none');
 nothing_done('released');
+
+# ---- what systemd is about to start
+
+for my $queued (['inactive', 'start', 1], ['failed', 'start', 1], ['deactivating', 'restart', 1], ['inactive', 'verify-active', 0]) {
+        my ($unit_state, $type, $counts) = @$queued;
+        begin();
+        spew("$dir/$idle.state", "$unit_state\n");
+        spew("$dir/$idle.job",   "$type\n");
+        is((allocate($bus, 'late', gpu => 1))[0], 'done', "$unit_state, $type: the device is had");
+        my @expected = ("stop $export", $counts ? "stop $idle" : (), "stop $daemon", "start $daemon", $counts ? "start $idle" : (), "start $export");
+        is_deeply([calls()], \@expected, "$unit_state, $type: " . ($counts ? 'it is stopped and started as one that runs' : 'it is left alone'));
+        is(is_up($idle), !!$counts, "$unit_state, $type: it is up if it was to be");
+        is((release($bus, 'late'))[0], 'done', "$unit_state, $type: released");
+}
+
+# At boot the start may wait for the daemon, which waits for its jobs.
+configure(pools("@services", 'JobTimeoutSec=3600'));
+$bus = Bus->new->listen;
+begin();
+spew("$dir/$idle.job",  "start\n");
+spew("$dir/$idle.wait", '');
+is((allocate($bus, 'late', gpu => 1))[0], 'done', 'the start of a unit waits for others: the job does not');
+is(slurp("$dir/$idle.job"), "start\n", '... and the start is queued again');
+is(noted(), '', '... so nothing is noted');
+is((release($bus, 'late'))[0], 'done', '... released');
+unlink glob("$dir/*.job $dir/*.wait");
+configure(pools("@services"));
+$bus = Bus->new->listen;
 
 # ---- memory of the GPU that the host has online
 
