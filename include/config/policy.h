@@ -90,9 +90,10 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
 /*
  * VirtualFunctions= and PFs that stay with the host. To create VFs on a PF without VFs takes nothing from the host, so
  * the daemon also creates them on a PF that the host needs: one with a default route, a mounted disk, or the display of
- * the host. It creates none on a PF that [Exclude] matches, none whose VFs [Exclude] would match, and none while a line
- * of [Exclude] is unreadable. VFs that exist are devices like any other: of an excluded PF, too, they are offered
- * unless [Exclude] matches them as well (pf=).
+ * the host. An exception is the RDMA device of a bond (RoCE LAG), which the host loses: then a line of the pool must
+ * name the PF. The daemon creates none on a PF that [Exclude] matches, none whose VFs [Exclude] would match, and none
+ * while a line of [Exclude] is unreadable. VFs that exist are devices like any other: of an excluded PF, too, they are
+ * offered unless [Exclude] matches them as well (pf=).
  */
 
 /* The pool whose VirtualFunctions= asks for VFs on this PF and gets them, or NULL. */
@@ -101,6 +102,13 @@ const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf);
 const Pool *policy_asking_pool(const Policy *p, const PciDevice *pf);
 /* pool: policy_asking_pool(). VERDICT_NONE when the daemon may create VFs on the PF; else why not, in ret (or NULL). */
 Verdict policy_check_vfs(const Policy *p, const PciDevice *pf, const Pool *pool, Refusal *ret);
+/* Whether a Match= line of the pool names the PF by its whole address (pf=). */
+bool policy_names_pf(const Pool *pool, const PciDevice *pf);
+/*
+ * Whether mlx5 makes one RDMA device of the ports of the PF's card, which are in one bond (RoCE LAG), while this PF has
+ * no VFs: no other port has any. While it has VFs, each port has an RDMA device of its own.
+ */
+bool policy_pf_has_roce_lag(const Policy *p, const PciDevice *pf);
 /*
  * As policy_check_vfs(), and whether the PF can have as many as the pool asks for: VERDICT_NOT_SUPPORTED, or
  * VERDICT_PF_ABSENT without a host driver.

@@ -117,6 +117,7 @@ typedef struct PciDevice {
                                nodes, disks, and interfaces below it (scalable functions, modems, USB), separated by
                                spaces: "mlx5_0 ens1f0"; first the node of NVIDIA's driver, if known: "nvidia0"; NULL
                                when it has none */
+        char *bond;         /* the bond or team that a network interface of it is a port of; NULL: none */
         unsigned link_speed,
                 link_width; /* maximum of the link (model/pcilink.h); for bridges, GPUs and NICs other than VFs */
         unsigned current_speed, current_width; /* the link as trained, for GPUs and NICs other than VFs */

@@ -130,6 +130,48 @@ static Verdict check_group(const Policy *p, const PciDevice *dev, Refusal *ret) 
 
 #define NOT_ASSIGNABLE_REMEDY "If Intel VMD creates that domain, disable VMD for its slot in the firmware."
 
+bool policy_names_pf(const Pool *pool, const PciDevice *pf) {
+        PciAddress address;
+
+        for (size_t i = 0; i < pool->n_matches; i++)
+                if (pool->matches[i].pf && pci_address_parse(pool->matches[i].pf, &address) >= 0 &&
+                    pci_address_equal(address, pf->address))
+                        return true;
+        return false;
+}
+
+static bool is_bonded_mlx5(const PciDevice *port) {
+        return port->bond && port->driver && streq(port->driver, "mlx5_core");
+}
+
+bool policy_pf_has_roce_lag(const Policy *p, const PciDevice *pf) {
+        const Inventory *inv = p->inventory;
+
+        if (!is_bonded_mlx5(pf))
+                return false;
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                const PciDevice *port = &inv->devices[i];
+
+                if (port != pf && pci_address_same_slot(port->address, pf->address) && is_bonded_mlx5(port) &&
+                    streq(port->bond, pf->bond))
+                        return port->n_virtfns == 0;
+        }
+        return pf->kernel_names && strstr(pf->kernel_names, "mlx5_bond_");
+}
+
+/* A pattern that happens to match the PF is not enough to take the RDMA device from the host. */
+static Verdict check_roce_lag(const Policy *p, const PciDevice *pf, const Pool *pool, Refusal *ret) {
+        if (pf->n_virtfns > 0 || policy_names_pf(pool, pf) || !policy_pf_has_roce_lag(p, pf))
+                return VERDICT_NONE;
+        return refuse(
+                ret, VERDICT_HOST_CRITICAL, &pf->address,
+                "If the host can do without, name the PF with pf= in a Match= line of the pool; otherwise exclude "
+                "it with pf= in [Exclude].",
+                "No VFs are created on %s for pool '%s': it is a port of %s, and RoCE LAG ends with the first VF, "
+                "so the host would lose the RDMA device of the bond (mlx5_bond_0).",
+                PCI_ADDRESS_STR(pf->address), pool->name, QUOTABLE(pf->bond));
+}
+
 Verdict policy_check_vfs(const Policy *p, const PciDevice *pf, const Pool *pool, Refusal *ret) {
         const char *address = PCI_ADDRESS_STR(pf->address);
         const Match *m = policy_find_vf_exclude(p, pf);
@@ -148,7 +190,7 @@ Verdict policy_check_vfs(const Policy *p, const PciDevice *pf, const Pool *pool,
                               "No VFs are created on %s for pool '%s': QEMU can assign devices of PCI domains up to "
                               "ffff only.",
                               address, pool->name);
-        return VERDICT_NONE;
+        return check_roce_lag(p, pf, pool, ret);
 }
 
 Verdict policy_check_vf_number(const Policy *p, const PciDevice *pf, const Pool *pool, Refusal *ret) {

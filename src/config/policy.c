@@ -176,7 +176,8 @@ static bool pool_gets_devices(const Policy *p, const Pool *pool) {
 
 /*
  * A pool whose VirtualFunctions= creates nothing, because of [Exclude], is a problem. An admin who excludes one PF of
- * several needs no warning, and an unreadable [Exclude] line has its own.
+ * several needs no warning, and an unreadable [Exclude] line has its own. A PF that the host would lose something of is
+ * a problem in any case: its admin may expect VFs.
  */
 static int find_withheld(Policy *p) {
         const Inventory *inv = p->inventory;
@@ -185,12 +186,15 @@ static int find_withheld(Policy *p) {
         for (size_t i = 0; i < p->config->n_pools && !p->config->block_reason && r >= 0; i++) {
                 const Pool *pool = &p->config->pools[i];
                 _cleanup_refusal_ Refusal why = { 0 };
+                bool gets;
 
-                if (pool->virtual_functions == 0 || pool_gets_devices(p, pool))
+                if (pool->virtual_functions == 0)
                         continue;
+                gets = pool_gets_devices(p, pool);
                 for (size_t k = 0; k < inv->n_devices && !why.message; k++)
-                        if (policy_asking_pool(p, &inv->devices[k]) == pool)
-                                (void) policy_check_vfs(p, &inv->devices[k], pool, &why);
+                        if (policy_asking_pool(p, &inv->devices[k]) == pool &&
+                            policy_check_vfs(p, &inv->devices[k], pool, &why) == VERDICT_EXCLUDED && gets)
+                                refusal_done(&why);
                 if (why.message)
                         r = policy_add_problem(p, &pool->virtual_functions_place, "%s %s", why.message,
                                                why.remedy ?: "");
@@ -284,6 +288,15 @@ static void tell_why_no_vfs(const Policy *p, const PciDevice *pf, Refusal *ret) 
                 (void) string_copy(&ret->remedy, why.remedy);
 }
 
+/* What the host is without while the PF has VFs. */
+static void tell_roce_lag(const Policy *p, const PciDevice *pf, Refusal *ret) {
+        if (pf->n_virtfns > 0 && ret->message && policy_pf_has_roce_lag(p, pf))
+                (void) string_replace(&ret->message,
+                                      "%s While it has VFs, %s has no RoCE LAG: the host has an RDMA device for each "
+                                      "port, and none for the bond.",
+                                      ret->message, QUOTABLE(pf->bond));
+}
+
 Verdict policy_check(const Policy *p, const PciDevice *dev, Refusal *ret) {
         Verdict v;
 
@@ -292,6 +305,8 @@ Verdict policy_check(const Policy *p, const PciDevice *dev, Refusal *ret) {
         v = policy_check_uncached(p, dev, ret);
         if (ret && (v == VERDICT_HOST_CRITICAL || v == VERDICT_BOOT_VGA))
                 tell_why_no_vfs(p, dev, ret);
+        if (ret)
+                tell_roce_lag(p, dev, ret);
         return v;
 }
 

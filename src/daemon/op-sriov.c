@@ -154,10 +154,21 @@ int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs) {
         return r < 0 ? manager_scan(m) : r;
 }
 
-/* Reads the VFs of the PF, and then the guests that use them. */
+/* Reads the VFs of the PF, its bond with other ports of its card, and then the guests that use the VFs. */
 static int read_pf(Manager *m, PciAddress address) {
-        int r = manager_read_vfs(m, &address, 1);
+        _cleanup_free_ PciAddress *ports = NULL;
+        size_t n = 0;
+        int r = pci_address_append(&ports, &n, address);
 
+        for (size_t i = 0; r >= 0 && i < m->host.inventory->n_devices; i++) {
+                const PciDevice *port = &m->host.inventory->devices[i];
+
+                if (port->type != PCI_TYPE_VF && pci_address_same_slot(port->address, address) &&
+                    !pci_address_equal(port->address, address))
+                        r = pci_address_append(&ports, &n, port->address);
+        }
+        if (r >= 0)
+                r = manager_read_vfs(m, ports, n);
         manager_find_guests(m);
         return r;
 }
@@ -273,6 +284,8 @@ static Verdict change_vfs(Manager *m, PciAddress address, unsigned count, uint32
                 return refuse(ret, VERDICT_NO_SUCH_DEVICE, &address, NULL, "%s is not on this node.",
                               PCI_ADDRESS_STR(address));
         v = check_pf(m, pf, count, ret);
+        if (v == VERDICT_NONE)
+                v = check_pool(m, pf, ret);
         if (v == VERDICT_NONE && pf->n_virtfns != count)
                 v = check_users(m, pf, ret);
         if (v == VERDICT_NONE && pf->n_virtfns != count)
@@ -347,6 +360,20 @@ static bool changes_number(const Job *job) {
         return false;
 }
 
+/* The admin named the PF in the pool, and may not know what the host loses. */
+static void tell_lost_lag(const Manager *m, Job *job) {
+        const PciDevice *pf = inventory_find(m->host.inventory, job->devices[0]);
+        _cleanup_free_ char *text = NULL;
+
+        if (!pf || pf->n_virtfns == 0 || !policy_pf_has_roce_lag(m->host.policy, pf))
+                return;
+        text = string_format("%s has no RoCE LAG while %s has VFs: the host has an RDMA device for each port, and none "
+                             "for the bond.",
+                             QUOTABLE(pf->bond), job->subject);
+        if (text)
+                job_set_message(job, text);
+}
+
 static JobResult vfs_finished(Manager *m, Job *job, JobResult result) {
         PciAddress address = job->devices[0];
 
@@ -363,6 +390,8 @@ static JobResult vfs_finished(Manager *m, Job *job, JobResult result) {
                 (void) pci_address_append(&m->reconcile.unread, &m->reconcile.n_unread, address);
         else
                 (void) manager_scan(m);
+        if (result == JOB_DONE)
+                tell_lost_lag(m, job);
         if (job->steps->n > 0)
                 queue_vfs(m, address);
         return result;

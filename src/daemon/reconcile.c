@@ -153,6 +153,12 @@ static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
                 return false;
         if (pf->n_vfs != pool->virtual_functions) {
                 if (manager_create_vfs(m, pf, pool->virtual_functions, ret_job, &refusal) == VERDICT_NONE) {
+                        if (policy_pf_has_roce_lag(m->host.policy, pf))
+                                log_full(LOG_NOTICE, 0, (&(LogFields) { .device = subject }),
+                                         "Creating %u VF%s on %s, a port of %s: RoCE LAG ends, and the host loses the "
+                                         "RDMA device of the bond.",
+                                         pool->virtual_functions, PLURAL(pool->virtual_functions), subject,
+                                         QUOTABLE(pf->bond));
                         if (pf->critical)
                                 log_full(LOG_NOTICE, 0, (&(LogFields) { .device = subject }),
                                          "Creating %u VF%s on %s, which the host needs: %s. Some drivers reset its "

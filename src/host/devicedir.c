@@ -385,3 +385,35 @@ int device_dir_append_entries(const DeviceDir *d, Attribute a, char **names) {
         (void) free_names(entries, n);
         return r;
 }
+
+/* Whether the master of an interface may be a bond or a team. A bridge, a VRF and the datapath of Open vSwitch have
+ * ports too; the last has no device type, as a team has none. */
+static bool is_bond(const DeviceDir *d, const char *master, const char *name) {
+        static const char key[] = "DEVTYPE=";
+        char path[2 * SYSFS_ATTRIBUTE_MAX], text[SYSFS_ATTRIBUTE_MAX];
+        const char *type;
+
+        (void) snprintf(path, sizeof(path), "%s/uevent", master);
+        type = sysfs_read_at(d->fs, d->fd, path, text, sizeof(text)) < 0 ? NULL : strstr(text, key);
+        return type ? strncmp(type + strlen(key), "bond", strlen("bond")) == 0 : !streq(name, "ovs-system");
+}
+
+int device_dir_read_bond(const DeviceDir *d, PciDevice *dev) {
+        _cleanup_names_ char **interfaces = NULL;
+        size_t n = 0;
+        int r;
+
+        if (!device_dir_has(d, ATTRIBUTE_NET))
+                return 0;
+        r = list_dir_at(d->fd, attribute_table[ATTRIBUTE_NET], ENTRIES_MAX, &interfaces, &n);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        for (size_t i = 0; i < n; i++) {
+                char path[SYSFS_ATTRIBUTE_MAX], master[SYSFS_ATTRIBUTE_MAX];
+
+                (void) snprintf(path, sizeof(path), "%s/%s/master", attribute_table[ATTRIBUTE_NET], interfaces[i]);
+                if (sysfs_link_name_at(d->fd, path, master, sizeof(master)) >= 0 && is_bond(d, path, master))
+                        return string_copy(&dev->bond, master);
+        }
+        return 0;
+}

@@ -74,6 +74,8 @@ int device_dir_read_vgpu(const DeviceDir *d, PciDevice *dev);
 /* Appends the entries of the directory a to *names, separated by spaces. Appends nothing when the directory is absent
  * or cannot be read, and leaves out entries with spaces or control characters. Returns 0 or -ENOMEM. */
 int device_dir_append_entries(const DeviceDir *d, Attribute a, char **names);
+/* Reads bond. Returns 0 or -ENOMEM. */
+int device_dir_read_bond(const DeviceDir *d, PciDevice *dev);
 /* Whether the device was removed since device_dir_open(): its IDs are listed but can no longer be read. */
 bool device_dir_is_gone(const DeviceDir *d);
 /* The numbers N of the entries virtfnN, ascending. d owns the array. */

@@ -70,7 +70,7 @@ static int parse_bars(PciDevice *dev, char **rest, uint64_t *sizes, size_t n) {
         return 0;
 }
 
-static int read_bars(const DeviceDir *d, PciDevice *dev) {
+int device_facts_read_bars(const DeviceDir *d, PciDevice *dev) {
         char buf[SYSFS_ATTRIBUTE_MAX], *rest = buf;
         int r = device_dir_read_text(d, ATTRIBUTE_RESOURCE, dev, buf);
 
@@ -130,7 +130,7 @@ int device_facts_read_identity(const DeviceDir *d, const PciDevice *sibling, Pci
                 r = read_id(d, ATTRIBUTE_SUBSYSTEM_DEVICE, dev, &dev->subsystem_device);
         if (r >= 0)
                 r = read_class(d, dev);
-        return r < 0 ? r : read_bars(d, dev);
+        return r < 0 ? r : device_facts_read_bars(d, dev);
 }
 
 bool device_facts_are_whole(const DeviceDir *d, const PciDevice *dev) {
@@ -193,6 +193,8 @@ int device_facts_read_driver(const DeviceDir *d, PciDevice *dev) {
                 r = string_copy(&dev->driver, r > 0 ? buf : NULL);
         if (r >= 0)
                 r = read_kernel_names(d, dev);
+        if (r >= 0)
+                r = device_dir_read_bond(d, dev);
         if (r >= 0)
                 r = device_dir_read_vgpu(d, dev);
         if (r < 0)

@@ -26,10 +26,12 @@ int device_facts_read_physfn(const DeviceDir *d, PciDevice *dev);
 int device_facts_read_identity(const DeviceDir *d, const PciDevice *sibling, PciDevice *dev);
 /* Whether all these attributes exist and were read, so that dev may be the sibling of another VF. */
 bool device_facts_are_whole(const DeviceDir *d, const PciDevice *dev);
-/* Reads driver, driver_override, has_override, vfio, vfio_cdev and kernel_names without those of subdevices.h, all of
- * which the driver creates.
+/* Reads driver, driver_override, has_override, vfio, vfio_cdev, kernel_names without those of subdevices.h, and bond,
+ * all of which the driver creates.
  */
 int device_facts_read_driver(const DeviceDir *d, PciDevice *dev);
+/* Reads bar_size. */
+int device_facts_read_bars(const DeviceDir *d, PciDevice *dev);
 /* Reads iommu_group. */
 int device_facts_read_group(const DeviceDir *d, PciDevice *dev);
 /* Reads n_virtfns, linked and n_linked. */

@@ -198,8 +198,10 @@ static int take_driver(PciDevice *dev, PciDevice *now) {
         free(dev->driver);
         free(dev->driver_override);
         free(dev->kernel_names);
+        free(dev->bond);
         dev->driver = TAKE_PTR(now->driver);
         dev->kernel_names = TAKE_PTR(now->kernel_names);
+        dev->bond = TAKE_PTR(now->bond);
         dev->driver_override = TAKE_PTR(now->driver_override);
         dev->has_override = now->has_override;
         dev->vfio = now->vfio;
@@ -241,6 +243,7 @@ int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked) {
         free(now.driver);
         free(now.driver_override);
         free(now.kernel_names);
+        free(now.bond);
         free(now.vgpu_types);
         free(now.mdev_types);
         free(now.mdevs);

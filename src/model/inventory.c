@@ -54,6 +54,7 @@ static void pci_device_done(PciDevice *dev) {
         free(dev->reset_methods);
         free(dev->power_state);
         free(dev->kernel_names);
+        free(dev->bond);
         free(dev->critical);
         free(dev->console);
         free(dev->fault);
@@ -139,6 +140,7 @@ static int copy_strings(PciDevice *to, const PciDevice *from) {
                 { &to->reset_methods, from->reset_methods },
                 { &to->power_state, from->power_state },
                 { &to->kernel_names, from->kernel_names },
+                { &to->bond, from->bond },
                 { &to->fault, from->fault },
         };
         int r = 0;
@@ -172,7 +174,7 @@ int inventory_copy_device(Inventory *inv, const PciDevice *dev) {
         copy->numa_node = dev->own_node;
         copy->name = copy->vf_name = copy->path = copy->driver = copy->driver_override = copy->vgpu_types =
                 copy->mdev_types = copy->mdevs = copy->reset_methods = copy->power_state = copy->kernel_names =
-                        copy->critical = copy->console = copy->fault = NULL;
+                        copy->bond = copy->critical = copy->console = copy->fault = NULL;
         copy->linked = copy->vfs = NULL;
         copy->n_linked = copy->n_vfs = 0;
         if (dev->n_linked > 0) {

@@ -47,6 +47,7 @@ typedef enum Lack {
         LACK_DRIVER,
         LACK_ALL, /* the daemon creates them */
         LACK_SOME,
+        LACK_LAG, /* of the host, because there are VFs */
         _LACK_MAX,
 } Lack;
 
@@ -54,6 +55,8 @@ typedef enum Lack {
 static Lack find_lack(const Policy *policy, const Pool *pool, const PciDevice *pf) {
         size_t n = count_vfs(policy->inventory, pf);
 
+        if (n > 0 && policy_pf_has_roce_lag(policy, pf) && !policy_names_pf(pool, pf))
+                return LACK_LAG;
         switch (policy_check_vf_number(policy, pf, pool, NULL)) {
         case VERDICT_NONE:
                 return n == 0 ? LACK_ALL : n < pool->virtual_functions ? LACK_SOME : LACK_NONE;
@@ -79,6 +82,13 @@ static void tell_lack(const CheckFacts *facts, const Pool *pool, Lack lack, cons
                           mlx4 ?: "'passthroughctl sriov PF NUMBER' changes the number when no VF is in use.",
                           "PF %s%s: there %s %zu VF%s, but pool '%s' asks for %u.", address, AND_MORE(n - 1),
                           ARE(pf->n_vfs), pf->n_vfs, PLURAL(pf->n_vfs), pool->name, pool->virtual_functions);
+        else if (lack == LACK_LAG)
+                check_add(report, CHECK_WARNING,
+                          "If the host can do without, name the PF with pf= in a Match= line of the pool; otherwise "
+                          "'passthroughctl sriov PF 0' removes the VFs, and pf= in [Exclude] keeps them away.",
+                          "PF %s%s: it is a port of %s, which has no RoCE LAG while the PF has VFs: the host has no "
+                          "RDMA device for the bond.",
+                          address, AND_MORE(n - 1), QUOTABLE(pf->bond));
         else if (lack == LACK_ALL)
                 check_add(report, CHECK_WARNING,
                           mlx4   ? mlx4

@@ -245,7 +245,8 @@ static const struct Part {
         { DEVICES "/*/mdev_supported_types/*/{available_instances,name}" },
         { DEVICES "/*/*-*-*-*-*/mdev_type" },
         { DEVICES "/*/infiniband/*/{node_guid,sys_image_guid}" },
-        { DEVICES "/*/net/*/address" },
+        { DEVICES "/*/net/*/{address,master}" },
+        { DEVICES "/*/net/*/master/uevent" },
 
         { "sys/class/{block,net}/*" },
         { "sys/block/*", record_disk },

@@ -164,4 +164,44 @@ set_attribute($pfs[0], 'sriov_numvfs', 2);
 configure("${pool}[Exclude]\nMatch=address=$pfs[0]\n");
 is_deeply(devices_state($bus, 'one'), { map { $_ => 'available' } vfs($pfs[0]) }, 'VFs that exist on an excluded PF are on offer');
 
+# ---- a port of a bond with RoCE LAG, which the host loses with the first VF
+
+my $bond  = 'sys/devices/virtual/net/bond0';
+my $ports = readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/$pfs[0]") =~ s{.*/devices/}{sys/devices/}r;
+
+sub bond { fault("set $bond/uevent DEVTYPE=bond\\nINTERFACE=bond0", "link $ports/net/$interface/master /$bond", "set $ports/infiniband/mlx5_bond_0/node_type 1: CA"); return }
+
+my $any = "[Pool one]\nMatch=type=vf pf=0000:14:*\nVirtualFunctions=2\n";
+set_attribute($pfs[0], 'sriov_numvfs', 0);
+configure($any);
+is(scalar(vfs($pfs[0])), 2, 'without a bond a pattern is enough');
+is((set_vfs($pfs[0], 0))[0], 'done', '... and the VFs go');
+bond();
+my ($error) = set_vfs($pfs[0], 2);
+like($error, qr/\.Unavailable$/, 'a bond that came since the last look: SetVirtualFunctions is refused');
+is(scalar(vfs($pfs[0])), 0, '... and makes none');
+
+my $told = names($pfs[0], 'one', 'bond0');
+$offset = log_since();
+fault('reset');
+restart();
+nothing_written('at start no VFs are made');
+like(log_since($offset), $told, '... and the log says so');
+like((ctl('reload'))[2] =~ s/\s+/ /gr, $told, 'so does reload');
+like((ctl('check', '--json'))[1] =~ s/\s+/ /gr, $told, 'so does check');
+like((ctl('sriov', $pfs[0], 2))[2] =~ s/\s+/ /gr, $told, 'so does sriov');
+like((ctl('plan', 'one=1'))[2] =~ s/\s+/ /gr, $told, 'so does plan');
+like((ctl('explain', $pfs[0]))[1] =~ s/\s+/ /gr, $told, 'so does explain');
+is(scalar(vfs($pfs[0])), 0, 'there are none');
+
+spew($file, $pool);
+$offset = log_since();
+ok(!$bus->call('Reload')->{error}, 'a line names the PF');
+ok(wait_until(sub { vfs($pfs[0]) == 2 && device($bus, $pfs[0])->{driver} && keys %{ devices_state($bus, 'one') } == 2 }), '... and its VFs are made');
+like(log_since($offset), names(2, $pfs[0], 'bond0'), '... the log says what the host loses');
+like((ctl('explain', $pfs[0]))[1] =~ s/\s+/ /gr, names($pfs[0], 'bond0'), '... and so does explain');
+($result, my $message) = set_vfs($pfs[0], 3);
+is($result, 'done', '... and their number can be changed');
+like($message // '', names('bond0', $pfs[0]), '... with the same words');
+
 done_testing();

@@ -321,6 +321,36 @@ static void test_pf_without_vfs(void **state) {
         }
 }
 
+/* VFs that came before the bond: the host has no RoCE LAG, which its admin wants to know unless a line names the PF. */
+static void test_vfs_below_a_bond(void **state) {
+        static const struct {
+                const char *match, *other_bond;
+                bool tells;
+        } cases[] = { { "", "bond0", true }, { " pf=" NIC, "bond0", false }, { "", "bond1", false } };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = node_good();
+                _cleanup_free_ char *config =
+                        string_format(READY "[Pool vf]\nMatch=vendor=15b3 type=vf%s\nVirtualFunctions=1\n"
+                                            "[Exclude]\nMatch=address=0000:02:00.1\n",
+                                      cases[i].match);
+
+                for (unsigned port = 0; port < 2; port++) {
+                        PciDevice *pf =
+                                port ? node_nic(t, "pci0000:00/0000:00:02.0/0000:02:00.1", 0, 60) : add_nic(t, 0);
+
+                        pf->type = PCI_TYPE_PF;
+                        pf->total_vfs = 8;
+                        assert_int_equal(string_copy(&pf->driver, "mlx5_core"), 0);
+                        assert_int_equal(string_copy(&pf->bond, port ? cases[i].other_bond : "bond0"), 0);
+                        pf->n_virtfns = !port;
+                }
+                (void) node_vf(t, "pci0000:00/0000:00:02.0/0000:02:00.2", NIC, 0, 50);
+                node_ready(t, config);
+                assert_finds(t, NO_FACTS, cases[i].tells ? "sriov" : NULL, CHECK_WARNING, cases[i].tells ? NIC : NULL);
+        }
+}
+
 /* With fewer VFs than the pool asks for, or a number that no reload can give, the check names both numbers. */
 static void test_too_few_vfs(void **state) {
         static const char config[] = READY "[Pool vf]\nMatch=vendor=15b3 type=vf\nVirtualFunctions=2\n";
@@ -567,6 +597,7 @@ int main(void) {
                 cmocka_unit_test(test_group_of_pool),
                 cmocka_unit_test(test_group_without_pool),
                 cmocka_unit_test(test_firmware_without_sriov),
+                cmocka_unit_test(test_vfs_below_a_bond),
                 cmocka_unit_test(test_pf_without_vfs),
                 cmocka_unit_test(test_too_few_vfs),
                 cmocka_unit_test(test_pool_without_pf),

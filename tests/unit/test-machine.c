@@ -131,6 +131,36 @@ static void test_kernel_names(void **state) {
         assert_string_equal(find(f, "0000:01:00.0")->kernel_names, "mlx5_0 eth0 eth1 eth2 nvme0 card1 accel0");
 }
 
+/* The master of an interface is a bond or a team, and not something else that has ports. */
+static void test_bond(void **state) {
+        static const struct {
+                const char *name, *uevent;
+                bool is_bond;
+        } cases[] = {
+                { "bond0", "DEVTYPE=bond\nINTERFACE=bond0\nIFINDEX=9", true },
+                { "br0", "DEVTYPE=bridge\nINTERFACE=br0\nIFINDEX=9", false },
+                { "red", "DEVTYPE=vrf\nINTERFACE=red\nIFINDEX=9", false },
+                { "team0", "INTERFACE=team0\nIFINDEX=9", true },
+                { "ovs-system", "INTERFACE=ovs-system\nIFINDEX=9", false },
+        };
+        Fixture *f = *state;
+
+        nic_has(f, "net/eth0/type", "1");
+        nic_has(f, "net/eth1/type", "1");
+        assert_null(scan_nic(f)->bond);
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_free_ char *uevent = string_format("sys/devices/virtual/net/%s/uevent", cases[i].name),
+                                    *target = string_format("../../../../../virtual/net/%s", cases[i].name);
+                PciDevice *nic = &f->inv->devices[inventory_device_index(f->inv, find(f, "0000:01:00.0"))];
+
+                tree_file(f->root, uevent, cases[i].uevent);
+                tree_attribute_link(f->root, "0000:01:00.0", "net/eth1/master", target);
+                assert_int_equal(scan_refresh(f->fs, nic, false), 0);
+                assert_int_equal(streq_ptr(nic->bond, cases[i].name), cases[i].is_bond);
+                assert_int_equal(streq_ptr(scan_nic(f)->bond, cases[i].name), cases[i].is_bond);
+        }
+}
+
 static void block_device(const Fixture *f, const char *path) {
         _cleanup_free_ char *link = string_format("sys/class/block/%s", strrchr(path, '/') + 1),
                             *target = string_format("../../devices/%s", path);
@@ -257,6 +287,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_kernel, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_links, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_kernel_names, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_bond, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_disks, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_interfaces_below, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_variants, setup, teardown),

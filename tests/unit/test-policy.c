@@ -230,6 +230,92 @@ static void test_impossible_vfs(void **state) {
         }
 }
 
+/* The host loses the RDMA device of a bond of two ports of a card, unless a line names the PF. */
+static void test_roce_lag(void **state) {
+        static const struct {
+                const char *match, *bond, *driver, *names; /* of the PF */
+                const char *other_bond, *other_driver;     /* of the other port */
+                size_t other_vfs;
+                Verdict verdict;
+        } cases[] = {
+                { "", "bond0", "mlx5_core", NULL, "bond0", "mlx5_core", 0, VERDICT_HOST_CRITICAL },
+                { " pf=0000:81:*", "bond0", "mlx5_core", NULL, "bond0", "mlx5_core", 0, VERDICT_HOST_CRITICAL },
+                { " pf=0000:81:00.1", "bond0", "mlx5_core", NULL, "bond0", "mlx5_core", 0, VERDICT_NONE },
+                { " pf=0000:81:00.0", "bond0", "mlx5_core", NULL, "bond0", "mlx5_core", 0, VERDICT_NONE },
+                { "", "bond0", "mlx5_core", NULL, "bond1", "mlx5_core", 0, VERDICT_NONE },
+                { "", "bond0", "mlx5_core", NULL, NULL, "mlx5_core", 0, VERDICT_NONE },
+                { "", "bond0", "mlx5_core", "mlx5_bond_0 eth0", NULL, "vfio-pci", 0, VERDICT_HOST_CRITICAL },
+                { "", NULL, "mlx5_core", NULL, "bond0", "mlx5_core", 0, VERDICT_NONE },
+                { "", "bond0", "mlx5_core", NULL, "bond0", "mlx5_core", 2, VERDICT_NONE },
+                { "", "bond0", "i40e", NULL, "bond0", "i40e", 0, VERDICT_NONE },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = node_new();
+                _cleanup_refusal_ Refusal why = { 0 }, outside = { 0 }, plan = { 0 };
+                _cleanup_free_ char *config =
+                        string_format("[Pool vf]\nMatch=type=vf%s\nVirtualFunctions=4\n", cases[i].match);
+                PciDevice *pf = node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1), *other;
+                const PciDevice *found;
+                bool refused;
+
+                pf->total_vfs = 8;
+                assert_int_equal(string_copy(&pf->bond, cases[i].bond), 0);
+                assert_int_equal(string_copy(&pf->driver, cases[i].driver), 0);
+                assert_int_equal(string_copy(&pf->kernel_names, cases[i].names), 0);
+                /* Its firmware has SR-IOV off. */
+                other = node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.1", 0, 2);
+                other->n_virtfns = cases[i].other_vfs;
+                assert_int_equal(string_copy(&other->bond, cases[i].other_bond), 0);
+                assert_int_equal(string_copy(&other->driver, cases[i].other_driver), 0);
+                if (strstr(cases[i].match, ".1"))
+                        other->total_vfs = 8;
+                node_ready(t, config);
+                found = node_find(t, strstr(cases[i].match, ".1") ? "0000:81:00.1" : "0000:81:00.0");
+                refused = cases[i].verdict != VERDICT_NONE;
+                assert_int_equal(policy_check_vfs(t->policy, found, &t->config->pools[0], &why), cases[i].verdict);
+                assert_int_equal(!policy_vf_pool(t->policy, found), refused);
+                assert_int_equal(t->policy->n_problems, refused ? 1 : 0);
+                if (!refused)
+                        continue;
+                assert_says(&why, "bond0");
+                assert_says(&why, "'vf'");
+                assert_int_equal(policy_check(t->policy, found, &outside), VERDICT_NOT_IN_POOL);
+                assert_says(&outside, why.message);
+                assert_int_equal(node_allocate(t, "vm", ASK(.pools = "vf=1", .cpus = 1), &plan),
+                                 VERDICT_INSUFFICIENT_DEVICES);
+                assert_says(&plan, why.message);
+                record("no VFs", why.message);
+        }
+}
+
+/* A PF whose VFs are there already: what the host is without. A pool that has other VFs is told too. */
+static void test_lost_roce_lag(void **state) {
+        for (size_t n = 0; n <= 4; n += 4) {
+                _cleanup_node_ TestNode *t = node_new();
+                _cleanup_refusal_ Refusal outside = { 0 };
+
+                for (unsigned port = 0; port < 2; port++) {
+                        PciDevice *pf = node_nic(t,
+                                                 port ? "pci0000:00/0000:00:01.0/0000:81:00.1"
+                                                      : "pci0000:00/0000:00:01.0/0000:81:00.0",
+                                                 0, (int) port + 1);
+
+                        pf->total_vfs = 8;
+                        assert_int_equal(string_copy(&pf->bond, "bond0"), 0);
+                        assert_int_equal(string_copy(&pf->driver, "mlx5_core"), 0);
+                        pf->n_virtfns = port ? 0 : n;
+                }
+                node_nic(t, "pci0000:00/0000:00:02.0/0000:82:00.0", 0, 3)->total_vfs = 8;
+                node_ready(t, "[Pool vf]\nMatch=type=vf\nVirtualFunctions=4\n");
+                assert_int_equal(!!policy_vf_pool(t->policy, node_find(t, "0000:81:00.0")), n > 0);
+                assert_int_equal(t->policy->n_problems, n > 0 ? 0 : 1);
+                assert_int_not_equal(policy_check(t->policy, node_find(t, "0000:81:00.0"), &outside), VERDICT_NONE);
+                assert_says(&outside, "bond0");
+                record("RoCE LAG", outside.message);
+        }
+}
+
 static void test_types_settle_it(void **state) {
         _cleanup_node_ TestNode *t = node_new();
 
@@ -566,6 +652,8 @@ int main(void) {
                 cmocka_unit_test(test_one_of_two_pfs_excluded),
                 cmocka_unit_test(test_vfs_of_an_excluded_pf),
                 cmocka_unit_test(test_impossible_vfs),
+                cmocka_unit_test(test_roce_lag),
+                cmocka_unit_test(test_lost_roce_lag),
                 cmocka_unit_test(test_types_settle_it),
                 cmocka_unit_test(test_no_pool_for_the_other_end),
                 cmocka_unit_test(test_no_pool_for_either),
