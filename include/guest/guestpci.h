@@ -23,6 +23,10 @@
 #define GUEST_EXPANDERS_MAX  20U /* each occupies a slot of pcie.0 */
 #define GUEST_CARDS_MAX      255U
 
+/* The 64-bit MMIO window of a machine without pcihole64 (domain.md F8). */
+#define GUEST_HOLE64_Q35  (32ULL << 30)
+#define GUEST_HOLE64_VIRT (512ULL << 30)
+
 typedef enum GuestControllerType {
         GUEST_EXPANDER_BUS,
         GUEST_ROOT_PORT,
@@ -96,16 +100,20 @@ GuestPlace *guest_pci_places(const GuestPci *p, const Allocation *a);
 /* guestport.c: the free ports of a domain (SparePorts=), into which devices are plugged while it runs. */
 
 /*
- * Chooses a port for each of the n devices of the allocation that the domain does not have yet. xml: the domain's
- * document, as libvirt tells it.
+ * Chooses a port for each of the n devices of the allocation that the domain does not have yet. bars: the bytes of the
+ * BARs of each. xml: the domain's document, as libvirt tells it.
  *
  * The port of a device on the NUMA node of a guest cell is behind an expander of that cell; if the guest mirrors the
  * host's root complexes, behind the one that has other devices of the same root complex, if any. The port of another
  * device is on pcie.0. So is that of each device when the guest has a single cell without an expander: then no place is
  * nearer. Companions get ports of their own: libvirt cannot unplug a function of a card with several.
  *
+ * While the guest runs, the BARs must fit. The guest makes the MMIO window of a port on pcie.0 larger, up to pcihole64.
+ * Behind an expander it cannot: the ACPI tables of the guest have what the firmware reserved there. A port has more if
+ * the domain's command line of QEMU says so (-global pcie-root-port.pref64-reserve=SIZE).
+ *
  * Returns VERDICT_NONE and sets *ret, which the caller frees, in the order of devices. Otherwise VERDICT_NO_FREE_PORT,
- * VERDICT_NOT_SUPPORTED for a document that cannot be read, or VERDICT_LIMIT: out of memory.
+ * VERDICT_NOT_SUPPORTED for BARs without room, or for a document that cannot be read, or VERDICT_LIMIT: out of memory.
  */
-Verdict guest_ports_choose(const Allocation *a, const PciAddress *devices, size_t n, const char *xml,
-                           GuestFunction **ret, size_t *ret_n, Refusal *ret_refusal);
+Verdict guest_ports_choose(const Allocation *a, const PciAddress *devices, const uint64_t *bars, size_t n,
+                           const char *xml, GuestFunction **ret, size_t *ret_n, Refusal *ret_refusal);

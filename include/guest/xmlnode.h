@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <libxml/tree.h>
 
@@ -18,5 +19,7 @@ char *node_get(const xmlNode *node, const char *attribute);
 /* Reads a number as libvirt does: decimal, octal or 0x, after blanks. 0, -ENOENT when absent, -EINVAL, -ERANGE above
  * max. */
 int node_get_number(const xmlNode *node, const char *attribute, unsigned max, unsigned *ret);
+/* The size that the node has as text, with the attribute unit, by default KiB. 0 when malformed. */
+uint64_t node_get_size(const xmlNode *node);
 /* The text of the node without leading and trailing space. The caller frees; NULL when out of memory. */
 char *node_get_text(const xmlNode *node);

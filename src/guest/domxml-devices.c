@@ -11,7 +11,6 @@
 #define UNIT_GIB  (1ULL << 30)
 #define UNIT_MIB  (1ULL << 20)
 
-#define VIRT_WINDOW        (512 * UNIT_GIB)
 #define LIBVIRT_SIZES_VIRT 12008000U
 #define QEMU_SIZES_VIRT    10000000U
 
@@ -66,22 +65,12 @@ static xmlNode *find_root_controller(const xmlNode *devices) {
         return NULL;
 }
 
-/* Parses a size of libvirt: number and unit, by default KiB. 0 when malformed. */
-static uint64_t node_size(const xmlNode *node) {
-        _cleanup_free_ char *number = node_get_text(node), *unit = node_get(node, "unit"), *text = NULL;
-        uint64_t n;
-
-        if (!number || string_replace(&text, "%s%s", number, unit ? unit : "KiB") < 0 || parse_size(text, &n) < 0)
-                return 0;
-        return n;
-}
-
 /*
  * The 64-bit window of 'virt' is 512 GiB. QEMU 10.0 can make it larger; libvirt 12.8 asks for that, 11.3 refuses
  * <pcihole64> on this machine.
  */
 static bool can_size_window(const Domain *d) {
-        return !d->aarch64 || (d->pci->hole64 > VIRT_WINDOW && d->inv->libvirt.libvirt >= LIBVIRT_SIZES_VIRT &&
+        return !d->aarch64 || (d->pci->hole64 > GUEST_HOLE64_VIRT && d->inv->libvirt.libvirt >= LIBVIRT_SIZES_VIRT &&
                                d->inv->libvirt.qemu >= QEMU_SIZES_VIRT);
 }
 
@@ -94,7 +83,7 @@ static void write_root(Domain *d) {
         if (d->pci->hole64 == 0 || !root || !can_size_window(d))
                 return;
         hole = node_find(root, "pcihole64");
-        if (hole && node_size(hole) >= d->pci->hole64)
+        if (hole && node_get_size(hole) >= d->pci->hole64)
                 return;
         if (hole)
                 node_remove(hole);

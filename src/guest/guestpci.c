@@ -7,8 +7,6 @@
 
 #include "guestpci-internal.h"
 
-#define HOLE64_DEFAULT (32ULL << 30) /* QEMU's q35 without pcihole64 (domain.md F8) */
-
 bool guest_pci_shows(const AllocationDevice *dev) {
         return dev->role != DEVICE_ROLE_HELD && allocation_device_is_settled(dev);
 }
@@ -135,7 +133,7 @@ static void size_window(const Inventory *inv, const Allocation *a, GuestPci *pci
                 size *= 2;
         if (space > 0 && size >= space / 2 && size / 2 >= sum)
                 size /= 2;
-        if (size <= HOLE64_DEFAULT)
+        if (size <= GUEST_HOLE64_Q35)
                 return;
         pci->hole64 = size;
         pci->hint = space > 0 && size > space / 8;

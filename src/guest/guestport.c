@@ -7,6 +7,11 @@
 
 #define ROOT_BUS 0U /* the index of pcie.0 */
 #define NO_CELL  -1
+#define RESERVE  "pcie-root-port.pref64-reserve="
+
+/* What firmware reserves at most for large BARs below an empty port: OVMF 1/256 of its window, which is at most a
+ * quarter of 47 address bits. */
+#define RESERVE_MAX (128ULL << 30)
 
 /* The PCI tree of the domain. Each array has one element per index of a PCI controller. */
 typedef struct Tree {
@@ -16,6 +21,9 @@ typedef struct Tree {
         unsigned above[GUEST_BUSES_MAX];    /* the bus that the controller is plugged into */
         /* Of an expander: a device of the allocation behind it; NULL: none. */
         const AllocationDevice *device[GUEST_BUSES_MAX];
+        bool running;     /* libvirt's document of a running domain has its id */
+        uint64_t hole64;  /* of pcie.0 */
+        uint64_t reserve; /* of each root port, by the command line of QEMU; 0: what the firmware reserves */
 } Tree;
 
 /* The bus that a device or a controller of the guest is plugged into. False when it has no PCI address. */
@@ -58,8 +66,38 @@ static const AllocationDevice *find_device(const Allocation *a, const char *sour
         return NULL;
 }
 
+/* <qemu:commandline>: the words of the command line. The last value wins. */
+static void read_reserve(Tree *t, const xmlNode *domain) {
+        for (const xmlNode *n = domain->children; n; n = n->next)
+                for (const xmlNode *arg = n->ns && xmlStrEqual(n->name, (const xmlChar *) "commandline") ? n->children
+                                                                                                         : NULL;
+                     arg; arg = arg->next) {
+                        _cleanup_free_ char *value = arg->type == XML_ELEMENT_NODE ? node_get(arg, "value") : NULL;
+
+                        if (value && strncmp(value, RESERVE, strlen(RESERVE)) == 0 &&
+                            parse_size(value + strlen(RESERVE), &t->reserve) < 0)
+                                t->reserve = 0;
+                }
+}
+
+static void read_hole64(Tree *t, const xmlNode *devices) {
+        const xmlNode *type = node_find(node_find(devices->parent, "os"), "type");
+
+        t->hole64 = type && node_has(type, "arch", ARCHITECTURE_AARCH64) ? GUEST_HOLE64_VIRT : GUEST_HOLE64_Q35;
+        for (const xmlNode *n = devices->children; n; n = n->next) {
+                const xmlNode *hole =
+                        is_pci_controller(n) && node_has(n, "index", "0") ? node_find(n, "pcihole64") : NULL;
+
+                if (hole)
+                        t->hole64 = node_get_size(hole);
+        }
+}
+
 static void read_tree(Tree *t, const xmlNode *devices, const Allocation *a) {
         *t = (Tree) { 0 };
+        t->running = xmlHasProp(devices->parent, (const xmlChar *) "id");
+        read_reserve(t, devices->parent);
+        read_hole64(t, devices);
         for (const xmlNode *n = devices->children; n; n = n->next)
                 if (is_pci_controller(n))
                         read_controller(t, n);
@@ -127,6 +165,22 @@ static Verdict refuse_no_port(const Allocation *a, const AllocationDevice *dev, 
                       PCI_ADDRESS_STR(dev->address), cell);
 }
 
+static Verdict check_room(const Tree *t, const Allocation *a, const AllocationDevice *dev, uint64_t bars, unsigned port,
+                          Refusal *ret) {
+        bool on_root = find_root(t, port) == ROOT_BUS;
+        uint64_t room = MAX(on_root ? t->hole64 : t->reserve > 0 ? t->reserve : RESERVE_MAX, t->reserve);
+
+        /* The firmware of a guest that starts sees the device, and makes room. */
+        if (!t->running || bars <= room)
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_NOT_SUPPORTED, &dev->address,
+                      "Shut the guest down, attach the device, define the domain again from 'passthroughctl xml', and "
+                      "start it.",
+                      "The BARs of %s take %s, and a port %s of the running guest of '%s' has room for at most %s.",
+                      PCI_ADDRESS_STR(dev->address), FORMAT_SIZE_WANTED(bars),
+                      on_root ? "on pcie.0" : "behind an expander", a->name, FORMAT_SIZE(room));
+}
+
 static bool has_source(const xmlNode *devices, const char *device) {
         char source[UUID_STRING_MAX];
 
@@ -136,28 +190,32 @@ static bool has_source(const xmlNode *devices, const char *device) {
         return false;
 }
 
-static Verdict choose(const Allocation *a, const PciAddress *addresses, size_t n, const xmlNode *devices,
-                      GuestFunction *chosen, size_t *ret_n, Refusal *ret) {
+static Verdict choose(const Allocation *a, const PciAddress *addresses, const uint64_t *bars, size_t n,
+                      const xmlNode *devices, GuestFunction *chosen, size_t *ret_n, Refusal *ret) {
         Tree t;
 
         read_tree(&t, devices, a);
         for (size_t i = 0; i < n; i++) {
                 const AllocationDevice *dev = allocation_find_device(a, addresses[i]);
                 unsigned bus;
+                Verdict v;
 
                 if (!dev || !guest_pci_shows(dev) || has_source(devices, ALLOCATION_DEVICE_SOURCE(dev)))
                         continue;
                 bus = take_port(&t, a, dev);
                 if (bus == 0)
                         return refuse_no_port(a, dev, ret);
+                v = check_room(&t, a, dev, bars[i], bus, ret);
+                if (v != VERDICT_NONE)
+                        return v;
                 chosen[(*ret_n)++] =
                         (GuestFunction) { .device = (size_t) (dev - a->devices), .guest.bus = (uint8_t) bus };
         }
         return VERDICT_NONE;
 }
 
-Verdict guest_ports_choose(const Allocation *a, const PciAddress *devices, size_t n, const char *xml,
-                           GuestFunction **ret, size_t *ret_n, Refusal *ret_refusal) {
+Verdict guest_ports_choose(const Allocation *a, const PciAddress *devices, const uint64_t *bars, size_t n,
+                           const char *xml, GuestFunction **ret, size_t *ret_n, Refusal *ret_refusal) {
         _cleanup_free_ GuestFunction *chosen = calloc(n + 1, sizeof(GuestFunction));
         xmlDoc *doc = domain_document_read(xml);
         const xmlNode *list = domain_document_devices(doc);
@@ -170,7 +228,7 @@ Verdict guest_ports_choose(const Allocation *a, const PciAddress *devices, size_
                 v = refuse(ret_refusal, VERDICT_NOT_SUPPORTED, NULL, NULL,
                            "libvirt's document of the guest of '%s' cannot be read.", a->name);
         else
-                v = choose(a, devices, n, list, chosen, &n_chosen, ret_refusal);
+                v = choose(a, devices, bars, n, list, chosen, &n_chosen, ret_refusal);
         xmlFreeDoc(doc);
         if (v != VERDICT_NONE)
                 return v;

@@ -75,3 +75,12 @@ int node_get_number(const xmlNode *node, const char *attribute, unsigned max, un
         *ret = (unsigned) n;
         return 0;
 }
+
+uint64_t node_get_size(const xmlNode *node) {
+        _cleanup_free_ char *number = node_get_text(node), *unit = node_get(node, "unit"), *text = NULL;
+        uint64_t n;
+
+        if (!number || string_replace(&text, "%s%s", number, unit ? unit : "KiB") < 0 || parse_size(text, &n) < 0)
+                return 0;
+        return n;
+}

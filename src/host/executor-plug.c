@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "devicefacts.h"
 #include "guest/domain-facts.h"
 #include "guest/domxml.h"
 #include "host/pcipath.h"
@@ -45,20 +46,37 @@ static int fail_with_libvirt(const StepList *steps, size_t i, PlugResult result,
                     userdata);
 }
 
+/* 0: unknown, or a vGPU without a PCI device of its own. */
+static uint64_t sum_bars(const Sysfs *fs, PciAddress address) {
+        _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
+        PciDevice dev = { 0 };
+        uint64_t sum = 0;
+
+        if (device_dir_open(fs, PCI_ADDRESS_STR(address), &d) < 0 || device_facts_read_bars(d, &dev) < 0)
+                return 0;
+        free(dev.fault);
+        for (size_t i = 0; i < PCI_BARS_MAX; i++)
+                sum += dev.bar_size[i];
+        return sum;
+}
+
 /* Writes the places into those of the steps STEP_PLUG. */
-static int choose_places(const StepList *steps, size_t i, const char *document, PlugPlace *places,
+static int choose_places(const Sysfs *fs, const StepList *steps, size_t i, const char *document, PlugPlace *places,
                          ReportFunction report, void *userdata) {
         _cleanup_free_ PciAddress *devices = calloc(steps->n, sizeof(*devices));
+        _cleanup_free_ uint64_t *bars = calloc(steps->n, sizeof(*bars));
         _cleanup_free_ GuestFunction *chosen = NULL;
         _cleanup_refusal_ Refusal refusal = { 0 };
         size_t n = 0, n_chosen = 0;
 
-        if (!devices)
+        if (!devices || !bars)
                 return -ENOMEM;
         for (size_t k = 0; k < steps->n; k++)
-                if (steps->steps[k].kind == STEP_PLUG)
-                        devices[n++] = steps->steps[k].device;
-        if (guest_ports_choose(steps->guest, devices, n, document, &chosen, &n_chosen, &refusal) != VERDICT_NONE)
+                if (steps->steps[k].kind == STEP_PLUG) {
+                        devices[n] = steps->steps[k].device;
+                        bars[n++] = sum_bars(fs, steps->steps[k].device);
+                }
+        if (guest_ports_choose(steps->guest, devices, bars, n, document, &chosen, &n_chosen, &refusal) != VERDICT_NONE)
                 return fail(i, -ENOSPC, refusal.message ?: "Out of memory.", refusal.remedy, report, userdata);
         for (size_t c = 0; c < n_chosen; c++)
                 for (size_t k = 0; k < steps->n; k++)
@@ -68,7 +86,8 @@ static int choose_places(const StepList *steps, size_t i, const char *document, 
         return 0;
 }
 
-int plug_find_ports(const StepList *steps, size_t i, PlugPlace *places, ReportFunction report, void *userdata) {
+int plug_find_ports(const Sysfs *fs, const StepList *steps, size_t i, PlugPlace *places, ReportFunction report,
+                    void *userdata) {
         _cleanup_free_ char *text = NULL;
         PlugResult result = root_plug(&(PlugRequest) { PLUG_DESCRIBE, steps->steps[i].from, "", REQUEST_SEC }, &text);
         const char *iommufd;
@@ -87,7 +106,7 @@ int plug_find_ports(const StepList *steps, size_t i, PlugPlace *places, ReportFu
         if (streq_ptr(iommufd, "yes"))
                 (void) report(&(Report) { .kind = REPORT_IOMMUFD, .step = (uint32_t) i }, userdata);
         /* Without CPUs there is no document of this package, and libvirt chooses. */
-        return steps->guest->n_cells > 0 ? choose_places(steps, i, text, places, report, userdata) : 0;
+        return steps->guest->n_cells > 0 ? choose_places(fs, steps, i, text, places, report, userdata) : 0;
 }
 
 /* Reads back where the domain has the device. */

@@ -15,7 +15,8 @@ typedef struct PlugPlace {
 
 /* These functions run step i, and report their failure themselves. places: one for each step; STEP_FIND_PORTS sets
  * those of the steps STEP_PLUG. */
-int plug_find_ports(const StepList *steps, size_t i, PlugPlace *places, ReportFunction report, void *userdata);
+int plug_find_ports(const Sysfs *fs, const StepList *steps, size_t i, PlugPlace *places, ReportFunction report,
+                    void *userdata);
 int plug_device(const StepList *steps, size_t i, const PlugPlace *place, ReportFunction report, void *userdata);
 int unplug_device(const StepList *steps, size_t i, ReportFunction report, void *userdata);
 

@@ -251,13 +251,14 @@ static bool is_of_plug(const Step *s) {
         return s->kind == STEP_FIND_PORTS || s->kind == STEP_PLUG || s->kind == STEP_UNPLUG;
 }
 
-static int run_find_ports(const StepList *steps, size_t i, StepResult *done, ReportFunction report, void *userdata) {
+static int run_find_ports(const Sysfs *fs, const StepList *steps, size_t i, StepResult *done, ReportFunction report,
+                          void *userdata) {
         _cleanup_free_ PlugPlace *places = calloc(steps->n, sizeof(*places));
         int r;
 
         if (!places)
                 return -ENOMEM;
-        r = plug_find_ports(steps, i, places, report, userdata);
+        r = plug_find_ports(fs, steps, i, places, report, userdata);
         if (r < 0)
                 return r;
         for (size_t k = 0; k < steps->n; k++)
@@ -265,11 +266,12 @@ static int run_find_ports(const StepList *steps, size_t i, StepResult *done, Rep
         return 0;
 }
 
-static int run_plug(const StepList *steps, size_t i, StepResult *done, ReportFunction report, void *userdata) {
+static int run_plug(const Sysfs *fs, const StepList *steps, size_t i, StepResult *done, ReportFunction report,
+                    void *userdata) {
         int r;
 
         if (steps->steps[i].kind == STEP_FIND_PORTS)
-                return run_find_ports(steps, i, done, report, userdata);
+                return run_find_ports(fs, steps, i, done, report, userdata);
         if (steps->steps[i].kind == STEP_UNPLUG)
                 return unplug_device(steps, i, report, userdata);
         r = plug_device(steps, i, &done[i].place, report, userdata);
@@ -285,7 +287,7 @@ static int dispatch_step(const Sysfs *fs, const StepList *steps, size_t i, StepR
         if (step_actions[steps->steps[i].kind].run)
                 return run_step(fs, steps, i, &done[i]);
         if (is_of_plug(&steps->steps[i]))
-                return run_plug(steps, i, done, report, userdata);
+                return run_plug(fs, steps, i, done, report, userdata);
         if (steps->steps[i].kind == STEP_CLEAN)
                 r = run_clean(steps, i, false, done);
         else if (steps->steps[i].kind == STEP_TRY_ATTRIBUTES)

@@ -24,6 +24,10 @@ sub attach    { return hotplug($bus, 'Attach', 'vm', request(@_)) }
 sub detach    { return hotplug($bus, 'Detach', 'vm', 's', @_) }
 sub nccl      { return $bus->call('GetNcclTopology', 'sa{sv}', 'vm', [])->{body}[0] }
 sub addresses { my ($key) = @_; return { map { $_->{address} => $_->{$key} } grep { $_->{slot} } @{ vm()->{devices} } } }
+# The document of a running guest, and one whose root ports have room for the BARs of one more H100 each.
+sub with_id   { my ($xml) = @_; return $xml =~ s{<domain (?!id)}{<domain id="1" }r }
+sub with_room { my ($xml) = @_; return with_id($xml) =~ s{(?=</domain>)}{<qemu:commandline xmlns:qemu="http://libvirt.org/schemas/domain/qemu/1.0"><qemu:arg value="-global"/><qemu:arg value="pcie-root-port.pref64-reserve=256G"/></qemu:commandline>}r }
+
 sub both { return [map { addresses($_) } qw(guest_address seen_address)] }
 
 # What the document of the running domain has.
@@ -62,6 +66,21 @@ is_as_in_domain('at the start');
 is_deeply(both(), $computed, 'they are those that were computed');
 is(nccl(), $topology, 'and so is the topology');
 my $switches = above($topology);
+
+# ---- the BARs of a GPU need room
+
+my $live = with_id((ctl('xml', 'vm'))[1]);
+hypervisor("$ENV{BUILD}/domain", live => $live, config => $live);
+domain_reports($bus, 'vm');
+my $offset = log_since();
+fault('reset');
+is(attach(gpu => 1), 'failed', 'a port behind an expander has no room for a GPU: failed');
+is(writes(), 0, '... before anything is written');
+like(log_since($offset), names('vm', '128.1 GiB', '128 GiB'), '... the log has both sizes');
+is_deeply([map { $_->{slot} } grep { $_->{slot} && $_->{pool} eq 'gpu' } @{ vm()->{devices} }], ['gpu0', 'gpu1'], '... and the allocation is as before');
+$live = with_room($live);
+hypervisor("$ENV{BUILD}/domain", live => $live, config => $live);
+domain_reports($bus, 'vm');
 
 # ---- devices come and go
 
@@ -111,6 +130,7 @@ END
 my $options = [['template', ['s', $template]]];
 my $started = $bus->call('GetDomainXML', 'sa{sv}', 'vm', $options)->{body}[0] // die 'no document';
 my $with    = $bus->call('GetNcclTopology', 'sa{sv}', 'vm', $options)->{body}[0];
+$started = with_room($started);
 hypervisor("$ENV{BUILD}/domain", live => $started, config => $started);
 domain_reports($bus, 'vm');
 is_as_in_domain('a template');

@@ -28,11 +28,11 @@ static bool is_taken(const char *xml, unsigned port) {
         return strstr(xml, text) != NULL;
 }
 
-static Verdict choose(const Case *c, PciAddress device, const char *xml, unsigned *ret_bus) {
+static Verdict choose_for(const Case *c, PciAddress device, uint64_t bars, const char *xml, unsigned *ret_bus) {
         _cleanup_free_ GuestFunction *places = NULL;
         _cleanup_refusal_ Refusal refusal = { 0 };
         size_t n = 0;
-        Verdict v = guest_ports_choose(c->a, &device, 1, xml, &places, &n, &refusal);
+        Verdict v = guest_ports_choose(c->a, &device, &bars, 1, xml, &places, &n, &refusal);
 
         if (v == VERDICT_NONE) {
                 *ret_bus = n > 0 ? places[0].guest.bus : 0;
@@ -41,6 +41,10 @@ static Verdict choose(const Case *c, PciAddress device, const char *xml, unsigne
         } else
                 record("ports", refusal.message);
         return v;
+}
+
+static Verdict choose(const Case *c, PciAddress device, const char *xml, unsigned *ret_bus) {
+        return choose_for(c, device, 16 * 1024, xml, ret_bus);
 }
 
 /* The element of the document's <devices> with this attribute. */
@@ -97,7 +101,8 @@ static void test_cell(void **state) {
         assert_int_equal(root_of(xml, bus), 0);
         assert_int_equal(choose(&c, gpu, xml, &bus), VERDICT_NONE);
         assert_int_equal(bus, 0); /* the domain has it */
-        assert_int_equal(guest_ports_choose(c.a, near, 2, xml, &places, &n, NULL), VERDICT_NO_FREE_PORT);
+        assert_int_equal(guest_ports_choose(c.a, near, (uint64_t[2]) { 0 }, 2, xml, &places, &n, NULL),
+                         VERDICT_NO_FREE_PORT);
         assert_null(places);
 }
 
@@ -167,9 +172,61 @@ static void test_mirror(void **state) {
         other = add_new(&c, "pci0000:30/0000:30:01.0/0000:33:00.1", 0, "ib-vf3");
         assert_int_equal(choose(&c, second[0], xml, &bus), VERDICT_NONE);
         assert_int_equal(root_of(xml, bus), root_of(xml, bus_of(&c, 1)));
-        assert_int_equal(guest_ports_choose(c.a, second, 2, xml, &places, &n, NULL), VERDICT_NO_FREE_PORT);
+        assert_int_equal(guest_ports_choose(c.a, second, (uint64_t[2]) { 0 }, 2, xml, &places, &n, NULL),
+                         VERDICT_NO_FREE_PORT);
         assert_int_equal(choose(&c, other, xml, &bus), VERDICT_NONE);
         assert_int_not_equal(root_of(xml, bus), 0);
+}
+
+/* The BARs of a GPU need room in the MMIO window of the port, unless the guest does not run. */
+static void test_large_bars(void **state) {
+#define COMMANDLINE(words)                                                                                             \
+        "<qemu:commandline xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>" words "</qemu:commandline>"
+#define RESERVE(size) "<qemu:arg value='-global'/><qemu:arg value='pcie-root-port.pref64-reserve=" size "'/>"
+        static const struct {
+                const char *hole, *commandline, *arch;
+                int node; /* 1: behind an expander */
+                uint64_t bars;
+                bool running, fits;
+        } cases[] = {
+                { "", "", "x86_64", 1, 128 * GIB, true, true },
+                { "", "", "x86_64", 1, 128 * GIB + 1, true, false },
+                { "", "", "x86_64", 1, 128 * GIB + 1, false, true },
+                { "", COMMANDLINE(RESERVE("256G")), "x86_64", 1, 256 * GIB, true, true },
+                { "", COMMANDLINE(RESERVE("256G")), "x86_64", 1, 256 * GIB + 1, true, false },
+                { "", COMMANDLINE(RESERVE("1M")), "x86_64", 1, 64 * GIB, true, false },
+                { "", COMMANDLINE(RESERVE("x")), "x86_64", 1, 256 * GIB, true, false },
+                { "", COMMANDLINE(RESERVE("512G") RESERVE("64G")), "x86_64", 1, 256 * GIB, true, false },
+                { "", "", "x86_64", -1, 32 * GIB, true, true },
+                { "", "", "x86_64", -1, 32 * GIB + 1, true, false },
+                { "", COMMANDLINE(RESERVE("256G")), "x86_64", -1, 256 * GIB, true, true },
+                { "", COMMANDLINE(RESERVE("1M")), "x86_64", -1, 32 * GIB, true, true },
+                { "<pcihole64 unit='GiB'>512</pcihole64>", "", "x86_64", -1, 512 * GIB, true, true },
+                { "<pcihole64>1048576</pcihole64>", "", "x86_64", -1, 2 * GIB, true, false },
+                { "", "", "aarch64", -1, 512 * GIB, true, true },
+                { "", "", "aarch64", -1, 512 * GIB + 1, true, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_case_ Case c = one_node("vm7");
+                _cleanup_free_ char *xml = string_format(
+                        "<domain%s><os><type arch='%s'>hvm</type></os><devices>"
+                        "<controller type='pci' index='0' model='pcie-root'>%s</controller>"
+                        "<controller type='pci' index='1' model='pcie-expander-bus'>"
+                        "<target busNr='250'><node>0</node></target></controller>"
+                        "<controller type='pci' index='2' model='pcie-root-port'><address type='pci' bus='0x01'/>"
+                        "</controller><controller type='pci' index='3' model='pcie-root-port'/></devices>%s</domain>",
+                        cases[i].running ? " id='1'" : "", cases[i].arch, cases[i].hole, cases[i].commandline);
+                PciAddress gpu = add_new(&c, "pci0000:80/0000:84:00.0", cases[i].node, "gpu1");
+                unsigned bus;
+                Verdict v;
+
+                v = choose_for(&c, gpu, cases[i].bars, xml, &bus);
+                if (v != (cases[i].fits ? VERDICT_NONE : VERDICT_NOT_SUPPORTED))
+                        fail_msg("case %zu: %s", i, verdict_to_string(v));
+                if (cases[i].fits)
+                        assert_int_equal(bus, cases[i].node == 1 ? 2 : 3);
+        }
 }
 
 /* Guests without an expander: pcie.0 is as near as anything if the guest has a single cell. */
@@ -376,9 +433,9 @@ int main(void) {
                 cmocka_unit_test(test_cell),          cmocka_unit_test(test_no_port),
                 cmocka_unit_test(test_places),        cmocka_unit_test(test_other_places),
                 cmocka_unit_test(test_circle),        cmocka_unit_test(test_mirror),
-                cmocka_unit_test(test_no_expander),   cmocka_unit_test(test_hostdev),
-                cmocka_unit_test(test_plain_hostdev), cmocka_unit_test(test_hostdev_alone),
-                cmocka_unit_test(test_sentences),
+                cmocka_unit_test(test_large_bars),    cmocka_unit_test(test_no_expander),
+                cmocka_unit_test(test_hostdev),       cmocka_unit_test(test_plain_hostdev),
+                cmocka_unit_test(test_hostdev_alone), cmocka_unit_test(test_sentences),
         };
 
         return cmocka_run_group_tests_name("guestport", tests, NULL, teardown);
