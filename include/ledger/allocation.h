@@ -69,12 +69,13 @@ typedef struct AllocationDevice {
         char *pool; /* NULL for companions and held devices that are in no pool */
         char *prior_driver;   /* driver before the allocation, which AfterRelease=restore binds again; NULL: none */
         char *prior_override; /* driver_override before the allocation; NULL: not set */
-        char *vfio_driver;    /* the VFIO variant driver of this device, or with a vGPU its host driver, which the VF
-                                 keeps; NULL: vfio_driver of the allocation */
-        unsigned vgpu_type;   /* id of the type of its vGPU; 0: the guest has the whole device */
-        char *vgpu_name;      /* name of the type; NULL without a vGPU */
-        unsigned vgpu_total;  /* vGPUs of this type that its GPU can have, 0 unknown. Kept, because the driver tells it
-                                 only while the GPU has no vGPU */
+        bool prior_runtime_pm, prior_d3cold; /* runtime_pm and d3cold before the allocation */
+        char *vfio_driver;   /* the VFIO variant driver of this device, or with a vGPU its host driver, which the VF
+                                keeps; NULL: vfio_driver of the allocation */
+        unsigned vgpu_type;  /* id of the type of its vGPU; 0: the guest has the whole device */
+        char *vgpu_name;     /* name of the type; NULL without a vGPU */
+        unsigned vgpu_total; /* vGPUs of this type that its GPU can have, 0 unknown. Kept, because the driver tells it
+                                only while the GPU has no vGPU */
         char mdev[UUID_STRING_MAX]; /* UUID of the mediated device that is its vGPU; "": none, or not assigned yet */
         bool is_vf;
         PciAddress physfn;       /* when is_vf */

@@ -113,6 +113,9 @@ typedef struct PciDevice {
         bool expected;                         /* a VF that does not exist yet (inventory_expect_vfs()) */
         char *reset_methods;                   /* reset_method attribute, NULL when the device has none */
         char *power_state;
+        bool runtime_pm; /* power/control is "auto": the kernel suspends the device while it is not used. Not read for
+                            bridges and VFs: a VF has no power of its own, and its PF keeps the link up */
+        bool d3cold;     /* d3cold_allowed is 1: the kernel may also turn its power off. Not read for them either */
         char *kernel_names; /* names of its RDMA devices, network interfaces, NVMe controllers, DRM and accelerator
                                nodes, disks, and interfaces below it (scalable functions, modems, USB), separated by
                                spaces: "mlx5_0 ens1f0"; first the node of NVIDIA's driver, if known: "nvidia0"; NULL

@@ -30,6 +30,7 @@ typedef struct CheckFacts {
         const Policy *policy;   /* with the inventory and the configuration */
         const char *cmdline;    /* of the kernel; "" when unknown */
         bool unsafe_interrupts; /* VFIO accepts an IOMMU without interrupt remapping */
+        bool idle_d3_disabled;  /* the module option disable_idle_d3 of vfio-pci is on */
         unsigned xen_cpus;      /* CPUs of the machine, which Xen tells Linux in dom0; 0 unknown */
         bool running;           /* this machine, not a recorded one: the next members are known */
         DriverSetting settings[CHECK_SETTINGS_MAX];

@@ -14,6 +14,8 @@
 typedef enum StepKind {
         STEP_OVERRIDE,      /* driver_override: from, to; NULL: not set */
         STEP_UNBIND,        /* unbind from driver from; a device on driver to (may be NULL) needs no unbind */
+        STEP_RUNTIME_PM,    /* power/control: from, to "on" or "auto" */
+        STEP_D3COLD,        /* d3cold_allowed: from, to "0" or "1" */
         STEP_BIND,          /* write drivers_probe until the device is bound to driver to; its driver_override is set */
         STEP_AUTOPROBE,     /* sriov_drivers_autoprobe: from, to "0" or "1" */
         STEP_SAVE_VF_STATE, /* record the attributes of VF vf for an undo; changes nothing */
@@ -108,13 +110,14 @@ int step_keep_supported(Step *s, const VfAttributes *found);
 char *step_describe(const Step *s);
 
 /*
- * The steps that bring all devices of an allocation from their state in inv to their VFIO driver: set all overrides,
- * unbind all, set VF attributes, then bind all. VFs of a running domain keep their attributes. A VF with a vGPU keeps
- * its driver and override, and its vGPU is created last.
+ * The steps that bring all devices of an allocation from their state in inv to their VFIO driver: keep them out of D3,
+ * set all overrides, unbind all, set VF attributes, then bind all. VFs of a running domain keep their attributes. A VF
+ * with a vGPU keeps its driver and override, and its vGPU is created last.
  */
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
 /*
- * The steps that bring all devices from their state in inv back to their prior driver and override. scrub: devices that
+ * The steps that bring all devices from their state in inv back to their prior driver, override and power management;
+ * a device that stays on a VFIO driver stays out of D3. scrub: devices that
  * a guest may have had are first reset and checked; a device that fails there is quarantined, keeps its driver, and the
  * others go on. A device on any host driver counts as returned. Devices that are gone, or whose address another card
  * has, are skipped, also when they leave while the steps run. AFTER_RELEASE_KEEP: if all devices are on the VFIO

@@ -54,13 +54,19 @@ bool manager_is_arriving(const Manager *m, const Allocation *a) {
         return false;
 }
 
+/* Another program bound the device, or a crash came between the bind and the write that keeps the device awake. Devices
+ * of Nova that are bound already are cleaned first. */
+static bool may_suspend(const Pool *pool, const PciDevice *dev) {
+        return dev->vfio && dev->runtime_pm && pool->scheduler != POOL_SCHEDULER_NOVA;
+}
+
 bool manager_wants_binding(const HostState *host, const PciDevice *dev) {
         HostView view = host_state_view(host);
         const Pool *pool = policy_pool(host->policy, dev);
 
         return pool && !pool->vgpu_type && (pool->bind == POOL_BIND_START || pool->scheduler == POOL_SCHEDULER_NOVA) &&
-               !dev->vfio && dev->vgpu_type == 0 && !streq_ptr(dev->driver, host->config->vfio_driver) &&
-               device_state(&view, dev, NULL) == DEVICE_STATE_AVAILABLE;
+               ((!dev->vfio && !streq_ptr(dev->driver, host->config->vfio_driver)) || may_suspend(pool, dev)) &&
+               dev->vgpu_type == 0 && device_state(&view, dev, NULL) == DEVICE_STATE_AVAILABLE;
 }
 
 int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n) {

@@ -168,7 +168,8 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool l
         return r;
 }
 
-/* Returns 1 when driver, override or vGPU changed, and -ESTALE when the device needs a scan. */
+/* Returns 1 when driver, override, power management or vGPU changed, and -ESTALE when the device needs a
+ * scan. */
 static int refresh_device(Manager *m, PciAddress address, bool locked) {
         const PciDevice *found = inventory_find(m->host.inventory, address);
         _cleanup_free_ char *driver = NULL, *override = NULL, *vgpu_types = NULL, *mdev_types = NULL, *mdevs = NULL;
@@ -200,7 +201,8 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
                 return -ENOMEM;
         manager_name_gpu(m, dev);
         if (streq_ptr(driver, dev->driver) && streq_ptr(override, dev->driver_override) &&
-            before.has_override == dev->has_override && pci_device_same_vgpu(&before, dev))
+            before.has_override == dev->has_override && before.runtime_pm == dev->runtime_pm &&
+            before.d3cold == dev->d3cold && pci_device_same_vgpu(&before, dev))
                 return 0;
         m->reconcile.promises_unchecked = true;
         /* The number of slots that a pool offers depends on the types, which were not read while the GPU was busy. */

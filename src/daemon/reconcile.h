@@ -69,7 +69,7 @@ bool manager_is_new(const Manager *m, PciAddress address);
 bool manager_is_arriving(const Manager *m, const Allocation *a);
 /* Starts a round for the devices that arrived. Returns false when there are none. */
 bool manager_begin_round(Manager *m);
-/* The device is in a Bind=start pool, is available and is not bound to a VFIO driver. */
+/* The device is in a Bind=start pool, is available, and is not bound to a VFIO driver or may be suspended there. */
 bool manager_wants_binding(const HostState *host, const PciDevice *dev);
 /* Appends the devices for which manager_wants_binding() is true, in ascending order. */
 int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n);

@@ -27,6 +27,7 @@ static const char *const attribute_table[_ATTRIBUTE_MAX] = {
         [ATTRIBUTE_CONFIG] = "config",
         [ATTRIBUTE_CURRENT_LINK_SPEED] = "current_link_speed",
         [ATTRIBUTE_CURRENT_LINK_WIDTH] = "current_link_width",
+        [ATTRIBUTE_D3COLD_ALLOWED] = "d3cold_allowed",
         [ATTRIBUTE_DEVICE] = "device",
         [ATTRIBUTE_DRIVER] = "driver",
         [ATTRIBUTE_DRIVER_OVERRIDE] = "driver_override",
@@ -41,6 +42,7 @@ static const char *const attribute_table[_ATTRIBUTE_MAX] = {
         [ATTRIBUTE_NVIDIA] = "nvidia",
         [ATTRIBUTE_NVME] = "nvme",
         [ATTRIBUTE_PHYSFN] = "physfn",
+        [ATTRIBUTE_POWER] = "power",
         [ATTRIBUTE_POWER_STATE] = "power_state",
         [ATTRIBUTE_RESET_METHOD] = "reset_method",
         [ATTRIBUTE_RESOURCE] = "resource",
@@ -60,7 +62,7 @@ struct DeviceDir {
         const Sysfs *fs;
         int fd;
         uint64_t instance;
-        uint32_t present; /* one bit per Attribute */
+        uint64_t present; /* one bit per Attribute */
         bool locked;
         unsigned *virtfns;
         size_t n_virtfns;
@@ -71,21 +73,21 @@ struct DeviceDir {
 /* The first attribute of each letter; most entries of a directory are no attribute that is read. */
 static const Attribute first_attribute[] = {
         ['a'] = ATTRIBUTE_ACCEL,        ['b'] = ATTRIBUTE_BOOT_VGA,
-        ['c'] = ATTRIBUTE_CLASS,        ['d'] = ATTRIBUTE_DEVICE,
+        ['c'] = ATTRIBUTE_CLASS,        ['d'] = ATTRIBUTE_D3COLD_ALLOWED,
         ['i'] = ATTRIBUTE_INFINIBAND,   ['m'] = ATTRIBUTE_MAX_LINK_SPEED,
         ['n'] = ATTRIBUTE_NET,          ['p'] = ATTRIBUTE_PHYSFN,
         ['r'] = ATTRIBUTE_RESET_METHOD, ['s'] = ATTRIBUTE_SECONDARY_BUS_NUMBER,
         ['v'] = ATTRIBUTE_VENDOR,
 };
 
-static uint32_t attribute_bit(const char *name) {
+static uint64_t attribute_bit(const char *name) {
         uint8_t letter = (uint8_t) *name;
 
         if (letter >= ELEMENTSOF(first_attribute))
                 return 0;
         for (Attribute a = first_attribute[letter]; a < _ATTRIBUTE_MAX && *attribute_table[a] == *name; a++)
                 if (streq(name, attribute_table[a]))
-                        return UINT32_C(1) << a;
+                        return UINT64_C(1) << a;
         return 0;
 }
 
@@ -204,7 +206,7 @@ uint64_t device_dir_instance(const DeviceDir *d) {
 }
 
 bool device_dir_has(const DeviceDir *d, Attribute a) {
-        return d->present & (UINT32_C(1) << a);
+        return d->present & (UINT64_C(1) << a);
 }
 
 bool device_dir_is_gone(const DeviceDir *d) {
@@ -367,6 +369,18 @@ int device_dir_read_vgpu(const DeviceDir *d, PciDevice *dev) {
                 return device_fault_value(dev, type_name, type);
         dev->vgpu_type = (unsigned) id;
         return string_copy(&dev->vgpu_types, types);
+}
+
+void device_dir_read_power(const DeviceDir *d, PciDevice *dev) {
+        char text[SYSFS_ATTRIBUTE_MAX];
+
+        if (device_dir_has(d, ATTRIBUTE_PHYSFN) || device_dir_has(d, ATTRIBUTE_SECONDARY_BUS_NUMBER))
+                return;
+        dev->runtime_pm = device_dir_has(d, ATTRIBUTE_POWER) &&
+                          sysfs_read_at(d->fs, d->fd, "power/control", text, sizeof(text)) >= 0 && streq(text, "auto");
+        dev->d3cold = device_dir_has(d, ATTRIBUTE_D3COLD_ALLOWED) &&
+                      sysfs_read_at(d->fs, d->fd, attribute_table[ATTRIBUTE_D3COLD_ALLOWED], text, sizeof(text)) >= 0 &&
+                      streq(text, "1");
 }
 
 int device_dir_append_entries(const DeviceDir *d, Attribute a, char **names) {

@@ -17,6 +17,7 @@ typedef enum Attribute {
         ATTRIBUTE_CONFIG,
         ATTRIBUTE_CURRENT_LINK_SPEED,
         ATTRIBUTE_CURRENT_LINK_WIDTH,
+        ATTRIBUTE_D3COLD_ALLOWED,
         ATTRIBUTE_DEVICE,
         ATTRIBUTE_DRIVER,
         ATTRIBUTE_DRIVER_OVERRIDE,
@@ -31,6 +32,7 @@ typedef enum Attribute {
         ATTRIBUTE_NVIDIA,
         ATTRIBUTE_NVME,
         ATTRIBUTE_PHYSFN,
+        ATTRIBUTE_POWER,
         ATTRIBUTE_POWER_STATE,
         ATTRIBUTE_RESET_METHOD,
         ATTRIBUTE_RESOURCE,
@@ -71,6 +73,8 @@ bool device_dir_has_vfio_cdev(const DeviceDir *d);
 /* Reads the members that pci_device_copy_vgpu() copies, unless the device is locked: the vendor's driver may wait for
  * its GPU. Returns 0 or -ENOMEM. */
 int device_dir_read_vgpu(const DeviceDir *d, PciDevice *dev);
+/* Reads runtime_pm and d3cold. A kernel without power management lacks the files. */
+void device_dir_read_power(const DeviceDir *d, PciDevice *dev);
 /* Appends the entries of the directory a to *names, separated by spaces. Appends nothing when the directory is absent
  * or cannot be read, and leaves out entries with spaces or control characters. Returns 0 or -ENOMEM. */
 int device_dir_append_entries(const DeviceDir *d, Attribute a, char **names);

@@ -200,6 +200,7 @@ int device_facts_read_driver(const DeviceDir *d, PciDevice *dev) {
         if (r < 0)
                 return r;
 
+        device_dir_read_power(d, dev);
         dev->has_override = device_dir_has(d, ATTRIBUTE_DRIVER_OVERRIDE);
         r = device_dir_read_text(d, ATTRIBUTE_DRIVER_OVERRIDE, dev, buf);
         if (r < 0)

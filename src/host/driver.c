@@ -9,6 +9,7 @@
 #include "host/pcipath.h"
 #include "model/inventory.h"
 #include "pciback.h"
+#include "power.h"
 #include "sriov.h"
 
 #define DRIVER_NAME_MAX 256
@@ -77,6 +78,14 @@ int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const
         return now[0] == '\0' ? 1 : -EIO;
 }
 
+/* vfio_pci_core_register_device() sets power/control to "auto". A VF has no D3cold of its own. */
+static int keep_awake(const Sysfs *fs, PciAddress address) {
+        _cleanup_close_ int vfio = sysfs_open(fs, PCI_PATH(address, "vfio-dev"), O_PATH | O_DIRECTORY);
+        _cleanup_close_ int physfn = sysfs_open(fs, PCI_PATH(address, "physfn"), O_PATH);
+
+        return vfio >= 0 && physfn == -ENOENT ? power_set_control(fs, address, "on") : 0;
+}
+
 /* Probes the device. Its override must already be driver. */
 static int probe(const Sysfs *fs, PciAddress address, const char *driver) {
         char now[DRIVER_NAME_MAX];
@@ -87,7 +96,10 @@ static int probe(const Sysfs *fs, PciAddress address, const char *driver) {
         if (r < 0)
                 return r;
         /* The write succeeds even if no driver was bound (domain.md B2). */
-        return streq(now, driver) ? 1 : -ENODEV;
+        if (!streq(now, driver))
+                return -ENODEV;
+        r = keep_awake(fs, address);
+        return r < 0 ? r : 1;
 }
 
 int driver_bind(const Sysfs *fs, PciAddress address, const char *driver) {

@@ -18,7 +18,8 @@ int driver_set_override(const Sysfs *fs, PciAddress address, const char *driver)
 int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const char *instead);
 
 /*
- * Binds the device to exactly this driver, whatever IDs the driver lists, and restores the former override. -EBUSY: the
+ * Binds the device to exactly this driver, whatever IDs the driver lists, and restores the former override. Keeps a
+ * physical function on a VFIO driver from suspending. -EBUSY: the
  * device is bound to another driver. -ENODEV: the kernel probed but the device is not bound to driver (the module is
  * not loaded, or the driver refused).
  */

@@ -12,6 +12,7 @@
 #include "host/region.h"
 #include "host/rootservice.h"
 #include "host/vfattr.h"
+#include "power.h"
 #include "reset.h"
 #include "sriov.h"
 #include "util/clock.h"
@@ -42,6 +43,22 @@ static int undo_unbind(const Sysfs *fs, const Step *s, const VfAttributes *found
 
         /* -EBUSY: the device is bound to another driver by now. The undo leaves that driver alone. */
         return r == -EBUSY ? 0 : r;
+}
+
+static int run_runtime_pm(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        return power_set_control(fs, s->device, s->to);
+}
+
+static int undo_runtime_pm(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
+        return power_set_control(fs, s->device, s->from);
+}
+
+static int run_d3cold(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        return power_set_d3cold(fs, s->device, s->to);
+}
+
+static int undo_d3cold(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
+        return power_set_d3cold(fs, s->device, s->from);
 }
 
 static int run_bind(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
@@ -225,6 +242,8 @@ static int undo_fabric(const Sysfs *fs _unused_, const Step *s, const VfAttribut
 const StepAction step_actions[_STEP_KIND_MAX] = {
         [STEP_OVERRIDE] = { run_override, undo_override, false },
         [STEP_UNBIND] = { run_unbind, undo_unbind, false },
+        [STEP_RUNTIME_PM] = { run_runtime_pm, undo_runtime_pm, false },
+        [STEP_D3COLD] = { run_d3cold, undo_d3cold, false },
         [STEP_BIND] = { run_bind, undo_bind, false },
         [STEP_AUTOPROBE] = { run_autoprobe, undo_autoprobe, false },
         [STEP_SAVE_VF_STATE] = { run_save_vf_state, restore_attributes, true },

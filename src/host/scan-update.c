@@ -206,6 +206,8 @@ static int take_driver(PciDevice *dev, PciDevice *now) {
         dev->has_override = now->has_override;
         dev->vfio = now->vfio;
         dev->vfio_cdev = now->vfio_cdev;
+        dev->runtime_pm = now->runtime_pm;
+        dev->d3cold = now->d3cold;
         return pci_device_copy_vgpu(dev, now);
 }
 

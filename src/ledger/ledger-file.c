@@ -40,6 +40,10 @@ static void put_device(JsonText *t, const AllocationDevice *d) {
         put_value(t, "pool", string, d->pool);
         put_value(t, "prior_driver", string, d->prior_driver);
         put_value(t, "prior_override", string, d->prior_override);
+        if (d->prior_runtime_pm)
+                json_text_literal(t, ", \"prior_runtime_pm\": true");
+        if (d->prior_d3cold)
+                json_text_literal(t, ", \"prior_d3cold\": true");
         if (d->vfio_driver)
                 put_value(t, "vfio_driver", string, d->vfio_driver);
         if (d->vgpu_type > 0) {

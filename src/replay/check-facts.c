@@ -156,6 +156,9 @@ int check_facts_read(const char *root, CheckFacts *facts) {
         facts->unsafe_interrupts = sysfs_read(fs, "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts", buf,
                                               sizeof(buf)) > 0 &&
                                    streq(buf, "Y");
+        facts->idle_d3_disabled =
+                sysfs_read(fs, "sys/module/vfio_pci/parameters/disable_idle_d3", buf, sizeof(buf)) > 0 &&
+                streq(buf, "Y");
         facts->xen_cpus = count_xen_cpus(fs);
         if (facts->running) {
                 read_settings(fs, facts);

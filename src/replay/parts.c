@@ -234,11 +234,12 @@ static const struct Part {
         { "sys/devices/system/xen_cpu/xen_cpu[0-9]*" },
         { DEVICES "/{.,*}" },
         /* With what a simulation needs to create VFs. */
-        { DEVICES "/*/{.,accel,boot_vga,class,current_link_speed,current_link_width,device,driver,driver_override,drm,"
-                  "infiniband,iommu_group,max_link_speed,max_link_width,net,numa_node,nvme,physfn,power_state,"
-                  "reset_method,resource,revision,"
-                  "secondary_bus_number,sriov_drivers_autoprobe,sriov_offset,sriov_stride,sriov_totalvfs,"
-                  "sriov_vf_device,subsystem_device,subsystem_vendor,vendor,vfio-dev,virtfn*}" },
+        { DEVICES "/*/{.,accel,boot_vga,class,current_link_speed,current_link_width,d3cold_allowed,device,driver,"
+                  "driver_override,drm,infiniband,iommu_group,max_link_speed,max_link_width,net,numa_node,nvme,physfn,"
+                  "power_state,reset_method,resource,revision,secondary_bus_number,sriov_drivers_autoprobe,"
+                  "sriov_offset,sriov_stride,sriov_totalvfs,sriov_vf_device,subsystem_device,subsystem_vendor,vendor,"
+                  "vfio-dev,virtfn*}" },
+        { DEVICES "/*/power/control" },
         { DEVICES "/*/config", record_config },
         { DEVICES "/*/{accel,drm,infiniband,net,nvme,vfio-dev}/*" },
         { DEVICES "/*/nvidia/{creatable_vgpu_types,current_vgpu_type}" },
@@ -294,6 +295,7 @@ static const struct Part {
         { "sys/devices/system/memory/memory[0-9]*/state", record_block },
         { "sys/kernel/mm/hugepages/*/{nr_hugepages,free_hugepages}" },
         { "sys/module/vfio/parameters/enable_unsafe_noiommu_mode" },
+        { "sys/module/vfio_pci/parameters/disable_idle_d3" },
         { "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts" },
         { "proc/{cmdline,cpuinfo,meminfo,swaps}" },
         { "proc/driver/nvidia/gpus/*/information", record_gpu },

@@ -6,6 +6,7 @@
 #include "steps/step.h"
 #include "util/strings.h"
 
+#define SHOWS_ANOTHER    "the kernel accepted the write but shows another value."
 #define NO_VGPU_ROOM     "its GPU has no room for a vGPU of this type, or does not know the type."
 #define GUEST_OF_XEN     "a guest of Xen has it, or may have it. Stop the guest first."
 #define OTHER_PARTITIONS "Fabric Manager has other partitions than Partitions= says."
@@ -27,7 +28,9 @@ static const struct {
           "the driver did not bind it when the kernel probed. Check that its module is loaded, and see the kernel "
           "log." },
         { STEP_BIND, EINVAL, "the kernel does not know the address." },
-        { STEP_AUTOPROBE, EIO, "the kernel accepted the write but shows another value." },
+        { STEP_RUNTIME_PM, EIO, SHOWS_ANOTHER },
+        { STEP_D3COLD, EIO, SHOWS_ANOTHER },
+        { STEP_AUTOPROBE, EIO, SHOWS_ANOTHER },
         { STEP_REMOVE_VFS, ENOENT,
           "the PF has no driver, or its driver sets the number of VFs only when it is loaded (mlx4_core: its module "
           "option num_vfs)." },

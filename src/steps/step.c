@@ -135,6 +135,11 @@ char *step_describe(const Step *s) {
                 return string_format("unbind %s from %s", address, s->from);
         case STEP_BIND:
                 return string_format("bind %s to %s", address, s->to);
+        case STEP_RUNTIME_PM:
+                return streq(s->to, "on") ? string_format("keep %s from suspending", address)
+                                          : string_format("let the kernel suspend %s", address);
+        case STEP_D3COLD:
+                return string_format("%s D3cold of %s", streq(s->to, "0") ? "forbid" : "allow", address);
         case STEP_AUTOPROBE:
                 return string_format("set driver autoprobe of VFs of %s to %s", address, s->to);
         case STEP_SAVE_VF_STATE:
@@ -250,11 +255,29 @@ static int set_vgpu(StepList *l, const AllocationDevice *d, const Inventory *inv
         return step_list_add(l, STEP_VGPU, d->address, wanted ? NO_VGPU : type, wanted ? type : NO_VGPU);
 }
 
+/* An idle device on a VFIO driver is suspended, and some do not come back from D3cold. The kernel sets power/control to
+ * "auto" with each bind to a VFIO driver, so the bind itself sets it again (host/driver.h). */
+static int keep_awake(StepList *l, const AllocationDevice *d, const Inventory *inv) {
+        const PciDevice *dev = inventory_find(inv, d->address);
+        int r = 0;
+
+        if (!dev || d->vgpu_type > 0)
+                return 0;
+        if (dev->d3cold)
+                r = step_list_add(l, STEP_D3COLD, d->address, "1", "0");
+        if (r == 0 && dev->runtime_pm)
+                r = step_list_add(l, STEP_RUNTIME_PM, d->address, "auto", "on");
+        return r;
+}
+
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
         int r = l ? 0 : -ENOMEM;
 
-        /* 1. Set driver_override: from here on no other driver can bind an unbound device. */
+        /* 1. Forbid D3 while the device can still be resumed. */
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++)
+                r = keep_awake(l, &a->devices[i], inv);
+        /* 2. Set driver_override: from here on no other driver can bind an unbound device. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
                 Present now = present(a, &a->devices[i], inv);
                 const char *vfio = allocation_driver(a, &a->devices[i]);
@@ -262,7 +285,7 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
                 if (a->devices[i].vgpu_type == 0 && !streq_ptr(now.override, vfio))
                         r = step_list_add(l, STEP_OVERRIDE, a->devices[i].address, now.override, vfio);
         }
-        /* 2. Unbind every member before binding any: VFIO needs the whole group. */
+        /* 3. Unbind every member before binding any: VFIO needs the whole group. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
                 Present now = present(a, &a->devices[i], inv);
 
@@ -270,15 +293,15 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
                         r = step_list_add(l, STEP_UNBIND, a->devices[i].address, now.driver,
                                           allocation_driver(a, &a->devices[i]));
         }
-        /* 3. Set attributes before a guest sees the VFs. */
+        /* 4. Set attributes before a guest sees the VFs. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++)
                 r = give_attributes(l, a, &a->devices[i], inv);
-        /* 4. Bind all. */
+        /* 5. Bind all. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++)
                 if (a->devices[i].vgpu_type == 0 && !present(a, &a->devices[i], inv).on_vfio)
                         r = step_list_add(l, STEP_BIND, a->devices[i].address, NULL,
                                           allocation_driver(a, &a->devices[i]));
-        /* 5. Create the vGPUs. */
+        /* 6. Create the vGPUs. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++)
                 r = set_vgpu(l, &a->devices[i], inv, true);
         if (r < 0)
@@ -328,6 +351,22 @@ static int restore_override(StepList *l, const Allocation *a, const AllocationDe
                 return 0;
         /* NULL may mean that the override was not read; the step reads it. */
         return step_list_add(l, STEP_OVERRIDE, d->address, override, d->prior_override);
+}
+
+/* A device that stays on a VFIO driver stays awake. The unbind from a VFIO driver sets power/control to "on". */
+static int restore_power(StepList *l, const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
+        const PciDevice *dev = inventory_find(inv, d->address);
+        Present now = present(a, d, inv);
+        bool returns = must_return(a, d, &now);
+        int r = 0;
+
+        if (!now.there || d->vgpu_type > 0 || (!now.with_host && !returns))
+                return 0;
+        if (d->prior_d3cold && !dev->d3cold)
+                r = step_list_add(l, STEP_D3COLD, d->address, "0", "1");
+        if (r == 0 && d->prior_runtime_pm && (returns || !dev->runtime_pm))
+                r = step_list_add(l, STEP_RUNTIME_PM, d->address, "on", "auto");
+        return r;
 }
 
 static bool all_on_vfio(const Allocation *a, const Inventory *inv) {
@@ -411,6 +450,9 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
 
                 r = restore_override(l, a, &a->devices[i], &now);
         }
+        /* 6. Allow D3 again. */
+        for (size_t i = 0; r == 0 && !keep && i < a->n_devices; i++)
+                r = restore_power(l, a, &a->devices[i], inv);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(l);

@@ -20,6 +20,8 @@ my $pf      = '0000:11:00.0';
 my $bus     = Bus->new->listen;
 
 preload_dying();
+# The kernel may suspend the GPUs.
+fault(map { ("set sys/bus/pci/devices/$_/power/control auto", "set sys/bus/pci/devices/$_/d3cold_allowed 1") } qw(0000:13:00.0 0000:13:00.1 0000:84:00.0 0000:84:00.1));
 restart();
 is(allocate($bus, 'bystander', gpu => 1, infiniband => 1, 'remote-gpu' => 1, cpus => 2, memory => 2**30), 'done', 'there is another allocation');
 memorize($bus, 'bystander', $pf, @request);

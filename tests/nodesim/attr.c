@@ -19,6 +19,7 @@ enum {
 
 typedef enum Scope {
         SCOPE_DEVICE,    /* in the directory of a PCI device */
+        SCOPE_POWER,     /* in its directory power */
         SCOPE_DRIVER,    /* sys/bus/pci/drivers/X */
         SCOPE_BUS,       /* sys/bus/pci */
         SCOPE_HUGEPAGES, /* .../hugepages/hugepages-SIZE */
@@ -182,6 +183,30 @@ static int store_reset_method(Sim *sim, Node *dev, const char *value) {
         return 0;
 }
 
+static int store_d3cold_allowed(Sim *sim, Node *dev, const char *value) {
+        unsigned long allowed;
+
+        (void) sim;
+        if (parse_number(value, &allowed) < 0)
+                return -EINVAL;
+        node_write(dev, "d3cold_allowed", "%d\n", allowed != 0);
+        device_resume(dev);
+        return 0;
+}
+
+static int store_power_control(Sim *sim, Node *power, const char *value) {
+        int n = (int) strcspn(value, "\n");
+        bool on = n == 2 && strncmp(value, "on", 2) == 0;
+
+        (void) sim;
+        if (!on && (n != 4 || strncmp(value, "auto", 4) != 0))
+                return -EINVAL;
+        node_write(power, "control", "%.*s\n", n, value);
+        if (on)
+                device_resume(power->parent);
+        return 0;
+}
+
 static int store_enable(Sim *sim, Node *dev, const char *value) {
         unsigned long on, n = node_number(dev, "enable", 0);
 
@@ -293,6 +318,8 @@ static const Attribute attributes[] = {
         { "numa_node", SCOPE_DEVICE, 0644, store_numa_node },
         { "enable", SCOPE_DEVICE, 0644, store_enable },
         { "config", SCOPE_DEVICE, 0644, NULL },
+        { "d3cold_allowed", SCOPE_DEVICE, 0644, store_d3cold_allowed },
+        { "control", SCOPE_POWER, 0644, store_power_control },
         { "bind", SCOPE_DRIVER, 0200, store_bind },
         { "unbind", SCOPE_DRIVER, 0200, store_unbind },
         { "new_id", SCOPE_DRIVER, 0200, store_new_id },
@@ -314,6 +341,8 @@ static Scope scope_of(const Node *dir) {
 
         if (node_is_device(dir))
                 return SCOPE_DEVICE;
+        if (is_named(dir, "power") && node_is_device(parent))
+                return SCOPE_POWER;
         if (is_named(dir, "pci") && is_named(parent, "bus"))
                 return SCOPE_BUS;
         if (is_named(parent, "drivers") && is_named(parent->parent, "pci"))

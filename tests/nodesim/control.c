@@ -197,6 +197,11 @@ static int command_register(Sim *sim, char *address) {
         return 0;
 }
 
+/* No process has the device open, so the kernel suspends it, if it may. */
+static int command_idle(Sim *sim, char *address) {
+        return device_suspend(sim, address);
+}
+
 static int command_write(Sim *sim, char *rest) {
         const char *path = next_word(&rest);
         Node *file = path ? node_at(sim->root, path) : NULL;
@@ -252,6 +257,7 @@ static const struct {
         { "events", command_events },       { "event", command_event },
         { "flood", command_flood },         { "delay-all", command_delay_all },
         { "fifo", command_fifo },           { "register", command_register },
+        { "idle", command_idle },
 };
 
 static const struct {

@@ -128,6 +128,44 @@ static int group_again(const Sim *sim, const Node *dev, uint64_t removed_at, uin
         return group_lowest_free(sim);
 }
 
+/* power */
+
+void device_allow_suspend(Node *dev, bool allow) {
+        Node *power = node_child(dev, "power");
+
+        if (power && node_child(power, "control"))
+                node_write(power, "control", "%s\n", allow ? "auto" : "on");
+        if (!allow)
+                device_resume(dev);
+}
+
+int device_suspend(const Sim *sim, const char *address) {
+        Node *dev = device_find(sim, address), *config = dev ? node_child(dev, "config") : NULL;
+        const Driver *d = dev ? driver_of(sim, dev) : NULL;
+        const Node *power = dev ? node_child(dev, "power") : NULL;
+        _cleanup_free_ char *control = power ? node_text(power, "control") : NULL;
+
+        if (!d || !d->vfio)
+                return -ENODEV;
+        if (!control || strcmp(control, "auto") != 0 || node_child(dev, "physfn"))
+                return 0;
+        if (node_number(dev, "d3cold_allowed", 0) == 0) {
+                node_write(dev, "power_state", "D3hot\n");
+                return 0;
+        }
+        node_write(dev, "power_state", "D3cold\n");
+        if (config)
+                memset(config->data, 0xff, config->size);
+        return 0;
+}
+
+void device_resume(Node *dev) {
+        _cleanup_free_ char *state = node_text(dev, "power_state");
+
+        if (state && strcmp(state, "D3hot") == 0)
+                node_write(dev, "power_state", "D0\n");
+}
+
 /* registration */
 
 void device_register(Sim *sim, Node *dev, int group) {

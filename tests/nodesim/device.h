@@ -15,5 +15,11 @@ void device_unregister(Sim *sim, Node *dev);          /* the reverse, unbinds fi
 void device_remove(Sim *sim, Node *dev);              /* as a write to remove does, with what is below */
 void devices_rescan(Sim *sim, const Node *below);     /* NULL: everywhere */
 
+/* power/control and D-states of a device on a VFIO driver, as vfio_pci_core.c has them: its probe sets the file to
+ * auto, its remove to on. A device that was in D3cold never answers again. */
+void device_allow_suspend(Node *dev, bool allow);
+int device_suspend(const Sim *sim, const char *address);
+void device_resume(Node *dev);
+
 int group_lowest_free(const Sim *sim);
 int group_of(const Node *dev); /* -ENOENT: none */

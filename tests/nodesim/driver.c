@@ -263,6 +263,8 @@ int driver_attach(Sim *sim, Driver *d, Node *dev) {
         if (r < 0)
                 return r;
         driver_link(sim, d, dev);
+        if (d->vfio)
+                device_allow_suspend(dev, true);
         if (d->pciback)
                 pciback_add(sim, dev->name);
         count_enable(d, dev, 1);
@@ -279,9 +281,10 @@ void driver_detach(Sim *sim, Node *dev) {
         if (driver_enables_vfs(sim, d) && !d->keeps_vfs)
                 sriov_destroy(sim, dev);
         vfattr_forget(dev);
-        if (d->vfio)
+        if (d->vfio) {
                 device_vfio_remove(sim, dev);
-        else {
+                device_allow_suspend(dev, false);
+        } else {
                 vgpu_remove(sim, dev);
                 device_park_driver(sim, dev, d->name);
         }

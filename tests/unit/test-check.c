@@ -440,6 +440,26 @@ static void test_memory(void **state) {
         assert_finds(t, NO_FACTS, NULL, CHECK_OK, NULL);
 }
 
+/* Whoever bound it, and with any driver for guests. */
+static void test_power(void **state) {
+        _cleanup_node_ TestNode *t = node_good();
+        PciDevice *gpu = (PciDevice *) node_find(t, GPU);
+
+        gpu->vfio = gpu->d3cold = true;
+        node_ready(t, READY);
+        assert_finds(t, NO_FACTS, NULL, CHECK_OK, NULL);
+        gpu->runtime_pm = true;
+        assert_finds(t, NO_FACTS, "power", CHECK_WARNING, "D3cold");
+        gpu->d3cold = false;
+        assert_finds(t, NO_FACTS, "power", CHECK_WARNING, "D3hot");
+        assert_int_equal(string_copy(&gpu->driver, "vfio-pci"), 0);
+        assert_finds(t, &(CheckFacts) { .idle_d3_disabled = true }, NULL, CHECK_OK, NULL);
+        assert_int_equal(string_copy(&gpu->driver, "mlx5_vfio_pci"), 0);
+        assert_finds(t, &(CheckFacts) { .idle_d3_disabled = true }, "power", CHECK_WARNING, GPU);
+        gpu->vfio = false;
+        assert_finds(t, NO_FACTS, NULL, CHECK_OK, NULL);
+}
+
 static void test_numa(void **state) {
         _cleanup_node_ TestNode *t = node_good();
 
@@ -603,6 +623,7 @@ int main(void) {
                 cmocka_unit_test(test_pool_without_pf),
                 cmocka_unit_test(test_drivers),
                 cmocka_unit_test(test_memory),
+                cmocka_unit_test(test_power),
                 cmocka_unit_test(test_numa),
                 cmocka_unit_test(test_cpus),
                 cmocka_unit_test(test_hugepages),

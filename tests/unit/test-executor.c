@@ -106,6 +106,33 @@ static void test_undo_of_changes_only(void **state) {
         assert_override(f, SECOND, "driver-a");
 }
 
+static void assert_attribute(const Fixture *f, const char *device, const char *name, const char *expected) {
+        char path[128], text[64];
+
+        (void) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/%s", device, name);
+        assert_true(sysfs_read(f->fs, path, text, sizeof(text)) >= 0);
+        assert_string_equal(text, expected);
+}
+
+/* A kernel without power management has no such files. */
+static void test_power(void **state) {
+        Fixture *f = *state;
+        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+
+        assert_non_null(l);
+        tree_attribute(f->root, SECOND, "d3cold_allowed", "1");
+        for (int i = 0; i < 2; i++) {
+                add(l, STEP_D3COLD, i ? SECOND : FIRST, "1", "0");
+                add(l, STEP_RUNTIME_PM, i ? SECOND : FIRST, "auto", "on");
+        }
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), 0);
+        assert_attribute(f, SECOND, "d3cold_allowed", "0");
+        tree_attribute(f->root, SECOND, "d3cold_allowed", "1");
+        add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), 1);
+        assert_attribute(f, SECOND, "d3cold_allowed", "1");
+}
+
 /* Without Fabric Manager only the partition is missing, if that is allowed. */
 static void test_partition_may_lack(void **state) {
         Fixture *f = *state;
@@ -433,6 +460,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_all_done),
                 TEST(test_undo_of_changes_only),
+                TEST(test_power),
                 TEST(test_partition_may_lack),
                 TEST(test_users_may_be_unknown),
                 TEST(test_failed_device_is_skipped),

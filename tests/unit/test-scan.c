@@ -50,6 +50,32 @@ static void test_plain_device(void **state) {
                 assert_string_equal(nic->name, "Intel Corporation 82576 Gigabit Network Connection");
 }
 
+static void test_power(void **state) {
+        static const struct {
+                const char *control, *d3cold; /* NULL: the kernel has no such file */
+                bool runtime_pm, allowed;
+        } cases[] = {
+                { NULL, NULL, false, false }, { "on", "1", false, true }, { "auto", "1", true, true },
+                { "auto", "0", true, false }, { "", "x", false, false },
+        };
+        Fixture *f = *state;
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                const PciDevice *nic;
+
+                if (cases[i].control)
+                        nic_has(f, "power/control", cases[i].control);
+                if (cases[i].d3cold)
+                        nic_has(f, "d3cold_allowed", cases[i].d3cold);
+                nic = scan_nic(f);
+                assert_null(nic->fault);
+                assert_true(nic->runtime_pm == cases[i].runtime_pm && nic->d3cold == cases[i].allowed);
+        }
+        tree_attribute_link(f->root, "0000:01:00.0", "physfn", "../0000:00:01.0");
+        nic_has(f, "power/control", "auto");
+        assert_false(scan_nic(f)->runtime_pm);
+}
+
 static void test_unknown_ids(void **state) {
         Fixture *f = *state;
 
@@ -356,6 +382,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
                 TEST(test_plain_device),
+                TEST(test_power),
                 TEST(test_unknown_ids),
                 TEST(test_E4_numa_node),
                 TEST(test_numa_node_of_the_bridge),

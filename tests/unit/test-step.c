@@ -144,6 +144,57 @@ static void test_there_and_back(void **state) {
                 check_there_and_back((const Fact[]) { priors[i % n], priors[i / n % n], priors[i / n / n] }, DEVICES);
 }
 
+static void assert_steps(const StepList *l, const StepKind *kinds, const char *const *to, size_t n) {
+        assert_int_equal(l->n, n);
+        for (size_t i = 0; i < n; i++) {
+                assert_int_equal(l->steps[i].kind, kinds[i]);
+                assert_true(streq_ptr(l->steps[i].to, to[i]));
+        }
+}
+
+/* D3 is forbidden before the bind and allowed again after it. What stays on VFIO stays awake. */
+static void test_power(void **state) {
+        static const StepKind there[] = { STEP_D3COLD, STEP_RUNTIME_PM, STEP_OVERRIDE, STEP_UNBIND, STEP_BIND };
+        static const StepKind back[] = { STEP_OVERRIDE, STEP_UNBIND, STEP_BIND,
+                                         STEP_OVERRIDE, STEP_D3COLD, STEP_RUNTIME_PM };
+        static const StepKind resumed[] = { STEP_RUNTIME_PM }, home[] = { STEP_OVERRIDE, STEP_D3COLD, STEP_RUNTIME_PM };
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation((const Fact[]) { { "nvidia", NULL } }, 1);
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
+        const AfterRelease ways[] = { AFTER_RELEASE_RESTORE, AFTER_RELEASE_KEEP };
+        StepList *l = NULL;
+
+        set_inventory(inv, (const Fact[]) { { "nvidia", NULL } });
+        inv->devices[0].runtime_pm = inv->devices[0].d3cold = true;
+        a->devices[0].prior_runtime_pm = a->devices[0].prior_d3cold = true;
+        assert_int_equal(steps_prepare(a, inv, &l), 0);
+        assert_steps(l, there, (const char *const[]) { "0", "on", VFIO, VFIO, VFIO }, ELEMENTSOF(there));
+        l = step_list_free(l);
+        /* Killed between the bind, which lets the kernel suspend it, and the write after it. */
+        set_inventory(inv, (const Fact[]) { { VFIO, VFIO } });
+        inv->devices[0].d3cold = false;
+        assert_int_equal(steps_prepare(a, inv, &l), 0);
+        assert_steps(l, resumed, (const char *const[]) { "on" }, ELEMENTSOF(resumed));
+        l = step_list_free(l);
+        inv->devices[0].runtime_pm = false;
+        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, false, &l), 0);
+        assert_steps(l, back, (const char *const[]) { "nvidia", "nvidia", "nvidia", NULL, "1", "auto" },
+                     ELEMENTSOF(back));
+        l = step_list_free(l);
+        /* Killed after the bind to the host driver. */
+        set_inventory(inv, (const Fact[]) { { "nvidia", NULL } });
+        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, false, &l), 0);
+        assert_steps(l, home, (const char *const[]) { NULL, "1", "auto" }, ELEMENTSOF(home));
+        l = step_list_free(l);
+        set_inventory(inv, (const Fact[]) { { VFIO, VFIO } });
+        assert_int_equal(string_copy(&a->devices[0].prior_driver, VFIO), 0);
+        assert_int_equal(string_copy(&a->devices[0].prior_override, VFIO), 0);
+        for (size_t i = 0; i < ELEMENTSOF(ways); i++) {
+                assert_int_equal(steps_release(a, inv, ways[i], false, &l), 0);
+                assert_int_equal(l->n, 0);
+                l = step_list_free(l);
+        }
+}
+
 /* No member of a group is bound to the host while another is on VFIO, and the other way round (domain.md A8). */
 static void test_all_unbound_before_any_is_bound(void **state) {
         _cleanup_(cleanup_allocation_free) Allocation *a =
@@ -477,8 +528,9 @@ static void test_hang(void **state) {
         }
 }
 
-static char from_text[] = "nvidia", to_text[] = "vfio-pci", count_text[] = "4", off_text[] = "0",
-            mdev_text[] = "nvidia-558/4b20d080-1b54-4048-85b3-a6a600008312", vlan_text[] = "vlan=7";
+static char from_text[] = "nvidia", to_text[] = "vfio-pci", count_text[] = "4", off_text[] = "0", on_text[] = "on",
+            auto_text[] = "auto", mdev_text[] = "nvidia-558/4b20d080-1b54-4048-85b3-a6a600008312",
+            vlan_text[] = "vlan=7";
 
 static const Step steps[] = {
         { STEP_OVERRIDE, { .bus = 0x82 }, NULL, to_text },
@@ -494,6 +546,9 @@ static const Step steps[] = {
         { STEP_VGPU, { .bus = 0x82 }, off_text, count_text },
         { STEP_VGPU, { .bus = 0x82 }, count_text, off_text },
         { STEP_VGPU, { .bus = 0x82 }, off_text, mdev_text },
+        { STEP_RUNTIME_PM, { .bus = 0x82 }, auto_text, on_text },
+        { STEP_RUNTIME_PM, { .bus = 0x82 }, on_text, auto_text },
+        { STEP_D3COLD, { .bus = 0x82 }, NULL, off_text },
 };
 
 static void test_describe(void **state) {
@@ -633,6 +688,7 @@ static void test_sentences(void **state _unused_) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_there_and_back),
+                cmocka_unit_test(test_power),
                 cmocka_unit_test(test_all_unbound_before_any_is_bound),
                 cmocka_unit_test(test_undone_after_any_step),
                 cmocka_unit_test(test_services_are_stopped_around),
