@@ -78,6 +78,22 @@ typedef enum VfIdentity {
 const char *vf_identity_to_string(VfIdentity i);
 VfIdentity vf_identity_from_string(const char *s);
 
+/* The reset methods of the kernel (pci_reset_fn_methods[] in its drivers/pci/pci.c). */
+typedef enum ResetMethod {
+        RESET_METHOD_DEFAULT, /* those in reset_method, in its order (the default) */
+        RESET_METHOD_DEVICE_SPECIFIC,
+        RESET_METHOD_ACPI,
+        RESET_METHOD_FLR,
+        RESET_METHOD_AF_FLR,
+        RESET_METHOD_PM,
+        RESET_METHOD_BUS,
+        RESET_METHOD_CXL_BUS,
+        _RESET_METHOD_MAX,
+        _RESET_METHOD_INVALID = -22,
+} ResetMethod;
+const char *reset_method_to_string(ResetMethod m);
+ResetMethod reset_method_from_string(const char *s);
+
 /* From which PF to take a VF when NUMA and proximity leave a choice. */
 typedef enum VfPlacement {
         VF_PLACEMENT_SPREAD, /* the PF with the fewest allocated VFs (the default) */
@@ -138,12 +154,14 @@ typedef struct Pool {
         bool external;                       /* VirtualFunctions=external: another program creates the VFs */
         ConfigPlace virtual_functions_place; /* of VirtualFunctions=; line 0 when not set */
         PoolBind bind;
-        VfAttributes attributes; /* VfAttributes=: the defaults for its VFs, which a request may override */
-        VfIdentity identity;     /* VfIdentity= */
-        NumaPolicy numa;         /* NumaPolicy=: the stricter of this and the request's applies */
-        VfPlacement placement;   /* VfPlacement= */
-        PoolScheduler scheduler; /* Scheduler= */
-        bool one_time_use;       /* OneTimeUse=: a released device is quarantined until an admin clears it */
+        VfAttributes attributes;  /* VfAttributes=: the defaults for its VFs, which a request may override */
+        VfIdentity identity;      /* VfIdentity= */
+        NumaPolicy numa;          /* NumaPolicy=: the stricter of this and the request's applies */
+        VfPlacement placement;    /* VfPlacement= */
+        PoolScheduler scheduler;  /* Scheduler= */
+        bool one_time_use;        /* OneTimeUse=: a released device is quarantined until an admin clears it */
+        ResetMethod reset_method; /* ResetMethod=: how a release resets its devices */
+        bool allow_no_reset;      /* AllowNoReset=: a device that cannot be reset is given on all the same */
         PortType port_types[PORT_TYPES_MAX]; /* PortTypes=: of mlx4 cards on which this pool creates VFs */
         size_t n_port_types;                 /* 0: not set */
         ConfigPlace port_types_place;

@@ -69,6 +69,7 @@ typedef struct AllocationDevice {
         char *pool; /* NULL for companions and held devices that are in no pool */
         char *prior_driver;   /* driver before the allocation, which AfterRelease=restore binds again; NULL: none */
         char *prior_override; /* driver_override before the allocation; NULL: not set */
+        char *prior_reset;    /* reset_method before the allocation, if its pool has ResetMethod=; NULL: else */
         bool prior_runtime_pm, prior_d3cold; /* runtime_pm and d3cold before the allocation */
         char *vfio_driver;   /* the VFIO variant driver of this device, or with a vGPU its host driver, which the VF
                                 keeps; NULL: vfio_driver of the allocation */

@@ -21,7 +21,7 @@ typedef enum StepKind {
         STEP_SAVE_VF_STATE, /* record the attributes of VF vf for an undo; changes nothing */
         STEP_REMOVE_VFS,    /* sriov_numvfs: from the count to "0"; the VFs are unbound already */
         STEP_NUMVFS,        /* sriov_numvfs: from "0" to the count */
-        STEP_RESET,         /* reset through sysfs, if the kernel has a reset method for the device */
+        STEP_RESET,         /* reset through sysfs; with to by this method, from is then what reset_method is again */
         STEP_CHECK,         /* check that config space answers */
         STEP_ATTRIBUTES,    /* set attributes of VF vf of the PF device, as text: from (NULL: as found) to to */
         STEP_SUPPORTED_ATTRIBUTES, /* as STEP_ATTRIBUTES, without attributes that the PF does not offer */
@@ -63,8 +63,10 @@ typedef struct Step {
         /* Only for STEP_ACTIVATE and the STEP_CHECK_UNUSED before it: the other steps stay done when
          * step_may_lack(). The step does not wait for a device and holds no lock of it. */
         bool may_lack;
-        bool skipped;  /* the job found at its start that this step is not needed */
-        Region region; /* only for STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
+        bool may_lack_method; /* only for STEP_RESET: the device may have no reset method */
+        bool may_stay;        /* only for STEP_RESET: nor need any method work */
+        bool skipped;         /* the job found at its start that this step is not needed */
+        Region region;        /* only for STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
 } Step;
 
 static inline bool step_gives_attributes(const Step *s) {
@@ -143,6 +145,11 @@ int steps_unplug(const Allocation *part, const char *uuid, const PciAddress *dev
  * 0 or -ENOMEM.
  */
 int steps_around_services(const Allocation *a, const Config *config, StepList *steps);
+/*
+ * Extends steps, made by steps_release(): has the devices reset as ResetMethod= and AllowNoReset= of their pools say. A
+ * companion is reset by any method, and needs none: its card is reset through the assigned function. 0 or -ENOMEM.
+ */
+int steps_reset(const Allocation *a, const Inventory *inv, const Config *config, StepList *steps);
 /*
  * Extends steps, made by steps_release(): runs the cleaner of the pool for each device right after all devices were
  * checked. A device that cannot be cleaned is quarantined. 0 or -ENOMEM.

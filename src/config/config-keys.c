@@ -77,6 +77,7 @@ DEFINE_WORD_PARSER(numa_policy, numa_policy, pools[p->pool].numa)
 DEFINE_WORD_PARSER(vf_placement, vf_placement, pools[p->pool].placement)
 DEFINE_WORD_PARSER(scheduler, pool_scheduler, pools[p->pool].scheduler)
 DEFINE_WORD_PARSER(vf_identity, vf_identity, pools[p->pool].identity)
+DEFINE_WORD_PARSER(reset_method, reset_method, pools[p->pool].reset_method)
 DEFINE_WORD_PARSER(kind, remote_kind, services[p->service].kind)
 
 static int parse_housekeeping(ConfigParser *p, const char *value) {
@@ -161,6 +162,10 @@ static int parse_yes(const char *value, bool *ret) {
 
 static int parse_one_time_use(ConfigParser *p, const char *value) {
         return parse_yes(value, &p->config->pools[p->pool].one_time_use);
+}
+
+static int parse_allow_no_reset(ConfigParser *p, const char *value) {
+        return parse_yes(value, &p->config->pools[p->pool].allow_no_reset);
 }
 
 static int parse_fabric(ConfigParser *p, const char *value) {
@@ -525,6 +530,9 @@ static const struct Key {
         { SECTION_POOL, "VfPlacement", parse_vf_placement, "spread", "spread or pack" },
         { SECTION_POOL, "Scheduler", parse_scheduler, "none", "none, placement or nova" },
         { SECTION_POOL, "OneTimeUse", parse_one_time_use, "no", "yes or no" },
+        { SECTION_POOL, "ResetMethod", parse_reset_method, "default",
+          "default, device_specific, acpi, flr, af_flr, pm, bus or cxl_bus" },
+        { SECTION_POOL, "AllowNoReset", parse_allow_no_reset, "no", "yes or no" },
         { SECTION_POOL, "Fabric", parse_fabric, "no", "yes or no" },
         { SECTION_POOL, "StopServices", parse_stop_services, "",
           "names of systemd units with spaces between, as in nvidia-dcgm.service nvidia-persistenced.service" },

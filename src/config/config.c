@@ -35,6 +35,14 @@ static const char *const pool_bind_table[_POOL_BIND_MAX] = {
 
 DEFINE_STRING_TABLE(pool_bind, PoolBind, _POOL_BIND_MAX)
 
+static const char *const reset_method_table[_RESET_METHOD_MAX] = {
+        [RESET_METHOD_DEFAULT] = "default", [RESET_METHOD_DEVICE_SPECIFIC] = "device_specific",
+        [RESET_METHOD_ACPI] = "acpi",       [RESET_METHOD_FLR] = "flr",
+        [RESET_METHOD_AF_FLR] = "af_flr",   [RESET_METHOD_PM] = "pm",
+        [RESET_METHOD_BUS] = "bus",         [RESET_METHOD_CXL_BUS] = "cxl_bus",
+};
+DEFINE_STRING_TABLE(reset_method, ResetMethod, _RESET_METHOD_MAX)
+
 static const char *const vf_identity_table[_VF_IDENTITY_MAX] = {
         [VF_IDENTITY_FRESH] = "fresh",
         [VF_IDENTITY_STABLE] = "stable",

@@ -168,11 +168,12 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool l
         return r;
 }
 
-/* Returns 1 when driver, override, power management or vGPU changed, and -ESTALE when the device needs a
+/* Returns 1 when driver, override, power management, reset methods or vGPU changed, and -ESTALE when the device needs a
  * scan. */
 static int refresh_device(Manager *m, PciAddress address, bool locked) {
         const PciDevice *found = inventory_find(m->host.inventory, address);
-        _cleanup_free_ char *driver = NULL, *override = NULL, *vgpu_types = NULL, *mdev_types = NULL, *mdevs = NULL;
+        _cleanup_free_ char *driver = NULL, *override = NULL, *reset_methods = NULL, *vgpu_types = NULL,
+                            *mdev_types = NULL, *mdevs = NULL;
         PciDevice *dev, before;
         int r;
 
@@ -182,6 +183,8 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
         r = string_copy(&driver, dev->driver);
         if (r >= 0)
                 r = string_copy(&override, dev->driver_override);
+        if (r >= 0)
+                r = string_copy(&reset_methods, dev->reset_methods);
         if (r >= 0)
                 r = string_copy(&vgpu_types, dev->vgpu_types);
         if (r >= 0)
@@ -202,7 +205,8 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
         manager_name_gpu(m, dev);
         if (streq_ptr(driver, dev->driver) && streq_ptr(override, dev->driver_override) &&
             before.has_override == dev->has_override && before.runtime_pm == dev->runtime_pm &&
-            before.d3cold == dev->d3cold && pci_device_same_vgpu(&before, dev))
+            before.d3cold == dev->d3cold && streq_ptr(reset_methods, dev->reset_methods) &&
+            pci_device_same_vgpu(&before, dev))
                 return 0;
         m->reconcile.promises_unchecked = true;
         /* The number of slots that a pool offers depends on the types, which were not read while the GPU was busy. */

@@ -110,7 +110,7 @@ static int replace_device(const Manager *m, AllocationDevice *d, const PciDevice
         d->has_baseline = false;
         d->serial = 0;
         if (string_copy(&d->vfio_driver, own) < 0 || string_copy(&d->prior_driver, dev->driver) < 0 ||
-            string_copy(&d->prior_override, dev->driver_override) < 0)
+            string_copy(&d->prior_override, dev->driver_override) < 0 || string_copy(&d->prior_reset, NULL) < 0)
                 return -ENOMEM;
         d->prior_runtime_pm = dev->runtime_pm;
         d->prior_d3cold = dev->d3cold;

@@ -79,6 +79,7 @@ static Verdict start_clearing(Manager *m, Allocation *rest, uint32_t *ret_job, R
         int r;
 
         if (steps_release(rest, m->host.inventory, after, rest->had_domain, &steps) < 0 ||
+            steps_reset(rest, m->host.inventory, m->host.config, steps) < 0 ||
             (rest->had_domain && steps_clean(rest, m->host.config, steps) < 0))
                 return refuse_no_memory(ret);
         rest->state = ALLOCATION_RELEASING;

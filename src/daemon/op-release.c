@@ -32,8 +32,8 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
         Verdict v;
 
         if (steps_release(a, m->host.inventory, manager_after_release(&m->host, a), true, &steps) < 0 ||
-            steps_clean(a, m->host.config, steps) < 0 || steps_remove_regions(a, steps) < 0 ||
-            steps_deactivate(a, m->host.config, steps) < 0)
+            steps_reset(a, m->host.inventory, m->host.config, steps) < 0 || steps_clean(a, m->host.config, steps) < 0 ||
+            steps_remove_regions(a, steps) < 0 || steps_deactivate(a, m->host.config, steps) < 0)
                 return refuse_no_memory(ret);
         leave_out_quarantined(m->host.ledger, steps);
         v = manager_begin_state(m, a, ALLOCATION_RELEASING, ret);

@@ -201,6 +201,11 @@ int device_facts_read_driver(const DeviceDir *d, PciDevice *dev) {
                 return r;
 
         device_dir_read_power(d, dev);
+        r = device_dir_read_text(d, ATTRIBUTE_RESET_METHOD, dev, buf);
+        if (r >= 0)
+                r = string_copy(&dev->reset_methods, r > 0 && *buf ? buf : NULL);
+        if (r < 0)
+                return r;
         dev->has_override = device_dir_has(d, ATTRIBUTE_DRIVER_OVERRIDE);
         r = device_dir_read_text(d, ATTRIBUTE_DRIVER_OVERRIDE, dev, buf);
         if (r < 0)
@@ -266,18 +271,13 @@ static int read_sriov(const DeviceDir *d, PciDevice *dev) {
         return r >= 0 && dev->total_vfs > 0 && dev->n_virtfns == 0 ? read_missing_vfs(d, dev) : r;
 }
 
-static int read_power_and_reset(const DeviceDir *d, PciDevice *dev) {
+static int read_power_state(const DeviceDir *d, PciDevice *dev) {
         char buf[SYSFS_ATTRIBUTE_MAX];
         int r;
 
         r = device_dir_read_text(d, ATTRIBUTE_POWER_STATE, dev, buf);
         if (r > 0)
                 r = string_copy(&dev->power_state, buf);
-        if (r < 0)
-                return r;
-        r = device_dir_read_text(d, ATTRIBUTE_RESET_METHOD, dev, buf);
-        if (r > 0 && *buf)
-                r = string_copy(&dev->reset_methods, buf);
         if (r < 0)
                 return r;
         r = device_dir_read_text(d, ATTRIBUTE_BOOT_VGA, dev, buf);
@@ -321,7 +321,7 @@ static int read_link(const DeviceDir *d, PciDevice *dev) {
 int device_facts_read(const DeviceDir *d, PciDevice *dev) {
         static int (*const readers[])(const DeviceDir *, PciDevice *) = {
                 read_numa_node, device_facts_read_group, device_facts_read_driver,
-                read_sriov,     read_power_and_reset,    read_link,
+                read_sriov,     read_power_state,        read_link,
         };
 
         for (size_t i = 0; i < ELEMENTSOF(readers); i++) {

@@ -97,7 +97,11 @@ static int undo_numvfs(const Sysfs *fs, const Step *s, const VfAttributes *found
 }
 
 static int run_reset(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
-        return reset_device(fs, s->device);
+        int r = reset_device(fs, s->device, s->to, s->from);
+
+        if ((r == -ENOENT && s->may_lack_method) || (r == -ENOTTY && s->may_stay))
+                return 0;
+        return r;
 }
 
 static int run_check(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {

@@ -11,16 +11,34 @@
 #include "sriov.h"
 #include "util/strings.h"
 
-int reset_device(const Sysfs *fs, PciAddress address) {
-        int r = sriov_has_vf(fs, address, 0) ? -ENOTEMPTY : pciback_check_unused(fs, address);
+/* Sets the reset methods, separated by spaces. -EINVAL: the device does not offer one of them. */
+static int set_methods(const Sysfs *fs, PciAddress address, const char *methods) {
+        const char *path = PCI_PATH(address, "reset_method");
+        char now[SYSFS_ATTRIBUTE_MAX];
+        int r = sysfs_read(fs, path, now, sizeof(now));
 
+        if (r >= 0 && streq(now, methods))
+                return 0;
+        if (r >= 0)
+                r = sysfs_write(fs, path, methods);
+        if (r >= 0)
+                r = sysfs_read(fs, path, now, sizeof(now));
+        if (r < 0)
+                return r == -ENOENT ? -EINVAL : r; /* before Linux 5.15 there is no such file */
+        return streq(now, methods) ? 0 : -EIO;
+}
+
+int reset_device(const Sysfs *fs, PciAddress address, const char *method, const char *before) {
+        int r = sriov_has_vf(fs, address, 0) ? -ENOTEMPTY : pciback_check_unused(fs, address), restored = 0;
+
+        if (r == 0 && method)
+                r = set_methods(fs, address, method);
         if (r == 0)
                 r = sysfs_write(fs, PCI_PATH(address, "reset"), "1");
-
-        /* The kernel creates the file "reset" when the device has a reset method. A bus reset becomes impossible when
-         * another function appears on the bus; a write then fails with ENOTTY. */
-        if (r == -ENOENT || r == -ENOTTY)
-                return 0;
+        if (method && before)
+                restored = set_methods(fs, address, before);
+        if (r >= 0 && restored < 0)
+                return restored;
         return r < 0 ? r : 1;
 }
 

@@ -199,10 +199,12 @@ static int take_driver(PciDevice *dev, PciDevice *now) {
         free(dev->driver_override);
         free(dev->kernel_names);
         free(dev->bond);
+        free(dev->reset_methods);
         dev->driver = TAKE_PTR(now->driver);
         dev->kernel_names = TAKE_PTR(now->kernel_names);
         dev->bond = TAKE_PTR(now->bond);
         dev->driver_override = TAKE_PTR(now->driver_override);
+        dev->reset_methods = TAKE_PTR(now->reset_methods);
         dev->has_override = now->has_override;
         dev->vfio = now->vfio;
         dev->vfio_cdev = now->vfio_cdev;
@@ -246,6 +248,7 @@ int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked) {
         free(now.driver_override);
         free(now.kernel_names);
         free(now.bond);
+        free(now.reset_methods);
         free(now.vgpu_types);
         free(now.mdev_types);
         free(now.mdevs);

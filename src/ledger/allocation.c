@@ -60,6 +60,7 @@ static void device_done(AllocationDevice *d) {
         free(d->pool);
         free(d->prior_driver);
         free(d->prior_override);
+        free(d->prior_reset);
         free(d->vfio_driver);
         free(d->vgpu_name);
         free(d->path);
@@ -106,10 +107,11 @@ static int copy_device(Allocation *to, const AllocationDevice *from) {
                 return -ENOMEM;
         *copy = *from;
         copy->slot = copy->pool = copy->prior_driver = copy->prior_override = copy->vfio_driver = copy->path = NULL;
-        copy->vgpu_name = NULL;
+        copy->vgpu_name = copy->prior_reset = NULL;
         if (string_copy(&copy->slot, from->slot) < 0 || string_copy(&copy->pool, from->pool) < 0 ||
             string_copy(&copy->prior_driver, from->prior_driver) < 0 ||
             string_copy(&copy->prior_override, from->prior_override) < 0 ||
+            string_copy(&copy->prior_reset, from->prior_reset) < 0 ||
             string_copy(&copy->vfio_driver, from->vfio_driver) < 0 || string_copy(&copy->path, from->path) < 0 ||
             string_copy(&copy->vgpu_name, from->vgpu_name) < 0)
                 return -ENOMEM;

@@ -191,6 +191,8 @@ static int parse_identity(json_object *o, AllocationDevice *d) {
         uint64_t index;
         int r = get_flag(o, "lost", &d->lost);
 
+        if (r == 0 && json_object_object_get_ex(o, "prior_reset", NULL))
+                r = get_string(o, "prior_reset", false, &d->prior_reset);
         r = r ?: get_flag(o, "prior_runtime_pm", &d->prior_runtime_pm);
         r = r ?: get_flag(o, "prior_d3cold", &d->prior_d3cold);
         if (r == 0 && json_object_object_get_ex(o, "vfio_driver", NULL))

@@ -40,6 +40,8 @@ static void put_device(JsonText *t, const AllocationDevice *d) {
         put_value(t, "pool", string, d->pool);
         put_value(t, "prior_driver", string, d->prior_driver);
         put_value(t, "prior_override", string, d->prior_override);
+        if (d->prior_reset)
+                put_value(t, "prior_reset", string, d->prior_reset);
         if (d->prior_runtime_pm)
                 json_text_literal(t, ", \"prior_runtime_pm\": true");
         if (d->prior_d3cold)

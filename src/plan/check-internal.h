@@ -25,6 +25,7 @@ void check_memory_lock(const CheckFacts *facts, CheckReport *report);
 void check_numa(const CheckFacts *facts, CheckReport *report);
 void check_pools(const CheckFacts *facts, CheckReport *report);
 void check_power(const CheckFacts *facts, CheckReport *report);
+void check_reset(const CheckFacts *facts, CheckReport *report);
 void check_sriov(const CheckFacts *facts, CheckReport *report);
 void check_vfio(const CheckFacts *facts, CheckReport *report);
 void check_xen(const CheckFacts *facts, CheckReport *report);

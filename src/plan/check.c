@@ -21,6 +21,7 @@ static const struct Check {
         { "drivers", check_drivers, "No other program or driver claims the devices." },
         { "numa", check_numa, "The NUMA nodes of GPUs and NICs are known, or there is only one node." },
         { "memory", check_memory, "No memory of a GPU is memory of the host." },
+        { "reset", check_reset, "Each device of the pools has a reset method." },
         { "power", check_power, "No device on a VFIO driver goes to D3 while it is idle." },
         { "cpus", check_cpus, "CPUs are kept for the host." },
         { "hugepages", check_hugepages, "The NUMA nodes have hugepages." },

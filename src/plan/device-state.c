@@ -3,6 +3,7 @@
 #include "plan/device-state.h"
 
 #include "plan/promise.h"
+#include "resets.h"
 #include "util/strings.h"
 #include "util/stringtable.h"
 
@@ -113,6 +114,8 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
                 return DEVICE_STATE_HOST;
         if (held == VERDICT_NONE && dev->expected && ret)
                 tell_expected(view, dev, ret);
+        else if (held == VERDICT_NONE && ret)
+                (void) device_can_be_reset(view->policy, dev, ret);
         /* Another allocation has its IOMMU group, its PF or one of its VFs. */
         return held != VERDICT_NONE ? DEVICE_STATE_ALLOCATED : DEVICE_STATE_AVAILABLE;
 }

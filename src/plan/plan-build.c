@@ -26,6 +26,8 @@ static AllocationDevice *add_device(Allocation *a, const HostView *view, const P
         if (!d || allocation_device_identify(d, dev) < 0 || string_copy(&d->prior_driver, dev->driver) < 0 ||
             string_copy(&d->prior_override, dev->driver_override) < 0)
                 return NULL;
+        if (pool && pool->reset_method != RESET_METHOD_DEFAULT && string_copy(&d->prior_reset, dev->reset_methods) < 0)
+                return NULL;
         d->prior_runtime_pm = dev->runtime_pm;
         d->prior_d3cold = dev->d3cold;
         if (view->config->variants && string_copy(&d->vfio_driver, inventory_variant_driver(view->inventory, dev)) < 0)

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "resets.h"
 #include "suggest-internal.h"
 #include "util/strings.h"
 
@@ -108,6 +109,20 @@ static void write_verdict(Text *t, const Policy *policy, const Choice *c, Verdic
                 why.message ?: "", why.remedy ?: "");
 }
 
+/* Names the first device of the pool that a release cannot reset. */
+static void write_reset(Text *t, const Policy *policy, const Choice *c) {
+        const Inventory *inv = policy->inventory;
+
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                _cleanup_refusal_ Refusal why = { 0 };
+
+                if (!has_device(c, &inv->devices[i]) || device_can_be_reset(policy, &inv->devices[i], &why))
+                        continue;
+                comment(t, "%s %s", why.message ?: "", why.remedy ?: "");
+                return;
+        }
+}
+
 static void write_choice(Text *t, const Choice *c, const Inventory *inv) {
         const PciDevice *dev = inventory_find(inv, c->devices[0]);
         _cleanup_free_ char *model = describe_model(dev), *list = list_addresses(c->devices, c->n);
@@ -200,6 +215,7 @@ char *suggestion_write(const Suggestion *s, const Inventory *inv, const Policy *
                         write_choice(&t, &s->choices[i], inv);
                         for (Verdict v = VERDICT_NONE + 1; v < _VERDICT_MAX; v++)
                                 write_verdict(&t, policy, &s->choices[i], v);
+                        write_reset(&t, policy, &s->choices[i]);
                 }
                 write_section(&t, &s->choices[i], inv);
         }

@@ -7,6 +7,7 @@
 #include "util/strings.h"
 
 #define SHOWS_ANOTHER    "the kernel accepted the write but shows another value."
+#define ALLOW_NO_RESET   "AllowNoReset=yes in its pool gives such devices to the next guest as they are."
 #define NO_VGPU_ROOM     "its GPU has no room for a vGPU of this type, or does not know the type."
 #define GUEST_OF_XEN     "a guest of Xen has it, or may have it. Stop the guest first."
 #define OTHER_PARTITIONS "Fabric Manager has other partitions than Partitions= says."
@@ -49,6 +50,10 @@ static const struct {
         { STEP_NUMVFS, EBUSY, "it already has another number of VFs. Stop the users of these VFs first." },
         { STEP_NUMVFS, EIO,
           "the kernel created fewer VFs than requested; these were removed again. See the kernel log." },
+        { STEP_RESET, ENOENT, "the kernel has no reset method for it. " ALLOW_NO_RESET },
+        { STEP_RESET, ENOTTY,
+          "none of its reset methods worked, or it did not come back in time. See the kernel log. " ALLOW_NO_RESET },
+        { STEP_RESET, EINVAL, "the kernel does not offer it this method. Correct ResetMethod= of its pool." },
         { STEP_RESET, EAGAIN, "another process holds the lock of the device." },
         { STEP_RESET, ENOTEMPTY, "it now has VFs, which would be reset too. Remove the VFs first." },
         { STEP_RESET, EUSERS, GUEST_OF_XEN },

@@ -149,7 +149,8 @@ char *step_describe(const Step *s) {
         case STEP_NUMVFS:
                 return string_format("create %s VFs on %s", s->to, address);
         case STEP_RESET:
-                return string_format("reset %s", address);
+                return s->to ? string_format("reset %s by the method '%s'", address, s->to)
+                             : string_format("reset %s", address);
         case STEP_CHECK:
                 return string_format("check that %s answers", address);
         case STEP_ATTRIBUTES:

@@ -16,6 +16,7 @@ node('edge', configure => 1);
 
 configure(<<'END');
 [Pool gpu]
+AllowNoReset=yes
 Match=address=0000:02:00.0
 
 [Pool nic]

@@ -39,9 +39,90 @@ same_tree($before, 'all is as before');
 is_deeply([quarantined()], [], 'nothing is in quarantine');
 is(allocate($bus, 'guest', gpu => 1), 'done', 'a GPU');
 fault('reset', 'fail 1 ENOTTY');
-is(release($bus, 'guest'), 'done', 'that has no way to be reset after all');
-is_deeply([quarantined()], [], 'is as one that never had');
+is(release($bus, 'guest'), 'done', 'that no method resets, or that does not come back in time');
+is_deeply([quarantined()], [$bad], 'is in quarantine');
+like(device($bus, $bad)->{reason}, names($bad, 'AllowNoReset='), 'which says what allows it');
+is(clear($bad), 'done', 'it leaves');
 same_tree($before, 'and all is as before');
+
+# ---- it has no reset method
+
+my %methods = (reset => '', reset_method => 'flr bus');
+fault(map { "remove sys/bus/pci/devices/$bad/$_" } keys %methods);
+ctl('rescan');
+like((ctl('explain', $bad))[1], names('AllowNoReset='), 'no method: explain tells before what to set');
+my ($found) = grep { $_->{check} eq 'reset' } @{ ctl_json('check')->{findings} };
+is($found->{result}, 'warning', 'no method: so does a check');
+like($found->{message}, names($bad, 'gpu'), 'no method: and names it');
+like((ctl('suggest'))[1], qr/^# .*\Q$bad\E has/m, 'no method: a suggestion too');
+is(allocate($bus, 'guest', gpu => 1), 'done', 'no method: it can be allocated');
+is(release($bus, 'guest'), 'done', 'no method: released');
+is_deeply([quarantined()], [$bad], 'no method: it is in quarantine');
+like(device($bus, $bad)->{reason}, names($bad, 'AllowNoReset='), 'no method: which says what to set');
+is(clear($bad), 'done', 'no method: it leaves');
+
+configure($pools =~ s/(\[Pool gpu\]\n)/$1AllowNoReset=yes\n/r);
+$bus = Bus->new->listen;
+is((grep { $_->{check} eq 'reset' } @{ ctl_json('check')->{findings} })[0]{result}, 'ok', 'allowed: the check finds nothing');
+is(allocate($bus, 'guest', gpu => 1), 'done', 'allowed: allocated');
+is(release($bus, 'guest'), 'done', 'allowed: released');
+is_deeply([quarantined()], [], 'allowed: nothing is in quarantine');
+fault(map { "set sys/bus/pci/devices/$bad/$_ $methods{$_}" } sort keys %methods);
+ctl('rescan');
+$before = tree();
+is(allocate($bus, 'guest', gpu => 1), 'done', 'allowed: one with methods');
+fault('reset', 'fail 1 ENOTTY');
+is(release($bus, 'guest'), 'done', 'allowed: none works');
+is_deeply([quarantined()], [], 'allowed: nothing is in quarantine');
+is(allocate($bus, 'guest', gpu => 1), 'done', 'allowed: again');
+fault('reset', 'fail 1 EIO');
+is(release($bus, 'guest'), 'done', 'allowed: a reset fails otherwise');
+is_deeply([quarantined()], [$bad], 'allowed: then it is in quarantine');
+is(clear($bad), 'done', 'allowed: it leaves');
+fault('reset');
+same_tree($before, 'allowed: all is as before');
+
+# ---- its pool names a method
+
+my $method = "$ENV{NODE_ROOT}/sys/bus/pci/devices/$bad/reset_method";
+configure($pools =~ s/(\[Pool gpu\]\n)/$1ResetMethod=bus\n/r);
+$bus = Bus->new->listen;
+is((grep { $_->{check} eq 'reset' } @{ ctl_json('check')->{findings} })[0]{result}, 'ok', 'by bus: the check finds nothing');
+fault("write sys/bus/pci/devices/$bad/reset_method bus flr");
+is(allocate($bus, 'guest', gpu => 1), 'done', 'by bus: allocated');
+fault('reset');
+is(release($bus, 'guest'), 'done', 'by bus: released');
+is_deeply([map { m{/$bad/(reset\w*) (.*) -> OK$} ? "$1=$2" : () } write_log()], ['reset_method=bus', 'reset=1', 'reset_method=bus flr'], 'by bus: and then as it was');
+for my $n (1 .. 3) {
+        for my $kind ("fail $n EIO", "silent $n", "kill $n before", "kill $n after") {
+                is(allocate($bus, 'guest', gpu => 1), 'done', "by bus, $kind: allocated");
+                fault('reset', $kind);
+                release($bus, 'guest');
+                fault('reset');
+                release($bus, 'guest') if allocation_state($bus, 'guest') ne 'gone';
+                is(allocation_state($bus, 'guest'), 'gone', "by bus, $kind: released in the end");
+                is(slurp($method), "bus flr\n", "by bus, $kind: the methods are as they were") if !quarantined();
+                clear_quarantine($bus);
+                fault("write sys/bus/pci/devices/$bad/reset_method bus flr");
+        }
+}
+fault("write sys/bus/pci/devices/$bad/reset_method default");
+same_tree($before, 'by bus: all is as before');
+
+configure($pools =~ s/(\[Pool gpu\]\n)/$1ResetMethod=pm\n/r);
+$bus = Bus->new->listen;
+($found) = grep { $_->{check} eq 'reset' } @{ ctl_json('check')->{findings} };
+is($found->{result}, 'warning', 'by a method that it lacks: a check finds it');
+like((ctl('explain', $bad))[1], names($bad, 'pm'), 'by a method that it lacks: explain tells it');
+is(allocate($bus, 'guest', gpu => 1), 'done', 'by a method that it lacks: allocated');
+fault('reset');
+is(release($bus, 'guest'), 'done', 'by a method that it lacks: released');
+is_deeply([grep { m{/reset 1} } write_log()], [], 'by a method that it lacks: no other one is taken');
+is_deeply([quarantined()], [$bad], 'by a method that it lacks: it is in quarantine');
+is(clear($bad), 'done', 'by a method that it lacks: it leaves');
+configure($pools);
+$bus = Bus->new->listen;
+same_tree($before, 'all is as before');
 
 # ---- it cannot be reset
 

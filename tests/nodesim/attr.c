@@ -114,6 +114,17 @@ static int store_device_rescan(Sim *sim, Node *dev, const char *value) {
         return rescan(sim, dev->parent, value);
 }
 
+/* A bus reset is for a function that has its bus for itself, as pci_parent_bus_reset() checks. */
+static bool shares_bus(const Node *dev) {
+        const Node *bridge = dev->parent;
+
+        for (size_t i = 0; i < bridge->n_children; i++)
+                if (bridge->children[i] != dev && node_is_device(bridge->children[i]) &&
+                    !node_child(bridge->children[i], "physfn"))
+                        return true;
+        return false;
+}
+
 static int store_reset(Sim *sim, Node *dev, const char *value) {
         _cleanup_free_ char *method = node_text(dev, "reset_method");
         unsigned long one;
@@ -121,7 +132,7 @@ static int store_reset(Sim *sim, Node *dev, const char *value) {
         (void) sim;
         if (parse_number(value, &one) < 0 || one != 1)
                 return -EINVAL;
-        return method && *method ? 0 : -ENOTTY;
+        return method && *method && (strcmp(method, "bus") != 0 || !shares_bus(dev)) ? 0 : -ENOTTY;
 }
 
 static int store_autoprobe(Sim *sim, Node *pf, const char *value) {
@@ -175,7 +186,8 @@ static int store_reset_method(Sim *sim, Node *dev, const char *value) {
         for (int i = 0; i < n; i += (int) strspn(value + i, " ")) {
                 size_t m = strcspn(value + i, " \n");
 
-                if (!has_word(file->original, value + i, m))
+                if (!has_word(file->original, value + i, m) ||
+                    (m == 3 && strncmp(value + i, "bus", m) == 0 && shares_bus(dev)))
                         return -EINVAL;
                 i += (int) m;
         }

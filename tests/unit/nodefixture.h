@@ -102,6 +102,7 @@ static inline PciDevice *node_device(TestNode *t, const char *path, uint32_t cla
         dev->has_override = true;
         assert_int_equal(string_copy(&dev->path, path), 0);
         assert_int_equal(string_copy(&dev->driver, driver), 0);
+        assert_int_equal(string_copy(&dev->reset_methods, dev->is_bridge ? NULL : "flr"), 0);
         return dev;
 }
 

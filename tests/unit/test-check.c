@@ -440,6 +440,42 @@ static void test_memory(void **state) {
         assert_finds(t, NO_FACTS, NULL, CHECK_OK, NULL);
 }
 
+static void test_reset(void **state) {
+        static const struct {
+                const char *keys, *methods;
+                bool audio;        /* another function on its bus */
+                const char *words; /* of the finding; NULL: none */
+        } cases[] = {
+                { "", "flr", true, NULL },
+                { "", NULL, false, GPU },
+                { "AllowNoReset=yes\n", NULL, false, NULL },
+                /* The kernel refuses the method, and no other reset takes place. */
+                { "AllowNoReset=yes\nResetMethod=bus\n", NULL, false, "none" },
+                { "ResetMethod=bus\n", "flr cxl_bus", false, "flr cxl_bus" },
+                { "ResetMethod=bus\n", "flr bus", false, NULL },
+                { "ResetMethod=bus\n", "flr bus", true, "0000:01:00.1" },
+                { "ResetMethod=flr\n", "flr bus", true, NULL },
+                /* Only the first function that the kernel found on the bus has this. */
+                { "", "bus", true, "0000:01:00.1" },
+                { "", "bus", false, NULL },
+                { "AllowNoReset=yes\n", "bus", true, NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = node_good();
+                _cleanup_free_ char *config = string_format("%s%s", READY, cases[i].keys);
+                PciDevice *gpu = (PciDevice *) node_find(t, GPU);
+
+                assert_non_null(config);
+                assert_int_equal(string_copy(&gpu->reset_methods, cases[i].methods), 0);
+                if (cases[i].audio)
+                        (void) node_device(t, "pci0000:00/0000:00:01.0/0000:01:00.1", 0x040300, 0, 2);
+                node_ready(t, config);
+                assert_finds(t, NO_FACTS, cases[i].words ? "reset" : NULL, cases[i].words ? CHECK_WARNING : CHECK_OK,
+                             cases[i].words);
+        }
+}
+
 /* Whoever bound it, and with any driver for guests. */
 static void test_power(void **state) {
         _cleanup_node_ TestNode *t = node_good();
@@ -623,6 +659,7 @@ int main(void) {
                 cmocka_unit_test(test_pool_without_pf),
                 cmocka_unit_test(test_drivers),
                 cmocka_unit_test(test_memory),
+                cmocka_unit_test(test_reset),
                 cmocka_unit_test(test_power),
                 cmocka_unit_test(test_numa),
                 cmocka_unit_test(test_cpus),

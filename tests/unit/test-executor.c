@@ -133,6 +133,32 @@ static void test_power(void **state) {
         assert_attribute(f, SECOND, "d3cold_allowed", "1");
 }
 
+/* By one method, and without any. */
+static void test_reset(void **state) {
+        Fixture *f = *state;
+        _cleanup_(cleanup_step_list_free) StepList *by_bus = step_list_new(), *any = step_list_new();
+
+        assert_non_null(by_bus);
+        assert_non_null(any);
+        tree_attribute(f->root, SECOND, "reset", "");
+        tree_attribute(f->root, SECOND, "reset_method", "flr");
+        add(by_bus, STEP_RESET, SECOND, "flr", "bus");
+        assert_int_equal(executor_run(f->fs, by_bus, keep, NULL), 0);
+        (void) last_report(REPORT_STEP);
+        assert_attribute(f, SECOND, "reset", "1");
+        assert_attribute(f, SECOND, "reset_method", "flr");
+        tree_unlink(f->root, "sys/bus/pci/devices/" SECOND "/reset_method");
+        assert_int_equal(executor_run(f->fs, by_bus, keep, NULL), 0);
+        assert_int_equal(last_report(REPORT_DEVICE_FAILED)->error, -EINVAL);
+
+        add(any, STEP_RESET, FIRST, NULL, NULL);
+        assert_int_equal(executor_run(f->fs, any, keep, NULL), 0);
+        assert_int_equal(last_report(REPORT_DEVICE_FAILED)->error, -ENOENT);
+        any->steps[0].may_lack_method = true;
+        assert_int_equal(executor_run(f->fs, any, keep, NULL), 0);
+        (void) last_report(REPORT_STEP);
+}
+
 /* Without Fabric Manager only the partition is missing, if that is allowed. */
 static void test_partition_may_lack(void **state) {
         Fixture *f = *state;
@@ -461,6 +487,7 @@ int main(void) {
                 TEST(test_all_done),
                 TEST(test_undo_of_changes_only),
                 TEST(test_power),
+                TEST(test_reset),
                 TEST(test_partition_may_lack),
                 TEST(test_users_may_be_unknown),
                 TEST(test_failed_device_is_skipped),

@@ -529,7 +529,7 @@ static void test_hang(void **state) {
 }
 
 static char from_text[] = "nvidia", to_text[] = "vfio-pci", count_text[] = "4", off_text[] = "0", on_text[] = "on",
-            auto_text[] = "auto", mdev_text[] = "nvidia-558/4b20d080-1b54-4048-85b3-a6a600008312",
+            auto_text[] = "auto", bus_text[] = "bus", mdev_text[] = "nvidia-558/4b20d080-1b54-4048-85b3-a6a600008312",
             vlan_text[] = "vlan=7";
 
 static const Step steps[] = {
@@ -549,6 +549,8 @@ static const Step steps[] = {
         { STEP_RUNTIME_PM, { .bus = 0x82 }, auto_text, on_text },
         { STEP_RUNTIME_PM, { .bus = 0x82 }, on_text, auto_text },
         { STEP_D3COLD, { .bus = 0x82 }, NULL, off_text },
+        { STEP_RESET, { .bus = 0x82 }, NULL, NULL },
+        { STEP_RESET, { .bus = 0x82 }, NULL, bus_text },
 };
 
 static void test_describe(void **state) {
@@ -621,6 +623,9 @@ static void test_causes(void **state) {
         assert_failure(&steps[5], ERANGE, "NUM_OF_VFS");
         assert_failure(&steps[5], ENOENT, "num_vfs");
         assert_failure(&steps[5], ENOSPC, "MSI-X");
+        assert_failure(&steps[ELEMENTSOF(steps) - 2], ENOTTY, "AllowNoReset=");
+        assert_failure(&steps[ELEMENTSOF(steps) - 2], ENOENT, "AllowNoReset=");
+        assert_failure(&steps[ELEMENTSOF(steps) - 1], EINVAL, "ResetMethod=");
 }
 
 /* The partition is activated at the end, and deactivated at the beginning. */
@@ -681,6 +686,66 @@ static void test_partition(void **state) {
         assert_int_equal(none->n, there->n - 1);
 }
 
+/* A companion is reset with any method, or with none. What is left of an allocation may be a companion alone. */
+static void test_reset_of_pools(void **state _unused_) {
+        static const struct {
+                const char *keys;
+                bool may_lack_method, may_stay; /* of the GPU */
+                const char *method;
+        } cases[] = {
+                { "", false, false, NULL },
+                { "AllowNoReset=yes\n", true, true, NULL },
+                { "ResetMethod=bus\n", false, false, "bus" },
+                { "ResetMethod=default\n", false, false, NULL },
+        };
+        _cleanup_(cleanup_allocation_free) Allocation *a =
+                make_allocation((const Fact[]) { { "nvidia", NULL }, { "snd_hda_intel", NULL } }, 2);
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(2);
+
+        a->devices[1].role = DEVICE_ROLE_COMPANION;
+        assert_int_equal(string_copy(&a->devices[0].pool, "gpu"), 0);
+        set_inventory(inv, (const Fact[]) { { VFIO, VFIO }, { VFIO, VFIO } });
+        assert_int_equal(string_copy(&inv->devices[0].reset_methods, "flr bus"), 0);
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_free_ char *text = string_format("[Pool gpu]\nMatch=class=03\n%s", cases[i].keys);
+                _cleanup_(cleanup_config_free) Config *config = NULL;
+                _cleanup_(cleanup_step_list_free) StepList *l = NULL;
+                const Step *gpu, *audio;
+
+                assert_non_null(text);
+                assert_int_equal(config_parse("test.conf", text, strlen(text), &config), 0);
+                assert_int_equal(config->n_problems, 0);
+                assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, true, &l), 0);
+                assert_int_equal(steps_reset(a, inv, config, l), 0);
+                gpu = &l->steps[0];
+                audio = &l->steps[2];
+                assert_true(gpu->kind == STEP_RESET && audio->kind == STEP_RESET);
+                assert_true(gpu->may_lack_method == cases[i].may_lack_method && gpu->may_stay == cases[i].may_stay);
+                assert_true(streq_ptr(gpu->to, cases[i].method));
+                assert_true(streq_ptr(gpu->from, cases[i].method ? "flr bus" : NULL));
+                assert_true(audio->may_lack_method && audio->may_stay == cases[i].may_stay);
+                assert_null(audio->to);
+        }
+}
+
+/* After a kill the present methods are not those of before. */
+static void test_methods_after_a_kill(void **state _unused_) {
+        static const char text[] = "[Pool gpu]\nMatch=class=03\nResetMethod=bus\n";
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation((const Fact[]) { { "nvidia", NULL } }, 1);
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
+        _cleanup_(cleanup_config_free) Config *config = NULL;
+        _cleanup_(cleanup_step_list_free) StepList *l = NULL;
+
+        assert_int_equal(config_parse("test.conf", text, strlen(text), &config), 0);
+        assert_int_equal(string_copy(&a->devices[0].pool, "gpu"), 0);
+        assert_int_equal(string_copy(&a->devices[0].prior_reset, "pm bus"), 0);
+        set_inventory(inv, (const Fact[]) { { VFIO, VFIO } });
+        assert_int_equal(string_copy(&inv->devices[0].reset_methods, "bus"), 0);
+        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, true, &l), 0);
+        assert_int_equal(steps_reset(a, inv, config, l), 0);
+        assert_string_equal(l->steps[0].from, "pm bus");
+}
+
 static void test_sentences(void **state _unused_) {
         assert_sentences("steps.txt");
 }
@@ -708,6 +773,8 @@ int main(void) {
                 cmocka_unit_test(test_status),
                 cmocka_unit_test(test_causes),
                 cmocka_unit_test(test_partition),
+                cmocka_unit_test(test_reset_of_pools),
+                cmocka_unit_test(test_methods_after_a_kill),
                 cmocka_unit_test(test_sentences),
         };
 
