@@ -7,6 +7,7 @@
 #include <net/if.h>
 
 #include "host/holders.h"
+#include "model/health.h"
 #include "steps/step.h"
 #include "util/sysfs.h"
 
@@ -18,7 +19,8 @@ typedef enum ReportKind {
         REPORT_UNDO_FAILED,   /* the undo of step failed with error: the device is not in its former state */
         REPORT_DEVICE_FAILED, /* step, which concerns one device only, failed with error: the device gets no further
                              steps, the run continues */
-        REPORT_READING,       /* the attributes of the VF of step are about to be read, which may block for ever */
+        REPORT_READING,       /* the attributes of the VF of step, or the config space of the device of a STEP_BIND, are
+                             about to be read, which may block for ever */
         REPORT_FOUND,         /* the attributes of the VF of step, before the first write */
         REPORT_ACTIVE,        /* the service of step is active or about to start, and will be stopped; sent before the
                              first write */
@@ -26,16 +28,18 @@ typedef enum ReportKind {
         REPORT_STARTED,   /* the service of step was started; error is 0 or why it failed to start */
         REPORT_NOT_STARTED, /* systemd could not be asked to start the service of step: error */
         REPORT_IOMMUFD,     /* the domain of step has its devices by iommufd */
+        REPORT_HEALTH,      /* the health of the device of step */
         REPORT_PLACED,      /* the domain has the device of step; message is its place (ledger/guestplace.h) */
 } ReportKind;
 
 /* A report of the child to its parent. Smaller than PIPE_BUF, so writes to the pipe are atomic. */
 typedef struct Report {
         uint32_t kind;
-        uint32_t step;      /* index into the list */
-        int32_t error;      /* negative errno */
-        int32_t status;     /* REPORT_DEVICE_FAILED of STEP_CLEAN: exit status of the command, 0 when there is none */
-        VfAttributes found; /* REPORT_FOUND; REPORT_FAILED, REPORT_DEVICE_FAILED of a step that sets attributes */
+        uint32_t step;        /* index into the list */
+        int32_t error;        /* negative errno */
+        int32_t status;       /* REPORT_DEVICE_FAILED of STEP_CLEAN: exit status of the command, 0 when there is none */
+        HealthReading health; /* REPORT_HEALTH */
+        VfAttributes found;   /* REPORT_FOUND; REPORT_FAILED, REPORT_DEVICE_FAILED of a step that sets attributes */
         /* REPORT_FAILED of a step that knows more than an error: the sentences that say why and what to do; else "" */
         char message[HOLDER_SUBJECT_MAX + 2 * HOLDER_TEXT_MAX + 32];
         bool switchdev;                /* REPORT_FAILED of a step that sets attributes: the mode of the PF's eswitch */

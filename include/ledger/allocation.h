@@ -83,8 +83,10 @@ typedef struct AllocationDevice {
         VfAttributes attributes; /* of an assigned VF: the attributes to set, including generated ones */
         unsigned generated; /* bits of the attributes that this program generated; they are skipped when the PF does not
                                support them */
+        unsigned fatal;     /* fatal PCI Express errors that the kernel had counted when the device was prepared */
         VfAttributes baseline; /* attributes before the allocation, which a release restores */
         bool has_baseline;
+        bool has_fatal; /* it counts them, and fatal is valid */
         /* Identity of the card, because a card's address may change with a boot. */
         uint16_t vendor, device, subsystem_vendor, subsystem_device;
         uint64_t serial; /* serial number of the card (for a VF, of its PF); 0: none */

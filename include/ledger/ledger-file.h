@@ -20,7 +20,8 @@
  * allocation is written with the oldest version that has all that it has, which older daemons can read.
  *
  * The place of a device in a running guest ("guest") needs no version: libvirt tells it again, and an older daemon that
- * leaves it out does the same with the hardware.
+ * leaves it out does the same with the hardware. Nor does the count of fatal errors of a device ("fatal_errors"): a
+ * release without it checks only that the device answers, as those of older daemons do.
  */
 #define LEDGER_FILE_VERSION 4
 #define LEDGER_FILE_MAX     (256U * 1024U)

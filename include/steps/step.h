@@ -22,8 +22,9 @@ typedef enum StepKind {
         STEP_REMOVE_VFS,    /* sriov_numvfs: from the count to "0"; the VFs are unbound already */
         STEP_NUMVFS,        /* sriov_numvfs: from "0" to the count */
         STEP_RESET,         /* reset through sysfs; with to by this method, from is then what reset_method is again */
-        STEP_CHECK,         /* check that config space answers */
-        STEP_ATTRIBUTES,    /* set attributes of VF vf of the PF device, as text: from (NULL: as found) to to */
+        STEP_CHECK,      /* check that config space answers, and that the device counted no more fatal errors than from
+                            (NULL: not compared) */
+        STEP_ATTRIBUTES, /* set attributes of VF vf of the PF device, as text: from (NULL: as found) to to */
         STEP_SUPPORTED_ATTRIBUTES, /* as STEP_ATTRIBUTES, without attributes that the PF does not offer */
         STEP_TRY_ATTRIBUTES,       /* as STEP_ATTRIBUTES; a failure is only reported */
         STEP_RESTORE,              /* as STEP_ATTRIBUTES; a failure quarantines the VF */
@@ -43,6 +44,7 @@ typedef enum StepKind {
                               mediated device from, a UUID. With may_lack: check, and do not wait */
         STEP_ACTIVATE,     /* have Fabric Manager activate the NVLink partition */
         STEP_DEACTIVATE,   /* have Fabric Manager deactivate the NVLink partition */
+        STEP_CHECK_HEALTH, /* report the health of the device, and check that config space answers */
         _STEP_KIND_MAX,
 } StepKind;
 
@@ -85,6 +87,8 @@ typedef struct StepList {
         bool skips_missing_devices; /* steps for a device that has left the node count as done */
         bool reports_found_state;   /* before the first write, the executor reports the attributes of the VFs and the
                                services to   be stopped, and waits until the report is on disk */
+        bool checks_health;   /* the executor reports the health of the device of each STEP_BIND before the first write
+                                 and after the bind; a device whose config space does not answer fails the run */
         unsigned timeout_sec; /* of the job; the limits for stopping and starting services and for the release of a
                                  device by its guest are part of it */
         Allocation *guest;    /* owned: the allocation whose domain STEP_FIND_PORTS looks at, with all devices settled;
@@ -155,6 +159,11 @@ int steps_reset(const Allocation *a, const Inventory *inv, const Config *config,
  * checked. A device that cannot be cleaned is quarantined. 0 or -ENOMEM.
  */
 int steps_clean(const Allocation *a, const Config *config, StepList *steps);
+/*
+ * Extends steps, made by steps_prepare() for a, when all other steps are there: each device is checked before the first
+ * write, those that are bound by StepList.checks_health, and the others by a step. 0 or -ENOMEM.
+ */
+int steps_check_health(const Allocation *a, StepList *steps);
 bool step_is_of_service(const Step *s);
 /*
  * steps_make_regions() creates the shared memory of the allocation before all other steps, because that takes longest

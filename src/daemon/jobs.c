@@ -131,6 +131,9 @@ static void on_report(Job *job, Step *step, const Report *report) {
         case REPORT_NOT_STARTED:
                 services_started(&m->jobs, m->store, step->to, report->kind == REPORT_STARTED, report->error);
                 break;
+        case REPORT_HEALTH:
+                manager_found_health(m, job, step, &report->health);
+                break;
         case REPORT_PLACED:
                 job->kind->placed(m, job, step, report->message);
                 break;

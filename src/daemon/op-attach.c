@@ -70,7 +70,7 @@ static Verdict start_job(Manager *m, const Allocation *a, uint32_t *ret_job, Ref
         if (v != VERDICT_NONE)
                 return v;
         if (steps_prepare(part, m->host.inventory, &steps) < 0 ||
-            steps_around_services(part, m->host.config, steps) < 0 ||
+            steps_around_services(part, m->host.config, steps) < 0 || steps_check_health(part, steps) < 0 ||
             (m->host.config->hypervisor != HYPERVISOR_XEN &&
              steps_plug(a, manager_find_uuid(m, a), hostdevs.devices, hostdevs.texts, hostdevs.n, steps) < 0))
                 return refuse_no_memory(ret);

@@ -25,7 +25,12 @@ static const JobKind clear_kind = {
 static int quarantine(Manager *m, const Allocation *a, const AllocationDevice *d, const char *evidence) {
         _cleanup_(cleanup_allocation_free) Allocation *rest = allocation_reduce(a, d, evidence);
         PciAddress address = d->address;
-        int r = rest ? store_save_quarantined(m->store, rest) : -ENOMEM;
+        int r;
+
+        /* An admin who clears the quarantine has seen the fatal errors. */
+        if (rest)
+                rest->devices[0].has_fatal = false;
+        r = rest ? store_save_quarantined(m->store, rest) : -ENOMEM;
 
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),

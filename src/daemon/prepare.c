@@ -118,8 +118,8 @@ Verdict manager_start_prepare(Manager *m, const Allocation *a, bool again, uint3
         if (steps_prepare(a, m->host.inventory, &steps) < 0 || steps_around_services(a, m->host.config, steps) < 0 ||
             steps_make_regions(a, m->host.config, steps) < 0)
                 return refuse_no_memory(ret);
-        /* A partition is not activated while a guest has its GPUs. */
-        if (!a->domain && steps_activate(a, m->host.config, again, steps) < 0)
+        /* While a guest has its GPUs, a partition is not activated, and the health of devices is not read. */
+        if (!a->domain && (steps_activate(a, m->host.config, again, steps) < 0 || steps_check_health(a, steps) < 0))
                 return refuse_no_memory(ret);
         return manager_start_job(m, &prepare_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
 }

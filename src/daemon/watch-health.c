@@ -227,6 +227,22 @@ void manager_check_health_of(Manager *m, const PciAddress *devices, size_t n) {
         begin(m);
 }
 
+void manager_found_health(Manager *m, const Job *job, const Step *step, const HealthReading *reading) {
+        const PciDevice *dev = inventory_find(m->host.inventory, step->device);
+        Allocation *a = ledger_find(m->host.ledger, job->subject);
+        Health *h = dev && reading->error < 0 ? health_list_add(&m->host.health, dev) : NULL;
+        _cleanup_free_ char *why = NULL;
+
+        if (h && health_evaluate(h, reading, HEALTH_DUE_EVENT, &why) > 0)
+                manager_set_unhealthy(m, step->device, DEVICE_UNHEALTHY, why);
+        for (size_t i = 0; a && reading->error == 0 && i < a->n_devices; i++)
+                if (pci_address_equal(a->devices[i].address, step->device)) {
+                        a->devices[i].has_fatal =
+                                reading->counted && reading->fatal <= UINT32_MAX && !a->devices[i].is_vf;
+                        a->devices[i].fatal = (unsigned) reading->fatal;
+                }
+}
+
 void manager_forget_health(Manager *m) {
         for (size_t i = m->host.status.n; i-- > 0;) {
                 PciAddress address = m->host.status.devices[i].address;

@@ -109,6 +109,9 @@ void manager_check_health_of(Manager *m, const PciAddress *devices, size_t n);
 /* Records in the history that the device is unhealthy, or with why NULL healthy again, and publishes it. finding: of
  * those that device_status_check_unhealthy() checks. */
 void manager_set_unhealthy(Manager *m, PciAddress device, DeviceFinding finding, const char *why);
+/* The job is about to give the device of the step to a guest, and has read its health: marks a dead device as
+ * unhealthy, and notes the fatal errors of any other in its allocation, which the job saves. */
+void manager_found_health(Manager *m, const Job *job, const Step *step, const HealthReading *reading);
 /* Clears the unhealthy mark of devices that were removed or replaced. */
 void manager_forget_health(Manager *m);
 

@@ -8,6 +8,7 @@
 
 #include "driver.h"
 #include "executor-plug.h"
+#include "host/health.h"
 #include "host/pcipath.h"
 #include "host/region.h"
 #include "host/rootservice.h"
@@ -105,7 +106,13 @@ static int run_reset(const Sysfs *fs, const Step *s, VfAttributes *found _unused
 }
 
 static int run_check(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
-        return reset_check(fs, s->device);
+        HealthReading now;
+        uint64_t before;
+
+        health_read(fs, &(PciDevice) { .address = s->device }, &now);
+        if (now.error < 0 || !s->from || !now.counted || parse_unsigned(s->from, UINT64_MAX, &before) < 0)
+                return now.error;
+        return now.fatal > before ? -EBADE : 0;
 }
 
 /* How long to wait for the interface of a PF after its driver was bound: IPoIB is a separate module. */
@@ -268,6 +275,7 @@ const StepAction step_actions[_STEP_KIND_MAX] = {
         [STEP_STOP_SERVICE] = { NULL, NULL, true },
         [STEP_START_SERVICE] = { NULL, NULL, true },
         [STEP_CHECK_IDLE] = { NULL, NULL, true },
+        [STEP_CHECK_HEALTH] = { NULL, NULL, true },
         [STEP_CLEAN] = { NULL, NULL, true, true },
         [STEP_FIND_PORTS] = { NULL, NULL, true },
         [STEP_PLUG] = { NULL, plug_undo, false },

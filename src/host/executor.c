@@ -10,6 +10,7 @@
 #include "executor-plug.h"
 #include "executor-services.h"
 #include "executor-steps.h"
+#include "host/health.h"
 #include "host/pcipath.h"
 #include "host/vfattr.h"
 #include "sriov.h"
@@ -82,6 +83,52 @@ static int report_active_services(const StepList *steps, StepResult *done, Repor
                 return 2;
         }
         return any;
+}
+
+static bool is_of_plug(const Step *s) {
+        return s->kind == STEP_FIND_PORTS || s->kind == STEP_PLUG || s->kind == STEP_UNPLUG;
+}
+
+/* Reports before the undo, because the undo may remove the representor. Some steps have reported their own failure. */
+static void report_failed(const Sysfs *fs, const Step *s, uint32_t i, int error, const StepResult *done,
+                          ReportFunction report, void *userdata) {
+        Report failed = { .kind = REPORT_FAILED, .step = i, .error = error, .found = done->found };
+
+        if (s->kind == STEP_CHECK_IDLE || is_of_plug(s))
+                return;
+        if (step_gives_attributes(s) && error == -EOPNOTSUPP) {
+                failed.switchdev = eswitch_find_representor(fs, s->device, s->vf, failed.representor);
+                /* The representor may be in another network namespace. */
+                if (!failed.switchdev)
+                        (void) eswitch_ask(s->device, &failed.switchdev);
+        }
+        (void) report(&failed, userdata);
+}
+
+/* Only two errors tell that the device is dead: it reads as all ones, or as another device. */
+static int check_health(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata) {
+        Report r = { .kind = REPORT_HEALTH, .step = (uint32_t) i };
+
+        health_read(fs, &(PciDevice) { .address = steps->steps[i].device }, &r.health);
+        (void) report(&r, userdata);
+        return r.health.error == -EIO ? -ENOLINK : r.health.error == -ENXIO ? -EREMCHG : 0;
+}
+
+/* Returns 1 when a device that would be bound is dead. */
+static int check_before(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata) {
+        for (size_t i = 0; steps->checks_health && i < steps->n; i++) {
+                int r;
+
+                if (steps->steps[i].kind != STEP_BIND)
+                        continue;
+                (void) report(&(Report) { .kind = REPORT_READING, .step = (uint32_t) i }, userdata);
+                r = check_health(fs, steps, i, report, userdata);
+                if (r == 0)
+                        continue;
+                (void) report(&(Report) { .kind = REPORT_FAILED, .step = (uint32_t) i, .error = r }, userdata);
+                return 1;
+        }
+        return 0;
 }
 
 /* Reports the present state before the first write, so that an undo after a crash knows it. Returns 1 when the run
@@ -247,10 +294,6 @@ static int run_identity(const Sysfs *fs, const StepList *steps, size_t i, StepRe
         return 0;
 }
 
-static bool is_of_plug(const Step *s) {
-        return s->kind == STEP_FIND_PORTS || s->kind == STEP_PLUG || s->kind == STEP_UNPLUG;
-}
-
 static int run_find_ports(const Sysfs *fs, const StepList *steps, size_t i, StepResult *done, ReportFunction report,
                           void *userdata) {
         _cleanup_free_ PlugPlace *places = calloc(steps->n, sizeof(*places));
@@ -286,6 +329,8 @@ static int dispatch_step(const Sysfs *fs, const StepList *steps, size_t i, StepR
 
         if (step_actions[steps->steps[i].kind].run)
                 return run_step(fs, steps, i, &done[i]);
+        if (steps->steps[i].kind == STEP_CHECK_HEALTH)
+                return check_health(fs, steps, i, report, userdata);
         if (is_of_plug(&steps->steps[i]))
                 return run_plug(fs, steps, i, done, report, userdata);
         if (steps->steps[i].kind == STEP_CLEAN)
@@ -296,22 +341,6 @@ static int dispatch_step(const Sysfs *fs, const StepList *steps, size_t i, StepR
                 return run_service(fs, steps, i, done, report, userdata);
         done[i].device_failed = done[i].device_failed || r < 0;
         return r;
-}
-
-/* Reports before the undo, because the undo may remove the representor. Some steps have reported their own failure. */
-static void report_failed(const Sysfs *fs, const Step *s, uint32_t i, int error, const StepResult *done,
-                          ReportFunction report, void *userdata) {
-        Report failed = { .kind = REPORT_FAILED, .step = i, .error = error, .found = done->found };
-
-        if (s->kind == STEP_CHECK_IDLE || is_of_plug(s))
-                return;
-        if (step_gives_attributes(s) && error == -EOPNOTSUPP) {
-                failed.switchdev = eswitch_find_representor(fs, s->device, s->vf, failed.representor);
-                /* The representor may be in another network namespace. */
-                if (!failed.switchdev)
-                        (void) eswitch_ask(s->device, &failed.switchdev);
-        }
-        (void) report(&failed, userdata);
 }
 
 /* Returns 0 when the failure concerns one device only and the run continues; else undoes the run. */
@@ -329,6 +358,8 @@ int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, 
         _cleanup_free_ StepResult *done = calloc(steps->n + 1, sizeof(*done));
         int r = done ? 0 : -ENOMEM;
 
+        if (r == 0)
+                r = check_before(fs, steps, report, userdata);
         if (r == 0 && steps->reports_found_state)
                 r = report_found(fs, steps, done, report, userdata);
         if (r != 0)
@@ -340,6 +371,8 @@ int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, 
                 if (device_has_failed(steps, done, i))
                         continue;
                 r = dispatch_step(fs, steps, i, done, report, userdata);
+                if (r >= 0 && steps->checks_health && steps->steps[i].kind == STEP_BIND)
+                        r = check_health(fs, steps, i, report, userdata);
                 if (r < 0 && step_may_lack(&steps->steps[i], r)) {
                         (void) report(&(Report) { .kind = REPORT_LACKING, .step = (uint32_t) i, .error = r }, userdata);
                         return 0;

@@ -150,6 +150,17 @@ static int parse_attributes(json_object *o, AllocationDevice *d) {
         return r;
 }
 
+static int parse_fatal(json_object *o, AllocationDevice *d) {
+        uint64_t fatal = 0;
+        int r = 0;
+
+        d->has_fatal = json_object_object_get_ex(o, "fatal_errors", NULL);
+        if (d->has_fatal)
+                r = get_number(o, "fatal_errors", UINT32_MAX, &fatal);
+        d->fatal = (unsigned) fatal;
+        return r;
+}
+
 /* A member that only some files have. */
 static int get_optional(json_object *o, const char *key, size_t max, char **ret) {
         int r = json_object_object_get_ex(o, key, NULL) ? get_string(o, key, false, ret) : 0;
@@ -267,6 +278,7 @@ static int parse_device(json_object *o, Allocation *a) {
         r = r ?: get_node(o, &d->numa_node);
         r = r ?: parse_guest(o, d);
         r = r ?: parse_attributes(o, d);
+        r = r ?: parse_fatal(o, d);
         r = r ?: parse_identity(o, d);
         r = r ?: parse_vgpu(o, d);
         /* A slot is one of its GPU, for a vGPU. */

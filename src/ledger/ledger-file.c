@@ -82,6 +82,8 @@ static void put_device(JsonText *t, const AllocationDevice *d) {
                 json_text_literal(t, ", \"baseline\": ");
                 put_attributes(t, &d->baseline, ~0U);
         }
+        if (d->has_fatal)
+                put_value(t, "fatal_errors", number, d->fatal);
         json_text_literal(t, " }");
 }
 

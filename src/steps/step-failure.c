@@ -10,6 +10,8 @@
 #define ALLOW_NO_RESET   "AllowNoReset=yes in its pool gives such devices to the next guest as they are."
 #define NO_VGPU_ROOM     "its GPU has no room for a vGPU of this type, or does not know the type."
 #define GUEST_OF_XEN     "a guest of Xen has it, or may have it. Stop the guest first."
+#define ALL_ONES         "its config space reads all ones: it fell off the bus, or has no power."
+#define OTHER_DEVICE     "another device answers at its address."
 #define OTHER_PARTITIONS "Fabric Manager has other partitions than Partitions= says."
 
 static const struct {
@@ -28,6 +30,8 @@ static const struct {
         { STEP_BIND, ENODEV,
           "the driver did not bind it when the kernel probed. Check that its module is loaded, and see the kernel "
           "log." },
+        { STEP_BIND, ENOLINK, ALL_ONES },
+        { STEP_BIND, EREMCHG, OTHER_DEVICE },
         { STEP_BIND, EINVAL, "the kernel does not know the address." },
         { STEP_RUNTIME_PM, EIO, SHOWS_ANOTHER },
         { STEP_D3COLD, EIO, SHOWS_ANOTHER },
@@ -58,8 +62,12 @@ static const struct {
         { STEP_RESET, ENOTEMPTY, "it now has VFs, which would be reset too. Remove the VFs first." },
         { STEP_RESET, EUSERS, GUEST_OF_XEN },
         { STEP_RESET, EIO, "it did not come back from its reset." },
-        { STEP_CHECK, EIO, "its config space reads all ones: it fell off the bus, or has no power." },
-        { STEP_CHECK, ENXIO, "another device answers at its address." },
+        { STEP_CHECK, EIO, ALL_ONES },
+        { STEP_CHECK, ENXIO, OTHER_DEVICE },
+        { STEP_CHECK, EBADE,
+          "it had fatal PCI Express errors since it was allocated. See the kernel log, and its aer_dev_fatal." },
+        { STEP_CHECK_HEALTH, ENOLINK, ALL_ONES },
+        { STEP_CHECK_HEALTH, EREMCHG, OTHER_DEVICE },
         { STEP_CLEAN, ETIMEDOUT, "the command of its pool did not end in time." },
         { STEP_CLEAN, EPERM, "passthroughd-root refuses to run the command of its pool. See its log." },
         { STEP_CLEAN, ENOENT, "the command of its pool does not exist." },

@@ -152,7 +152,8 @@ char *step_describe(const Step *s) {
                 return s->to ? string_format("reset %s by the method '%s'", address, s->to)
                              : string_format("reset %s", address);
         case STEP_CHECK:
-                return string_format("check that %s answers", address);
+        case STEP_CHECK_HEALTH:
+                return string_format(s->from ? "check the health of %s" : "check that %s answers", address);
         case STEP_ATTRIBUTES:
         case STEP_SUPPORTED_ATTRIBUTES:
         case STEP_TRY_ATTRIBUTES:
@@ -398,12 +399,15 @@ static int restore_attributes(StepList *l, const AllocationDevice *d, const Inve
 
 /* While the device is still bound to VFIO: the host driver must not see state that a guest left. */
 static int scrub_device(StepList *l, const AllocationDevice *d, const Present *now) {
+        char fatal[16];
         int r = 0;
 
         if (!now->on_vfio || d->role == DEVICE_ROLE_HELD || d->vgpu_type > 0)
                 return 0;
         r = step_list_add(l, STEP_RESET, d->address, NULL, NULL);
-        return r < 0 ? r : step_list_add(l, STEP_CHECK, d->address, NULL, NULL);
+        if (d->has_fatal)
+                (void) snprintf(fatal, sizeof(fatal), "%u", d->fatal);
+        return r < 0 ? r : step_list_add(l, STEP_CHECK, d->address, d->has_fatal ? fatal : NULL, NULL);
 }
 
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret) {

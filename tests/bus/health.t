@@ -172,6 +172,75 @@ is(state_of($held), 'quarantined', 'allocated: which an admin alone ends');
 clear_quarantine($bus);
 becomes($held, 'available', 'allocated: it is looked at afterwards');
 
+# ---- dead without an event
+
+my ($vf) = @vfs;
+$path{$vf}   = readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/$vf") =~ s{^(?:\.\./)+}{sys/}r;
+$config{$vf} = slurp("$ENV{NODE_ROOT}/$path{$vf}/config");
+
+for ([host => $host, driver_of($host)], [gpu => $gpu, 'vfio-pci'], [vf => $vf, 'vfio-pci']) {
+        my ($pool, $device, $driver) = @$_;
+        my $what = "$pool, dead without an event";
+        my @peers = grep { ($_->{pool} // '') eq $pool } @{ describe($bus)->{devices} };
+        dies($device);
+        fault('reset');
+        is(allocate($bus, 'guest', $pool => scalar @peers), 'failed', "$what: not allocated");
+        nothing_written("$what: found before the first write");
+        is(allocation_state($bus, 'guest'), 'gone', "$what: no allocation is left");
+        is(state_of($device), 'unhealthy', "$what: off the market");
+        like(device($bus, $device)->{reason}, names($device), "$what: with the evidence");
+        is(driver_of($device), $driver, "$what: on its driver");
+        ok(!plan_ok($bus, $pool => scalar @peers), "$what: and in no plan");
+        if (@peers > 1) {
+                is(allocate($bus, 'guest', $pool => @peers - 1), 'done', "$what: the others can be had");
+                is(release($bus, 'guest'), 'done', "$what: and go back");
+        }
+        rescan();
+        is(state_of($device), 'unhealthy', "$what: a rescan finds it dead as before");
+        lives($device);
+        rescan();
+        becomes($device, 'available', "$what: a rescan finds it well");
+}
+
+# The override, the unbind, and the bind.
+fault('reset', 'hang 3');
+my ($signature, $entries) = request(host => 1);
+my $asked = $bus->call('Allocate', "s$signature", 'guest', $entries);
+ok(wait_until(sub { grep { /^3 .*PENDING/ } write_log() }), 'dies while it is bound: the bind hangs');
+dies($host);
+fault('release');
+is($bus->result($asked->{body}[1]), 'failed', 'dies while it is bound: not allocated');
+is(allocation_state($bus, 'guest'), 'gone', 'dies while it is bound: no allocation is left');
+is(state_of($host), 'unhealthy', 'dies while it is bound: off the market');
+lives($host);
+rescan();
+becomes($host, 'available', 'dies while it is bound: a rescan finds it well');
+
+# ---- fatal errors during an allocation
+
+for my $after (qw(restore keep)) {
+        start(join '', map { "$_\n" } '[Pool host]', "Match=address=$host", "AfterRelease=$after");
+        for my $restarts (0, 1) {
+                my $what    = "fatal errors, AfterRelease=$after, restarts: $restarts";
+                my $between = sub { restart(), $bus = Bus->new->listen, looked() if $restarts };
+                errors($host, 3);
+                is(allocate($bus, 'guest', host => 1), 'done', "$what: those from before do not count");
+                $between->();
+                is(release($bus, 'guest'), 'done', "$what: without others the device can be had again");
+                is(state_of($host), 'available', "$what: at once");
+                is(allocate($bus, 'guest', host => 1), 'done', "$what: allocated again");
+                errors($host, 5);
+                $between->();
+                is(release($bus, 'guest'), 'done', "$what: released");
+                is(state_of($host), 'quarantined', "$what: not offered");
+                like(device($bus, $host)->{reason}, names($host), "$what: with the evidence");
+                errors($host, 0);
+                clear_quarantine($bus);
+                rescan();
+                becomes($host, 'available', "$what: until an admin says so");
+        }
+}
+
 # ---- one that does not answer at all
 
 start("[Daemon]\nJobTimeoutSec=2\n$pools");

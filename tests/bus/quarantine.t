@@ -180,8 +180,8 @@ is_deeply([quarantined()], [$two[0]], 'two faults: one is in quarantine');
 is(clear($two[0]), 'org.passthroughd1.Error.Unavailable', 'two faults: it cannot be cleared before it is released');
 is(release($bus, 'guest'), 'done', 'two faults: and it can be released');
 is(clear($_), 'done', 'two faults: cleared') for quarantined();
+is(allocate($bus, 'guest', gpu => 1), 'done', 'a GPU that stops to answer');
 fault("set $path/config " . ("\xff" x 64));
-is(allocate($bus, 'guest', gpu => 1), 'done', 'a GPU that does not answer');
 is(release($bus, 'guest'), 'done', 'is released');
 is_deeply([quarantined()], [$bad], 'and in quarantine');
 
@@ -193,6 +193,9 @@ is((ctl('quarantine', '--clear'))[0], 2, 'passthroughctl wants an address');
 is((ctl('quarantine', '--no-wait'))[0], 2, 'and --clear for --no-wait');
 is(clear($bad), 'done', 'it leaves');
 is_deeply([quarantined()], [], 'none is left');
+fault("write $path/config $alive");
+ctl('rescan');
+ok(wait_until(sub { device($bus, $bad)->{state} eq 'available' }), 'and the GPU answers again');
 
 # ---- killed in between
 

@@ -80,6 +80,8 @@ static Allocation *make_full(void) {
         d->serial = UINT64_C(0x0002c90300123456);
         assert_int_equal(guest_place_parse("0000:02:00.0 pci0000:fb/0000:fb:00.0/0000:fc:00.0", &d->guest), 0);
         d->lost = true;
+        d->fatal = UINT32_MAX;
+        d->has_fatal = true;
         (void) add(a, "10000:82:00.1", DEVICE_ROLE_COMPANION, "gpu0-1", NULL);
         d = add(a, "0000:83:00.2", DEVICE_ROLE_ASSIGNED, "ib-vf0", "ib-vf");
         d->is_vf = true;
@@ -155,6 +157,7 @@ static void assert_same_device(const AllocationDevice *x, const AllocationDevice
         assert_int_equal(x->numa_node, y->numa_node);
         assert_true(guest_place_equal(&x->guest, &y->guest));
         assert_true(x->serial == y->serial && x->lost == y->lost);
+        assert_true(x->fatal == y->fatal && x->has_fatal == y->has_fatal);
         assert_int_equal(x->vf_index, y->vf_index);
         assert_true(!x->is_vf || pci_address_equal(x->physfn, y->physfn));
         assert_same_attributes(&x->attributes, &y->attributes);

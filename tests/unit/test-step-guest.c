@@ -34,6 +34,7 @@ static const char *const kinds[_STEP_KIND_MAX] = {
         [STEP_NUMVFS] = "create-vfs",
         [STEP_RESET] = "reset",
         [STEP_CHECK] = "check",
+        [STEP_CHECK_HEALTH] = "check-health",
         [STEP_ATTRIBUTES] = "attributes",
         [STEP_SUPPORTED_ATTRIBUTES] = "supported",
         [STEP_TRY_ATTRIBUTES] = "try",

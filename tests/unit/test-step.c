@@ -296,6 +296,48 @@ static void test_services_are_stopped_around(void **state) {
         assert_int_equal(none->n, 0);
 }
 
+/* A device that is bound is checked with its bind, any other one by a step before all others. */
+static void test_check_health(void **state) {
+        static const Fact now[] = { { VFIO, VFIO }, { "mlx5_core", NULL }, { VFIO, NULL } };
+        static const StepKind expected[] = { STEP_CHECK_HEALTH, STEP_CHECK_HEALTH, STEP_OVERRIDE,
+                                             STEP_OVERRIDE,     STEP_UNBIND,       STEP_BIND };
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(now, 3);
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(3);
+        _cleanup_(cleanup_step_list_free) StepList *l = NULL;
+
+        set_inventory(inv, now);
+        assert_int_equal(steps_prepare(a, inv, &l), 0);
+        assert_false(l->checks_health);
+        assert_int_equal(steps_check_health(a, l), 0);
+        assert_true(l->checks_health);
+        assert_int_equal(l->n, ELEMENTSOF(expected));
+        for (size_t i = 0; i < l->n; i++)
+                assert_int_equal(l->steps[i].kind, expected[i]);
+        assert_int_equal(l->steps[0].device.slot, 0);
+        assert_int_equal(l->steps[1].device.slot, 2);
+}
+
+/* The count of a device when it was prepared goes along with its check, also 0 and after a copy. */
+static void test_fatal_errors(void **state) {
+        static const Fact bound[] = { { VFIO, VFIO }, { VFIO, VFIO }, { VFIO, VFIO } };
+        static const char *const from[] = { NULL, "0", "4294967295" };
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(bound, 3), *copy = NULL;
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(3);
+        _cleanup_(cleanup_step_list_free) StepList *l = NULL;
+        size_t n = 0;
+
+        a->devices[1].has_fatal = a->devices[2].has_fatal = true;
+        a->devices[2].fatal = UINT32_MAX;
+        copy = allocation_copy(a);
+        assert_non_null(copy);
+        set_inventory(inv, bound);
+        assert_int_equal(steps_release(copy, inv, AFTER_RELEASE_KEEP, true, &l), 0);
+        for (size_t i = 0; i < l->n; i++)
+                if (l->steps[i].kind == STEP_CHECK)
+                        assert_true(streq_ptr(l->steps[i].from, from[n++]));
+        assert_int_equal(n, 3);
+}
+
 /* The one service of a pool is stopped for a VF too. */
 static void test_one_service(void **state) {
         static const char text[] = "[Pool a]\nMatch=type=vf\nStopServices=x.service\n";
@@ -757,6 +799,8 @@ int main(void) {
                 cmocka_unit_test(test_all_unbound_before_any_is_bound),
                 cmocka_unit_test(test_undone_after_any_step),
                 cmocka_unit_test(test_services_are_stopped_around),
+                cmocka_unit_test(test_check_health),
+                cmocka_unit_test(test_fatal_errors),
                 cmocka_unit_test(test_one_service),
                 cmocka_unit_test(test_release_of_a_device_that_is_gone),
                 cmocka_unit_test(test_release_of_what_is_not_on_vfio),
