@@ -86,13 +86,15 @@ typedef struct PciDevice {
         bool has_override;     /* the driver_override file exists */
         bool vfio;             /* vfio-dev/ exists: the device is bound to a VFIO driver (domain.md B11) */
         bool vfio_cdev;        /* the device has a VFIO character device, which iommufd needs */
-        char *vgpu_types;      /* the vGPU types that can be created on this VF (model/vgpu.h); NULL: the VF is not on a
-                                  driver with vGPUs */
-        unsigned vgpu_type;    /* id of the type of its vGPU, 0 none */
-        bool mdev_parent;      /* its driver creates mediated devices, which are the vGPUs of a VF; host/mdev.h */
-        char *mdev_types;      /* of a GPU without VFs: the types of its mediated devices, as vgpu_types of its slots
-                                  (model/mdev-slots.h); NULL: it has none */
-        char *mdevs;           /* of such a GPU: a line "UUID TYPE" for each mediated device, ascending */
+        bool sets_guids;    /* the GUIDs of its VFs can be set: it has a network interface (for InfiniBand that of the
+                               module ib_ipoib), or the directory sriov of MLNX_OFED */
+        char *vgpu_types;   /* the vGPU types that can be created on this VF (model/vgpu.h); NULL: the VF is not on a
+                               driver with vGPUs */
+        unsigned vgpu_type; /* id of the type of its vGPU, 0 none */
+        bool mdev_parent;   /* its driver creates mediated devices, which are the vGPUs of a VF; host/mdev.h */
+        char *mdev_types;   /* of a GPU without VFs: the types of its mediated devices, as vgpu_types of its slots
+                               (model/mdev-slots.h); NULL: it has none */
+        char *mdevs;        /* of such a GPU: a line "UUID TYPE" for each mediated device, ascending */
         char mdev[UUID_STRING_MAX]; /* UUID of the mediated device that is its vGPU; "": none */
         bool boot_vga;
         bool is_bridge; /* header type 1 or class 0604/0607: cannot be passed to a guest (A11) */
@@ -302,6 +304,8 @@ bool pci_device_is_nic(const PciDevice *dev);
 bool pci_device_is_connectx(const PciDevice *dev);
 /* A PF of an mlx4 card, recognised by its driver or its device id: an unbound PF has no driver to go by. */
 bool pci_device_is_mlx4_pf(const PciDevice *dev);
+/* A VF of this InfiniBand PF has no link until its GUIDs and its link policy are set. mlx4 does without them. */
+bool pci_device_needs_guids(const PciDevice *pf);
 /*
  * other is another function of assigned's card and IOMMU group (for example a GPU's audio function), so it is passed to
  * the guest with assigned. False for VFs, which count as separate cards, and for a PF beside its VF (scenario D10).

@@ -253,7 +253,7 @@ static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *r
         return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, remedy, "No pool offers it, and the IOMMU is off.");
 }
 
-/* A VF depends on its PF: the PF must be present and bound to a host driver. */
+/* A VF depends on its PF: the PF must be present and bound to a host driver, and set the GUIDs of an InfiniBand VF. */
 static Verdict check_physfn(const Policy *p, const PciDevice *vf, Refusal *ret) {
         const PciDevice *pf = inventory_find(p->inventory, vf->physfn);
         const char *address = PCI_ADDRESS_STR(vf->physfn);
@@ -265,6 +265,12 @@ static Verdict check_physfn(const Policy *p, const PciDevice *vf, Refusal *ret) 
                 return refuse(ret, VERDICT_PF_ABSENT, &vf->address, "Bind the PF to its own driver.",
                               "Its PF %s %s%s, so no host driver manages its VFs.", address,
                               pf->driver ? "is on " : "has no driver", pf->driver ?: "");
+        if (pci_device_needs_guids(pf) && !pf->sets_guids && !policy_external_pool(p, pf))
+                return refuse(ret, VERDICT_PF_ABSENT, &vf->address,
+                              "Load ib_ipoib: modprobe ib_ipoib; and name it in /etc/modules-load.d.",
+                              "Its InfiniBand PF %s has no network interface, through which the GUIDs and the link of "
+                              "the VF are set.",
+                              address);
         return VERDICT_NONE;
 }
 

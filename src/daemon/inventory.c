@@ -203,6 +203,8 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
         if (pci_device_has_slots(dev) && inventory_fill_slots(m->host.inventory, dev) < 0)
                 return -ENOMEM;
         manager_name_gpu(m, dev);
+        if (before.sets_guids != dev->sets_guids && pci_device_needs_guids(dev))
+                return host_state_remake_policy(&m->host) < 0 ? -ENOMEM : 1;
         if (streq_ptr(driver, dev->driver) && streq_ptr(override, dev->driver_override) &&
             before.has_override == dev->has_override && before.runtime_pm == dev->runtime_pm &&
             before.d3cold == dev->d3cold && streq_ptr(reset_methods, dev->reset_methods) &&
@@ -274,7 +276,7 @@ static bool may_have_vgpus(const Manager *m, const PciDevice *dev) {
         return dev->vgpu_types || (pool && pool->vgpu_type);
 }
 
-int manager_refresh_vgpus(Manager *m) {
+static int refresh_vgpus(Manager *m) {
         _cleanup_free_ PciAddress *vfs = NULL;
         size_t n = 0;
         int r = 0;
@@ -283,6 +285,27 @@ int manager_refresh_vgpus(Manager *m) {
                 if (may_have_vgpus(m, &m->host.inventory->devices[i]))
                         r = pci_address_append(&vfs, &n, m->host.inventory->devices[i].address);
         return r < 0 ? r : manager_refresh(m, vfs, n, false);
+}
+
+int manager_refresh_guids(Manager *m) {
+        _cleanup_free_ PciAddress *pfs = NULL;
+        size_t n = 0;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < m->host.inventory->n_devices; i++) {
+                const PciDevice *pf = &m->host.inventory->devices[i];
+
+                if (pf->n_vfs > 0 && pci_device_needs_guids(pf) && !pf->sets_guids)
+                        r = pci_address_append(&pfs, &n, pf->address);
+        }
+        /* A job may hold the lock of the PF. */
+        return r < 0 ? r : manager_refresh(m, pfs, n, true);
+}
+
+int manager_refresh_refused(Manager *m) {
+        int vgpus = refresh_vgpus(m), guids = vgpus < 0 ? vgpus : manager_refresh_guids(m);
+
+        return guids < 0 ? guids : vgpus | guids;
 }
 
 /* A digest of the devices that the host needs. */

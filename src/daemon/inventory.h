@@ -24,8 +24,10 @@ int manager_refresh_groups(Manager *m, const Allocation *a);
 /* Reads CPUs, memory and hugepages again. Returns 1 when this took a scan of the whole node, so that pointers into the
  * inventory are invalid, 0, or a negative errno. */
 int manager_refresh_nodes(Manager *m);
-/* manager_refresh() of all devices that can have vGPUs, or are to have them. */
-int manager_refresh_vgpus(Manager *m);
+/* manager_refresh() of the PFs through which the GUIDs of their VFs cannot be set. */
+int manager_refresh_guids(Manager *m);
+/* manager_refresh_guids(), and manager_refresh() of all devices that can have vGPUs, or are to have them. */
+int manager_refresh_refused(Manager *m);
 /* Reads the list of registered PCI drivers again. Returns as manager_refresh(). */
 int manager_refresh_drivers(Manager *m);
 /* Reads again which devices the host needs: mounts, routes, consoles. Returns as manager_refresh(). */

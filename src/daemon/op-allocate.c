@@ -41,12 +41,13 @@ static bool needs_driver(const Manager *m, const Allocation *a) {
 }
 
 /* Reads the facts that the plan depends on again: those of its devices, or, for a refused plan (a is NULL), the
- * drivers, the needs of the host and the vGPUs. Returns 1 when a fact changed, 0, or a negative errno. */
+ * drivers, the needs of the host, the vGPUs and the PFs that lack an interface. Returns 1 when a fact changed, 0, or a
+ * negative errno. */
 static int refresh_planned(Manager *m, const Allocation *a) {
         int drivers = !a || needs_driver(m, a) ? manager_refresh_drivers(m) : 0;
         int host = drivers >= 0 && (!a || may_affect_host(m, a)) ? manager_refresh_host(m) : drivers;
         /* No event tells of a vGPU that another program creates on a VF, or removes from it. */
-        int groups = host < 0 ? host : a ? manager_refresh_groups(m, a) : manager_refresh_vgpus(m);
+        int groups = host < 0 ? host : a ? manager_refresh_groups(m, a) : manager_refresh_refused(m);
 
         if (groups > 0 && a)
                 manager_publish_allocation(m, a);

@@ -47,6 +47,7 @@ static const char *const attribute_table[_ATTRIBUTE_MAX] = {
         [ATTRIBUTE_RESET_METHOD] = "reset_method",
         [ATTRIBUTE_RESOURCE] = "resource",
         [ATTRIBUTE_SECONDARY_BUS_NUMBER] = "secondary_bus_number",
+        [ATTRIBUTE_SRIOV] = "sriov",
         [ATTRIBUTE_SRIOV_OFFSET] = "sriov_offset",
         [ATTRIBUTE_SRIOV_STRIDE] = "sriov_stride",
         [ATTRIBUTE_SRIOV_TOTALVFS] = "sriov_totalvfs",

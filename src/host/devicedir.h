@@ -37,6 +37,7 @@ typedef enum Attribute {
         ATTRIBUTE_RESET_METHOD,
         ATTRIBUTE_RESOURCE,
         ATTRIBUTE_SECONDARY_BUS_NUMBER, /* exists for bridges only */
+        ATTRIBUTE_SRIOV,
         ATTRIBUTE_SRIOV_OFFSET,
         ATTRIBUTE_SRIOV_STRIDE,
         ATTRIBUTE_SRIOV_TOTALVFS,

@@ -177,8 +177,14 @@ static int read_kernel_names(const DeviceDir *d, PciDevice *dev) {
                                                  ATTRIBUTE_ACCEL };
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(directories); i++)
+        dev->sets_guids = device_dir_has(d, ATTRIBUTE_SRIOV);
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(directories); i++) {
+                size_t length = strlen(dev->kernel_names ?: "");
+
                 r = device_dir_append_entries(d, directories[i], &dev->kernel_names);
+                if (directories[i] == ATTRIBUTE_NET && strlen(dev->kernel_names ?: "") > length)
+                        dev->sets_guids = true;
+        }
         return r;
 }
 

@@ -148,8 +148,11 @@ static int report_found(const Sysfs *fs, const StepList *steps, StepResult *done
                         continue;
                 (void) report(&(Report) { .kind = REPORT_READING, .step = (uint32_t) i }, userdata);
                 r = step_read_attributes(fs, &steps->steps[i], &found.found);
+                /* No step has changed anything yet, and reading the next VF would wait as long for an interface. */
+                if (r == 0 && found.found.set == 0 && steps->steps[i].kind == STEP_ATTRIBUTES)
+                        r = -EOPNOTSUPP;
                 if (r < 0) {
-                        (void) report(&(Report) { .kind = REPORT_FAILED, .step = (uint32_t) i, .error = r }, userdata);
+                        report_failed(fs, &steps->steps[i], (uint32_t) i, r, &done[i], report, userdata);
                         return 1;
                 }
                 (void) report(&found, userdata);

@@ -206,6 +206,7 @@ static int take_driver(PciDevice *dev, PciDevice *now) {
         dev->driver_override = TAKE_PTR(now->driver_override);
         dev->reset_methods = TAKE_PTR(now->reset_methods);
         dev->has_override = now->has_override;
+        dev->sets_guids = now->sets_guids;
         dev->vfio = now->vfio;
         dev->vfio_cdev = now->vfio_cdev;
         dev->runtime_pm = now->runtime_pm;

@@ -373,6 +373,10 @@ bool pci_device_is_mlx4_pf(const PciDevice *dev) {
         return dev->type == PCI_TYPE_PF && (streq_ptr(dev->driver, "mlx4_core") || has_mlx4_id(dev));
 }
 
+bool pci_device_needs_guids(const PciDevice *pf) {
+        return (pf->class >> 8 == 0x0207 || pf->class >> 8 == 0x0c06) && !pci_device_is_mlx4_pf(pf);
+}
+
 bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other) {
         return assigned->type != PCI_TYPE_VF && other->type != PCI_TYPE_VF && !other->is_bridge &&
                assigned->iommu_group == other->iommu_group &&

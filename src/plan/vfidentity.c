@@ -300,6 +300,7 @@ static bool is_free(const VfAttributes *made, const Allocation *a, const HostVie
 }
 
 static int assign(Allocation *a, AllocationDevice *d, unsigned missing, const HostView *view, const VfIdentities *l) {
+        const PciDevice *pf = inventory_find(view->inventory, d->physfn);
         _cleanup_free_ char *seed = NULL;
         VfAttributes made;
         unsigned attempt = 0;
@@ -311,7 +312,8 @@ static int assign(Allocation *a, AllocationDevice *d, unsigned missing, const Ho
         while (!is_free(&made, a, view, l));
         complete(&made, missing, &d->attributes);
         vf_attributes_merge(&d->attributes, &made);
-        d->generated = made.set;
+        /* Without these an InfiniBand VF has no link, so they are as necessary as those of a request. */
+        d->generated = pf && pci_device_needs_guids(pf) ? 0 : made.set;
         return 0;
 }
 

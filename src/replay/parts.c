@@ -236,8 +236,9 @@ static const struct Part {
         /* With what a simulation needs to create VFs. */
         { DEVICES "/*/{.,accel,boot_vga,class,current_link_speed,current_link_width,d3cold_allowed,device,driver,"
                   "driver_override,drm,infiniband,iommu_group,max_link_speed,max_link_width,net,numa_node,nvme,physfn,"
-                  "power_state,reset_method,resource,revision,secondary_bus_number,sriov_drivers_autoprobe,"
-                  "sriov_offset,sriov_stride,sriov_totalvfs,sriov_vf_device,subsystem_device,subsystem_vendor,vendor,"
+                  "power_state,reset_method,resource,revision,secondary_bus_number,sriov,"
+                  "sriov_drivers_autoprobe,sriov_offset,sriov_stride,sriov_totalvfs,sriov_vf_device,subsystem_device,"
+                  "subsystem_vendor,vendor,"
                   "vfio-dev,virtfn*}" },
         { DEVICES "/*/power/control" },
         { DEVICES "/*/config", record_config },

@@ -155,9 +155,12 @@ char *step_failure(const Step *s, int error, const VfAttributes *found) {
         const char *cause = step_cause(s, error);
 
         if (missing)
-                return string_format(
-                        "Failed to %s: the PF's driver offers no way to set %s%s.", what ?: "do a step", missing,
-                        found->set == 0 ? ", nor any other attribute; check that its network interface exists" : "");
+                return string_format("Failed to %s: the PF's driver offers no way to set %s%s%s.", what ?: "do a step",
+                                     missing,
+                                     found->set == 0 ? ", nor any other attribute; check that its network interface "
+                                                       "exists"
+                                                     : "",
+                                     found->set == 0 && strstr(missing, "guid=") ? ", which ib_ipoib creates" : "");
         return cause ? string_format("Failed to %s: %s", what ?: "do a step", cause)
                      : string_format("Failed to %s: %s.", what ?: "do a step", strerror(-error));
 }

@@ -263,6 +263,64 @@ for my $round (1, 2) {
         is(release($bus, 'guest'), 'done', "stable, $round: released");
 }
 
+# ---- nothing sets the GUIDs of an InfiniBand VF without the interface of its PF
+
+configure($pools);
+$bus = Bus->new->listen;
+
+# Removes the interface of the PF, as when the module that makes it is unloaded. Returns the commands that put it back.
+sub unload {
+        my ($pool) = @_;
+        my $dir = readlink("$pci/$pf{$pool}") =~ s{^(?:\.\./)+}{sys/}r . '/net';
+        my ($name) = map { s{.*/}{}r } glob "$pci/$pf{$pool}/net/*";
+        my @back = map { "set $dir/$name/$_ " . slurp("$ENV{NODE_ROOT}/$dir/$name/$_") =~ s/\n//r } qw(address ifindex type dev_port);
+        fault("remove $dir/$name");
+        push @back, "link $dir/$name/device /$dir" =~ s{/net$}{}r;
+        return @back;
+}
+
+for my $stale (1, 0) {
+        my $what = 'no ib_ipoib, ' . ($stale ? 'the daemon does not know' : 'after a rescan');
+        my ($ib) = map { $_->{address} } grep { ($_->{pool} // '') eq 'infiniband' } @{ describe($bus)->{devices} };
+        my @back = unload('infiniband');
+        if ($stale) {
+                is(allocate($bus, 'guest', infiniband => 2), 'failed', "$what: not allocated");
+        }
+        else {
+                ctl('rescan');
+                my $device = device($bus, $ib);
+                isnt($device->{state}, 'available', "$what: not offered");
+                like($device->{reason}, names($pf{infiniband}), "$what: the PF is named");
+                like(join("\n", ctl('explain', $ib)), names('ib_ipoib'), "$what: explain names the module");
+                like(join("\n", ctl('check')), names('ib_ipoib'), "$what: so does check");
+                my ($error, $sentence) = allocate($bus, 'guest', infiniband => 1);
+                like($error, qr/^org[.]passthroughd1[.]Error[.]/, "$what: refused");
+        }
+        is(allocation_state($bus, 'guest'), 'gone', "$what: no allocation is left");
+        is(driver_of($ib), 'none', "$what: the VF is on no driver");
+        fault(@back);
+        is(allocate($bus, 'guest', infiniband => 2), 'done', "$what: with the interface again, allocated");
+        my $given = slot('guest', 'infiniband0');
+        my ($index) = grep { readlink("$pci/$pf{infiniband}/virtfn$_") =~ /\Q@{[device_in($bus, 'guest', 'infiniband0')->{address}]}\E$/ } 0 .. 3;
+        my $now = kernel('infiniband', $index);
+        is_deeply([@$now{qw(node_guid port_guid link_state)}], [@$given{qw(node_guid port_guid)}, 'auto'], "$what: with GUIDs and a link");
+        is(release($bus, 'guest'), 'done', "$what: released");
+}
+for my $pool (qw(ethernet ofed)) {
+        my @back = unload($pool);
+        ctl('rescan');
+        is(allocate($bus, 'guest', $pool => 1), 'done', "$pool needs no interface");
+        release($bus, 'guest');
+        fault(@back);
+        clear_quarantine($bus);
+}
+my @back = unload('infiniband');
+configure($pools =~ s/(Pool infiniband\].*?)VirtualFunctions=4/$1VirtualFunctions=external/sr);
+$bus = Bus->new->listen;
+is(allocate($bus, 'guest', infiniband => 1), 'done', 'VFs that keep their addresses need none');
+is(release($bus, 'guest'), 'done', 'and are released');
+fault(@back);
+
 # ---- the interface of a PF is away
 
 configure($pools);

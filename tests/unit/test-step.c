@@ -661,6 +661,23 @@ static void assert_failure(const Step *s, int error, const char *words) {
 }
 
 static void test_causes(void **state) {
+        static const int dead[] = { ENOLINK, EREMCHG };
+        char guid[] = "node-guid=02:00:00:00:00:00:00:01", fatal[] = "0", vfio[] = VFIO;
+        const Step check = { STEP_CHECK, { .bus = 0x82 }, fatal, NULL };
+        const Step health = { STEP_CHECK_HEALTH, { .bus = 0x82 }, NULL, NULL };
+        const Step bind = { STEP_BIND, { .bus = 0x82 }, NULL, vfio };
+        const Step infiniband = { STEP_ATTRIBUTES, { .bus = 0x82 }, NULL, guid };
+        _cleanup_free_ char *module = step_failure(&infiniband, -EOPNOTSUPP, &(const VfAttributes) { 0 });
+
+        record("no interface of an InfiniBand PF", module);
+        assert_non_null(strstr(module, "ib_ipoib"));
+        assert_failure(&check, EBADE, "aer_dev_fatal");
+        for (size_t i = 0; i < ELEMENTSOF(dead); i++) {
+                _cleanup_free_ char *found = step_failure(&health, -dead[i], NULL);
+
+                record("a device that is dead", found);
+                assert_failure(&bind, dead[i], strstr(found, ": "));
+        }
         assert_failure(&steps[5], ENOMEM, "pci=realloc");
         assert_failure(&steps[5], ERANGE, "NUM_OF_VFS");
         assert_failure(&steps[5], ENOENT, "num_vfs");
