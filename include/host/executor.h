@@ -16,6 +16,7 @@ typedef enum ReportKind {
         REPORT_FAILED,        /* step failed with error; the run will be undone */
         REPORT_LACKING,       /* step and those after it are not done, because of error; the run is done without them:
                              step_may_lack() */
+        REPORT_UNDO,          /* the undo of step is about to run */
         REPORT_UNDO_FAILED,   /* the undo of step failed with error: the device is not in its former state */
         REPORT_DEVICE_FAILED, /* step, which concerns one device only, failed with error: the device gets no further
                              steps, the run continues */

@@ -197,6 +197,8 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
         before.vgpu_types = vgpu_types;
         before.mdev_types = mdev_types;
         before.mdevs = mdevs;
+        /* The kernel may hold the lock of a stuck device for ever. */
+        locked = locked || device_status_get(&m->host.status, address, DEVICE_STUCK);
         r = scan_refresh(m->fs, dev, locked || ((vgpu_types || mdev_types) && manager_is_busy(m, address)));
         if (r < 0)
                 return r == -ENOMEM ? r : -ESTALE;

@@ -131,6 +131,9 @@ static void on_report(Job *job, const Report *report) {
                 job->error = report->error;
                 replace(&job->message, failure(step, report));
                 break;
+        case REPORT_UNDO:
+                job->undone = step;
+                break;
         case REPORT_LACKING:
                 job->error = report->error;
                 job->lacking = step;

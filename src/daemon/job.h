@@ -52,6 +52,7 @@ typedef struct Job {
         bool timed_out;         /* gone from the bus; its devices stay blocked until the child exits */
         PciAddress *devices;    /* blocked while the job runs; none of them is allocated */
         size_t n_devices;
+        const Step *undone; /* the step whose undo is current; NULL: none */
 } Job;
 
 typedef struct JobHandlers {
@@ -88,6 +89,11 @@ unsigned job_steps_done(const Job *job);
 /* The current step; NULL before the first. */
 static inline const Step *job_current(const Job *job) {
         return job->current < job->steps->n ? &job->steps->steps[job->current] : NULL;
+}
+
+/* The step that the child is at, which it may undo; NULL before the first. */
+static inline const Step *job_position(const Job *job) {
+        return job->undone ?: job_current(job);
 }
 
 /* No child exists: none was forked yet, or it has exited. */

@@ -152,16 +152,26 @@ static bool marks_stuck(const Step *step) {
 
 /* The child is blocked in a write to sysfs: its device stays blocked until the write returns. */
 static void mark_stuck(Manager *m, const Job *job) {
-        const Step *step = job_current(job);
+        const Step *step = job_position(job);
         const char *also = step ? step_hang(step) : NULL;
-        _cleanup_free_ char *message = NULL;
+        _cleanup_free_ char *undone = job->undone ? step_describe(job->undone) : NULL, *message = NULL;
 
         if (!marks_stuck(step) ||
-            string_replace(&message, "%s is stuck: the kernel has not returned from the attempt to %s.%s%s",
-                           PCI_ADDRESS_STR(step->device), job->step, also ? " " : "", also ?: "") < 0)
+            string_replace(&message, "%s is stuck: the kernel has not returned from the attempt to %s%s.%s%s",
+                           PCI_ADDRESS_STR(step->device), undone ? "undo: " : "", undone ?: job->step, also ? " " : "",
+                           also ?: "") < 0)
                 return;
         history_record(HISTORY_STUCK, step->device, ledger_holder(m->host.ledger, step->device), "%s", message);
         (void) device_status_set(&m->host.status, step->device, DEVICE_STUCK, message);
+}
+
+/* The child may still hold the lock of a device, so only what needs no lock is read. */
+static void refresh_late(Manager *m, const Job *job) {
+        _cleanup_free_ PciAddress *devices = NULL;
+        size_t n = 0;
+
+        if (step_list_devices(job->steps, &devices, &n) == 0)
+                (void) manager_refresh(m, devices, n, true);
 }
 
 /* Records a failure before finished(), which may free the allocation; a failure that finished() finds, after it. */
@@ -236,8 +246,10 @@ static void on_end(Job *job, JobResult result) {
         unblock_devices(m, job);
         if (job_is_gone(job))
                 orphans_unlock_job(&m->jobs.orphans, job);
-        if (result == JOB_TIMEOUT)
+        if (result == JOB_TIMEOUT) {
                 mark_stuck(m, job);
+                refresh_late(m, job);
+        }
         result = finish(m, job, result);
         if (result != JOB_DONE)
                 log_full(LOG_ERR, 0,
@@ -257,7 +269,7 @@ static void on_end(Job *job, JobResult result) {
 
 /* The child of a timed-out job has exited: unblocks the device it was stuck on, and reads the job's devices again. */
 static void release_stuck(Manager *m, const Job *job) {
-        const Step *step = job_current(job);
+        const Step *step = job_position(job);
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
 
@@ -311,6 +323,18 @@ Verdict job_queue_check_room(const JobQueue *q, Refusal *ret) {
                       "%u jobs are running, which is the limit.", SERVER_JOBS_MAX);
 }
 
+/* The child of the stuck job may still change what steps changes. */
+static bool is_in_the_way(const Job *stuck, const StepList *steps) {
+        const Step *at = job_position(stuck);
+
+        if (!marks_stuck(at))
+                return true;
+        for (size_t i = 0; i < steps->n; i++)
+                if (step_has_device(&steps->steps[i]) && pci_address_equal(steps->steps[i].device, at->device))
+                        return true;
+        return false;
+}
+
 Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, StepList *steps,
                           const PciAddress *devices, size_t n_devices, uint32_t *ret_id, Refusal *ret) {
         _cleanup_(cleanup_job_free) Job *job = NULL;
@@ -322,7 +346,8 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
                 return VERDICT_LIMIT;
         }
         for (size_t i = 0; i < m->jobs.n; i++)
-                if (job_is_stuck(m->jobs.list[i]) && streq(m->jobs.list[i]->subject, subject)) {
+                if (job_is_stuck(m->jobs.list[i]) && streq(m->jobs.list[i]->subject, subject) &&
+                    is_in_the_way(m->jobs.list[i], steps)) {
                         step_list_free(steps);
                         return refuse(ret, VERDICT_STUCK, NULL,
                                       "See the journal for the call it is stuck in; a reboot clears it.",

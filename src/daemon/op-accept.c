@@ -178,6 +178,8 @@ Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32
 
         v = manager_check_tenancy(m, a, name, generation, ret);
         if (v == VERDICT_NONE)
+                v = manager_check_blocked(m, a, false, ret);
+        if (v == VERDICT_NONE)
                 v = job_queue_check_room(&m->jobs, ret);
         if (v == VERDICT_NONE && manager_refresh_host(m) < 0)
                 v = refuse_no_memory(ret);

@@ -75,6 +75,19 @@ int manager_quarantine_used(Manager *m, const Allocation *a) {
         return r;
 }
 
+int manager_quarantine_stuck(Manager *m, const Allocation *a) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
+                const AllocationDevice *d = &a->devices[i];
+                const char *message = device_status_get(&m->host.status, d->address, DEVICE_STUCK);
+
+                if (message && !ledger_find_quarantined(m->host.ledger, d->address))
+                        r = quarantine(m, a, d, message);
+        }
+        return r;
+}
+
 /* Saves the intent before the first step, so that a restart after a crash finishes the clearing. */
 static Verdict start_clearing(Manager *m, Allocation *rest, uint32_t *ret_job, Refusal *ret) {
         PciAddress device = rest->devices[0].address;

@@ -30,11 +30,15 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
         AllocationState before = a->state;
         _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
         Verdict v;
+        int r;
 
         if (steps_release(a, m->host.inventory, manager_after_release(&m->host, a), true, &steps) < 0 ||
             steps_reset(a, m->host.inventory, m->host.config, steps) < 0 || steps_clean(a, m->host.config, steps) < 0 ||
             steps_remove_regions(a, steps) < 0 || steps_deactivate(a, m->host.config, steps) < 0)
                 return refuse_no_memory(ret);
+        r = manager_quarantine_stuck(m, a);
+        if (r < 0)
+                return refuse_storage(ret, r);
         leave_out_quarantined(m->host.ledger, steps);
         v = manager_begin_state(m, a, ALLOCATION_RELEASING, ret);
         if (v != VERDICT_NONE)
@@ -59,8 +63,7 @@ Verdict manager_check_generation(const Allocation *a, const char *name, uint64_t
         return VERDICT_NONE;
 }
 
-Verdict manager_check_changeable(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
-                                 Refusal *ret) {
+static Verdict check_state(const Manager *m, const Allocation *a, const char *name, uint64_t generation, Refusal *ret) {
         Verdict v = manager_check_may_change(m, ret);
 
         if (v != VERDICT_NONE)
@@ -80,12 +83,19 @@ Verdict manager_check_changeable(const Manager *m, const Allocation *a, const ch
                               allocation_state_to_string(a->state));
         if (job_queue_find_subject(&m->jobs, name) > 0)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Wait for its job to end.", "A job changes '%s'.", name);
-        return manager_check_blocked(m, a, false, ret);
+        return VERDICT_NONE;
+}
+
+Verdict manager_check_changeable(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
+                                 Refusal *ret) {
+        Verdict v = check_state(m, a, name, generation, ret);
+
+        return v != VERDICT_NONE ? v : manager_check_blocked(m, a, false, ret);
 }
 
 Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
                               Refusal *ret) {
-        Verdict v = manager_check_changeable(m, a, name, generation, ret);
+        Verdict v = check_state(m, a, name, generation, ret);
 
         if (v != VERDICT_NONE)
                 return v;
@@ -96,8 +106,26 @@ Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char 
         return VERDICT_NONE;
 }
 
+/* A release leaves the stuck devices of a in quarantine, when there are others to release. */
+static Verdict check_releasable(const Manager *m, const Allocation *a, Refusal *ret) {
+        Verdict v = VERDICT_NONE;
+        size_t n = 0;
+
+        for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++) {
+                const AllocationDevice *d = &a->devices[i];
+
+                if (device_status_get(&m->host.status, d->address, DEVICE_STUCK))
+                        continue;
+                n++;
+                v = device_status_check_blocked(&m->host.status, d->address, ret);
+                if (v == VERDICT_NONE && d->is_vf)
+                        v = device_status_check_blocked(&m->host.status, d->physfn, ret);
+        }
+        return n > 0 ? v : manager_check_blocked(m, a, false, ret);
+}
+
 Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {
-        Verdict v = manager_check_blocked(m, a, false, ret);
+        Verdict v = check_releasable(m, a, ret);
 
         if (v != VERDICT_NONE)
                 return v;

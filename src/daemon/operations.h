@@ -31,13 +31,13 @@ Verdict manager_start_prepare(Manager *m, const Allocation *a, bool again, uint3
 /* op-release.c */
 /*
  * VERDICT_NONE when a (the allocation called name; NULL: none) has this generation and no job, is not used by a domain,
- * and its devices are not blocked.
+ * and no orphan blocks its devices.
  */
 Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
                               Refusal *ret);
 /* VERDICT_NONE when there is such an allocation. a: the allocation called name; NULL: none. */
 Verdict manager_check_generation(const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
-/* As manager_check_tenancy(), but a domain may run with a. */
+/* As manager_check_tenancy(), but a domain may run with a, and nothing blocks its devices. */
 Verdict manager_check_changeable(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
                                  Refusal *ret);
 /* *ret_job: 0 when the allocation is gone already; the present job when it is being released. */
@@ -55,6 +55,8 @@ void manager_device_failed(Manager *m, Job *job, const Step *step, const char *m
  * could not be written to disk.
  */
 int manager_quarantine_used(Manager *m, const Allocation *a);
+/* Puts each stuck device of a in quarantine. Returns as manager_quarantine_used(). */
+int manager_quarantine_stuck(Manager *m, const Allocation *a);
 /* Ends the quarantine at an admin's request: the device returns to the host and can be allocated again. */
 Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_job, Refusal *ret);
 /*

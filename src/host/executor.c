@@ -53,6 +53,7 @@ static int undo(const Sysfs *fs, const StepList *steps, size_t failed, const Ste
                 if (done[i].device_failed || !step_actions[s->kind].undo ||
                     (!done[i].changed && (i != failed || step_actions[s->kind].undoes_itself)))
                         continue;
+                (void) report(&(Report) { .kind = REPORT_UNDO, .step = (uint32_t) i }, userdata);
                 r = step_actions[s->kind].undo(fs, s, &done[i].found);
                 /* Nothing is left to undo for a device that was removed. */
                 if (r >= 0 || is_gone(fs, s))

@@ -238,8 +238,7 @@ static const struct Part {
                   "driver_override,drm,infiniband,iommu_group,max_link_speed,max_link_width,net,numa_node,nvme,physfn,"
                   "power_state,reset_method,resource,revision,secondary_bus_number,sriov,"
                   "sriov_drivers_autoprobe,sriov_offset,sriov_stride,sriov_totalvfs,sriov_vf_device,subsystem_device,"
-                  "subsystem_vendor,vendor,"
-                  "vfio-dev,virtfn*}" },
+                  "subsystem_vendor,vendor,vfio-dev,virtfn*}" },
         { DEVICES "/*/power/control" },
         { DEVICES "/*/config", record_config },
         { DEVICES "/*/{accel,drm,infiniband,net,nvme,vfio-dev}/*" },

@@ -132,6 +132,55 @@ for my $kind ('hang', 'unkillable') {
         }
 }
 
+# ---- the others of an allocation do not wait for the one that hangs
+
+# Writes the driver of each device: the override of each, the unbind of the GPU, what the VFs get, and then the binds.
+sub drivers_told { my (@devices) = @_; return { map { $_ => device($bus, $_)->{driver} // 'none' } @devices } }
+sub drivers_real { my (@devices) = @_; return { map { $_ => driver_of($_) } @devices } }
+
+fault('reset');
+is(allocate($bus, 'hanging', gpu => 1, 'ib-vf' => 3), 'done', 'others: there is an allocation');
+my @devices = map { $_->{address} } @{ allocation($bus, 'hanging')->{devices} };
+my @log = write_log();
+is(release($bus, 'hanging'), 'done', 'others: released');
+for my $at (grep { $log[$_] =~ m{/(?:unbind|drivers_probe) } } 0 .. $#log) {
+        my ($n, $path, $device) = split / /, $log[$at];
+        my @others = grep { $_ ne $device } @devices;
+        my $what   = "others, $path of $device hangs";
+        fault('reset', "unkillable $n");
+        is(allocate($bus, 'hanging', gpu => 1, 'ib-vf' => 3), 'timeout', "$what: the job ends as timeout");
+        is(device($bus, $device)->{state}, 'stuck', "$what: the device is stuck");
+        is_deeply(drivers_told(@others), drivers_real(@others), "$what: the drivers of the others are told as they are");
+        is(device($bus, $_)->{state}, 'allocated', "$what: $_ is not stuck") for @others;
+        is(release($bus, 'hanging'), 'done', "$what: the others are released");
+        is(device($bus, $_)->{state}, 'available', "$what: $_ can be had") for @others;
+        is(device($bus, $device)->{state}, 'stuck', "$what: the device is stuck as before");
+        ok(!plan_ok($bus, gpu => 1, 'ib-vf' => 4), "$what: nobody gets it");
+        fault('release');
+        ok(wait_until(sub { device($bus, $device)->{state} eq 'quarantined' }), "$what: then it is in quarantine");
+        clear_quarantine($bus);
+        same_tree($before, "$what: the tree is that of the start");
+        same_state($state, "$what: the ledger too") or release_all($bus);
+}
+
+# The last bind, of a VF, fails, and then the first write of the undo hangs: that unbinds the GPU.
+fault('reset');
+is(allocate($bus, 'hanging', gpu => 1, 'ib-vf' => 1), 'done', 'undo: there is an allocation');
+my $last = write_log();
+my ($failed) = map { $_->{address} } grep { $_->{slot} eq 'ib-vf0' } @{ allocation($bus, 'hanging')->{devices} };
+is(release($bus, 'hanging'), 'done', 'undo: released');
+fault('reset', "fail $last EIO", 'unkillable ' . ($last + 1));
+is(allocate($bus, 'hanging', gpu => 1, 'ib-vf' => 1), 'timeout', 'undo: the job ends as timeout');
+is(device($bus, $gpu)->{state}, 'stuck', 'undo: the device that hangs is stuck') or diag(join "\n", write_log());
+is(device($bus, $failed)->{state}, 'allocated', 'undo: not the one that failed');
+is(release($bus, 'hanging'), 'done', 'undo: the allocation is released');
+is(device($bus, $failed)->{state}, 'available', 'undo: the VF can be had');
+fault('release');
+ok(wait_until(sub { device($bus, $gpu)->{state} eq 'quarantined' }), 'undo: the GPU is in quarantine');
+clear_quarantine($bus);
+same_tree($before, 'undo: the tree is that of the start');
+same_state($state, 'undo: the ledger too') or release_all($bus);
+
 # ---- the daemon goes away while the kernel has its child
 
 fault('reset', 'unkillable 2');
