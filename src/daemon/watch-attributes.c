@@ -2,7 +2,8 @@
 /*
  * Attributes of VFs. The attributes before an allocation, its baseline, are saved in the allocation before anything is
  * written, so that a release can restore them. While VFs are allocated, a child reads their attributes on a rescan and
- * when rtnetlink reports a change of their PF's interface; plan/promise.h compares them with the promised ones.
+ * when rtnetlink reports a change of their PF's interface; plan/promise.h compares them with the promised ones. Another
+ * child then checks whether the VFs still answer.
  */
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include "host/linkmonitor.h"
 #include "host/pcipath.h"
 #include "host/vfattr.h"
-#include "manager.h"
+#include "inventory.h"
 #include "util/log.h"
 #include "util/messages.h"
 
@@ -188,27 +189,46 @@ void manager_forget_attributes(Manager *m, const Allocation *a) {
         m->watches.attributes.due = m->watches.attributes.due || m->watches.attributes.probe;
 }
 
-/* The interface belongs to a PF with a VF that find_promised() returns. */
-static bool has_promised_vf(const Manager *m, const char *interface) {
+/* Returns the PF of an allocated VF that has the interface, or NULL. */
+static const PciDevice *find_pf(const Manager *m, const char *interface) {
         const Ledger *l = m->host.ledger;
-        PciAddress last = { 0 };
-        bool first = true;
+        const PciDevice *last = NULL;
 
         for (size_t i = 0; i < l->n_claims; i++) {
-                const PciDevice *vf = find_promised(m, &l->claims[i]);
+                const PciDevice *vf = inventory_find(m->host.inventory, l->claims[i].address);
+                const PciDevice *pf =
+                        vf && vf->type == PCI_TYPE_VF ? inventory_find(m->host.inventory, vf->physfn) : NULL;
                 char path[PCI_PATH_MAX + IF_NAMESIZE];
                 _cleanup_close_ int fd = -1;
 
-                if (!vf || (!first && pci_address_equal(vf->physfn, last)))
+                if (!pf || pf == last)
                         continue;
-                first = false;
-                last = vf->physfn;
-                (void) snprintf(path, sizeof(path), "%s/%s", PCI_PATH(last, "net"), interface);
+                last = pf;
+                (void) snprintf(path, sizeof(path), "%s/%s", PCI_PATH(pf->address, "net"), interface);
                 fd = sysfs_open(m->fs, path, O_PATH | O_DIRECTORY);
                 if (fd >= 0)
-                        return true;
+                        return pf;
         }
-        return false;
+        return NULL;
+}
+
+/*
+ * interface: that of the notification; NULL: notifications were lost. The link also changes when firmware or driver
+ * reset the PF, which no uevent tells, and then a guest may have lost its VF.
+ */
+static void note_link(Manager *m, const char *interface) {
+        const PciDevice *pf;
+
+        /* The interface may be the one that a PF lacked. */
+        if (manager_refresh_guids(m) > 0) {
+                manager_publish(m);
+                reconcile_want(&m->reconcile);
+        }
+        pf = interface ? find_pf(m, interface) : NULL;
+        if (interface && !pf)
+                return;
+        m->watches.attributes.due = true;
+        manager_check_vfs_of(m, pf ? &pf->address : NULL);
 }
 
 static int on_link(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
@@ -218,8 +238,8 @@ static int on_link(sd_event_source *source, int fd, uint32_t revents, void *user
 
         for (unsigned i = 0; i < NOTIFICATIONS_PER_TURN && r > 0; i++) {
                 r = link_monitor_read(fd, interface);
-                m->watches.attributes.due =
-                        m->watches.attributes.due || r == -ENOBUFS || (r > 0 && has_promised_vf(m, interface));
+                if (r > 0 || r == -ENOBUFS)
+                        note_link(m, r > 0 ? interface : NULL);
         }
         if (r < 0 && r != -ENOBUFS) {
                 log_warning_errno(r, "Failed to read notifications from rtnetlink, from now on changes of VFs are "

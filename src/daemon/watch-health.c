@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Checks the health of devices that have no host driver and are not in use. A child reads them, because a read of a
- * dead device may hang. When it hangs, the device is marked unhealthy and another child checks the rest. An unhealthy
- * device is not allocated until a later check finds it healthy.
+ * Checks the health of devices that have no host driver and are not in use, and of allocated VFs. A child reads them,
+ * because a read of a dead device may hang. When it hangs, the device is marked unhealthy and another child checks the
+ * rest. An unhealthy device is not allocated until a later check finds it healthy.
  */
 
 #include <errno.h>
@@ -25,7 +25,12 @@ static bool may_be_checked(const Manager *m, const PciDevice *dev) {
         /* A job works on the device, a guest has it, or an admin has to check it in quarantine. */
         if (ledger_check_kept(m->host.ledger, &m->host.status, dev->address, NULL) != VERDICT_NONE)
                 return false;
-        if (a && (a->domain || (a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)))
+        if (a && a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)
+                return false;
+        /* A VF never sleeps, and answers while a guest has it. */
+        if (a && dev->type == PCI_TYPE_VF)
+                return !manager_is_busy(m, dev->address);
+        if (a && a->domain)
                 return false;
         /* An unhealthy device is checked even without a pool, to report when it is healthy again. */
         return unhealthy || (policy_offers(m->host.policy, dev) && pci_device_driver_is_harmless(dev));
@@ -41,7 +46,7 @@ static void find_used(const Manager *m, const Sysfs *fs, const PciAddress *devic
         for (size_t i = 0; i < n; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, devices[i]);
 
-                used[i] = ledger_holder(m->host.ledger, devices[i]);
+                used[i] = dev->type != PCI_TYPE_VF && ledger_holder(m->host.ledger, devices[i]);
                 if (!used[i] || !queries || !positions)
                         continue;
                 queries[n_queries] = (HolderQuery) { .address = devices[i], .group = dev->iommu_group };
@@ -223,6 +228,16 @@ void manager_check_health_of(Manager *m, const PciAddress *devices, size_t n) {
 
                 if (dev)
                         make_due(m, dev, HEALTH_DUE_EVENT);
+        }
+        begin(m);
+}
+
+void manager_check_vfs_of(Manager *m, const PciAddress *pf) {
+        for (size_t i = 0; i < m->host.ledger->n_claims; i++) {
+                const PciDevice *vf = inventory_find(m->host.inventory, m->host.ledger->claims[i].address);
+
+                if (vf && vf->type == PCI_TYPE_VF && (!pf || pci_address_equal(vf->physfn, *pf)))
+                        make_due(m, vf, HEALTH_DUE_EVENT);
         }
         begin(m);
 }

@@ -106,6 +106,8 @@ void manager_expect_guests(Manager *m);
 void manager_check_health(Manager *m, HealthTrigger why);
 /* Checks only these devices, as far as they are not in use and have no host driver. */
 void manager_check_health_of(Manager *m, const PciAddress *devices, size_t n);
+/* Checks the allocated VFs of the PF (NULL: of all PFs), also those that guests have. */
+void manager_check_vfs_of(Manager *m, const PciAddress *pf);
 /* Records in the history that the device is unhealthy, or with why NULL healthy again, and publishes it. finding: of
  * those that device_status_check_unhealthy() checks. */
 void manager_set_unhealthy(Manager *m, PciAddress device, DeviceFinding finding, const char *why);

@@ -95,6 +95,32 @@ fault("set $vlan 100 0 802.1q");
 ok(!$bus->call('Rescan')->{error}, 'a rescan');
 kept('rescan');
 
+# ---- a VF that a guest has, after a reset of its PF
+
+# The guest has the VF open. No event tells of the reset, only the interface of the PF.
+SKIP: {
+        skip 'no ip', 15 if !grep { -x "$_/ip" } split /:/, $ENV{PATH};
+        my $dir  = readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/$vf") =~ s{^(?:[.]{2}/)*}{sys/}r;
+        my $header = slurp("$ENV{NODE_ROOT}/$dir/config");
+        my $group  = readlink("$ENV{NODE_ROOT}/$dir/iommu_group") =~ s{.*/}{/dev/vfio/}r;
+        my $write  = sub { fault("write $dir/config " . join '', map { sprintf '\x%02x', $_ } unpack 'C*', substr($_[0], 0, 64)) };
+        my $link   = sub { ok(ip('link', 'set', $interface, 'vf', $index, 'spoofchk', $_[0]), "reset: the interface changes, $_[0]") };
+        fault('set proc/4242/comm qemu', "link proc/4242/fd/9 $group");
+        for my $again (sub { $link->('off') }, sub { ok(!$bus->call('Rescan')->{error}, 'reset: a rescan') }) {
+                $write->("\xff" x 64);
+                is(device($bus, $vf)->{state}, 'allocated', 'reset: nothing tells of it');
+                $link->('on');
+                ok(wait_until(sub { device($bus, $vf)->{state} eq 'unhealthy' }), 'reset: the VF is found dead');
+                like(device($bus, $vf)->{reason}, names($vf), 'reset: with the evidence');
+                is(allocation($bus, 'guest')->{devices}[0]{address}, $vf, 'reset: the guest keeps it');
+                $write->($header);
+                $again->();
+                ok(wait_until(sub { device($bus, $vf)->{state} eq 'allocated' }), 'reset: then it is found well');
+        }
+        history_shows($vf, sub { 4 == grep { $_ eq 'healthy' || $_ eq 'unhealthy' } @_ }, 'reset: its history has it all');
+        fault('remove proc/4242');
+}
+
 # ---- a driver, CPUs and hugepages
 
 # The simulator tells udev of what it is given, where it can.
