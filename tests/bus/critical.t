@@ -65,7 +65,7 @@ is($bus->call('Plan', 'a{sv}', [@$entries, ['force', ['s', 'yes']]])->{error}, '
 
 my ($nic, $gpu) = qw(0000:0a:00.0 0000:02:00.0);
 my $keep  = qr{\Q$nic\E <- enp10s0 <- KeepInterfaces=};
-my $more  = "[Pool gpu]\nMatch=address=$gpu\n[Pool nic]\nMatch=address=$nic\n";
+my $more  = "[Pool gpu]\nAllowNoReset=yes\nMatch=address=$gpu\n[Pool nic]\nMatch=address=$nic\n";
 my $write = sub { spew("$ENV{NODE_TMP}/passthroughd.conf", $_[0]); is((ctl('reload'))[0], 0, $_[1]); return };
 $write->($more, 'a GPU and a NIC of one group are offered');
 is(device($bus, $_)->{state}, 'available', "$_ can be had") for $nic, $gpu;
