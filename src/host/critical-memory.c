@@ -61,7 +61,7 @@ static int list_blocks(const Critical *c, Blocks *ret) {
         return r >= 0 || r == -E2BIG ? 0 : critical_unreadable(c, MEMORY, r);
 }
 
-/* Whether a memory block with one of these addresses is online, or may be. */
+/* Whether a memory block with one of these addresses is online, or may be: "going-offline" may still fail. */
 static bool is_online(const Critical *c, const Blocks *blocks, uint64_t start, uint64_t size) {
         uint64_t block, number;
 
@@ -77,7 +77,7 @@ static bool is_online(const Critical *c, const Blocks *blocks, uint64_t start, u
                     number < start / block || number > (start + size - 1) / block)
                         continue;
                 (void) snprintf(path, sizeof(path), MEMORY "/memory%llu/state", (unsigned long long) number);
-                if (sysfs_read(c->fs, path, state, sizeof(state)) >= 0 && streq(state, "online"))
+                if (sysfs_read(c->fs, path, state, sizeof(state)) >= 0 && !streq(state, "offline"))
                         return true;
         }
         return false;

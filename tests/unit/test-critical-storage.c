@@ -341,6 +341,10 @@ static void test_cxl_memory(void **state) {
         tree_file(f->root, "sys/devices/system/memory/memory33/state", "online");
         assert_string_equal(critical(f, "0000:04:00.0"), "0000:04:00.0 <- mem0 <- region0 <- System RAM");
         assert_non_null(marked(f, NULL, "0000:04:00.0")->critical_remedy);
+        tree_file(f->root, "sys/devices/system/memory/memory33/state", "going-offline");
+        assert_non_null(critical(f, "0000:04:00.0"));
+        tree_file(f->root, "sys/devices/system/memory/memory33/state", "ERROR-UNKNOWN-8");
+        assert_non_null(critical(f, "0000:04:00.0"));
         tree_file(f->root, "sys/devices/system/memory/memory33/state", "offline");
         assert_null(critical(f, "0000:04:00.0"));
         /* Far behind the other blocks. */
