@@ -17,8 +17,8 @@
 /* Where a kernel user tells its device. */
 typedef struct Export {
         const char *pattern; /* of directories; "*" stands for the rest of a name */
-        const char *file;    /* in the directory: a link to the device, or an attribute that has the path of its node */
-        const char *class;   /* of the node; NULL when file is a link */
+        const char *file;    /* in the directory: a link to the device, or an attribute with its name or its node */
+        const char *class;   /* of the device; NULL when file is a link */
         const char *use;
 } Export;
 
@@ -27,6 +27,9 @@ static const Export exports[] = {
         { "sys/kernel/config/nvmet/subsystems/*/namespaces/*", "device_path", "block", "NVMe target" },
         { "sys/kernel/config/nvmet/subsystems/*/passthru", "device_path", "nvme", "NVMe target" },
         { "sys/kernel/config/target/core/*/*", "udev_path", "block", "LIO target" },
+        { "sys/kernel/config/cluster/*/heartbeat/*", "dev", "block", "OCFS2 heartbeat" },
+        { "sys/kernel/config/usb_gadget/*/functions/mass_storage.*/lun.*", "file", "block", "USB gadget" },
+        { "sys/class/block/zram*", "backing_dev", "block", "zram" },
         { "sys/class/rnbd-server/ctl/devices/*", "block_dev", NULL, "RNBD target" },
         { "sys/fs/bcache/*/cache*", "..", NULL, "bcache" },
         { "sys/fs/bcachefs/*/dev-*", "block", NULL, CRITICAL_OTHER_NAMESPACE },
@@ -42,7 +45,7 @@ static bool is_disabled(const Critical *c, const char *dir) {
 
 static int mark_export(const Critical *c, const char *dir, const void *userdata) {
         const Export *e = userdata;
-        _cleanup_free_ char *path = string_format("%s/%s", dir, e->file), *link = NULL;
+        _cleanup_free_ char *path = string_format("%s/%s", dir, e->file), *link = NULL, *real = NULL;
         char node[SYSFS_ATTRIBUTE_MAX];
         int r;
 
@@ -55,9 +58,14 @@ static int mark_export(const Critical *c, const char *dir, const void *userdata)
         r = sysfs_read(c->fs, path, node, sizeof(node));
         if (r < 0)
                 return critical_unreadable(c, path, r);
-        if (streq(e->class, "block"))
+        if (streq(e->class, "block") && strchr(node, '/'))
                 return critical_mark_node(c, node, e->use);
-        link = string_format("sys/class/%s/%s", e->class, critical_last_component(node));
+        if (!*node)
+                return 0;
+        r = critical_resolve_node(c, node, &real);
+        if (r < 0)
+                return r;
+        link = string_format("sys/class/%s/%s", e->class, critical_last_component(real));
         return link ? critical_mark_user(c, link, e->use) : -ENOMEM;
 }
 

@@ -88,6 +88,8 @@ const char *critical_last_component(const char *path);
 
 /* Marks a block device. name: the kernel's name of it. */
 int critical_mark_block(const Critical *c, const char *name, const char *use);
+/* Sets *ret to the path that a node leads to, or to a copy of node on an error, which goes to critical_unreadable(). */
+int critical_resolve_node(const Critical *c, const char *node, char **ret);
 /* Marks a block device by its node, "/dev/sda1" or "/dev/mapper/vg-root" (a link to ../dm-0), and the other devices of
  * its btrfs. Other paths are ignored. Modifies node. */
 int critical_mark_node(const Critical *c, char *node, const char *use);

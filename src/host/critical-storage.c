@@ -52,6 +52,15 @@ static int mark_btrfs(const Critical *c, const char *name, const char *use) {
         return r;
 }
 
+int critical_resolve_node(const Critical *c, const char *node, char **ret) {
+        int r = critical_realpath(c, node, ret);
+
+        /* A recorded machine has no device nodes, so the last component of the path must do. */
+        if (r >= 0 && !*ret && !(*ret = strdup(node)))
+                return -ENOMEM;
+        return r;
+}
+
 int critical_mark_node(const Critical *c, char *node, const char *use) {
         _cleanup_free_ char *real = NULL;
         int r;
@@ -59,15 +68,9 @@ int critical_mark_node(const Critical *c, char *node, const char *use) {
         critical_unescape(node);
         if (strncmp(node, "/dev/", strlen("/dev/")) != 0)
                 return 0;
-        r = sysfs_realpath(c->fs, node, &real);
-        if (r < 0)
-                r = critical_unreadable(c, node, r);
-        if (r == -ENOMEM)
-                return r;
-        /* A recorded machine has no device nodes, so the last component of the path must do. */
-        if (!real && !(real = strdup(node)))
-                return -ENOMEM;
-        r = critical_mark_block(c, critical_last_component(real), use);
+        r = critical_resolve_node(c, node, &real);
+        if (r >= 0)
+                r = critical_mark_block(c, critical_last_component(real), use);
         return r < 0 ? r : mark_btrfs(c, critical_last_component(real), use);
 }
 

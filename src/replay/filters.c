@@ -245,7 +245,9 @@ RecordFilter filter_of(const char *path) {
                 RecordFilter filter;
         } filters[] = {
                 { "/address", filter_digits },
+                { "/backing_dev", filter_node },
                 { "/device_path", filter_node },
+                { "/file", filter_node },
                 { "/information", filter_gpu },
                 { "/ipv6_route", filter_route6 },
                 { "/loop/backing_file", filter_backing },

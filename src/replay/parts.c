@@ -128,9 +128,11 @@ static int record_uuid(Recorder *r, const Entry *entry) {
 
 /* Whether a name in the path of an export is the kernel's, and not one that an admin chose. */
 static bool is_kernel_name(const char *name) {
-        static const char *const names[] = { "sys",    "kernel", "config",      "nvmet",    "subsystems", "namespaces",
-                                             "target", "core",   "device_path", "enable",   "passthru",   "proc",
-                                             "spl",    "kstat",  "zfs",         "udev_path" };
+        static const char *const names[] = { "sys",        "kernel",  "config",    "nvmet",       "subsystems",
+                                             "namespaces", "target",  "core",      "device_path", "enable",
+                                             "passthru",   "proc",    "spl",       "kstat",       "zfs",
+                                             "udev_path",  "cluster", "heartbeat", "dev",         "usb_gadget",
+                                             "functions",  "file" };
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
                 if (streq(names[i], name))
@@ -257,12 +259,15 @@ static const struct Part {
         { BLOCK_DEVICES "/*/dm/uuid", record_uuid },
         { BLOCK_DEVICES "/*/loop/backing_file" },
         { BLOCK_DEVICES "/*/bcache/." },
+        { BLOCK_DEVICES "/zram*/backing_dev" },
         { BLOCK_DEVICES "/*/dev" },
         { "sys/class/nvme/*" },
         { "sys/class/rnbd-server/ctl/devices/*/block_dev" },
         { "sys/kernel/config/nvmet/subsystems/*/namespaces/*/{device_path,enable}", record_named },
         { "sys/kernel/config/nvmet/subsystems/*/passthru/{device_path,enable}", record_named },
         { "sys/kernel/config/target/core/*/*/{enable,udev_path}", record_named },
+        { "sys/kernel/config/cluster/*/heartbeat/*/dev", record_named },
+        { "sys/kernel/config/usb_gadget/*/functions/mass_storage.*/lun.*/file", record_named },
         { "proc/spl/kstat/zfs/*", record_pool },
         { "run/udev/data/b*", record_member },
         { "sys/devices/virtual/nvme-subsystem/*/nvme*" }, /* links to the controllers */

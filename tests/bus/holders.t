@@ -177,6 +177,8 @@ can_be_had('a disk that was let go', 'disk');
 my ($number) = slurp("$ENV{NODE_ROOT}/$path{$disk}/nvme/nvme2/nvme2n1/dev") =~ /(\S+)/;
 for (['an NVMe target', 'set sys/kernel/config/nvmet/subsystems/nqn.x/namespaces/1/device_path /dev/nvme2n1', 'sys/kernel/config/nvmet'],
         ['a LIO target', 'set sys/kernel/config/target/core/iblock_0/x/udev_path /dev/nvme2n1', 'sys/kernel/config/target'],
+        ['a heartbeat of OCFS2', 'set sys/kernel/config/cluster/c/heartbeat/77D95EF51C0149D2823674FCC162CF8B/dev nvme2n1', 'sys/kernel/config/cluster'],
+        ['a USB gadget', 'set sys/kernel/config/usb_gadget/g/functions/mass_storage.0/lun.0/file /dev/nvme2n1', 'sys/kernel/config/usb_gadget'],
         ['a ZFS pool', "set run/udev/data/b$number E:ID_FS_LABEL=tank\\nE:ID_FS_TYPE=zfs_member", "run/udev/data/b$number"])
 {
         my ($what, $use, $ended) = @$_;

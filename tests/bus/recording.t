@@ -222,6 +222,11 @@ recorded_use('an NVMe target that is off', qr/\A(?!.*nvme9n1)./s, "$config/nvmet
         "$config/nvmet/subsystems/nqn.node042/namespaces/1/device_path" => "/dev/nvme9n1\n");
 recorded_use('a target of files', qr/\A(?!.*nvme9n1)./s, "$config/target/core/fileio_0/node042/udev_path" => "/srv/node042/image\n");
 recorded_use('a LIO target', qr/\Q$gpu\E <- nvme9n1 <- LIO target/, "$config/target/core/iblock_0/node042/udev_path" => "/dev/nvme9n1\n");
+recorded_use('a heartbeat of OCFS2', qr/\Q$gpu\E <- nvme9n1 <- OCFS2 heartbeat/, "$config/cluster/node042/heartbeat/8b4b1f0c11114111811100000000000a/dev" => "nvme9n1\n");
+my $lun = "$config/usb_gadget/node042/functions/mass_storage.node042/lun";
+recorded_use('a USB gadget', qr/\Q$gpu\E <- nvme9n1 <- USB gadget/, "$lun.0/file" => "/srv/node042/image\n", "$lun.1/file" => "/dev/mapper/node042--vg-a b\n");
+recorded_use('zram', qr/\Q$gpu\E <- nvme9n1 <- zram/, 'sys/class/block/zram9' => \'../../../sys/devices/virtual/block/zram9',
+        'sys/devices/virtual/block/zram9/backing_dev' => "/dev/nvme9n1\n");
 recorded_use('an RNBD target', qr/\Q$gpu\E <- nvme9n1 <- RNBD target/, 'sys/class/rnbd-server/ctl/devices/nvme9n1/block_dev' => \"../../../../../../$device/block/nvme9n1");
 recorded_use('bcache', qr/\Q$gpu\E <- nvme9n1 <- bcache/, "$device/block/nvme9n1/bcache/" => '',
         'sys/fs/bcache/8b4b1f0c-1111-4111-8111-000000000001/cache0' => \"../../../../$device/block/nvme9n1/bcache");

@@ -232,15 +232,24 @@ static void test_users_without_holder(void **state) {
                 { "sys/kernel/config/target/core/iblock_0/vm/udev_path", "/dev/disk/by-id/x",
                   "sys/kernel/config/target/core/iblock_0/vm/enable", "sdb <- LIO target" },
                 { VIRTUAL "loop0/loop/backing_file", "/dev/sdb", NULL, "sdb <- loop0 <- assembled volume" },
+                { "sys/kernel/config/cluster/c/heartbeat/77D95EF51C0149D2823674FCC162CF8B/dev", "sdb", NULL,
+                  "sdb <- OCFS2 heartbeat" },
+                { "sys/kernel/config/usb_gadget/g/functions/mass_storage.0/lun.1/file", "/dev/sdb", NULL,
+                  "sdb <- USB gadget" },
+                { VIRTUAL "zram0/backing_dev", "/dev/sdb", NULL, "sdb <- zram" },
         };
         Fixture *f = *state;
 
         add_block(f, VIRTUAL "loop0");
+        add_block(f, VIRTUAL "zram0");
         tree_file(f->root, "dev/sdb", "");
         tree_link(f->root, "dev/disk/by-id/x", "../../sdb");
         /* Not devices. */
         tree_file(f->root, "sys/kernel/config/target/core/iblock_0/hba_info", "HBA Index: 0");
         tree_dir(f->root, "sys/kernel/config/target/core/alua/lu_gps");
+        tree_file(f->root, "sys/kernel/config/cluster/c/heartbeat/dead_threshold", "31");
+        tree_file(f->root, "sys/kernel/config/cluster/c/heartbeat/0/dev", "");
+        tree_file(f->root, "sys/kernel/config/usb_gadget/g/functions/mass_storage.0/lun.0/file", "");
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 const char *chain;
 
