@@ -13,8 +13,8 @@
 #include "snapshot.h"
 #include "util/strings.h"
 
-/* Writes a device node that leads to no block device. Only the directory stays ("/dev/mapper/"); a hash replaces the
- * name. */
+/* Writes a device node that leads to no device of a recording. Only the directory stays ("/dev/mapper/"); a hash
+ * replaces the name. */
 static void write_other_node(const Recorder *r, const char *node, FILE *f) {
         static const char *const known[] = { "/dev/mapper/", "/dev/disk/by-id/", "/dev/disk/by-uuid/", "/dev/" };
         size_t i = 0, n;
@@ -29,8 +29,8 @@ static void write_other_node(const Recorder *r, const char *node, FILE *f) {
                 identities_write_hash(&r->identities, node + n, strlen(node + n), f);
 }
 
-/* Writes the block device that a device node leads to: "/dev/dm-0" for "/dev/mapper/vg-root", because the recording
- * does not contain the link. node: a path below /dev/, with the kernel's escapes. */
+/* Writes the block device or NVMe controller that a device node leads to: "/dev/dm-0" for "/dev/mapper/vg-root",
+ * because the recording does not contain the link. node: a path below /dev/, with the kernel's escapes. */
 static int write_node(const Recorder *r, const char *node, FILE *f) {
         _cleanup_free_ char *real = NULL, *path = strdup(node);
         const char *found;
@@ -44,7 +44,8 @@ static int write_node(const Recorder *r, const char *node, FILE *f) {
                 return e;
         found = strrchr(real ?: path, '/');
         found = found ? found + 1 : real;
-        if (!strpbrk(found, " \t\n\\") && record_exists(r, "sys/class/block", found))
+        if (!strpbrk(found, " \t\n\\") &&
+            (record_exists(r, "sys/class/block", found) || record_exists(r, "sys/class/nvme", found)))
                 (void) fprintf(f, "/dev/%s", found);
         else
                 write_other_node(r, node, f);

@@ -227,6 +227,13 @@ my $lun = "$config/usb_gadget/node042/functions/mass_storage.node042/lun";
 recorded_use('a USB gadget', qr/\Q$gpu\E <- nvme9n1 <- USB gadget/, "$lun.0/file" => "/srv/node042/image\n", "$lun.1/file" => "/dev/mapper/node042--vg-a b\n");
 recorded_use('zram', qr/\Q$gpu\E <- nvme9n1 <- zram/, 'sys/class/block/zram9' => \'../../../sys/devices/virtual/block/zram9',
         'sys/devices/virtual/block/zram9/backing_dev' => "/dev/nvme9n1\n");
+symlink 'nvme9', "$root/dev/SERIAL9" or die $!;
+spew("$root/dev/nvme9", '');
+for my $node (qw(nvme9 SERIAL9)) {
+        recorded_use("a controller that an NVMe target passes through as $node", qr/\Q$gpu\E <- nvme9 <- NVMe target/, 'sys/class/nvme/nvme9' => \"../../../$device/nvme/nvme9",
+                "$device/nvme/nvme9/" => '', "$config/nvmet/subsystems/nqn.node042/passthru/enable" => "1\n",
+                "$config/nvmet/subsystems/nqn.node042/passthru/device_path" => "/dev/$node\n");
+}
 recorded_use('an RNBD target', qr/\Q$gpu\E <- nvme9n1 <- RNBD target/, 'sys/class/rnbd-server/ctl/devices/nvme9n1/block_dev' => \"../../../../../../$device/block/nvme9n1");
 recorded_use('bcache', qr/\Q$gpu\E <- nvme9n1 <- bcache/, "$device/block/nvme9n1/bcache/" => '',
         'sys/fs/bcache/8b4b1f0c-1111-4111-8111-000000000001/cache0' => \"../../../../$device/block/nvme9n1/bcache");

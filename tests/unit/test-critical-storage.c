@@ -278,6 +278,11 @@ static void test_exported_controller(void **state) {
         tree_dir(f->root, "sys/devices/" HBA "/nvme/nvme0");
         tree_file(f->root, "sys/kernel/config/nvmet/subsystems/nqn.x/passthru/device_path", "/dev/nvme0");
         assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- nvme0 <- NVMe target");
+        tree_file(f->root, "sys/kernel/config/nvmet/subsystems/nqn.x/passthru/device_path", "/dev/disk/x");
+        assert_null(critical(f, "0000:03:00.0"));
+        tree_file(f->root, "dev/nvme0", "");
+        tree_link(f->root, "dev/disk/x", "../nvme0");
+        assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- nvme0 <- NVMe target");
 }
 
 static void test_links_to_the_device(void **state) {
