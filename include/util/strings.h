@@ -102,8 +102,8 @@ size_t utf8_decode(const char *s, size_t n, uint32_t *ret);
 size_t utf8_encode(uint32_t code, char *buf);
 
 /*
- * True when s is printable: valid UTF-8 without control characters, without characters that break a line or turn the
- * direction of a text, and without noncharacters. The one rule for what callers and files may say.
+ * True when s is printable: valid UTF-8 without control characters, without characters that break a line, are invisible
+ * or turn the direction of a text, and without noncharacters. The one rule for what callers and files may say.
  */
 bool text_is_clean(const char *s);
 

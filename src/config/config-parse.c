@@ -192,7 +192,7 @@ static bool preview_line(ConfigParser *p, char *buf, size_t size, size_t len) {
         else if (len > CONFIG_LINE_MAX)
                 r = parser_problem(p, "The line has %zu bytes; the limit is %u.", len, CONFIG_LINE_MAX);
         else if (!text_is_clean(buf))
-                r = parser_problem(p, "The line contains control characters or is not UTF-8.");
+                r = parser_problem(p, "The line contains control or invisible characters or is not UTF-8.");
         else if (buf[0] == '[') {
                 p->error = parse_header(p, buf);
                 return false;

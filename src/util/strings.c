@@ -309,13 +309,19 @@ static bool is_noncharacter(uint32_t code) {
         return (code >= 0xfdd0 && code <= 0xfdef) || (code & 0xfffe) == 0xfffe;
 }
 
-/* Neither a control character (C0, DEL, C1), nor one that breaks a line or turns the direction of what follows it, nor
- * a noncharacter. */
+/* Neither a control character (C0, DEL, C1), nor one that breaks a line, is invisible or turns the direction of what
+ * follows it, nor a noncharacter. U+200C and U+200D are plain: Persian words and emoji need them. */
 static bool is_plain(uint32_t code) {
-        bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
-        bool arranges = (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+        static const uint32_t others[][2] = {
+                { 0x00, 0x1f },     { 0x7f, 0x9f },     { 0xad, 0xad },       { 0x61c, 0x61c },
+                { 0x200b, 0x200b }, { 0x200e, 0x200f }, { 0x2028, 0x202e },   { 0x2060, 0x206f },
+                { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { 0xe0000, 0xe007f },
+        };
 
-        return !control && !arranges && !is_noncharacter(code);
+        for (size_t i = 0; i < ELEMENTSOF(others) && code >= others[i][0]; i++)
+                if (code <= others[i][1])
+                        return false;
+        return !is_noncharacter(code);
 }
 
 bool text_is_utf8(const char *s) {

@@ -45,7 +45,7 @@ restart();
 is_deeply(post_allocate(@request)->{body}, [$first->{body}[0], '/'], 'again, after a restart');
 is(error_of(post_allocate(gpu => 1, token => 'x' x 129)), 'InvalidRequest', 'a token that is too long');
 is(error_of(post_allocate(gpu => 1, tag => 'x' x 256)), 'InvalidRequest', 'a tag that is too long');
-for my $text ("a\nb", "\x7f", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xae") {
+for my $text ("a\nb", "\x7f", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xae", "a\xe2\x80\x8bb", "\xd8\x9c", "\xf3\xa0\x81\x81") {
         my $shown = sprintf '%vd', $text;
         for my $key ('tag', 'token') {
                 is(error_of($bus->call('Plan', request(gpu => 1, $key => $text))), 'InvalidRequest', "a $key that is not printable: $shown");

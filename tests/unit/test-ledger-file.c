@@ -253,6 +253,19 @@ static void test_releases(void **state) {
         assert_int_equal(n_letters, 4);
 }
 
+/* Earlier releases accepted tags that text_is_clean() refuses. */
+static void test_unclean_tag(void **state) {
+        static const char tag[] = "a\xe2\x80\x8b\xe2\x80\xae\xc2\x85";
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        assert_false(text_is_clean(tag));
+        assert_int_equal(string_copy(&a->tag, tag), 0);
+        text = ledger_file_format(a);
+        assert_int_equal(parse(text, strlen(text), &b), LEDGER_FILE_OK);
+        assert_string_equal(b->tag, tag);
+}
+
 static void test_copy(void **state) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
         const SharedRegion shared = { 0 };
@@ -729,6 +742,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_round_trip),
                 cmocka_unit_test(test_releases),
+                cmocka_unit_test(test_unclean_tag),
                 cmocka_unit_test(test_copy),
                 cmocka_unit_test(test_reduce),
                 cmocka_unit_test(test_round_trip_of_small_values),

@@ -193,7 +193,18 @@ static void test_array_reserve(void **state _unused_) {
 
 static void test_text_is_clean(void **state _unused_) {
         static const char *const clean[] = {
-                "", "gpu 1", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xc2\xa0", "\xd7\xa9\xe2\x80\x8f"
+                "",
+                "gpu 1",
+                "\xc3\xa9",
+                "\xe2\x82\xac",
+                "\xf0\x9f\x98\x80",
+                "\xc2\xa0",
+                "\xe2\x80\x8a",     /* U+200A, a hair space */
+                "\xe2\x80\x8c",     /* U+200C, in Persian words */
+                "\xe2\x80\x8d",     /* U+200D, between emoji */
+                "\xe2\x80\x90",     /* U+2010, a hyphen */
+                "\xef\xb8\x8f",     /* U+FE0F, which asks for an emoji */
+                "\xf3\xa0\x84\x80", /* U+E0100, which asks for a variant of an ideograph */
         };
         static const char *const dirty[] = {
                 "a\nb",
@@ -210,9 +221,20 @@ static void test_text_is_clean(void **state _unused_) {
                 "\xf4\x90\x80\x80",
                 "\xf0\x80\x80\x80",
                 "\xf8\x88\x80\x80\x80",
-                "\xe2\x80\xa8", /* U+2028, a line separator */
-                "\xe2\x80\xae", /* U+202E, from right to left */
-                "\xe2\x81\xa6", /* U+2066, an isolate */
+                "\xe2\x80\xa8",         /* U+2028, a line separator */
+                "\xe2\x80\xae",         /* U+202E, from right to left */
+                "\xe2\x81\xa6",         /* U+2066, an isolate */
+                "\xc2\xad",             /* U+00AD, a soft hyphen */
+                "\xd8\x9c",             /* U+061C, a mark of Arabic */
+                "\xe2\x80\x8b",         /* U+200B, a space without width */
+                "\xd7\xa9\xe2\x80\x8f", /* U+200F, a mark from right to left */
+                "\xe2\x81\xa0",         /* U+2060, a word joiner */
+                "\xe2\x81\xaf",
+                "\xef\xbb\xbf",     /* U+FEFF, a byte order mark */
+                "\xef\xbf\xb9",     /* U+FFF9, an annotation */
+                "\xf3\xa0\x80\x81", /* U+E0001, a language tag */
+                "\xf3\xa0\x81\x81", /* U+E0041, a tag */
+                "\xf3\xa0\x81\xbf",
                 "\xef\xbf\xbe",
                 "\xef\xbf\xbf",
                 "\xef\xb7\x90",     /* U+FDD0, a noncharacter */
