@@ -119,7 +119,7 @@ typedef struct PciDevice {
                             bridges and VFs: a VF has no power of its own, and its PF keeps the link up */
         bool d3cold;     /* d3cold_allowed is 1: the kernel may also turn its power off. Not read for them either */
         char *kernel_names; /* names of its RDMA devices, network interfaces, NVMe controllers, DRM and accelerator
-                               nodes, disks, and interfaces below it (scalable functions, modems, USB), separated by
+                               nodes, disks, and interfaces below it (scalable functions, modems, USB ...), separated by
                                spaces: "mlx5_0 ens1f0"; first the node of NVIDIA's driver, if known: "nvidia0"; NULL
                                when it has none */
         char *bond;         /* the bond or team that a network interface of it is a port of; NULL: none */

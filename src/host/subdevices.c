@@ -32,12 +32,9 @@ static bool has_disks(const PciDevice *dev) {
         return dev->class >> 16 == 0x01;
 }
 
-/* NICs with scalable functions, USB controllers, and modems, whose class is wireless or none. */
+/* VFs and GPUs have no interfaces below them, and each allocation reads them again. */
 static bool has_interfaces(const PciDevice *dev) {
-        uint32_t class = dev->class >> 16;
-
-        return dev->type != PCI_TYPE_VF &&
-               (class == 0x02 || class == 0x0d || class == 0xff || dev->class >> 8 == 0x0c03);
+        return dev->type != PCI_TYPE_VF && !pci_device_is_gpu(dev);
 }
 
 static int name_compare(const void *key, const void *element) {

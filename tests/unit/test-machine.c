@@ -201,8 +201,9 @@ static void interface(const Fixture *f, const char *path) {
 /* Interfaces that are not in the device's own directory net, but further below. */
 static void test_interfaces_below(void **state) {
         Fixture *f = *state;
-        static const char *const classes[] = { "0x020000", "0x0c0330", "0x0d4000", "0xff0000" };
-        const char *names = "eth0 en1f0pf0sf1 en1f0pf0sf2 enx02 net wwan0";
+        static const char *const classes[] = { "0x020000", "0x0d4000", "0xff0000", "0x0c0010", "0x0c0330",
+                                               "0x080501", "0x088000", "0x0c0340", "0x120000" };
+        const char *names = "eth0 en1f0pf0sf1 en1f0pf0sf2 enx02 firewire0 net thunderbolt0 wlan0 wwan0";
 
         nic_has(f, "net/eth0/type", "1");
         interface(f, NIC "/net/eth0");
@@ -211,6 +212,9 @@ static void test_interfaces_below(void **state) {
         interface(f, NIC "/usb1/1-2/1-2.1/1-2.1:1.0/net/enx02");
         interface(f, NIC "/mhi0/wwan/wwan0/net/wwan0");
         interface(f, NIC "/usb1/1-3/1-3:1.0/net/net");
+        interface(f, NIC "/fw0/fw0.0/net/firewire0");
+        interface(f, NIC "/mmc_host/mmc0/mmc0:0001/mmc0:0001:1/net/wlan0");
+        interface(f, NIC "/domain0/0-0/0-1/0-1.0/net/thunderbolt0");
         interface(f, "virtual/net/lo");
         interface(f, "pci0000:00/0000:00:1f.7/net/gone0");
         for (size_t i = 0; i < ELEMENTSOF(classes); i++) {
