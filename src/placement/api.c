@@ -156,6 +156,22 @@ static int send_request(Api *a, const Request *q, json_object **ret_reply) {
         return (int) status;
 }
 
+static bool has_body(Api *a) {
+        curl_off_t size = 0;
+
+        return curl_easy_getinfo(a->curl, CURLINFO_SIZE_DOWNLOAD_T, &size) == CURLE_OK && size > 0;
+}
+
+/* The last reply is neither one of the API nor one of a proxy before it, which may be overloaded or without its server.
+ * The API replies with a document; a proxy before it may check tokens itself. */
+static bool is_of_other_server(Api *a, const char *method, int status, json_object *reply) {
+        if (status == 401 || status == 408 || status == 429 || status >= 500)
+                return false;
+        if (status / 100 == 2)
+                return !reply && (streq(method, "GET") || has_body(a));
+        return reply ? status != 400 && status != 403 && status != 406 : true;
+}
+
 /* Keystone */
 
 static bool member_is(json_object *o, const char *key, const char *value) {
@@ -222,7 +238,10 @@ static int authenticate(Api *a) {
                 return status;
         if (status != 201 || curl_easy_header(a->curl, "X-Subject-Token", 0, CURLH_HEADER, -1, &token) != CURLHE_OK)
                 return log_error("Keystone gives no token for the application credential '%s': status %d.%s",
-                                 a->settings->credential, status, status == 404 ? " Correct Url= of [Keystone]." : ""),
+                                 a->settings->credential, status,
+                                 status / 100 == 2 || is_of_other_server(a, "POST", status, reply)
+                                         ? " Correct Url= of [Keystone]."
+                                         : ""),
                        -EACCES;
         if (string_copy(&a->token, token->value) < 0)
                 return -ENOMEM;
@@ -232,7 +251,7 @@ static int authenticate(Api *a) {
 /* Requests to Placement */
 
 static bool is_failure(int status) {
-        return status >= 0 && status / 100 != 2 && status != 404 && status != 409;
+        return status / 100 != 2 && status != 404 && status != 409;
 }
 
 /* What did not lead to Placement is read from the catalog again. */
@@ -241,11 +260,22 @@ static void forget_address(Api *a) {
                 free(TAKE_PTR(a->token));
 }
 
+int api_wrong_address(Api *a, const char *method, const char *path, int status) {
+        forget_address(a);
+        return log_error_errno(-EADDRNOTAVAIL, "%s is not the address of Placement: %s %s has status %d%s. %s", a->url,
+                               method, path, status, status / 100 == 2 ? " without a document of Placement" : "",
+                               a->settings->url ? "Correct Url= of [Placement]."
+                                                : "Correct the endpoint in Keystone's catalog, or set Url= of "
+                                                  "[Placement].");
+}
+
 int api_try(Api *a, const char *method, const char *path, json_object *body, json_object **ret_reply) {
         _cleanup_json_ json_object *reply = NULL;
         bool may_renew = a->settings->keystone_url != NULL;
         int status = 401;
 
+        if (ret_reply)
+                *ret_reply = NULL;
         for (int i = 0; status == 401 && i < 2; i++) {
                 _cleanup_free_ char *url = NULL;
 
@@ -261,7 +291,9 @@ int api_try(Api *a, const char *method, const char *path, json_object *body, jso
                 free(TAKE_PTR(a->token));
         }
         if (status < 0)
-                forget_address(a);
+                return forget_address(a), status;
+        if (status != 404 && status != 409 && is_of_other_server(a, method, status, reply))
+                return api_wrong_address(a, method, path, status);
         if (is_failure(status)) {
                 _cleanup_free_ char *reason = reply ? json_text(reply) : NULL;
 
@@ -280,12 +312,7 @@ int api_call(Api *a, const char *method, const char *path, json_object *body, js
                 return status;
         if (ret_reply)
                 json_object_put(TAKE_PTR(*ret_reply));
-        forget_address(a);
-        return log_error_errno(-EADDRNOTAVAIL, "%s is not the address of Placement: %s %s has status %d. %s", a->url,
-                               method, path, status,
-                               a->settings->url ? "Correct Url= of [Placement]."
-                                                : "Correct the endpoint in Keystone's catalog, or set Url= of "
-                                                  "[Placement].");
+        return api_wrong_address(a, method, path, status);
 }
 
 char *api_escape(Api *a, const char *text) {

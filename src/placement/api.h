@@ -21,13 +21,15 @@ DEFINE_CLEANUP(Api *, api_free)
 
 /*
  * Sends a request; body may be NULL and stays the caller's. Returns the status of HTTP, or a negative errno when there
- * was no reply, logged. Statuses other than 2xx are logged. Placement never replies to the request with 404 or 409:
- * then -EADDRNOTAVAIL. ret_reply may be NULL; *ret_reply is NULL when the reply is no JSON. An expired token is
- * renewed. Redirections are not followed.
+ * was no reply, logged. Statuses other than 2xx are logged. -EADDRNOTAVAIL: Placement does not reply so, but another
+ * server does: with a redirection, 404, 405, 409, 410, or without JSON. ret_reply may be NULL; *ret_reply is NULL when
+ * there is no document. An expired token is renewed. Redirections are not followed.
  */
 int api_call(Api *a, const char *method, const char *path, json_object *body, json_object **ret_reply);
 /* As api_call(), for a request to which Placement may reply with 404 or 409. These are returned, and not logged. */
 int api_try(Api *a, const char *method, const char *path, json_object *body, json_object **ret_reply);
+/* Logs that Placement does not reply so to the request; returns -EADDRNOTAVAIL. */
+int api_wrong_address(Api *a, const char *method, const char *path, int status);
 
 /* Escapes a text for use in a query. The caller frees; NULL when out of memory. */
 char *api_escape(Api *a, const char *text);

@@ -14,34 +14,41 @@ int placement_bad_reply(const char *path) {
         return log_error("Placement's reply to %s cannot be parsed.", path), -EBADMSG;
 }
 
-/* status: of GET path. 0 with a document, or a negative errno, logged. */
-static int check_reply(const char *path, int status, json_object **ret) {
-        if (status == 200 && *ret)
-                return 0;
-        json_object_put(TAKE_PTR(*ret));
-        return status < 0 ? status : status < 300 ? placement_bad_reply(path) : -EACCES;
+/* Placement's replies have their list in a member of this key. */
+static bool has_list(json_object *reply, const char *key) {
+        bool is_map = streq(key, "allocations") || streq(key, "inventories");
+
+        return json_object_is_type(member(reply, key), is_map ? json_type_object : json_type_array);
 }
 
-/* GET. 0 with a document, or a negative errno, logged. */
-static int get(Sync *s, json_object **ret, const char *format, const char *argument) {
+/* status: of GET path. 0 with a document that has a list of this key, or a negative errno, logged. */
+static int check_reply(Sync *s, const char *path, int status, const char *key, json_object **ret) {
+        if (status == 200 && has_list(*ret, key))
+                return 0;
+        json_object_put(TAKE_PTR(*ret));
+        return status < 0 ? status : status / 100 == 2 ? api_wrong_address(s->api, "GET", path, status) : -EACCES;
+}
+
+/* GET. As check_reply(). */
+static int get(Sync *s, const char *key, json_object **ret, const char *format, const char *argument) {
         _cleanup_free_ char *path = string_format("%s%s", format, argument);
 
         *ret = NULL;
-        return path ? check_reply(path, api_call(s->api, "GET", path, NULL, ret), ret) : -ENOMEM;
+        return path ? check_reply(s, path, api_call(s->api, "GET", path, NULL, ret), key, ret) : -ENOMEM;
 }
 
-/* GET of a provider. As get(), or -ENOENT: another program has removed the provider. */
-static int get_of(Sync *s, const char *uuid, const char *what, json_object **ret) {
+/* GET of what a provider has. As get(), or -ENOENT: another program has removed the provider. */
+static int get_of(Sync *s, const char *uuid, const char *key, json_object **ret) {
         char path[128];
         int status;
 
         *ret = NULL;
-        (void) snprintf(path, sizeof(path), "/resource_providers/%s%s", uuid, what);
+        (void) snprintf(path, sizeof(path), "/resource_providers/%s/%s", uuid, key);
         status = api_try(s->api, "GET", path, NULL, ret);
         if (status == 409)
-                log_error("Placement refuses GET %s with status 409.", path);
+                status = api_wrong_address(s->api, "GET", path, status);
         if (status != 404)
-                return check_reply(path, status, ret);
+                return check_reply(s, path, status, key, ret);
         json_object_put(TAKE_PTR(*ret));
         return -ENOENT;
 }
@@ -49,7 +56,7 @@ static int get_of(Sync *s, const char *uuid, const char *what, json_object **ret
 /* Claims change without a new generation of their provider. A provider without inventory has none. */
 static int read_usage(Sync *s, const char *uuid) {
         _cleanup_json_ json_object *usage = NULL;
-        int r = get_of(s, uuid, "/allocations", &usage);
+        int r = get_of(s, uuid, "allocations", &usage);
 
         if (r < 0)
                 return r;
@@ -60,10 +67,10 @@ int placement_read_provider(Sync *s, const char *uuid) {
         _cleanup_json_ json_object *inventories = NULL, *traits = NULL;
         Provider *p = tree_find_provider(s->have, uuid);
         bool had_resources = p && p->n_resources > 0;
-        int r = get_of(s, uuid, "/traits", &traits);
+        int r = get_of(s, uuid, "traits", &traits);
 
         if (r >= 0)
-                r = get_of(s, uuid, "/inventories", &inventories);
+                r = get_of(s, uuid, "inventories", &inventories);
         if (r < 0 || !p)
                 return r;
         if (provider_parse_traits(p, traits) < 0 || provider_parse_inventories(p, inventories) < 0)
@@ -73,13 +80,8 @@ int placement_read_provider(Sync *s, const char *uuid) {
 
 static int get_by_name(Sync *s, const char *name, json_object **ret) {
         _cleanup_free_ char *escaped = api_escape(s->api, name);
-        int r = escaped ? get(s, ret, "/resource_providers?name=", escaped) : -ENOMEM;
 
-        if (r < 0)
-                return r;
-        return json_object_is_type(member(*ret, "resource_providers"), json_type_array)
-                       ? 0
-                       : placement_bad_reply("/resource_providers");
+        return escaped ? get(s, "resource_providers", ret, "/resource_providers?name=", escaped) : -ENOMEM;
 }
 
 int placement_read_name(Sync *s, const char *name) {
@@ -118,13 +120,11 @@ static int find_root(Sync *s) {
 static int read_known(Sync *s, const char *path, const char *key) {
         _cleanup_json_ json_object *reply = NULL;
         json_object *all;
-        int r = get(s, &reply, path, "");
+        int r = get(s, key, &reply, path, "");
 
         if (r < 0)
                 return r;
-        all = json_object_object_get(reply, key);
-        if (!json_object_is_type(all, json_type_array))
-                return placement_bad_reply(path);
+        all = member(reply, key);
         for (size_t i = 0; i < json_object_array_length(all); i++) {
                 json_object *o = json_object_array_get_idx(all, i);
                 const char *name = json_object_get_string(
@@ -139,13 +139,11 @@ static int read_known(Sync *s, const char *path, const char *key) {
 static int read_providers(Sync *s) {
         _cleanup_json_ json_object *reply = NULL;
         json_object *all;
-        int r = get(s, &reply, "/resource_providers?in_tree=", s->root);
+        int r = get(s, "resource_providers", &reply, "/resource_providers?in_tree=", s->root);
 
         if (r < 0)
                 return r;
-        all = json_object_object_get(reply, "resource_providers");
-        if (!json_object_is_type(all, json_type_array))
-                return placement_bad_reply("/resource_providers");
+        all = member(reply, "resource_providers");
         for (size_t i = 0; i < json_object_array_length(all); i++)
                 if (tree_parse_provider(s->have, json_object_array_get_idx(all, i)) < 0)
                         return placement_bad_reply("/resource_providers");
@@ -232,7 +230,7 @@ int placement_read_tree(Sync *s) {
 
 int placement_read_claim(Sync *s, const char *consumer) {
         _cleanup_json_ json_object *reply = NULL;
-        int r = get(s, &reply, "/allocations/", consumer);
+        int r = get(s, "allocations", &reply, "/allocations/", consumer);
 
         if (r < 0)
                 return r;

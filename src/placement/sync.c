@@ -295,7 +295,7 @@ int sync_run(Sync *s) {
         if (r == RESULT_CONFLICT)
                 r = log_warning_errno(-EAGAIN, "Other programs change Placement at the same time; trying again later.");
         /* What was read stays, so that a Placement that is slow for many agents has fewer requests to answer again. */
-        if (r == -EBADMSG || r == -ENOMEM)
+        if (r == -EBADMSG || r == -EADDRNOTAVAIL || r == -ENOMEM)
                 sync_forget(s);
         else if (r < 0)
                 sync_reread(s);

@@ -113,6 +113,8 @@ sub keystone {
                 return [201, 'X-Subject-Token: token-' . slurp($tokens) . "\r\n", $json->encode({ token => { catalog => [{ type => 'placement', endpoints => \@endpoints }] } })];
         }
         return [404, '', '{}'] if $path =~ m{^/wrong/};
+        return [302, "Location: http://127.0.0.1:1/\r\n", ''] if $path =~ m{^/moved/};
+        return [200, '', '<html></html>'] if $path =~ m{^/page/};
         return [401, '', '{}'] if ($token // '') ne 'token-' . slurp($tokens) || ++$served > 3;
         return;
 }
@@ -123,12 +125,25 @@ keystone_conf('s3cret', 'Interface=admin');
 is(scalar compare_through(\&keystone), 1, 'the catalog has no such interface');
 keystone_conf('s3cret');
 is(scalar compare_through(sub { return [401, '', '{}'] }), 1, 'the credential is refused');
+# Keystone never replies so to the request for a token.
+for my $reply ([200, '', '<html></html>'], [200, '', '{}'], [201, '', '{"token":{}}'], [300, '', '{"versions":{}}'], [301, "Location: http://127.0.0.1:1/\r\n", ''], [400, '', '<html></html>'], [404, '', '{}'], [405, '', '{}']) {
+        keystone_conf('s3cret');
+        my ($exit, $messages) = compare_through(sub { return $reply });
+        is($exit, 1, "Keystone's status $reply->[0]: the comparison fails");
+        like($messages, names($reply->[0], 'Url=', '[Keystone]'), '... a sentence says what to correct');
+}
+for my $reply ([400, '', '{"error":{}}'], [401, '', '{"error":{}}'], [403, '', '{"error":{}}'], [503, '', '<html></html>']) {
+        keystone_conf('s3cret');
+        my (undef, $messages) = compare_through(sub { return $reply });
+        like($messages, names($reply->[0]), "Keystone's status $reply->[0] is named");
+        unlike($messages, qr/Url=/, '... but no wrong address');
+}
 keystone_conf('s3cret', 'SecretFile=/nonexistent');
 is((agent('--once'))[0], 78, 'the secret cannot be read');
 
 # The agent runs on while an admin corrects the catalog.
 keystone_conf('s3cret');
-for my $wrong (PROXY . '/wrong/', 'http://127.0.0.1:1') {
+for my $wrong ((map { PROXY . "/$_/" } qw(wrong moved page)), 'http://127.0.0.1:1') {
         remove_all();
         spew($endpoint, $wrong);
         my ($proxy, $pid, $asked) = (serve(\&keystone), agent_start(), slurp($tokens));

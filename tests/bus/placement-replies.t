@@ -41,36 +41,55 @@ sub fails {
 
 agent_conf('[Placement]', 'Url=' . PROXY, 'Token=admin', 'Host=n1');
 my $read = qr{^GET /resource_providers\?name=};
-for my $document ('', '[]', '{"resource_providers":1}', '{"resource_providers":{}}', '{"resource_providers":[{"uuid":"' . 'x' x 99 . '"}]}') {
-        like((replied($read, 200, '', $document))[0], qr/^[01]$/, "no crash after $document");
-}
-fails('a redirection', qr/ 302/, $read, 302, "Location: @{[URL]}/resource_providers\r\n", '');
+fails('a long uuid', names('/resource_providers'), $read, 200, '', '{"resource_providers":[{"uuid":"' . 'x' x 99 . '"}]}');
 fails('an error', qr/ 500/, $read, 500, '', '{}');
 
 # Placement never replies so, but another server at a wrong Url= does.
-for my $status (404, 409) {
-        for my $request ($read, qr{^GET /resource_classes}, qr{^GET /traits}, qr{^GET /resource_providers\?in_tree}, qr{^PUT /(?:traits|resource_classes)}) {
-                my ($exit, $messages) = replied($request, $status, '', '<html></html>');
-                is($exit, 1, "status $status of $request: the comparison fails");
-                like($messages, names(PROXY, $status, 'Url=', '[Placement]'), '... a sentence says what to correct');
-                is(scalar(() = $messages =~ /\bUrl=.*?\[Placement\]/g), 1, '... once') or diag($messages);
-        }
+my ($page, $location) = ('<!DOCTYPE html><html></html>', 'Location: ' . URL . "/\r\n");
+my @requests = ($read, qr{^GET /resource_classes}, qr{^GET /traits}, qr{^GET /resource_providers\?in_tree}, qr{^PUT /(?:traits|resource_classes)});
+
+sub names_address {
+        my ($request, @reply) = @_;
+        my ($exit, $messages) = replied($request, @reply);
+        my $name = "status $reply[0] with '$reply[2]' to $request";
+        is($exit, 1, "$name: the comparison fails");
+        like($messages, names(PROXY, $reply[0], 'Url=', '[Placement]'), '... a sentence says what to correct');
+        return is(scalar(() = $messages =~ /\bUrl=.*?\[Placement\]/g), 1, '... once') or diag($messages);
+}
+for my $request (@requests) {
+        names_address($request, @$_) for [404, '', $page], [409, '', $page], [405, '', '{}'], [302, $location, ''], [200, '', $page];
+}
+names_address($read, $_, $location, $page) for 300, 301, 303, 307, 308;
+names_address($read, $_, '',        $page) for 400, 403, 406, 410, 418;
+names_address($read, 204, '', '');
+names_address($read, 200, '', $_) for '', '{}', '[]', 'null', '{"versions":[]}', '{"resource_providers":1}', '{"resource_providers":{}}', '{"resource_providers":null}', '{"resource_providers":[]}x';
+names_address(qr{^GET /resource_providers/[^/]+/$_}, 200, '', $page) for qw(traits inventories);
+names_address(qr{^GET /resource_providers/[^/]+/inventories}, 409, '', '{}');
+
+# Placement replies so, or a proxy before it does.
+for my $reply ([401, $page], [403, '{"errors":[]}'], [406, '{"errors":[]}'], [429, $page], [500, '{}'], [502, $page], [503, $page], [504, '']) {
+        my ($exit, $messages) = replied($read, $reply->[0], '', $reply->[1]);
+        is($exit, 1, "status $reply->[0]: the comparison fails");
+        like($messages, names($reply->[0]), '... and says why');
+        unlike($messages, qr/Url=/, '... but not by a wrong address');
 }
 fails('a provider that was removed', names('n1'), qr{^GET /resource_providers/[^/]+/traits}, 404, '', '{}');
-fails('a conflict without a change', names(409), qr{^GET /resource_providers/[^/]+/inventories}, 409, '', '{}');
-fails('another service', names('/resource_providers'), $read, 200, '', '{"versions":[]}');
 
 # The service tells the same in its status.
 unlink "$ENV{NODE_TMP}/notify";
 my $notify = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => "$ENV{NODE_TMP}/notify") or die $!;
-agent_conf('[Placement]', "Url=@{[URL]}/wrong", 'Token=admin', 'Host=n1');
-{
+for my $reply ([302, $location, ''], [200, '', $page], [404, '', $page]) {
+        agent_conf('[Placement]', 'Url=' . PROXY, 'Token=admin', 'Host=n1');
+        my $proxy = serve(sub { return $reply });
         local $ENV{NOTIFY_SOCKET} = "$ENV{NODE_TMP}/notify";
         my ($pid, $told) = (agent_start(), '');
         ok(wait_until(sub { defined $notify->recv($told, 4096, MSG_DONTWAIT) && $told =~ /^STATUS=/m }), 'the agent tells its status');
         like($told, names('Url='), 'the status says what to correct');
         is(agent_stop($pid), 'signal 15', 'the agent goes on trying');
+        kill 'KILL', $proxy;
+        waitpid $proxy, 0;
 }
+agent_conf('[Placement]', "Url=@{[URL]}/wrong", 'Token=admin', 'Host=n1');
 is((agent('--claim=69b83cfb-7825-434d-9fba-2abf2ccb153d'))[0], 1, 'a claim at a wrong address');
 like(slurp("$ENV{NODE_TMP}/agent.err"), names('404', 'Url='), '... is not found, and why');
 agent_conf('[Placement]', 'Url=' . PROXY, 'Token=admin', 'Host=n1');
