@@ -47,11 +47,11 @@ typedef enum Lack {
         LACK_DRIVER,
         LACK_ALL, /* the daemon creates them */
         LACK_SOME,
-        LACK_LAG, /* of the host, because there are VFs */
+        LACK_LAG,      /* of the host, because there are VFs */
+        LACK_EXCLUDED, /* the configuration withholds them */
         _LACK_MAX,
 } Lack;
 
-/* check_configuration() reports PFs that are excluded, and check_pools() those that lost their driver. */
 static Lack find_lack(const Policy *policy, const Pool *pool, const PciDevice *pf) {
         size_t n = count_vfs(policy->inventory, pf);
 
@@ -64,6 +64,8 @@ static Lack find_lack(const Policy *policy, const Pool *pool, const PciDevice *p
                 return n == 0 ? LACK_DRIVER : LACK_NONE;
         case VERDICT_NOT_SUPPORTED:
                 return LACK_NUMBER;
+        case VERDICT_EXCLUDED:
+                return n == 0 ? LACK_EXCLUDED : LACK_NONE;
         default:
                 return LACK_NONE;
         }
@@ -96,10 +98,14 @@ static void tell_lack(const CheckFacts *facts, const Pool *pool, Lack lack, cons
                                  : "Start passthroughd, and look for errors in its journal.",
                           "PF %s%s: there are no VFs, but pool '%s' asks for %u.", address, AND_MORE(n - 1), pool->name,
                           pool->virtual_functions);
-        else if (policy_check_vf_number(facts->policy, pf, pool, &why) != VERDICT_NONE && why.message)
-                check_add(report, CHECK_WARNING, why.remedy, "PF %s%s: %s", address, AND_MORE(n - 1), why.message);
-        else
+        else if (policy_check_vf_number(facts->policy, pf, pool, &why) == VERDICT_NONE || !why.message)
                 report->failed = true;
+        /* check_configuration() warns when a pool gets no VFs at all. An admin who excludes one PF of several needs no
+         * warning. */
+        else if (lack == LACK_EXCLUDED)
+                check_add(report, CHECK_OK, NULL, "PF %s%s: %s", address, AND_MORE(n - 1), why.message);
+        else
+                check_add(report, CHECK_WARNING, why.remedy, "PF %s%s: %s", address, AND_MORE(n - 1), why.message);
 }
 
 /* Adds one finding for all PFs that lack the same. */

@@ -411,6 +411,50 @@ static void test_pool_without_pf(void **state) {
         }
 }
 
+/* One PF of two has VFs; the check says why the other one gets none, unless it has them all the same. */
+static void test_withheld_vfs(void **state) {
+        static const struct {
+                const char *exclude;
+                bool has_vf, is_told;
+        } cases[] = {
+                { "address=" NIC, false, true },
+                { "address=" NIC, true, false },
+                { "pf=" NIC, false, true },
+                { "type=pf address=" NIC, false, true },
+                { "address=0000:77:00.0", false, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = node_good();
+                _cleanup_free_ char *config = NULL;
+                CheckReport report = { 0 };
+                PciDevice *pf = add_nic(t, 0), *other;
+
+                pf->type = PCI_TYPE_PF;
+                pf->total_vfs = 8;
+                assert_int_equal(string_copy(&pf->driver, "mlx5_core"), 0);
+                if (cases[i].has_vf || !cases[i].is_told)
+                        node_vf(t, "pci0000:00/0000:00:02.0/0000:02:00.1", NIC, 0, 50);
+                other = node_nic(t, "pci0000:00/0000:00:05.0/0000:05:00.0", 0, 60);
+                other->type = PCI_TYPE_PF;
+                other->total_vfs = 8;
+                assert_int_equal(string_copy(&other->driver, "mlx5_core"), 0);
+                node_vf(t, "pci0000:00/0000:00:05.0/0000:05:00.1", "0000:05:00.0", 0, 61);
+                assert_int_equal(string_replace(&config,
+                                                READY "[Pool vf]\nMatch=vendor=15b3 type=vf\nVirtualFunctions=1\n"
+                                                      "[Exclude]\nMatch=%s\n",
+                                                cases[i].exclude),
+                                 0);
+                node_ready(t, config);
+                assert_finds(t, NO_FACTS, NULL, CHECK_OK, NULL);
+                assert_int_equal(
+                        check_node(&(CheckFacts) { .policy = t->policy, .cmdline = "intel_iommu=on" }, &report), 0);
+                assert_int_equal(count_findings(&report, "PF " NIC), cases[i].is_told);
+                assert_int_equal(count_findings(&report, "PF 0000:05:00.0"), 0);
+                check_report_done(&report);
+        }
+}
+
 static void test_drivers(void **state) {
         _cleanup_node_ TestNode *t = node_good();
         PciDevice *gpu = &t->inventory->devices[t->inventory->n_devices - 1];
@@ -657,6 +701,7 @@ int main(void) {
                 cmocka_unit_test(test_pf_without_vfs),
                 cmocka_unit_test(test_too_few_vfs),
                 cmocka_unit_test(test_pool_without_pf),
+                cmocka_unit_test(test_withheld_vfs),
                 cmocka_unit_test(test_drivers),
                 cmocka_unit_test(test_memory),
                 cmocka_unit_test(test_reset),
