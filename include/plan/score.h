@@ -17,10 +17,10 @@ typedef struct Score {
         unsigned node_distance;  /* sum of SLIT distances over all pairs of nodes used */
         unsigned spoiled;        /* free devices on the nodes used, when the request has no devices */
         unsigned held;           /* free devices held only because they share an IOMMU group; see below */
-        unsigned left_over; /* other free physical devices on the switches of chosen physical devices, plus those on
-                               their nodes: a device on such a switch counts twice, and a held device counts too */
+        unsigned left_over; /* physical devices left free or held on the switches of chosen physical devices, plus those
+                               on their nodes: a device on such a switch counts twice */
         unsigned vf_load;   /* pairs of VFs on one PF that VfPlacement=spread is to avoid; see below */
-        unsigned vf_left;   /* other free VFs on the PFs of VFs from pools that pack */
+        unsigned vf_left;   /* VFs left free or held on the PFs of VFs from pools that pack */
         unsigned broken;    /* sum of the GPUs of larger NVLink partitions that are whole and have a chosen GPU */
 } Score;
 

@@ -171,9 +171,9 @@ static const struct {
         { "node_distance", "nodes ", " apart in all", "", "" },
         { "spoiled", "", " free device", "s", " on these nodes" },
         { "held", "", " device", "s", " held only for the IOMMU group" },
-        { "left_over", "", " other free device", "s", " on these switches plus these nodes" },
+        { "left_over", "", " device", "s", " left free or held on these switches plus these nodes" },
         { "vf_load", "", " pair", "s", " of VFs on one PF" },
-        { "vf_left", "", " other free VF", "s", " on these PFs" },
+        { "vf_left", "", " VF", "s", " left free or held on these PFs" },
         { "broken", "", " GPU", "s", " of the larger NVLink partitions that this breaks, added up" },
 };
 

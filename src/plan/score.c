@@ -77,9 +77,9 @@ static const struct {
         [SCORE_NODE_DISTANCE] = { "Among its NUMA nodes is a distance of ", " in all" },
         [SCORE_SPOILED] = { "On its NUMA nodes are ", " free devices" },
         [SCORE_HELD] = { "The free devices in its IOMMU groups count ", "" },
-        [SCORE_LEFT_OVER] = { "On its switches plus its NUMA nodes are ", " other free devices" },
+        [SCORE_LEFT_OVER] = { "On its switches plus its NUMA nodes are ", " devices left free or held" },
         [SCORE_VF_LOAD] = { "It has ", " pairs of VFs on one PF" },
-        [SCORE_VF_LEFT] = { "On its PFs are ", " other free VFs" },
+        [SCORE_VF_LEFT] = { "On its PFs are ", " VFs left free or held" },
         [SCORE_BROKEN] = { "The whole NVLink partitions that it breaks have, added up, ", " GPUs" },
 };
 

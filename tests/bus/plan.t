@@ -52,17 +52,20 @@ for my $request ([@whole], [qw(gpu=2 rdma=3 --cpus 8 --memory 64G)], [qw(--cpus 
         is_deeply([sort $cost =~ /\b(\d+|PIX|PXB|PHB|NODE|SYS)\b/g], [sort grep { defined && $_ ne '0' } values %score], '... with every number that is not 0');
 }
 
-# What the cost counts, counted once more from the list of devices. A device is below DIRECTORY/SWITCH/PORT/DEVICE here.
+# What the cost counts, counted once more from the list of devices. A device is below DIRECTORY/PORT/SWITCH/PORT here, or below DIRECTORY/PORT without a
+# switch. One of an unknown NUMA node is on that of its host bridge.
 sub counted {
-        my ($chosen) = @_;
-        my @devices = @{ ctl_json('list')->{devices} };
-        my %is_chosen = map { $_->{address} => 1 } @$chosen;
+        my ($chosen, @node) = @_;
+        my @devices = @{ ctl_json('list', @node)->{devices} };
+        my %is_chosen = map { $_->{address} => 1 } grep { $_->{role} eq 'assigned' } @$chosen;
         my @taken = grep { $is_chosen{ $_->{address} } } @devices;
         my %count = (left_over => 0, vf_load => 0);
-        my $switch = sub { return $_[0]{path} =~ s{/[^/]+/[^/]+\z}{}r };
+        my $switch = sub { my @path = split m{/}, $_[0]{path}; return join '/', @path[0 .. $#path - (@path > 4 ? 2 : 1)] };
+        my $bridge = sub { return $_[0]{path} =~ s{/.*}{}r };
+        my $is_near = sub { my ($x, $y) = @_; return defined $x->{numa_node} && defined $y->{numa_node} ? $x->{numa_node} == $y->{numa_node} : $bridge->($x) eq $bridge->($y) };
         for my $other (grep { $_->{type} ne 'vf' && $_->{state} eq 'available' && !$is_chosen{ $_->{address} } } @devices) {
                 my @physical = grep { $_->{type} ne 'vf' } @taken;
-                $count{left_over} += grep { $_ } (scalar grep { $switch->($_) eq $switch->($other) } @physical), (scalar grep { $_->{numa_node} == $other->{numa_node} } @physical);
+                $count{left_over} += grep { $_ } (scalar grep { $switch->($_) eq $switch->($other) } @physical), (scalar grep { $is_near->($_, $other) } @physical);
         }
         for my $i (0 .. $#taken) {
                 my $pf = $taken[$i]{physical_function} // next;
@@ -83,8 +86,12 @@ is((ctl('release', "guest$_"))[0], 0, "guest$_ is released") for 0 .. $#guests;
 my @edge = ('--node', "$ENV{BUILD}/nodes/edge.tree", '--config', "$FindBin::Bin/../nodes/edge.conf");
 for ([[qw(--at gpu=0000:02:00.0)], 1], [[qw(nic=1 --at gpu=0000:02:00.0 --at nic=0000:0a:00.0)], 0]) {
         my ($more, $held) = @$_;
-        is((grep { $_->{role} eq 'held' } @{ ctl_json('plan', 'gpu=1', @$more, @edge)->{devices} }), $held, "held with @$more");
-        like(unwrapped(planned('gpu=1', @$more, @edge)), $held ? qr/^Cost: .*, $held device\b.*\bheld\b/m : qr/^Cost: (?!.*\bheld\b)/m, '... and the cost says so');
+        my $edge = ctl_json('plan', 'gpu=1', @$more, @edge);
+        is($edge->{score}{left_over}, (my $left = counted($edge->{devices}, @edge)->{left_over}), "@$more: the score counts right");
+        my ($part) = grep { /\bswitches\b/ } split /, |\n/, unwrapped(planned('gpu=1', @$more, @edge));
+        like($part, qr/\b$left\b.*\bheld\b/, '... and the cost says that held devices count');
+        is((grep { $_->{role} eq 'held' } @{ $edge->{devices} }), $held, "held with @$more");
+        like(unwrapped(planned('gpu=1', @$more, @edge)), $held ? qr/^Cost: .*, $held device\b.*\bheld only\b/m : qr/^Cost: (?!.*\bheld only\b)/m, '... and the cost says so');
 }
 
 my $second = ctl_json('plan', 'gpu=1')->{runner_up};
