@@ -14,7 +14,6 @@
 #include "rootservice-internal.h"
 #include "util/fileio.h"
 #include "util/log.h"
-#include "util/owner.h"
 #include "util/strings.h"
 
 /* ---- the ledger */
@@ -119,33 +118,11 @@ static int note_returning(const Allocation *a, void *userdata) {
         return 0;
 }
 
-/* The program and each argument that is a path. */
-static int check_words(const Pool *pool) {
-        _cleanup_free_ char *command = strdup(pool->cleaner);
-        char *rest = command, *word;
-
-        if (!command)
-                return -ENOMEM;
-        for (bool first = true; (word = string_next_word(&rest)); first = false) {
-                _cleanup_free_ char *owner = NULL;
-                int r = *word == '/' ? path_check_owner(word, &owner) : 0;
-
-                if (r == -EPERM)
-                        return log_denied("CleanerCommand= of pool '%s' names %s, which other users than root can "
-                                          "change, as %s. Use chown root and chmod go-w.",
-                                          pool->name, QUOTABLE(word), owner);
-                if (r < 0 && (first || r != -ENOENT))
-                        return log_error_errno(r, "CleanerCommand= of pool '%s' names %s, which cannot be checked: %m",
-                                               pool->name, QUOTABLE(word));
-        }
-        return 0;
-}
-
 int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devices, size_t n) {
         _cleanup_free_ bool *returning = calloc(n, sizeof(*returning));
         Cleaning cleaning = { pool, devices, n, returning };
         _cleanup_(view_done) RootView view = { 0 };
-        int r = returning ? check_words(pool) : -ENOMEM;
+        int r = returning ? root_check_command(pool) : -ENOMEM;
 
         if (r >= 0)
                 r = view_read(h, &view);

@@ -62,8 +62,10 @@ _Static_assert(sizeof(PlugPayload) <= ROOT_PAYLOAD_MAX, "a message holds the <ho
  * negative errno.
  */
 
-/* Each device exists, is in the pool, and is on its way back to the host by the ledger. Only root can change what the
- * command of the pool names. -ENOENT: there is no such command. */
+/* Only root can change the files that the command of the pool names, and the interpreters of those that are scripts.
+ * -ENOENT: there is no such command. */
+int root_check_command(const Pool *pool);
+/* As root_check_command(). Each device exists, is in the pool, and is on its way back to the host by the ledger. */
 int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devices, size_t n);
 /* The device of the <hostdev> is being attached or detached by the ledger. One to attach exists and is offered. */
 int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev);

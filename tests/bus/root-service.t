@@ -138,7 +138,17 @@ mkdir $open or die "$open: $!";
 spew("$open/clean", "#!/bin/sh\n");
 symlink "$open/clean", "$ENV{NODE_TMP}/link" or die $!;
 chmod 0777, $open or die $!;
-for my $words ("$open/clean", "$ENV{NODE_TMP}/link --all", "$command/../open/clean", "$open/../clean", "$open/none", "/bin/sh $open/clean") {
+my $scripts = 0;
+# A script of root with this first line.
+sub script { my ($line) = @_; my $path = "$ENV{NODE_TMP}/script" . $scripts++; spew($path, "$line\n"); return $path }
+my $nested = script("#!$open/sh");
+for my $words (
+        "$open/clean", "$ENV{NODE_TMP}/link --all", "$command/../open/clean", "$open/../clean", "$open/none", "/bin/sh $open/clean",
+        (map { "/bin/sh $_" } "--script=$open/x", "PATH=$open", "PATH=/usr/bin:$open:/bin", "-f$open/x", "\@$open/x", "--data=\@$open/x", "--files=/bin/sh,$open/x", $open =~ s{^/}{}r . '/x'),
+        $nested, "/bin/sh $nested", "/bin/sh --script=$nested",
+        map { script($_) } "#!$open/sh -e", "#! \t $open/sh", "#!/usr/bin/env $open/python", "#!/usr/bin/env -S PATH=$open python", "#!$nested", "#!/usr/bin/env $nested",
+        "#!/bin/sh " . ' ' x (254 - 11 - length "$open/x") . "$open/x", '#!' . $open =~ s{^/}{}r . '/sh',
+) {
         spew($conf, "$gpus\nCleanerCommand=$words\n");
         my $r = ask(CLEAN, 'gpu', $one);
         ok($r == -EPERM || $r == -POSIX::ENOTDIR, "$words is not run") or diag($r);
@@ -170,6 +180,16 @@ SKIP: {
 }
 spew($conf, $pools =~ s{\Q$command}{$command-none}r);
 is(ask(CLEAN, 'gpu', $one), -ENOENT, 'a command must exist');
+spew($conf, $pools =~ s{\Q$command}{script("#!$command-none")}er);
+is(ask(CLEAN, 'gpu', $one), -ENOENT, '... and its interpreter');
+my $loop = "$ENV{NODE_TMP}/loop";
+spew($loop, "#!$loop\n");
+spew($conf, $pools =~ s{\Q$command}{$loop}r);
+is(ask(CLEAN, 'gpu', $one), -EPERM, '... which is no circle of scripts');
+for my $words ("/bin/sh --script=$command", "/bin/sh -f$command", '/bin/sh key=a/b a=b --of=/dev/null http://host/x =/:/, /bin/sh/x', script("#!$nested" =~ s{\Q$nested}{$command}r), script('# ' . "#!$open/sh"), script("#!/bin/sh\n#!$open/sh"), script('#!/bin/sh' . ' ' x 300 . "$open/x")) {
+        spew($conf, $pools =~ s{\Q$command}{$words}r);
+        is(ask(CLEAN, 'gpu', $one), 0, 'it is run: ' . substr $words, 0, 40);
+}
 spew("$dir/log", '');
 
 # ---- the devices of a domain
