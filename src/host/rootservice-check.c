@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "guest/domain-facts.h"
 #include "host/scan.h"
@@ -20,20 +21,41 @@
 
 typedef int (*TakeAllocation)(const Allocation *a, void *userdata);
 
-/* A file that cannot be read or parsed permits nothing. */
-static int read_record(int dir_fd, const char *file, TakeAllocation take, void *userdata) {
+typedef struct LedgerReader {
+        TakeAllocation take;
+        void *userdata;
+        bool whole; /* any device may be in a file that cannot be used, so such a file refuses the request */
+} LedgerReader;
+
+static int skip_unusable(const LedgerReader *l, const char *directory, const char *file, const char *why) {
+        if (!l->whole)
+                return 0;
+        return log_denied("the ledger's %s/%s may claim the device, and cannot be used: %s. Repair it, or move it away "
+                          "and restart the daemon.",
+                          directory, file, why);
+}
+
+/* A file that cannot be read or parsed permits nothing. The daemon may remove a file at any time. */
+static int read_record(const LedgerReader *l, int dir_fd, const char *directory, const char *file) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         _cleanup_free_ char *text = NULL, *message = NULL;
         size_t size;
+        int r;
 
-        if (*file == '.' || read_file_at(dir_fd, file, LEDGER_FILE_MAX, &text, &size) < 0 ||
-            ledger_file_parse(text, size, &a, &message) != LEDGER_FILE_OK)
+        if (*file == '.')
                 return 0;
-        return take(a, userdata);
+        r = read_file_at(dir_fd, file, LEDGER_FILE_MAX, &text, &size);
+        if (r < 0)
+                return r == -ENOENT && faccessat(dir_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) < 0
+                               ? 0
+                               : skip_unusable(l, directory, file, strerror(-r));
+        if (ledger_file_parse(text, size, &a, &message) != LEDGER_FILE_OK)
+                return skip_unusable(l, directory, file, message ?: "out of memory");
+        return l->take(a, l->userdata);
 }
 
-static int read_records(int state_fd, const char *name, TakeAllocation take, void *userdata) {
-        _cleanup_close_ int fd = openat(state_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+static int read_records(const LedgerReader *l, int state_fd, const char *directory) {
+        _cleanup_close_ int fd = openat(state_fd, directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         _cleanup_names_ char **names = NULL;
         struct stat st;
         size_t n = 0;
@@ -42,16 +64,16 @@ static int read_records(int state_fd, const char *name, TakeAllocation take, voi
         if (fd < 0 || fstat(fd, &st) < 0)
                 return errno == ENOENT ? 0 : -errno;
         if (st.st_mode & (S_IWGRP | S_IWOTH))
-                return 0;
+                return skip_unusable(l, directory, "", "other users can write to it");
         r = list_dir_at(fd, ".", LEDGER_ALLOCATIONS_MAX * 2, &names, &n);
         for (size_t i = 0; r == 0 && i < n; i++)
-                r = read_record(fd, names[i], take, userdata);
+                r = read_record(l, fd, directory, names[i]);
         return r;
 }
 
 /* Calls take() for each allocation and each device in quarantine, until it returns another value than 0, which is
  * returned. */
-static int read_ledger(const RootHost *h, TakeAllocation take, void *userdata) {
+static int read_ledger(const RootHost *h, const LedgerReader *l) {
         _cleanup_close_ int fd = open(h->state_directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         struct stat st;
         int r;
@@ -60,8 +82,14 @@ static int read_ledger(const RootHost *h, TakeAllocation take, void *userdata) {
                 return log_error_errno(-errno, "Failed to open the state directory %s: %m", h->state_directory);
         if (st.st_mode & (S_IWGRP | S_IWOTH))
                 return 0;
-        r = read_records(fd, "allocations", take, userdata);
-        return r != 0 ? r : read_records(fd, "quarantine", take, userdata);
+        r = read_records(l, fd, "allocations");
+        return r != 0 ? r : read_records(l, fd, "quarantine");
+}
+
+static int refuse_twice(const char *device, const Allocation *a) {
+        return log_denied("two files of the ledger claim %s, one of them that of '%s'. Move the wrong one away and "
+                          "restart the daemon.",
+                          device, a->name);
 }
 
 /* ---- pools */
@@ -100,34 +128,55 @@ static const Pool *find_pool_of(const RootView *v, PciAddress device) {
 
 typedef struct Cleaning {
         const Pool *pool;
+        const Inventory *inventory;
         const PciAddress *devices;
         size_t n;
         bool *returning; /* by index of devices */
 } Cleaning;
 
+/* Whether a has the device, or its PF or VFs, or its GPU or mediated devices. dev: NULL when it does not exist. */
+static bool has_hardware(const Allocation *a, PciAddress device, const PciDevice *dev) {
+        const PciAddress parent = dev && dev->type == PCI_TYPE_VF ? dev->physfn : pci_address_function(device);
+
+        for (const AllocationDevice *d = a->devices; d < a->devices + a->n_devices; d++)
+                if (!d->lost && (pci_address_equal(d->address, device) || pci_address_equal(d->address, parent) ||
+                                 (d->is_vf && pci_address_equal(d->physfn, device))))
+                        return true;
+        return false;
+}
+
 static int note_returning(const Allocation *a, void *userdata) {
         Cleaning *c = userdata;
 
         for (size_t i = 0; i < c->n; i++) {
-                const AllocationDevice *d = allocation_find_device(a, c->devices[i]);
+                const PciAddress device = c->devices[i];
+                const AllocationDevice *d = allocation_find_device(a, device);
 
-                if (d && streq_ptr(d->pool, c->pool->name) &&
-                    (a->state == ALLOCATION_RELEASING || d->phase == DEVICE_PHASE_DETACHING))
-                        c->returning[i] = true;
+                if (!has_hardware(a, device, inventory_find(c->inventory, device)))
+                        continue;
+                if (!d || !streq_ptr(d->pool, c->pool->name) ||
+                    (a->state != ALLOCATION_RELEASING && d->phase != DEVICE_PHASE_DETACHING))
+                        return log_denied("the ledger says that '%s' has %s, and does not say that the device is on "
+                                          "its way back to pool '%s'.",
+                                          a->name, PCI_ADDRESS_STR(device), c->pool->name);
+                if (c->returning[i])
+                        return refuse_twice(PCI_ADDRESS_STR(device), a);
+                c->returning[i] = true;
         }
         return 0;
 }
 
 int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devices, size_t n) {
         _cleanup_free_ bool *returning = calloc(n, sizeof(*returning));
-        Cleaning cleaning = { pool, devices, n, returning };
+        Cleaning cleaning = { .pool = pool, .devices = devices, .n = n, .returning = returning };
         _cleanup_(view_done) RootView view = { 0 };
         int r = returning ? root_check_command(pool) : -ENOMEM;
 
         if (r >= 0)
                 r = view_read(h, &view);
+        cleaning.inventory = view.inventory;
         if (r >= 0)
-                r = read_ledger(h, note_returning, &cleaning);
+                r = read_ledger(h, &(LedgerReader) { note_returning, &cleaning, true });
         for (size_t i = 0; r >= 0 && i < n; i++) {
                 if (find_pool_of(&view, devices[i]) != pool)
                         r = log_denied("%s is no device of pool '%s' of the configuration.",
@@ -144,24 +193,34 @@ int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devi
 typedef struct Plugging {
         const char *device; /* as domain_facts_hostdev() names it */
         PlugAction action;
+        bool found;
         PciAddress address; /* of the device, by the ledger */
         DeviceRole role;
 } Plugging;
 
-/* The undo of an attach detaches a device that is still attaching. */
+/* The undo of an attach detaches a device that is still attaching. No other allocation may have a device that is
+ * attached. */
 static int find_plugged(const Allocation *a, void *userdata) {
         Plugging *p = userdata;
 
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
 
-                if (d->lost || !streq(ALLOCATION_DEVICE_SOURCE(d), p->device) ||
-                    (d->phase != DEVICE_PHASE_ATTACHING &&
-                     (p->action != PLUG_DETACH || d->phase != DEVICE_PHASE_DETACHING)))
+                if (d->lost || !streq(ALLOCATION_DEVICE_SOURCE(d), p->device))
                         continue;
+                if (d->phase != DEVICE_PHASE_ATTACHING &&
+                    (p->action != PLUG_DETACH || d->phase != DEVICE_PHASE_DETACHING)) {
+                        if (p->action == PLUG_DETACH)
+                                continue;
+                        return log_denied("the ledger says that '%s' has %s, and does not say that the device is "
+                                          "being attached.",
+                                          a->name, p->device);
+                }
+                if (p->found && p->action == PLUG_ATTACH)
+                        return refuse_twice(p->device, a);
+                p->found = true;
                 p->address = d->address;
                 p->role = d->role;
-                return 1;
         }
         return 0;
 }
@@ -176,12 +235,12 @@ int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev) {
                 return 0;
         r = domain_facts_hostdev(hostdev, device);
         if (r >= 0)
-                r = read_ledger(h, find_plugged, &plugging);
-        if (r == 0)
+                r = read_ledger(h, &(LedgerReader) { find_plugged, &plugging, action == PLUG_ATTACH });
+        if (r >= 0 && !plugging.found)
                 return log_denied("the ledger does not say that %s is being attached or detached.", device);
         /* A device that has left its pool, or is gone, must be taken from its guest all the same. */
         if (r < 0 || action == PLUG_DETACH)
-                return MIN(r, 0);
+                return r;
         r = view_read(h, &view);
         if (r < 0)
                 return r;
@@ -240,7 +299,7 @@ static int note_claims(const Allocation *a, void *userdata) {
 
 int root_check_partitions(const RootHost *h, const PartitionsPayload *p) {
         Claims claims = { .partitions = p };
-        int r = p->active != 0 ? read_ledger(h, note_claims, &claims) : 0;
+        int r = p->active != 0 ? read_ledger(h, &(LedgerReader) { note_claims, &claims, false }) : 0;
 
         for (size_t i = 0; r == 0 && i < p->n; i++) {
                 if (!fabric_table_find(&h->config->fabric, p->ids[i]))

@@ -65,9 +65,11 @@ _Static_assert(sizeof(PlugPayload) <= ROOT_PAYLOAD_MAX, "a message holds the <ho
 /* Only root can change the files that the command of the pool names, and the interpreters of those that are scripts.
  * -ENOENT: there is no such command. */
 int root_check_command(const Pool *pool);
-/* As root_check_command(). Each device exists, is in the pool, and is on its way back to the host by the ledger. */
+/* As root_check_command(). Each device exists, is in the pool, and is on its way back to the host by the ledger, all of
+ * whose files can be read; no other allocation has it. */
 int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devices, size_t n);
-/* The device of the <hostdev> is being attached or detached by the ledger. One to attach exists and is offered. */
+/* The device of the <hostdev> is being attached or detached by the ledger. One to attach exists and is offered, and no
+ * other allocation has it. */
 int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev);
 /* Each line is a comment or the options for a pool. */
 int root_check_options(const Config *c, const char *text);

@@ -126,9 +126,44 @@ chmod 0700, "$ENV{STATE_DIRECTORY}/allocations" or die $!;
 state_of('back', 'ready');
 my $quarantined = "$ENV{STATE_DIRECTORY}/quarantine/x.json";
 rewrite('back', sub { $_[0]{state} = 'releasing'; $#{ $_[0]{devices} } = 0 }, $quarantined);
+is(ask(CLEAN, 'gpu', $one), -EPERM, 'nor is one on its way out of quarantine that an allocation has');
+rename record('back'), "$ENV{NODE_TMP}/back.json" or die $!;
 is(ask(CLEAN, 'gpu', $one), 0, 'a device is cleaned that is on its way out of quarantine');
 unlink $quarantined or die "$quarantined: $!";
+rename "$ENV{NODE_TMP}/back.json", record('back') or die $!;
+
+# ---- files that claim a device too
+
+# Calls check() with a file of the ledger beside the others: the text, or what make() puts there.
+sub beside {
+        my ($check, $name, $make) = @_;
+        for my $path ("$ENV{STATE_DIRECTORY}/allocations/$name.json", "$ENV{STATE_DIRECTORY}/quarantine/$name.json") {
+                ref $make ? $make->($path) : spew($path, $make);
+                $check->("$name in " . ($path =~ m{(\w+)/[^/]+$})[0]);
+                unlink $path or rmdir $path or die "$path: $!";
+        }
+        return;
+}
+# A copy of a file with another name and this change.
+sub copy { my ($of, $change) = @_; my $json = JSON::XS->new->canonical; my $a = $json->decode(slurp(record($of))); $a->{name} = 'aaa'; $change->($a); return $json->encode($a) }
+my %unusable = (
+        damaged => substr(slurp(record('nic')), 0, 100), empty => '', text => 'text', newer => slurp(record('nic')) =~ s/("version": ?)\d+/${1}99/r,
+        large => ' ' x 300_000, pipe => sub { POSIX::mkfifo($_[0], 0600) or die $! }, directory => sub { mkdir $_[0] or die $! }, link => sub { symlink '/none', $_[0] or die $! },
+);
 state_of('back', 'releasing');
+my $not_cleaned = sub { is(ask(CLEAN, 'gpu', $one), -EPERM, "no device is cleaned: $_[0]") };
+for my $state (qw(preparing ready failed releasing)) {
+        beside($not_cleaned, $_, copy('back', sub { $_[0]{state} = $state })) for 'aaa', 'zzz';
+}
+beside($not_cleaned, 'attached', copy('guest', sub { my $d = $_[0]{devices}[0]; $d->{address} = sprintf '0000:%02x:00.0', (unpack 'L CCC', $one)[1]; $d->{phase} = 'attaching' }));
+beside($not_cleaned, 'part', copy('guest', sub { @{ $_[0]{devices}[0] }{qw(address physical_function)} = ('0000:fe:00.1', sprintf '0000:%02x:00.0', (unpack 'L CCC', $one)[1]) }));
+beside($not_cleaned, $_, $unusable{$_}) for sort keys %unusable;
+beside(sub { is(ask(CLEAN, 'gpu', $one . $two), 0, "devices are cleaned: $_[0]") }, @$_) for ['.temporary', 'x'], ['other', copy('guest', sub { })];
+for my $directory (qw(allocations quarantine)) {
+        chmod 0770, "$ENV{STATE_DIRECTORY}/$directory" or die $!;
+        is(ask(CLEAN, 'gpu', $one), -EPERM, "nor when others can write to $directory");
+        chmod 0700, "$ENV{STATE_DIRECTORY}/$directory" or die $!;
+}
 spew("$dir/log", '');
 
 # ---- what only root can change
@@ -225,6 +260,9 @@ spew($conf, $nics);
 like(plugged(ATTACH, $used), $refused, '... but not when it has left its pool');
 unlike(plugged(DETACH, $used), $refused, '... except to take it out again');
 spew($conf, $pools);
+beside(sub { like(plugged(ATTACH, $used), $refused, "a device is not attached: $_[0]") }, @$_)
+    for ['claimed', copy('guest', sub { delete $_[0]{devices}[0]{phase} })], ['twice', copy('guest', sub { })], map { [$_, $unusable{$_}] } qw(damaged pipe);
+beside(sub { unlike(plugged(DETACH, $used), $refused, "a device is detached: $_[0]") }, 'damaged', 'x');
 phases('detaching');
 like(plugged(ATTACH, $used), $refused, 'a device on its way out is not attached');
 unlike(plugged(DETACH, $used), $refused, '... libvirt is asked to take it out');
