@@ -17,8 +17,8 @@ int domain_facts_devices(const char *xml, char ***ret, size_t *ret_n);
 int domain_facts_places(const char *xml, char ***ret, size_t *ret_n);
 /*
  * The host device of a text that is one <hostdev> as passthroughd writes it: of a PCI device that libvirt shall not
- * bind to a driver, or of a mediated device, with nothing that names a file or another device. 0, -EINVAL for any other
- * text.
+ * bind to a driver, or of a mediated device, with no element twice and nothing that names a file or another device. 0,
+ * -EINVAL for any other text.
  */
 int domain_facts_hostdev(const char *xml, char ret[static UUID_STRING_MAX]);
 /* <driver iommufd=> of the PCI devices of a <domain>: "yes", "no", or "" without it. NULL: it has no such device. */

@@ -124,14 +124,17 @@ int domain_facts_places(const char *xml, char ***ret, size_t *ret_n) {
         return list_devices(xml, true, ret, ret_n);
 }
 
-/* What a <hostdev> may have: the attributes of each element; in "name=value" the value is required. */
+/* What a <hostdev> may have: each element once, with attributes of one of its rows; in "name=value" the value is
+ * required. */
 static const struct {
         const char *parent, *name, *attributes;
 } hostdev_parts[] = {
-        { NULL, "hostdev", "mode=subsystem type managed=no model=vfio-pci" },
+        { NULL, "hostdev", "mode=subsystem type=pci managed=no" },
+        { NULL, "hostdev", "mode=subsystem type=mdev model=vfio-pci" },
         { "hostdev", "driver", "name=vfio model iommufd" },
         { "hostdev", "source", "" },
-        { "source", "address", "domain bus slot function uuid" },
+        { "source", "address", "domain bus slot function" },
+        { "source", "address", "uuid" },
         { "hostdev", "rom", "bar=off" },
         { "hostdev", "acpi", "nodeset" },
         { "hostdev", "alias", "name" },
@@ -164,17 +167,18 @@ static bool attributes_are_plain(const xmlNode *node, const char *list) {
 }
 
 static bool is_plain(const xmlNode *node, const char *parent) {
-        size_t i = 0;
-
-        while (i < ELEMENTSOF(hostdev_parts) &&
-               !(streq_ptr(hostdev_parts[i].parent, parent) && node_is(node, hostdev_parts[i].name)))
-                i++;
-        return i < ELEMENTSOF(hostdev_parts) && attributes_are_plain(node, hostdev_parts[i].attributes);
+        for (size_t i = 0; i < ELEMENTSOF(hostdev_parts); i++)
+                if (streq_ptr(hostdev_parts[i].parent, parent) && node_is(node, hostdev_parts[i].name) &&
+                    attributes_are_plain(node, hostdev_parts[i].attributes))
+                        return true;
+        return false;
 }
 
+/* libvirt reads the last of several elements, or all of them. */
 static bool children_are_plain(const xmlNode *node) {
         for (const xmlNode *n = node->children; n; n = n->next)
-                if (!xmlIsBlankNode(n) && (!is_plain(n, (const char *) node->name) || !children_are_plain(n)))
+                if (!xmlIsBlankNode(n) && (!is_plain(n, (const char *) node->name) ||
+                                           node_find(node, (const char *) n->name) != n || !children_are_plain(n)))
                         return false;
         return true;
 }

@@ -233,9 +233,9 @@ int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev) {
 
         if (action == PLUG_DESCRIBE)
                 return 0;
-        r = domain_facts_hostdev(hostdev, device);
-        if (r >= 0)
-                r = read_ledger(h, &(LedgerReader) { find_plugged, &plugging, action == PLUG_ATTACH });
+        if (domain_facts_hostdev(hostdev, device) < 0)
+                return log_denied("the request's text is not the <hostdev> of exactly one device.");
+        r = read_ledger(h, &(LedgerReader) { find_plugged, &plugging, action == PLUG_ATTACH });
         if (r >= 0 && !plugging.found)
                 return log_denied("the ledger does not say that %s is being attached or detached.", device);
         /* A device that has left its pool, or is gone, must be taken from its guest all the same. */

@@ -229,18 +229,20 @@ spew("$dir/log", '');
 
 # ---- the devices of a domain
 
+# other: of a second <source>.
 sub hostdev {
-        my ($packed) = @_;
+        my ($packed, $other) = @_;
         my ($bus, $slot, $function) = (unpack 'L CCC', $packed)[1 .. 3];
-        return "<hostdev mode='subsystem' type='pci' managed='no'><source><address domain='0x0000' bus='$bus' slot='$slot' function='$function'/></source></hostdev>";
+        my $second = $other ? hostdev($other) =~ s{</?hostdev[^>]*>}{}gr : '';
+        return "<hostdev mode='subsystem' type='pci' managed='no'><source><address domain='0x0000' bus='$bus' slot='$slot' function='$function'/></source>$second</hostdev>";
 }
 
 # What the service writes: a reason of libvirt, which is not there, or its own.
 sub plugged {
-        my ($action, $packed) = @_;
+        my ($action, @devices) = @_;
         my $socket = IO::Socket::UNIX->new(Type => SOCK_SEQPACKET, Peer => $ENV{ROOT_SOCKET}) // die "$ENV{ROOT_SOCKET}: $!";
         open my $output, '+>', undef or die $!;
-        my $message = Socket::MsgHdr->new(buf => pack('L Z256 x4 Q', PLUG, '5f7b7a9e-0000-4000-8000-000000000001', 0) . pack 'LL Z16385 x3', $action, 1, hostdev($packed));
+        my $message = Socket::MsgHdr->new(buf => pack('L Z256 x4 Q', PLUG, '5f7b7a9e-0000-4000-8000-000000000001', 0) . pack 'LL Z16385 x3', $action, 1, hostdev(@devices));
         $message->cmsghdr(SOL_SOCKET, SCM_RIGHTS, pack 'i', fileno $output);
         sendmsg($socket, $message) or die "sendmsg: $!";
         $socket->recv(my $answer, 64);
@@ -256,6 +258,8 @@ like(plugged($_, $used),         $refused, "a device of a guest stays as it is (
 like(plugged($_, address(0xfe)), $refused, "a device that does not exist is refused ($_)") for ATTACH, DETACH;
 phases('attaching');
 unlike(plugged($_, $used), $refused, "libvirt is asked for a device that is being attached ($_)") for ATTACH, DETACH;
+like(plugged($_, $used, $one), $refused, "... but not with a second device ($_)") for ATTACH, DETACH;
+like(plugged($_, $used, $used), $refused, "... nor for the same device twice ($_)") for ATTACH, DETACH;
 spew($conf, $nics);
 like(plugged(ATTACH, $used), $refused, '... but not when it has left its pool');
 unlike(plugged(DETACH, $used), $refused, '... except to take it out again');

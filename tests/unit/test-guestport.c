@@ -412,6 +412,55 @@ static void test_plain_hostdev(void **state) {
         }
 }
 
+#define SOURCE(address) "<source><address " address "/></source>"
+#define FUNCTION        "domain='0x0000' bus='0x83' slot='0x00' function='0x1'"
+#define OTHER           "domain='0x0000' bus='0x84' slot='0x00' function='0x0'"
+#define UUID            "uuid='4b20d080-1b54-4048-85b3-a6a62d165c01'"
+
+/* Whichever of two elements libvirt reads, it is the one that was checked. */
+static void test_hostdev_once(void **state) {
+        static const char *const whole[] = { SOURCE(FUNCTION),          "<driver name='vfio' iommufd='yes'/>",
+                                             "<rom bar='off'/>",        "<acpi nodeset='1'/>",
+                                             "<alias name='ua-gpu0'/>", "<address type='pci' " OTHER "/>" };
+        static const char *const sources[] = {
+                SOURCE(FUNCTION) SOURCE(OTHER),
+                SOURCE(FUNCTION) "<source/>",
+                "<source/>" SOURCE(FUNCTION),
+                "<source><address " FUNCTION "/><address " OTHER "/></source>",
+                "<source><address " FUNCTION "/><address " UUID "/></source>",
+                SOURCE(FUNCTION " " UUID),
+                "<source><address " FUNCTION "><address " OTHER "/></address></source>",
+                "<source>" SOURCE(OTHER) "<address " FUNCTION "/></source>",
+                SOURCE(FUNCTION) "<hostdev mode='subsystem' type='pci' managed='no'>" SOURCE(OTHER) "</hostdev>",
+                SOURCE(FUNCTION) "<!-- -->",
+                SOURCE(FUNCTION " type='pci'"),
+                "<source type='pci'><address " FUNCTION "/></source>",
+                "<driver name='vfio'/>",
+        };
+        const size_t n = ELEMENTSOF(whole);
+        char source[UUID_STRING_MAX];
+
+        /* Two copies of the i-th element, and at the end of none. */
+        for (size_t i = 0; i <= n; i++) {
+                _cleanup_free_ char *text = string_format(
+                        "<hostdev mode='subsystem' type='pci' managed='no'>%s%s%s%s%s%s%s</hostdev>", whole[0],
+                        whole[1], whole[2], whole[3], whole[4], whole[5], i < n ? whole[i] : "");
+
+                assert_int_equal(domain_facts_hostdev(text, source), i < n ? -EINVAL : 0);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(sources); i++) {
+                static const char *const starts[] = { "type='pci' managed='no'", "type='mdev' model='vfio-pci'",
+                                                      "type='pci' managed='no' model='vfio-pci'" };
+
+                for (size_t j = 0; j < ELEMENTSOF(starts); j++) {
+                        _cleanup_free_ char *text =
+                                string_format("<hostdev mode='subsystem' %s>%s</hostdev>", starts[j], sources[i]);
+
+                        assert_int_equal(domain_facts_hostdev(text, source), -EINVAL);
+                }
+        }
+}
+
 /* An allocation without CPUs has no document, but its devices can be attached to any domain. */
 static void test_hostdev_alone(void **state) {
         _cleanup_case_ Case c = case_new("vm9", 1, (int[]) { 0 }, false);
@@ -430,12 +479,13 @@ static void test_sentences(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_cell),          cmocka_unit_test(test_no_port),
-                cmocka_unit_test(test_places),        cmocka_unit_test(test_other_places),
-                cmocka_unit_test(test_circle),        cmocka_unit_test(test_mirror),
-                cmocka_unit_test(test_large_bars),    cmocka_unit_test(test_no_expander),
-                cmocka_unit_test(test_hostdev),       cmocka_unit_test(test_plain_hostdev),
-                cmocka_unit_test(test_hostdev_alone), cmocka_unit_test(test_sentences),
+                cmocka_unit_test(test_cell),         cmocka_unit_test(test_no_port),
+                cmocka_unit_test(test_places),       cmocka_unit_test(test_other_places),
+                cmocka_unit_test(test_circle),       cmocka_unit_test(test_mirror),
+                cmocka_unit_test(test_large_bars),   cmocka_unit_test(test_no_expander),
+                cmocka_unit_test(test_hostdev),      cmocka_unit_test(test_plain_hostdev),
+                cmocka_unit_test(test_hostdev_once), cmocka_unit_test(test_hostdev_alone),
+                cmocka_unit_test(test_sentences),
         };
 
         return cmocka_run_group_tests_name("guestport", tests, NULL, teardown);
