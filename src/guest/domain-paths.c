@@ -20,6 +20,24 @@ static const char *const reserved[] = {
         "/dev/accel*",
         "/dev/infiniband",
         "/dev/vhost-vdpa*",
+        "/dev/uio*",
+        "/dev/mst",
+        "/dev/fwctl",
+        "/dev/cxl",
+        "/dev/dax*",
+        "/dev/hl[0-9]*", /* Habana */
+        "/dev/hl_control*",
+        "/dev/hfi1_*",
+        "/dev/ng[0-9]*", /* NVMe commands; the block devices beside them are disks */
+        "/dev/nvme[0-9]",
+        "/dev/nvme[0-9][0-9]",
+        "/dev/nvme[0-9][0-9][0-9]",
+        "/dev/nvme-fabrics",
+        "/dev/sg[0-9]*",
+        "/dev/bsg",
+        "/dev/bus", /* USB */
+        "/dev/cpu", /* model-specific registers */
+        "/dev/kmem",
         "/dev/mem",
         "/dev/port",
         "/dev/char", /* links to device nodes */

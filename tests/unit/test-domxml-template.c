@@ -204,6 +204,13 @@ static void test_permitted(void **state) {
                 { "<filesystem type='mount'><source dir='/dev/shm'/></filesystem>", false },
                 { "<input later='/dev/vfio/1'/>", false },
                 { "<watchdog><later><path>dev/dri/card0</path></later></watchdog>", false },
+                { "<disk type='block'><source dev='/dev/uio0'/></disk>", false },
+                { "<disk type='block'><source dev='/dev/mst/mt4129_pciconf0'/></disk>", false },
+                { "<disk type='block'><source dev='/dev/dax0.0'/></disk>", false },
+                { "<disk type='block'><source dev='/dev/nvme0'/></disk>", false },
+                { "<disk type='block'><source dev='/dev/ng0n1'/></disk>", false },
+                { "<disk type='block'><source dev='/dev/nvme0n1'/></disk>", true },
+                { "<disk type='block'><source dev='/dev/nvme12n1p3'/></disk>", true },
                 { "<shmem name='../vfio/1'/>", false },
                 { "<unheard-of/>", false },
         };
