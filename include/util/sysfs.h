@@ -47,6 +47,10 @@ int sysfs_read(const Sysfs *fs, const char *path, char *buf, size_t size);
 /* Writes value with one write(2), as attributes require. 0 or negative errno of the kernel. */
 int sysfs_write(const Sysfs *fs, const char *path, const char *value);
 
+/* Writes value if the attribute has another one, and reads it back. 1: changed. 0: unchanged. -EIO: it has another
+ * value after the write. Otherwise a negative errno. */
+int sysfs_set(const Sysfs *fs, const char *path, const char *value);
+
 /*
  * Copies the last component of a symbolic link's target ("vfio-pci" of driver -> ../../bus/pci/drivers/vfio-pci) to
  * buf. Negative errno: -ENOENT absent, -EINVAL not a link.

@@ -6,28 +6,18 @@
 #include <errno.h>
 
 #include "host/pcipath.h"
-#include "util/strings.h"
 
-static int set_file(const Sysfs *fs, const char *path, const char *value) {
-        char now[SYSFS_ATTRIBUTE_MAX];
-        int r = sysfs_read(fs, path, now, sizeof(now));
+/* A kernel without power management lacks these files. */
+static int set_if_present(const Sysfs *fs, const char *path, const char *value) {
+        int r = sysfs_set(fs, path, value);
 
-        if (r == -ENOENT)
-                return 0;
-        if (r < 0 || streq(now, value))
-                return MIN(r, 0);
-        r = sysfs_write(fs, path, value);
-        if (r >= 0)
-                r = sysfs_read(fs, path, now, sizeof(now));
-        if (r < 0)
-                return r;
-        return streq(now, value) ? 1 : -EIO;
+        return r == -ENOENT ? 0 : r;
 }
 
 int power_set_control(const Sysfs *fs, PciAddress address, const char *value) {
-        return set_file(fs, PCI_PATH(address, "power/control"), value);
+        return set_if_present(fs, PCI_PATH(address, "power/control"), value);
 }
 
 int power_set_d3cold(const Sysfs *fs, PciAddress address, const char *value) {
-        return set_file(fs, PCI_PATH(address, "d3cold_allowed"), value);
+        return set_if_present(fs, PCI_PATH(address, "d3cold_allowed"), value);
 }

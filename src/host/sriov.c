@@ -19,28 +19,8 @@
 #define LINKS_WAIT_USEC     2000000U
 #define LINKS_INTERVAL_USEC 5000U
 
-/* Writes the attribute if it has another value, and reads it back. 1: changed. 0: unchanged. -EIO: it has another value
- * after the write. */
-static int set_attribute(const Sysfs *fs, PciAddress pf, const char *attribute, const char *value) {
-        const char *path = PCI_PATH(pf, attribute);
-        char now[SYSFS_ATTRIBUTE_MAX];
-        int r;
-
-        r = sysfs_read(fs, path, now, sizeof(now));
-        if (r < 0)
-                return r;
-        if (streq(now, value))
-                return 0;
-        r = sysfs_write(fs, path, value);
-        if (r >= 0)
-                r = sysfs_read(fs, path, now, sizeof(now));
-        if (r < 0)
-                return r;
-        return streq(now, value) ? 1 : -EIO;
-}
-
 int sriov_set_autoprobe(const Sysfs *fs, PciAddress pf, const char *value) {
-        int r = set_attribute(fs, pf, "sriov_drivers_autoprobe", value);
+        int r = sysfs_set(fs, PCI_PATH(pf, "sriov_drivers_autoprobe"), value);
 
         /* Linux before 4.12 lacks the attribute and always probes new VFs. A later step unbinds such a VF. */
         return r == -ENOENT ? 0 : r;
@@ -103,7 +83,7 @@ static int change_numvfs(const Sysfs *fs, PciAddress pf, unsigned count) {
         int changed, r;
 
         (void) snprintf(value, sizeof(value), "%u", count);
-        changed = set_attribute(fs, pf, "sriov_numvfs", value);
+        changed = sysfs_set(fs, PCI_PATH(pf, "sriov_numvfs"), value);
         if (changed < 0)
                 return changed;
         r = wait_for_links(fs, pf, count);
@@ -124,7 +104,7 @@ int sriov_set_numvfs(const Sysfs *fs, PciAddress pf, unsigned count) {
          * -EIO leave the VFs alone, because another program may have created them since they were counted.
          */
         if (r == -EIO && links == 0)
-                (void) set_attribute(fs, pf, "sriov_numvfs", "0");
+                (void) sysfs_set(fs, PCI_PATH(pf, "sriov_numvfs"), "0");
         return r;
 }
 

@@ -204,6 +204,20 @@ int sysfs_write(const Sysfs *fs, const char *path, const char *value) {
         return (size_t) n == len ? 0 : -EIO;
 }
 
+int sysfs_set(const Sysfs *fs, const char *path, const char *value) {
+        char now[SYSFS_ATTRIBUTE_MAX];
+        int r = sysfs_read(fs, path, now, sizeof(now));
+
+        if (r < 0 || streq(now, value))
+                return MIN(r, 0);
+        r = sysfs_write(fs, path, value);
+        if (r >= 0)
+                r = sysfs_read(fs, path, now, sizeof(now));
+        if (r < 0)
+                return r;
+        return streq(now, value) ? 1 : -EIO;
+}
+
 static int link_name(int fd, const char *name, char *buf, size_t size) {
         char target[PATH_MAX];
         const char *last;
