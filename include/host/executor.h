@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Runs a list of steps in order. When a step fails, undoes the changes of the run in reverse order. Runs in the child
- * process of a job. */
+/*
+ * Runs a list of steps, in the child process of a job. The chains of the list run side by side, in a process each; the
+ * steps that run alone are barriers between them. When a step fails, no further step begins, and when all processes
+ * have ended or were given up, the changes of the run are undone in reverse order, again chain by chain.
+ *
+ * A process whose step has not ended by its limit is killed and given up; when the kernel does not return, it lives on.
+ * A device that can be condemned (a reset or check that hangs) is, with the others of its chain; otherwise the run
+ * fails, or goes on without the chain where StepList.outlives_stuck says so. The steps of a chain that was given up are
+ * not undone.
+ */
 
 #include <net/if.h>
 
@@ -31,14 +39,27 @@ typedef enum ReportKind {
         REPORT_IOMMUFD,     /* the domain of step has its devices by iommufd */
         REPORT_HEALTH,      /* the health of the device of step */
         REPORT_PLACED,      /* the domain has the device of step; message is its place (ledger/guestplace.h) */
+        REPORT_GIVEN_UP,    /* the process at step, see doing, was given up, or has died: status RUN_DIRTY */
+        REPORT_RETURNED,    /* the process that was given up at step has exited */
+        REPORT_ENDED,       /* the run has ended with status as executor_run() will return it, once the processes that
+                               were given up have exited */
 } ReportKind;
+
+/* What a process of the run does with a step. */
+typedef enum Doing {
+        DOING_STEP,
+        DOING_READ, /* as REPORT_READING */
+        DOING_UNDO,
+} Doing;
 
 /* A report of the child to its parent. Smaller than PIPE_BUF, so writes to the pipe are atomic. */
 typedef struct Report {
         uint32_t kind;
         uint32_t step;        /* index into the list */
         int32_t error;        /* negative errno */
-        int32_t status;       /* REPORT_DEVICE_FAILED of STEP_CLEAN: exit status of the command, 0 when there is none */
+        int32_t status;       /* REPORT_DEVICE_FAILED of STEP_CLEAN: exit status of the command, 0 when there is none;
+                                 REPORT_ENDED: a RunResult; REPORT_GIVEN_UP: the one that the run has because of it */
+        uint32_t doing;       /* REPORT_GIVEN_UP, REPORT_RETURNED: a Doing */
         HealthReading health; /* REPORT_HEALTH */
         VfAttributes found;   /* REPORT_FOUND; REPORT_FAILED, REPORT_DEVICE_FAILED of a step that sets attributes */
         /* REPORT_FAILED of a step that knows more than an error: the sentences that say why and what to do; else "" */
@@ -50,6 +71,13 @@ typedef struct Report {
 /* Returns 0. A negative value is allowed for REPORT_ALL_FOUND only: the run then ends before the first write. */
 typedef int (*ReportFunction)(const Report *r, void *userdata);
 
-/* Returns 0 when all steps are done, 1 when a step failed and everything is as before the run, or a negative errno when
- * an undo failed too. */
-int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata);
+typedef enum RunResult {
+        RUN_DONE,      /* all steps are done, but for those of condemned devices and of REPORT_LACKING */
+        RUN_FAILED,    /* a step failed, and everything is as before the run */
+        RUN_DIRTY,     /* a step failed and an undo failed too, or a process died */
+        RUN_TIMED_OUT, /* a process was given up; what others did is undone, or done with StepList.outlives_stuck */
+} RunResult;
+
+/* Returns when all processes of the run have exited. report is called in several processes, so it must not rely on
+ * memory that they do not share. */
+RunResult executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata);

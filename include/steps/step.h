@@ -68,6 +68,7 @@ typedef struct Step {
         bool may_lack_method; /* only for STEP_RESET: the device may have no reset method */
         bool may_stay;        /* only for STEP_RESET: nor need any method work */
         bool skipped;         /* the job found at its start that this step is not needed */
+        unsigned chain;       /* steps_set_chains(): from 1; 0 for a step that runs alone */
         Region region;        /* only for STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
 } Step;
 
@@ -89,8 +90,12 @@ typedef struct StepList {
                                services to   be stopped, and waits until the report is on disk */
         bool checks_health;   /* the executor reports the health of the device of each STEP_BIND before the first write
                                  and after the bind; a device whose config space does not answer fails the run */
-        unsigned timeout_sec; /* of the job; the limits for stopping and starting services and for the release of a
-                                 device by its guest are part of it */
+        bool outlives_stuck;  /* a device that hangs does not end the run: the steps of the others are done, not undone
+                               */
+        unsigned n_chains;    /* steps_set_chains() */
+        unsigned parallel;    /* so many chains run at a time; 0 and 1: all steps run in the order of the list */
+        unsigned timeout_sec; /* JobTimeoutSec=, see step_timeout_sec(), 0: none; the limits for stopping and starting
+                                 services and for the release of a device by its guest are part of it */
         Allocation *guest;    /* owned: the allocation whose domain STEP_FIND_PORTS looks at, with all devices settled;
                                  NULL    without such a step */
 } StepList;
@@ -111,6 +116,27 @@ int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned
 /* Removes attributes that are not in found, those that the PF offers, from a STEP_SUPPORTED_ATTRIBUTES. 0 or -ENOMEM.
  */
 int step_keep_supported(Step *s, const VfAttributes *found);
+
+/*
+ * Divides the steps into chains. The steps of a chain run in the order of the list, those of different chains side by
+ * side. Devices share a chain when the kernel serialises their steps, or when one order is right only: the functions of
+ * a slot, the members of an IOMMU group, a PF and its VFs, a GPU and its slots, and what is below one bridge, because
+ * Linux 6.12 holds the lock of the bridge during a reset (pci_reset_function()). Steps that need no device run alone,
+ * as do those that act on several devices at once, or on the domain of a guest: all steps before them have ended then,
+ * and none after them has begun. 0 or -ENOMEM.
+ */
+int steps_set_chains(StepList *l, const Inventory *inv);
+/*
+ * The seconds after which a step is given up: JobTimeoutSec=. Three times that has a reset, for which the kernel polls
+ * up to 65.5 s by each of its methods in turn (pci_dev_wait() in drivers/pci/pci.c), and a change of the number of VFs,
+ * which the kernel makes for one PF at a time (pci_rescan_remove_lock).
+ */
+unsigned step_timeout_sec(const StepList *l, const Step *s);
+/* The end of the part of the list that begins with the step first: steps that run alone, in order, or steps of chains.
+ */
+size_t step_list_part_end(const StepList *l, size_t first);
+/* The seconds after which all steps of the list have been done or given up. */
+unsigned step_list_timeout_sec(const StepList *l);
 
 /* The step as a phrase: "unbind 0000:82:00.0 from nvidia". The caller frees; NULL when out of memory. */
 char *step_describe(const Step *s);

@@ -9,6 +9,7 @@
 #include "util/strings.h"
 
 #define JOB_TIMEOUT_MAX       3600U
+#define PARALLEL_DEVICES_MAX  64U
 #define DRIVER_NAME_MAX       63U
 #define DRIVER_NAME           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 #define VIRTUAL_FUNCTIONS_MAX 65535U /* NumVFs has 16 bits */
@@ -55,6 +56,16 @@ static int parse_job_timeout(ConfigParser *p, const char *value) {
         if (r < 0 || n == 0)
                 return -EINVAL;
         p->config->job_timeout = (unsigned) n;
+        return 0;
+}
+
+static int parse_parallel_devices(ConfigParser *p, const char *value) {
+        uint64_t n;
+        int r = parse_unsigned(value, PARALLEL_DEVICES_MAX, &n);
+
+        if (r < 0 || n == 0)
+                return -EINVAL;
+        p->config->parallel_devices = (unsigned) n;
         return 0;
 }
 
@@ -505,6 +516,7 @@ static const struct Key {
         { SECTION_DAEMON, "VfioDriver", parse_vfio_driver, "auto",
           "auto or the name of a kernel driver, as in vfio-pci" },
         { SECTION_DAEMON, "JobTimeoutSec", parse_job_timeout, "60", "a number of seconds from 1 to 3600" },
+        { SECTION_DAEMON, "ParallelDevices", parse_parallel_devices, "8", "a number from 1 to 64" },
         { SECTION_DAEMON, "HousekeepingCpus", parse_housekeeping, "", "a list of CPUs, as in 0-3,16" },
         { SECTION_DAEMON, "ReserveMemory", parse_reserve_memory, "1G", "a size, as in 512M or 2G" },
         { SECTION_DAEMON, "SparePorts", parse_spare_ports, "1", "a number from 0 to 8" },

@@ -24,15 +24,13 @@ static bool is_interrupted(const Allocation *a) {
         return a->state != ALLOCATION_READY && a->state != ALLOCATION_RESERVED;
 }
 
-/* A held job has not begun. */
 int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
         _cleanup_free_ PciAddress *busy = NULL, *at = NULL;
         size_t n = 0, n_at = 0;
         int r = orphans_devices(&m->jobs.orphans, &at, &n_at);
 
         for (size_t i = 0; r == 0 && i < m->jobs.n; i++)
-                if (!job_is_gone(m->jobs.list[i]) && !m->jobs.list[i]->held)
-                        r = step_list_devices(m->jobs.list[i]->steps, &at, &n_at);
+                r = job_busy_devices(m->jobs.list[i], &at, &n_at);
         for (size_t i = 0; r == 0 && i < n_at; i++)
                 r = append_with_vfs(m, at[i], &busy, &n);
         /* Before the first scan a child of an earlier daemon may still work on an interrupted allocation. */

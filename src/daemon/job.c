@@ -12,11 +12,14 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
-/* Exit status of the child; any other status means that it died. */
-enum {
-        CHILD_DONE = 0,
-        CHILD_FAILED = 10,
-        CHILD_FAILED_DIRTY = 11,
+/* What the daemon waits longer for the child than the child for its processes. */
+#define GRACE_SEC 10U
+
+static const JobResult results[] = {
+        [RUN_DONE] = JOB_DONE,
+        [RUN_FAILED] = JOB_FAILED,
+        [RUN_DIRTY] = JOB_FAILED_DIRTY,
+        [RUN_TIMED_OUT] = JOB_TIMEOUT,
 };
 
 static const char *const job_result_table[_JOB_RESULT_MAX] = {
@@ -41,7 +44,8 @@ Job *job_new(Manager *m, const struct JobKind *kind, uint32_t id, const char *su
                        .steps = steps,
                        .current = steps->n,
                        .worker = WORKER("passthroughd-job") };
-        if (string_copy(&job->subject, subject) < 0 || string_copy(&job->step, "") < 0 ||
+        job->begun = calloc(steps->n + 1, sizeof(*job->begun));
+        if (!job->begun || string_copy(&job->subject, subject) < 0 || string_copy(&job->step, "") < 0 ||
             string_copy(&job->message, "") < 0)
                 return NULL;
         return TAKE_PTR(job);
@@ -57,6 +61,8 @@ Job *job_free(Job *job) {
         free(job->step);
         free(job->message);
         free(job->devices);
+        free(job->begun);
+        free(job->stuck);
         free(job);
         return NULL;
 }
@@ -103,6 +109,94 @@ static void replace(char **s, char *text) {
         *s = text;
 }
 
+static char *describe(const Step *s, Doing doing) {
+        _cleanup_free_ char *text = NULL;
+
+        switch (doing) {
+        case DOING_READ:
+                return string_format(s->kind == STEP_BIND ? "check that %s answers"
+                                                          : "read the attributes of the VFs of %s",
+                                     PCI_ADDRESS_STR(s->device));
+        case DOING_UNDO:
+                text = step_describe(s);
+                return text ? string_format("undo: %s", text) : NULL;
+        case DOING_STEP:
+                break;
+        }
+        return step_describe(s);
+}
+
+char *job_stuck_describe(const JobStuck *stuck) {
+        return stuck->step ? describe(stuck->step, stuck->doing) : strdup("begin");
+}
+
+/* A reset of a function by its bus holds the locks of its slot. A VF has no part in that. */
+static bool is_locked_with(const Inventory *inv, PciAddress device, PciAddress stuck) {
+        const PciDevice *a = inventory_find(inv, device), *b = inventory_find(inv, stuck);
+
+        return pci_address_equal(device, stuck) ||
+               (a && b && a->type != PCI_TYPE_VF && b->type != PCI_TYPE_VF && device.domain == stuck.domain &&
+                device.bus == stuck.bus && device.slot == stuck.slot);
+}
+
+int job_stuck_devices(const Job *job, const JobStuck *stuck, PciAddress **devices, size_t *n) {
+        const Inventory *inv = job->manager->host.inventory;
+        const Step *at = stuck->step;
+        int r = 0;
+
+        if (!at)
+                return step_list_devices(job->steps, devices, n);
+        /* A step that may be lacking only asks about its device, and holds no lock of it. */
+        if (at->may_lack || !step_has_device(at))
+                return 0;
+        for (size_t i = 0; r == 0 && i < job->steps->n; i++)
+                if (step_has_device(&job->steps->steps[i]) &&
+                    is_locked_with(inv, job->steps->steps[i].device, at->device))
+                        r = pci_address_append(devices, n, job->steps->steps[i].device);
+        pci_addresses_sort(*devices, n);
+        return r;
+}
+
+int job_busy_devices(const Job *job, PciAddress **devices, size_t *n) {
+        int r = 0;
+
+        if (job_is_gone(job) || job->held)
+                return 0;
+        if (!job->has_result)
+                return step_list_devices(job->steps, devices, n);
+        for (size_t i = 0; r == 0 && i < job->n_stuck; i++)
+                r = job_stuck_devices(job, &job->stuck[i], devices, n);
+        return r;
+}
+
+static void on_given_up(Job *job, const Step *step, const Report *report) {
+        const JobStuck stuck = { step, (Doing) report->doing };
+        _cleanup_free_ char *text = describe(step, stuck.doing);
+
+        if (report->status == RUN_DIRTY)
+                (void) string_replace(&job->message, "The process of the job died in the attempt to %s.", text ?: "");
+        else if (report->status == RUN_TIMED_OUT)
+                (void) string_replace(&job->message,
+                                      "Timed out in the attempt to %s; the kernel may still be busy with it.",
+                                      text ?: "");
+        if (report->status == RUN_DIRTY || ARRAY_RESERVE(job->stuck, job->n_stuck) < 0)
+                return;
+        job->stuck[job->n_stuck++] = stuck;
+        job->handlers->given_up(job, &stuck);
+}
+
+static void on_returned(Job *job, const Step *step, const Report *report) {
+        for (size_t i = 0; i < job->n_stuck; i++) {
+                const JobStuck stuck = job->stuck[i];
+
+                if (stuck.step != step || stuck.doing != (Doing) report->doing)
+                        continue;
+                job->stuck[i] = job->stuck[--job->n_stuck];
+                job->handlers->returned(job, &stuck);
+                return;
+        }
+}
+
 static void on_report(Job *job, const Report *report) {
         _cleanup_free_ char *undo = NULL;
         Step *step;
@@ -110,29 +204,20 @@ static void on_report(Job *job, const Report *report) {
         if (report->step >= job->steps->n)
                 return;
         step = &job->steps->steps[report->step];
-        /* After the timeout the job keeps its current step, and its child gets no byte to continue. */
-        if (job->has_result && report->kind != REPORT_FAILED && report->kind != REPORT_UNDO_FAILED &&
-            report->kind != REPORT_DEVICE_FAILED)
-                return;
         switch (report->kind) {
         case REPORT_STEP:
                 job->current = report->step;
-                job->n_begun = report->step + 1;
+                job->n_begun += !job->begun[report->step];
+                job->begun[report->step] = true;
                 replace(&job->step, step_describe(step));
                 break;
         case REPORT_READING:
                 job->current = report->step;
-                (void) string_replace(&job->step,
-                                      step->kind == STEP_BIND ? "check that %s answers"
-                                                              : "read the attributes of the VFs of %s",
-                                      PCI_ADDRESS_STR(step->device));
+                replace(&job->step, describe(step, DOING_READ));
                 break;
         case REPORT_FAILED:
                 job->error = report->error;
                 replace(&job->message, failure(step, report));
-                break;
-        case REPORT_UNDO:
-                job->undone = step;
                 break;
         case REPORT_LACKING:
                 job->error = report->error;
@@ -146,6 +231,16 @@ static void on_report(Job *job, const Report *report) {
                 if (undo)
                         (void) string_replace(&job->message, "%s %s", job->message, undo);
                 break;
+        case REPORT_GIVEN_UP:
+                on_given_up(job, step, report);
+                return;
+        case REPORT_RETURNED:
+                on_returned(job, step, report);
+                return;
+        case REPORT_ENDED:
+                if ((size_t) report->status < ELEMENTSOF(results))
+                        set_result(job, results[report->status]);
+                return;
         default:
                 break;
         }
@@ -166,25 +261,30 @@ static void on_exit_of_child(const siginfo_t *end, void *userdata) {
         Job *job = userdata;
         JobResult result = JOB_FAILED_DIRTY;
 
-        if (end->si_code == CLD_EXITED && end->si_status == CHILD_DONE) {
-                result = JOB_DONE;
-                /* Skipped steps at the end of the list count as done. */
-                job->n_begun = (unsigned) job->steps->n;
-        } else if (end->si_code == CLD_EXITED && end->si_status == CHILD_FAILED)
-                result = JOB_FAILED;
+        if (end->si_code == CLD_EXITED && (size_t) end->si_status < ELEMENTSOF(results))
+                result = results[end->si_status];
         else if (!*job->message)
                 (void) string_replace(&job->message, "The process of the job died in the attempt to %s.",
                                       *job->step ? job->step : "begin");
+        /* Skipped steps count as done. */
+        if (result == JOB_DONE)
+                job->n_begun = (unsigned) job->steps->n;
         set_result(job, result);
         job->handlers->gone(job);
 }
 
+/* The child, which touches no device, does not run. */
 static void on_late(void *userdata) {
+        const JobStuck any = { 0 };
         Job *job = userdata;
 
         (void) string_replace(&job->message, "Timed out in the attempt to %s; the kernel may still be busy with it.",
                               *job->step ? job->step : "begin");
         worker_kill(&job->worker);
+        if (ARRAY_RESERVE(job->stuck, job->n_stuck) >= 0) {
+                job->stuck[job->n_stuck++] = any;
+                job->handlers->given_up(job, &any);
+        }
         set_result(job, JOB_TIMEOUT);
 }
 
@@ -195,9 +295,8 @@ static int send_report(const Report *report, void *userdata _unused_) {
 
 static int run(const Sysfs *fs, void *userdata) {
         const Job *job = userdata;
-        int r = executor_run(fs, job->steps, send_report, NULL);
 
-        return r == 0 ? CHILD_DONE : r > 0 ? CHILD_FAILED : CHILD_FAILED_DIRTY;
+        return (int) executor_run(fs, job->steps, send_report, NULL);
 }
 
 static const WorkerKind worker_kind = { run, on_readable, on_late, on_exit_of_child };
@@ -205,12 +304,13 @@ static const WorkerKind worker_kind = { run, on_readable, on_late, on_exit_of_ch
 static int on_begin(sd_event_source *source, void *userdata) {
         Job *job = userdata;
         const Manager *m = job->manager;
-        uint64_t timeout = job->steps->timeout_sec * UINT64_C(1000000);
+        const uint64_t sec = step_list_timeout_sec(job->steps);
         int r = job->handlers->begin(job);
 
         if (r >= 0 && job->steps->n > 0) {
-                job->deadline = clock_usec(CLOCK_REALTIME) + timeout;
-                r = worker_start(&job->worker, &worker_kind, m->event, m->fs, timeout, job);
+                job->deadline = clock_usec(CLOCK_REALTIME) + sec * 1000000U;
+                /* The undo takes as long at most. */
+                r = worker_start(&job->worker, &worker_kind, m->event, m->fs, (2 * sec + GRACE_SEC) * 1000000U, job);
                 if (r >= 0)
                         return 0;
                 (void) string_replace(&job->message, "The process for the job could not be started: %s.", strerror(-r));

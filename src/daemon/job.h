@@ -15,12 +15,18 @@ typedef struct Manager Manager;
 typedef enum JobResult {
         JOB_DONE,
         JOB_FAILED,       /* a step failed; the earlier steps were undone */
-        JOB_FAILED_DIRTY, /* a step failed and the undo failed too, or the child died */
-        JOB_TIMEOUT,      /* killed at its deadline; see job_is_stuck() */
+        JOB_FAILED_DIRTY, /* a step failed and the undo failed too, or a process of the job died */
+        JOB_TIMEOUT,      /* a process of the job was given up; see job_is_stuck() */
         _JOB_RESULT_MAX,
 } JobResult;
 /* The result string of the JobRemoved signal. */
 const char *job_result_to_string(JobResult r);
+
+/* A process of the job that was given up, and has not exited. */
+typedef struct JobStuck {
+        const Step *step; /* NULL: it is not known, so each device of the job may be the one */
+        Doing doing;
+} JobStuck;
 
 /* All members belong to the job; other files set only those from before on. */
 typedef struct Job {
@@ -34,10 +40,14 @@ typedef struct Job {
         bool iommufd;         /* the guest that gets a device has its devices by iommufd */
         int error;            /* of the failed or lacking step: a negative errno; else 0 */
         const Step *lacking;  /* the first step that the job is done without, see step_may_lack(); NULL: none */
-        size_t current;       /* index of the current step; steps->n before the first */
+        size_t current;       /* index of the step that began last; steps->n before the first */
+        bool *begun;          /* of each step */
         unsigned n_begun;
+        JobStuck *stuck;
+        size_t n_stuck;
         uint64_t since;    /* CLOCK_MONOTONIC, when the job was started */
-        uint64_t deadline; /* CLOCK_REALTIME, when it will be given up, for clients; 0 until it begins */
+        uint64_t deadline; /* CLOCK_REALTIME, when all its steps will be done or given up, for clients; 0 until it
+                              begins */
         bool held;         /* until job_let_begin() */
         bool has_result;   /* the result is known */
         Worker worker;
@@ -49,10 +59,9 @@ typedef struct Job {
         bool resumed;           /* continues an earlier job, so its undo does not restore the state before that job */
         bool waited;            /* was held until another job ended */
         bool unsaved;           /* the quarantine of a device could not be written to disk */
-        bool timed_out;         /* gone from the bus; its devices stay blocked until the child exits */
+        bool removed;           /* gone from the bus; what it is stuck on stays blocked until the child exits */
         PciAddress *devices;    /* blocked while the job runs; none of them is allocated */
         size_t n_devices;
-        const Step *undone; /* the step whose undo is current; NULL: none */
 } Job;
 
 typedef struct JobHandlers {
@@ -62,7 +71,10 @@ typedef struct JobHandlers {
         /* A report of the child, after step and message are up to date. For REPORT_ALL_FOUND it calls
          * job_may_write(). */
         void (*reported)(Job *job, Step *step, const Report *report);
-        /* Called once, when the result is known. At a timeout the child may still be alive: job_is_stuck(). */
+        /* A process of the job was given up, and has exited. */
+        void (*given_up)(Job *job, const JobStuck *stuck);
+        void (*returned)(Job *job, const JobStuck *stuck);
+        /* Called once, when the result is known. The child may still be alive: job_is_stuck(). */
         void (*ended)(Job *job, JobResult result);
         /* Called after ended, when the child has exited; the owner frees the job. */
         void (*gone)(Job *job);
@@ -86,15 +98,17 @@ void job_may_write(Job *job, bool may);
 void job_set_message(Job *job, const char *message);
 unsigned job_steps_done(const Job *job);
 
-/* The current step; NULL before the first. */
+/* The step that began last; NULL before the first. */
 static inline const Step *job_current(const Job *job) {
         return job->current < job->steps->n ? &job->steps->steps[job->current] : NULL;
 }
 
-/* The step that the child is at, which it may undo; NULL before the first. */
-static inline const Step *job_position(const Job *job) {
-        return job->undone ?: job_current(job);
-}
+/* Appends the devices that a process of the job may work on: all of its steps, and once the result is known those of
+ * the chains that it is stuck in. 0 or -ENOMEM. */
+int job_busy_devices(const Job *job, PciAddress **devices, size_t *n);
+/* What the process was to do, as a phrase. The caller frees; NULL when out of memory. */
+char *job_stuck_describe(const JobStuck *stuck);
+int job_stuck_devices(const Job *job, const JobStuck *stuck, PciAddress **devices, size_t *n);
 
 /* No child exists: none was forked yet, or it has exited. */
 static inline bool job_is_gone(const Job *job) {

@@ -145,33 +145,34 @@ static void on_report(Job *job, Step *step, const Report *report) {
         }
 }
 
-/* A step that may be lacking only asks about its device, and holds no lock of it. */
-static bool marks_stuck(const Step *step) {
-        return step && step_has_device(step) && !step->may_lack;
+/* A process of the job is blocked in a write to sysfs: its devices stay blocked until the write returns. */
+static void on_given_up(Job *job, const JobStuck *stuck) {
+        const char *also = stuck->step ? step_hang(stuck->step) : NULL;
+        _cleanup_free_ char *text = job_stuck_describe(stuck);
+        _cleanup_free_ PciAddress *devices = NULL;
+        Manager *m = job->manager;
+        size_t n = 0;
+
+        (void) job_stuck_devices(job, stuck, &devices, &n);
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_free_ char *message = NULL;
+
+                if (string_replace(&message, "%s is stuck: the kernel has not returned from the attempt to %s.%s%s",
+                                   PCI_ADDRESS_STR(devices[i]), text ?: "begin", also ? " " : "", also ?: "") < 0)
+                        continue;
+                history_record(HISTORY_STUCK, devices[i], ledger_holder(m->host.ledger, devices[i]), "%s", message);
+                (void) device_status_set(&m->host.status, devices[i], DEVICE_STUCK, message);
+        }
+        manager_publish_devices(m, devices, n);
 }
 
-/* The child is blocked in a write to sysfs: its device stays blocked until the write returns. */
-static void mark_stuck(Manager *m, const Job *job) {
-        const Step *step = job_position(job);
-        const char *also = step ? step_hang(step) : NULL;
-        _cleanup_free_ char *undone = job->undone ? step_describe(job->undone) : NULL, *message = NULL;
-
-        if (!marks_stuck(step) ||
-            string_replace(&message, "%s is stuck: the kernel has not returned from the attempt to %s%s.%s%s",
-                           PCI_ADDRESS_STR(step->device), undone ? "undo: " : "", undone ?: job->step, also ? " " : "",
-                           also ?: "") < 0)
-                return;
-        history_record(HISTORY_STUCK, step->device, ledger_holder(m->host.ledger, step->device), "%s", message);
-        (void) device_status_set(&m->host.status, step->device, DEVICE_STUCK, message);
-}
-
-/* The child may still hold the lock of a device, so only what needs no lock is read. */
+/* What a process that was given up may still hold the lock of is marked as stuck, and read without that lock. */
 static void refresh_late(Manager *m, const Job *job) {
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
 
         if (step_list_devices(job->steps, &devices, &n) == 0)
-                (void) manager_refresh(m, devices, n, true);
+                (void) manager_refresh(m, devices, n, false);
 }
 
 /* Records a failure before finished(), which may free the allocation; a failure that finished() finds, after it. */
@@ -246,10 +247,10 @@ static void on_end(Job *job, JobResult result) {
         unblock_devices(m, job);
         if (job_is_gone(job))
                 orphans_unlock_job(&m->jobs.orphans, job);
-        if (result == JOB_TIMEOUT) {
-                mark_stuck(m, job);
+        else
+                orphans_narrow_lock(&m->jobs.orphans, job);
+        if (result == JOB_TIMEOUT)
                 refresh_late(m, job);
-        }
         result = finish(m, job, result);
         if (result != JOB_DONE)
                 log_full(LOG_ERR, 0,
@@ -260,27 +261,29 @@ static void on_end(Job *job, JobResult result) {
         job->starting = false;
         server_job_changed(m->publisher.server, job->id);
         server_job_removed(m->publisher.server, job->id, job_result_to_string(result));
-        job->timed_out = result == JOB_TIMEOUT;
+        job->removed = true;
         begin_waiting(m);
         /* A failed start-services job is tried again at the next start of the daemon only, to avoid a loop. */
         m->reconcile.services_due = m->reconcile.services_due || !streq(job->kind->verb, MANAGER_VERB_START_SERVICES);
         reconcile_want(&m->reconcile);
 }
 
-/* The child of a timed-out job has exited: unblocks the device it was stuck on, and reads the job's devices again. */
-static void release_stuck(Manager *m, const Job *job) {
-        const Step *step = job_position(job);
+/* Unblocks the devices that the process was stuck on, and reads them again. */
+static void on_returned(Job *job, const JobStuck *stuck) {
         _cleanup_free_ PciAddress *devices = NULL;
+        Manager *m = job->manager;
         size_t n = 0;
 
-        if (!marks_stuck(step))
-                return;
-        (void) device_status_set(&m->host.status, step->device, DEVICE_STUCK, NULL);
-        history_record(HISTORY_UNSTUCK, step->device, ledger_holder(m->host.ledger, step->device),
-                       "%s is no longer stuck.", PCI_ADDRESS_STR(step->device));
-        (void) step_list_devices(job->steps, &devices, &n);
+        (void) job_stuck_devices(job, stuck, &devices, &n);
+        for (size_t i = 0; i < n; i++) {
+                (void) device_status_set(&m->host.status, devices[i], DEVICE_STUCK, NULL);
+                history_record(HISTORY_UNSTUCK, devices[i], ledger_holder(m->host.ledger, devices[i]),
+                               "%s is no longer stuck.", PCI_ADDRESS_STR(devices[i]));
+        }
         (void) manager_refresh(m, devices, n, false);
         manager_publish_devices(m, devices, n);
+        m->reconcile.released = true;
+        reconcile_want(&m->reconcile);
 }
 
 static void on_gone(Job *job) {
@@ -288,8 +291,11 @@ static void on_gone(Job *job) {
         size_t i = 0;
 
         orphans_unlock_job(&m->jobs.orphans, job);
-        if (job->timed_out)
-                release_stuck(m, job);
+        while (job->n_stuck > 0) {
+                const JobStuck stuck = job->stuck[--job->n_stuck];
+
+                on_returned(job, &stuck);
+        }
         while (m->jobs.list[i] != job)
                 i++;
         m->jobs.list[i] = m->jobs.list[--m->jobs.n];
@@ -298,7 +304,7 @@ static void on_gone(Job *job) {
         reconcile_want(&m->reconcile);
 }
 
-static const JobHandlers job_handlers = { on_begin, on_report, on_end, on_gone };
+static const JobHandlers job_handlers = { on_begin, on_report, on_given_up, on_returned, on_end, on_gone };
 
 static int block_devices(Manager *m, Job *job, const PciAddress *devices, size_t n) {
         _cleanup_free_ char *message = NULL;
@@ -323,15 +329,18 @@ Verdict job_queue_check_room(const JobQueue *q, Refusal *ret) {
                       "%u jobs are running, which is the limit.", SERVER_JOBS_MAX);
 }
 
-/* The child of the stuck job may still change what steps changes. */
+/* A process of the stuck job may still change what steps changes. */
 static bool is_in_the_way(const Job *stuck, const StepList *steps) {
-        const Step *at = job_position(stuck);
+        _cleanup_free_ PciAddress *devices = NULL;
+        size_t n = 0;
 
-        if (!marks_stuck(at))
+        /* One that is stuck on no device, for example on a service, may be anywhere. */
+        if (job_busy_devices(stuck, &devices, &n) < 0 || n == 0)
                 return true;
         for (size_t i = 0; i < steps->n; i++)
-                if (step_has_device(&steps->steps[i]) && pci_address_equal(steps->steps[i].device, at->device))
-                        return true;
+                for (size_t j = 0; step_has_device(&steps->steps[i]) && j < n; j++)
+                        if (pci_address_equal(steps->steps[i].device, devices[j]))
+                                return true;
         return false;
 }
 
@@ -341,6 +350,11 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
         int r;
 
         steps->timeout_sec = m->host.config->job_timeout;
+        steps->parallel = m->host.config->parallel_devices;
+        if (steps_set_chains(steps, m->host.inventory) < 0) {
+                step_list_free(steps);
+                return refuse_no_memory(ret);
+        }
         if (job_queue_check_room(&m->jobs, ret) != VERDICT_NONE) {
                 step_list_free(steps);
                 return VERDICT_LIMIT;

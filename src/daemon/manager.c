@@ -210,7 +210,7 @@ static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
         const Manager *m = userdata;
         const Job *job = job_queue_find(&m->jobs, id);
 
-        if (!job || job->timed_out)
+        if (!job || job->removed)
                 return false;
         *ret = (JobView) {
                 .id = job->id,
@@ -230,7 +230,7 @@ static size_t on_list_jobs(void *userdata, uint32_t *ret_ids, size_t max) {
         size_t n = 0;
 
         for (size_t i = 0; i < m->jobs.n && n < max; i++)
-                if (!m->jobs.list[i]->timed_out)
+                if (!m->jobs.list[i]->removed)
                         ret_ids[n++] = m->jobs.list[i]->id;
         return n;
 }

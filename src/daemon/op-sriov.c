@@ -25,6 +25,13 @@ static const JobKind set_vfs_kind = { .verb = MANAGER_VERB_VFS,
                                       .device_failed = on_attributes_failed,
                                       .finished = vfs_finished };
 
+static const JobStuck *find_stuck_change(const Job *job) {
+        for (size_t i = 0; i < job->n_stuck; i++)
+                if (job->stuck[i].step && step_hang(job->stuck[i].step))
+                        return &job->stuck[i];
+        return NULL;
+}
+
 /* A change that hangs holds the kernel's lock for adding and removing VFs, and the next one would block on it. */
 static Verdict check_stuck_change(const Manager *m, const PciDevice *pf, Refusal *ret) {
         const char *orphan = orphans_find_at_vfs(&m->jobs.orphans);
@@ -36,14 +43,15 @@ static Verdict check_stuck_change(const Manager *m, const PciDevice *pf, Refusal
                               "of an earlier daemon, '%s'.",
                               PCI_ADDRESS_STR(pf->address), QUOTABLE(orphan));
         for (size_t i = 0; i < m->jobs.n; i++) {
-                const Step *step = job_is_stuck(m->jobs.list[i]) ? job_current(m->jobs.list[i]) : NULL;
+                const JobStuck *stuck = find_stuck_change(m->jobs.list[i]);
+                _cleanup_free_ char *text = stuck ? job_stuck_describe(stuck) : NULL;
 
-                if (step && step_hang(step))
+                if (stuck)
                         return refuse(ret, VERDICT_STUCK, &pf->address,
                                       "See the journal for the call it is stuck in; a reboot clears it.",
                                       "The number of VFs of %s cannot be changed while the kernel has not returned "
                                       "from the attempt to %s.",
-                                      PCI_ADDRESS_STR(pf->address), m->jobs.list[i]->step);
+                                      PCI_ADDRESS_STR(pf->address), text ?: "change it");
         }
         return VERDICT_NONE;
 }

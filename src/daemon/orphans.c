@@ -120,6 +120,17 @@ int orphans_lock_job(Orphans *o, const Job *job) {
         return r;
 }
 
+void orphans_narrow_lock(const Orphans *o, const Job *job) {
+        _cleanup_free_ PciAddress *devices = NULL;
+        _cleanup_free_ char *text = NULL;
+        size_t n = 0;
+
+        /* With all its devices the file says too much, and nothing wrong. */
+        if (o->dir_fd >= 0 && job_busy_devices(job, &devices, &n) >= 0 &&
+            string_replace(&text, "%s %s", job->kind->verb, job->subject) >= 0)
+                (void) job_lock_change(o->dir_fd, job->id, text, devices, n);
+}
+
 void orphans_unlock_job(const Orphans *o, const Job *job) {
         if (o->dir_fd >= 0)
                 job_lock_remove(o->dir_fd, job->id);

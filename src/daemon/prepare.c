@@ -60,7 +60,7 @@ static JobResult prepare_ended(Manager *m, Job *job, Allocation *a, JobResult re
                 (void) manager_set_state(m, a, ALLOCATION_FAILED, job->message);
                 return result == JOB_DONE ? JOB_FAILED_DIRTY : result;
         }
-        note_partition(a, job, lacking, result == JOB_TIMEOUT ? -ETIMEDOUT : job->error);
+        note_partition(a, job, lacking, job->error);
         /* The reason stays while it is the same, so that it is recorded once. */
         (void) manager_set_state(m, a, ALLOCATION_READY, a->partition_lost ? a->reason : NULL);
         if (!a->partition_lost)
@@ -73,10 +73,8 @@ static JobResult prepare_ended(Manager *m, Job *job, Allocation *a, JobResult re
 
 static JobResult prepare_finished(Manager *m, Job *job, JobResult result) {
         Allocation *a = ledger_find(m->host.ledger, job->subject);
-        const Step *lacking = job->lacking, *current = job_current(job);
+        const Step *lacking = job->lacking;
 
-        if (result == JOB_TIMEOUT && current && current->may_lack)
-                lacking = current;
         /* After a timeout the child may still hold the device lock, and reading would block on it. */
         if (result != JOB_TIMEOUT || lacking)
                 (void) manager_refresh_groups(m, a);

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Runs a list of steps in order, and undoes the run when a step fails. */
+/* What a process of a run does: looks at the present state, runs steps in order, undoes them. */
 
-#include "host/executor.h"
+#include "executor-run.h"
 
 #include <errno.h>
 #include <fcntl.h>
 
 #include "eswitch.h"
-#include "executor-plug.h"
-#include "executor-services.h"
 #include "executor-steps.h"
 #include "host/health.h"
 #include "host/pcipath.h"
 #include "host/vfattr.h"
 #include "sriov.h"
+#include "util/clock.h"
 #include "util/strings.h"
 
 /* Whether the device of the step, or the GPU of a slot, was removed, or the VF whose attributes the step sets. */
@@ -26,62 +25,74 @@ static bool is_gone(const Sysfs *fs, const Step *s) {
                (step_gives_attributes(s) && s->vf != STEP_VF_UNKNOWN && !sriov_has_vf(fs, s->device, s->vf));
 }
 
-/* The result of a step, which its undo needs. */
-typedef struct StepResult {
-        bool changed;
-        bool device_failed;
-        VfAttributes found;
-        ServiceState service;
-        bool cleaned; /* the command of an earlier step cleaned this device too, with this result and exit status */
-        int result, status;
-        bool reported; /* done and reported together with an earlier step */
-        PlugPlace place;
-} StepResult;
+static void tell(const Run *run, Report report, size_t i) {
+        report.step = (uint32_t) i;
+        (void) run->report(&report, run->userdata);
+}
 
-/* Undoes the run, from the failed step backwards. A step that changed nothing is not undone. The failed step is, unless
- * it cleans up after itself. */
-static int undo(const Sysfs *fs, const StepList *steps, size_t failed, const StepResult *done, ReportFunction report,
-                void *userdata) {
-        int result = 1;
+/* Tells the process that watches this one what it is about to do, and the receiver of the reports. */
+static void begin(const Run *run, size_t i, Doing doing) {
+        static const ReportKind kinds[] = {
+                [DOING_STEP] = REPORT_STEP, [DOING_READ] = REPORT_READING, [DOING_UNDO] = REPORT_UNDO
+        };
 
-        for (size_t i = failed + 1; i-- > 0;) {
-                const Step *s = &steps->steps[i];
+        run->at->step = (uint32_t) i;
+        run->at->doing = doing;
+        run->at->since = clock_usec(CLOCK_MONOTONIC);
+        tell(run, (Report) { .kind = kinds[doing] }, i);
+}
+
+static bool is_of_part(const Run *run, const Part *part, size_t i) {
+        const Step *s = &run->steps->steps[i];
+
+        return !run->given_up[s->chain] && (part->chain == ALL_CHAINS || s->chain == part->chain);
+}
+
+LaneEnd run_backward(const Run *run, const Part *part) {
+        LaneEnd result = LANE_DONE;
+
+        for (size_t i = part->end; i-- > part->first;) {
+                const Step *s = &run->steps->steps[i];
+                const StepResult *done = &run->done[i];
                 int r;
 
-                if (s->kind == STEP_STOP_SERVICE && done[i].service.use != UNIT_UNUSED)
-                        service_start(steps, i, done[i].service.use, report, userdata);
-                if (done[i].device_failed || !step_actions[s->kind].undo ||
-                    (!done[i].changed && (i != failed || step_actions[s->kind].undoes_itself)))
+                if (!is_of_part(run, part, i) || !done->begun)
                         continue;
-                (void) report(&(Report) { .kind = REPORT_UNDO, .step = (uint32_t) i }, userdata);
-                r = step_actions[s->kind].undo(fs, s, &done[i].found);
+                if (s->kind == STEP_STOP_SERVICE && done->service.use != UNIT_UNUSED)
+                        service_start(run->steps, i, done->service.use, run->report, run->userdata);
+                if (done->device_failed || !step_actions[s->kind].undo ||
+                    (!done->changed && (!done->failed || step_actions[s->kind].undoes_itself)))
+                        continue;
+                begin(run, i, DOING_UNDO);
+                r = step_actions[s->kind].undo(run->fs, s, &done->found);
                 /* Nothing is left to undo for a device that was removed. */
-                if (r >= 0 || is_gone(fs, s))
+                if (r >= 0 || is_gone(run->fs, s))
                         continue;
-                (void) report(&(Report) { .kind = REPORT_UNDO_FAILED, .step = (uint32_t) i, .error = r }, userdata);
-                result = r;
+                tell(run, (Report) { .kind = REPORT_UNDO_FAILED, .error = r }, i);
                 /* The guest may still have the device, so it must stay bound to its VFIO driver. */
                 if (s->kind == STEP_PLUG)
-                        return r;
+                        return LANE_KEPT;
+                result = LANE_NOT_UNDONE;
         }
         return result;
 }
 
-/* Reports the services that are active or about to start. Returns 1 when there are any, 0 when there are none, or 2
- * after a failure that was reported. */
-static int report_active_services(const StepList *steps, StepResult *done, ReportFunction report, void *userdata) {
+/* Reports the services that are active or about to start. Returns 1 when there are any, 0 when there are none, or a
+ * negative errno after a failure that was reported. */
+static int report_active_services(const Run *run) {
+        const StepList *steps = run->steps;
         bool any = false;
 
         for (size_t i = 0; i < steps->n; i++) {
                 int r = steps->steps[i].kind == STEP_STOP_SERVICE
-                                ? service_report_active(steps, i, &done[i].service, report, userdata)
+                                ? service_report_active(steps, i, &run->done[i].service, run->report, run->userdata)
                                 : 0;
 
                 any = any || r > 0;
                 if (r >= 0)
                         continue;
-                (void) report(&(Report) { .kind = REPORT_FAILED, .step = (uint32_t) i, .error = r }, userdata);
-                return 2;
+                tell(run, (Report) { .kind = REPORT_FAILED, .error = r }, i);
+                return r;
         }
         return any;
 }
@@ -91,122 +102,125 @@ static bool is_of_plug(const Step *s) {
 }
 
 /* Reports before the undo, because the undo may remove the representor. Some steps have reported their own failure. */
-static void report_failed(const Sysfs *fs, const Step *s, uint32_t i, int error, const StepResult *done,
-                          ReportFunction report, void *userdata) {
-        Report failed = { .kind = REPORT_FAILED, .step = i, .error = error, .found = done->found };
+static void report_failed(const Run *run, size_t i, int error) {
+        const Step *s = &run->steps->steps[i];
+        Report failed = { .kind = REPORT_FAILED, .error = error, .found = run->done[i].found };
 
         if (s->kind == STEP_CHECK_IDLE || is_of_plug(s))
                 return;
         if (step_gives_attributes(s) && error == -EOPNOTSUPP) {
-                failed.switchdev = eswitch_find_representor(fs, s->device, s->vf, failed.representor);
+                failed.switchdev = eswitch_find_representor(run->fs, s->device, s->vf, failed.representor);
                 /* The representor may be in another network namespace. */
                 if (!failed.switchdev)
                         (void) eswitch_ask(s->device, &failed.switchdev);
         }
-        (void) report(&failed, userdata);
+        tell(run, failed, i);
 }
 
 /* Only two errors tell that the device is dead: it reads as all ones, or as another device. */
-static int check_health(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata) {
-        Report r = { .kind = REPORT_HEALTH, .step = (uint32_t) i };
+static int check_health(const Run *run, size_t i) {
+        Report r = { .kind = REPORT_HEALTH };
 
-        health_read(fs, &(PciDevice) { .address = steps->steps[i].device }, &r.health);
-        (void) report(&r, userdata);
+        health_read(run->fs, &(PciDevice) { .address = run->steps->steps[i].device }, &r.health);
+        tell(run, r, i);
         return r.health.error == -EIO ? -ENOLINK : r.health.error == -ENXIO ? -EREMCHG : 0;
 }
 
-/* Returns 1 when a device that would be bound is dead. */
-static int check_before(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata) {
+/* Returns a negative errno when a device that would be bound is dead, after a report. */
+static int check_before(const Run *run) {
+        const StepList *steps = run->steps;
+
         for (size_t i = 0; steps->checks_health && i < steps->n; i++) {
                 int r;
 
                 if (steps->steps[i].kind != STEP_BIND)
                         continue;
-                (void) report(&(Report) { .kind = REPORT_READING, .step = (uint32_t) i }, userdata);
-                r = check_health(fs, steps, i, report, userdata);
+                begin(run, i, DOING_READ);
+                r = check_health(run, i);
                 if (r == 0)
                         continue;
-                (void) report(&(Report) { .kind = REPORT_FAILED, .step = (uint32_t) i, .error = r }, userdata);
-                return 1;
+                tell(run, (Report) { .kind = REPORT_FAILED, .error = r }, i);
+                return r;
         }
         return 0;
 }
 
-/* Reports the present state before the first write, so that an undo after a crash knows it. Returns 1 when the run
- * cannot start. */
-static int report_found(const Sysfs *fs, const StepList *steps, StepResult *done, ReportFunction report,
-                        void *userdata) {
-        int services = report_active_services(steps, done, report, userdata);
-        bool any = services == 1;
+/* Reports the present state before the first write, so that an undo after a crash knows it. Returns a negative errno
+ * when the run cannot start, after a report. */
+static int report_found(const Run *run) {
+        const StepList *steps = run->steps;
+        int any = report_active_services(run);
 
-        if (services > 1)
-                return 1;
-        for (size_t i = 0; i < steps->n; i++) {
-                Report found = { .kind = REPORT_FOUND, .step = (uint32_t) i };
+        for (size_t i = 0; any >= 0 && i < steps->n; i++) {
+                Report found = { .kind = REPORT_FOUND };
                 int r;
 
                 if (!step_gives_attributes(&steps->steps[i]))
                         continue;
-                (void) report(&(Report) { .kind = REPORT_READING, .step = (uint32_t) i }, userdata);
-                r = step_read_attributes(fs, &steps->steps[i], &found.found);
+                begin(run, i, DOING_READ);
+                r = step_read_attributes(run->fs, &steps->steps[i], &found.found);
                 /* No step has changed anything yet, and reading the next VF would wait as long for an interface. */
                 if (r == 0 && found.found.set == 0 && steps->steps[i].kind == STEP_ATTRIBUTES)
                         r = -EOPNOTSUPP;
                 if (r < 0) {
-                        report_failed(fs, &steps->steps[i], (uint32_t) i, r, &done[i], report, userdata);
-                        return 1;
+                        report_failed(run, i, r);
+                        return r;
                 }
-                (void) report(&found, userdata);
-                any = true;
+                tell(run, found, i);
+                any = 1;
         }
-        return any && report(&(Report) { .kind = REPORT_ALL_FOUND }, userdata) < 0 ? 1 : 0;
+        return any > 0 ? run->report(&(Report) { .kind = REPORT_ALL_FOUND }, run->userdata) : any;
 }
 
 /* Whether the service of step i was used when this list stopped it, or an earlier list did. A list without
  * STEP_STOP_SERVICE for the service follows an earlier list that stopped it. */
-static UnitUse use_before(const StepList *steps, size_t i, const StepResult *done) {
+static UnitUse use_before(const Run *run, size_t i) {
+        const Step *steps = run->steps->steps;
+
         for (size_t j = 0; j < i; j++)
-                if (steps->steps[j].kind == STEP_STOP_SERVICE && streq(steps->steps[j].to, steps->steps[i].to))
-                        return done[j].service.use;
+                if (steps[j].kind == STEP_STOP_SERVICE && streq(steps[j].to, steps[i].to))
+                        return run->done[j].service.use;
         return UNIT_ACTIVE;
 }
 
-static int run_service(const Sysfs *fs, const StepList *steps, size_t i, StepResult *done, ReportFunction report,
-                       void *userdata) {
-        const Step *s = &steps->steps[i];
+static int run_service(const Run *run, size_t i) {
+        const Step *s = &run->steps->steps[i];
         UnitUse use;
 
         if (s->kind == STEP_STOP_SERVICE)
-                return service_stop(s, &done[i].service);
+                return service_stop(s, &run->done[i].service);
         if (s->kind == STEP_CHECK_IDLE)
-                return devices_check_idle(fs, steps, i, report, userdata);
-        use = use_before(steps, i, done);
+                return devices_check_idle(run->fs, run->steps, i, run->report, run->userdata);
+        use = use_before(run, i);
         if (use != UNIT_UNUSED)
-                service_start(steps, i, use, report, userdata);
+                service_start(run->steps, i, use, run->report, run->userdata);
         return 0;
 }
 
-static int run_step(const Sysfs *fs, const StepList *steps, size_t i, StepResult *done) {
-        const Step *s = &steps->steps[i];
-        int r = step_actions[s->kind].run(fs, s, &done->found);
+static int run_step(const Run *run, size_t i) {
+        const Step *s = &run->steps->steps[i];
+        StepResult *done = &run->done[i];
+        int r = step_actions[s->kind].run(run->fs, s, &done->found);
 
-        if (r < 0 && steps->skips_missing_devices && is_gone(fs, s))
+        if (r < 0 && run->steps->skips_missing_devices && is_gone(run->fs, s))
                 return 0;
         done->device_failed = r < 0 && step_actions[s->kind].fails_device;
         done->changed = r > 0;
         return r;
 }
 
-static bool device_has_failed(const StepList *steps, const StepResult *done, size_t at) {
+bool run_device_has_failed(const Run *run, PciAddress device, size_t at) {
         for (size_t i = 0; i < at; i++)
-                if (done[i].device_failed && steps->steps[i].kind != STEP_TRY_ATTRIBUTES &&
-                    pci_address_equal(step_failed_device(&steps->steps[i]), steps->steps[at].device))
+                if (run->done[i].device_failed && run->steps->steps[i].kind != STEP_TRY_ATTRIBUTES &&
+                    pci_address_equal(step_failed_device(&run->steps->steps[i]), device))
                         return true;
         return false;
 }
 
 /* alone: cleans the device of step i, not all devices of its pool. */
-static int run_clean(const StepList *steps, size_t i, bool alone, StepResult *done) {
+static int run_clean(const Run *run, size_t i, bool alone) {
+        const StepList *steps = run->steps;
+        StepResult *done = run->done;
         _cleanup_free_ bool *skipped = calloc(steps->n, sizeof(*skipped));
         size_t n = 0;
         int status = 0, r;
@@ -216,13 +230,13 @@ static int run_clean(const StepList *steps, size_t i, bool alone, StepResult *do
         if (done[i].cleaned)
                 return done[i].result;
         for (size_t j = i; j < steps->n; j++) {
-                skipped[j] = alone ? j != i : device_has_failed(steps, done, j);
+                skipped[j] = alone ? j != i : run_device_has_failed(run, steps->steps[j].device, j);
                 n += clean_is_shared(steps, i, j) && !skipped[j];
         }
         r = devices_clean(steps, i, skipped, &status);
         /* One device that has left its pool is no reason to leave the others as they are. */
         if (r == -EPERM && n > 1)
-                return run_clean(steps, i, true, done);
+                return run_clean(run, i, true);
         for (size_t j = i; j < steps->n; j++)
                 if (clean_is_shared(steps, i, j) && !skipped[j]) {
                         done[j].cleaned = true;
@@ -232,35 +246,33 @@ static int run_clean(const StepList *steps, size_t i, bool alone, StepResult *do
         return r > 0 ? -EREMOTEIO : r;
 }
 
-static void report_device_failed(uint32_t i, int error, const StepResult *done, ReportFunction report, void *userdata) {
-        (void) report(&(Report) { .kind = REPORT_DEVICE_FAILED,
-                                  .step = i,
-                                  .error = error,
-                                  .found = done->found,
-                                  .status = done->status },
-                      userdata);
+void run_report_device_failed(const Run *run, size_t i, int error) {
+        const StepResult *done = &run->done[i];
+
+        tell(run,
+             (Report) { .kind = REPORT_DEVICE_FAILED, .error = error, .found = done->found, .status = done->status },
+             i);
 }
 
 /* The VFs of one PF; one step each. */
 typedef struct Identities {
+        const Run *run;
         const VfChange *first;
         size_t step; /* the step of first */
-        StepResult *done;
-        ReportFunction report;
-        void *userdata;
 } Identities;
 
 static void report_identity(const VfChange *c, VfMoment moment, void *userdata) {
         const Identities *p = userdata;
-        uint32_t i = (uint32_t) (p->step + (size_t) (c - p->first));
-        StepResult *done = &p->done[i];
+        size_t i = p->step + (size_t) (c - p->first);
+        StepResult *done = &p->run->done[i];
 
         switch (moment) {
         case VF_LOOKING:
-                (void) p->report(&(Report) { .kind = REPORT_READING, .step = i }, p->userdata);
+                begin(p->run, i, DOING_READ);
                 break;
         case VF_WRITING:
-                (void) p->report(&(Report) { .kind = REPORT_STEP, .step = i }, p->userdata);
+                done->begun = true;
+                begin(p->run, i, DOING_STEP);
                 break;
         case VF_DONE:
                 done->reported = true;
@@ -268,14 +280,14 @@ static void report_identity(const VfChange *c, VfMoment moment, void *userdata) 
                 done->changed = c->result > 0;
                 done->device_failed = c->result < 0;
                 if (done->device_failed)
-                        report_device_failed(i, c->result, done, p->report, p->userdata);
+                        run_report_device_failed(p->run, i, c->result);
                 break;
         }
 }
 
 /* Sets the attributes of the VF of step i together with those of the steps that follow for VFs of the same PF. */
-static int run_identity(const Sysfs *fs, const StepList *steps, size_t i, StepResult *done, ReportFunction report,
-                        void *userdata) {
+static int run_identity(const Run *run, size_t i) {
+        const StepList *steps = run->steps;
         const Step *s = &steps->steps[i];
         _cleanup_free_ VfChange *changes = calloc(steps->n - i, sizeof(*changes));
         size_t n = 0;
@@ -293,97 +305,94 @@ static int run_identity(const Sysfs *fs, const StepList *steps, size_t i, StepRe
         }
         if (n == 0)
                 return r;
-        vf_attributes_write(fs, s->device, changes, n, report_identity,
-                            &(Identities) { changes, i, done, report, userdata });
+        vf_attributes_write(run->fs, s->device, changes, n, report_identity, &(Identities) { run, changes, i });
         return 0;
 }
 
-static int run_find_ports(const Sysfs *fs, const StepList *steps, size_t i, StepResult *done, ReportFunction report,
-                          void *userdata) {
-        _cleanup_free_ PlugPlace *places = calloc(steps->n, sizeof(*places));
+static int run_find_ports(const Run *run, size_t i) {
+        _cleanup_free_ PlugPlace *places = calloc(run->steps->n, sizeof(*places));
         int r;
 
         if (!places)
                 return -ENOMEM;
-        r = plug_find_ports(fs, steps, i, places, report, userdata);
+        r = plug_find_ports(run->fs, run->steps, i, places, run->report, run->userdata);
         if (r < 0)
                 return r;
-        for (size_t k = 0; k < steps->n; k++)
-                done[k].place = places[k];
+        for (size_t k = 0; k < run->steps->n; k++)
+                run->done[k].place = places[k];
         return 0;
 }
 
-static int run_plug(const Sysfs *fs, const StepList *steps, size_t i, StepResult *done, ReportFunction report,
-                    void *userdata) {
+static int run_plug(const Run *run, size_t i) {
         int r;
 
-        if (steps->steps[i].kind == STEP_FIND_PORTS)
-                return run_find_ports(fs, steps, i, done, report, userdata);
-        if (steps->steps[i].kind == STEP_UNPLUG)
-                return unplug_device(steps, i, report, userdata);
-        r = plug_device(steps, i, &done[i].place, report, userdata);
-        done[i].changed = r > 0;
+        if (run->steps->steps[i].kind == STEP_FIND_PORTS)
+                return run_find_ports(run, i);
+        if (run->steps->steps[i].kind == STEP_UNPLUG)
+                return unplug_device(run->steps, i, run->report, run->userdata);
+        r = plug_device(run->steps, i, &run->done[i].place, run->report, run->userdata);
+        run->done[i].changed = r > 0;
         return r;
 }
 
 /* Runs a step of any kind. */
-static int dispatch_step(const Sysfs *fs, const StepList *steps, size_t i, StepResult *done, ReportFunction report,
-                         void *userdata) {
+static int dispatch_step(const Run *run, size_t i) {
+        const Step *s = &run->steps->steps[i];
+        StepResult *done = &run->done[i];
         int r;
 
-        if (step_actions[steps->steps[i].kind].run)
-                return run_step(fs, steps, i, &done[i]);
-        if (steps->steps[i].kind == STEP_CHECK_HEALTH)
-                return check_health(fs, steps, i, report, userdata);
-        if (is_of_plug(&steps->steps[i]))
-                return run_plug(fs, steps, i, done, report, userdata);
-        if (steps->steps[i].kind == STEP_CLEAN)
-                r = run_clean(steps, i, false, done);
-        else if (steps->steps[i].kind == STEP_TRY_ATTRIBUTES)
-                r = run_identity(fs, steps, i, done, report, userdata);
+        if (step_actions[s->kind].run)
+                return run_step(run, i);
+        if (s->kind == STEP_CHECK_HEALTH)
+                return check_health(run, i);
+        if (is_of_plug(s))
+                return run_plug(run, i);
+        if (s->kind == STEP_CLEAN)
+                r = run_clean(run, i, false);
+        else if (s->kind == STEP_TRY_ATTRIBUTES)
+                r = run_identity(run, i);
         else
-                return run_service(fs, steps, i, done, report, userdata);
-        done[i].device_failed = done[i].device_failed || r < 0;
+                return run_service(run, i);
+        done->device_failed = done->device_failed || r < 0;
         return r;
 }
 
-/* Returns 0 when the failure concerns one device only and the run continues; else undoes the run. */
-static int handle_failure(const Sysfs *fs, const StepList *steps, size_t i, int error, const StepResult *done,
-                          ReportFunction report, void *userdata) {
-        if (done[i].device_failed) {
-                report_device_failed((uint32_t) i, error, &done[i], report, userdata);
-                return 0;
+/* Returns LANE_DONE when the run goes on. */
+static LaneEnd run_one(const Run *run, size_t i) {
+        const Step *s = &run->steps->steps[i];
+        StepResult *done = &run->done[i];
+        int r;
+
+        begin(run, i, DOING_STEP);
+        if (run_device_has_failed(run, s->device, i))
+                return LANE_DONE;
+        done->begun = true;
+        r = dispatch_step(run, i);
+        if (r >= 0 && run->steps->checks_health && s->kind == STEP_BIND)
+                r = check_health(run, i);
+        if (r >= 0)
+                return LANE_DONE;
+        if (step_may_lack(s, r)) {
+                tell(run, (Report) { .kind = REPORT_LACKING, .error = r }, i);
+                return LANE_LACKING;
         }
-        report_failed(fs, &steps->steps[i], (uint32_t) i, error, &done[i], report, userdata);
-        return undo(fs, steps, i, done, report, userdata);
+        /* The failure concerns one device only. */
+        if (done->device_failed) {
+                run_report_device_failed(run, i, r);
+                return LANE_DONE;
+        }
+        done->failed = true;
+        report_failed(run, i, r);
+        return LANE_FAILED;
 }
 
-int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata) {
-        _cleanup_free_ StepResult *done = calloc(steps->n + 1, sizeof(*done));
-        int r = done ? 0 : -ENOMEM;
+LaneEnd run_forward(const Run *run, const Part *part) {
+        LaneEnd end = LANE_DONE;
 
-        if (r == 0)
-                r = check_before(fs, steps, report, userdata);
-        if (r == 0 && steps->reports_found_state)
-                r = report_found(fs, steps, done, report, userdata);
-        if (r != 0)
-                return r;
-        for (size_t i = 0; i < steps->n; i++) {
-                if (steps->steps[i].skipped || done[i].reported)
-                        continue;
-                (void) report(&(Report) { .kind = REPORT_STEP, .step = (uint32_t) i }, userdata);
-                if (device_has_failed(steps, done, i))
-                        continue;
-                r = dispatch_step(fs, steps, i, done, report, userdata);
-                if (r >= 0 && steps->checks_health && steps->steps[i].kind == STEP_BIND)
-                        r = check_health(fs, steps, i, report, userdata);
-                if (r < 0 && step_may_lack(&steps->steps[i], r)) {
-                        (void) report(&(Report) { .kind = REPORT_LACKING, .step = (uint32_t) i, .error = r }, userdata);
-                        return 0;
-                }
-                r = r < 0 ? handle_failure(fs, steps, i, r, done, report, userdata) : 0;
-                if (r != 0)
-                        return r;
-        }
-        return 0;
+        if (part->looks && (check_before(run) < 0 || (run->steps->reports_found_state && report_found(run) < 0)))
+                return LANE_FAILED;
+        for (size_t i = part->first; end == LANE_DONE && i < part->end && !*run->stop; i++)
+                if (!run->steps->steps[i].skipped && !run->done[i].reported && is_of_part(run, part, i))
+                        end = run_one(run, i);
+        return end;
 }

@@ -59,10 +59,13 @@ static int write_text(int fd, const char *job, const PciAddress *devices, size_t
                 (void) fprintf(f, "%s\n", PCI_ADDRESS_STR(devices[i]));
         if (fclose(f) != 0)
                 return -ENOMEM;
-        written = write(fd, text, size);
+        written = pwrite(fd, text, size, 0);
         if (written < 0)
                 return -errno;
-        return (size_t) written < size ? -ENOSPC : 0;
+        if ((size_t) written < size)
+                return -ENOSPC;
+        /* A reader before this sees more devices than there are. */
+        return ftruncate(fd, (off_t) size) < 0 ? -errno : 0;
 }
 
 int job_lock_make(int dir_fd, uint32_t id, const char *job, const PciAddress *devices, size_t n) {
@@ -80,6 +83,13 @@ int job_lock_make(int dir_fd, uint32_t id, const char *job, const PciAddress *de
                 return TAKE_FD(fd);
         (void) unlinkat(dir_fd, name, 0);
         return r;
+}
+
+int job_lock_change(int dir_fd, uint32_t id, const char *job, const PciAddress *devices, size_t n) {
+        char buf[NAME_SIZE];
+        _cleanup_close_ int fd = openat(dir_fd, file_name(id, buf), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+
+        return fd < 0 ? -errno : write_text(fd, job, devices, n);
 }
 
 void job_lock_remove(int dir_fd, uint32_t id) {

@@ -12,6 +12,8 @@
 #define GUEST_OF_XEN     "a guest of Xen has it, or may have it. Stop the guest first."
 #define ALL_ONES         "its config space reads all ones: it fell off the bus, or has no power."
 #define OTHER_DEVICE     "another device answers at its address."
+#define HANGS            "the kernel has not returned from it."
+#define BESIDE_HANGS     "a device hangs that has the card, bridge or IOMMU group in common with it."
 #define OTHER_PARTITIONS "Fabric Manager has other partitions than Partitions= says."
 
 static const struct {
@@ -62,8 +64,10 @@ static const struct {
         { STEP_RESET, ENOTEMPTY, "it now has VFs, which would be reset too. Remove the VFs first." },
         { STEP_RESET, EUSERS, GUEST_OF_XEN },
         { STEP_RESET, EIO, "it did not come back from its reset." },
+        { STEP_RESET, ETIMEDOUT, HANGS },
         { STEP_CHECK, EIO, ALL_ONES },
         { STEP_CHECK, ENXIO, OTHER_DEVICE },
+        { STEP_CHECK, ETIMEDOUT, HANGS },
         { STEP_CHECK, EBADE,
           "it had fatal PCI Express errors since it was allocated. See the kernel log, and its aer_dev_fatal." },
         { STEP_CHECK_HEALTH, ENOLINK, ALL_ONES },
@@ -146,7 +150,7 @@ const char *step_cause(const Step *s, int error) {
         for (size_t i = 0; i < ELEMENTSOF(causes); i++)
                 if (causes[i].kind == kind && causes[i].error == -error)
                         return causes[i].cause;
-        return NULL;
+        return error == -ECANCELED ? BESIDE_HANGS : NULL;
 }
 
 char *step_failure(const Step *s, int error, const VfAttributes *found) {

@@ -431,6 +431,7 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
         if (!l)
                 return -ENOMEM;
         l->skips_missing_devices = true;
+        l->outlives_stuck = true;
         /* Only an allocation whose devices are all on VFIO can stay there. */
         keep = after == AFTER_RELEASE_KEEP && all_on_vfio(a, inv);
         for (size_t i = 0; r == 0 && i < a->n_devices; i++)

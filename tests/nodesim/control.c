@@ -39,13 +39,14 @@ static int parse_int(const char *s, int *ret) {
         return 0;
 }
 
-/* faults: N, then what the fault needs */
+/* faults: N, or NAME@ADDRESS, then what the fault needs */
 
 static int fault_command(Sim *sim, FaultType type, char *rest) {
         const char *at = next_word(&rest);
-        int n, number = 0;
+        bool named = at && strchr(at, '@');
+        int n = 0, number = 0;
 
-        if (parse_int(at, &n) < 0 || n < 1)
+        if (!named && (parse_int(at, &n) < 0 || n < 1))
                 return -EINVAL;
         if (type == FAULT_FAIL || type == FAULT_FAIL_AFTER)
                 number = tree_error_number(rest);
@@ -53,7 +54,7 @@ static int fault_command(Sim *sim, FaultType type, char *rest) {
                 return -EINVAL;
         if (number < 0)
                 return number;
-        fault_add(sim, type, (unsigned long) n, number, type == FAULT_REPLACE ? rest : NULL);
+        fault_add(sim, type, (unsigned long) n, named ? at : NULL, number, type == FAULT_REPLACE ? rest : NULL);
         return 0;
 }
 
@@ -62,7 +63,7 @@ static int command_delay_all(Sim *sim, char *rest) {
 
         if (parse_int(rest, &msec) < 0)
                 return -EINVAL;
-        fault_add(sim, FAULT_DELAY, FAULT_AT_EACH, msec, NULL);
+        fault_add(sim, FAULT_DELAY, FAULT_AT_EACH, NULL, msec, NULL);
         return 0;
 }
 

@@ -17,7 +17,9 @@ enum {
 
 struct Fault {
         FaultType type;
-        unsigned long at; /* which write, from 1, or FAULT_AT_EACH */
+        unsigned long at; /* which write, from 1, FAULT_AT_EACH, or 0: that to place */
+        char *place;      /* "NAME@ADDRESS": the first write to the file NAME that concerns the device; else NULL */
+        bool used;        /* that write was */
         int number;       /* errno or milliseconds */
         char *value;      /* what is written instead */
 };
@@ -77,14 +79,20 @@ static void kill_writer(const Writer *writer) {
                 (void) kill(writer->pid, SIGKILL);
 }
 
-void fault_add(Sim *sim, FaultType type, unsigned long at, int number, const char *value) {
+void fault_add(Sim *sim, FaultType type, unsigned long at, const char *place, int number, const char *value) {
         sim->faults = xrealloc(sim->faults, sim->n_faults + 1, sizeof(Fault));
-        sim->faults[sim->n_faults++] = (Fault) { type, at, number, value ? xstrdup(value) : NULL };
+        sim->faults[sim->n_faults++] = (Fault) { .type = type,
+                                                 .at = at,
+                                                 .place = place ? xstrdup(place) : NULL,
+                                                 .number = number,
+                                                 .value = value ? xstrdup(value) : NULL };
 }
 
 void faults_reset(Sim *sim) {
-        for (size_t i = 0; i < sim->n_faults; i++)
+        for (size_t i = 0; i < sim->n_faults; i++) {
                 free(sim->faults[i].value);
+                free(sim->faults[i].place);
+        }
         for (size_t i = 0; i < sim->n_log; i++)
                 if (sim->log[i]->done)
                         log_free(sim->log[i]);
@@ -154,6 +162,19 @@ static int write_as_asked(Sim *sim, const Writer *writer, const Fault *faults, N
         return faults[FAULT_FAIL_AFTER].at > 0 ? -faults[FAULT_FAIL_AFTER].number : r;
 }
 
+/* The device is named by the directory of the file, or by what is written. */
+static bool is_at(const Fault *fault, unsigned long number, const Node *file, const char *data, size_t size) {
+        size_t name = strlen(file->name), address;
+
+        if (!fault->place)
+                return fault->at == number || fault->at == FAULT_AT_EACH;
+        if (fault->used || strncmp(fault->place, file->name, name) != 0 || fault->place[name] != '@')
+                return false;
+        address = strlen(fault->place + name + 1);
+        return strcmp(fault->place + name + 1, file->parent->name) == 0 ||
+               (size >= address && strncmp(fault->place + name + 1, data, address) == 0);
+}
+
 int fault_write(Sim *sim, const Writer *writer, Node *file, const char *data, size_t size, off_t offset) {
         LoggedWrite *w = log_begin(sim, file, data, size);
         Fault faults[_FAULT_TYPE_MAX] = {};
@@ -161,8 +182,11 @@ int fault_write(Sim *sim, const Writer *writer, Node *file, const char *data, si
 
         /* Copied: the list may be cleared while this write waits. */
         for (size_t i = 0; i < sim->n_faults; i++)
-                if (sim->faults[i].at == number || sim->faults[i].at == FAULT_AT_EACH)
+                if (is_at(&sim->faults[i], number, file, data, size)) {
+                        sim->faults[i].used = true;
                         faults[sim->faults[i].type] = sim->faults[i];
+                        faults[sim->faults[i].type].at = number;
+                }
         _cleanup_free_ char *other = faults[FAULT_REPLACE].value ? xstrdup(faults[FAULT_REPLACE].value) : NULL;
         faults[FAULT_REPLACE].value = other;
         return log_end(sim, w, number, write_as_asked(sim, writer, faults, file, data, size, offset));

@@ -39,6 +39,7 @@ int fault_write(Sim *sim, const Writer *writer, Node *file, const char *data, si
 /* The same before a read. */
 int fault_read(Sim *sim, const Writer *reader, const Node *file);
 
-void fault_add(Sim *sim, FaultType type, unsigned long at, int number, const char *value);
+/* At write number at, at each, or at the first that place, NAME@ADDRESS, names. */
+void fault_add(Sim *sim, FaultType type, unsigned long at, const char *place, int number, const char *value);
 void faults_reset(Sim *sim); /* also the log and the count */
 void log_dump(const Sim *sim, FILE *f);

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -24,13 +25,26 @@
 /* Half of the time for which a step waits for an interface of the PF. */
 #define PROMPT_USEC 2500000U
 
-static Report reports[32];
-static size_t n_reports;
+#define REPORTS_MAX 32
+
+/* Shared with the processes of a run. */
+static Report *reports;
+static _Atomic size_t *kept;
+#define n_reports (*kept)
 
 static int keep(const Report *r, void *userdata _unused_) {
-        assert_true(n_reports < ELEMENTSOF(reports));
-        reports[n_reports++] = *r;
+        size_t i = n_reports++;
+
+        assert_true(i < REPORTS_MAX);
+        reports[i] = *r;
         return 0;
+}
+
+static void *map_shared(size_t size) {
+        void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+        assert_ptr_not_equal(p, MAP_FAILED);
+        return p;
 }
 
 static int setup(void **state) {
@@ -42,6 +56,10 @@ static int setup(void **state) {
         tree_attribute(f->root, SECOND, "driver_override", "driver-a");
         for (int i = 0; i < 2; i++)
                 tree_attribute_link(f->root, i ? FIRST : SECOND, "virtfn1", "../0000:04:00.1");
+        if (!reports) {
+                reports = map_shared(REPORTS_MAX * sizeof(*reports));
+                kept = map_shared(sizeof(*kept));
+        }
         n_reports = 0;
         return 0;
 }
@@ -83,7 +101,7 @@ static void test_all_done(void **state) {
         assert_non_null(l);
         add(l, STEP_OVERRIDE, FIRST, "driver-a", "driver-b");
         add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), 0);
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_DONE);
         assert_int_equal(n_reports, 2);
         for (size_t i = 0; i < n_reports; i++) {
                 assert_int_equal(reports[i].kind, REPORT_STEP);
@@ -102,7 +120,7 @@ static void test_undo_of_changes_only(void **state) {
         add(l, STEP_OVERRIDE, FIRST, "driver-a", "driver-b");
         add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
         add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), 1);
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_FAILED);
         /* The child tells where it is also while it undoes: that may hang. */
         assert_int_equal(reports[n_reports - 1].kind, REPORT_UNDO);
         assert_int_equal(reports[n_reports - 1].step, 1);
@@ -131,11 +149,11 @@ static void test_power(void **state) {
                 add(l, STEP_D3COLD, i ? SECOND : FIRST, "1", "0");
                 add(l, STEP_RUNTIME_PM, i ? SECOND : FIRST, "auto", "on");
         }
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), 0);
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_DONE);
         assert_attribute(f, SECOND, "d3cold_allowed", "0");
         tree_attribute(f->root, SECOND, "d3cold_allowed", "1");
         add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), 1);
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_FAILED);
         assert_attribute(f, SECOND, "d3cold_allowed", "1");
 }
 
@@ -149,19 +167,19 @@ static void test_reset(void **state) {
         tree_attribute(f->root, SECOND, "reset", "");
         tree_attribute(f->root, SECOND, "reset_method", "flr");
         add(by_bus, STEP_RESET, SECOND, "flr", "bus");
-        assert_int_equal(executor_run(f->fs, by_bus, keep, NULL), 0);
+        assert_int_equal(executor_run(f->fs, by_bus, keep, NULL), RUN_DONE);
         (void) last_report(REPORT_STEP);
         assert_attribute(f, SECOND, "reset", "1");
         assert_attribute(f, SECOND, "reset_method", "flr");
         tree_unlink(f->root, "sys/bus/pci/devices/" SECOND "/reset_method");
-        assert_int_equal(executor_run(f->fs, by_bus, keep, NULL), 0);
+        assert_int_equal(executor_run(f->fs, by_bus, keep, NULL), RUN_DONE);
         assert_int_equal(last_report(REPORT_DEVICE_FAILED)->error, -EINVAL);
 
         add(any, STEP_RESET, FIRST, NULL, NULL);
-        assert_int_equal(executor_run(f->fs, any, keep, NULL), 0);
+        assert_int_equal(executor_run(f->fs, any, keep, NULL), RUN_DONE);
         assert_int_equal(last_report(REPORT_DEVICE_FAILED)->error, -ENOENT);
         any->steps[0].may_lack_method = true;
-        assert_int_equal(executor_run(f->fs, any, keep, NULL), 0);
+        assert_int_equal(executor_run(f->fs, any, keep, NULL), RUN_DONE);
         (void) last_report(REPORT_STEP);
 }
 
@@ -196,7 +214,7 @@ static void test_failed_device_is_skipped(void **state) {
         add(l, STEP_CHECK, SECOND, NULL, NULL);
         add(l, STEP_OVERRIDE, FIRST, "driver-b", "driver-a");
         add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), 0);
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_DONE);
         assert_int_equal(n_reports, 5);
         assert_int_equal(reports[1].kind, REPORT_DEVICE_FAILED);
         assert_int_equal(reports[1].step, 0);
@@ -215,10 +233,10 @@ static void test_gone_is_done(void **state) {
         l->skips_missing_devices = true;
         add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
         add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), 0);
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_DONE);
         assert_override(f, SECOND, "driver-b");
         tree_unlink(f->root, "sys/bus/pci/devices/" SECOND "/driver_override");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), -ENOENT);
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_DIRTY);
         assert_int_equal(last_report(REPORT_UNDO_FAILED)->step, 1);
 }
 
@@ -324,7 +342,7 @@ static void test_not_saved(void **state) {
         l->reports_found_state = true;
         offer(f->root, "sriov/1", "00:11:22:33:44:55:66:77");
         add(l, STEP_ATTRIBUTES, FIRST, NULL, GUIDS);
-        assert_int_equal(executor_run(f->fs, l, refuse_all_found, NULL), 1);
+        assert_int_equal(executor_run(f->fs, l, refuse_all_found, NULL), RUN_FAILED);
         (void) last_report(REPORT_ALL_FOUND);
 }
 
@@ -339,7 +357,7 @@ static void test_without_systemd(void **state) {
         l->timeout_sec = 4;
         add(l, STEP_STOP_SERVICE, FIRST, NULL, "x.service");
         add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), 1);
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_FAILED);
         assert_int_equal(n_reports, 1);
         assert_int_equal(last_report(REPORT_FAILED)->step, 0);
         assert_override(f, SECOND, "driver-a");
@@ -411,7 +429,7 @@ static void test_vfs_of_a_pf(void **state) {
         _cleanup_(cleanup_step_list_free) StepList *l = new_vfs(f);
 
         add(l, STEP_OVERRIDE, FIRST, "driver-b", "driver-a");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), 0);
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_DONE);
         assert_int_equal(n_reports, ELEMENTSOF(expected));
         for (size_t i = 0; i < n_reports; i++) {
                 assert_int_equal(reports[i].kind, expected[i].kind);
@@ -425,7 +443,7 @@ static void test_vfs_of_a_pf(void **state) {
         offer(f->root, "sriov/2", OLD_GUID);
         add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
         n_reports = 0;
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), 1);
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_FAILED);
         assert_guid(f, "1", OLD_GUID);
         assert_guid(f, "2", OLD_GUID);
 }
@@ -438,7 +456,7 @@ static void test_failed_vf(void **state) {
 
         tree_unlink(f->root, "sys/bus/pci/devices/" FIRST "/virtfn1");
         add(l, STEP_OVERRIDE, FIRST, "driver-b", "driver-a");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), 0);
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_DONE);
         for (size_t i = 0; i < n_reports; i++)
                 if (reports[i].kind == REPORT_DEVICE_FAILED) {
                         assert_int_equal(reports[i].step, 0);
@@ -480,7 +498,7 @@ static void test_one_vf(void **state) {
         offer(f->root, "sriov/1", OLD_GUID);
         add(l, STEP_TRY_ATTRIBUTES, FIRST, NULL, "node-guid=00:11:22:33:44:55:66:77");
         add(l, STEP_TRY_ATTRIBUTES, SECOND, NULL, "no-such=1");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), 0);
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_DONE);
         assert_guid(f, "1", "00:11:22:33:44:55:66:77");
         assert_int_equal(last_report(REPORT_DEVICE_FAILED)->step, 1);
         assert_int_equal(last_report(REPORT_DEVICE_FAILED)->error, -EINVAL);

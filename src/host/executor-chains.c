@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Divides a run among processes and watches them. This process touches no device, so nothing can hang it. A process
+ * that was given up may live on in the kernel: it is waited for last.
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "executor-run.h"
+#include "executor-steps.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+
+typedef LaneEnd (*LaneFunction)(const Run *run, const Part *part);
+
+/* A process of the run. */
+typedef struct Lane {
+        pid_t pid;
+        int process; /* pidfd */
+        Part part;
+        LaneFunction function;
+        Position *at;
+        bool given_up;
+        size_t step; /* when it was given up: where it was */
+        Doing doing;
+} Lane;
+
+typedef struct Leader {
+        Run run;
+        Position *positions; /* [0] of the process of all chains, [n] of that of chain n */
+        Lane *lanes;
+        struct pollfd *fds;  /* as many as lanes */
+        size_t n, n_running; /* the others were given up */
+        Part rest;           /* what the process of all chains left undone when it was given up; empty: nothing */
+        bool failed, lacking, not_undone, kept, died, timed_out;
+} Leader;
+
+static void *map_shared(size_t n, size_t size) {
+        void *p = mmap(NULL, (n + 1) * size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+        return p == MAP_FAILED ? NULL : p;
+}
+
+static void tell(const Leader *l, Report report, size_t i) {
+        report.step = (uint32_t) i;
+        (void) l->run.report(&report, l->run.userdata);
+}
+
+static void fail(Leader *l) {
+        l->failed = true;
+        *l->run.stop = true;
+}
+
+/* Forked from a process with one thread, so that the child may call anything. */
+static int fork_lane(Leader *l, Lane *lane) {
+        pid_t parent = getpid();
+
+        lane->pid = fork();
+        if (lane->pid < 0)
+                return -errno;
+        if (lane->pid == 0) {
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                if (getppid() != parent)
+                        _exit(EXIT_FAILURE);
+                l->run.at = lane->at;
+                _exit(lane->function(&l->run, &lane->part));
+        }
+        lane->process = pidfd_open(lane->pid, 0);
+        if (lane->process >= 0)
+                return 0;
+        (void) kill(lane->pid, SIGKILL);
+        (void) waitpid(lane->pid, NULL, 0);
+        return -errno;
+}
+
+static void start_lane(Leader *l, const Part *part, LaneFunction function) {
+        Lane lane = { .part = *part, .function = function, .at = &l->positions[part->chain] };
+        int r = -ENOMEM;
+
+        lane.at->step = (uint32_t) part->first;
+        lane.at->doing = function == run_backward ? DOING_UNDO : DOING_STEP;
+        lane.at->since = clock_usec(CLOCK_MONOTONIC);
+        if (ARRAY_RESERVE(l->lanes, l->n) >= 0 && ARRAY_RESERVE(l->fds, l->n) >= 0)
+                r = fork_lane(l, &lane);
+        if (r >= 0) {
+                l->lanes[l->n++] = lane;
+                l->n_running++;
+                return;
+        }
+        fail(l);
+        l->not_undone |= function == run_backward;
+        tell(l, (Report) { .kind = REPORT_FAILED, .error = r }, part->first);
+}
+
+static uint64_t limit_of(const Leader *l, const Lane *lane) {
+        const StepList *steps = l->run.steps;
+        unsigned sec = lane->at->doing != DOING_READ && lane->at->step < steps->n
+                               ? step_timeout_sec(steps, &steps->steps[lane->at->step])
+                               : steps->timeout_sec;
+
+        return sec > 0 ? lane->at->since + sec * UINT64_C(1000000) : UINT64_MAX;
+}
+
+/* The devices of the chain that are not done with get no further steps. */
+static void condemn(const Leader *l, size_t at) {
+        const StepList *steps = l->run.steps;
+        const Step *s = &steps->steps[at];
+
+        l->run.done[at].device_failed = true;
+        run_report_device_failed(&l->run, at, -ETIMEDOUT);
+        for (size_t i = 0; s->chain > 0 && i < steps->n; i++) {
+                PciAddress device = step_failed_device(&steps->steps[i]);
+
+                if (steps->steps[i].chain != s->chain || l->run.done[i].begun ||
+                    run_device_has_failed(&l->run, device, steps->n))
+                        continue;
+                l->run.done[i].device_failed = true;
+                run_report_device_failed(&l->run, i, -ECANCELED);
+        }
+}
+
+static bool can_be_condemned(const Step *s) {
+        return step_actions[s->kind].fails_device && s->kind != STEP_TRY_ATTRIBUTES;
+}
+
+/* A deadline cancels nothing: the write takes effect when the kernel returns, so the chain stays as it is. */
+static void give_up(Leader *l, Lane *lane) {
+        const StepList *steps = l->run.steps;
+        const size_t at = lane->at->step;
+        const Doing doing = lane->at->doing;
+        const Step *s = &steps->steps[at];
+        RunResult result = RUN_DONE;
+
+        (void) kill(lane->pid, SIGKILL);
+        lane->given_up = true;
+        lane->step = at;
+        lane->doing = doing;
+        l->n_running--;
+        l->run.given_up[s->chain] = s->chain > 0;
+        if (lane->part.chain == ALL_CHAINS) {
+                l->rest = lane->part;
+                l->rest.looks = false;
+                if (doing == DOING_UNDO)
+                        l->rest.end = at;
+                else
+                        l->rest.first = at + 1;
+        }
+        if (doing == DOING_STEP && step_may_lack(s, -ETIMEDOUT)) {
+                tell(l, (Report) { .kind = REPORT_LACKING, .error = -ETIMEDOUT }, at);
+                l->lacking = true;
+                *l->run.stop = true;
+        } else if (doing == DOING_STEP && can_be_condemned(s))
+                condemn(l, at);
+        else {
+                l->timed_out = true;
+                result = RUN_TIMED_OUT;
+                if (!steps->outlives_stuck)
+                        *l->run.stop = true;
+        }
+        tell(l, (Report) { .kind = REPORT_GIVEN_UP, .status = result, .doing = doing }, at);
+}
+
+static void take_end(Leader *l, const Lane *lane, int status) {
+        const size_t at = lane->at->step;
+
+        if (lane->given_up) {
+                tell(l, (Report) { .kind = REPORT_RETURNED, .doing = lane->doing }, lane->step);
+                return;
+        }
+        l->n_running--;
+        if (!WIFEXITED(status) || WEXITSTATUS(status) == EXIT_FAILURE) {
+                l->died = true;
+                *l->run.stop = true;
+                l->run.given_up[l->run.steps->steps[at].chain] = l->run.steps->steps[at].chain > 0;
+                tell(l, (Report) { .kind = REPORT_GIVEN_UP, .status = RUN_DIRTY, .doing = lane->at->doing }, at);
+                return;
+        }
+        switch ((LaneEnd) WEXITSTATUS(status)) {
+        case LANE_FAILED:
+                fail(l);
+                break;
+        case LANE_LACKING:
+                l->lacking = true;
+                *l->run.stop = true;
+                break;
+        case LANE_KEPT:
+                l->kept = true;
+                l->not_undone = true;
+                break;
+        case LANE_NOT_UNDONE:
+                l->not_undone = true;
+                break;
+        case LANE_DONE:
+                break;
+        }
+}
+
+/* Waits until a process exits, or is given up. */
+static void wait_for_lane(Leader *l) {
+        struct pollfd *fds = l->fds;
+        uint64_t now = clock_usec(CLOCK_MONOTONIC), first = UINT64_MAX;
+        int r;
+
+        for (size_t i = 0; i < l->n; i++) {
+                fds[i] = (struct pollfd) { .fd = l->lanes[i].process, .events = POLLIN };
+                if (!l->lanes[i].given_up)
+                        first = MIN(first, limit_of(l, &l->lanes[i]));
+        }
+        /* A step that begins meanwhile has a later limit: then this looks again. */
+        r = poll(fds, l->n, first == UINT64_MAX ? -1 : first <= now ? 0 : (int) MIN((first - now) / 1000 + 1, 60000U));
+        for (size_t i = l->n; i-- > 0;) {
+                Lane lane = l->lanes[i];
+                int status;
+
+                if (r > 0 && fds[i].revents && waitpid(lane.pid, &status, 0) == lane.pid) {
+                        (void) close(lane.process);
+                        l->lanes[i] = l->lanes[--l->n];
+                        take_end(l, &lane, status);
+                } else if (!lane.given_up && clock_usec(CLOCK_MONOTONIC) >= limit_of(l, &lane))
+                        give_up(l, &l->lanes[i]);
+        }
+}
+
+static void wait_for_running(Leader *l, size_t most) {
+        while (l->n_running > most)
+                wait_for_lane(l);
+}
+
+static bool has_chain(const Leader *l, const Part *part) {
+        for (size_t i = part->first; i < part->end; i++)
+                if (l->run.steps->steps[i].chain == part->chain)
+                        return true;
+        return false;
+}
+
+/* The steps of all chains in the order of the list, in one process, and in another one from where that was given up. */
+static void run_in_order(Leader *l, Part part, LaneFunction function) {
+        part.chain = ALL_CHAINS;
+        do {
+                l->rest = (Part) { 0 };
+                start_lane(l, &part, function);
+                wait_for_running(l, 0);
+                part = l->rest;
+        } while (part.first < part.end && (function == run_backward || !*l->run.stop));
+}
+
+static void run_side_by_side(Leader *l, Part part, LaneFunction function) {
+        for (part.chain = 1; part.chain <= l->run.steps->n_chains; part.chain++) {
+                if (l->run.given_up[part.chain] || !has_chain(l, &part))
+                        continue;
+                wait_for_running(l, l->run.steps->parallel - 1);
+                if (function == run_forward && *l->run.stop)
+                        break;
+                start_lane(l, &part, function);
+        }
+        wait_for_running(l, 0);
+}
+
+static void run_part(Leader *l, Part part, LaneFunction function) {
+        if (l->run.steps->steps[part.first].chain > 0)
+                run_side_by_side(l, part, function);
+        else
+                run_in_order(l, part, function);
+}
+
+static void advance(Leader *l) {
+        const StepList *steps = l->run.steps;
+        bool looks = steps->checks_health || steps->reports_found_state;
+
+        if (steps->parallel <= 1 || steps->n_chains <= 1) {
+                run_in_order(l, (Part) { .end = steps->n, .looks = looks }, run_forward);
+                return;
+        }
+        if (looks && steps->steps[0].chain > 0) {
+                run_in_order(l, (Part) { .looks = true }, run_forward);
+                looks = false;
+        }
+        for (size_t i = 0; i < steps->n && !*l->run.stop; i = step_list_part_end(steps, i)) {
+                run_part(l, (Part) { .first = i, .end = step_list_part_end(steps, i), .looks = looks }, run_forward);
+                looks = false;
+        }
+}
+
+static bool has_begun(const Leader *l, size_t first, size_t end) {
+        for (size_t i = first; i < end; i++)
+                if (l->run.done[i].begun)
+                        return true;
+        return false;
+}
+
+static size_t part_start(const StepList *steps, size_t end) {
+        size_t first = end - 1;
+
+        while (first > 0 && (steps->steps[first - 1].chain > 0) == (steps->steps[end - 1].chain > 0))
+                first--;
+        return first;
+}
+
+static void retreat(Leader *l) {
+        const StepList *steps = l->run.steps;
+
+        if (steps->parallel <= 1 || steps->n_chains <= 1) {
+                if (has_begun(l, 0, steps->n))
+                        run_in_order(l, (Part) { .end = steps->n }, run_backward);
+                return;
+        }
+        for (size_t end = steps->n; end > 0 && !l->kept; end = part_start(steps, end))
+                if (has_begun(l, part_start(steps, end), end))
+                        run_part(l, (Part) { .first = part_start(steps, end), .end = end }, run_backward);
+}
+
+static RunResult run_list(Leader *l) {
+        advance(l);
+        if (l->failed || l->died || (l->timed_out && !l->run.steps->outlives_stuck))
+                retreat(l);
+        if (l->died)
+                return RUN_DIRTY;
+        if (l->timed_out)
+                return RUN_TIMED_OUT;
+        if (l->not_undone)
+                return RUN_DIRTY;
+        return l->failed ? RUN_FAILED : RUN_DONE;
+}
+
+RunResult executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata) {
+        Leader l = { .run = { .fs = fs, .steps = steps, .report = report, .userdata = userdata } };
+        RunResult result = RUN_FAILED;
+
+        l.run.done = map_shared(steps->n, sizeof(*l.run.done));
+        l.run.stop = map_shared(1, sizeof(*l.run.stop));
+        l.positions = map_shared(steps->n_chains, sizeof(*l.positions));
+        l.run.given_up = calloc(steps->n_chains + 1, sizeof(*l.run.given_up));
+        if (l.run.done && l.run.stop && l.positions && l.run.given_up)
+                result = run_list(&l);
+        if (l.n > 0)
+                (void) report(&(Report) { .kind = REPORT_ENDED, .status = result }, userdata);
+        while (l.n > 0)
+                wait_for_lane(&l);
+        free(l.lanes);
+        free(l.fds);
+        free(l.run.given_up);
+        if (l.run.done)
+                (void) munmap(l.run.done, (steps->n + 1) * sizeof(*l.run.done));
+        if (l.run.stop)
+                (void) munmap(l.run.stop, 2 * sizeof(*l.run.stop));
+        if (l.positions)
+                (void) munmap(l.positions, (steps->n_chains + 1) * sizeof(*l.positions));
+        return result;
+}

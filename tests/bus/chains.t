@@ -1,0 +1,157 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The steps of different devices run side by side, those of each device in their order. A device that fails or hangs costs itself.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+use Time::HiRes 'time';
+
+use Node;
+
+node('hgx-h100', configure => 1);
+
+my $pools = <<'END';
+[Pool gpu]
+Match=vendor=10de class=0302
+END
+configure("[Daemon]\nJobTimeoutSec=2\n$pools");
+
+my $bus    = Bus->new->listen;
+my $before = tree();
+my $state  = snapshot();
+my @gpus   = map { $_->{address} } grep { ($_->{pool} // '') eq 'gpu' } @{ describe($bus)->{devices} };
+is(scalar @gpus, 8, 'the node has eight GPUs');
+
+# What was written for the device, without the number: by the directory of the file, or by what was written.
+sub writes_of {
+        my ($device) = @_;
+        return map { s/^\d+ //r } grep { /\Q$device\E/ } write_log();
+}
+
+sub home {
+        my ($what) = @_;
+        same_tree($before, "$what: the tree is that of the start");
+        same_state($state, "$what: the ledger too") or release_all($bus);
+        return;
+}
+
+# ---- side by side
+
+sub timed {
+        my ($n) = @_;
+        fault('reset', 'delay-all 100');
+        my @times;
+        for my $operation (sub { allocate($bus, 'guest', gpu => $n) }, sub { release($bus, 'guest') }) {
+                my $start = time;
+                is($operation->(), 'done', "$n GPUs: done");
+                push @times, time - $start;
+        }
+        return @times;
+}
+
+my @one   = timed(1);
+my $alone = join "\n", writes_of($gpus[0]);
+my @eight = timed(8);
+my %order = map { $_ => [writes_of($_)] } @gpus;
+home('eight GPUs');
+for my $i (0, 1) {
+        cmp_ok($eight[$i], '<', 4 * $one[$i], ('allocate', 'release')[$i] . ': eight take less than four times the time of one') or diag("$eight[$i] $one[$i]");
+}
+for my $gpu (@gpus) {
+        my $text = join "\n", @{ $order{$gpu} };
+        $text =~ s{\S*/devices/\S*\Q$gpu\E/}{DEVICE/}g;
+        $text =~ s/\Q$gpu\E/DEVICE/g;
+        (my $expected = $alone) =~ s{\S*/devices/\S*\Q$gpus[0]\E/}{DEVICE/}g;
+        $expected =~ s/\Q$gpus[0]\E/DEVICE/g;
+        is($text, $expected, "$gpu: its writes are in the order of a GPU alone");
+}
+
+configure("[Daemon]\nJobTimeoutSec=2\nParallelDevices=1\n$pools");
+$bus->forget_signals();
+fault('reset');
+is(allocate($bus, 'guest', gpu => 8), 'done', 'one at a time: allocated');
+my @paths = map { (split / /)[1] } write_log();
+is_deeply([map { m{([^/]+)$} } @paths], [sort { order_of($a) <=> order_of($b) } map { m{([^/]+)$} } @paths], 'one at a time: all are unbound before one is bound') or diag("@paths");
+is(release($bus, 'guest'), 'done', 'one at a time: released');
+home('one at a time');
+configure("[Daemon]\nJobTimeoutSec=2\n$pools");
+$bus->forget_signals();
+
+# The place of a kind of file in the list of steps.
+sub order_of {
+        my ($file) = @_;
+        my %order = (d3cold_allowed => 0, control => 0, driver_override => 1, unbind => 2, drivers_probe => 3);
+        return $order{$file} // 4;
+}
+
+# ---- a write that fails
+
+for my $file ('driver_override', 'unbind', 'drivers_probe') {
+        my $what = "$file of the fourth fails";
+        fault('reset', "fail $file\@$gpus[3] EIO");
+        my ($result) = allocate($bus, 'guest', gpu => 8);
+        is($result, 'failed', "$what: the job fails");
+        is_deeply([map { driver_of($_) } @gpus], [('nvidia') x 8], "$what: every GPU is with its driver");
+        home($what);
+}
+
+# ---- a write that hangs
+
+for my $kind ('hang', 'unkillable') {
+        my $what = "the bind of the fourth: $kind";
+        fault('reset', "$kind drivers_probe\@$gpus[3]");
+        is(allocate($bus, 'guest', gpu => 8), 'timeout', "$what: the job is given up");
+        is(device($bus, $gpus[3])->{state}, 'stuck', "$what: the GPU is stuck") if $kind eq 'unkillable';
+        is_deeply([map { driver_of($gpus[$_]) } 0 .. 2, 4 .. 7], [('nvidia') x 7], "$what: the others are with their driver");
+        is(release($bus, 'guest'), 'done', "$what: the allocation is released");
+        is(allocate($bus, 'next', gpu => 7), 'done', "$what: the next guest has seven") if $kind eq 'unkillable';
+        is(release($bus, 'next'), 'done', "$what: and returns them") if $kind eq 'unkillable';
+        fault('release', 'reset');
+        if ($kind eq 'unkillable') {
+                ok(wait_until(sub { device($bus, $gpus[3])->{state} eq 'quarantined' }), "$what: the GPU is in quarantine");
+                clear_quarantine($bus);
+        }
+        ok(wait_until(sub { !grep { /PENDING/ } write_log() }), "$what: nothing waits");
+        home($what);
+}
+
+for my $kind ('hang', 'unkillable') {
+        my $what = "the reset of the fourth: $kind";
+        fault('reset');
+        is(allocate($bus, 'guest', gpu => 8), 'done', "$what: allocated");
+        fault('reset', "$kind reset\@$gpus[3]");
+        is(release($bus, 'guest'), 'done', "$what: the others are released");
+        my $device = device($bus, $gpus[3]);
+        is($device->{state}, $kind eq 'hang' ? 'quarantined' : 'stuck', "$what: the GPU is kept") or diag($device->{reason});
+        like($device->{reason}, names($gpus[3]), "$what: with a reason");
+        is_deeply([map { device($bus, $gpus[$_])->{state} } 0 .. 2, 4 .. 7], [('available') x 7], "$what: the others can be had");
+        is(allocate($bus, 'next', gpu => 7), 'done', "$what: the next guest has seven");
+        is(release($bus, 'next'), 'done', "$what: and returns them");
+        ok(!plan_ok($bus, gpu => 8), "$what: nobody gets eight");
+        fault('release', 'reset');
+        ok(wait_until(sub { device($bus, $gpus[3])->{state} eq 'quarantined' }), "$what: the GPU is in quarantine");
+        clear_quarantine($bus);
+        home($what);
+}
+
+# ---- a daemon that ends while a process hangs
+
+fault('reset', "unkillable drivers_probe\@$gpus[3]");
+is(allocate($bus, 'guest', gpu => 8), 'timeout', 'restart: the job is given up');
+is(daemon('restart'), 0, 'restart: the daemon starts again');
+$bus->forget_signals();
+is(device($bus, $gpus[3])->{state}, 'stuck', 'restart: the GPU is stuck');
+is_deeply([map { device($bus, $gpus[$_])->{state} } 0 .. 2, 4 .. 7], [('allocated') x 7], 'restart: the others are not');
+is(release($bus, 'guest'), 'done', 'restart: the allocation is released');
+is(allocate($bus, 'next', gpu => 7), 'done', 'restart: the next guest has seven');
+is(release($bus, 'next'), 'done', 'restart: and returns them');
+fault('release', 'reset');
+ok(wait_until(sub { device($bus, $gpus[3])->{state} eq 'quarantined' }), 'restart: the GPU is in quarantine once the kernel returns');
+clear_quarantine($bus);
+home('restart');
+
+done_testing();
