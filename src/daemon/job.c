@@ -130,13 +130,18 @@ char *job_stuck_describe(const JobStuck *stuck) {
         return stuck->step ? describe(stuck->step, stuck->doing) : strdup("begin");
 }
 
-/* A reset of a function by its bus holds the locks of its slot. A VF has no part in that. */
+/* A reset of a function by its bus holds the locks of its slot, in which a VF has no part. A change of a VF goes through
+ * its PF. */
 static bool is_locked_with(const Inventory *inv, PciAddress device, PciAddress stuck) {
         const PciDevice *a = inventory_find(inv, device), *b = inventory_find(inv, stuck);
 
-        return pci_address_equal(device, stuck) ||
-               (a && b && a->type != PCI_TYPE_VF && b->type != PCI_TYPE_VF && device.domain == stuck.domain &&
-                device.bus == stuck.bus && device.slot == stuck.slot);
+        if (pci_address_equal(device, stuck))
+                return true;
+        if (!a || !b || b->type == PCI_TYPE_VF)
+                return false;
+        if (a->type == PCI_TYPE_VF)
+                return pci_address_equal(a->physfn, stuck);
+        return device.domain == stuck.domain && device.bus == stuck.bus && device.slot == stuck.slot;
 }
 
 int job_stuck_devices(const Job *job, const JobStuck *stuck, PciAddress **devices, size_t *n) {

@@ -72,7 +72,8 @@ static Verdict check_state(const Manager *m, const Allocation *a, const char *na
         if (v != VERDICT_NONE)
                 return v;
         /* An orphan blocks an interrupted allocation, which has no job to wait for then. */
-        v = manager_check_blocked(m, a, true, ret);
+        if (a->state == ALLOCATION_PREPARING || a->state == ALLOCATION_RELEASING)
+                v = manager_check_blocked(m, a, true, ret);
         if (v != VERDICT_NONE)
                 return v;
         if (a->state == ALLOCATION_RESERVED)
