@@ -805,6 +805,104 @@ static void test_methods_after_a_kill(void **state _unused_) {
         assert_string_equal(l->steps[0].from, "pm bus");
 }
 
+/* Addresses of one chain are in one column of the list of chains. */
+static void test_chains(void **state _unused_) {
+        enum {
+                GPU,
+                SOUND,
+                OTHER,
+                PF,
+                VF,
+                BELOW,
+                BESIDE,
+                MEMBER,
+                GONE
+        };
+        static const char *const addresses[] = { "0000:01:00.0", "0000:01:00.1", "0000:02:00.0",
+                                                 "0000:03:00.0", "0000:04:10.0", "0000:05:00.0",
+                                                 "0000:05:01.0", "0000:06:00.0", "0000:07:00.0" };
+        static const unsigned expected[] = { 1, 1, 2, 3, 3, 4, 4, 2, 5 };
+        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
+        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+        PciAddress a[ELEMENTSOF(addresses)];
+
+        assert_non_null(inv);
+        assert_non_null(l);
+        for (size_t i = 0; i < ELEMENTSOF(addresses); i++) {
+                PciDevice *dev;
+
+                assert_int_equal(pci_address_parse(addresses[i], &a[i]), 0);
+                if (i == GONE)
+                        continue;
+                dev = inventory_add_device(inv, a[i]);
+                assert_non_null(dev);
+        }
+        assert_int_equal(inventory_finish(inv), 0);
+        inv->devices[OTHER].iommu_group = inv->devices[MEMBER].iommu_group = 7;
+        inv->devices[VF].type = PCI_TYPE_VF;
+        inv->devices[VF].physfn = a[PF];
+        inv->devices[BELOW].parent = inv->devices[BESIDE].parent = 0;
+        assert_int_equal(step_list_add(l, STEP_STOP_SERVICE, a[GPU], NULL, "x.service"), 0);
+        assert_int_equal(step_list_add(l, STEP_CHECK_IDLE, a[GPU], "nvidia", NULL), 0);
+        for (size_t i = 0; i < ELEMENTSOF(addresses); i++)
+                assert_int_equal(step_list_add(l, STEP_UNBIND, a[i], "nvidia", NULL), 0);
+        assert_int_equal(step_list_add(l, STEP_START_SERVICE, a[GPU], NULL, "x.service"), 0);
+        assert_int_equal(steps_set_chains(l, inv), 0);
+        assert_int_equal(l->n_chains, 5);
+        assert_int_equal(l->steps[0].chain, 0);
+        assert_int_equal(l->steps[1].chain, 0);
+        for (size_t i = 0; i < ELEMENTSOF(expected); i++)
+                assert_int_equal(l->steps[2 + i].chain, expected[i]);
+        assert_int_equal(l->steps[l->n - 1].chain, 0);
+        assert_int_equal(step_list_part_end(l, 0), 2);
+        assert_int_equal(step_list_part_end(l, 2), l->n - 1);
+        assert_int_equal(step_list_part_end(l, l->n - 1), l->n);
+
+        /* Two steps, the two of a chain, and one; two chains at a time take three turns. */
+        l->timeout_sec = 60;
+        l->parallel = 8;
+        assert_int_equal(step_list_timeout_sec(l), 2 * 60 + 2 * 60 + 60);
+        l->parallel = 2;
+        assert_int_equal(step_list_timeout_sec(l), 2 * 60 + 3 * 2 * 60 + 60);
+        l->parallel = 1;
+        assert_int_equal(step_list_timeout_sec(l), 12 * 60);
+        l->steps[2].kind = STEP_RESET;
+        assert_int_equal(step_list_timeout_sec(l), 14 * 60);
+}
+
+/* So long a job may take whose devices all hang until their limits. */
+static void test_limit_of_a_job(void **state _unused_) {
+        static const Fact with_host = { "nvidia", NULL }, with_guest = { VFIO, VFIO };
+        static const unsigned counts[] = { 1, 8, 16 };
+
+        for (size_t i = 0; i < ELEMENTSOF(counts); i++) {
+                _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(counts[i]);
+                _cleanup_(cleanup_step_list_free) StepList *prepare = NULL, *release = NULL;
+                _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
+                Fact host[16], guest[16];
+
+                for (size_t j = 0; j < counts[i]; j++) {
+                        host[j] = with_host;
+                        guest[j] = with_guest;
+                }
+                a = make_allocation(host, counts[i]);
+                set_inventory(inv, host);
+                assert_int_equal(steps_prepare(a, inv, &prepare), 0);
+                set_inventory(inv, guest);
+                assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, true, &release), 0);
+                for (size_t k = 0; k < 2; k++) {
+                        StepList *l = k ? release : prepare;
+
+                        l->timeout_sec = 60;
+                        l->parallel = 8;
+                        assert_int_equal(steps_set_chains(l, inv), 0);
+                        assert_int_equal(l->n_chains, counts[i]);
+                        /* Override, unbind, bind; reset (3 times) and check, override twice, unbind, bind. */
+                        assert_int_equal(step_list_timeout_sec(l), (k ? 8 : 3) * 60 * (counts[i] > 8 ? 2 : 1));
+                }
+        }
+}
+
 static void test_sentences(void **state _unused_) {
         assert_sentences("steps.txt");
 }
@@ -836,6 +934,8 @@ int main(void) {
                 cmocka_unit_test(test_partition),
                 cmocka_unit_test(test_reset_of_pools),
                 cmocka_unit_test(test_methods_after_a_kill),
+                cmocka_unit_test(test_chains),
+                cmocka_unit_test(test_limit_of_a_job),
                 cmocka_unit_test(test_sentences),
         };
 
