@@ -98,8 +98,12 @@ static int undo_numvfs(const Sysfs *fs, const Step *s, const VfAttributes *found
 }
 
 static int run_reset(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
-        int r = reset_device(fs, s->device, s->to, s->from);
+        int r = reset_check(fs, s->device);
 
+        /* A device that is off the bus does not come back, and the kernel would wait 65.5 s for it. */
+        if (r == -EIO || r == -ENXIO)
+                return r == -EIO ? -ENOLINK : -EREMCHG;
+        r = reset_device(fs, s->device, s->to, s->from);
         if ((r == -ENOENT && s->may_lack_method) || (r == -ENOTTY && s->may_stay))
                 return 0;
         return r;

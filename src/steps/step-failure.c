@@ -65,6 +65,8 @@ static const struct {
         { STEP_RESET, EUSERS, GUEST_OF_XEN },
         { STEP_RESET, EIO, "it did not come back from its reset." },
         { STEP_RESET, ETIMEDOUT, HANGS },
+        { STEP_RESET, ENOLINK, ALL_ONES },
+        { STEP_RESET, EREMCHG, OTHER_DEVICE },
         { STEP_CHECK, EIO, ALL_ONES },
         { STEP_CHECK, ENXIO, OTHER_DEVICE },
         { STEP_CHECK, ETIMEDOUT, HANGS },
