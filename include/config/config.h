@@ -244,7 +244,7 @@ typedef struct Config {
         char *vfio_driver;     /* VfioDriver=, default "vfio-pci"; with Hypervisor=xen always PCIBACK_DRIVER */
         bool variants;         /* VfioDriver=auto: a device with a VFIO variant driver is bound to that; not with Xen */
         unsigned job_timeout;  /* JobTimeoutSec=, seconds, 1..3600, default 60 */
-        unsigned parallel_devices; /* ParallelDevices=, 1..64, default 8 */
+        unsigned parallel_devices; /* ParallelDevices=, 1..64, default 16 */
         CpuSet housekeeping;       /* HousekeepingCpus=, CPUs never allocated to guests; default none */
         uint64_t reserve_memory; /* ReserveMemory=, bytes kept for the host on every node with memory, default 1 GiB */
         unsigned spare_ports;    /* SparePorts=, empty PCIe ports on each root bus of a guest, 0..8, default 1 */

@@ -516,7 +516,7 @@ static const struct Key {
         { SECTION_DAEMON, "VfioDriver", parse_vfio_driver, "auto",
           "auto or the name of a kernel driver, as in vfio-pci" },
         { SECTION_DAEMON, "JobTimeoutSec", parse_job_timeout, "60", "a number of seconds from 1 to 3600" },
-        { SECTION_DAEMON, "ParallelDevices", parse_parallel_devices, "8", "a number from 1 to 64" },
+        { SECTION_DAEMON, "ParallelDevices", parse_parallel_devices, "16", "a number from 1 to 64" },
         { SECTION_DAEMON, "HousekeepingCpus", parse_housekeeping, "", "a list of CPUs, as in 0-3,16" },
         { SECTION_DAEMON, "ReserveMemory", parse_reserve_memory, "1G", "a size, as in 512M or 2G" },
         { SECTION_DAEMON, "SparePorts", parse_spare_ports, "1", "a number from 0 to 8" },

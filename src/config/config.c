@@ -102,7 +102,7 @@ Config *config_new(void) {
                 return NULL;
         c->variants = true;
         c->job_timeout = 60;
-        c->parallel_devices = 8;
+        c->parallel_devices = 16;
         c->reserve_memory = UINT64_C(1) << 30;
         c->spare_ports = 1;
         return TAKE_PTR(c);

@@ -79,6 +79,9 @@ static void set_result(Job *job, JobResult result) {
         if (job->has_result)
                 return;
         job->has_result = true;
+        /* Skipped steps count as done. */
+        if (result == JOB_DONE)
+                job->n_begun = (unsigned) job->steps->n;
         worker_drop_deadline(&job->worker);
         job->handlers->ended(job, result);
 }
@@ -271,9 +274,6 @@ static void on_exit_of_child(const siginfo_t *end, void *userdata) {
         else if (!*job->message)
                 (void) string_replace(&job->message, "The process of the job died in the attempt to %s.",
                                       *job->step ? job->step : "begin");
-        /* Skipped steps count as done. */
-        if (result == JOB_DONE)
-                job->n_begun = (unsigned) job->steps->n;
         set_result(job, result);
         job->handlers->gone(job);
 }
