@@ -36,7 +36,7 @@ sub set_vfs {
 allocated();
 my $ready = tree();
 my $gpu   = device_in($bus, 'guest', 'gpu0')->{address};
-fault('reset', 'fail 1 EIO');
+fault('reset', "fail reset\@$gpu EIO");
 is(release($bus, 'guest'), 'done', 'released, though the GPU cannot be reset');
 my $quarantined = tree();
 fault('reset');
@@ -62,10 +62,10 @@ crash_points($bus, { %whole_or_gone, %START, name => 'start after a boot', prepa
 # One that cannot be reset goes to quarantine, and out of it.
 my %to_quarantine = (may => { ready => [$ready], gone => [$start], quarantined => [$quarantined] }, writer_may => { failed => 1 });
 crash_points($bus, { %to_quarantine, name => 'release to quarantine', prepare => \&allocated, begin => \&begin_release,
-                faults => ['fail 1 EIO'], skip => { 1 => 1 } });
+                faults => ["fail reset\@$gpu EIO"] });
 crash_points($bus, { may => { gone => [$start], quarantined => [$quarantined] }, name => 'clear quarantine', begin => sub { begin_call('ClearQuarantine', 's', $gpu) }, prepare => sub {
         allocated();
-        fault('reset', 'fail 1 EIO');
+        fault('reset', "fail reset\@$gpu EIO");
         is(release($bus, 'guest'), 'done', 'released to quarantine');
         fault('reset');
 } });

@@ -67,6 +67,16 @@ static int command_delay_all(Sim *sim, char *rest) {
         return 0;
 }
 
+static int command_jitter(Sim *sim, char *rest) {
+        int seed, msec;
+
+        if (parse_int(next_word(&rest), &seed) < 0 || parse_int(rest, &msec) < 0)
+                return -EINVAL;
+        sim->jitter_seed = (unsigned) seed;
+        sim->jitter_msec = (unsigned) msec;
+        return 0;
+}
+
 static int command_kill(Sim *sim, char *rest) {
         char *n = next_word(&rest);
 
@@ -258,7 +268,7 @@ static const struct {
         { "events", command_events },       { "event", command_event },
         { "flood", command_flood },         { "delay-all", command_delay_all },
         { "fifo", command_fifo },           { "register", command_register },
-        { "idle", command_idle },
+        { "idle", command_idle },           { "jitter", command_jitter },
 };
 
 static const struct {

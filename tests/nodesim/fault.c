@@ -99,6 +99,7 @@ void faults_reset(Sim *sim) {
                 else
                         sim->log[i]->orphan = true;
         sim->n_faults = sim->n_log = 0;
+        sim->jitter_msec = 0;
 }
 
 static long long now_msec(void) {
@@ -130,10 +131,21 @@ int fault_read(Sim *sim, const Writer *reader, const Node *file) {
         return sim->releases < file->hangs ? wait_for(sim, reader, -1, !file->unkillable) : 0;
 }
 
-static int wait_as_asked(Sim *sim, const Writer *writer, const Fault *faults) {
-        int r = 0;
+/* Another order of the writes to different devices for each seed. FNV-1a. */
+static int jitter(const Sim *sim, const LoggedWrite *w) {
+        uint32_t hash = 2166136261U ^ sim->jitter_seed;
 
-        if (faults[FAULT_DELAY].at > 0)
+        for (const char *s = w->path; *s; s++)
+                hash = (hash ^ (uint8_t) *s) * 16777619U;
+        for (const char *s = w->value; *s; s++)
+                hash = (hash ^ (uint8_t) *s) * 16777619U;
+        return (int) (hash % (sim->jitter_msec + 1));
+}
+
+static int wait_as_asked(Sim *sim, const Writer *writer, const Fault *faults, const LoggedWrite *w) {
+        int r = sim->jitter_msec > 0 ? wait_for(sim, writer, jitter(sim, w), false) : 0;
+
+        if (r == 0 && faults[FAULT_DELAY].at > 0)
                 r = wait_for(sim, writer, faults[FAULT_DELAY].number, false);
         if (r == 0 && faults[FAULT_HANG].at > 0)
                 r = wait_for(sim, writer, -1, true);
@@ -142,10 +154,10 @@ static int wait_as_asked(Sim *sim, const Writer *writer, const Fault *faults) {
         return r;
 }
 
-static int write_as_asked(Sim *sim, const Writer *writer, const Fault *faults, Node *file, const char *data,
-                          size_t size, off_t offset) {
+static int write_as_asked(Sim *sim, const Writer *writer, const Fault *faults, const LoggedWrite *w, Node *file,
+                          const char *data, size_t size, off_t offset) {
         const char *other = faults[FAULT_REPLACE].value;
-        int r = wait_as_asked(sim, writer, faults);
+        int r = wait_as_asked(sim, writer, faults, w);
 
         if (r < 0)
                 return r;
@@ -189,5 +201,5 @@ int fault_write(Sim *sim, const Writer *writer, Node *file, const char *data, si
                 }
         _cleanup_free_ char *other = faults[FAULT_REPLACE].value ? xstrdup(faults[FAULT_REPLACE].value) : NULL;
         faults[FAULT_REPLACE].value = other;
-        return log_end(sim, w, number, write_as_asked(sim, writer, faults, file, data, size, offset));
+        return log_end(sim, w, number, write_as_asked(sim, writer, faults, w, file, data, size, offset));
 }

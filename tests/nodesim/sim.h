@@ -83,7 +83,8 @@ typedef struct Sim {
         size_t n_log;
         Fault *faults;
         size_t n_faults;
-        unsigned long releases; /* counts the command, hung writes wait for it to change */
+        unsigned jitter_seed, jitter_msec; /* each write waits for up to so long, always the same for its file */
+        unsigned long releases;            /* counts the command, hung writes wait for it to change */
         FILE *log_file;
         struct UEvents *uevents; /* NULL: changes are told to nobody */
         struct fuse_session *session;
