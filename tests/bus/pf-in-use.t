@@ -259,6 +259,9 @@ is((release($bus, 'guest'))[0], 'done', 'release, late: without them it is relea
 
 # ---- quarantine
 
+# One device after the other.
+configure("[Daemon]\nParallelDevices=1\n$pools");
+$bus = Bus->new->listen;
 ($result) = releasing('quarantine', 'other', 'pf');
 is($result, 'done', 'quarantine: the other device is released');
 is_deeply([map { $_->{address} } @{ describe($bus)->{quarantine} }], [$pf], 'quarantine: the PF is in quarantine');

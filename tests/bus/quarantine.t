@@ -127,7 +127,7 @@ same_tree($before, 'all is as before');
 # ---- it cannot be reset
 
 is(allocate($bus, 'guest', gpu => 2), 'done', 'two GPUs again');
-fault('reset', 'fail 1 EIO');
+fault('reset', "fail reset\@$bad EIO");
 is(release($bus, 'guest'), 'done', 'one that cannot be reset does not hold up the release');
 is(allocation_state($bus, 'guest'), 'gone', 'which is at its end');
 is_deeply([quarantined()], [$bad], 'it is in quarantine');
@@ -173,7 +173,7 @@ fault("write $path/config $alive");
 is(clear($bad), 'done', 'two faults: none is in quarantine');
 is(allocate($bus, 'guest', gpu => 2), 'done', 'two faults: two GPUs');
 my @two = map { $_->{address} } @{ allocation($bus, 'guest')->{devices} };
-fault('reset', 'fail 1 EIO', 'fail 3 EIO');
+fault('reset', "fail reset\@$two[0] EIO", "fail unbind\@$two[1] EIO");
 is(release($bus, 'guest'), 'failed', 'two faults: the release fails');
 fault('reset');
 is_deeply([quarantined()], [$two[0]], 'two faults: one is in quarantine');
@@ -201,7 +201,7 @@ ok(wait_until(sub { device($bus, $bad)->{state} eq 'available' }), 'and the GPU 
 
 is(allocate($bus, 'guest', gpu => 2), 'done', 'two GPUs');
 ($bad, $good) = map { $_->{address} } grep { ($_->{slot} // '') =~ /^gpu/ } @{ allocation($bus, 'guest')->{devices} };
-fault('reset', 'fail 1 EIO');
+fault('reset', "fail reset\@$bad EIO");
 my $reply = $bus->call('Release', 'st', 'guest', allocation($bus, 'guest')->{generation});
 ok(wait_until(sub { (quarantined())[0] }), 'killed: when it is in quarantine');
 daemon('stop', 'KILL');

@@ -142,11 +142,11 @@ fault("write $PCIBACK/bind $vf");
 same_tree($bound_tree, 'it is bound again');
 
 # A start with an allocation that is being released, which a guest has got.
-fault('reset', 'hang 1');
+fault('reset', 'hang 1', 'hang 2');
 guest_had(7);
 my $reply = $bus->call('Release', 'st', 'guest', Node::generation($bus, 'guest'));
 is($reply->{error}, undef, 'a release is begun') or diag($reply->{body}[0]);
-ok(wait_until(sub { grep { /^1 .*PENDING/ } write_log() }), 'it waits in its first write');
+ok(wait_until(sub { 2 == grep { /PENDING/ } write_log() }), 'the GPU and the VF wait in their first writes');
 is(daemon('stop', 'KILL'), 0, 'the daemon is killed');
 fault('release');
 ok(wait_until(sub { !grep { /PENDING/ } write_log() }), 'the write ends');

@@ -12,7 +12,8 @@
 #include "util/tree.h"
 
 enum {
-        TICK_MSEC = 5
+        TICK_MSEC = 5,
+        JITTER_MSEC = 20
 };
 
 struct Fault {
@@ -99,7 +100,8 @@ void faults_reset(Sim *sim) {
                 else
                         sim->log[i]->orphan = true;
         sim->n_faults = sim->n_log = 0;
-        sim->jitter_msec = 0;
+        sim->jitter_msec = sim->jitter ? JITTER_MSEC : 0;
+        sim->jitter_seed = sim->jitter ? (unsigned) strtoul(sim->jitter, NULL, 10) : 0;
 }
 
 static long long now_msec(void) {

@@ -43,6 +43,7 @@ static int run(Sim *sim, char *paths[], bool foreground, bool allow_other, bool 
         if (r < 0)
                 return r;
         control_make(sim);
+        sim->jitter = getenv("NODE_JITTER");
         r = mount_serve(sim, paths[1], foreground, allow_other);
         if (r < 0)
                 fprintf(stderr, "Failed to serve %s on %s: %s\n", paths[0], paths[1], strerror(-r));

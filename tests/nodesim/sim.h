@@ -84,6 +84,7 @@ typedef struct Sim {
         Fault *faults;
         size_t n_faults;
         unsigned jitter_seed, jitter_msec; /* each write waits for up to so long, always the same for its file */
+        const char *jitter;                /* NODE_JITTER=SEED: at all times; else NULL */
         unsigned long releases;            /* counts the command, hung writes wait for it to change */
         FILE *log_file;
         struct UEvents *uevents; /* NULL: changes are told to nobody */
