@@ -77,6 +77,15 @@ static int command_jitter(Sim *sim, char *rest) {
         return 0;
 }
 
+static int command_serial(Sim *sim, char *name) {
+        Driver *driver = driver_find(sim, name);
+
+        if (!driver)
+                return -ENOENT;
+        driver->serial = true;
+        return 0;
+}
+
 static int command_kill(Sim *sim, char *rest) {
         char *n = next_word(&rest);
 
@@ -269,6 +278,7 @@ static const struct {
         { "flood", command_flood },         { "delay-all", command_delay_all },
         { "fifo", command_fifo },           { "register", command_register },
         { "idle", command_idle },           { "jitter", command_jitter },
+        { "serial", command_serial },
 };
 
 static const struct {

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "attr.h"
+#include "driver.h"
 #include "fault.h"
 #include "util/tree.h"
 
@@ -23,6 +24,12 @@ struct Fault {
         bool used;        /* that write was */
         int number;       /* errno or milliseconds */
         char *value;      /* what is written instead */
+};
+
+/* What the kernel does one at a time. */
+struct HeldLock {
+        const void *what; /* the root: all numbers of VFs; a bridge: resets below it; a driver: unbinds from it */
+        const Node *file; /* that is written */
 };
 
 struct LoggedWrite {
@@ -129,7 +136,50 @@ static int wait_for(Sim *sim, const Writer *writer, int msec, bool killable) {
         return 0;
 }
 
+/* locks of the kernel */
+
+/* NULL: the write waits for no other one. */
+static const void *lock_of(const Sim *sim, const Node *file) {
+        const Driver *driver;
+
+        if (strcmp(file->name, "sriov_numvfs") == 0)
+                return sim->root;
+        if (strcmp(file->name, "reset") == 0)
+                return file->parent->parent;
+        driver = strcmp(file->name, "unbind") == 0 ? driver_find(sim, file->parent->name) : NULL;
+        return driver && driver->serial ? driver : NULL;
+}
+
+static bool is_held(const Sim *sim, const void *what, const Node *file) {
+        for (size_t i = 0; i < sim->n_locks; i++)
+                if (sim->locks[i].what == what || sim->locks[i].file == file)
+                        return true;
+        return false;
+}
+
+/* No signal ends this wait. */
+static bool wait_for_lock(Sim *sim, const Writer *writer, const void *what, const Node *file) {
+        const struct timespec tick = { .tv_nsec = TICK_MSEC * 1000000L };
+
+        while (is_held(sim, what, file)) {
+                if (writer->state(writer->userdata) == WRITER_SHUTDOWN)
+                        return false;
+                pthread_mutex_unlock(&sim->lock);
+                (void) nanosleep(&tick, NULL);
+                pthread_mutex_lock(&sim->lock);
+        }
+        return true;
+}
+
+static void let_go(Sim *sim, const void *what) {
+        for (size_t i = 0; i < sim->n_locks; i++)
+                if (sim->locks[i].what == what)
+                        sim->locks[i] = sim->locks[--sim->n_locks];
+}
+
 int fault_read(Sim *sim, const Writer *reader, const Node *file) {
+        if (!wait_for_lock(sim, reader, file, file))
+                return -EINTR;
         return sim->releases < file->hangs ? wait_for(sim, reader, -1, !file->unkillable) : 0;
 }
 
@@ -203,5 +253,17 @@ int fault_write(Sim *sim, const Writer *writer, Node *file, const char *data, si
                 }
         _cleanup_free_ char *other = faults[FAULT_REPLACE].value ? xstrdup(faults[FAULT_REPLACE].value) : NULL;
         faults[FAULT_REPLACE].value = other;
-        return log_end(sim, w, number, write_as_asked(sim, writer, faults, w, file, data, size, offset));
+        const void *lock = lock_of(sim, file);
+        int r;
+
+        if (lock && !wait_for_lock(sim, writer, lock, file))
+                return log_end(sim, w, number, -EINTR);
+        if (lock) {
+                sim->locks = xrealloc(sim->locks, sim->n_locks + 1, sizeof(HeldLock));
+                sim->locks[sim->n_locks++] = (HeldLock) { lock, file };
+        }
+        r = write_as_asked(sim, writer, faults, w, file, data, size, offset);
+        if (lock)
+                let_go(sim, lock);
+        return log_end(sim, w, number, r);
 }

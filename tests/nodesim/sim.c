@@ -18,6 +18,7 @@ void sim_done(Sim *sim) {
                 free(sim->vfs[i].device);
                 free(sim->vfs[i].reset_method);
         }
+        free(sim->locks);
         free(sim->drivers);
         free(sim->vfs);
         free(sim->parked);

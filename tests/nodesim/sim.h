@@ -27,6 +27,7 @@ typedef struct Driver {
         bool any;      /* by override only, like vfio, but makes nothing */
         bool pciback;  /* by override or by a slot of its list, to which it adds what it binds */
         bool declared; /* by %driver, else inferred from the tree */
+        bool serial;   /* its unbinds wait for each other, as those of NVIDIA's driver do */
 } Driver;
 
 /* What a PF can be told of its VFs, by the driver that is behind it. */
@@ -65,6 +66,7 @@ typedef struct Parked {
 
 typedef struct LoggedWrite LoggedWrite;
 typedef struct Fault Fault;
+typedef struct HeldLock HeldLock;
 
 typedef struct Sim {
         pthread_mutex_t lock; /* around everything below */
@@ -83,6 +85,8 @@ typedef struct Sim {
         size_t n_log;
         Fault *faults;
         size_t n_faults;
+        HeldLock *locks; /* of the kernel, that writes hold */
+        size_t n_locks;
         unsigned jitter_seed, jitter_msec; /* each write waits for up to so long, always the same for its file */
         const char *jitter;                /* NODE_JITTER=SEED: at all times; else NULL */
         unsigned long releases;            /* counts the command, hung writes wait for it to change */
