@@ -105,7 +105,8 @@ is(allocate($bus, 'd', @request), 'done', 'd is allocated');
 cmp_ok(promised()->{d}[0], '>', $last, '... with a generation that was never given out');
 is(release($bus, 'd'), 'done', '... and released');
 
-fault('reset', 'fail 1 EIO');
+my ($gpu) = map { $_->{address} } grep { $_->{slot} =~ /^gpu/ } @{ allocation($bus, 'a')->{devices} };
+fault('reset', "fail reset\@$gpu EIO");
 is(release($bus, 'a'), 'done', 'a is released, and a device is not reset');
 fault('reset');
 my $quarantine = quarantine();

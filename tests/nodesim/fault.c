@@ -184,18 +184,19 @@ int fault_read(Sim *sim, const Writer *reader, const Node *file) {
 }
 
 /* Another order of the writes to different devices for each seed. FNV-1a. */
-static int jitter(const Sim *sim, const LoggedWrite *w) {
+static int jitter(const Sim *sim, const Node *file, const char *data, size_t size) {
+        _cleanup_free_ char *path = node_path(file);
         uint32_t hash = 2166136261U ^ sim->jitter_seed;
 
-        for (const char *s = w->path; *s; s++)
+        for (const char *s = path; *s; s++)
                 hash = (hash ^ (uint8_t) *s) * 16777619U;
-        for (const char *s = w->value; *s; s++)
-                hash = (hash ^ (uint8_t) *s) * 16777619U;
+        for (size_t i = 0; i < size; i++)
+                hash = (hash ^ (uint8_t) data[i]) * 16777619U;
         return (int) (hash % (sim->jitter_msec + 1));
 }
 
-static int wait_as_asked(Sim *sim, const Writer *writer, const Fault *faults, const LoggedWrite *w) {
-        int r = sim->jitter_msec > 0 ? wait_for(sim, writer, jitter(sim, w), false) : 0;
+static int wait_as_asked(Sim *sim, const Writer *writer, const Fault *faults) {
+        int r = 0;
 
         if (r == 0 && faults[FAULT_DELAY].at > 0)
                 r = wait_for(sim, writer, faults[FAULT_DELAY].number, false);
@@ -206,10 +207,10 @@ static int wait_as_asked(Sim *sim, const Writer *writer, const Fault *faults, co
         return r;
 }
 
-static int write_as_asked(Sim *sim, const Writer *writer, const Fault *faults, const LoggedWrite *w, Node *file,
-                          const char *data, size_t size, off_t offset) {
+static int write_as_asked(Sim *sim, const Writer *writer, const Fault *faults, Node *file, const char *data,
+                          size_t size, off_t offset) {
         const char *other = faults[FAULT_REPLACE].value;
-        int r = wait_as_asked(sim, writer, faults, w);
+        int r = wait_as_asked(sim, writer, faults);
 
         if (r < 0)
                 return r;
@@ -239,30 +240,37 @@ static bool is_at(const Fault *fault, unsigned long number, const Node *file, co
                (size >= address && strncmp(fault->place + name + 1, data, address) == 0);
 }
 
-int fault_write(Sim *sim, const Writer *writer, Node *file, const char *data, size_t size, off_t offset) {
-        LoggedWrite *w = log_begin(sim, file, data, size);
-        Fault faults[_FAULT_TYPE_MAX] = {};
-        size_t number = sim->n_log;
-
-        /* Copied: the list may be cleared while this write waits. */
+/* The faults of the write, copied: the list may be cleared while the write waits. */
+static void take_faults(Sim *sim, const Node *file, const char *data, size_t size, Fault *faults) {
         for (size_t i = 0; i < sim->n_faults; i++)
-                if (is_at(&sim->faults[i], number, file, data, size)) {
+                if (is_at(&sim->faults[i], sim->n_log, file, data, size)) {
                         sim->faults[i].used = true;
                         faults[sim->faults[i].type] = sim->faults[i];
-                        faults[sim->faults[i].type].at = number;
+                        faults[sim->faults[i].type].at = sim->n_log;
                 }
+}
+
+int fault_write(Sim *sim, const Writer *writer, Node *file, const char *data, size_t size, off_t offset) {
+        const void *lock = lock_of(sim, file);
+        Fault faults[_FAULT_TYPE_MAX] = {};
+        size_t number;
+        LoggedWrite *w;
+        int r = sim->jitter_msec > 0 ? wait_for(sim, writer, jitter(sim, file, data, size), true) : 0;
+
+        if (r < 0)
+                return r;
+        w = log_begin(sim, file, data, size);
+        number = sim->n_log;
+        take_faults(sim, file, data, size, faults);
         _cleanup_free_ char *other = faults[FAULT_REPLACE].value ? xstrdup(faults[FAULT_REPLACE].value) : NULL;
         faults[FAULT_REPLACE].value = other;
-        const void *lock = lock_of(sim, file);
-        int r;
-
         if (lock && !wait_for_lock(sim, writer, lock, file))
                 return log_end(sim, w, number, -EINTR);
         if (lock) {
                 sim->locks = xrealloc(sim->locks, sim->n_locks + 1, sizeof(HeldLock));
                 sim->locks[sim->n_locks++] = (HeldLock) { lock, file };
         }
-        r = write_as_asked(sim, writer, faults, w, file, data, size, offset);
+        r = write_as_asked(sim, writer, faults, file, data, size, offset);
         if (lock)
                 let_go(sim, lock);
         return log_end(sim, w, number, r);
