@@ -20,8 +20,9 @@ typedef enum ReportKind {
         REPORT_UNDO_FAILED,   /* the undo of step failed with error: the device is not in its former state */
         REPORT_DEVICE_FAILED, /* step, which concerns one device only, failed with error: the device gets no further
                              steps, the run continues */
-        REPORT_READING,       /* the attributes of the VF of step, or the config space of the device of a STEP_BIND, are
-                             about to be read, which may block for ever */
+        REPORT_READING,       /* the attributes of the VF of step, the config space of the device of a STEP_BIND, or
+                             persistence mode of the GPU of a STEP_UNBIND, are about to be read, which may block for ever
+                           */
         REPORT_FOUND,         /* the attributes of the VF of step, before the first write */
         REPORT_ACTIVE,        /* the service of step is active or about to start, and will be stopped; sent before the
                              first write */
@@ -30,6 +31,7 @@ typedef enum ReportKind {
         REPORT_NOT_STARTED, /* systemd could not be asked to start the service of step: error */
         REPORT_IOMMUFD,     /* the domain of step has its devices by iommufd */
         REPORT_HEALTH,      /* the health of the device of step */
+        REPORT_PERSISTENT,  /* the GPU of a STEP_UNBIND is in persistence mode; sent before the first write */
         REPORT_PLACED,      /* the domain has the device of step; message is its place (ledger/guestplace.h) */
 } ReportKind;
 

@@ -123,8 +123,9 @@ static void on_report(Job *job, const Report *report) {
         case REPORT_READING:
                 job->current = report->step;
                 (void) string_replace(&job->step,
-                                      step->kind == STEP_BIND ? "check that %s answers"
-                                                              : "read the attributes of the VFs of %s",
+                                      step->kind == STEP_BIND     ? "check that %s answers"
+                                      : step->kind == STEP_UNBIND ? "read persistence mode of %s"
+                                                                  : "read the attributes of the VFs of %s",
                                       PCI_ADDRESS_STR(step->device));
                 break;
         case REPORT_FAILED:

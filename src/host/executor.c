@@ -7,6 +7,7 @@
 #include <fcntl.h>
 
 #include "eswitch.h"
+#include "executor-gpus.h"
 #include "executor-plug.h"
 #include "executor-services.h"
 #include "executor-steps.h"
@@ -141,6 +142,7 @@ static int report_found(const Sysfs *fs, const StepList *steps, StepResult *done
 
         if (services > 1)
                 return 1;
+        any |= gpus_report_persistent(fs, steps, report, userdata);
         for (size_t i = 0; i < steps->n; i++) {
                 Report found = { .kind = REPORT_FOUND, .step = (uint32_t) i };
                 int r;
@@ -341,6 +343,8 @@ static int dispatch_step(const Sysfs *fs, const StepList *steps, size_t i, StepR
                 r = run_clean(steps, i, false, done);
         else if (steps->steps[i].kind == STEP_TRY_ATTRIBUTES)
                 r = run_identity(fs, steps, i, done, report, userdata);
+        else if (steps->steps[i].kind == STEP_CHECK_GPU)
+                r = gpu_check(steps, i);
         else
                 return run_service(fs, steps, i, done, report, userdata);
         done[i].device_failed = done[i].device_failed || r < 0;

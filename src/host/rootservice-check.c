@@ -330,7 +330,7 @@ int root_check_gpu(const RootHost *h, RootAction action, PciAddress gpu) {
         dev = inventory_find(view.inventory, gpu);
         pool = find_pool_of(&view, gpu);
         if (!dev || !pool)
-                return log_denied("%s is in no pool.", PCI_ADDRESS_STR(gpu));
+                return log_denied("%s is in no pool of the configuration.", PCI_ADDRESS_STR(gpu));
         if (action == ROOT_MODULE)
                 return pool->fabric ? 0 : log_denied("%s is in no pool with Fabric=yes.", PCI_ADDRESS_STR(gpu));
         if (!streq_ptr(dev->driver, NVIDIA_DRIVER))
