@@ -31,8 +31,8 @@ typedef enum ReportKind {
         REPORT_NOT_STARTED, /* systemd could not be asked to start the service of step: error */
         REPORT_IOMMUFD,     /* the domain of step has its devices by iommufd */
         REPORT_HEALTH,      /* the health of the device of step */
-        REPORT_PERSISTENT,  /* the GPU of a STEP_UNBIND is in persistence mode; sent before the first write */
         REPORT_PLACED,      /* the domain has the device of step; message is its place (ledger/guestplace.h) */
+        REPORT_PERSISTENT,  /* the GPU of a STEP_UNBIND is in persistence mode; sent before the first write */
 } ReportKind;
 
 /* A report of the child to its parent. Smaller than PIPE_BUF, so writes to the pipe are atomic. */
