@@ -28,8 +28,9 @@ typedef enum ReportKind {
         REPORT_UNDO_FAILED,   /* the undo of step failed with error: the device is not in its former state */
         REPORT_DEVICE_FAILED, /* step, which concerns one device only, failed with error: the device gets no further
                              steps, the run continues */
-        REPORT_READING,       /* the attributes of the VF of step, or the config space of the device of a STEP_BIND, are
-                             about to be read, which may block for ever */
+        REPORT_READING,       /* the attributes of the VF of step, the config space of the device of a STEP_BIND, or
+                             persistence mode of the GPU of a STEP_UNBIND, are about to be read, which may block for ever
+                           */
         REPORT_FOUND,         /* the attributes of the VF of step, before the first write */
         REPORT_ACTIVE,        /* the service of step is active or about to start, and will be stopped; sent before the
                              first write */
@@ -43,6 +44,7 @@ typedef enum ReportKind {
         REPORT_RETURNED,    /* the process that was given up at step has exited */
         REPORT_ENDED,       /* the run has ended with status as executor_run() will return it, once the processes that
                                were given up have exited */
+        REPORT_PERSISTENT,  /* the GPU of a STEP_UNBIND is in persistence mode; sent before the first write */
 } ReportKind;
 
 /* What a process of the run does with a step. */

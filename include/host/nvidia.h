@@ -9,7 +9,6 @@
 #include "model/inventory.h"
 #include "util/sysfs.h"
 
-#define NVIDIA_DRIVER        "nvidia"
 /* The highest minor number of a GPU. The two minor numbers above are nvidia-modeset and nvidiactl. */
 #define NVIDIA_MINOR_LAST    253U
 #define NVIDIA_MINOR_UNKNOWN UINT32_MAX

@@ -4,10 +4,10 @@
 /*
  * What takes root: stopping and starting the units of StopServices=, running a CleanerCommand=, writing the options of
  * mlx4_core, changing the devices of the domains of Libvirt=, asking the Fabric Manager of Manager=, asking NVIDIA's
- * driver, and under Xen reading xenstore. The daemon is not root, so it asks a service, passthroughd-root.
- * The service takes units and commands from the configuration alone, which belongs to root: a request names a unit, a
- * pool or a domain, and never a command. It does not trust the daemon's word for a device, an NVLink partition or an
- * option either: it compares these with the configuration, sysfs and the ledger on disk.
+ * driver and turning on its persistence mode, and under Xen reading xenstore. The daemon is not root, so it asks a
+ * service, passthroughd-root. The service takes units and commands from the configuration alone, which belongs to root:
+ * a request names a unit, a pool or a domain, and never a command. It does not trust the daemon's word for a device, an
+ * NVLink partition or an option either: it compares these with the configuration, sysfs and the ledger on disk.
  *
  * systemd starts the service for each connection. A request is one message, and so is its answer.
  */
@@ -67,6 +67,13 @@ int root_follow_partitions(const unsigned *ids, size_t n, uint64_t active, uint6
 /* The NVLink module id of a GPU that NVIDIA's driver has, as nvml_read_module() in host/nvml.h says. -ETIMEDOUT: the
  * driver does not answer. */
 int root_read_module(PciAddress gpu, uint64_t end);
+/* Whether persistence mode is on, as nvml_read_persistence() says. -ETIMEDOUT: as above. */
+int root_read_persistence(PciAddress gpu, uint64_t end);
+/* Has systemd turn on persistence mode of a GPU on its way back. A failure is logged by the service. */
+int root_set_persistence(PciAddress gpu, uint64_t end);
+/* Checks a GPU on its way back that NVIDIA's driver has, as nvml_check_gpu() says; what the library cannot tell counts
+ * as healthy. -ETIMEDOUT: as above. */
+int root_check_health(PciAddress gpu, uint64_t end);
 
 /* Reads from xenstore which PCI devices guests of Xen have. -ETIMEDOUT: xenstore does not answer. Otherwise as
  * xenstore_read_guests() in host/xenstore.h says. */
@@ -83,3 +90,6 @@ typedef struct RootHost {
 /* For the service: reads a request from the connection fd, does what it asks for if that is right, and sends the
  * answer. Returns 0 or a negative errno. */
 int root_answer(int fd, const RootHost *h);
+/* For the program that root_set_persistence() has systemd run, which needs all rights of root: gpu is an address.
+ * Returns 0, or a negative errno, which is logged. */
+int root_enable_persistence(const char *gpu);

@@ -71,6 +71,7 @@ typedef struct AllocationDevice {
         char *prior_override; /* driver_override before the allocation; NULL: not set */
         char *prior_reset;    /* reset_method before the allocation, if its pool has ResetMethod=; NULL: else */
         bool prior_runtime_pm, prior_d3cold; /* runtime_pm and d3cold before the allocation */
+        bool prior_persistence;              /* NVIDIA's driver had the GPU in persistence mode */
         char *vfio_driver;   /* the VFIO variant driver of this device, or with a vGPU its host driver, which the VF
                                 keeps; NULL: vfio_driver of the allocation */
         unsigned vgpu_type;  /* id of the type of its vGPU; 0: the guest has the whole device */

@@ -13,8 +13,11 @@
 #include "util/cleanup.h"
 #include "util/strings.h"
 
-#define INVENTORY_DEVICES_MAX  65536U
-#define INVENTORY_NODES_MAX    64U
+#define INVENTORY_DEVICES_MAX 65536U
+#define INVENTORY_NODES_MAX   64U
+/* The name of NVIDIA's driver for GPUs. */
+#define NVIDIA_DRIVER         "nvidia"
+
 #define PCI_BARS_MAX           7U /* six BARs and the expansion ROM: the first lines of the sysfs "resource" file */
 #define PCI_VF_BARS_MAX        6U /* the next lines: the BARs of all VFs of a PF */
 #define PAGE_SIZES_MAX         8U

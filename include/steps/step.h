@@ -45,6 +45,9 @@ typedef enum StepKind {
         STEP_ACTIVATE,     /* have Fabric Manager activate the NVLink partition */
         STEP_DEACTIVATE,   /* have Fabric Manager deactivate the NVLink partition */
         STEP_CHECK_HEALTH, /* report the health of the device, and check that config space answers */
+        STEP_PERSISTENCE,  /* turn on persistence mode of the GPU, which is bound to NVIDIA's driver; a failure is only
+                              logged */
+        STEP_CHECK_GPU,    /* check what NVIDIA's driver, to which the GPU is bound, tells about its health */
         _STEP_KIND_MAX,
 } StepKind;
 
@@ -86,8 +89,9 @@ typedef struct StepList {
         Step *steps;
         size_t n;
         bool skips_missing_devices; /* steps for a device that has left the node count as done */
-        bool reports_found_state;   /* before the first write, the executor reports the attributes of the VFs and the
-                               services to   be stopped, and waits until the report is on disk */
+        bool reports_found_state;   /* before the first write, the executor reports the attributes of the VFs, the
+                                       services to be stopped and the GPUs in persistence mode, and waits until the report
+                                       is on disk */
         bool checks_health;   /* the executor reports the health of the device of each STEP_BIND before the first write
                                  and after the bind; a device whose config space does not answer fails the run */
         bool outlives_stuck;  /* a device that hangs does not end the run: the steps of the others are done, not undone
@@ -185,6 +189,12 @@ int steps_reset(const Allocation *a, const Inventory *inv, const Config *config,
  * checked. A device that cannot be cleaned is quarantined. 0 or -ENOMEM.
  */
 int steps_clean(const Allocation *a, const Config *config, StepList *steps);
+/*
+ * Extends steps, made by steps_release(), for the NVIDIA GPUs that the host's driver has again after them: restores
+ * persistence mode, which the driver forgets with the unbind, and with check asks the driver about the health of the
+ * GPU. A GPU that fails is quarantined. 0 or -ENOMEM.
+ */
+int steps_return_gpus(const Allocation *a, const Inventory *inv, bool check, StepList *steps);
 /*
  * Extends steps, made by steps_prepare() for a, when all other steps are there: each device is checked before the first
  * write, those that are bound by StepList.checks_health, and the others by a step. 0 or -ENOMEM.

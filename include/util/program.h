@@ -18,7 +18,7 @@ typedef struct ProgramOption {
         const char *name;   /* without dashes */
         const char **value; /* set to a part of argv; unchanged without the option */
 } ProgramOption;
-#define PROGRAM_OPTIONS_MAX 2U
+#define PROGRAM_OPTIONS_MAX 3U
 
 /*
  * Reads the arguments of a program that systemd starts: --help, --version and n options. Returns -1 when the program

@@ -117,8 +117,9 @@ static char *describe(const Step *s, Doing doing) {
 
         switch (doing) {
         case DOING_READ:
-                return string_format(s->kind == STEP_BIND ? "check that %s answers"
-                                                          : "read the attributes of the VFs of %s",
+                return string_format(s->kind == STEP_BIND     ? "check that %s answers"
+                                     : s->kind == STEP_UNBIND ? "read persistence mode of %s"
+                                                              : "read the attributes of the VFs of %s",
                                      PCI_ADDRESS_STR(s->device));
         case DOING_UNDO:
                 text = step_describe(s);
@@ -133,8 +134,8 @@ char *job_stuck_describe(const JobStuck *stuck) {
         return stuck->step ? describe(stuck->step, stuck->doing) : strdup("begin");
 }
 
-/* A reset of a function by its bus holds the locks of its slot, in which a VF has no part. A change of a VF goes through
- * its PF. */
+/* A reset of a function by its bus holds the locks of its slot, in which a VF has no part. A change of a VF goes
+ * through its PF. */
 static bool is_locked_with(const Inventory *inv, PciAddress device, PciAddress stuck) {
         const PciDevice *a = inventory_find(inv, device), *b = inventory_find(inv, stuck);
 

@@ -134,6 +134,9 @@ static void on_report(Job *job, Step *step, const Report *report) {
         case REPORT_HEALTH:
                 manager_found_health(m, job, step, &report->health);
                 break;
+        case REPORT_PERSISTENT:
+                manager_found_persistent(m, job, step);
+                break;
         case REPORT_PLACED:
                 job->kind->placed(m, job, step, report->message);
                 break;

@@ -114,6 +114,7 @@ static int replace_device(const Manager *m, AllocationDevice *d, const PciDevice
                 return -ENOMEM;
         d->prior_runtime_pm = dev->runtime_pm;
         d->prior_d3cold = dev->d3cold;
+        d->prior_persistence = false;
         return allocation_device_identify(d, dev);
 }
 

@@ -233,6 +233,7 @@ static Verdict start_job(Manager *m, const Allocation *a, uint32_t *ret_job, Ref
         if (steps_release(part, m->host.inventory, manager_after_release(&m->host, part), true, &steps) < 0 ||
             steps_reset(part, m->host.inventory, m->host.config, steps) < 0 ||
             steps_clean(part, m->host.config, steps) < 0 ||
+            steps_return_gpus(part, m->host.inventory, true, steps) < 0 ||
             (m->host.config->hypervisor != HYPERVISOR_XEN &&
              steps_unplug(part, manager_find_uuid(m, a), hostdevs.devices, hostdevs.texts, hostdevs.n, steps) < 0))
                 return refuse_no_memory(ret);

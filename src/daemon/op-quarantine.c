@@ -98,7 +98,9 @@ static Verdict start_clearing(Manager *m, Allocation *rest, uint32_t *ret_job, R
 
         if (steps_release(rest, m->host.inventory, after, rest->had_domain, &steps) < 0 ||
             steps_reset(rest, m->host.inventory, m->host.config, steps) < 0 ||
-            (rest->had_domain && steps_clean(rest, m->host.config, steps) < 0))
+            (rest->had_domain && steps_clean(rest, m->host.config, steps) < 0) ||
+            /* An admin who clears the quarantine has seen what the driver tells. */
+            steps_return_gpus(rest, m->host.inventory, false, steps) < 0)
                 return refuse_no_memory(ret);
         rest->state = ALLOCATION_RELEASING;
         r = store_save_quarantined(m->store, rest);

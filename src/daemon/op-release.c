@@ -34,7 +34,8 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
 
         if (steps_release(a, m->host.inventory, manager_after_release(&m->host, a), true, &steps) < 0 ||
             steps_reset(a, m->host.inventory, m->host.config, steps) < 0 || steps_clean(a, m->host.config, steps) < 0 ||
-            steps_remove_regions(a, steps) < 0 || steps_deactivate(a, m->host.config, steps) < 0)
+            steps_return_gpus(a, m->host.inventory, true, steps) < 0 || steps_remove_regions(a, steps) < 0 ||
+            steps_deactivate(a, m->host.config, steps) < 0)
                 return refuse_no_memory(ret);
         r = manager_quarantine_stuck(m, a);
         if (r < 0)

@@ -51,7 +51,7 @@ int manager_all_attributes_found(Manager *m, const Job *job) {
 
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
-                         "Failed to write the previous attributes of the VFs of '%s' to the ledger: %m", a->name);
+                         "Failed to write the previous state of the devices of '%s' to the ledger: %m", a->name);
         manager_tell_allocation(m, a);
         return r;
 }

@@ -237,6 +237,14 @@ void manager_probe_gpus(Manager *m) {
                 log_warning_errno(r, "Failed to read the device minors of GPUs, ignoring: %m");
 }
 
+void manager_found_persistent(Manager *m, const Job *job, const Step *step) {
+        Allocation *a = ledger_find(m->host.ledger, job->subject);
+
+        for (size_t i = 0; a && i < a->n_devices; i++)
+                if (pci_address_equal(a->devices[i].address, step->device))
+                        a->devices[i].prior_persistence = true;
+}
+
 void manager_probe_gpus_again(Manager *m) {
         for (size_t i = 0; i < m->watches.n_gpus; i++)
                 manager_doubt_gpu(m, m->watches.gpus[i].address, true);

@@ -144,6 +144,8 @@ void manager_forget_gpu(Manager *m, PciAddress gpu);
 void manager_doubt_gpu(Manager *m, PciAddress gpu, bool suspect);
 /* Asks about all GPUs again. */
 void manager_probe_gpus_again(Manager *m);
+/* The GPU of the step is in persistence mode before the job. manager_all_attributes_found() saves it. */
+void manager_found_persistent(Manager *m, const Job *job, const Step *step);
 
 /* watch-fabric.c */
 /* Watches the Fabric Manager of Manager=, if the configuration has one, from now on: its restarts, the partitions of

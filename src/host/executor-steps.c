@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "driver.h"
+#include "executor-gpus.h"
 #include "executor-plug.h"
 #include "host/health.h"
 #include "host/pcipath.h"
@@ -284,5 +285,7 @@ const StepAction step_actions[_STEP_KIND_MAX] = {
         [STEP_FIND_PORTS] = { NULL, NULL, true },
         [STEP_PLUG] = { NULL, plug_undo, false },
         [STEP_UNPLUG] = { NULL, NULL, true },
+        [STEP_PERSISTENCE] = { gpu_restore_persistence, NULL, true },
+        [STEP_CHECK_GPU] = { NULL, NULL, true, true },
         [STEP_CHECK_UNUSED] = { plug_check_unused, NULL, true },
 };

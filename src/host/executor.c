@@ -7,6 +7,7 @@
 #include <fcntl.h>
 
 #include "eswitch.h"
+#include "executor-gpus.h"
 #include "executor-steps.h"
 #include "host/health.h"
 #include "host/pcipath.h"
@@ -145,12 +146,35 @@ static int check_before(const Run *run) {
         return 0;
 }
 
+/* Reports the GPUs in persistence mode. Returns whether there are any. */
+static bool report_persistent(const Run *run) {
+        bool any = false;
+        int r = 0;
+
+        /* A driver that did not answer for one GPU is not asked about the next. */
+        for (size_t i = 0; r != -ETIMEDOUT && i < run->steps->n; i++) {
+                const Step *s = &run->steps->steps[i];
+
+                if (!gpu_may_be_persistent(run->fs, s))
+                        continue;
+                begin(run, i, DOING_READ);
+                r = gpu_read_persistence(s);
+                if (r <= 0)
+                        continue;
+                tell(run, (Report) { .kind = REPORT_PERSISTENT }, i);
+                any = true;
+        }
+        return any;
+}
+
 /* Reports the present state before the first write, so that an undo after a crash knows it. Returns a negative errno
  * when the run cannot start, after a report. */
 static int report_found(const Run *run) {
         const StepList *steps = run->steps;
         int any = report_active_services(run);
 
+        if (any >= 0 && report_persistent(run))
+                any = 1;
         for (size_t i = 0; any >= 0 && i < steps->n; i++) {
                 Report found = { .kind = REPORT_FOUND };
                 int r;
@@ -351,6 +375,8 @@ static int dispatch_step(const Run *run, size_t i) {
                 r = run_clean(run, i, false);
         else if (s->kind == STEP_TRY_ATTRIBUTES)
                 r = run_identity(run, i);
+        else if (s->kind == STEP_CHECK_GPU)
+                r = gpu_check(run->steps, i);
         else
                 return run_service(run, i);
         done->device_failed = done->device_failed || r < 0;

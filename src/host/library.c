@@ -11,11 +11,12 @@ void *library_open(const char *name, const LibrarySymbol *symbols, size_t n) {
         for (size_t i = 0; library && i < n; i++) {
                 void *function = dlsym(library, symbols[i].name);
 
-                if (!function) {
+                if (!function && !symbols[i].optional) {
                         (void) dlclose(library);
                         return NULL;
                 }
-                memcpy(symbols[i].function, &function, sizeof(function));
+                if (function)
+                        memcpy(symbols[i].function, &function, sizeof(function));
         }
         return library;
 }

@@ -4,18 +4,49 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "library.h"
 #include "model/fabric.h"
 #include "util/strings.h"
 
-/* The functions return 0 when they succeed. */
+/* Results of the library. */
+#define NVML_SUCCESS       0
+#define NVML_NO_PERMISSION 4
+#define NVML_GPU_IS_LOST   15 /* the GPU is inaccessible, usually because it fell off the bus */
+
+#define FEATURE_ENABLED  1U
+#define FABRIC_COMPLETED 3U
+
+typedef struct SramErrors {
+        uint32_t version;
+        uint64_t counters[11];
+        uint32_t threshold_exceeded;
+} SramErrors;
+
+#define SRAM_ERRORS_VERSION ((uint32_t) sizeof(SramErrors) | 1U << 24)
+
+typedef struct FabricInfo {
+        uint8_t cluster[16];
+        uint32_t status, clique;
+        uint8_t state;
+} FabricInfo;
+
+_Static_assert(sizeof(SramErrors) == 104, "the library's size");
+_Static_assert(sizeof(FabricInfo) == 28, "the library's size");
+
 typedef struct Nvml {
         int (*init)(void);
         int (*shutdown)(void);
         int (*find)(const char *bus_id, void **ret);
+        /* NULL: the library is older than the function. */
         int (*module)(void *device, unsigned *ret);
+        int (*persistence)(void *device, unsigned *ret);
+        int (*set_persistence)(void *device, unsigned mode);
+        int (*rows)(void *device, unsigned *correctable, unsigned *uncorrectable, unsigned *pending, unsigned *failed);
+        int (*sram)(void *device, SramErrors *ret);
+        int (*fabric)(void *device, FabricInfo *ret);
 } Nvml;
 
 static void *load(Nvml *ret) {
@@ -23,47 +54,114 @@ static void *load(Nvml *ret) {
                 { "nvmlInit_v2", &ret->init },
                 { "nvmlShutdown", &ret->shutdown },
                 { "nvmlDeviceGetHandleByPciBusId_v2", &ret->find },
-                { "nvmlDeviceGetModuleId", &ret->module },
+                { "nvmlDeviceGetModuleId", &ret->module, true },
+                { "nvmlDeviceGetPersistenceMode", &ret->persistence, true },
+                { "nvmlDeviceSetPersistenceMode", &ret->set_persistence, true },
+                { "nvmlDeviceGetRemappedRows", &ret->rows, true },
+                { "nvmlDeviceGetSramEccErrorStatus", &ret->sram, true },
+                { "nvmlDeviceGetGpuFabricInfo", &ret->fabric, true },
         };
 
         return library_open("libnvidia-ml.so.1", symbols, ELEMENTSOF(symbols));
 }
 
-/* The result of a call for a GPU that is inaccessible, usually because it fell off the bus. */
-#define GPU_IS_LOST 15
+static int result_errno(int result) {
+        return result == NVML_SUCCESS         ? 0
+               : result == NVML_GPU_IS_LOST   ? -ENODEV
+               : result == NVML_NO_PERMISSION ? -EPERM
+                                              : -ENODATA;
+}
 
-static int read_module(const Nvml *nvml, PciAddress gpu) {
+typedef int (*Query)(const Nvml *nvml, void *device);
+
+static int query_device(const Nvml *nvml, PciAddress gpu, Query query) {
         char id[32];
         void *device;
-        unsigned module = 0;
         int r;
 
         (void) snprintf(id, sizeof(id), "%08X:%02X:%02X.%X", gpu.domain, gpu.bus, gpu.slot, gpu.function);
         r = nvml->find(id, &device);
-        if (r != 0)
-                return r == GPU_IS_LOST ? -ENODEV : -ENODATA;
-        r = nvml->module(device, &module);
-        if (r == GPU_IS_LOST)
-                return -ENODEV;
-        return r == 0 && module <= FABRIC_MODULE_MAX ? (int) module : 0;
+        return r == NVML_SUCCESS ? query(nvml, device) : r == NVML_GPU_IS_LOST ? -ENODEV : -ENODATA;
 }
 
-static int ask(const Nvml *nvml, PciAddress gpu) {
-        int r;
+static int ask(PciAddress gpu, Query query) {
+        Nvml nvml = { 0 };
+        void *library = load(&nvml);
+        int r = -ENODATA;
 
-        if (nvml->init() != 0)
-                return -ENODATA;
-        r = read_module(nvml, gpu);
-        (void) nvml->shutdown();
+        if (!library)
+                return -ELIBACC;
+        if (nvml.init() == NVML_SUCCESS) {
+                r = query_device(&nvml, gpu, query);
+                (void) nvml.shutdown();
+        }
+        (void) dlclose(library);
         return r;
+}
+
+static int query_module(const Nvml *nvml, void *device) {
+        unsigned module = 0;
+        int r = nvml->module ? nvml->module(device, &module) : NVML_SUCCESS;
+
+        if (!nvml->module || r == NVML_GPU_IS_LOST)
+                return nvml->module ? -ENODEV : -ELIBACC;
+        return r == NVML_SUCCESS && module <= FABRIC_MODULE_MAX ? (int) module : 0;
 }
 
 int nvml_read_module(PciAddress gpu) {
-        Nvml nvml;
-        void *library = load(&nvml);
-        int r = library ? ask(&nvml, gpu) : -ELIBACC;
+        return ask(gpu, query_module);
+}
 
-        if (library)
-                (void) dlclose(library);
-        return r;
+static int query_persistence(const Nvml *nvml, void *device) {
+        unsigned mode = 0;
+        int r = nvml->persistence ? result_errno(nvml->persistence(device, &mode)) : -ELIBACC;
+
+        return r < 0 ? r : mode == FEATURE_ENABLED;
+}
+
+int nvml_read_persistence(PciAddress gpu) {
+        return ask(gpu, query_persistence);
+}
+
+static int enable_persistence(const Nvml *nvml, void *device) {
+        int r = query_persistence(nvml, device);
+
+        if (r > 0)
+                return 0;
+        return nvml->set_persistence ? result_errno(nvml->set_persistence(device, FEATURE_ENABLED)) : -ELIBACC;
+}
+
+int nvml_set_persistence(PciAddress gpu) {
+        return ask(gpu, enable_persistence);
+}
+
+/* A function that the library lacks or the GPU does not support tells nothing. */
+static int query_memory(const Nvml *nvml, void *device) {
+        SramErrors sram = { .version = SRAM_ERRORS_VERSION };
+        unsigned correctable, uncorrectable, pending = 0, failed = 0;
+        int r = nvml->rows ? nvml->rows(device, &correctable, &uncorrectable, &pending, &failed) : NVML_SUCCESS;
+
+        if (r == NVML_GPU_IS_LOST)
+                return -ENODEV;
+        if (r == NVML_SUCCESS && failed)
+                return -ENOTRECOVERABLE;
+        if (nvml->sram && nvml->sram(device, &sram) == NVML_SUCCESS && sram.threshold_exceeded)
+                return -EBADE;
+        return r == NVML_SUCCESS && pending ? -EUCLEAN : 0;
+}
+
+static int query_all(const Nvml *nvml, void *device) {
+        FabricInfo fabric = { 0 };
+        int r = query_memory(nvml, device);
+
+        if (r < 0)
+                return r;
+        return nvml->fabric && nvml->fabric(device, &fabric) == NVML_SUCCESS && fabric.state == FABRIC_COMPLETED &&
+                               fabric.status != NVML_SUCCESS
+                       ? -ENOLINK
+                       : 0;
+}
+
+int nvml_check_gpu(PciAddress gpu, bool fabric) {
+        return ask(gpu, fabric ? query_all : query_memory);
 }

@@ -16,6 +16,7 @@
 #include "util/clock.h"
 #include "util/fileio.h"
 #include "util/log.h"
+#include "util/program.h"
 #include "util/strings.h"
 #include "xenstore.h"
 
@@ -124,18 +125,58 @@ static void set_alarm(const RootRequest *q, int fd) {
         (void) alarm((unsigned) (q->end > now ? (q->end - now) / 1000000U : 0) + 1);
 }
 
-static int read_module(const RootHost *h, const RootRequest *q, const void *payload, size_t size, int fd) {
+/* The driver lets a process with CAP_SYS_ADMIN alone change persistence mode, so systemd runs this program. */
+static int set_persistence(const RootRequest *q, PciAddress gpu) {
+        _cleanup_free_ char *unit = NULL, *description = NULL, *option = NULL;
+        char program[PATH_MAX];
+        int status = 0, r = program_path("passthroughd-root", program);
+
+        if (r >= 0 && (string_replace(&unit, "passthroughd-persistence-%d.service", (int) getpid()) < 0 ||
+                       string_replace(&description, "Turning on persistence mode of %s", PCI_ADDRESS_STR(gpu)) < 0 ||
+                       string_replace(&option, "--persistence=%s", PCI_ADDRESS_STR(gpu)) < 0))
+                r = -ENOMEM;
+        if (r >= 0)
+                r = unit_run(unit, description, (const char *const[]) { program, option, NULL }, q->end, &status);
+        if (r > 0)
+                log_warning("Failed to turn on persistence mode of %s again, see the log of %s.", PCI_ADDRESS_STR(gpu),
+                            unit);
+        return r < 0 ? log_warning_errno(r, "Failed to turn on persistence mode of %s again: %m", PCI_ADDRESS_STR(gpu))
+                     : 0;
+}
+
+int root_enable_persistence(const char *gpu) {
+        PciAddress address;
+        int r = pci_address_parse(gpu, &address);
+
+        if (r >= 0)
+                r = nvml_set_persistence(address);
+        return r < 0 ? log_error_errno(r, "Failed to turn on persistence mode of %s: %m", QUOTABLE(gpu)) : 0;
+}
+
+/* A machine without the library, or a GPU that it does not know, has no state to check. */
+static int check_gpu(const RootHost *h, PciAddress gpu) {
+        /* With Manager=, a GPU without a partition is registered with none, and Fabric Manager is asked instead. */
+        int r = nvml_check_gpu(gpu, !h->config->fabric_manager);
+
+        if (r == -ENODATA)
+                log_info("NVIDIA's library does not know %s, so its health is not checked.", PCI_ADDRESS_STR(gpu));
+        return r == -ENODATA || r == -ELIBACC ? 0 : r;
+}
+
+static int ask_about_gpu(const RootHost *h, const RootRequest *q, const void *payload, size_t size, int fd) {
         PciAddress gpu;
         int r;
 
         if (size != sizeof(gpu))
                 return -EINVAL;
         memcpy(&gpu, payload, sizeof(gpu));
-        r = root_check_gpu(h, gpu);
-        if (r < 0)
-                return r;
+        r = root_check_gpu(h, (RootAction) q->action, gpu);
+        if (r < 0 || q->action == ROOT_SET_PERSISTENCE)
+                return r < 0 ? r : set_persistence(q, gpu);
         set_alarm(q, fd);
-        r = nvml_read_module(gpu);
+        r = q->action == ROOT_MODULE        ? nvml_read_module(gpu)
+            : q->action == ROOT_PERSISTENCE ? nvml_read_persistence(gpu)
+                                            : check_gpu(h, gpu);
         (void) alarm(0);
         return r;
 }
@@ -217,7 +258,10 @@ static int serve(const RootHost *h, const RootRequest *q, const char *payload, s
         case ROOT_FOLLOW:
                 return set_partitions(h, q, payload, size, fd, &answer->fabric);
         case ROOT_MODULE:
-                return read_module(h, q, payload, size, fd);
+        case ROOT_PERSISTENCE:
+        case ROOT_SET_PERSISTENCE:
+        case ROOT_CHECK_GPU:
+                return ask_about_gpu(h, q, payload, size, fd);
         case ROOT_XEN_GUESTS:
                 return read_xen_guests(q, fd, output);
         default:

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "guest/domain-facts.h"
+#include "host/nvidia.h"
 #include "host/scan.h"
 #include "ledger/ledger-file.h"
 #include "ledger/ledger.h"
@@ -166,19 +167,16 @@ static int note_returning(const Allocation *a, void *userdata) {
         return 0;
 }
 
-int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devices, size_t n) {
+static int check_returning(const RootHost *h, const RootView *view, const Pool *pool, const PciAddress *devices,
+                           size_t n) {
         _cleanup_free_ bool *returning = calloc(n, sizeof(*returning));
-        Cleaning cleaning = { .pool = pool, .devices = devices, .n = n, .returning = returning };
-        _cleanup_(view_done) RootView view = { 0 };
-        int r = returning ? root_check_command(pool) : -ENOMEM;
+        Cleaning cleaning = {
+                .pool = pool, .inventory = view->inventory, .devices = devices, .n = n, .returning = returning
+        };
+        int r = returning ? read_ledger(h, &(LedgerReader) { note_returning, &cleaning, true }) : -ENOMEM;
 
-        if (r >= 0)
-                r = view_read(h, &view);
-        cleaning.inventory = view.inventory;
-        if (r >= 0)
-                r = read_ledger(h, &(LedgerReader) { note_returning, &cleaning, true });
         for (size_t i = 0; r >= 0 && i < n; i++) {
-                if (find_pool_of(&view, devices[i]) != pool)
+                if (find_pool_of(view, devices[i]) != pool)
                         r = log_denied("%s is no device of pool '%s' of the configuration.",
                                        PCI_ADDRESS_STR(devices[i]), pool->name);
                 else if (!returning[i])
@@ -186,6 +184,15 @@ int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devi
                                        PCI_ADDRESS_STR(devices[i]), pool->name);
         }
         return r;
+}
+
+int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devices, size_t n) {
+        _cleanup_(view_done) RootView view = { 0 };
+        int r = root_check_command(pool);
+
+        if (r >= 0)
+                r = view_read(h, &view);
+        return r < 0 ? r : check_returning(h, &view, pool, devices, n);
 }
 
 /* ---- plugging */
@@ -310,15 +317,23 @@ int root_check_partitions(const RootHost *h, const PartitionsPayload *p) {
         return r;
 }
 
-int root_check_gpu(const RootHost *h, PciAddress gpu) {
+/* ---- GPUs */
+
+int root_check_gpu(const RootHost *h, RootAction action, PciAddress gpu) {
         _cleanup_(view_done) RootView view = { 0 };
+        const PciDevice *dev;
         const Pool *pool;
         int r = view_read(h, &view);
 
         if (r < 0)
                 return r;
+        dev = inventory_find(view.inventory, gpu);
         pool = find_pool_of(&view, gpu);
-        if (!pool || !pool->fabric)
-                return log_denied("%s is in no pool with Fabric=yes.", PCI_ADDRESS_STR(gpu));
-        return 0;
+        if (!dev || !pool)
+                return log_denied("%s is in no pool of the configuration.", PCI_ADDRESS_STR(gpu));
+        if (action == ROOT_MODULE)
+                return pool->fabric ? 0 : log_denied("%s is in no pool with Fabric=yes.", PCI_ADDRESS_STR(gpu));
+        if (!streq_ptr(dev->driver, NVIDIA_DRIVER))
+                return log_denied("%s is not bound to NVIDIA's driver.", PCI_ADDRESS_STR(gpu));
+        return action == ROOT_PERSISTENCE ? 0 : check_returning(h, &view, pool, &gpu, 1);
 }

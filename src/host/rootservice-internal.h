@@ -18,11 +18,14 @@ typedef enum RootAction {
         ROOT_REMOVE_OPTIONS,
         ROOT_PLUG, /* name: the UUID of the domain; payload: the action, the seconds, the <hostdev>; with a descriptor
                     */
-        ROOT_ACTIVATE,   /* payload: the id of an NVLink partition */
-        ROOT_DEACTIVATE, /* payload: the same */
-        ROOT_FOLLOW,     /* payload: partitions */
-        ROOT_MODULE,     /* payload: the address of a GPU */
-        ROOT_XEN_GUESTS, /* with a descriptor */
+        ROOT_ACTIVATE,        /* payload: the id of an NVLink partition */
+        ROOT_DEACTIVATE,      /* payload: the same */
+        ROOT_FOLLOW,          /* payload: partitions */
+        ROOT_MODULE,          /* payload: the address of a GPU */
+        ROOT_XEN_GUESTS,      /* with a descriptor */
+        ROOT_PERSISTENCE,     /* payload: the address of a GPU */
+        ROOT_SET_PERSISTENCE, /* payload: the same */
+        ROOT_CHECK_GPU,       /* payload: the same */
 } RootAction;
 
 /* The payload of ROOT_PLUG. */
@@ -75,8 +78,9 @@ int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev);
 int root_check_options(const Config *c, const char *text);
 /* The partitions are in the configuration, and an allocation has each whose bit in p->active is set. */
 int root_check_partitions(const RootHost *h, const PartitionsPayload *p);
-/* The GPU exists and is in a pool with Fabric=yes. */
-int root_check_gpu(const RootHost *h, PciAddress gpu);
+/* The GPU exists and is in a pool: for ROOT_MODULE in one with Fabric=yes. For the other actions NVIDIA's driver has
+ * it; except for ROOT_PERSISTENCE it is on its way back to the host, as root_check_clean() says. */
+int root_check_gpu(const RootHost *h, RootAction action, PciAddress gpu);
 
 /* A descriptor that goes with a message. */
 typedef union Passed {

@@ -146,10 +146,26 @@ int root_follow_partitions(const unsigned *ids, size_t n, uint64_t active, uint6
         return r;
 }
 
-int root_read_module(PciAddress gpu, uint64_t end) {
+static int ask_about_gpu(RootAction action, PciAddress gpu, uint64_t end) {
         RootAnswer answer;
 
-        return ask(ROOT_MODULE, "", &gpu, sizeof(gpu), end, &answer);
+        return ask(action, "", &gpu, sizeof(gpu), end, &answer);
+}
+
+int root_read_module(PciAddress gpu, uint64_t end) {
+        return ask_about_gpu(ROOT_MODULE, gpu, end);
+}
+
+int root_read_persistence(PciAddress gpu, uint64_t end) {
+        return ask_about_gpu(ROOT_PERSISTENCE, gpu, end);
+}
+
+int root_set_persistence(PciAddress gpu, uint64_t end) {
+        return ask_about_gpu(ROOT_SET_PERSISTENCE, gpu, end);
+}
+
+int root_check_health(PciAddress gpu, uint64_t end) {
+        return ask_about_gpu(ROOT_CHECK_GPU, gpu, end);
 }
 
 PlugResult root_plug(const PlugRequest *request, char **ret_text) {

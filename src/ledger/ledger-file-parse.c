@@ -206,6 +206,7 @@ static int parse_identity(json_object *o, AllocationDevice *d) {
                 r = get_string(o, "prior_reset", false, &d->prior_reset);
         r = r ?: get_flag(o, "prior_runtime_pm", &d->prior_runtime_pm);
         r = r ?: get_flag(o, "prior_d3cold", &d->prior_d3cold);
+        r = r ?: get_flag(o, "prior_persistence", &d->prior_persistence);
         if (r == 0 && json_object_object_get_ex(o, "vfio_driver", NULL))
                 r = get_string(o, "vfio_driver", false, &d->vfio_driver);
         if (r == 0 && json_object_object_get_ex(o, "serial", NULL))

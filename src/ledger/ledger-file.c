@@ -46,6 +46,8 @@ static void put_device(JsonText *t, const AllocationDevice *d) {
                 json_text_literal(t, ", \"prior_runtime_pm\": true");
         if (d->prior_d3cold)
                 json_text_literal(t, ", \"prior_d3cold\": true");
+        if (d->prior_persistence)
+                json_text_literal(t, ", \"prior_persistence\": true");
         if (d->vfio_driver)
                 put_value(t, "vfio_driver", string, d->vfio_driver);
         if (d->vgpu_type > 0) {

@@ -20,6 +20,7 @@ typedef struct Place {
 static bool runs_alone(const Step *s) {
         switch (s->kind) {
         case STEP_CLEAN:
+        case STEP_CHECK_GPU:
         case STEP_CHECK_IDLE:
         case STEP_CHECK_UNUSED:
         case STEP_FIND_PORTS:

@@ -74,6 +74,16 @@ static const struct {
           "it had fatal PCI Express errors since it was allocated. See the kernel log, and its aer_dev_fatal." },
         { STEP_CHECK_HEALTH, ENOLINK, ALL_ONES },
         { STEP_CHECK_HEALTH, EREMCHG, OTHER_DEVICE },
+        { STEP_CHECK_GPU, ENOTRECOVERABLE, "the remapping of a row of its memory has failed. Replace the card." },
+        { STEP_CHECK_GPU, EUCLEAN,
+          "a row of its memory waits for its remapping, which takes a reset: nvidia-smi --gpu-reset." },
+        { STEP_CHECK_GPU, EBADE,
+          "its SRAM had more uncorrectable ECC errors than NVIDIA's threshold. Run NVIDIA's field diagnostic, or "
+          "replace "
+          "the card." },
+        { STEP_CHECK_GPU, ENOLINK, "Fabric Manager has not accepted the GPU. See its log, and nvidia-smi -q." },
+        { STEP_CHECK_GPU, ENODEV, "NVIDIA's driver has lost it. See the kernel log." },
+        { STEP_CHECK_GPU, ETIMEDOUT, "NVIDIA's driver does not answer. See the kernel log." },
         { STEP_CLEAN, ETIMEDOUT, "the command of its pool did not end in time." },
         { STEP_CLEAN, EPERM, "passthroughd-root refuses to run the command of its pool. See its log." },
         { STEP_CLEAN, ENOENT, "the command of its pool does not exist." },

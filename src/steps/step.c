@@ -184,6 +184,10 @@ char *step_describe(const Step *s) {
                                                              (int) strcspn(s->to, "/"), s->to);
         case STEP_CHECK_UNUSED:
                 return string_format("check that no process has %s open", address);
+        case STEP_PERSISTENCE:
+                return string_format("turn on persistence mode of %s", address);
+        case STEP_CHECK_GPU:
+                return string_format("check the memory and NVLinks of %s", address);
         case STEP_ACTIVATE:
                 return string_format("activate NVLink partition %u", s->partition);
         case STEP_DEACTIVATE:

@@ -17,7 +17,7 @@ use Test::More;
 
 use Node;
 
-use constant { STOP => 0, START => 1, CLEAN => 2, SET_OPTIONS => 3, REMOVE_OPTIONS => 4, PLUG => 5, ACTIVATE => 6, DEACTIVATE => 7, MODULE => 9 };
+use constant { STOP => 0, START => 1, CLEAN => 2, SET_OPTIONS => 3, REMOVE_OPTIONS => 4, PLUG => 5, ACTIVATE => 6, DEACTIVATE => 7, MODULE => 9, PERSISTENCE => 11, SET_PERSISTENCE => 12, CHECK_GPU => 13 };
 use constant { ATTACH => 0, DETACH => 1, DONE => 0, FAILED => 2 };
 use constant { MARK => "# Written by passthroughd\n", DEADLINE => 20 };
 
@@ -285,6 +285,31 @@ is(ask(MODULE, '', $one), -EPERM, 'no module id is read of a GPU outside the fab
 spew($conf, $pools =~ s/(CleanerCommand)/Fabric=yes\n$1/r);
 isnt(ask(MODULE, '', $one), -EPERM, '... that of one in it is');
 is(ask(MODULE, '', $_), -EPERM, '... and none of another device') for $nic, address(0xfe), address(255, 255, 255, 255);
+
+# ---- GPUs that are back on NVIDIA's driver
+
+sub text { my ($packed) = @_; return sprintf '0000:%02x:%02x.%x', (unpack 'L CCC', $packed)[1 .. 3] }
+spew($conf, $pools);
+spew("$dir/log", '');
+state_of('back', 'releasing');
+is(ask($_, '', $one), -EPERM, "a GPU on its VFIO driver is left alone ($_)") for PERSISTENCE, SET_PERSISTENCE, CHECK_GPU;
+other_hand_binds(text($_), 'nvidia') for $one, $used;
+is(ask($_, '', $one), 0, "one that is back is asked ($_)") for PERSISTENCE, SET_PERSISTENCE, CHECK_GPU;
+is_deeply([map { m{/passthroughd-root (.*)} } calls()], ['--persistence=' . text($one)], '... and systemd runs one command');
+is(ask(PERSISTENCE, '', $used), 0, 'persistence mode is read of one that is not on its way back');
+is(ask($_, '', $used), -EPERM, "... but it is left alone ($_)") for SET_PERSISTENCE, CHECK_GPU;
+for my $action (PERSISTENCE, SET_PERSISTENCE, CHECK_GPU) {
+        is(ask($action, '', $_), -EPERM, "another device is not asked ($action)") for $nic, address(0xfe), address(255, 255, 255, 255);
+        is(ask($action, '', $_), -EINVAL, "what is no device is refused ($action)") for '', 'x', "$one$one";
+}
+rewrite('back', sub { $_[0]{state} = 'ready'; delete $_->{phase} for @{ $_[0]{devices} } });
+is(ask($_, '', $one), -EPERM, "a guest may have it ($_)") for SET_PERSISTENCE, CHECK_GPU;
+state_of('back', 'releasing');
+beside(sub { is(ask(CHECK_GPU, '', $one), -EPERM, "a GPU is not checked: $_[0]") }, 'claimed', copy('back', sub { $_[0]{state} = 'ready' }));
+spew($conf, $nics);
+is(ask($_, '', $one), -EPERM, "it has left its pool ($_)") for PERSISTENCE, SET_PERSISTENCE, CHECK_GPU;
+spew($conf, $pools);
+is(scalar(() = calls()), 1, 'systemd ran no other command');
 
 # ---- options
 

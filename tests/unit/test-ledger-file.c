@@ -74,7 +74,7 @@ static Allocation *make_full(void) {
         d->numa_node = 4;
         assert_int_equal(string_copy(&d->prior_driver, "nvidia"), 0);
         assert_int_equal(string_copy(&d->prior_override, "none"), 0);
-        d->prior_runtime_pm = d->prior_d3cold = true;
+        d->prior_runtime_pm = d->prior_d3cold = d->prior_persistence = true;
         assert_int_equal(string_copy(&d->prior_reset, "flr bus"), 0);
         assert_int_equal(string_copy(&d->path, "pci0000:80/0000:80:02.0/10000:82:00.0"), 0);
         d->serial = UINT64_C(0x0002c90300123456);
@@ -149,7 +149,8 @@ static void assert_same_device(const AllocationDevice *x, const AllocationDevice
         assert_true(streq_ptr(x->slot, y->slot) && streq_ptr(x->pool, y->pool) && streq_ptr(x->path, y->path));
         assert_true(streq_ptr(x->prior_driver, y->prior_driver) && streq_ptr(x->prior_override, y->prior_override));
         assert_true(streq_ptr(x->prior_reset, y->prior_reset));
-        assert_true(x->prior_runtime_pm == y->prior_runtime_pm && x->prior_d3cold == y->prior_d3cold);
+        assert_true(x->prior_runtime_pm == y->prior_runtime_pm && x->prior_d3cold == y->prior_d3cold &&
+                    x->prior_persistence == y->prior_persistence);
         assert_true(streq_ptr(x->vfio_driver, y->vfio_driver));
         assert_true(x->vgpu_type == y->vgpu_type && x->vgpu_total == y->vgpu_total);
         assert_true(streq_ptr(x->vgpu_name, y->vgpu_name) && streq(x->mdev, y->mdev));

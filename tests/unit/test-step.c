@@ -687,6 +687,56 @@ static void test_causes(void **state) {
         assert_failure(&steps[ELEMENTSOF(steps) - 1], EINVAL, "ResetMethod=");
 }
 
+/* A GPU that returns to NVIDIA's driver, or has returned, gets its persistence mode back and is checked. */
+static void test_return_of_gpus(void **state _unused_) {
+        static const Fact there[] = { { VFIO, VFIO }, { VFIO, VFIO }, { VFIO, VFIO } };
+        static const Fact back[] = { { "nvidia", NULL }, { VFIO, VFIO }, { NULL, VFIO } };
+        static const Fact home[] = { { "nvidia", NULL }, { "mlx5_core", NULL }, { "nvidia", NULL } };
+        static const int errors[] = { ENOTRECOVERABLE, EUCLEAN, EBADE, ENOLINK, ENODEV, ETIMEDOUT };
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(home, 3);
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(3);
+        const struct {
+                const Fact *facts;
+                AfterRelease after;
+                bool check;
+                unsigned persistent, checked; /* bit i: device i */
+        } cases[] = {
+                { there, AFTER_RELEASE_RESTORE, true, 1, 1 | 4 }, { there, AFTER_RELEASE_RESTORE, false, 1, 0 },
+                { there, AFTER_RELEASE_KEEP, true, 0, 0 },        { back, AFTER_RELEASE_RESTORE, true, 1, 1 | 4 },
+                { home, AFTER_RELEASE_RESTORE, true, 1, 1 | 4 },
+        };
+
+        for (unsigned i = 0; i < 3; i++)
+                assert_int_equal(string_copy(&a->devices[i].pool, "gpu"), 0);
+        a->devices[0].prior_persistence = true;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(cleanup_step_list_free) StepList *l = NULL;
+                unsigned persistent = 0, checked = 0;
+                size_t n;
+
+                set_inventory(inv, cases[i].facts);
+                assert_int_equal(steps_release(a, inv, cases[i].after, true, &l), 0);
+                n = l->n;
+                assert_int_equal(steps_return_gpus(a, inv, cases[i].check, l), 0);
+                for (; n < l->n; n++) {
+                        unsigned *bits = l->steps[n].kind == STEP_PERSISTENCE ? &persistent : &checked;
+
+                        assert_true(bits == &persistent || l->steps[n].kind == STEP_CHECK_GPU);
+                        *bits |= 1U << l->steps[n].device.slot;
+                }
+                assert_int_equal(persistent, cases[i].persistent);
+                assert_int_equal(checked, cases[i].checked);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(errors); i++) {
+                const Step check = { STEP_CHECK_GPU, { .bus = 0x82 }, NULL, NULL };
+                _cleanup_free_ char *text = step_failure(&check, -errors[i], NULL);
+
+                assert_non_null(step_cause(&check, -errors[i]));
+                record("a GPU that is back with the host", text);
+        }
+        assert_null(step_cause(&(const Step) { STEP_CHECK_GPU, { 0 }, NULL, NULL }, -EPERM));
+}
+
 /* The partition is activated at the end, and deactivated at the beginning. */
 static void test_partition(void **state) {
         static const Fact home[] = { { "nvidia", NULL } }, bound[] = { { VFIO, VFIO } };
@@ -931,6 +981,7 @@ int main(void) {
                 cmocka_unit_test(test_missing_attributes),
                 cmocka_unit_test(test_status),
                 cmocka_unit_test(test_causes),
+                cmocka_unit_test(test_return_of_gpus),
                 cmocka_unit_test(test_partition),
                 cmocka_unit_test(test_reset_of_pools),
                 cmocka_unit_test(test_methods_after_a_kill),
