@@ -32,6 +32,7 @@ typedef struct HolderQuery {
         bool is_vf;
         uint32_t nvidia_minor; /* the N of /dev/nvidiaN when NVIDIA's driver has the device: host/nvidia.h */
         bool only_parts;       /* count only the parts that a process holds, not the device itself */
+        bool is_locked;        /* no process has the device itself open, nor can any open it: host/nvidia.h */
         const char *mdev;      /* with only_parts: UUID of the only part that counts, a mediated device; NULL: all */
         char *const *ignored;  /* names of units whose processes do not count */
         size_t n_ignored;

@@ -24,6 +24,20 @@ uint32_t nvidia_read_minor(const Sysfs *fs, PciAddress gpu);
 /* Sets *ret to the NUMA node that the driver gives to the GPU's memory, and *ret_online to whether the host has the
  * memory online. False: the driver gives it none. Must run in a child process because it can block. */
 bool nvidia_read_memory(const Sysfs *fs, PciAddress gpu, int *ret, bool *ret_online);
+
+/*
+ * The unbind lock of a GPU, which the driver has on hosts of vGPUs only. The driver gives it when no process and no
+ * client in the kernel has the GPU open, and refuses to open the GPU from then on (nv_procfs_close_unbind_lock() in
+ * nv-procfs.c and nv_open_device() in nv.c of NVIDIA/open-gpu-kernel-modules). It takes effect when the file is closed,
+ * and only a read tells whether it did. A bind starts without the lock.
+ *
+ * nvidia_lock_unbind() returns 1 when the GPU is locked, 0 when the driver has no such lock, -EBUSY when the GPU is in
+ * use, or another negative errno. nvidia_unlock_unbind() returns 1 or 0, or a negative errno. Both must run in a child
+ * process because they can block.
+ */
+int nvidia_lock_unbind(const Sysfs *fs, PciAddress gpu);
+int nvidia_unlock_unbind(const Sysfs *fs, PciAddress gpu);
+
 /* Reads has_memory_node and memory_node of all GPUs of a recorded node. */
 void nvidia_read_memories(const Sysfs *fs, Inventory *inv);
 

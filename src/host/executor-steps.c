@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "driver.h"
+#include "executor-idle.h"
 #include "executor-plug.h"
 #include "host/health.h"
 #include "host/pcipath.h"
@@ -43,7 +44,9 @@ static int undo_unbind(const Sysfs *fs, const Step *s, const VfAttributes *found
         int r = driver_bind(fs, s->device, s->from);
 
         /* -EBUSY: the device is bound to another driver by now. The undo leaves that driver alone. */
-        return r == -EBUSY ? 0 : r;
+        if (r == -EBUSY)
+                return 0;
+        return r >= 0 && s->checks_idle ? idle_unlock(fs, s) : r;
 }
 
 static int run_runtime_pm(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {

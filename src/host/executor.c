@@ -7,6 +7,7 @@
 #include <fcntl.h>
 
 #include "eswitch.h"
+#include "executor-idle.h"
 #include "executor-plug.h"
 #include "executor-services.h"
 #include "executor-steps.h"
@@ -34,7 +35,7 @@ typedef struct StepResult {
         ServiceState service;
         bool cleaned; /* the command of an earlier step cleaned this device too, with this result and exit status */
         int result, status;
-        bool reported; /* done and reported together with an earlier step */
+        bool reported; /* done and reported together with an earlier step, or the check before the step has reported */
         PlugPlace place;
 } StepResult;
 
@@ -95,7 +96,7 @@ static void report_failed(const Sysfs *fs, const Step *s, uint32_t i, int error,
                           ReportFunction report, void *userdata) {
         Report failed = { .kind = REPORT_FAILED, .step = i, .error = error, .found = done->found };
 
-        if (s->kind == STEP_CHECK_IDLE || is_of_plug(s))
+        if (s->kind == STEP_CHECK_IDLE || is_of_plug(s) || done->reported)
                 return;
         if (step_gives_attributes(s) && error == -EOPNOTSUPP) {
                 failed.switchdev = eswitch_find_representor(fs, s->device, s->vf, failed.representor);
@@ -329,8 +330,11 @@ static int run_plug(const Sysfs *fs, const StepList *steps, size_t i, StepResult
 /* Runs a step of any kind. */
 static int dispatch_step(const Sysfs *fs, const StepList *steps, size_t i, StepResult *done, ReportFunction report,
                          void *userdata) {
-        int r;
+        int r = steps->steps[i].checks_idle ? idle_check_unbind(fs, steps, i, report, userdata) : 0;
 
+        done[i].reported = r < 0;
+        if (r < 0)
+                return r;
         if (step_actions[steps->steps[i].kind].run)
                 return run_step(fs, steps, i, &done[i]);
         if (steps->steps[i].kind == STEP_CHECK_HEALTH)

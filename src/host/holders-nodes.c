@@ -40,9 +40,9 @@ void holder_nodes_done(HolderNodes *nodes) {
         free(nodes->ignored);
 }
 
-/* Whether the nodes at this point of the walk count: in a part always, else unless only_parts is set. */
+/* Whether the nodes at this point of the walk count: in a part always, else unless the query excludes them. */
 static bool is_counted(const Walk *w) {
-        return w->part != HOLDER_NO_PART || !w->query->only_parts;
+        return w->part != HOLDER_NO_PART || (!w->query->only_parts && !w->query->is_locked);
 }
 
 static HolderNode *add_node(Walk *w, const char *format, ...) _printf_(2, 3);
@@ -253,7 +253,7 @@ static int find_host_nodes(Walk *w) {
         const HolderQuery *q = w->query;
         int r = walk_device(w, q->address);
 
-        if (r == 0 && streq(q->driver, NVIDIA_DRIVER))
+        if (r == 0 && streq(q->driver, NVIDIA_DRIVER) && !q->is_locked)
                 r = add_nvidia(w);
         if (r == 0 && streq(q->driver, "amdgpu"))
                 r = add_numbered(w, "kfd", "sys/class/kfd/kfd/dev");

@@ -2,6 +2,7 @@
 
 #include "host/nvidia.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -34,6 +35,30 @@ bool nvidia_read_memory(const Sysfs *fs, PciAddress gpu, int *ret, bool *ret_onl
         *ret_online = strncmp(status, "online", strlen("online")) == 0 || streq(status, "offline_failed") ||
                       streq(status, "offline_in_progress");
         return true;
+}
+
+static void lock_path(PciAddress gpu, char path[static 128]) {
+        (void) snprintf(path, 128, "proc/driver/nvidia/gpus/%s/unbindLock", PCI_ADDRESS_STR(gpu));
+}
+
+int nvidia_lock_unbind(const Sysfs *fs, PciAddress gpu) {
+        char path[128];
+        int r;
+
+        lock_path(gpu, path);
+        r = sysfs_set(fs, path, "1");
+        if (r == -ENOENT)
+                return 0;
+        return r == -EIO ? -EBUSY : r < 0 ? r : 1;
+}
+
+int nvidia_unlock_unbind(const Sysfs *fs, PciAddress gpu) {
+        char path[128];
+        int r;
+
+        lock_path(gpu, path);
+        r = sysfs_set(fs, path, "0");
+        return r == -ENOENT ? 0 : r;
 }
 
 void nvidia_read_memories(const Sysfs *fs, Inventory *inv) {
