@@ -97,7 +97,3 @@ int idle_check_unbind(const Sysfs *fs, const StepList *steps, size_t i, ReportFu
         }
         return report_user(&failed, r, report, userdata);
 }
-
-int idle_unlock(const Sysfs *fs, const Step *s) {
-        return has_nvidia_driver(s) ? nvidia_unlock_unbind(fs, s->device) : 0;
-}

@@ -13,5 +13,3 @@ int devices_check_idle(const Sysfs *fs, const StepList *steps, size_t i, ReportF
  * and looks for users of the device. Returns as devices_check_idle().
  */
 int idle_check_unbind(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata);
-/* Gives the lock of idle_check_unbind() back when the device stays with the host. 0, 1 or a negative errno. */
-int idle_unlock(const Sysfs *fs, const Step *s);

@@ -7,9 +7,9 @@
 #include <time.h>
 
 #include "driver.h"
-#include "executor-idle.h"
 #include "executor-plug.h"
 #include "host/health.h"
+#include "host/nvidia.h"
 #include "host/pcipath.h"
 #include "host/region.h"
 #include "host/rootservice.h"
@@ -29,7 +29,10 @@ static unsigned parse_count(const char *text) {
 }
 
 static int run_override(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
-        return driver_set_override(fs, s->device, s->to);
+        int r = driver_set_override(fs, s->device, s->to);
+        int unlocked = r >= 0 && s->unlocks ? nvidia_unlock_unbind(fs, s->device) : 0;
+
+        return unlocked < 0 ? unlocked : r;
 }
 
 static int undo_override(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
@@ -46,7 +49,7 @@ static int undo_unbind(const Sysfs *fs, const Step *s, const VfAttributes *found
         /* -EBUSY: the device is bound to another driver by now. The undo leaves that driver alone. */
         if (r == -EBUSY)
                 return 0;
-        return r >= 0 && s->checks_idle ? idle_unlock(fs, s) : r;
+        return r >= 0 && s->checks_idle ? nvidia_unlock_unbind(fs, s->device) : r;
 }
 
 static int run_runtime_pm(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {

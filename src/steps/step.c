@@ -361,7 +361,10 @@ static int restore_override(StepList *l, const Allocation *a, const AllocationDe
         if (!now->there || d->vgpu_type > 0 || !ours || (override && streq_ptr(override, d->prior_override)))
                 return 0;
         /* NULL may mean that the override was not read; the step reads it. */
-        return step_list_add(l, STEP_OVERRIDE, d->address, override, d->prior_override);
+        if (step_list_add(l, STEP_OVERRIDE, d->address, override, d->prior_override) < 0)
+                return -ENOMEM;
+        l->steps[l->n - 1].unlocks = now->with_host;
+        return 0;
 }
 
 /* A device that stays on a VFIO driver stays awake. The unbind from a VFIO driver sets power/control to "on". */

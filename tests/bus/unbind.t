@@ -115,6 +115,14 @@ is(lock_of($third), "0\n", '... and its lock is given back');
 all_back('an unbind fails');
 same_tree($tree, '... and no GPU is locked');
 
+# The child of the job dies between the lock and the unbind.
+fault('reset', "kill $unbinds[2] before");
+is((allocate($bus, 'all', gpu => 8))[0], 'failed', 'the job dies with a lock: failed');
+is(lock_of($third), "1\n", '... and the lock is held');
+is((release($bus, 'all'))[0], 'done', '... a release');
+all_back('the job dies with a lock');
+same_tree($tree, '... and no GPU is locked');
+
 # Where another program holds it, it serves as well.
 fault('reset', 'set ' . lock_path($third) . ' 1');
 is((allocate($bus, 'all', gpu => 8))[0], 'done', 'a lock is held already: all GPUs are had');
