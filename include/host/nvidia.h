@@ -14,6 +14,18 @@
 #define NVIDIA_MINOR_LAST    253U
 #define NVIDIA_MINOR_UNKNOWN UINT32_MAX
 
+/*
+ * Whether the kernel rules out that any process has a GPU open: each of NVIDIA's modules that is loaded has as many
+ * references as there are modules that depend on it. False when a process may have one open, or the kernel does not
+ * tell. Reads a dozen files, and waits for nothing.
+ *
+ * Each open file of /dev/nvidiaN and the like, also one that is mapped, in transit, or of a process that is about to
+ * end, has a reference to the module: chrdev_open() in fs/char_dev.c and drm_stub_open() in drivers/gpu/drm/drm_drv.c
+ * take it by .owner of nvidia_fops (nv.c), uvm_fops (uvm.c) and nv_drm_fops (nvidia-drm-drv.c), __fput() drops it. A
+ * module takes its references to others before it is listed as their holder (kernel/module/main.c).
+ */
+bool nvidia_is_closed(const Sysfs *fs);
+
 /* The line of /proc/driver/nvidia/gpus/ADDRESS/information that has the minor number. */
 #define NVIDIA_MINOR_KEY "Device Minor:"
 
