@@ -13,8 +13,8 @@
  * A search reads names in sysfs and the links in /proc/PID/fd of all processes, in all mount namespaces. It opens no
  * device and waits for none. It cannot see device memory that a process has mapped and then closed, because reading the
  * mappings waits for a process that hangs; nor descriptors in transit through a socket, or of a process that is about
- * to end. For GPUs of NVIDIA's driver, a look at reference counts of the kernel comes first: it sees these too, and
- * where no process has any GPU open it takes the place of the search, whose time grows with the number of open files.
+ * to end. For GPUs of NVIDIA's driver, reference counts of the kernel are read first (nvidia_is_closed()). While they
+ * show no use, also of these kinds, no search is needed, whose time grows with the number of open files.
  *
  * Reading the links takes CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, with which a process can take over any other. So a
  * service of its own has them, passthroughd-holders. It answers one question: which process has one of these device
