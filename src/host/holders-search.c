@@ -106,7 +106,7 @@ static const HolderNode *find_node(const Search *s, int dir_fd, const char *desc
         return find_by_number(s, &st) ?: (named && !named->has_number ? named : NULL);
 }
 
-/* The entries of a directory of proc, by one system call for many of them. opendir() takes three more for each. */
+/* The entries of a directory of proc. opendir() would take two more system calls for each process, and memory. */
 typedef struct Listing {
         int fd;
         ssize_t size, at;
@@ -191,7 +191,7 @@ static int search_threads(Search *s, int proc_fd, const char *pid, const HolderN
                         continue;
                 (void) snprintf(path, sizeof(path), "%s/task/%.255s/fd", pid, name);
                 r = search_directory(s, proc_fd, path, ret);
-                if (r > 0)
+                if (r > 0 || r == -ETIMEDOUT)
                         return r;
                 if (r < 0)
                         error = r;
