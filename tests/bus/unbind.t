@@ -129,4 +129,20 @@ is((allocate($bus, 'all', gpu => 8))[0], 'done', 'a lock is held already: all GP
 is((release($bus, 'all'))[0], 'done', '... and released');
 same_tree($tree, '... to the tree as before');
 
+# ---- reference counts of the driver's modules
+
+# Nobody answers who has files open, and nobody has to be asked: one reference is that of another module.
+fault((map { 'remove ' . lock_path($_) } @gpus), 'set sys/module/nvidia/refcnt 1', 'set sys/module/nvidia/holders/nvidia_fs x');
+$tree = tree();
+kill 'STOP', -holders_pid() or die "kill: $!";
+is((allocate($bus, 'all', gpu => 8))[0], 'done', 'no reference to the modules: all GPUs are had without a search');
+kill 'CONT', -holders_pid() or die "kill: $!";
+is((release($bus, 'all'))[0], 'done', '... and released');
+same_tree($tree, '... to the tree as before');
+fault('set sys/module/nvidia/refcnt 2', @opens);
+is((allocate($bus, 'all', gpu => 8))[1], $in_use, 'a reference more: a process is searched for');
+fault('remove proc/900');
+is((allocate($bus, 'all', gpu => 8))[0], 'done', 'it is that of a process without these GPUs: all GPUs are had');
+is((release($bus, 'all'))[0], 'done', '... and released');
+
 done_testing();
