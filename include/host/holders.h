@@ -12,7 +12,9 @@
  *
  * A search reads names in sysfs and the links in /proc/PID/fd of all processes, in all mount namespaces. It opens no
  * device and waits for none. It cannot see device memory that a process has mapped and then closed, because reading the
- * mappings waits for a process that hangs; nor descriptors in transit through a socket.
+ * mappings waits for a process that hangs; nor descriptors in transit through a socket, or of a process that is about
+ * to end. For GPUs of NVIDIA's driver, reference counts of the kernel are read first (nvidia_is_closed()). While they
+ * show no use, also of these kinds, no search is needed, whose time grows with the number of open files.
  *
  * Reading the links takes CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, with which a process can take over any other. So a
  * service of its own has them, passthroughd-holders. It answers one question: which process has one of these device
@@ -32,6 +34,7 @@ typedef struct HolderQuery {
         bool is_vf;
         uint32_t nvidia_minor; /* the N of /dev/nvidiaN when NVIDIA's driver has the device: host/nvidia.h */
         bool only_parts;       /* count only the parts that a process holds, not the device itself */
+        bool is_locked;        /* no process has the device itself open, nor can any open it: host/nvidia.h */
         const char *mdev;      /* with only_parts: UUID of the only part that counts, a mediated device; NULL: all */
         char *const *ignored;  /* names of units whose processes do not count */
         size_t n_ignored;

@@ -59,8 +59,8 @@ typedef struct Step {
         char *from, *to;
         /*
          * For STEP_SAVE_VF_STATE and the steps that set attributes, device is the PF and vf the index of the VF.
-         * STEP_VF_UNKNOWN makes the step fail. STEP_RESTORE has the VF's address in target. For STEP_CHECK_IDLE and
-         * STEP_CHECK_UNUSED vf is 1 when device is a VF.
+         * STEP_VF_UNKNOWN makes the step fail. STEP_RESTORE has the VF's address in target. For STEP_CHECK_IDLE,
+         * STEP_CHECK_UNUSED and with checks_idle vf is 1 when device is a VF.
          */
         unsigned vf;
         PciAddress target;
@@ -70,9 +70,12 @@ typedef struct Step {
         bool may_lack;
         bool may_lack_method; /* only for STEP_RESET: the device may have no reset method */
         bool may_stay;        /* only for STEP_RESET: nor need any method work */
-        bool skipped;         /* the job found at its start that this step is not needed */
-        unsigned chain;       /* steps_set_chains(): from 1; 0 for a step that runs alone */
-        Region region;        /* only for STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
+        bool checks_idle;  /* only for STEP_UNBIND: the host has the device, so its users are looked for right before */
+        uint32_t gpu_node; /* only with checks_idle: N + 1 of the /dev/nvidiaN of the GPU; 0 unknown */
+        bool unlocks;      /* only for STEP_OVERRIDE: an interrupted job may have left the GPU with its unbind lock */
+        bool skipped;      /* the job found at its start that this step is not needed */
+        unsigned chain;    /* steps_set_chains(): from 1; 0 for a step that runs alone */
+        Region region;     /* only for STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
 } Step;
 
 static inline bool step_gives_attributes(const Step *s) {

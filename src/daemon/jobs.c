@@ -87,7 +87,8 @@ static int on_begin(Job *job) {
                 job->kind->begun(m, job);
         server_job_new(m->publisher.server, job->id);
         r = check_waited(m, job);
-        /* The job may unbind the GPUs, and then their minors are invalid. The check before it needs the minors. */
+        manager_note_gpus(m, job->steps);
+        /* The job may unbind the GPUs, and then their minors are invalid. The checks before it need the minors. */
         for (size_t i = 0; r == 0 && i < job->steps->n; i++)
                 manager_forget_gpu(m, job->steps->steps[i].device);
         return r;

@@ -34,6 +34,17 @@ uint32_t manager_gpu_minor(const Manager *m, const PciDevice *gpu) {
         return g && g->instance == gpu->instance ? g->minor : NVIDIA_MINOR_UNKNOWN;
 }
 
+void manager_note_gpus(const Manager *m, StepList *steps) {
+        for (size_t i = 0; i < steps->n; i++) {
+                Step *s = &steps->steps[i];
+                const PciDevice *dev = s->checks_idle ? inventory_find(m->host.inventory, s->device) : NULL;
+
+                /* NVIDIA_MINOR_UNKNOWN becomes 0. */
+                if (dev)
+                        s->gpu_node = manager_gpu_minor(m, dev) + 1;
+        }
+}
+
 void manager_forget_gpu(Manager *m, PciAddress gpu) {
         GpuMinor *g = find(m, gpu);
 

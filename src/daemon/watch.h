@@ -14,6 +14,7 @@
 #include "model/device-status.h"
 #include "model/health.h"
 #include "probe.h"
+#include "steps/step.h"
 #include "worker.h"
 
 typedef struct Manager Manager;
@@ -138,6 +139,8 @@ uint32_t manager_gpu_minor(const Manager *m, const PciDevice *gpu);
 /* Puts the node of the GPU among its kernel_names, or removes it, as far as the minor is known. dev: also one that is
  * no GPU. */
 void manager_name_gpu(const Manager *m, PciDevice *dev);
+/* Tells the steps that check GPUs the minors of these. */
+void manager_note_gpus(const Manager *m, StepList *steps);
 /* Drops the minor of the GPU: it is being unbound from its driver. */
 void manager_forget_gpu(Manager *m, PciAddress gpu);
 /* Asks about the GPU again at the next probe; what is known stays until then. suspect: ask NVIDIA's library, too. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Steps of the executor that need the system bus or concern several devices: services, cleaning, idle checks. For
- * executor.c only. */
+/* Steps of the executor that need the system bus or concern several devices: services, cleaning. For executor.c only.
+ */
 
 #include "host/executor.h"
 #include "units.h"
@@ -28,6 +28,3 @@ bool clean_is_shared(const StepList *steps, size_t i, size_t j);
 /* Cleans the device of step first and those of later steps for the same pool, except where skipped is true for the
  * step. Returns the result of root_clean(). */
 int devices_clean(const StepList *steps, size_t first, const bool *skipped, int *ret_status);
-/* For STEP_CHECK_IDLE: checks the device of step i together with those of the STEP_CHECK_IDLE steps that follow
- * directly. Returns 0 when no device is in use; else reports REPORT_FAILED and returns a negative errno. */
-int devices_check_idle(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata);

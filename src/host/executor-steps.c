@@ -10,6 +10,7 @@
 #include "executor-gpus.h"
 #include "executor-plug.h"
 #include "host/health.h"
+#include "host/nvidia.h"
 #include "host/pcipath.h"
 #include "host/region.h"
 #include "host/rootservice.h"
@@ -29,7 +30,10 @@ static unsigned parse_count(const char *text) {
 }
 
 static int run_override(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
-        return driver_set_override(fs, s->device, s->to);
+        int r = driver_set_override(fs, s->device, s->to);
+        int unlocked = r >= 0 && s->unlocks ? nvidia_unlock_unbind(fs, s->device) : 0;
+
+        return unlocked < 0 ? unlocked : r;
 }
 
 static int undo_override(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
@@ -44,7 +48,9 @@ static int undo_unbind(const Sysfs *fs, const Step *s, const VfAttributes *found
         int r = driver_bind(fs, s->device, s->from);
 
         /* -EBUSY: the device is bound to another driver by now. The undo leaves that driver alone. */
-        return r == -EBUSY ? 0 : r;
+        if (r == -EBUSY)
+                return 0;
+        return r >= 0 && s->checks_idle ? nvidia_unlock_unbind(fs, s->device) : r;
 }
 
 static int run_runtime_pm(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {

@@ -8,6 +8,7 @@
 
 #include "eswitch.h"
 #include "executor-gpus.h"
+#include "executor-idle.h"
 #include "executor-steps.h"
 #include "host/health.h"
 #include "host/pcipath.h"
@@ -107,7 +108,7 @@ static void report_failed(const Run *run, size_t i, int error) {
         const Step *s = &run->steps->steps[i];
         Report failed = { .kind = REPORT_FAILED, .error = error, .found = run->done[i].found };
 
-        if (s->kind == STEP_CHECK_IDLE || is_of_plug(s))
+        if (s->kind == STEP_CHECK_IDLE || is_of_plug(s) || run->done[i].reported)
                 return;
         if (step_gives_attributes(s) && error == -EOPNOTSUPP) {
                 failed.switchdev = eswitch_find_representor(run->fs, s->device, s->vf, failed.representor);
@@ -363,8 +364,11 @@ static int run_plug(const Run *run, size_t i) {
 static int dispatch_step(const Run *run, size_t i) {
         const Step *s = &run->steps->steps[i];
         StepResult *done = &run->done[i];
-        int r;
+        int r = s->checks_idle ? idle_check_unbind(run->fs, run->steps, i, run->report, run->userdata) : 0;
 
+        done->reported = r < 0;
+        if (r < 0)
+                return r;
         if (step_actions[s->kind].run)
                 return run_step(run, i);
         if (s->kind == STEP_CHECK_HEALTH)

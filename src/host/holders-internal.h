@@ -42,6 +42,7 @@ typedef struct HolderNodes {
         size_t n_parts;
         HolderIgnored *ignored;
         size_t n_ignored;
+        bool nvidia_was_read, nvidia_is_closed; /* host/nvidia.h, read for the first GPU */
 } HolderNodes;
 
 void holder_nodes_done(HolderNodes *nodes);

@@ -40,9 +40,9 @@ void holder_nodes_done(HolderNodes *nodes) {
         free(nodes->ignored);
 }
 
-/* Whether the nodes at this point of the walk count: in a part always, else unless only_parts is set. */
+/* Whether the nodes at this point of the walk count: in a part always, else unless the query excludes them. */
 static bool is_counted(const Walk *w) {
-        return w->part != HOLDER_NO_PART || !w->query->only_parts;
+        return w->part != HOLDER_NO_PART || (!w->query->only_parts && !w->query->is_locked);
 }
 
 static HolderNode *add_node(Walk *w, const char *format, ...) _printf_(2, 3);
@@ -249,12 +249,48 @@ static int walk_device(Walk *w, PciAddress address) {
         return r == 0 && is_counted(w) ? walk_controllers(w, fd) : r;
 }
 
+/* Whether an open file of the node has a reference to nvidia_drm. Nodes of other modules, as of an I2C bus, may have
+ * none. */
+static bool is_drm_node(const HolderNode *node) {
+        static const char *const prefixes[] = { "card", "renderD" };
+
+        for (size_t i = 0; i < ELEMENTSOF(prefixes); i++)
+                if (strncmp(node->name, prefixes[i], strlen(prefixes[i])) == 0)
+                        return true;
+        return false;
+}
+
+/* Drops those of the nodes from first on that no process has open, as the reference counts of the modules say. */
+static void drop_drm_nodes(Walk *w, size_t first) {
+        HolderNodes *nodes = w->nodes;
+        size_t n = first;
+
+        for (size_t i = first; i < nodes->n; i++)
+                if (nodes->nodes[i].part != HOLDER_NO_PART || !is_drm_node(&nodes->nodes[i]))
+                        nodes->nodes[n++] = nodes->nodes[i];
+        nodes->n = n;
+}
+
+/* first: the first node of the GPU. */
+static int find_nvidia_nodes(Walk *w, size_t first) {
+        HolderNodes *nodes = w->nodes;
+
+        if (!nodes->nvidia_was_read)
+                nodes->nvidia_is_closed = nvidia_is_closed(w->fs);
+        nodes->nvidia_was_read = true;
+        if (!nodes->nvidia_is_closed)
+                return add_nvidia(w);
+        drop_drm_nodes(w, first);
+        return 0;
+}
+
 static int find_host_nodes(Walk *w) {
         const HolderQuery *q = w->query;
+        size_t first = w->nodes->n;
         int r = walk_device(w, q->address);
 
-        if (r == 0 && streq(q->driver, NVIDIA_DRIVER))
-                r = add_nvidia(w);
+        if (r == 0 && streq(q->driver, NVIDIA_DRIVER) && !q->is_locked)
+                r = find_nvidia_nodes(w, first);
         if (r == 0 && streq(q->driver, "amdgpu"))
                 r = add_numbered(w, "kfd", "sys/class/kfd/kfd/dev");
         return r;

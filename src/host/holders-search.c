@@ -21,7 +21,9 @@ typedef struct Search {
         const HolderNodes *nodes;
         const char *unit; /* set while a process is searched again, to skip the nodes for which its unit is ignored */
         bool by_number;
-        uint64_t end; /* CLOCK_MONOTONIC, microseconds */
+        bool counts;        /* the kernel shows the number of descriptors of a process */
+        unsigned long seen; /* number of descriptors so far */
+        uint64_t end;       /* CLOCK_MONOTONIC, microseconds */
         Holder *holder;
         const HolderNode *found; /* the node that the holder has open */
 } Search;
@@ -104,54 +106,115 @@ static const HolderNode *find_node(const Search *s, int dir_fd, const char *desc
         return find_by_number(s, &st) ?: (named && !named->has_number ? named : NULL);
 }
 
-/* Returns 1 and *ret when a descriptor of the process refers to a node, 0 when none does, or a negative errno when a
- * descriptor cannot be read. */
-static int search_descriptors(Search *s, DIR *d, const HolderNode **ret) {
-        int error = 0;
+/* The entries of a directory of proc. opendir() would take two more system calls for each process, and memory. */
+typedef struct Listing {
+        int fd;
+        ssize_t size, at;
+        char buf[LISTING_SIZE] __attribute__((aligned(8)));
+} Listing;
 
-        for (;;) {
+/* Returns 1 and *ret, valid until the next call; 0 at the end; or a negative errno. */
+static int listing_next(Listing *l, const char **ret) {
+        const struct dirent64 *e;
+
+        if (l->at == l->size) {
+                l->at = 0;
+                l->size = getdents64(l->fd, l->buf, sizeof(l->buf));
+        }
+        if (l->size <= 0)
+                return l->size < 0 ? -errno : 0;
+        e = (const void *) (l->buf + l->at);
+        l->at += e->d_reclen;
+        *ret = e->d_name;
+        return 1;
+}
+
+/* Returns 1 and *ret when a descriptor in the directory fd refers to a node, 0 when none does, or a negative errno when
+ * a descriptor cannot be read. */
+static int search_descriptors(Search *s, int fd, const HolderNode **ret) {
+        Listing listing = { .fd = fd };
+        const char *name;
+        int error = 0, r;
+
+        while ((r = listing_next(&listing, &name)) > 0) {
                 char target[PATH_MAX];
-                const struct dirent *e;
                 ssize_t n;
 
-                errno = 0;
-                e = readdir(d);
-                if (!e)
-                        return errno == 0 || is_gone(errno) ? error : -errno;
-                if (e->d_name[0] == '.')
+                if (name[0] == '.')
                         continue;
+                s->seen++;
                 if (clock_usec(CLOCK_MONOTONIC) >= s->end)
                         return -ETIMEDOUT;
-                n = readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1);
+                n = readlinkat(fd, name, target, sizeof(target) - 1);
                 if (n < 0 && !is_gone(errno))
                         error = -errno;
                 if (n < 0)
                         continue;
                 target[n] = '\0';
-                *ret = find_node(s, dirfd(d), e->d_name, target, (size_t) n);
+                *ret = find_node(s, fd, name, target, (size_t) n);
                 if (*ret)
                         return 1;
         }
+        return r == 0 || is_gone(-r) ? error : r;
 }
 
-static int search_process(Search *s, int proc_fd, const char *pid, const HolderNode **ret) {
-        char path[300];
-        DIR *d;
-        int fd, r;
+/* path: PID/fd or PID/task/TID/fd. */
+static int search_directory(Search *s, int proc_fd, const char *path, const HolderNode **ret) {
+        _cleanup_close_ int fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-        (void) snprintf(path, sizeof(path), "%s/fd", pid);
+        if (fd < 0)
+                return is_gone(errno) ? 0 : -errno;
+        return search_descriptors(s, fd, ret);
+}
+
+/*
+ * PID/fd is empty when the first thread of a process has ended, and then the other threads show the descriptors. The
+ * directory task has two links and one for each thread.
+ */
+static int search_threads(Search *s, int proc_fd, const char *pid, const HolderNode **ret) {
+        _cleanup_close_ int fd = -1;
+        char path[600];
+        Listing listing;
+        const char *name;
+        struct stat st;
+        int error = 0, r;
+
+        (void) snprintf(path, sizeof(path), "%s/task", pid);
+        if (fstatat(proc_fd, path, &st, 0) < 0 || st.st_nlink <= 3)
+                return 0;
         fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
                 return is_gone(errno) ? 0 : -errno;
-        d = fdopendir(fd);
-        if (!d) {
-                r = -errno;
-                (void) close(fd);
-                return r;
+        listing = (Listing) { .fd = fd };
+        while ((r = listing_next(&listing, &name)) > 0) {
+                if (name[0] == '.')
+                        continue;
+                (void) snprintf(path, sizeof(path), "%s/task/%.255s/fd", pid, name);
+                r = search_directory(s, proc_fd, path, ret);
+                if (r > 0 || r == -ETIMEDOUT)
+                        return r;
+                if (r < 0)
+                        error = r;
         }
-        r = search_descriptors(s, d, ret);
-        (void) closedir(d);
-        return r;
+        return r == 0 || is_gone(-r) ? error : r;
+}
+
+/* Whether the kernel shows the number of descriptors as the size of the directory (Linux 6.2), and it is 0. Most
+ * processes of a large node are threads of the kernel, which have none. */
+static bool has_no_descriptors(const Search *s, int proc_fd, const char *path) {
+        struct stat st;
+
+        return s->counts && fstatat(proc_fd, path, &st, 0) == 0 && st.st_size == 0;
+}
+
+static int search_process(Search *s, int proc_fd, const char *pid, const HolderNode **ret) {
+        unsigned long seen = s->seen;
+        char path[300];
+        int r;
+
+        (void) snprintf(path, sizeof(path), "%s/fd", pid);
+        r = has_no_descriptors(s, proc_fd, path) ? 0 : search_directory(s, proc_fd, path, ret);
+        return r == 0 && s->seen == seen ? search_threads(s, proc_fd, pid, ret) : r;
 }
 
 static void read_unit(const Sysfs *fs, int proc_fd, const char *pid, char buf[static HOLDER_UNIT_MAX]) {
@@ -219,25 +282,21 @@ int holder_search(const Sysfs *fs, int proc_fd, const HolderNodes *nodes, bool b
                      .by_number = by_number,
                      .end = clock_usec(CLOCK_MONOTONIC) + usec,
                      .holder = ret };
-        char buf[LISTING_SIZE] __attribute__((aligned(8)));
-        int error = 0;
-        ssize_t n;
+        Listing listing = { .fd = proc_fd };
+        const char *name;
+        struct stat st;
+        int error = 0, r = 0;
 
         *ret = (Holder) { 0 };
-        while (error != -ETIMEDOUT && (n = getdents64(proc_fd, buf, sizeof(buf))) != 0) {
-                if (n < 0) {
-                        error = -errno;
-                        break;
-                }
-                for (ssize_t at = 0; error != -ETIMEDOUT && at < n;) {
-                        const struct dirent64 *e = (const void *) (buf + at);
-                        int r = search_entry(&s, proc_fd, e->d_name);
-
-                        if (r < 0)
-                                error = r;
-                        at += e->d_reclen;
-                }
+        /* This process has proc_fd open. */
+        s.counts = by_number && fstatat(proc_fd, "self/fd", &st, 0) == 0 && st.st_size > 0;
+        while (error != -ETIMEDOUT && (r = listing_next(&listing, &name)) > 0) {
+                r = search_entry(&s, proc_fd, name);
+                if (r < 0)
+                        error = r;
         }
+        if (r < 0)
+                error = r;
         if (ret->pid == 0)
                 return error;
         *ret_node = (size_t) (s.found - nodes->nodes);

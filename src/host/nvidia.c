@@ -2,10 +2,15 @@
 
 #include "host/nvidia.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "util/fileio.h"
 #include "util/strings.h"
+
+#define MODULES_MAX 1024U
 
 /* The file information has a line such as "Device Minor: \t 3". */
 uint32_t nvidia_read_minor(const Sysfs *fs, PciAddress gpu) {
@@ -34,6 +39,71 @@ bool nvidia_read_memory(const Sysfs *fs, PciAddress gpu, int *ret, bool *ret_onl
         *ret_online = strncmp(status, "online", strlen("online")) == 0 || streq(status, "offline_failed") ||
                       streq(status, "offline_in_progress");
         return true;
+}
+
+/* Sets *ret to the number of modules that depend on the module. */
+static int count_dependent_modules(const Sysfs *fs, const char *module, size_t *ret) {
+        _cleanup_names_ char **names = NULL;
+        _cleanup_close_ int fd = -1;
+        char path[64];
+
+        (void) snprintf(path, sizeof(path), "sys/module/%s/holders", module);
+        fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
+        return fd < 0 ? fd : list_dir_at(fd, ".", MODULES_MAX, &names, ret);
+}
+
+/* The holders are counted before and after the references, because a module may be loaded or removed meanwhile. */
+static bool module_is_unused(const Sysfs *fs, const char *module) {
+        char path[64], text[32];
+        size_t before, after;
+        uint64_t references;
+
+        (void) snprintf(path, sizeof(path), "sys/module/%s/refcnt", module);
+        return count_dependent_modules(fs, module, &before) >= 0 && sysfs_read(fs, path, text, sizeof(text)) >= 0 &&
+               parse_unsigned(text, INT32_MAX, &references) >= 0 && count_dependent_modules(fs, module, &after) >= 0 &&
+               references == before && references == after;
+}
+
+static bool module_is_loaded(const Sysfs *fs, const char *module) {
+        _cleanup_close_ int fd = -1;
+        char path[64];
+
+        (void) snprintf(path, sizeof(path), "sys/module/%s", module);
+        fd = sysfs_open(fs, path, O_PATH | O_DIRECTORY);
+        return fd != -ENOENT;
+}
+
+bool nvidia_is_closed(const Sysfs *fs) {
+        static const char *const others[] = { "nvidia_uvm", "nvidia_modeset", "nvidia_drm" };
+
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                if (module_is_loaded(fs, others[i]) && !module_is_unused(fs, others[i]))
+                        return false;
+        return module_is_unused(fs, "nvidia");
+}
+
+static void lock_path(PciAddress gpu, char path[static 128]) {
+        (void) snprintf(path, 128, "proc/driver/nvidia/gpus/%s/unbindLock", PCI_ADDRESS_STR(gpu));
+}
+
+int nvidia_lock_unbind(const Sysfs *fs, PciAddress gpu) {
+        char path[128];
+        int r;
+
+        lock_path(gpu, path);
+        r = sysfs_set(fs, path, "1");
+        if (r == -ENOENT)
+                return 0;
+        return r == -EIO ? -EBUSY : r < 0 ? r : 1;
+}
+
+int nvidia_unlock_unbind(const Sysfs *fs, PciAddress gpu) {
+        char path[128];
+        int r;
+
+        lock_path(gpu, path);
+        r = sysfs_set(fs, path, "0");
+        return r == -ENOENT ? 0 : r;
 }
 
 void nvidia_read_memories(const Sysfs *fs, Inventory *inv) {

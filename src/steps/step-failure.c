@@ -14,6 +14,8 @@
 #define OTHER_DEVICE     "another device answers at its address."
 #define HANGS            "the kernel has not returned from it."
 #define BESIDE_HANGS     "a device hangs that has the card, bridge or IOMMU group in common with it."
+#define TOO_MANY_FILES   "too many files are open on this node to check."
+#define NO_HOLDERS       "passthroughd-holders does not answer. See its log."
 #define OTHER_PARTITIONS "Fabric Manager has other partitions than Partitions= says."
 
 static const struct {
@@ -28,6 +30,9 @@ static const struct {
         { STEP_UNBIND, ENOENT, "the device is gone." },
         { STEP_UNBIND, ENOTEMPTY, "it now has VFs, which would be lost. Remove the VFs first." },
         { STEP_UNBIND, EUSERS, GUEST_OF_XEN },
+        { STEP_UNBIND, E2BIG, TOO_MANY_FILES },
+        { STEP_UNBIND, ETIMEDOUT, TOO_MANY_FILES },
+        { STEP_UNBIND, EHOSTDOWN, NO_HOLDERS },
         { STEP_BIND, EBUSY, "it is now bound to another driver, or a guest has a member of its IOMMU group." },
         { STEP_BIND, ENODEV,
           "the driver did not bind it when the kernel probed. Check that its module is loaded, and see the kernel "
@@ -91,8 +96,8 @@ static const struct {
         { STEP_STOP_SERVICE, ETIMEDOUT, "the service did not stop in time. See its log." },
         { STEP_STOP_SERVICE, EIO, "systemd reports that the stop failed. See the log of the service." },
         { STEP_STOP_SERVICE, EPERM, "systemd does not allow it." },
-        { STEP_CHECK_IDLE, E2BIG, "too many files are open on this node to check." },
-        { STEP_CHECK_IDLE, EHOSTDOWN, "passthroughd-holders does not answer. See its log." },
+        { STEP_CHECK_IDLE, E2BIG, TOO_MANY_FILES },
+        { STEP_CHECK_IDLE, EHOSTDOWN, NO_HOLDERS },
         { STEP_MAKE_REGION, EEXIST,
           "a file of that name in /dev/shm is not the daemon's, or a member of SharedMemoryGroup= changed its size. "
           "Find "
@@ -116,8 +121,8 @@ static const struct {
         { STEP_VGPU, EIO, "the driver refused it, or accepted it without effect. See the kernel log." },
         { STEP_VGPU, ENOENT, "it is not on the vendor's driver any more." },
         { STEP_CHECK_UNUSED, EBUSY, "a process has it open." },
-        { STEP_CHECK_UNUSED, E2BIG, "too many files are open on this node to check." },
-        { STEP_CHECK_UNUSED, EHOSTDOWN, "passthroughd-holders does not answer. See its log." },
+        { STEP_CHECK_UNUSED, E2BIG, TOO_MANY_FILES },
+        { STEP_CHECK_UNUSED, EHOSTDOWN, NO_HOLDERS },
         { STEP_ACTIVATE, ELIBACC, "libnvfm.so.1 is not installed. It is in the SDK package of Fabric Manager." },
         { STEP_ACTIVATE, ENOTCONN, "Fabric Manager does not answer at the address in Manager=." },
         { STEP_ACTIVATE, ETIMEDOUT, "Fabric Manager does not answer in time. See its log." },

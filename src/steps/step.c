@@ -276,6 +276,16 @@ static int keep_awake(StepList *l, const AllocationDevice *d, const Inventory *i
         return r;
 }
 
+static int unbind_from_host(StepList *l, const Allocation *a, const AllocationDevice *d, const char *driver) {
+        int r = step_list_add(l, STEP_UNBIND, d->address, driver, allocation_driver(a, d));
+
+        if (r < 0)
+                return r;
+        l->steps[l->n - 1].vf = d->is_vf;
+        l->steps[l->n - 1].checks_idle = true;
+        return 0;
+}
+
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
         int r = l ? 0 : -ENOMEM;
@@ -296,8 +306,7 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
                 Present now = present(a, &a->devices[i], inv);
 
                 if (now.with_host && a->devices[i].vgpu_type == 0)
-                        r = step_list_add(l, STEP_UNBIND, a->devices[i].address, now.driver,
-                                          allocation_driver(a, &a->devices[i]));
+                        r = unbind_from_host(l, a, &a->devices[i], now.driver);
         }
         /* 4. Set attributes before a guest sees the VFs. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++)
@@ -356,7 +365,10 @@ static int restore_override(StepList *l, const Allocation *a, const AllocationDe
         if (!now->there || d->vgpu_type > 0 || !ours || (override && streq_ptr(override, d->prior_override)))
                 return 0;
         /* NULL may mean that the override was not read; the step reads it. */
-        return step_list_add(l, STEP_OVERRIDE, d->address, override, d->prior_override);
+        if (step_list_add(l, STEP_OVERRIDE, d->address, override, d->prior_override) < 0)
+                return -ENOMEM;
+        l->steps[l->n - 1].unlocks = now->with_host;
+        return 0;
 }
 
 /* A device that stays on a VFIO driver stays awake. The unbind from a VFIO driver sets power/control to "on". */

@@ -25,12 +25,19 @@ my ($hangs, $dead, $opened) = @gpus[1, 4, 6];
 my @five = @gpus[0, 2, 3, 5, 7];
 is(scalar @gpus, 8, 'eight GPUs');
 fault(map { "set proc/driver/nvidia/gpus/$gpus[$_]/information Device Minor: \\t $_" } 0 .. $#gpus);
-ok(!$bus->call('Rescan')->{error}, 'a rescan');
-ok(wait_until(sub { !daemon_children() }), 'the driver has told the minors');
+minors_are_known();
 my ($path) = map { s{^\Q$ENV{NODE_ROOT}\E/}{}r } abs_path("$ENV{NODE_ROOT}/sys/bus/pci/devices/$dead");
 my $alive = substr slurp("$ENV{NODE_ROOT}/$path/config"), 0, 64;
 my $before = tree();
 my $state  = snapshot();
+
+# The driver has told the minors of the GPUs that it has. Until then a process that opens one of them may have opened any.
+sub minors_are_known {
+        ok(!$bus->call('Rescan')->{error}, 'a rescan');
+        return ok(wait_until(sub { !daemon_children('passthroughd-nv') }), 'the minors of the GPUs are known');
+}
+
+sub unbinds_of_opened { return scalar grep { m{/nvidia/unbind \Q$opened\E } } write_log() }
 
 sub states { my (@of) = @_; return [map { device($bus, $_)->{state} } @of] }
 
@@ -61,7 +68,10 @@ is_deeply([sort map { $_->{address} } @{ describe($bus)->{quarantine} }], [sort 
 
 # ---- the next guest
 
+minors_are_known();
+
 my $log = log_since();
+my $unbinds = unbinds_of_opened();
 fault("delay driver_override\@$opened 1500");
 my ($signature, $entries) = request(gpu => 6, rdma => 8);
 my $reply = $bus->call('Allocate', "s$signature", 'next', $entries);
@@ -70,8 +80,9 @@ ok(wait_until(sub { grep { m{/\Q$opened\E/driver_override .*PENDING} } write_log
 fault('set proc/900/comm nvidia-smi', 'set proc/900/cgroup 0::/user.slice/user-1000.slice', 'link proc/900/fd/3 /dev/nvidia6');
 is($bus->result($reply->{body}[1]), 'failed', 'a process opens it: the job fails');
 like(log_since($log), names($opened, 900, 'nvidia-smi'), '... and names the process');
-ok(!(grep { m{/unbind \Q$opened\E } } write_log()), '... and the GPU was not unbound');
+is(unbinds_of_opened(), $unbinds, '... and the GPU was not unbound');
 is_deeply([map { driver_of($_) } @five, $opened], [('nvidia') x 6], 'all are with their driver');
+minors_are_known();
 is(allocate($bus, 'next', gpu => 5, rdma => 8), 'done', 'the next guest has five, and the VFs');
 is_deeply([sort map { $_->{address} } grep { $_->{slot} =~ /^gpu/ } @{ allocation($bus, 'next')->{devices} }], [sort @five], '... the healthy ones');
 is(driver_of($opened), 'nvidia', 'the one that a process has open is with its driver');

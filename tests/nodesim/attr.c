@@ -8,6 +8,7 @@
 #include "attr.h"
 #include "device.h"
 #include "driver.h"
+#include "nvidia.h"
 #include "pciback.h"
 #include "sriov.h"
 #include "vfattr.h"
@@ -415,6 +416,8 @@ int attr_write(Sim *sim, Node *file, const char *data, size_t size, off_t offset
                 return -ENODEV;
         if (is_named(file, "config") && attribute)
                 return config_write(file, data, size, offset);
+        if (nvidia_is_lock(file))
+                return nvidia_write_lock(sim, file, value);
         if (node_is_sysfs(file) && vfattr_is_writable(file))
                 return vfattr_write(sim, file, value);
         if (node_is_sysfs(file) && vgpu_mode(file))

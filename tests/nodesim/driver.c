@@ -6,6 +6,7 @@
 
 #include "device.h"
 #include "driver.h"
+#include "nvidia.h"
 #include "park.h"
 #include "pciback.h"
 #include "sriov.h"
@@ -286,6 +287,7 @@ void driver_detach(Sim *sim, Node *dev) {
                 device_allow_suspend(dev, false);
         } else {
                 vgpu_remove(sim, dev);
+                nvidia_drop_lock(sim, dev);
                 device_park_driver(sim, dev, d->name);
         }
         count_enable(d, dev, -1);

@@ -13,6 +13,7 @@
 #include "control.h"
 #include "fault.h"
 #include "mount.h"
+#include "nvidia.h"
 #include "pciback.h"
 #include "uevent.h"
 
@@ -290,7 +291,7 @@ static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
                 r = -ENODEV;
         else if (is_report(sim, node))
                 r = control_write(sim, data, size);
-        else if (node_is_sysfs(node))
+        else if (node_is_sysfs(node) || nvidia_is_lock(node))
                 r = fault_write(sim, &writer, node, data, size, offset);
         else
                 r = attr_write(sim, node, data, size, offset);

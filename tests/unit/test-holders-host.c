@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -96,6 +97,70 @@ static void test_nvidia(void **state) {
                 tree_link(f->root, "proc/7/fd/3", cases[i].node);
                 assert_use(f, q, cases[i].held ? "7 (python3)" : NULL, "");
         }
+}
+
+static void write_module(const Fixture *f, const char *module, const char *references) {
+        char path[64];
+
+        (void) snprintf(path, sizeof(path), "sys/module/%s/refcnt", module);
+        tree_file(f->root, path, references);
+        (void) snprintf(path, sizeof(path), "sys/module/%s/holders", module);
+        tree_dir(f->root, path);
+}
+
+/* The links of process 7 contradict the reference counts: who is told to use the GPU was looked at. */
+static void test_nvidia_modules(void **state) {
+        static const char *const others[] = { "nvidia_uvm", "nvidia_modeset", "nvidia_drm" };
+        Fixture *f = *state;
+
+        tree_file(f->root, DEVICE "/drm/card1/dev", "226:1");
+        tree_file(f->root, DEVICE "/drm/renderD129/dev", "226:129");
+        tree_file(f->root, DEVICE "/i2c-3/i2c-dev/i2c-3/dev", "89:3");
+        write_module(f, "nvidia", "0");
+        assert_held(f, "nvidia", "/dev/nvidia0", false);
+        assert_held(f, "nvidia", "/dev/dri/card1", false);
+        assert_held(f, "nvidia", "/dev/dri/renderD129", false);
+        assert_held(f, "nvidia", "/dev/i2c-3", true);
+        assert_held(f, "nouveau", "/dev/dri/card1", true);
+
+        write_module(f, "nvidia", "1");
+        assert_held(f, "nvidia", "/dev/nvidia0", true);
+        assert_held(f, "nvidia", "/dev/dri/card1", true);
+        tree_link(f->root, "sys/module/nvidia/holders/nvidia_uvm", "../../nvidia_uvm");
+        assert_held(f, "nvidia", "/dev/nvidia0", false);
+        write_module(f, "nvidia", "0");
+        assert_held(f, "nvidia", "/dev/nvidia0", true);
+        write_module(f, "nvidia", "-1");
+        assert_held(f, "nvidia", "/dev/nvidia0", true);
+        write_module(f, "nvidia", "1");
+
+        for (size_t i = 0; i < ELEMENTSOF(others); i++) {
+                char path[64];
+
+                write_module(f, others[i], "1");
+                assert_held(f, "nvidia", "/dev/nvidia0", true);
+                (void) snprintf(path, sizeof(path), "sys/module/%s/refcnt", others[i]);
+                tree_unlink(f->root, path);
+                assert_held(f, "nvidia", "/dev/nvidia0", true);
+                write_module(f, others[i], "0");
+                assert_held(f, "nvidia", "/dev/nvidia0", false);
+        }
+        tree_file(f->root, DEVICE "/other/other0/dev", "1:2");
+        assert_held(f, "nvidia", "/dev/other0", true);
+}
+
+/* The first thread of a process has ended, and others have the files. */
+static void test_threads(void **state) {
+        Fixture *f = *state;
+        HolderQuery q = query("nvidia", false);
+
+        tree_unlink(f->root, "proc/7/fd/0");
+        tree_unlink(f->root, "proc/7/fd/1");
+        tree_dir(f->root, "proc/7/task/7/fd");
+        tree_link(f->root, "proc/7/task/9/fd/3", "/dev/nvidia0");
+        assert_use(f, q, "7 (python3)", "");
+        tree_link(f->root, "proc/7/task/9/fd/3", "/dev/null");
+        assert_use(f, q, NULL, "");
 }
 
 static void test_nodes(void **state) {
@@ -457,6 +522,58 @@ static size_t hoard(pid_t *pids, size_t max, size_t wanted) {
         return n;
 }
 
+static void *wait_for_ever(void *unused) {
+        for (;;)
+                (void) pause();
+        return unused;
+}
+
+/* Has a terminal open, and ends its first thread after it has told the number of the terminal. */
+_Noreturn static void lose_leader(int fd) {
+        int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+        pthread_t thread;
+        struct stat st;
+
+        if (terminal < 0 || unlockpt(terminal) < 0 || fstat(open(ptsname(terminal), O_RDWR | O_NOCTTY), &st) < 0 ||
+            pthread_create(&thread, NULL, wait_for_ever, NULL) != 0 ||
+            write(fd, &st.st_rdev, sizeof(st.st_rdev)) != sizeof(st.st_rdev))
+                _exit(EXIT_FAILURE);
+        pthread_exit(NULL);
+}
+
+/* On this very machine: PID/fd of such a process is empty. */
+static void test_leader_ended(void **state _unused_) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *machine = NULL;
+        HolderNode node = { .name = "card0", .has_number = true };
+        const HolderNodes wanted = { .nodes = &node, .n = 1 };
+        int pipes[2], r = 0;
+        size_t held;
+        dev_t number;
+        pid_t pid;
+        Holder h;
+
+        assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+                lose_leader(pipes[1]);
+        assert_int_equal(read(pipes[0], &number, sizeof(number)), sizeof(number));
+        node.major = major(number);
+        node.minor = minor(number);
+        assert_int_equal(sysfs_new("/", &machine), 0);
+        /* The thread may end after the first searches. */
+        for (unsigned i = 0; i < 20; i++) {
+                r = holder_search_root(machine, &wanted, &h, &held);
+                (void) usleep(10000);
+        }
+        (void) kill(pid, SIGKILL);
+        (void) waitpid(pid, NULL, 0);
+        (void) close(pipes[0]);
+        (void) close(pipes[1]);
+        assert_int_equal(r, 1);
+        assert_int_equal(h.pid, pid);
+}
+
 /* However many are open: only the time that a look takes has a limit. */
 static void test_many_descriptors(void **state _unused_) {
         HolderNode node = { .name = "no-such-node" };
@@ -491,6 +608,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
                 TEST(test_nvidia),
+                TEST(test_nvidia_modules),
+                TEST(test_threads),
                 TEST(test_nodes),
                 TEST(test_nodes_of_others),
                 TEST(test_directory_without_number),
@@ -508,6 +627,7 @@ int main(void) {
                 TEST(test_text),
                 TEST(test_unit),
                 TEST(test_number),
+                TEST(test_leader_ended),
                 TEST(test_many_descriptors),
 #undef TEST
                 cmocka_unit_test(test_sentences),

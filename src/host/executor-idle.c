@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Checks that devices of the host are idle before a run unbinds them. */
+
+#include "executor-idle.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "host/nvidia.h"
+#include "steps/step.h"
+#include "util/strings.h"
+
+static bool has_nvidia_driver(const Step *s) {
+        return s->from && streq(s->from, NVIDIA_DRIVER);
+}
+
+/* NVIDIA's driver takes the memory of a GPU offline when the last process closes the GPU. As find_user(). */
+static int find_online_memory(const Sysfs *fs, const Step *s, size_t n, char *buf, size_t size) {
+        for (size_t i = 0; i < n; i++) {
+                bool online;
+                int node;
+
+                if (!has_nvidia_driver(&s[i]) || !nvidia_read_memory(fs, s[i].device, &node, &online) || !online)
+                        continue;
+                (void) snprintf(buf, size, "The host has the memory of %s online, as NUMA node %d.",
+                                PCI_ADDRESS_STR(s[i].device), node);
+                return 1;
+        }
+        return 0;
+}
+
+/* Looks for users of the devices of n steps. is_locked: no process can have the devices open. Returns 1 and a sentence
+ * in buf when a device is in use, 0 when none is, or a negative errno. */
+static int find_user(const Sysfs *fs, const Step *s, size_t n, bool is_locked, char *buf, size_t size) {
+        _cleanup_free_ HolderQuery *queries = calloc(n, sizeof(*queries));
+        Holder holder;
+        int r;
+
+        if (!queries)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                queries[i] = (HolderQuery) { .address = s[i].device,
+                                             .group = -1,
+                                             .driver = s[i].from,
+                                             .is_vf = s[i].vf > 0,
+                                             .nvidia_minor = NVIDIA_MINOR_UNKNOWN,
+                                             .is_locked = is_locked };
+                /* The driver may resume the GPU to tell its minor, and the daemon knows that of a GPU to unbind. */
+                if (s[i].checks_idle)
+                        queries[i].nvidia_minor = s[i].gpu_node - 1;
+                else if (has_nvidia_driver(&s[i]))
+                        queries[i].nvidia_minor = nvidia_read_minor(fs, s[i].device);
+        }
+        r = holders_find(fs, queries, n, &holder);
+        if (r > 0)
+                (void) snprintf(buf, size, "%s is in use by %s. %s", holder.subject, holder.text, holder.remedy);
+        return r == 0 ? find_online_memory(fs, s, n, buf, size) : r;
+}
+
+/* found: the result of find_user(), with the sentence in failed->message. */
+static int report_user(Report *failed, int found, ReportFunction report, void *userdata) {
+        if (found == 0)
+                return 0;
+        failed->error = found > 0 ? -EBUSY : found;
+        (void) report(failed, userdata);
+        return failed->error;
+}
+
+int devices_check_idle(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata) {
+        Report failed = { .kind = REPORT_FAILED, .step = (uint32_t) i };
+        size_t n = 0;
+
+        /* The check of the preceding step covered this device. */
+        if (i > 0 && steps->steps[i - 1].kind == STEP_CHECK_IDLE)
+                return 0;
+        while (i + n < steps->n && steps->steps[i + n].kind == STEP_CHECK_IDLE)
+                n++;
+        return report_user(&failed, find_user(fs, &steps->steps[i], n, false, failed.message, sizeof(failed.message)),
+                           report, userdata);
+}
+
+int idle_check_unbind(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata) {
+        Report failed = { .kind = REPORT_FAILED, .step = (uint32_t) i };
+        const Step *s = &steps->steps[i];
+        int locked = has_nvidia_driver(s) ? nvidia_lock_unbind(fs, s->device) : 0;
+        int r = locked >= 0 || locked == -EBUSY
+                        ? find_user(fs, s, 1, locked > 0, failed.message, sizeof(failed.message))
+                        : locked;
+
+        /* A client in the kernel, or a process that is about to end and has no descriptors any more. */
+        if (r == 0 && locked == -EBUSY) {
+                (void) snprintf(failed.message, sizeof(failed.message),
+                                "%s is in use: NVIDIA's driver refuses its unbind lock, and no process has the GPU "
+                                "open. Try again in a minute, and see the kernel log.",
+                                PCI_ADDRESS_STR(s->device));
+                r = 1;
+        }
+        return report_user(&failed, r, report, userdata);
+}

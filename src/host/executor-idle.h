@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Checks that devices of the host are idle before a run unbinds them. For the executor only. */
+
+#include "host/executor.h"
+
+/* For STEP_CHECK_IDLE: checks the device of step i together with those of the STEP_CHECK_IDLE steps that follow
+ * directly. Returns 0 when no device is in use; else reports REPORT_FAILED and returns a negative errno. */
+int devices_check_idle(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata);
+/*
+ * For a STEP_UNBIND with checks_idle, directly before it: takes the unbind lock that NVIDIA's driver offers for a GPU,
+ * and looks for users of the device. Returns as devices_check_idle().
+ */
+int idle_check_unbind(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * holders PROCESSES DESCRIPTORS N ROOT: has processes with so many open files each, and N times looks for the users of
+ * a GPU that none of them uses. Prints three times in microseconds for each: of the search through all processes, of a
+ * plain loop that reads the link of each descriptor, and of the look at the machine in the directory ROOT, where the
+ * reference counts of NVIDIA's modules say that no process has a GPU open.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "host/holders-internal.h"
+#include "host/nvidia.h"
+
+/* A process with descriptors of the kinds that most processes have. */
+static pid_t start_process(unsigned n) {
+        pid_t pid = fork();
+
+        if (pid != 0)
+                return pid;
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (unsigned i = 0; i < n; i++) {
+                static const char *const paths[] = { "/dev/null", "/etc/passwd", "/dev/zero", "/proc/self/stat" };
+                int pair[2];
+
+                if (i % 2 == 0 ? open(paths[i / 2 % ELEMENTSOF(paths)], O_RDONLY) < 0 : pipe(pair) < 0)
+                        _exit(EXIT_FAILURE);
+                if (i % 2 == 1)
+                        (void) close(pair[1]);
+        }
+        for (;;)
+                (void) pause();
+}
+
+static int read_links(int fd) {
+        char buf[4096] __attribute__((aligned(8))), target[4096];
+        ssize_t n;
+
+        while ((n = getdents64(fd, buf, sizeof(buf))) > 0)
+                for (ssize_t at = 0; at < n;) {
+                        const struct dirent64 *e = (const void *) (buf + at);
+
+                        at += e->d_reclen;
+                        if (e->d_name[0] != '.' && readlinkat(fd, e->d_name, target, sizeof(target)) < 0 &&
+                            errno == ENOMEM)
+                                return -errno;
+                }
+        return n < 0 ? -errno : 0;
+}
+
+/* Opens proc/PID/fd of each process and reads the links there, with nothing that is not needed for it. */
+static int read_all_links(void) {
+        char buf[32768] __attribute__((aligned(8)));
+        int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        ssize_t n;
+
+        if (proc < 0)
+                return -errno;
+        while ((n = getdents64(proc, buf, sizeof(buf))) > 0)
+                for (ssize_t at = 0; at < n;) {
+                        const struct dirent64 *e = (const void *) (buf + at);
+                        char path[300];
+                        int fd;
+
+                        at += e->d_reclen;
+                        if (e->d_name[0] < '1' || e->d_name[0] > '9')
+                                continue;
+                        (void) snprintf(path, sizeof(path), "%s/fd", e->d_name);
+                        fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                        if (fd < 0)
+                                continue;
+                        (void) read_links(fd);
+                        (void) close(fd);
+                }
+        (void) close(proc);
+        return n < 0 ? -errno : 0;
+}
+
+int main(int argc, char *argv[]) {
+        const HolderQuery gpu = { .address = { .bus = 1 }, .group = -1, .driver = NVIDIA_DRIVER, .nvidia_minor = 3 };
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL, *closed = NULL;
+        HolderNode node = { .name = "nvidia3", .part = HOLDER_NO_PART, .has_number = true, .major = 195, .minor = 3 };
+        const HolderNodes nodes = { .nodes = &node, .n = 1 };
+        unsigned processes, descriptors, n;
+
+        if (argc != 5 || sysfs_new("/", &fs) < 0 || sysfs_new(argv[4], &closed) < 0) {
+                (void) fprintf(stderr, "usage: holders PROCESSES DESCRIPTORS N ROOT\n");
+                return EXIT_FAILURE;
+        }
+        processes = (unsigned) atoi(argv[1]);
+        descriptors = (unsigned) atoi(argv[2]);
+        n = (unsigned) atoi(argv[3]);
+        for (unsigned i = 0; i < processes; i++)
+                if (start_process(descriptors) < 0)
+                        return EXIT_FAILURE;
+        (void) usleep(200000);
+        for (unsigned i = 0; i < n; i++) {
+                double times[4] = { now_us() };
+                Holder holder;
+                size_t found;
+                int r = holder_search_root(fs, &nodes, &holder, &found), links, by_counts;
+
+                times[1] = now_us();
+                links = read_all_links();
+                times[2] = now_us();
+                by_counts = holders_find(closed, &gpu, 1, &holder);
+                times[3] = now_us();
+                /* -EACCES: a container does not show the open files of all processes that it shows. */
+                if ((r != 0 && r != -EACCES) || links < 0 || by_counts != 0) {
+                        (void) fprintf(stderr, "holders: the search failed: %d, %d, %d\n", r, links, by_counts);
+                        return EXIT_FAILURE;
+                }
+                printf("%.1f %.1f %.1f\n", times[1] - times[0], times[2] - times[1], times[3] - times[2]);
+        }
+        return EXIT_SUCCESS;
+}
