@@ -242,6 +242,11 @@ for my $words (['plan', 'nic=1'], ['plan', 'vf=9'], ['plan', 'vf=1', '--repeat']
         like("$out$err", qr/\S/, "@$words: it is answered");
         unlike("$out$err", qr/\e/, "@$words: and harmless");
 }
+for my $words (["--\e[31m"], ['plan', '--cpus', "\xc2\x9b"], ['plan', '--memory', "\e[31m"], ["\e[31m"]) {
+        (undef, undef, $err) = ctl(@$words);
+        like($err, qr/help/, 'a wrong command line is told');
+        unlike($err, qr/\e|\x9b/, '... without what upsets a terminal');
+}
 (undef, $out) = ctl('list', '--json', '--node', "/\xff");
 ok(utf8::decode($out), 'a name that is no UTF-8 is none in JSON');
 
