@@ -260,6 +260,16 @@ spew("$TMP/old.tree", slurp("$ENV{BUILD}/nodes/hgx-h100.tree") =~ s{^.*/sriov_of
 is($status, 1, 'VFs that were not there are not made up when their addresses are unknown');
 like($err, names('VirtualFunctions=', '0000:14:00.0'), 'which a warning says');
 
+# ---- a pool of VFs that no pool creates
+
+for (['of a PF, without VirtualFunctions=', "Match=type=vf pf=0000:11:00.0\n", 'VirtualFunctions='], ['of a PF that does not exist', "Match=type=vf pf=0000:99:00.0\nVirtualFunctions=4\n", 'Match=']) {
+        my ($what, $lines, $remedy) = @$_;
+        spew("$TMP/vfs.conf", "[Pool vf]\n$lines");
+        (undef, undef, $err) = ctl('plan', 'vf=1', '--node', "$ENV{BUILD}/nodes/connectx.tree", '--config', "$TMP/vfs.conf");
+        like($err, names("'vf'", '0 of 0', $remedy), "VFs $what: refused");
+        unlike($err, qr/\breload\b/, '... and no VFs are promised');
+}
+
 # ---- anyone, several at once, and not in memory only
 
 SKIP: {
