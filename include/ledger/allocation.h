@@ -145,7 +145,7 @@ typedef struct Allocation {
         AllocationState state;    /* as on disk: never in-use. In the ledger, changed by ledger_set_state() */
         char *domain;             /* the running domain that uses its devices, NULL: none known; not on disk */
         bool running; /* the guest has all its memory allocated; not on disk. Changed by ledger_set_running() */
-        bool taken;   /* the reason names the program that uses a device taken from a; not on disk */
+        bool taken;   /* the reason says who uses a device taken from a: a program, or the host; not on disk */
         bool halted;  /* the last job on its devices that are not settled has failed; not on disk */
         const char *partition_lost; /* ready, but its partition is not active: why, as a static sentence that starts in
                                        lower case. NULL: as far as is known, it is active; not on disk */

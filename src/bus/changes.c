@@ -3,6 +3,7 @@
 
 #include "bus/changes.h"
 
+#include "model/pcilink.h"
 #include "plan/device-state.h"
 #include "util/digest.h"
 #include "util/stringtable.h"
@@ -13,6 +14,10 @@ static const char *const device_property_table[_DEVICE_PROPERTY_MAX] = {
         [DEVICE_PROPERTY_REASON] = "Reason",
         [DEVICE_PROPERTY_DRIVER] = "Driver",
         [DEVICE_PROPERTY_KERNEL_NAMES] = "KernelNames",
+        [DEVICE_PROPERTY_LINK_GENERATION] = "LinkGeneration",
+        [DEVICE_PROPERTY_LINK_WIDTH] = "LinkWidth",
+        [DEVICE_PROPERTY_MAX_LINK_GENERATION] = "MaxLinkGeneration",
+        [DEVICE_PROPERTY_MAX_LINK_WIDTH] = "MaxLinkWidth",
         [DEVICE_PROPERTY_IOMMU_GROUP] = "IommuGroup",
         [DEVICE_PROPERTY_ALLOCATION] = "Allocation",
 };
@@ -44,6 +49,10 @@ DeviceSnapshot device_snapshot(const HostView *view, const PciDevice *dev) {
                         [DEVICE_PROPERTY_REASON] = digest_string(DIGEST_START, why.message),
                         [DEVICE_PROPERTY_DRIVER] = digest_string(DIGEST_START, dev->driver),
                         [DEVICE_PROPERTY_KERNEL_NAMES] = digest_string(DIGEST_START, dev->kernel_names),
+                        [DEVICE_PROPERTY_LINK_GENERATION] = pci_link_generation(dev->current_speed),
+                        [DEVICE_PROPERTY_LINK_WIDTH] = dev->current_width,
+                        [DEVICE_PROPERTY_MAX_LINK_GENERATION] = pci_link_generation(dev->link_speed),
+                        [DEVICE_PROPERTY_MAX_LINK_WIDTH] = dev->link_width,
                         [DEVICE_PROPERTY_IOMMU_GROUP] = (uint64_t) dev->iommu_group,
                         [DEVICE_PROPERTY_ALLOCATION] = digest_string(DIGEST_START, holder ? holder->name : NULL),
                 },

@@ -25,8 +25,8 @@ static int report_json(const Args *args, const char *error, const char *message)
         return EXIT_FAILURE;
 }
 
-/* A file name or a recorded node can put control characters or invalid UTF-8 into a message, where a terminal would act
- * on them and JSON forbids them. Replaces all non-ASCII and control characters of such a message. */
+/* An argument, a file name or a recorded node can put control characters or invalid UTF-8 into a message, where a
+ * terminal would act on them and JSON forbids them. Replaces all non-ASCII and control characters of such a message. */
 static void sanitize(char *text) {
         if (!text || text_is_clean(text))
                 return;
@@ -72,6 +72,7 @@ int report_usage(const Args *args, const char *format, ...) {
         va_start(ap, format);
         message = string_vformat(format, ap);
         va_end(ap);
+        sanitize(message);
         page_print(stderr, 0, PROGRAM "%s; try 'passthroughctl %s%s--help'", message ?: "Out of memory",
                    args->verb ? args->verb : "", args->verb ? " " : "");
         return EXIT_USAGE;

@@ -119,9 +119,9 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         }
         log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_DEVIATION, .allocation = a->name }),
                  "'%s' cannot be resumed: %s", a->name, refusal.message);
-        /* Another program has taken a device from a ready allocation: the device stays contested, as before a restart.
-         */
-        taken = state == ALLOCATION_READY && v == VERDICT_BUSY;
+        /* Another program, or the host, has taken a device from a ready allocation: the device stays contested, as
+         * before a restart. */
+        taken = state == ALLOCATION_READY && (v == VERDICT_BUSY || v == VERDICT_HOST_CRITICAL);
         stands = state != ALLOCATION_RELEASING && can_pass(v);
         history_record_deviation(m, a, &refusal, stands);
         a->taken = taken;

@@ -70,7 +70,9 @@ static const struct {
         { NULL, "backingStore", "type", DISKS },
         { NULL, "mirror", "type", DISKS },
         { NULL, "dataStore", "type", DISKS },
-        { "interface", "source", "mode", "vepa bridge private" }, /* not 'passthrough', which takes the whole VF */
+        /* Of macvtap: not 'passthrough', which takes the whole VF. 'client' and 'server' are those of a vhost-user
+           socket. */
+        { "interface", "source", "mode", "vepa bridge private client server" },
         { "tpm", "backend", "type", "emulator external" },
         { "rng", "backend", "type", CHARDEVS },
         /* QEMU keeps the file open, so a file of /dev/vfio would keep other guests from its group. */

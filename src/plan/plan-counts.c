@@ -54,12 +54,11 @@ static void count_pool(const Planner *p, const Pool *pool, unsigned *ret_all, un
         }
 }
 
-static bool wants_vfs(const Pool *pool) {
-        bool wants = pool->virtual_functions > 0;
-
+static bool matches_vfs_only(const Pool *pool) {
         for (size_t i = 0; i < pool->n_matches; i++)
-                wants = wants || pool->matches[i].type == PCI_TYPE_VF || pool->matches[i].pf;
-        return wants;
+                if (pool->matches[i].type != PCI_TYPE_VF && !pool->matches[i].pf)
+                        return false;
+        return pool->n_matches > 0;
 }
 
 /* The number of devices that the pool's Match= lines match but that an earlier pool has. *ret: the first such pool. */
@@ -87,8 +86,9 @@ static Verdict check_vfs_to_come(const HostView *view, const Pool *pool, const P
         return mlx4_refuse(view->mlx4, view->policy, view->ledger, pf, pool->virtual_functions, ret);
 }
 
-/* Why the pool gets no VFs, by its first PF; empty when VFs are to come, or no PF can have them. */
-static void find_why_no_vfs(const HostView *view, const Pool *pool, Refusal *ret) {
+/* Whether the daemon creates VFs of the pool. ret: why its first PF gets none; empty when VFs are to come, or no PF can
+ * have them. */
+static bool expects_vfs(const HostView *view, const Pool *pool, Refusal *ret) {
         const Inventory *inv = view->inventory;
 
         for (size_t i = 0; i < inv->n_devices; i++) {
@@ -98,18 +98,24 @@ static void find_why_no_vfs(const HostView *view, const Pool *pool, Refusal *ret
                     check_vfs_to_come(view, pool, pf, ret->message ? NULL : ret) != VERDICT_NONE)
                         continue;
                 refusal_done(ret);
-                return;
+                return true;
         }
+        return false;
 }
 
 static Verdict refuse_empty_pool(const HostView *view, const Pool *pool, unsigned wanted, Refusal *ret) {
         const Pool *earlier = NULL;
         unsigned shadowed = count_shadowed(view, pool, &earlier);
         _cleanup_refusal_ Refusal why = { 0 };
-        const char *remedy = pool->external    ? "Create its VFs outside the daemon (VirtualFunctions=external)."
-                             : wants_vfs(pool) ? "passthroughd creates VFs in the seconds after a start or reload. Try "
-                                                 "again, or ask 'passthroughctl check'."
-                                               : "Correct the Match= lines of the pool, or ask for another pool.";
+        bool to_come = expects_vfs(view, pool, &why);
+        const char *remedy =
+                pool->external ? "Create its VFs outside the daemon (VirtualFunctions=external)."
+                : to_come      ? "passthroughd creates VFs in the seconds after a start or reload. Try again, or ask "
+                                 "'passthroughctl check'."
+                : matches_vfs_only(pool) && pool->virtual_functions == 0
+                        ? "Set VirtualFunctions= of the pool, so that passthroughd creates VFs; or correct its Match= "
+                          "lines."
+                        : "Correct the Match= lines of the pool, or ask for another pool.";
 
         if (shadowed > 0)
                 return refuse(ret, VERDICT_INSUFFICIENT_DEVICES, NULL,
@@ -118,7 +124,6 @@ static Verdict refuse_empty_pool(const HostView *view, const Pool *pool, unsigne
                               "Pool '%s': %u wanted, 0 of 0 free. Its Match= lines match %u device%s, which %s in the "
                               "earlier pool '%s'.",
                               pool->name, wanted, shadowed, PLURAL(shadowed), ARE(shadowed), earlier->name);
-        find_why_no_vfs(view, pool, &why);
         if (why.message)
                 return refuse(ret, VERDICT_INSUFFICIENT_DEVICES, NULL, why.remedy,
                               "Pool '%s': %u wanted, 0 of 0 free. %s", pool->name, wanted, why.message);

@@ -262,6 +262,7 @@ static const struct Part {
         { BLOCK_DEVICES "/zram*/backing_dev" },
         { BLOCK_DEVICES "/*/dev" },
         { "sys/class/nvme/*" },
+        { "sys/class/rnbd-server/ctl" },
         { "sys/class/rnbd-server/ctl/devices/*/block_dev" },
         { "sys/kernel/config/nvmet/subsystems/*/namespaces/*/{device_path,enable}", record_named },
         { "sys/kernel/config/nvmet/subsystems/*/passthru/{device_path,enable}", record_named },

@@ -95,6 +95,22 @@ $set->($there);
 is((allocate($bus, 'mine', gpu => 1))[0], 'done', 'without it, no rescan is needed');
 is((release($bus, 'mine'))[0], 'done', 'and back');
 
+# ---- the host takes the NIC from a ready allocation, and needs it
+
+is((allocate($bus, 'mine', nic => 1))[0], 'done', 'the NIC is allocated');
+other_hand_binds($nic, 'igb');
+$set->($moved);
+ok(wait_until(sub { device($bus, $nic)->{state} eq 'contested' }), 'its driver takes it back, and it is contested');
+restart();
+is(device($bus, $nic)->{state}, 'contested', 'the next daemon says the same');
+is(allocation_state($bus, 'mine'), 'failed', 'the allocation cannot be used');
+like(allocation($bus, 'mine')->{reason}, qr{\Q$nic\E <- enp10s0 <- }, '... because the host needs it');
+is(driver_of($nic), 'igb', 'it is left alone');
+$set->($there);
+restart();
+ok(wait_until(sub { allocation_state($bus, 'mine') eq 'ready' }), 'without the route, the next start binds it again');
+is((release($bus, 'mine'))[0], 'done', 'and it is released');
+
 # ---- storage of the host over the network: it appears, and goes
 
 chomp(my $mounts = slurp("$ENV{NODE_ROOT}/proc/1/mountinfo"));

@@ -101,6 +101,13 @@ tells('a further device', [], sub { on_guest('Attach', 'vm', request(ethernet =>
 tells('one device less', [], sub { on_guest('Detach', 'vm', 's', 'ethernet0') });
 tells('its release', [qw(InterfacesRemoved AllocationRemoved)], sub { on_guest('Release', 'vm', '') });
 
+my $gpu = '0000:13:00.0';
+my ($width, $speed) = map { "sys/bus/pci/devices/$gpu/current_link_$_" } qw(width speed);
+fault("set $width 4", "set $speed 2.5 GT/s PCIe");
+is($bus->call('Rescan')->{error}, undef, 'a rescan after a link is trained again');
+ok(grep({ $_->{member} eq 'PropertiesChanged' && ($_->{body}[1]{LinkWidth} // 0) == 4 } heard()), '... tells the lanes');
+is_mirrored('a link that is trained again');
+
 # ---- random operations
 
 srand SEED;

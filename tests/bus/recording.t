@@ -234,7 +234,9 @@ for my $node (qw(nvme9 SERIAL9)) {
                 "$device/nvme/nvme9/" => '', "$config/nvmet/subsystems/nqn.node042/passthru/enable" => "1\n",
                 "$config/nvmet/subsystems/nqn.node042/passthru/device_path" => "/dev/$node\n");
 }
-recorded_use('an RNBD target', qr/\Q$gpu\E <- nvme9n1 <- RNBD target/, 'sys/class/rnbd-server/ctl/devices/nvme9n1/block_dev' => \"../../../../../../$device/block/nvme9n1");
+my $exports = 'sys/devices/virtual/rnbd-server/ctl';
+recorded_use('an RNBD target', qr/\Q$gpu\E <- nvme9n1 <- RNBD target/, 'sys/class/rnbd-server/ctl' => \"../../../$exports",
+        "$exports/devices/nvme9n1/block_dev" => \"../../../../../../../$device/block/nvme9n1");
 recorded_use('bcache', qr/\Q$gpu\E <- nvme9n1 <- bcache/, "$device/block/nvme9n1/bcache/" => '',
         'sys/fs/bcache/8b4b1f0c-1111-4111-8111-000000000001/cache0' => \"../../../../$device/block/nvme9n1/bcache");
 recorded_use('bcachefs', names($gpu, 'nvme9n1'), 'sys/fs/bcachefs/8b4b1f0c-1111-4111-8111-000000000001/dev-0/block' => \"../../../../../$device/block/nvme9n1");

@@ -242,6 +242,11 @@ for my $words (['plan', 'nic=1'], ['plan', 'vf=9'], ['plan', 'vf=1', '--repeat']
         like("$out$err", qr/\S/, "@$words: it is answered");
         unlike("$out$err", qr/\e/, "@$words: and harmless");
 }
+for my $words (["--\e[31m"], ['plan', '--cpus', "\xc2\x9b"], ['plan', '--memory', "\e[31m"], ["\e[31m"]) {
+        (undef, undef, $err) = ctl(@$words);
+        like($err, qr/help/, 'a wrong command line is told');
+        unlike($err, qr/\e|\x9b/, '... without what upsets a terminal');
+}
 (undef, $out) = ctl('list', '--json', '--node', "/\xff");
 ok(utf8::decode($out), 'a name that is no UTF-8 is none in JSON');
 
@@ -254,6 +259,16 @@ spew("$TMP/old.tree", slurp("$ENV{BUILD}/nodes/hgx-h100.tree") =~ s{^.*/sriov_of
 ($status, $out, $err) = ctl('plan', 'gpu=1', 'rdma=1', '--node', "$TMP/old.tree", '--config', "$SOURCE/tests/nodes/hgx-h100.conf");
 is($status, 1, 'VFs that were not there are not made up when their addresses are unknown');
 like($err, names('VirtualFunctions=', '0000:14:00.0'), 'which a warning says');
+
+# ---- a pool of VFs that no pool creates
+
+for (['of a PF, without VirtualFunctions=', "Match=type=vf pf=0000:11:00.0\n", 'VirtualFunctions='], ['of a PF that does not exist', "Match=type=vf pf=0000:99:00.0\nVirtualFunctions=4\n", 'Match=']) {
+        my ($what, $lines, $remedy) = @$_;
+        spew("$TMP/vfs.conf", "[Pool vf]\n$lines");
+        (undef, undef, $err) = ctl('plan', 'vf=1', '--node', "$ENV{BUILD}/nodes/connectx.tree", '--config', "$TMP/vfs.conf");
+        like($err, names("'vf'", '0 of 0', $remedy), "VFs $what: refused");
+        unlike($err, qr/\breload\b/, '... and no VFs are promised');
+}
 
 # ---- anyone, several at once, and not in memory only
 

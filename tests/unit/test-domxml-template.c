@@ -172,6 +172,7 @@ static void test_permitted(void **state) {
                 { "<disk type='vhostuser'/>", true },
                 { "<disk type='file'><backingStore type='file'/></disk>", true },
                 { "<interface type='direct'><source dev='eth0' mode='bridge'/></interface>", true },
+                { "<interface type='vhostuser'><source type='unix' path='/run/vhu' mode='client'/></interface>", true },
                 { "<tpm model='tpm-crb'><backend type='emulator'/></tpm>", true },
                 { "<rng model='virtio'><backend model='random'>/dev/urandom</backend></rng>", true },
                 { "<graphics type='spice'><gl enable='no'/></graphics>", true },
