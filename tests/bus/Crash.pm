@@ -244,6 +244,8 @@ sub home_again {
         my ($bus, $what, $name, $before) = @_;
         $bus->forget_signals();
         $before->() if $before;
+        # A start may continue a change of the allocation.
+        wait_until(\&nothing_is_left);
         if (my $guest = allocation($bus, $name)) {
                 my ($result, $why) = release($bus, $name);
                 is($result, 'done', "$what: it can be released") or diag($why);

@@ -150,9 +150,12 @@ sub begin {
 
 sub status { return $? & 127 ? 128 + ($? & 127) : $? >> 8 }
 
-# What differs each time is not compared: times, UUIDs, the widths of columns.
+# What differs each time is not compared: times, UUIDs, the widths of columns, the order of steps of different devices.
 sub even {
         my ($text) = @_;
+        my @steps = sort $text =~ m{^\[\d+/\d+\] (.*)$}mg;
+        $text =~ s{^\[\d+/\d+\] \K.*$}{shift @steps}gem;
+        $text =~ s{^(.* step )\d+(/\d+: )}{$1N$2}gm;
         $text =~ s/\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\.\d+Z?/TIME/g;
         $text =~ s/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/UUID/g;
         $text =~ s/[ \t]+/ /g;
@@ -162,7 +165,7 @@ sub even {
 # Does the output have these lines in this order? A line may end in "..." too.
 sub shows {
         my ($output, @shown) = @_;
-        my $pattern = join '', map { /^\s*\.\.\.$/ ? '(?:.*\n)*?' : quotemeta(even($_)) =~ s/\\\.\\\.\\\.$/.*/r . '\n' } @shown;
+        my $pattern = join '', map { /^\s*\.\.\.$/ ? '(?:.*\n)*?' : quotemeta =~ s/\\\.\\\.\\\.$/.*/r . '\n' } split /\n/, even(join "\n", @shown);
         return even($output) =~ /^$pattern/m;
 }
 
