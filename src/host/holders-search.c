@@ -133,7 +133,7 @@ static int listing_next(Listing *l, const char **ret) {
  * a descriptor cannot be read. */
 static int search_descriptors(Search *s, int fd, const HolderNode **ret) {
         Listing listing = { .fd = fd };
-        const char *name;
+        const char *name = "";
         int error = 0, r;
 
         while ((r = listing_next(&listing, &name)) > 0) {
@@ -175,7 +175,7 @@ static int search_threads(Search *s, int proc_fd, const char *pid, const HolderN
         _cleanup_close_ int fd = -1;
         char path[600];
         Listing listing;
-        const char *name;
+        const char *name = "";
         struct stat st;
         int error = 0, r;
 
@@ -283,7 +283,7 @@ int holder_search(const Sysfs *fs, int proc_fd, const HolderNodes *nodes, bool b
                      .end = clock_usec(CLOCK_MONOTONIC) + usec,
                      .holder = ret };
         Listing listing = { .fd = proc_fd };
-        const char *name;
+        const char *name = "";
         struct stat st;
         int error = 0, r = 0;
 
