@@ -30,12 +30,15 @@ static pid_t start_process(unsigned n) {
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (unsigned i = 0; i < n; i++) {
                 static const char *const paths[] = { "/dev/null", "/etc/passwd", "/dev/zero", "/proc/self/stat" };
-                int pair[2];
+                const size_t path = i / 2 % ELEMENTSOF(paths);
+                int pair[2] = { -1, -1 };
 
-                if (i % 2 == 0 ? open(paths[i / 2 % ELEMENTSOF(paths)], O_RDONLY) < 0 : pipe(pair) < 0)
-                        _exit(EXIT_FAILURE);
-                if (i % 2 == 1)
+                if (i % 2 == 0)
+                        pair[0] = open(paths[path], O_RDONLY);
+                else if (pipe(pair) == 0)
                         (void) close(pair[1]);
+                if (pair[0] < 0)
+                        _exit(EXIT_FAILURE);
         }
         for (;;)
                 (void) pause();
