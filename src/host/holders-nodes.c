@@ -252,7 +252,7 @@ static int walk_device(Walk *w, PciAddress address) {
 /* Whether an open file of the node has a reference to nvidia_drm. Nodes of other modules, as of an I2C bus, may have
  * none. */
 static bool is_drm_node(const HolderNode *node) {
-        static const char *const prefixes[] = { "card", "renderD" };
+        static const char *const prefixes[] = { "card", "render" };
 
         for (size_t i = 0; i < ELEMENTSOF(prefixes); i++)
                 if (strncmp(node->name, prefixes[i], strlen(prefixes[i])) == 0)
