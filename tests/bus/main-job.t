@@ -122,7 +122,7 @@ same_state($state, 'and leaves the state directory alone', times => 1);
 ($status, $out, $err) = ctl('release', 'md-worker-0');
 is($status, 0, 'release') or diag($err);
 like($out, names('md-worker-0'), 'says so');
-is_deeply([$out =~ /^\[(\d+\/\d+) *\]/mg], [map { "$_/11" } 1 .. 11], 'and numbers its steps');
+is_deeply([$out =~ /^\[(\d+\/\d+) *\]/mg], [map { "$_/12" } 1 .. 12], 'and numbers its steps');
 @signals = $bus->signals_until(sub { $_->{member} eq 'JobRemoved' });
 is($signals[-1]{body}[2], 'done', 'JobRemoved says done');
 is_deeply([grep { /^(?:AllocationRemoved|JobNew|JobRemoved)$/ } map { $_->{member} } @signals], [qw(JobNew AllocationRemoved JobRemoved)],
