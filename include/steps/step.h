@@ -136,7 +136,8 @@ int steps_set_chains(StepList *l, const Inventory *inv);
 /*
  * The seconds after which a step is given up: JobTimeoutSec=. Three times that has a reset, for which the kernel polls
  * up to 65.5 s by each of its methods in turn (pci_dev_wait() in drivers/pci/pci.c), and a change of the number of VFs,
- * which the kernel makes for one PF at a time (pci_rescan_remove_lock).
+ * which the kernel makes for one PF at a time (pci_rescan_remove_lock). A question to Fabric Manager, libvirt or
+ * NVIDIA's library has at least the time in which these answer.
  */
 unsigned step_timeout_sec(const StepList *l, const Step *s);
 /* The end of the part of the list that begins with the step first: steps that run alone, in order, or steps of chains.

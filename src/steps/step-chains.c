@@ -8,7 +8,10 @@
 #include "util/strings.h"
 
 /* How often JobTimeoutSec= a slow step may take. */
-#define SLOW 3U
+#define SLOW         3U
+/* Fabric Manager, libvirt and NVIDIA's library are waited for up to 20 s, and passthroughd-root, which asks them, for 3
+ * s more. */
+#define QUESTION_SEC 25U
 
 /* What decides whether two devices share a chain. */
 typedef struct Place {
@@ -103,6 +106,14 @@ unsigned step_timeout_sec(const StepList *l, const Step *s) {
         case STEP_NUMVFS:
         case STEP_REMOVE_VFS:
                 return SLOW * l->timeout_sec;
+        case STEP_ACTIVATE:
+        case STEP_DEACTIVATE:
+        case STEP_CHECK_GPU:
+        case STEP_PERSISTENCE:
+        case STEP_FIND_PORTS:
+        case STEP_PLUG:
+        case STEP_UNPLUG:
+                return l->timeout_sec > 0 ? MAX(l->timeout_sec, QUESTION_SEC) : 0;
         default:
                 return l->timeout_sec;
         }
