@@ -51,6 +51,8 @@ typedef struct HolderQuery {
  * value: the process itself searches. path is borrowed.
  */
 void holders_use_socket(const char *path);
+/* This process is no event loop: it waits longer for the answer of passthroughd-holders. */
+void holders_may_block(void);
 
 /* Answers the question that a client sends on the connection fd. For the service. Returns 0 or a negative errno. */
 int holders_answer(const Sysfs *fs, int fd);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "host/child.h"
+#include "host/holders.h"
 #include "host/xen.h"
 
 void worker_report(const void *report, size_t size) {
@@ -29,6 +30,7 @@ _Noreturn static void run(const Worker *w, const Sysfs *inherited, pid_t parent,
             sysfs_new(sysfs_root(inherited)[0] ? sysfs_root(inherited) : "/", &fs) < 0)
                 _exit(EXIT_FAILURE);
         xen_guests_may_block();
+        holders_may_block();
         _exit(w->kind->run(fs, w->userdata));
 }
 

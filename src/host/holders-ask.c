@@ -16,6 +16,8 @@
 #define NODES_MAX    65536U
 #define IGNORED_MAX  65536U
 #define PATIENCE_SEC (HOLDER_LOOK_USEC / 1000000U + 1U)
+/* Up to 64 processes of a job ask at a time, and the service may have to start. */
+#define PATIENT_SEC  (5U * PATIENCE_SEC)
 
 /* The arrays of nodes and of ignored units follow. */
 typedef struct Question {
@@ -29,6 +31,7 @@ typedef struct Answer {
 } Answer;
 
 static const char *socket_path;
+static unsigned patience_sec = PATIENCE_SEC;
 /* The connection of a question that was not answered in time, and the process that has it. A child process closes the
  * descriptors that it inherits. */
 static int unanswered = -1;
@@ -38,6 +41,10 @@ static bool is_silent;
 
 void holders_use_socket(const char *path) {
         socket_path = path;
+}
+
+void holders_may_block(void) {
+        patience_sec = PATIENT_SEC;
 }
 
 /* The end of the connection counts as an answer: the next question shows whether the service works. */
@@ -55,7 +62,7 @@ static bool is_hanging(void) {
 
 static int connect_service(void) {
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        const struct timeval patience = { .tv_sec = PATIENCE_SEC };
+        const struct timeval patience = { .tv_sec = patience_sec };
         struct sockaddr_un address = { .sun_family = AF_UNIX };
 
         if (fd < 0)
