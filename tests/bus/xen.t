@@ -142,11 +142,11 @@ fault("write $PCIBACK/bind $vf");
 same_tree($bound_tree, 'it is bound again');
 
 # A start with an allocation that is being released, which a guest has got.
-fault('reset', 'hang 1', 'hang 2');
+fault('reset', map { "hang $_" } 1 .. 3);
 guest_had(7);
 my $reply = $bus->call('Release', 'st', 'guest', Node::generation($bus, 'guest'));
 is($reply->{error}, undef, 'a release is begun') or diag($reply->{body}[0]);
-ok(wait_until(sub { 2 == grep { /PENDING/ } write_log() }), 'the GPU and the VF wait in their first writes');
+ok(wait_until(sub { 3 == grep { /PENDING/ } write_log() }), 'the GPU and the VFs wait in their first writes');
 is(daemon('stop', 'KILL'), 0, 'the daemon is killed');
 fault('release');
 ok(wait_until(sub { !grep { /PENDING/ } write_log() }), 'the write ends');
@@ -209,10 +209,10 @@ release_with_guest_after(@$_) for [0, qr/Unavailable/, 'pciback', 'allocated'], 
 # An undo does not take back what it gave: the audio function cannot be bound, and a guest has the GPU by then.
 only_asked_by_calls();
 guest_has(9, 'late', $gpu);
-xenstore(late => 1); # the call
+xenstore(late => 3); # the call, and the checks before the two unbinds
 fault('reset', 'fail 6 EIO');
 is((allocate($bus, 'guest', gpu => 1))[0], 'failed', 'undo: a prepare fails');
-is(transactions(), 2, 'undo: the question before the undo');
+is(transactions(), 4, 'undo: the question before the undo');
 is(driver_of($gpu), 'pciback', 'undo: the GPU stays');
 ok(!(grep { /(?:unbind|remove_slot) \Q$gpu\E/ && /pciback/ } write_log()), 'undo: nothing is written');
 is(allocation_state($bus, 'guest'), 'failed', 'undo: the allocation keeps it');
