@@ -92,7 +92,8 @@ const char *orphans_find_at_vfs(const Orphans *o);
 /* Creates the lock by which a later daemon finds the job's child. Returns its descriptor, or a negative errno.
  */
 int orphans_lock_job(Orphans *o, const Job *job);
-/* The job has ended but for the processes that it is stuck in: a later daemon finds no other devices blocked. */
+/* Removes from the lock of an ended job the devices that no process of it is stuck with, so that a later daemon does
+ * not block them. */
 void orphans_narrow_lock(const Orphans *o, const Job *job);
 /* Removes the lock of the job; its child has exited. */
 void orphans_unlock_job(const Orphans *o, const Job *job);

@@ -64,7 +64,7 @@ static int write_text(int fd, const char *job, const PciAddress *devices, size_t
                 return -errno;
         if ((size_t) written < size)
                 return -ENOSPC;
-        /* A reader before this sees more devices than there are. */
+        /* The text before may have been longer. A reader before this sees the end of that text, too. */
         return ftruncate(fd, (off_t) size) < 0 ? -errno : 0;
 }
 
