@@ -39,7 +39,8 @@ typedef struct Leader {
         struct pollfd *fds;  /* as many as lanes */
         size_t n, n_running; /* of the n processes that have not exited, n_running were not given up */
         Part rest;           /* the steps that remain for another process after that of all chains was given up */
-        bool failed, lacking, not_undone, kept, died, timed_out;
+        bool failed, lacking, not_undone, died, timed_out;
+        bool kept; /* the guest may have a device, so nothing more is undone */
 } Leader;
 
 static void *map_shared(size_t n, size_t size) {
@@ -134,7 +135,8 @@ static bool can_be_condemned(const Step *s) {
         return step_actions[s->kind].fails_device && s->kind != STEP_TRY_ATTRIBUTES;
 }
 
-/* Whether the device of a STEP_PLUG is in the guest is then not known, so its steps before that are not undone. */
+/* From now on, the steps of the chain of step at are neither run nor undone. After a STEP_PLUG nothing is undone at
+ * all: it is not known whether the guest has the device. */
 static void abandon(Leader *l, size_t at) {
         const Step *s = &l->run.steps->steps[at];
 
