@@ -39,7 +39,7 @@ typedef struct Leader {
         struct pollfd *fds;  /* as many as lanes */
         size_t n, n_running; /* of the n processes that have not exited, n_running were not given up */
         Part rest;           /* the steps that remain for another process after that of all chains was given up */
-        bool failed, lacking, not_undone, died, timed_out;
+        bool failed, not_undone, died, timed_out;
         bool kept; /* the guest may have a device, so nothing more is undone */
 } Leader;
 
@@ -170,7 +170,6 @@ static void give_up(Leader *l, Lane *lane) {
         }
         if (doing == DOING_STEP && step_may_lack(s, -ETIMEDOUT)) {
                 tell(l, (Report) { .kind = REPORT_LACKING, .error = -ETIMEDOUT }, at);
-                l->lacking = true;
                 *l->run.stop = true;
         } else if (doing == DOING_STEP && can_be_condemned(s))
                 condemn(l, at);
@@ -204,7 +203,6 @@ static void take_end(Leader *l, const Lane *lane, int status) {
                 fail(l);
                 break;
         case LANE_LACKING:
-                l->lacking = true;
                 *l->run.stop = true;
                 break;
         case LANE_KEPT:
