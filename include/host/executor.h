@@ -6,10 +6,12 @@
  * steps that run alone are barriers between them. When a step fails, no further step begins, and when all processes
  * have ended or were given up, the changes of the run are undone in reverse order, again chain by chain.
  *
- * A process whose step has not ended by its limit is killed and given up; when the kernel does not return, it lives on.
- * A device that can be condemned (a reset or check that hangs) is, with the others of its chain; otherwise the run
- * fails, or goes on without the chain where StepList.outlives_stuck says so. The steps of a chain that was given up are
- * not undone.
+ * A process whose step has not ended by its limit (step_timeout_sec()) is killed and given up. While the kernel does
+ * not return from the step, the process lives on. When it was a reset or a check of a device, the device has failed,
+ * and so have the other devices of the chain that have steps left; the run goes on. When another step of a chain was
+ * given up, the run fails, or with StepList.outlives_stuck goes on without the chain. When a step that runs alone was
+ * given up, no further step begins. The steps of a chain that was given up are not undone, and after a STEP_PLUG that
+ * was given up nothing is, because the guest may have the device.
  */
 
 #include <net/if.h>
@@ -28,9 +30,9 @@ typedef enum ReportKind {
         REPORT_UNDO_FAILED,   /* the undo of step failed with error: the device is not in its former state */
         REPORT_DEVICE_FAILED, /* step, which concerns one device only, failed with error: the device gets no further
                              steps, the run continues */
-        REPORT_READING,       /* the attributes of the VF of step, the config space of the device of a STEP_BIND, or
-                             persistence mode of the GPU of a STEP_UNBIND, are about to be read, which may block for ever
-                           */
+        REPORT_READING,       /* the attributes of the VF of step, the config space of the device of a STEP_BIND, or the
+                                 persistence mode of the GPU of a STEP_UNBIND are about to be read, which may block for
+                                 ever */
         REPORT_FOUND,         /* the attributes of the VF of step, before the first write */
         REPORT_ACTIVE,        /* the service of step is active or about to start, and will be stopped; sent before the
                              first write */
@@ -40,10 +42,10 @@ typedef enum ReportKind {
         REPORT_IOMMUFD,     /* the domain of step has its devices by iommufd */
         REPORT_HEALTH,      /* the health of the device of step */
         REPORT_PLACED,      /* the domain has the device of step; message is its place (ledger/guestplace.h) */
-        REPORT_GIVEN_UP,    /* the process at step, see doing, was given up, or has died: status RUN_DIRTY */
+        REPORT_GIVEN_UP,    /* the process at step was given up, or has died (status is RUN_DIRTY then) */
         REPORT_RETURNED,    /* the process that was given up at step has exited */
-        REPORT_ENDED,       /* the run has ended with status as executor_run() will return it, once the processes that
-                               were given up have exited */
+        REPORT_ENDED,       /* the run has ended but for processes that were given up. executor_run() will return
+                               status when they have exited */
         REPORT_PERSISTENT,  /* the GPU of a STEP_UNBIND is in persistence mode; sent before the first write */
 } ReportKind;
 
@@ -60,8 +62,9 @@ typedef struct Report {
         uint32_t step;        /* index into the list */
         int32_t error;        /* negative errno */
         int32_t status;       /* REPORT_DEVICE_FAILED of STEP_CLEAN: exit status of the command, 0 when there is none;
-                                 REPORT_ENDED: a RunResult; REPORT_GIVEN_UP: the one that the run has because of it */
-        uint32_t doing;       /* REPORT_GIVEN_UP, REPORT_RETURNED: a Doing */
+                                 REPORT_ENDED: the RunResult of the run; REPORT_GIVEN_UP: RUN_DIRTY when the process
+                                 died, RUN_TIMED_OUT when the run fails because of it, else RUN_DONE */
+        uint32_t doing;       /* REPORT_GIVEN_UP, REPORT_RETURNED: what the process did with step; a Doing */
         HealthReading health; /* REPORT_HEALTH */
         VfAttributes found;   /* REPORT_FOUND; REPORT_FAILED, REPORT_DEVICE_FAILED of a step that sets attributes */
         /* REPORT_FAILED of a step that knows more than an error: the sentences that say why and what to do; else "" */
@@ -74,7 +77,7 @@ typedef struct Report {
 typedef int (*ReportFunction)(const Report *r, void *userdata);
 
 typedef enum RunResult {
-        RUN_DONE,      /* all steps are done, but for those of condemned devices and of REPORT_LACKING */
+        RUN_DONE,      /* all steps are done, except those of failed devices and those after REPORT_LACKING */
         RUN_FAILED,    /* a step failed, and everything is as before the run */
         RUN_DIRTY,     /* a step failed and an undo failed too, or a process died */
         RUN_TIMED_OUT, /* a process was given up; what others did is undone, or done with StepList.outlives_stuck */

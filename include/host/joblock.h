@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Lock files of job processes: STATE/jobs/ID, one per job. The job's process holds an flock() on its file. A process
- * that hangs in the kernel keeps the lock, also after the daemon has exited. The processes of a job share its lock. The
- * first line of the file names the job; each further line is the address of a device that the job works on. The files
- * are not synced to disk, because a reboot ends every process and its lock.
+ * Lock files of job processes: STATE/jobs/ID, one per job. The processes of a job share an flock() on its file. A
+ * process that hangs in the kernel keeps the lock, also after the daemon has exited. The first line of the file names
+ * the job; each further line is the address of a device that the job works on. The files are not synced to disk,
+ * because a reboot ends every process and its lock.
  */
 
 #include "model/pciaddr.h"
@@ -32,11 +32,13 @@ int job_locks_open(const char *state_dir);
  * The lock lasts until this process and every child that inherited the descriptor have closed it.
  */
 int job_lock_make(int dir_fd, uint32_t id, const char *job, const PciAddress *devices, size_t n);
-/* Writes the devices of the file anew: the processes that still hold the lock work on these only. 0 or a negative
- * errno.
- */
+/* Replaces the devices in the file of job id by a part of them: the processes that still hold the lock work on no other
+ * ones. Returns 0 or a negative errno. */
 int job_lock_change(int dir_fd, uint32_t id, const char *job, const PciAddress *devices, size_t n);
 void job_lock_remove(int dir_fd, uint32_t id);
+/* Returns 1 and the lock of job id when a process holds it, 0 when none does (its file is removed then) or there is no
+ * such file, or a negative errno. Free with job_lock_done(). */
+int job_lock_find(int dir_fd, uint32_t id, JobLock *ret);
 /* Finds the locks that a process holds. Removes lock files that no process holds. Free with job_locks_free(). */
 int job_locks_find(int dir_fd, JobLock **ret, size_t *ret_n);
 JobLock *job_locks_free(JobLock *locks, size_t n);

@@ -97,10 +97,10 @@ typedef struct StepList {
                                        is on disk */
         bool checks_health;   /* the executor reports the health of the device of each STEP_BIND before the first write
                                  and after the bind; a device whose config space does not answer fails the run */
-        bool outlives_stuck;  /* a device that hangs does not end the run: the steps of the others are done, not undone
-                               */
-        unsigned n_chains;    /* steps_set_chains() */
-        unsigned parallel;    /* so many chains run at a time; 0 and 1: all steps run in the order of the list */
+        bool outlives_stuck;  /* when a chain hangs, the steps of the other chains are done, and not undone */
+        unsigned n_chains;    /* the highest Step.chain; set by steps_set_chains() */
+        unsigned parallel;    /* ParallelDevices=: the number of chains that run at a time. 0 and 1: all steps run in
+                                 the order of the list */
         unsigned timeout_sec; /* JobTimeoutSec=, see step_timeout_sec(), 0: none; the limits for stopping and starting
                                  services and for the release of a device by its guest are part of it */
         Allocation *guest;    /* owned: the allocation whose domain STEP_FIND_PORTS looks at, with all devices settled;
@@ -126,22 +126,26 @@ int step_keep_supported(Step *s, const VfAttributes *found);
 
 /*
  * Divides the steps into chains. The steps of a chain run in the order of the list, those of different chains side by
- * side. Devices share a chain when the kernel serialises their steps, or when one order is right only: the functions of
- * a slot, the members of an IOMMU group, a PF and its VFs, a GPU and its slots, and what is below one bridge, because
- * Linux 6.12 holds the lock of the bridge during a reset (pci_reset_function()). Steps that need no device run alone,
- * as do those that act on several devices at once, or on the domain of a guest: all steps before them have ended then,
- * and none after them has begun. 0 or -ENOMEM.
+ * side. Devices share a chain when the kernel serialises their steps, or when only one order is right: the functions of
+ * a slot, the members of an IOMMU group, a PF and its VFs, a GPU and its slots, and the devices below one bridge,
+ * because Linux 6.12 holds the lock of the bridge during a reset (pci_reset_function()).
+ *
+ * Step.chain is 0 for steps that run alone: they have no device, act on several devices at once, or act on the domain
+ * of a guest. A step that runs alone begins when all steps before it have ended, and ends before any step after it
+ * begins.
+ *
+ * Returns 0 or -ENOMEM.
  */
 int steps_set_chains(StepList *l, const Inventory *inv);
 /*
- * The seconds after which a step is given up: JobTimeoutSec=. Three times that has a reset, for which the kernel polls
- * up to 65.5 s by each of its methods in turn (pci_dev_wait() in drivers/pci/pci.c), and a change of the number of VFs,
- * which the kernel makes for one PF at a time (pci_rescan_remove_lock). A question to Fabric Manager, libvirt or
- * NVIDIA's library has at least the time in which these answer.
+ * The seconds after which a step is given up: JobTimeoutSec=, or three times that for two kinds of steps. For a reset
+ * the kernel polls up to 65.5 s by each of its methods in turn (pci_dev_wait() in drivers/pci/pci.c). The number of VFs
+ * is changed for one PF at a time (pci_rescan_remove_lock). A question to Fabric Manager,
+ * libvirt or NVIDIA's library has at least the time in which these answer.
  */
 unsigned step_timeout_sec(const StepList *l, const Step *s);
-/* The end of the part of the list that begins with the step first: steps that run alone, in order, or steps of chains.
- */
+/* A part of a list has either steps that run alone, one after the other, or steps of chains. Returns the index after
+ * the part that begins with the step first. */
 size_t step_list_part_end(const StepList *l, size_t first);
 /* The seconds after which all steps of the list have been done or given up. */
 unsigned step_list_timeout_sec(const StepList *l);

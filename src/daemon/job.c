@@ -12,8 +12,10 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
-/* What the daemon waits longer for the child than the child for its processes. */
-#define GRACE_SEC 10U
+/* The child gives its processes up at their limits. If it has not ended this long after that, the daemon kills it. */
+#define GRACE_SEC   10U
+/* Exit status of the child: this plus a RunResult. Any other, as EXIT_FAILURE, means that the run did not end. */
+#define EXIT_RESULT 10
 
 static const JobResult results[] = {
         [RUN_DONE] = JOB_DONE,
@@ -62,6 +64,8 @@ Job *job_free(Job *job) {
         free(job->message);
         free(job->devices);
         free(job->begun);
+        for (size_t i = 0; i < job->n_stuck; i++)
+                free(job->stuck[i].devices);
         free(job->stuck);
         free(job);
         return NULL;
@@ -134,8 +138,8 @@ char *job_stuck_describe(const JobStuck *stuck) {
         return stuck->step ? describe(stuck->step, stuck->doing) : strdup("begin");
 }
 
-/* A reset of a function by its bus holds the locks of its slot, in which a VF has no part. A change of a VF goes
- * through its PF. */
+/* Whether a process that is stuck with a device may hold the lock of another one. A reset by the bus holds the locks of
+ * all functions of the slot that are not VFs. A VF is changed through its PF. */
 static bool is_locked_with(const Inventory *inv, PciAddress device, PciAddress stuck) {
         const PciDevice *a = inventory_find(inv, device), *b = inventory_find(inv, stuck);
 
@@ -148,22 +152,41 @@ static bool is_locked_with(const Inventory *inv, PciAddress device, PciAddress s
         return device.domain == stuck.domain && device.bus == stuck.bus && device.slot == stuck.slot;
 }
 
-int job_stuck_devices(const Job *job, const JobStuck *stuck, PciAddress **devices, size_t *n) {
+/* Finds the devices of the stuck process once, because a scan may change the inventory before the process exits. */
+static int find_stuck_devices(const Job *job, JobStuck *stuck) {
         const Inventory *inv = job->manager->host.inventory;
         const Step *at = stuck->step;
         int r = 0;
 
         if (!at)
-                return step_list_devices(job->steps, devices, n);
+                return step_list_devices(job->steps, &stuck->devices, &stuck->n_devices);
         /* A step that may be lacking only asks about its device, and holds no lock of it. */
         if (at->may_lack || !step_has_device(at))
                 return 0;
         for (size_t i = 0; r == 0 && i < job->steps->n; i++)
                 if (step_has_device(&job->steps->steps[i]) &&
                     is_locked_with(inv, job->steps->steps[i].device, at->device))
-                        r = pci_address_append(devices, n, job->steps->steps[i].device);
-        pci_addresses_sort(*devices, n);
+                        r = pci_address_append(&stuck->devices, &stuck->n_devices, job->steps->steps[i].device);
+        pci_addresses_sort(stuck->devices, &stuck->n_devices);
         return r;
+}
+
+static void add_stuck(Job *job, const Step *step, Doing doing) {
+        JobStuck stuck = { .step = step, .doing = doing };
+
+        if (ARRAY_RESERVE(job->stuck, job->n_stuck) < 0)
+                return;
+        (void) find_stuck_devices(job, &stuck);
+        job->stuck[job->n_stuck++] = stuck;
+        job->handlers->given_up(job, &stuck);
+}
+
+static void remove_stuck(Job *job, size_t i) {
+        JobStuck stuck = job->stuck[i];
+
+        job->stuck[i] = job->stuck[--job->n_stuck];
+        job->handlers->returned(job, &stuck);
+        free(stuck.devices);
 }
 
 int job_busy_devices(const Job *job, PciAddress **devices, size_t *n) {
@@ -173,14 +196,15 @@ int job_busy_devices(const Job *job, PciAddress **devices, size_t *n) {
                 return 0;
         if (!job->has_result)
                 return step_list_devices(job->steps, devices, n);
-        for (size_t i = 0; r == 0 && i < job->n_stuck; i++)
-                r = job_stuck_devices(job, &job->stuck[i], devices, n);
+        for (size_t i = 0; i < job->n_stuck; i++)
+                for (size_t j = 0; r == 0 && j < job->stuck[i].n_devices; j++)
+                        r = pci_address_append(devices, n, job->stuck[i].devices[j]);
+        pci_addresses_sort(*devices, n);
         return r;
 }
 
 static void on_given_up(Job *job, const Step *step, const Report *report) {
-        const JobStuck stuck = { step, (Doing) report->doing };
-        _cleanup_free_ char *text = describe(step, stuck.doing);
+        _cleanup_free_ char *text = describe(step, (Doing) report->doing);
 
         if (report->status == RUN_DIRTY)
                 (void) string_replace(&job->message, "The process of the job died in the attempt to %s.", text ?: "");
@@ -188,29 +212,31 @@ static void on_given_up(Job *job, const Step *step, const Report *report) {
                 (void) string_replace(&job->message,
                                       "Timed out in the attempt to %s; the kernel may still be busy with it.",
                                       text ?: "");
-        if (report->status == RUN_DIRTY || ARRAY_RESERVE(job->stuck, job->n_stuck) < 0)
-                return;
-        job->stuck[job->n_stuck++] = stuck;
-        job->handlers->given_up(job, &stuck);
+        /* A process that died is not stuck. */
+        if (report->status != RUN_DIRTY)
+                add_stuck(job, step, (Doing) report->doing);
 }
 
 static void on_returned(Job *job, const Step *step, const Report *report) {
-        for (size_t i = 0; i < job->n_stuck; i++) {
-                const JobStuck stuck = job->stuck[i];
+        for (size_t i = 0; i < job->n_stuck; i++)
+                if (job->stuck[i].step == step && job->stuck[i].doing == (Doing) report->doing) {
+                        remove_stuck(job, i);
+                        return;
+                }
+}
 
-                if (stuck.step != step || stuck.doing != (Doing) report->doing)
-                        continue;
-                job->stuck[i] = job->stuck[--job->n_stuck];
-                job->handlers->returned(job, &stuck);
-                return;
-        }
+/* After the result no step begins, and nothing is asked of the job. */
+static bool counts_after_result(const Report *report) {
+        return report->kind == REPORT_FAILED || report->kind == REPORT_UNDO_FAILED ||
+               report->kind == REPORT_DEVICE_FAILED || report->kind == REPORT_GIVEN_UP ||
+               report->kind == REPORT_RETURNED;
 }
 
 static void on_report(Job *job, const Report *report) {
         _cleanup_free_ char *undo = NULL;
         Step *step;
 
-        if (report->step >= job->steps->n)
+        if (report->step >= job->steps->n || (job->has_result && !counts_after_result(report)))
                 return;
         step = &job->steps->steps[report->step];
         switch (report->kind) {
@@ -225,6 +251,9 @@ static void on_report(Job *job, const Report *report) {
                 replace(&job->step, describe(step, DOING_READ));
                 break;
         case REPORT_FAILED:
+                /* Of several chains that fail, the first one is the reason. */
+                if (*job->message)
+                        break;
                 job->error = report->error;
                 replace(&job->message, failure(step, report));
                 break;
@@ -270,27 +299,28 @@ static void on_exit_of_child(const siginfo_t *end, void *userdata) {
         Job *job = userdata;
         JobResult result = JOB_FAILED_DIRTY;
 
-        if (end->si_code == CLD_EXITED && (size_t) end->si_status < ELEMENTSOF(results))
-                result = results[end->si_status];
+        if (end->si_code == CLD_EXITED && end->si_status >= EXIT_RESULT &&
+            (size_t) end->si_status - EXIT_RESULT < ELEMENTSOF(results))
+                result = results[end->si_status - EXIT_RESULT];
         else if (!*job->message)
                 (void) string_replace(&job->message, "The process of the job died in the attempt to %s.",
                                       *job->step ? job->step : "begin");
+        job->lost = job->lost || end->si_code != CLD_EXITED;
         set_result(job, result);
+        while (job->n_stuck > 0)
+                remove_stuck(job, job->n_stuck - 1);
         job->handlers->gone(job);
 }
 
-/* The child, which touches no device, does not run. */
+/* The child touches no device, so it is stopped, or gets no CPU. */
 static void on_late(void *userdata) {
-        const JobStuck any = { 0 };
         Job *job = userdata;
 
         (void) string_replace(&job->message, "Timed out in the attempt to %s; the kernel may still be busy with it.",
                               *job->step ? job->step : "begin");
         worker_kill(&job->worker);
-        if (ARRAY_RESERVE(job->stuck, job->n_stuck) >= 0) {
-                job->stuck[job->n_stuck++] = any;
-                job->handlers->given_up(job, &any);
-        }
+        job->lost = true;
+        add_stuck(job, NULL, DOING_STEP);
         set_result(job, JOB_TIMEOUT);
 }
 
@@ -302,7 +332,7 @@ static int send_report(const Report *report, void *userdata _unused_) {
 static int run(const Sysfs *fs, void *userdata) {
         const Job *job = userdata;
 
-        return (int) executor_run(fs, job->steps, send_report, NULL);
+        return EXIT_RESULT + (int) executor_run(fs, job->steps, send_report, NULL);
 }
 
 static const WorkerKind worker_kind = { run, on_readable, on_late, on_exit_of_child };

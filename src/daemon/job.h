@@ -24,8 +24,10 @@ const char *job_result_to_string(JobResult r);
 
 /* A process of the job that was given up, and has not exited. */
 typedef struct JobStuck {
-        const Step *step; /* NULL: it is not known, so each device of the job may be the one */
+        const Step *step; /* NULL: the step is not known */
         Doing doing;
+        PciAddress *devices; /* whose locks the process may hold; without a known step all of the job */
+        size_t n_devices;
 } JobStuck;
 
 /* All members belong to the job; other files set only those from before on. */
@@ -50,6 +52,7 @@ typedef struct Job {
                               begins */
         bool held;         /* until job_let_begin() */
         bool has_result;   /* the result is known */
+        bool lost;         /* the child was killed or died, so nobody tells what its processes do */
         Worker worker;
         sd_event_source *defer;
 
@@ -71,12 +74,13 @@ typedef struct JobHandlers {
         /* A report of the child, after step and message are up to date. For REPORT_ALL_FOUND it calls
          * job_may_write(). */
         void (*reported)(Job *job, Step *step, const Report *report);
-        /* A process of the job was given up, and has exited. */
+        /* A process of the job was given up. */
         void (*given_up)(Job *job, const JobStuck *stuck);
+        /* A process that was given up has exited. */
         void (*returned)(Job *job, const JobStuck *stuck);
         /* Called once, when the result is known. The child may still be alive: job_is_stuck(). */
         void (*ended)(Job *job, JobResult result);
-        /* Called after ended, when the child has exited; the owner frees the job. */
+        /* Called after ended and returned, when the child has exited; the owner frees the job. */
         void (*gone)(Job *job);
 } JobHandlers;
 
@@ -104,11 +108,10 @@ static inline const Step *job_current(const Job *job) {
 }
 
 /* Appends the devices that a process of the job may work on: all of its steps, and once the result is known those of
- * the chains that it is stuck in. 0 or -ENOMEM. */
+ * stuck. Adds no address twice, but the array may have it already. 0 or -ENOMEM. */
 int job_busy_devices(const Job *job, PciAddress **devices, size_t *n);
 /* What the process was to do, as a phrase. The caller frees; NULL when out of memory. */
 char *job_stuck_describe(const JobStuck *stuck);
-int job_stuck_devices(const Job *job, const JobStuck *stuck, PciAddress **devices, size_t *n);
 
 /* No child exists: none was forked yet, or it has exited. */
 static inline bool job_is_gone(const Job *job) {

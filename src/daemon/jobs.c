@@ -153,11 +153,10 @@ static void on_report(Job *job, Step *step, const Report *report) {
 static void on_given_up(Job *job, const JobStuck *stuck) {
         const char *also = stuck->step ? step_hang(stuck->step) : NULL;
         _cleanup_free_ char *text = job_stuck_describe(stuck);
-        _cleanup_free_ PciAddress *devices = NULL;
+        const PciAddress *devices = stuck->devices;
+        const size_t n = stuck->n_devices;
         Manager *m = job->manager;
-        size_t n = 0;
 
-        (void) job_stuck_devices(job, stuck, &devices, &n);
         for (size_t i = 0; i < n; i++) {
                 _cleanup_free_ char *message = NULL;
 
@@ -170,7 +169,7 @@ static void on_given_up(Job *job, const JobStuck *stuck) {
         manager_publish_devices(m, devices, n);
 }
 
-/* What a process that was given up may still hold the lock of is marked as stuck, and read without that lock. */
+/* Devices whose locks a process that was given up may hold are marked as stuck, and read without their locks. */
 static void refresh_late(Manager *m, const Job *job) {
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
@@ -274,11 +273,10 @@ static void on_end(Job *job, JobResult result) {
 
 /* Unblocks the devices that the process was stuck on, and reads them again. */
 static void on_returned(Job *job, const JobStuck *stuck) {
-        _cleanup_free_ PciAddress *devices = NULL;
+        const PciAddress *devices = stuck->devices;
+        const size_t n = stuck->n_devices;
         Manager *m = job->manager;
-        size_t n = 0;
 
-        (void) job_stuck_devices(job, stuck, &devices, &n);
         for (size_t i = 0; i < n; i++) {
                 (void) device_status_set(&m->host.status, devices[i], DEVICE_STUCK, NULL);
                 history_record(HISTORY_UNSTUCK, devices[i], ledger_holder(m->host.ledger, devices[i]),
@@ -294,12 +292,8 @@ static void on_gone(Job *job) {
         Manager *m = job->manager;
         size_t i = 0;
 
-        orphans_unlock_job(&m->jobs.orphans, job);
-        while (job->n_stuck > 0) {
-                const JobStuck stuck = job->stuck[--job->n_stuck];
-
-                on_returned(job, &stuck);
-        }
+        if (!job->lost || !manager_adopt_orphan(m, job))
+                orphans_unlock_job(&m->jobs.orphans, job);
         while (m->jobs.list[i] != job)
                 i++;
         m->jobs.list[i] = m->jobs.list[--m->jobs.n];
@@ -333,12 +327,12 @@ Verdict job_queue_check_room(const JobQueue *q, Refusal *ret) {
                       "%u jobs are running, which is the limit.", SERVER_JOBS_MAX);
 }
 
-/* A process of the stuck job may still change what steps changes. */
+/* A process of the stuck job may still change a device of steps. */
 static bool is_in_the_way(const Job *stuck, const StepList *steps) {
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
 
-        /* One that is stuck on no device, for example on a service, may be anywhere. */
+        /* A process that is stuck on no device, for example on a service, may hold any lock. */
         if (job_busy_devices(stuck, &devices, &n) < 0 || n == 0)
                 return true;
         for (size_t i = 0; i < steps->n; i++)

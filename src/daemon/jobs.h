@@ -92,10 +92,15 @@ const char *orphans_find_at_vfs(const Orphans *o);
 /* Creates the lock by which a later daemon finds the job's child. Returns its descriptor, or a negative errno.
  */
 int orphans_lock_job(Orphans *o, const Job *job);
-/* The job has ended but for the processes that it is stuck in: a later daemon finds no other devices blocked. */
+/* Removes from the lock of an ended job the devices that no process of it is stuck with, so that a later daemon does
+ * not block them. */
 void orphans_narrow_lock(const Orphans *o, const Job *job);
 /* Removes the lock of the job; its child has exited. */
 void orphans_unlock_job(const Orphans *o, const Job *job);
+
+/* The child of the job has died. When one of its processes lives on, because the kernel has it, its devices are blocked
+ * as those of an orphan until it exits. Returns false when none does. */
+bool manager_adopt_orphan(Manager *m, const Job *job);
 
 /* orphans-end.c */
 /* Polls from the event loop for the exit of orphans, and queues their devices for manager_reconcile(). */

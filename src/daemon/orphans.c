@@ -125,10 +125,27 @@ void orphans_narrow_lock(const Orphans *o, const Job *job) {
         _cleanup_free_ char *text = NULL;
         size_t n = 0;
 
-        /* With all its devices the file says too much, and nothing wrong. */
+        /* After a failure the file has all devices of the job, and a later daemon blocks these. */
         if (o->dir_fd >= 0 && job_busy_devices(job, &devices, &n) >= 0 &&
             string_replace(&text, "%s %s", job->kind->verb, job->subject) >= 0)
                 (void) job_lock_change(o->dir_fd, job->id, text, devices, n);
+}
+
+bool manager_adopt_orphan(Manager *m, const Job *job) {
+        Orphans *o = &m->jobs.orphans;
+        JobLock lock;
+
+        if (o->dir_fd < 0 || job_lock_find(o->dir_fd, job->id, &lock) <= 0)
+                return false;
+        if (ARRAY_RESERVE(o->locks, o->n) < 0) {
+                job_lock_done(&lock);
+                return false;
+        }
+        o->locks[o->n++] = lock;
+        block_devices(m, &lock);
+        if (!o->timer)
+                (void) manager_follow_orphans(m);
+        return true;
 }
 
 void orphans_unlock_job(const Orphans *o, const Job *job) {

@@ -139,7 +139,7 @@ uint32_t manager_gpu_minor(const Manager *m, const PciDevice *gpu);
 /* Puts the node of the GPU among its kernel_names, or removes it, as far as the minor is known. dev: also one that is
  * no GPU. */
 void manager_name_gpu(const Manager *m, PciDevice *dev);
-/* Tells the steps that check GPUs the minors of these. */
+/* Sets Step.gpu_node of the steps that check whether a GPU is idle. */
 void manager_note_gpus(const Manager *m, StepList *steps);
 /* Drops the minor of the GPU: it is being unbound from its driver. */
 void manager_forget_gpu(Manager *m, PciAddress gpu);
@@ -147,7 +147,8 @@ void manager_forget_gpu(Manager *m, PciAddress gpu);
 void manager_doubt_gpu(Manager *m, PciAddress gpu, bool suspect);
 /* Asks about all GPUs again. */
 void manager_probe_gpus_again(Manager *m);
-/* The GPU of the step is in persistence mode before the job. manager_all_attributes_found() saves it. */
+/* Notes in the allocation that the GPU of the step was in persistence mode before the job.
+ * manager_all_attributes_found() saves the note. */
 void manager_found_persistent(Manager *m, const Job *job, const Step *step);
 
 /* watch-fabric.c */

@@ -28,8 +28,8 @@ typedef struct Lane {
         LaneFunction function;
         Position *at;
         bool given_up;
-        size_t step; /* when it was given up: where it was */
-        Doing doing;
+        size_t step; /* at which it was given up; an index into the list */
+        Doing doing; /* what it did with that step */
 } Lane;
 
 typedef struct Leader {
@@ -37,9 +37,10 @@ typedef struct Leader {
         Position *positions; /* [0] of the process of all chains, [n] of that of chain n */
         Lane *lanes;
         struct pollfd *fds;  /* as many as lanes */
-        size_t n, n_running; /* the others were given up */
-        Part rest;           /* what the process of all chains left undone when it was given up; empty: nothing */
-        bool failed, lacking, not_undone, kept, died, timed_out;
+        size_t n, n_running; /* of the n processes that have not exited, n_running were not given up */
+        Part rest;           /* the steps that remain for another process after that of all chains was given up */
+        bool failed, not_undone, died, timed_out;
+        bool kept; /* the guest may have a device, so nothing more is undone */
 } Leader;
 
 static void *map_shared(size_t n, size_t size) {
@@ -61,6 +62,7 @@ static void fail(Leader *l) {
 /* Forked from a process with one thread, so that the child may call anything. */
 static int fork_lane(Leader *l, Lane *lane) {
         pid_t parent = getpid();
+        int r;
 
         lane->pid = fork();
         if (lane->pid < 0)
@@ -75,9 +77,12 @@ static int fork_lane(Leader *l, Lane *lane) {
         lane->process = pidfd_open(lane->pid, 0);
         if (lane->process >= 0)
                 return 0;
+        r = -errno;
         (void) kill(lane->pid, SIGKILL);
         (void) waitpid(lane->pid, NULL, 0);
-        return -errno;
+        /* Its first step may have changed the device before the kill. */
+        l->died = true;
+        return r;
 }
 
 static void start_lane(Leader *l, const Part *part, LaneFunction function) {
@@ -108,7 +113,7 @@ static uint64_t limit_of(const Leader *l, const Lane *lane) {
         return sec > 0 ? lane->at->since + sec * UINT64_C(1000000) : UINT64_MAX;
 }
 
-/* The devices of the chain that are not done with get no further steps. */
+/* Fails the device of step at, and the other devices of its chain that have steps left. */
 static void condemn(const Leader *l, size_t at) {
         const StepList *steps = l->run.steps;
         const Step *s = &steps->steps[at];
@@ -130,20 +135,31 @@ static bool can_be_condemned(const Step *s) {
         return step_actions[s->kind].fails_device && s->kind != STEP_TRY_ATTRIBUTES;
 }
 
-/* A deadline cancels nothing: the write takes effect when the kernel returns, so the chain stays as it is. */
+/* From now on, the steps of the chain of step at are neither run nor undone. After a STEP_PLUG nothing is undone at
+ * all: it is not known whether the guest has the device. */
+static void abandon(Leader *l, size_t at) {
+        const Step *s = &l->run.steps->steps[at];
+
+        l->run.given_up[s->chain] = s->chain > 0;
+        l->kept = l->kept || s->kind == STEP_PLUG;
+}
+
+/* SIGKILL does not cancel a write in the kernel, which takes effect when the kernel returns. */
 static void give_up(Leader *l, Lane *lane) {
         const StepList *steps = l->run.steps;
-        const size_t at = lane->at->step;
-        const Doing doing = lane->at->doing;
-        const Step *s = &steps->steps[at];
         RunResult result = RUN_DONE;
+        const Step *s;
+        size_t at;
+        Doing doing;
 
+        /* The process is killed first, so that it begins no other step after this reads where it is. */
         (void) kill(lane->pid, SIGKILL);
         lane->given_up = true;
-        lane->step = at;
-        lane->doing = doing;
+        lane->step = at = lane->at->step;
+        lane->doing = doing = (Doing) lane->at->doing;
+        s = &steps->steps[at];
         l->n_running--;
-        l->run.given_up[s->chain] = s->chain > 0;
+        abandon(l, at);
         if (lane->part.chain == ALL_CHAINS) {
                 l->rest = lane->part;
                 l->rest.looks = false;
@@ -154,14 +170,14 @@ static void give_up(Leader *l, Lane *lane) {
         }
         if (doing == DOING_STEP && step_may_lack(s, -ETIMEDOUT)) {
                 tell(l, (Report) { .kind = REPORT_LACKING, .error = -ETIMEDOUT }, at);
-                l->lacking = true;
                 *l->run.stop = true;
         } else if (doing == DOING_STEP && can_be_condemned(s))
                 condemn(l, at);
         else {
                 l->timed_out = true;
                 result = RUN_TIMED_OUT;
-                if (!steps->outlives_stuck)
+                /* The steps after one that runs alone rely on it, as the unbind does on the release by the guest. */
+                if (!steps->outlives_stuck || s->chain == 0)
                         *l->run.stop = true;
         }
         tell(l, (Report) { .kind = REPORT_GIVEN_UP, .status = result, .doing = doing }, at);
@@ -175,19 +191,11 @@ static void take_end(Leader *l, const Lane *lane, int status) {
                 return;
         }
         l->n_running--;
-        if (!WIFEXITED(status) || WEXITSTATUS(status) == EXIT_FAILURE) {
-                l->died = true;
-                *l->run.stop = true;
-                l->run.given_up[l->run.steps->steps[at].chain] = l->run.steps->steps[at].chain > 0;
-                tell(l, (Report) { .kind = REPORT_GIVEN_UP, .status = RUN_DIRTY, .doing = lane->at->doing }, at);
-                return;
-        }
-        switch ((LaneEnd) WEXITSTATUS(status)) {
+        switch (WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE) {
         case LANE_FAILED:
                 fail(l);
                 break;
         case LANE_LACKING:
-                l->lacking = true;
                 *l->run.stop = true;
                 break;
         case LANE_KEPT:
@@ -199,6 +207,11 @@ static void take_end(Leader *l, const Lane *lane, int status) {
                 break;
         case LANE_DONE:
                 break;
+        default:
+                l->died = true;
+                *l->run.stop = true;
+                abandon(l, at);
+                tell(l, (Report) { .kind = REPORT_GIVEN_UP, .status = RUN_DIRTY, .doing = lane->at->doing }, at);
         }
 }
 
@@ -213,7 +226,7 @@ static void wait_for_lane(Leader *l) {
                 if (!l->lanes[i].given_up)
                         first = MIN(first, limit_of(l, &l->lanes[i]));
         }
-        /* A step that begins meanwhile has a later limit: then this looks again. */
+        /* A step that begins during the wait has a later limit than the one waited for, so no limit is missed. */
         r = poll(fds, l->n, first == UINT64_MAX ? -1 : first <= now ? 0 : (int) MIN((first - now) / 1000 + 1, 60000U));
         for (size_t i = l->n; i-- > 0;) {
                 Lane lane = l->lanes[i];
@@ -240,7 +253,8 @@ static bool has_chain(const Leader *l, const Part *part) {
         return false;
 }
 
-/* The steps of all chains in the order of the list, in one process, and in another one from where that was given up. */
+/* Runs the steps of all chains in the order of the list, in one process. After that was given up, another process runs
+ * the rest. */
 static void run_in_order(Leader *l, Part part, LaneFunction function) {
         part.chain = ALL_CHAINS;
         do {
@@ -248,7 +262,7 @@ static void run_in_order(Leader *l, Part part, LaneFunction function) {
                 start_lane(l, &part, function);
                 wait_for_running(l, 0);
                 part = l->rest;
-        } while (part.first < part.end && (function == run_backward || !*l->run.stop));
+        } while (part.first < part.end && (function == run_backward ? !l->kept : !*l->run.stop));
 }
 
 static void run_side_by_side(Leader *l, Part part, LaneFunction function) {
@@ -307,7 +321,7 @@ static void retreat(Leader *l) {
         const StepList *steps = l->run.steps;
 
         if (steps->parallel <= 1 || steps->n_chains <= 1) {
-                if (has_begun(l, 0, steps->n))
+                if (!l->kept && has_begun(l, 0, steps->n))
                         run_in_order(l, (Part) { .end = steps->n }, run_backward);
                 return;
         }

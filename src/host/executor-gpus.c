@@ -35,8 +35,15 @@ bool gpu_may_be_persistent(const Sysfs *fs, const Step *s) {
         return fd >= 0;
 }
 
+/* Asks passthroughd-root, which cannot answer while it waits for the kernel: then the driver does not answer. */
+static int ask_driver(int (*ask)(PciAddress gpu, uint64_t end), PciAddress gpu, uint64_t end) {
+        int r = ask(gpu, end);
+
+        return r == -EHOSTDOWN && clock_usec(CLOCK_MONOTONIC) >= end ? -ETIMEDOUT : r;
+}
+
 int gpu_read_persistence(const Step *s) {
-        return root_read_persistence(s->device, time_limit(PERSISTENCE_USEC));
+        return ask_driver(root_read_persistence, s->device, time_limit(PERSISTENCE_USEC));
 }
 
 int gpu_restore_persistence(const Sysfs *fs _unused_, const Step *s, VfAttributes *found _unused_) {
@@ -46,16 +53,12 @@ int gpu_restore_persistence(const Sysfs *fs _unused_, const Step *s, VfAttribute
 
 int gpu_check(const StepList *steps, size_t i) {
         static bool hangs; /* these steps run alone, so one process runs them all */
-        uint64_t end = MIN(time_limit(GPU_USEC), job_deadline(steps, 2));
         int r;
 
         /* The driver did not answer for a GPU before: this one is released without a check. */
         if (hangs)
                 return 0;
-        r = root_check_health(steps->steps[i].device, end);
-        /* passthroughd-root cannot answer while it waits for the kernel. */
-        if (r == -EHOSTDOWN && clock_usec(CLOCK_MONOTONIC) >= end)
-                r = -ETIMEDOUT;
+        r = ask_driver(root_check_health, steps->steps[i].device, time_limit(GPU_USEC));
         hangs = r == -ETIMEDOUT;
         /* Another error tells nothing about the GPU. It is in the log of passthroughd-root. */
         return step_cause(&steps->steps[i], r) ? r : 0;

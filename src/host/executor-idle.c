@@ -45,7 +45,7 @@ static int find_user(const Sysfs *fs, const Step *s, size_t n, bool is_locked, c
                                              .is_vf = s[i].vf > 0,
                                              .nvidia_minor = NVIDIA_MINOR_UNKNOWN,
                                              .is_locked = is_locked };
-                /* The driver may resume the GPU to tell its minor, and the daemon knows that of a GPU to unbind. */
+                /* Reading the minor may resume the GPU. The daemon already knows the minor of a GPU to unbind. */
                 if (s[i].checks_idle)
                         queries[i].nvidia_minor = s[i].gpu_node - 1;
                 else if (has_nvidia_driver(&s[i]))
@@ -87,7 +87,7 @@ int idle_check_unbind(const Sysfs *fs, const StepList *steps, size_t i, ReportFu
                         ? find_user(fs, s, 1, locked > 0, failed.message, sizeof(failed.message))
                         : locked;
 
-        /* A client in the kernel, or a process that is about to end and has no descriptors any more. */
+        /* The user is a client in the kernel, or a process that is about to end and has closed its descriptors. */
         if (r == 0 && locked == -EBUSY) {
                 (void) snprintf(failed.message, sizeof(failed.message),
                                 "%s is in use: NVIDIA's driver refuses its unbind lock, and no process has the GPU "

@@ -26,7 +26,7 @@ typedef struct StepResult {
         PlugPlace place;
 } StepResult;
 
-/* Where a process of the run is. */
+/* Which step a process of the run is at. */
 typedef struct Position {
         _Atomic uint64_t since; /* CLOCK_MONOTONIC, microseconds: when it began to do this */
         _Atomic uint32_t step;  /* index into the list */

@@ -38,9 +38,10 @@ static void begin(const Run *run, size_t i, Doing doing) {
                 [DOING_STEP] = REPORT_STEP, [DOING_READ] = REPORT_READING, [DOING_UNDO] = REPORT_UNDO
         };
 
+        /* First, so that the process that watches never applies the limit of this step to the time of the last one. */
+        run->at->since = clock_usec(CLOCK_MONOTONIC);
         run->at->step = (uint32_t) i;
         run->at->doing = doing;
-        run->at->since = clock_usec(CLOCK_MONOTONIC);
         tell(run, (Report) { .kind = kinds[doing] }, i);
 }
 
@@ -48,6 +49,15 @@ static bool is_of_part(const Run *run, const Part *part, size_t i) {
         const Step *s = &run->steps->steps[i];
 
         return !run->given_up[s->chain] && (part->chain == ALL_CHAINS || s->chain == part->chain);
+}
+
+/* A step that runs alone has a device whose chain was given up: a process may still be at work on the device. */
+static bool has_given_up_device(const Run *run, const Step *s) {
+        for (size_t i = 0; s->chain == 0 && step_has_device(s) && i < run->steps->n; i++)
+                if (run->given_up[run->steps->steps[i].chain] &&
+                    pci_address_equal(run->steps->steps[i].device, s->device))
+                        return true;
+        return false;
 }
 
 LaneEnd run_backward(const Run *run, const Part *part) {
@@ -255,7 +265,9 @@ static int run_clean(const Run *run, size_t i, bool alone) {
         if (done[i].cleaned)
                 return done[i].result;
         for (size_t j = i; j < steps->n; j++) {
-                skipped[j] = alone ? j != i : run_device_has_failed(run, steps->steps[j].device, j);
+                skipped[j] = alone ? j != i
+                                   : run_device_has_failed(run, steps->steps[j].device, j) ||
+                                             has_given_up_device(run, &steps->steps[j]);
                 n += clean_is_shared(steps, i, j) && !skipped[j];
         }
         r = devices_clean(steps, i, skipped, &status);
@@ -421,8 +433,11 @@ LaneEnd run_forward(const Run *run, const Part *part) {
 
         if (part->looks && (check_before(run) < 0 || (run->steps->reports_found_state && report_found(run) < 0)))
                 return LANE_FAILED;
-        for (size_t i = part->first; end == LANE_DONE && i < part->end && !*run->stop; i++)
-                if (!run->steps->steps[i].skipped && !run->done[i].reported && is_of_part(run, part, i))
+        for (size_t i = part->first; end == LANE_DONE && i < part->end && !*run->stop; i++) {
+                const Step *s = &run->steps->steps[i];
+
+                if (!s->skipped && !run->done[i].reported && is_of_part(run, part, i) && !has_given_up_device(run, s))
                         end = run_one(run, i);
+        }
         return end;
 }

@@ -260,7 +260,7 @@ static bool is_drm_node(const HolderNode *node) {
         return false;
 }
 
-/* Drops those of the nodes from first on that no process has open, as the reference counts of the modules say. */
+/* Drops the DRM nodes from first on: the reference counts of the modules say that no process has them open. */
 static void drop_drm_nodes(Walk *w, size_t first) {
         HolderNodes *nodes = w->nodes;
         size_t n = first;

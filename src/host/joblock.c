@@ -64,7 +64,7 @@ static int write_text(int fd, const char *job, const PciAddress *devices, size_t
                 return -errno;
         if ((size_t) written < size)
                 return -ENOSPC;
-        /* A reader before this sees more devices than there are. */
+        /* The text before may have been longer. A reader before this sees the end of that text, too. */
         return ftruncate(fd, (off_t) size) < 0 ? -errno : 0;
 }
 
@@ -121,17 +121,13 @@ static int parse_lock_file(JobLock *l, char *text) {
         return r;
 }
 
-/* Returns 1 and the lock when a process holds it. Returns 0 when no process holds it (the file is removed), or when
- * name is not the name of a lock file. */
-static int read_lock(int dir_fd, const char *name, JobLock *ret) {
+int job_lock_find(int dir_fd, uint32_t id, JobLock *ret) {
         _cleanup_free_ char *text = NULL;
-        uint64_t id;
+        char buf[NAME_SIZE];
         int r;
 
-        if (parse_unsigned(name, UINT32_MAX, &id) < 0)
-                return 0;
-        *ret = (JobLock) { .id = (uint32_t) id };
-        ret->fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        *ret = (JobLock) { .id = id };
+        ret->fd = openat(dir_fd, file_name(id, buf), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         if (ret->fd < 0)
                 return errno == ENOENT ? 0 : -errno;
         if (job_lock_is_free(dir_fd, ret))
@@ -151,9 +147,14 @@ int job_locks_find(int dir_fd, JobLock **ret, size_t *ret_n) {
         int r = list_dir_at(dir_fd, ".", JOB_LOCKS_MAX, &names, &n_names);
 
         for (size_t i = 0; r >= 0 && i < n_names; i++) {
+                uint64_t id;
+
+                /* Other files are none of ours. */
+                if (parse_unsigned(names[i], UINT32_MAX, &id) < 0)
+                        continue;
                 r = ARRAY_RESERVE(locks, n);
                 if (r >= 0)
-                        r = read_lock(dir_fd, names[i], &locks[n]);
+                        r = job_lock_find(dir_fd, (uint32_t) id, &locks[n]);
                 n += r > 0;
         }
         if (r < 0) {

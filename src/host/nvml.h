@@ -27,7 +27,7 @@ int nvml_set_persistence(PciAddress gpu);
  * -ENOTRECOVERABLE: the remapping of a row of memory has failed. -EUCLEAN: a row is to be remapped with the next reset.
  * The driver keeps both on the card. A process works on without the row, but a row that cannot be remapped is a reason
  * to return the card (docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt, nvmlDeviceGetRemappedRows() in
- * docs.nvidia.com/deploy/ nvml-api).
+ * docs.nvidia.com/deploy/nvml-api).
  *
  * -EBADE: the uncorrectable ECC errors of the SRAM have exceeded the threshold of NVIDIA's field diagnostic
  * (nvmlDeviceGetSramEccErrorStatus(), bThresholdExceeded). The counters themselves tell nothing here: the volatile ones

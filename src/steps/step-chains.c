@@ -7,7 +7,7 @@
 #include "steps/step.h"
 #include "util/strings.h"
 
-/* How often JobTimeoutSec= a slow step may take. */
+/* The limit of a slow step, in multiples of JobTimeoutSec=. */
 #define SLOW         3U
 /* Fabric Manager, libvirt and NVIDIA's library are waited for up to 20 s, and passthroughd-root, which asks them, for 3
  * s more. */
@@ -127,7 +127,7 @@ size_t step_list_part_end(const StepList *l, size_t first) {
         return end;
 }
 
-/* Chains of equal length that run in turns of l->parallel take longest. */
+/* The most that a part can take: all chains take as long as the longest one, and run in turns of l->parallel. */
 static unsigned part_timeout_sec(const StepList *l, size_t first, size_t end) {
         unsigned n = 0, all = 0, longest = 0;
 

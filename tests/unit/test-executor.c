@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -504,6 +505,86 @@ static void test_one_vf(void **state) {
         assert_int_equal(last_report(REPORT_DEVICE_FAILED)->error, -EINVAL);
 }
 
+/* A process of the run hangs when it begins the step *userdata. */
+static int hang_at(const Report *r, void *userdata) {
+        (void) keep(r, NULL);
+        while (r->kind == REPORT_STEP && r->step == *(const uint32_t *) userdata)
+                (void) pause();
+        return 0;
+}
+
+static StepList *new_chains(unsigned parallel) {
+        StepList *l = step_list_new();
+
+        assert_non_null(l);
+        l->parallel = parallel;
+        l->n_chains = 2;
+        l->timeout_sec = 1;
+        return l;
+}
+
+static void add_to_chain(StepList *l, unsigned chain, StepKind kind, const char *device) {
+        add(l, kind, device, "driver-a", "driver-b");
+        l->steps[l->n - 1].chain = chain;
+}
+
+static bool was_begun(uint32_t step) {
+        for (size_t i = 0; i < n_reports; i++)
+                if (reports[i].kind == REPORT_STEP && reports[i].step == step)
+                        return true;
+        return false;
+}
+
+/* A release goes on without a chain that hangs, but asks nothing about the device of that chain. */
+static void test_chain_hangs(void **state) {
+        Fixture *f = *state;
+        _cleanup_(cleanup_step_list_free) StepList *l = new_chains(2);
+        uint32_t first = 0;
+
+        l->outlives_stuck = true;
+        add_to_chain(l, 1, STEP_OVERRIDE, FIRST);
+        add_to_chain(l, 2, STEP_OVERRIDE, SECOND);
+        add_to_chain(l, 0, STEP_CHECK_GPU, FIRST);
+        add_to_chain(l, 0, STEP_CHECK_GPU, SECOND);
+        assert_int_equal(executor_run(f->fs, l, hang_at, &first), RUN_TIMED_OUT);
+        assert_override(f, SECOND, "driver-b");
+        assert_false(was_begun(2));
+        assert_true(was_begun(3));
+}
+
+/* Nor does a release go on after a step that runs alone, as the release of a device by its guest. */
+static void test_lone_step_hangs(void **state) {
+        Fixture *f = *state;
+        uint32_t first = 0;
+
+        for (unsigned parallel = 1; parallel <= 2; parallel++) {
+                _cleanup_(cleanup_step_list_free) StepList *l = new_chains(parallel);
+
+                l->outlives_stuck = true;
+                add_to_chain(l, 0, STEP_UNPLUG, FIRST);
+                add_to_chain(l, 1, STEP_OVERRIDE, SECOND);
+                assert_int_equal(executor_run(f->fs, l, hang_at, &first), RUN_TIMED_OUT);
+                assert_false(was_begun(1));
+                assert_override(f, SECOND, "driver-a");
+        }
+}
+
+/* The guest may have the device, so it stays on its VFIO driver. */
+static void test_plug_hangs(void **state) {
+        Fixture *f = *state;
+        uint32_t plug = 1;
+
+        for (unsigned parallel = 1; parallel <= 2; parallel++) {
+                _cleanup_(cleanup_step_list_free) StepList *l = new_chains(parallel);
+
+                add_to_chain(l, 1, STEP_OVERRIDE, SECOND);
+                add_to_chain(l, 0, STEP_PLUG, FIRST);
+                assert_int_equal(executor_run(f->fs, l, hang_at, &plug), RUN_TIMED_OUT);
+                assert_override(f, SECOND, "driver-b");
+                tree_attribute(f->root, SECOND, "driver_override", "driver-a");
+        }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -525,6 +606,9 @@ int main(void) {
                 TEST(test_vfs_of_a_pf),
                 TEST(test_failed_vf),
                 TEST(test_one_vf),
+                TEST(test_chain_hangs),
+                TEST(test_lone_step_hangs),
+                TEST(test_plug_hangs),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
