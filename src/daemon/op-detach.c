@@ -358,8 +358,10 @@ void manager_continue_changes(Manager *m) {
 
                 if (!allocation_is_changing(a) || a->halted)
                         continue;
+                /* A process of an earlier daemon may still work on its devices. */
                 if (later || a->state == ALLOCATION_PREPARING || manager_is_arriving(m, a) ||
-                    job_queue_has(&m->jobs, a->name) || job_queue_check_room(&m->jobs, NULL) != VERDICT_NONE)
+                    manager_check_blocked(m, a, true, NULL) != VERDICT_NONE || job_queue_has(&m->jobs, a->name) ||
+                    job_queue_check_room(&m->jobs, NULL) != VERDICT_NONE)
                         m->reconcile.changes_due = true;
                 else if (a->state == ALLOCATION_READY)
                         continue_change(m, a);

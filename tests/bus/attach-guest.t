@@ -176,6 +176,23 @@ fault('reset');
 is(allocate($bus, 'vm', gpu => 1, cpus => 2, memory => 2**30), 'done', 'another one');
 guest_runs($bus, 'vm');
 
+# ---- the daemon is killed during an attach, and the kernel does not return
+
+fault('reset', 'unkillable 2');
+begin_attach('ib-vf' => 1);
+ok(wait_until(sub { grep { /PENDING/ } write_log() }), 'an attach hangs in the kernel');
+$vf = address_of('ib-vf0');
+my $n_writes = writes();
+restart('KILL');
+libvirt_reports($bus, running_domain('vm', vm()->{id}, address_of('gpu0')));
+ok(wait_until(sub { allocation_state($bus, 'vm') eq 'in-use' }), 'the next daemon knows the guest');
+is(device($bus, $vf)->{state}, 'stuck', 'the device is stuck');
+ok(!wait_until(sub { writes() != $n_writes }, 2), 'nothing more is written to it') or diag(join "\n", write_log());
+is(device($bus, $vf)->{allocation}, 'vm', 'it stays in the allocation');
+fault('release');
+ok(wait_until(sub { !grep { /^ib-vf0/ } devices_of() }), 'when the kernel returns, the attach is undone');
+ok(wait_until(sub { device($bus, $vf)->{state} eq 'available' }), 'and the device can be had') or diag(device($bus, $vf)->{reason});
+
 # ---- libvirt does not report
 
 write_raw("die\n");
