@@ -53,6 +53,7 @@ typedef struct Job {
         bool held;         /* until job_let_begin() */
         bool has_result;   /* the result is known */
         bool lost;         /* the child was killed or died, so nobody tells what its processes do */
+        bool adopted;      /* one of them lives on, and is an orphan now */
         Worker worker;
         sd_event_source *defer;
 

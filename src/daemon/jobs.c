@@ -248,9 +248,11 @@ static void on_end(Job *job, JobResult result) {
         Manager *m = job->manager;
 
         unblock_devices(m, job);
-        if (job_is_gone(job))
+        if (job->lost && job_is_gone(job))
+                job->adopted = manager_adopt_orphan(m, job);
+        if (job_is_gone(job) && !job->adopted)
                 orphans_unlock_job(&m->jobs.orphans, job);
-        else
+        else if (!job_is_gone(job))
                 orphans_narrow_lock(&m->jobs.orphans, job);
         if (result == JOB_TIMEOUT)
                 refresh_late(m, job);
@@ -292,7 +294,7 @@ static void on_gone(Job *job) {
         Manager *m = job->manager;
         size_t i = 0;
 
-        if (!job->lost || !manager_adopt_orphan(m, job))
+        if (!job->adopted && (!job->lost || !manager_adopt_orphan(m, job)))
                 orphans_unlock_job(&m->jobs.orphans, job);
         while (m->jobs.list[i] != job)
                 i++;

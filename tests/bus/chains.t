@@ -154,4 +154,20 @@ ok(wait_until(sub { device($bus, $gpus[3])->{state} eq 'quarantined' }), 'restar
 clear_quarantine($bus);
 home('restart');
 
+# ---- the child of the job is killed alone, while the kernel has one of its processes
+
+fault('reset', "unkillable unbind\@$gpus[3]");
+my ($signature, $entries) = request(gpu => 8);
+my $asked = $bus->call('Allocate', "s$signature", 'guest', $entries);
+ok(wait_until(sub { grep { /PENDING/ } write_log() }), 'a dead child: a write hangs');
+kill 'KILL', daemon_children('passthroughd-jo');
+is($bus->result($asked->{body}[1]), 'failed', 'a dead child: the job fails');
+is(device($bus, $gpus[3])->{state}, 'stuck', 'a dead child: the GPU is stuck');
+ok(!plan_ok($bus, gpu => 8), 'a dead child: nobody gets it');
+fault('release', 'reset');
+ok(wait_until(sub { device($bus, $gpus[3])->{state} ne 'stuck' }), 'a dead child: until the kernel returns');
+is(release($bus, 'guest'), 'done', 'a dead child: the allocation is released');
+clear_quarantine($bus);
+home('a dead child');
+
 done_testing();
