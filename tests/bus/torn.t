@@ -27,7 +27,8 @@ for my $name ('guest', 'spent') {
         is(allocate($bus, $name, gpu => 1, ethernet => 1, cpus => 2, memory => 2**30), 'done', "'$name' is allocated");
 }
 my $spent = Node::generation($bus, 'spent');
-fault('reset', 'fail 1 EIO');
+my ($gpu) = map { $_->{address} } grep { $_->{slot} =~ /^gpu/ } @{ allocation($bus, 'spent')->{devices} };
+fault('reset', "fail reset\@$gpu EIO");
 is(release($bus, 'spent'), 'done', 'the last one is released, and its GPU is quarantined');
 fault('reset');
 my ($quarantined) = map { $_->{address} } @{ describe($bus)->{quarantine} };
