@@ -53,7 +53,7 @@ typedef struct Job {
         bool held;         /* until job_let_begin() */
         bool has_result;   /* the result is known */
         bool lost;         /* the child was killed or died, so nobody tells what its processes do */
-        bool adopted;      /* one of them lives on, and is an orphan now */
+        bool unlocked;     /* its lock is removed, or an orphan's */
         Worker worker;
         sd_event_source *defer;
 

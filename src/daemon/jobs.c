@@ -244,15 +244,19 @@ static void count_time(JobQueue *q, const Job *job, JobResult result) {
         q->times[i].usec += clock_usec(CLOCK_MONOTONIC) - job->since;
 }
 
+static void release_lock(Manager *m, Job *job) {
+        if (!job->lost || !manager_adopt_orphan(m, job))
+                orphans_unlock_job(&m->jobs.orphans, job);
+        job->unlocked = true;
+}
+
 static void on_end(Job *job, JobResult result) {
         Manager *m = job->manager;
 
         unblock_devices(m, job);
-        if (job->lost && job_is_gone(job))
-                job->adopted = manager_adopt_orphan(m, job);
-        if (job_is_gone(job) && !job->adopted)
-                orphans_unlock_job(&m->jobs.orphans, job);
-        else if (!job_is_gone(job))
+        if (job_is_gone(job))
+                release_lock(m, job);
+        else
                 orphans_narrow_lock(&m->jobs.orphans, job);
         if (result == JOB_TIMEOUT)
                 refresh_late(m, job);
@@ -294,8 +298,8 @@ static void on_gone(Job *job) {
         Manager *m = job->manager;
         size_t i = 0;
 
-        if (!job->adopted && (!job->lost || !manager_adopt_orphan(m, job)))
-                orphans_unlock_job(&m->jobs.orphans, job);
+        if (!job->unlocked)
+                release_lock(m, job);
         while (m->jobs.list[i] != job)
                 i++;
         m->jobs.list[i] = m->jobs.list[--m->jobs.n];

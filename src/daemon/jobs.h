@@ -27,6 +27,7 @@ typedef struct JobQueue {
         Orphans orphans;
         char **stopped; /* services stopped for jobs */
         size_t n_stopped;
+        bool stopped_saved;           /* the disk has the same */
         JobTime times[JOB_TIMES_MAX]; /* of the jobs that have ended */
         size_t n_times;
 } JobQueue;
@@ -98,19 +99,21 @@ void orphans_narrow_lock(const Orphans *o, const Job *job);
 /* Removes the lock of the job; its child has exited. */
 void orphans_unlock_job(const Orphans *o, const Job *job);
 
-/* The child of the job has died. When one of its processes lives on, because the kernel has it, its devices are blocked
- * as those of an orphan until it exits. Returns false when none does. */
-bool manager_adopt_orphan(Manager *m, const Job *job);
+/* Marks the devices of the orphan as stuck. */
+void orphans_block_devices(Manager *m, const JobLock *lock);
 
 /* orphans-end.c */
 /* Polls from the event loop for the exit of orphans, and queues their devices for manager_reconcile(). */
 int manager_follow_orphans(Manager *m);
+/* The child of the job has died. When one of its processes lives on, because the kernel has it, its devices are blocked
+ * as those of an orphan until it exits. Returns false when none does. */
+bool manager_adopt_orphan(Manager *m, const Job *job);
 
 /* services.c */
 /* Loads the services that an earlier daemon left stopped. text is from store_load(), and is modified. */
 int services_load(JobQueue *q, char *text);
 /* Writes the noted services to disk. Returns 0 or a negative errno. */
-int services_save(const JobQueue *q, Store *store);
+int services_save(JobQueue *q, Store *store);
 /* Notes in memory that the active service is about to be stopped. Returns 0 or -ENOMEM. */
 int services_add(JobQueue *q, const char *name);
 /* asked: systemd was asked to start the service, so it is no longer noted. error: why the service is not

@@ -2,11 +2,15 @@
 /* Handles the exit of orphans: unblocks their devices and reads them again. */
 
 #include <errno.h>
+#include <time.h>
 
 #include "inventory.h"
 #include "util/log.h"
 
-#define POLL_USEC (2U * 1000U * 1000U)
+#define POLL_USEC   (2U * 1000U * 1000U)
+/* The processes of a job are killed with the child that started them: so long the event loop waits for their end. */
+#define DEATH_TRIES 50
+#define DEATH_PAUSE (2L * 1000L * 1000L) /* nsec */
 
 /* Queues the device and its VFs as new devices. */
 static void queue_device(Manager *m, PciAddress address) {
@@ -79,4 +83,27 @@ int manager_follow_orphans(Manager *m) {
                 return 0;
         r = sd_event_add_time_relative(m->event, &m->jobs.orphans.timer, CLOCK_MONOTONIC, POLL_USEC, 0, on_poll, m);
         return r < 0 ? log_error_errno(r, "Failed to watch the processes of an earlier daemon: %m") : 0;
+}
+
+bool manager_adopt_orphan(Manager *m, const Job *job) {
+        Orphans *o = &m->jobs.orphans;
+        JobLock lock;
+        int r = o->dir_fd < 0 ? o->dir_fd : job_lock_find(o->dir_fd, job->id, &lock);
+
+        for (int i = 0; r > 0 && i < DEATH_TRIES; i++) {
+                (void) nanosleep(&(struct timespec) { .tv_nsec = DEATH_PAUSE }, NULL);
+                job_lock_done(&lock);
+                r = job_lock_find(o->dir_fd, job->id, &lock);
+        }
+        if (r <= 0)
+                return false;
+        if (ARRAY_RESERVE(o->locks, o->n) < 0) {
+                job_lock_done(&lock);
+                return false;
+        }
+        o->locks[o->n++] = lock;
+        orphans_block_devices(m, &lock);
+        if (!o->timer)
+                (void) manager_follow_orphans(m);
+        return true;
 }

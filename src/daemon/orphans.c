@@ -48,7 +48,7 @@ const char *orphans_find_at_vfs(const Orphans *o) {
         return NULL;
 }
 
-static void block_devices(Manager *m, const JobLock *lock) {
+void orphans_block_devices(Manager *m, const JobLock *lock) {
         const char *also = orphan_changes_vfs(lock) ? step_hang(&(Step) { .kind = STEP_NUMVFS }) : NULL;
 
         for (size_t i = 0; i < lock->n_devices; i++) {
@@ -90,7 +90,7 @@ void manager_find_orphans(Manager *m, const char *state_dir) {
         }
         for (size_t i = 0; i < o->n; i++) {
                 m->jobs.last_id = MAX(m->jobs.last_id, o->locks[i].id);
-                block_devices(m, &o->locks[i]);
+                orphans_block_devices(m, &o->locks[i]);
         }
 }
 
@@ -129,23 +129,6 @@ void orphans_narrow_lock(const Orphans *o, const Job *job) {
         if (o->dir_fd >= 0 && job_busy_devices(job, &devices, &n) >= 0 &&
             string_replace(&text, "%s %s", job->kind->verb, job->subject) >= 0)
                 (void) job_lock_change(o->dir_fd, job->id, text, devices, n);
-}
-
-bool manager_adopt_orphan(Manager *m, const Job *job) {
-        Orphans *o = &m->jobs.orphans;
-        JobLock lock;
-
-        if (o->dir_fd < 0 || job_lock_find(o->dir_fd, job->id, &lock) <= 0)
-                return false;
-        if (ARRAY_RESERVE(o->locks, o->n) < 0) {
-                job_lock_done(&lock);
-                return false;
-        }
-        o->locks[o->n++] = lock;
-        block_devices(m, &lock);
-        if (!o->timer)
-                (void) manager_follow_orphans(m);
-        return true;
 }
 
 void orphans_unlock_job(const Orphans *o, const Job *job) {

@@ -32,14 +32,18 @@ int services_load(JobQueue *q, char *text) {
         return r;
 }
 
-int services_save(const JobQueue *q, Store *store) {
+int services_save(JobQueue *q, Store *store) {
         _cleanup_free_ char *text = NULL;
         int r = 0;
+
+        if (q->stopped_saved)
+                return 0;
 
         for (size_t i = 0; r >= 0 && i < q->n_stopped; i++)
                 r = string_replace(&text, "%s%s\n", text ?: "", q->stopped[i]);
         if (r >= 0)
                 r = store_save_services(store, text);
+        q->stopped_saved = r >= 0;
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE }),
                          "Failed to write the list of stopped services: %m");
@@ -52,6 +56,7 @@ int services_add(JobQueue *q, const char *name) {
         if (ARRAY_RESERVE(q->stopped, q->n_stopped) < 0 || !(q->stopped[q->n_stopped] = strdup(name)))
                 return -ENOMEM;
         q->n_stopped++;
+        q->stopped_saved = false;
         return 0;
 }
 
@@ -65,6 +70,7 @@ void services_started(JobQueue *q, Store *store, const char *name, bool asked, i
                 if (streq(q->stopped[i], name)) {
                         free(q->stopped[i]);
                         memmove(&q->stopped[i], &q->stopped[i + 1], (--q->n_stopped - i) * sizeof(*q->stopped));
+                        q->stopped_saved = false;
                         (void) services_save(q, store);
                         return;
                 }

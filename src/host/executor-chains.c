@@ -43,12 +43,6 @@ typedef struct Leader {
         bool kept; /* the guest may have a device, so nothing more is undone */
 } Leader;
 
-static void *map_shared(size_t n, size_t size) {
-        void *p = mmap(NULL, (n + 1) * size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-        return p == MAP_FAILED ? NULL : p;
-}
-
 static void tell(const Leader *l, Report report, size_t i) {
         report.step = (uint32_t) i;
         (void) l->run.report(&report, l->run.userdata);
@@ -345,14 +339,20 @@ static RunResult run_list(Leader *l) {
 
 RunResult executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata) {
         Leader l = { .run = { .fs = fs, .steps = steps, .report = report, .userdata = userdata } };
+        const size_t positions = (steps->n_chains + 1) * sizeof(*l.positions);
+        const size_t results = steps->n * sizeof(*l.run.done);
         RunResult result = RUN_FAILED;
+        char *shared;
 
-        l.run.done = map_shared(steps->n, sizeof(*l.run.done));
-        l.run.stop = map_shared(1, sizeof(*l.run.stop));
-        l.positions = map_shared(steps->n_chains, sizeof(*l.positions));
+        shared = mmap(NULL, positions + results + sizeof(*l.run.stop), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         l.run.given_up = calloc(steps->n_chains + 1, sizeof(*l.run.given_up));
-        if (l.run.done && l.run.stop && l.positions && l.run.given_up)
+        if (shared != MAP_FAILED && l.run.given_up) {
+                l.positions = (Position *) shared;
+                l.run.done = (StepResult *) (shared + positions);
+                l.run.stop = (atomic_bool *) (shared + positions + results);
                 result = run_list(&l);
+        }
         if (l.n > 0)
                 (void) report(&(Report) { .kind = REPORT_ENDED, .status = result }, userdata);
         while (l.n > 0)
@@ -360,11 +360,7 @@ RunResult executor_run(const Sysfs *fs, const StepList *steps, ReportFunction re
         free(l.lanes);
         free(l.fds);
         free(l.run.given_up);
-        if (l.run.done)
-                (void) munmap(l.run.done, (steps->n + 1) * sizeof(*l.run.done));
-        if (l.run.stop)
-                (void) munmap(l.run.stop, 2 * sizeof(*l.run.stop));
-        if (l.positions)
-                (void) munmap(l.positions, (steps->n_chains + 1) * sizeof(*l.positions));
+        if (shared != MAP_FAILED)
+                (void) munmap(shared, positions + results + sizeof(*l.run.stop));
         return result;
 }

@@ -22,7 +22,8 @@ typedef struct StepResult {
         ServiceState service;
         bool cleaned; /* the command of an earlier step cleaned this device too, with this result and exit status */
         int result, status;
-        bool reported; /* done and reported together with an earlier step, or the check before the step has reported */
+        bool reported; /* done and reported before: together with an earlier step, or by a look or check before the step
+                        */
         PlugPlace place;
 } StepResult;
 

@@ -202,6 +202,8 @@ static int report_found(const Run *run) {
                         return r;
                 }
                 tell(run, found, i);
+                /* Of a PF that offers nothing, the step has nothing to give. */
+                run->done[i].reported = found.found.set == 0 && steps->steps[i].kind == STEP_SUPPORTED_ATTRIBUTES;
                 any = 1;
         }
         return any > 0 ? run->report(&(Report) { .kind = REPORT_ALL_FOUND }, run->userdata) : any;

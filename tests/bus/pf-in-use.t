@@ -16,7 +16,7 @@ node('connectx', configure => 1);
 my $pf      = '0000:12:00.0';
 my $other   = '0000:11:00.0';
 my @vfs     = qw(0000:12:10.0 0000:12:10.2);
-my $pools   = "[Pool pf]\nMatch=address=$pf\n[Pool other]\nMatch=address=$other\n";
+my $pools   = "[Daemon]\nParallelDevices=1\n[Pool pf]\nMatch=address=$pf\n[Pool other]\nMatch=address=$other\n";
 my $counted = names('pf', 2);
 my $held    = names($vfs[0], $pf, 4242, 'qemu-system-x86');
 my $idle    = names($pf, 2);
@@ -259,9 +259,6 @@ is((release($bus, 'guest'))[0], 'done', 'release, late: without them it is relea
 
 # ---- quarantine
 
-# One device after the other.
-configure("[Daemon]\nParallelDevices=1\n$pools");
-$bus = Bus->new->listen;
 ($result) = releasing('quarantine', 'other', 'pf');
 is($result, 'done', 'quarantine: the other device is released');
 is_deeply([map { $_->{address} } @{ describe($bus)->{quarantine} }], [$pf], 'quarantine: the PF is in quarantine');
