@@ -338,6 +338,9 @@ static bool is_in_the_way(const Job *stuck, const StepList *steps) {
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
 
+        /* All processes that were given up have returned, and the child is about to exit. */
+        if (stuck->n_stuck == 0)
+                return false;
         /* A process that is stuck on no device, for example on a service, may hold any lock. */
         if (job_busy_devices(stuck, &devices, &n) < 0 || n == 0)
                 return true;
