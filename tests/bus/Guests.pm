@@ -88,12 +88,15 @@ sub libvirt_process {
 sub libvirt_reports {
         my ($bus, @records) = @_;
         my $number = write_guests(@records);
-        my $told   = 0;
+        my ($told, $asked) = (0, 0);
         $bus->call('Rescan') if !libvirt_process();
-        # A process that ends may be followed by another one.
+        # A process that ends may be followed by another one, and one that is about to report may miss the signal.
         wait_until(sub {
                 my $process = libvirt_process();
-                kill 'HUP', $told = $process if $process && $process != $told;
+                if ($process && ($process != $told || time >= $asked + 2)) {
+                        kill 'HUP', $told = $process;
+                        $asked = time;
+                }
                 return (slurp_existing("$ENV{BUILD}/sent") // '') =~ / $number$/;
         }) or die 'libvirt does not report';
         $bus->ping() for 1 .. 2;
