@@ -47,6 +47,16 @@ int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
         return 0;
 }
 
+void manager_set_stuck(Manager *m, PciAddress device, const char *message) {
+        const Allocation *holder = ledger_holder(m->host.ledger, device);
+
+        (void) device_status_set(&m->host.status, device, DEVICE_STUCK, message);
+        if (message)
+                history_record(HISTORY_STUCK, device, holder, "%s", message);
+        else
+                history_record(HISTORY_UNSTUCK, device, holder, "%s is no longer stuck.", PCI_ADDRESS_STR(device));
+}
+
 bool manager_is_busy(const Manager *m, PciAddress address) {
         _cleanup_free_ PciAddress *busy = NULL;
         size_t n = 0;

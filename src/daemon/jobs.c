@@ -163,8 +163,7 @@ static void on_given_up(Job *job, const JobStuck *stuck) {
                 if (string_replace(&message, "%s is stuck: the kernel has not returned from the attempt to %s.%s%s",
                                    PCI_ADDRESS_STR(devices[i]), text ?: "begin", also ? " " : "", also ?: "") < 0)
                         continue;
-                history_record(HISTORY_STUCK, devices[i], ledger_holder(m->host.ledger, devices[i]), "%s", message);
-                (void) device_status_set(&m->host.status, devices[i], DEVICE_STUCK, message);
+                manager_set_stuck(m, devices[i], message);
         }
         manager_publish_devices(m, devices, n);
 }
@@ -283,11 +282,8 @@ static void on_returned(Job *job, const JobStuck *stuck) {
         const size_t n = stuck->n_devices;
         Manager *m = job->manager;
 
-        for (size_t i = 0; i < n; i++) {
-                (void) device_status_set(&m->host.status, devices[i], DEVICE_STUCK, NULL);
-                history_record(HISTORY_UNSTUCK, devices[i], ledger_holder(m->host.ledger, devices[i]),
-                               "%s is no longer stuck.", PCI_ADDRESS_STR(devices[i]));
-        }
+        for (size_t i = 0; i < n; i++)
+                manager_set_stuck(m, devices[i], NULL);
         (void) manager_refresh(m, devices, n, false);
         manager_publish_devices(m, devices, n);
         m->reconcile.released = true;

@@ -78,6 +78,9 @@ int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n);
 /* Whether the device is one of manager_busy_devices(); true when out of memory. */
 bool manager_is_busy(const Manager *m, PciAddress address);
 
+/* Marks the device as stuck, as message says, or as no longer stuck (NULL), and records it in the history. */
+void manager_set_stuck(Manager *m, PciAddress device, const char *message);
+
 /* orphans.c */
 /* Finds orphans and blocks their devices. Call it before the first scan. */
 void manager_find_orphans(Manager *m, const char *state_dir);

@@ -45,9 +45,7 @@ static void handle_exit(Manager *m, size_t i) {
 
                 if (orphans_have(o, device))
                         continue;
-                (void) device_status_set(&m->host.status, device, DEVICE_STUCK, NULL);
-                history_record(HISTORY_UNSTUCK, device, ledger_holder(m->host.ledger, device), "%s is no longer stuck.",
-                               PCI_ADDRESS_STR(device));
+                manager_set_stuck(m, device, NULL);
                 queue_device(m, device);
         }
         if (orphan_changes_vfs(&lock))

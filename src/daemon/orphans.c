@@ -60,8 +60,7 @@ void orphans_block_devices(Manager *m, const JobLock *lock) {
                             "%s is stuck: the kernel has not returned from a job of an earlier daemon, '%s'.%s%s",
                             PCI_ADDRESS_STR(device), QUOTABLE(lock->job), also ? " " : "", also ?: "") < 0)
                         continue;
-                history_record(HISTORY_STUCK, device, ledger_holder(m->host.ledger, device), "%s", message);
-                (void) device_status_set(&m->host.status, device, DEVICE_STUCK, message);
+                manager_set_stuck(m, device, message);
         }
 }
 
