@@ -52,7 +52,7 @@ typedef struct Job {
                               begins */
         bool held;         /* until job_let_begin() */
         bool has_result;   /* the result is known */
-        bool lost;         /* the child was killed or died, so nobody tells what its processes do */
+        bool lost;         /* the child was killed or has died, so the state of its processes is unknown */
         bool unlocked;     /* its lock is removed, or an orphan's */
         Worker worker;
         sd_event_source *defer;

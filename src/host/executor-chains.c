@@ -319,9 +319,11 @@ static void retreat(Leader *l) {
                         run_in_order(l, (Part) { .end = steps->n }, run_backward);
                 return;
         }
-        for (size_t end = steps->n; end > 0 && !l->kept; end = part_start(steps, end))
-                if (has_begun(l, part_start(steps, end), end))
-                        run_part(l, (Part) { .first = part_start(steps, end), .end = end }, run_backward);
+        for (size_t end = steps->n, first; end > 0 && !l->kept; end = first) {
+                first = part_start(steps, end);
+                if (has_begun(l, first, end))
+                        run_part(l, (Part) { .first = first, .end = end }, run_backward);
+        }
 }
 
 static RunResult run_list(Leader *l) {

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "executor-services.h"
 #include "host/nvidia.h"
 #include "host/pcipath.h"
 #include "host/rootservice.h"
