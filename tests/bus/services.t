@@ -273,8 +273,8 @@ ok(wait_until(sub { grep { /^2 .*PENDING/ } write_log() }), 'child killed: it is
 is(noted(), "$export\n$daemon\n", 'child killed: what is stopped is noted');
 my ($child) = grep { (slurp_existing("/proc/$_/comm") // '') eq "passthroughd-jo\n" } split ' ', slurp('/proc/' . pid() . '/task/' . pid() . '/children');
 ok($child && kill('KILL', $child), 'child killed: it is');
-fault('release');
 is($bus->result($job), 'failed', 'child killed: failed');
+fault('release');
 ok(wait_until(sub { noted() eq '' }), 'child killed: they are started');
 is_deeply([calls()], \@around, 'child killed: in order');
 release_all($bus);
