@@ -83,6 +83,7 @@ typedef enum RunResult {
         RUN_TIMED_OUT, /* a process was given up; what others did is undone, or done with StepList.outlives_stuck */
 } RunResult;
 
-/* Returns when all processes of the run have exited. report is called in several processes, so it must not rely on
- * memory that they do not share. */
-RunResult executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata);
+/* Returns when all processes of the run have exited. lock: the lock of the job (host/joblock.h), of which each process
+ * of a chain keeps its part; negative: none. report is called in several processes, so it must not rely on memory that
+ * they do not share. */
+RunResult executor_run(const Sysfs *fs, const StepList *steps, int lock, ReportFunction report, void *userdata);

@@ -138,12 +138,14 @@ char *job_stuck_describe(const JobStuck *stuck) {
         return stuck->step ? describe(stuck->step, stuck->doing) : strdup("begin");
 }
 
-/* Whether a process that is stuck with a device may hold the lock of another one. A reset by the bus holds the locks of
- * all functions of the slot that are not VFs. A VF is changed through its PF. */
-static bool is_locked_with(const Inventory *inv, PciAddress device, PciAddress stuck) {
+/* Whether a process that is stuck with step at may hold the lock of a device. A reset by the bus holds the locks of all
+ * functions of the slot that are not VFs. A VF is changed through its PF. A reset holds the lock of the bridge, and
+ * then no other device of the chain can be reset. */
+static bool is_locked_with(const Inventory *inv, const Step *s, const Step *at) {
+        const PciAddress device = s->device, stuck = at->device;
         const PciDevice *a = inventory_find(inv, device), *b = inventory_find(inv, stuck);
 
-        if (pci_address_equal(device, stuck))
+        if (pci_address_equal(device, stuck) || (at->kind == STEP_RESET && at->chain > 0 && s->chain == at->chain))
                 return true;
         if (!a || !b || b->type == PCI_TYPE_VF)
                 return false;
@@ -164,8 +166,7 @@ static int find_stuck_devices(const Job *job, JobStuck *stuck) {
         if (at->may_lack || !step_has_device(at))
                 return 0;
         for (size_t i = 0; r == 0 && i < job->steps->n; i++)
-                if (step_has_device(&job->steps->steps[i]) &&
-                    is_locked_with(inv, job->steps->steps[i].device, at->device))
+                if (step_has_device(&job->steps->steps[i]) && is_locked_with(inv, &job->steps->steps[i], at))
                         r = pci_address_append(&stuck->devices, &stuck->n_devices, job->steps->steps[i].device);
         pci_addresses_sort(stuck->devices, &stuck->n_devices);
         return r;
@@ -332,7 +333,7 @@ static int send_report(const Report *report, void *userdata _unused_) {
 static int run(const Sysfs *fs, void *userdata) {
         const Job *job = userdata;
 
-        return EXIT_RESULT + (int) executor_run(fs, job->steps, send_report, NULL);
+        return EXIT_RESULT + (int) executor_run(fs, job->steps, worker_lock(&job->worker), send_report, NULL);
 }
 
 static const WorkerKind worker_kind = { run, on_readable, on_late, on_exit_of_child };

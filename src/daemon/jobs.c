@@ -31,6 +31,21 @@ uint32_t job_queue_find_subject(const JobQueue *q, const char *subject) {
         return 0;
 }
 
+static bool may_plug(const JobStuck *stuck, PciAddress device) {
+        for (size_t i = 0; i < stuck->n_devices; i++)
+                if (pci_address_equal(stuck->devices[i], device))
+                        return !stuck->step || stuck->step->kind == STEP_PLUG || stuck->step->kind == STEP_UNPLUG;
+        return false;
+}
+
+bool job_queue_may_plug(const JobQueue *q, PciAddress device) {
+        for (size_t i = 0; i < q->n; i++)
+                for (size_t j = 0; j < q->list[i]->n_stuck; j++)
+                        if (may_plug(&q->list[i]->stuck[j], device))
+                                return true;
+        return orphans_have(&q->orphans, device);
+}
+
 size_t job_queue_active(const JobQueue *q) {
         size_t n = 0;
 

@@ -65,6 +65,8 @@ Job *job_queue_find(const JobQueue *q, uint32_t id);
 bool job_queue_has(const JobQueue *q, const char *subject);
 /* The number of the job with this subject that has no result yet; 0 when there is none. */
 uint32_t job_queue_find_subject(const JobQueue *q, const char *subject);
+/* A process that is stuck with the device may be giving it to a guest, or taking it from one. */
+bool job_queue_may_plug(const JobQueue *q, PciAddress device);
 /* The number of jobs that are not stuck. */
 size_t job_queue_active(const JobQueue *q);
 void job_queue_done(JobQueue *q);

@@ -104,8 +104,10 @@ Verdict manager_attach(Manager *m, const char *name, uint64_t generation, const 
                        Refusal *ret) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         Allocation *a = ledger_find(m->host.ledger, name);
-        Verdict v = manager_check_changeable(m, a, name, generation, ret);
+        Verdict v = manager_check_state(m, a, name, generation, ret);
 
+        if (v == VERDICT_NONE)
+                v = manager_check_blocked(m, a, false, ret);
         if (v == VERDICT_NONE)
                 v = manager_check_guest_changeable(m, a, ret);
         if (v == VERDICT_NONE && allocation_is_changing(a))

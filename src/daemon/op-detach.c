@@ -219,11 +219,24 @@ static Verdict find_devices(const Manager *m, Allocation *b, const char *slot, R
         return v != VERDICT_NONE ? v : check_rest(b, ret);
 }
 
+/* A stuck device goes to quarantine, unless the guest may have it. */
+static Verdict check_stuck(const Manager *m, const Allocation *a, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(a);
+
+        if (!part)
+                return refuse_no_memory(ret);
+        for (size_t i = 0; i < part->n_devices; i++)
+                if (job_queue_may_plug(&m->jobs, part->devices[i].address))
+                        return manager_check_blocked(m, part, false, ret);
+        return manager_check_releasable(m, part, ret);
+}
+
 static Verdict start_job(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(a);
         _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
         _cleanup_(hostdevs_done) Hostdevs hostdevs = { 0 };
         Verdict v;
+        int r;
 
         if (!part)
                 return refuse_no_memory(ret);
@@ -237,6 +250,10 @@ static Verdict start_job(Manager *m, const Allocation *a, uint32_t *ret_job, Ref
             (m->host.config->hypervisor != HYPERVISOR_XEN &&
              steps_unplug(part, manager_find_uuid(m, a), hostdevs.devices, hostdevs.texts, hostdevs.n, steps) < 0))
                 return refuse_no_memory(ret);
+        r = manager_quarantine_stuck(m, part);
+        if (r < 0)
+                return refuse_storage(ret, r);
+        manager_leave_out_quarantined(m->host.ledger, steps);
         return manager_start_job(m, &detach_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
 }
 
@@ -258,6 +275,8 @@ static Verdict detach(Manager *m, Allocation *a, const char *slot, uint32_t *ret
         if (v == VERDICT_NONE)
                 v = find_devices(m, b, slot, ret);
         if (v == VERDICT_NONE)
+                v = check_stuck(m, b, ret);
+        if (v == VERDICT_NONE)
                 v = check_use(m, b, ret);
         if (v != VERDICT_NONE)
                 return v;
@@ -275,7 +294,7 @@ static Verdict detach(Manager *m, Allocation *a, const char *slot, uint32_t *ret
 Verdict manager_detach(Manager *m, const char *name, uint64_t generation, const char *slot, uint32_t *ret_job,
                        Refusal *ret) {
         Allocation *a = ledger_find(m->host.ledger, name);
-        Verdict v = manager_check_changeable(m, a, name, generation, ret);
+        Verdict v = manager_check_state(m, a, name, generation, ret);
 
         if (v == VERDICT_NONE)
                 v = manager_check_guest_changeable(m, a, ret);
@@ -295,12 +314,20 @@ static bool is_unchanged(const Job *job) {
         return !job->resumed && (!unplugs || (job->current == 0 && job->error != -ETIMEDOUT));
 }
 
+/* A device that is being detached was stuck, and is in quarantine. */
+static bool has_quarantined(const Ledger *l, const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (a->devices[i].phase == DEVICE_PHASE_DETACHING && ledger_find_quarantined(l, a->devices[i].address))
+                        return true;
+        return false;
+}
+
 static JobResult fail(Manager *m, const Job *job, Allocation *a, JobResult result) {
         const Step *step = job_current(job);
         bool kept = step && step->kind == STEP_UNPLUG && job->current == 0 && job->error == -EBUSY;
         DevicePhase phase = kept ? DEVICE_PHASE_KEPT : DEVICE_PHASE_SETTLED;
 
-        a->halted = !kept && !(result == JOB_FAILED && is_unchanged(job));
+        a->halted = has_quarantined(m->host.ledger, a) || (!kept && !(result == JOB_FAILED && is_unchanged(job)));
         for (size_t i = 0; !a->halted && i < a->n_devices; i++)
                 if (a->devices[i].phase == DEVICE_PHASE_DETACHING)
                         a->devices[i].phase = phase;

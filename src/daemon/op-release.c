@@ -19,8 +19,11 @@ static const JobKind release_kind = {
         .finished = release_finished,
 };
 
-/* Skips the devices that an earlier attempt at this release put in quarantine. */
-static void leave_out_quarantined(const Ledger *l, StepList *steps) {
+static bool is_interrupted(AllocationState state) {
+        return state == ALLOCATION_PREPARING || state == ALLOCATION_RELEASING;
+}
+
+void manager_leave_out_quarantined(const Ledger *l, StepList *steps) {
         for (size_t i = steps->n; i-- > 0;)
                 if (step_has_device(&steps->steps[i]) && ledger_find_quarantined(l, steps->steps[i].device))
                         step_list_remove(steps, i);
@@ -40,7 +43,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
         r = manager_quarantine_stuck(m, a);
         if (r < 0)
                 return refuse_storage(ret, r);
-        leave_out_quarantined(m->host.ledger, steps);
+        manager_leave_out_quarantined(m->host.ledger, steps);
         v = manager_begin_state(m, a, ALLOCATION_RELEASING, ret);
         if (v != VERDICT_NONE)
                 return v;
@@ -49,7 +52,8 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
                 (void) manager_set_state(m, a, before, a->reason);
                 return v;
         }
-        job_queue_find(&m->jobs, *ret_job)->before = before;
+        /* A release that fails leaves nothing to resume. */
+        job_queue_find(&m->jobs, *ret_job)->before = is_interrupted(before) ? ALLOCATION_FAILED : before;
         manager_tell_allocation(m, a);
         return VERDICT_NONE;
 }
@@ -64,17 +68,19 @@ Verdict manager_check_generation(const Allocation *a, const char *name, uint64_t
         return VERDICT_NONE;
 }
 
-static Verdict check_state(const Manager *m, const Allocation *a, const char *name, uint64_t generation, Refusal *ret) {
+/* An orphan blocks an interrupted allocation, which has no job to wait for then. */
+static Verdict check_orphaned(const Manager *m, const Allocation *a, Refusal *ret) {
+        return is_interrupted(a->state) ? manager_check_blocked(m, a, true, ret) : VERDICT_NONE;
+}
+
+Verdict manager_check_state(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
+                            Refusal *ret) {
         Verdict v = manager_check_may_change(m, ret);
 
-        if (v != VERDICT_NONE)
-                return v;
-        v = manager_check_generation(a, name, generation, ret);
-        if (v != VERDICT_NONE)
-                return v;
-        /* An orphan blocks an interrupted allocation, which has no job to wait for then. */
-        if (a->state == ALLOCATION_PREPARING || a->state == ALLOCATION_RELEASING)
-                v = manager_check_blocked(m, a, true, ret);
+        if (v == VERDICT_NONE)
+                v = manager_check_generation(a, name, generation, ret);
+        if (v == VERDICT_NONE)
+                v = check_orphaned(m, a, ret);
         if (v != VERDICT_NONE)
                 return v;
         if (a->state == ALLOCATION_RESERVED)
@@ -88,28 +94,22 @@ static Verdict check_state(const Manager *m, const Allocation *a, const char *na
         return VERDICT_NONE;
 }
 
-Verdict manager_check_changeable(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
-                                 Refusal *ret) {
-        Verdict v = check_state(m, a, name, generation, ret);
-
-        return v != VERDICT_NONE ? v : manager_check_blocked(m, a, false, ret);
+static Verdict check_domain(const Manager *m, const Allocation *a, Refusal *ret) {
+        /* When the guests are unknown, manager_check_use() finds a guest by its open devices. */
+        if (a->domain && (manager_knows_guests(m) || a->n_devices == 0))
+                return refuse(ret, VERDICT_BUSY, NULL, "Shut the domain down first.", "The domain '%s' runs with '%s'.",
+                              QUOTABLE(a->domain), a->name);
+        return VERDICT_NONE;
 }
 
 Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
                               Refusal *ret) {
-        Verdict v = check_state(m, a, name, generation, ret);
+        Verdict v = manager_check_state(m, a, name, generation, ret);
 
-        if (v != VERDICT_NONE)
-                return v;
-        /* When the guests are unknown, manager_check_use() finds a guest by its open devices. */
-        if (a->domain && (manager_knows_guests(m) || a->n_devices == 0))
-                return refuse(ret, VERDICT_BUSY, NULL, "Shut the domain down first.", "The domain '%s' runs with '%s'.",
-                              QUOTABLE(a->domain), name);
-        return VERDICT_NONE;
+        return v != VERDICT_NONE ? v : check_domain(m, a, ret);
 }
 
-/* A release leaves the stuck devices of a in quarantine, when there are others to release. */
-static Verdict check_releasable(const Manager *m, const Allocation *a, Refusal *ret) {
+Verdict manager_check_releasable(const Manager *m, const Allocation *a, Refusal *ret) {
         Verdict v = VERDICT_NONE;
         size_t n = 0;
 
@@ -127,7 +127,7 @@ static Verdict check_releasable(const Manager *m, const Allocation *a, Refusal *
 }
 
 Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {
-        Verdict v = check_releasable(m, a, ret);
+        Verdict v = manager_check_releasable(m, a, ret);
 
         if (v != VERDICT_NONE)
                 return v;
@@ -164,7 +164,15 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
                 return VERDICT_NONE;
         if (a && a->generation == generation && a->state == ALLOCATION_RESERVED)
                 return release_lease(m, a, ret);
-        v = manager_check_tenancy(m, a, name, generation, ret);
+        /* An interrupted allocation waits for the orphan that works on one of its devices. Its owner need not wait: the
+         * release leaves that device in quarantine. */
+        if (a && a->generation == generation && m->announced && check_orphaned(m, a, NULL) != VERDICT_NONE &&
+            job_queue_find_subject(&m->jobs, name) == 0) {
+                v = manager_check_may_change(m, ret);
+                if (v == VERDICT_NONE)
+                        v = check_domain(m, a, ret);
+        } else
+                v = manager_check_tenancy(m, a, name, generation, ret);
         return v != VERDICT_NONE ? v : manager_release_now(m, a, ret_job, ret);
 }
 

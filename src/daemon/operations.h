@@ -37,9 +37,13 @@ Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char 
                               Refusal *ret);
 /* VERDICT_NONE when there is such an allocation. a: the allocation called name; NULL: none. */
 Verdict manager_check_generation(const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
-/* As manager_check_tenancy(), but a domain may run with a, and nothing blocks its devices. */
-Verdict manager_check_changeable(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
-                                 Refusal *ret);
+/* As manager_check_tenancy(), but a domain may run with a. */
+Verdict manager_check_state(const Manager *m, const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
+/* VERDICT_NONE when nothing blocks the devices of a but those that are stuck, and there are others: those that are
+ * stuck go to quarantine. */
+Verdict manager_check_releasable(const Manager *m, const Allocation *a, Refusal *ret);
+/* Removes the steps of devices that are in quarantine: an earlier attempt put them there, or they are stuck. */
+void manager_leave_out_quarantined(const Ledger *l, StepList *steps);
 /* *ret_job: 0 when the allocation is gone already; the present job when it is being released. */
 Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 /* Releases a, which is ready or failed and is not used by a domain. */

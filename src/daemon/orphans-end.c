@@ -31,16 +31,23 @@ static void queue_pfs(Manager *m) {
         }
 }
 
-/* The orphan has exited: scans the node, and unblocks the devices on which no other orphan works. */
-static void handle_exit(Manager *m, size_t i) {
+/* Processes of the orphan have exited: scans the node, and unblocks the devices on which none works any more. */
+static bool handle_exits(Manager *m, size_t i) {
         Orphans *o = &m->jobs.orphans;
+        size_t n_held = job_lock_split(&o->locks[i]);
+        bool ended = job_lock_is_free(o->dir_fd, &o->locks[i]);
         JobLock lock;
 
+        if (n_held == o->locks[i].n_devices && !ended)
+                return false;
         /* Scan before the orphan is removed, so that its change of the number of VFs is not reported as contested. */
         (void) manager_scan(m);
         lock = o->locks[i];
-        o->locks[i] = o->locks[--o->n];
-        for (size_t j = 0; j < lock.n_devices; j++) {
+        if (ended)
+                o->locks[i] = o->locks[--o->n];
+        else
+                o->locks[i].n_devices = n_held;
+        for (size_t j = ended ? 0 : n_held; j < lock.n_devices; j++) {
                 PciAddress device = lock.devices[j];
 
                 if (orphans_have(o, device))
@@ -48,21 +55,22 @@ static void handle_exit(Manager *m, size_t i) {
                 manager_set_stuck(m, device, NULL);
                 queue_device(m, device);
         }
-        if (orphan_changes_vfs(&lock))
+        if (ended && orphan_changes_vfs(&lock))
                 queue_pfs(m);
         manager_publish_devices(m, lock.devices, lock.n_devices);
-        job_lock_done(&lock);
+        if (ended)
+                job_lock_done(&lock);
+        return true;
 }
 
 static int on_poll(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *m = userdata;
         Orphans *o = &m->jobs.orphans;
-        size_t before = o->n;
+        bool any = false;
 
         for (size_t i = o->n; i-- > 0;)
-                if (job_lock_is_free(o->dir_fd, &o->locks[i]))
-                        handle_exit(m, i);
-        if (o->n < before) {
+                any = handle_exits(m, i) || any;
+        if (any) {
                 m->reconcile.released = true;
                 reconcile_want(&m->reconcile);
         }

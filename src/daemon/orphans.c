@@ -6,6 +6,7 @@
  */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "operations.h"
@@ -99,9 +100,39 @@ void orphans_done(Orphans *o) {
         cleanup_close(&o->dir_fd);
 }
 
+/* What the lock file of a job says. */
+typedef struct LockText {
+        char *job;
+        unsigned *chains; /* of each device */
+} LockText;
+
+static void cleanup_lock_text(LockText *t) {
+        free(t->job);
+        free(t->chains);
+}
+
+static int compare(const void *a, const void *b) {
+        return pci_address_compare(*(const PciAddress *) a, *(const PciAddress *) b);
+}
+
+/* devices is sorted. */
+static int make_text(const Job *job, const PciAddress *devices, size_t n, LockText *ret) {
+        ret->chains = calloc(n + 1, sizeof(*ret->chains));
+        if (!ret->chains)
+                return -ENOMEM;
+        for (const Step *s = job->steps->steps; s < job->steps->steps + job->steps->n; s++) {
+                const PciAddress *device =
+                        s->chain > 0 ? bsearch(&s->device, devices, n, sizeof(*devices), compare) : NULL;
+
+                if (device)
+                        ret->chains[device - devices] = s->chain;
+        }
+        return string_replace(&ret->job, "%s %s", job->kind->verb, job->subject);
+}
+
 int orphans_lock_job(Orphans *o, const Job *job) {
+        _cleanup_(cleanup_lock_text) LockText text = { 0 };
         _cleanup_free_ PciAddress *devices = NULL;
-        _cleanup_free_ char *text = NULL;
         size_t n = 0;
         int r;
 
@@ -109,9 +140,9 @@ int orphans_lock_job(Orphans *o, const Job *job) {
                 return o->dir_fd;
         r = step_list_devices(job->steps, &devices, &n);
         if (r >= 0)
-                r = string_replace(&text, "%s %s", job->kind->verb, job->subject);
+                r = make_text(job, devices, n, &text);
         if (r >= 0)
-                r = job_lock_make(o->dir_fd, job->id, text, devices, n);
+                r = job_lock_make(o->dir_fd, job->id, text.job, devices, text.chains, n);
         if (r < 0 && !o->unwritten)
                 log_warning_errno(r, "Failed to write the lock of a job: if its process hangs, a restarted daemon does "
                                      "not find it, ignoring: %m");
@@ -120,14 +151,13 @@ int orphans_lock_job(Orphans *o, const Job *job) {
 }
 
 void orphans_narrow_lock(const Orphans *o, const Job *job) {
+        _cleanup_(cleanup_lock_text) LockText text = { 0 };
         _cleanup_free_ PciAddress *devices = NULL;
-        _cleanup_free_ char *text = NULL;
         size_t n = 0;
 
         /* After a failure the file has all devices of the job, and a later daemon blocks these. */
-        if (o->dir_fd >= 0 && job_busy_devices(job, &devices, &n) >= 0 &&
-            string_replace(&text, "%s %s", job->kind->verb, job->subject) >= 0)
-                (void) job_lock_change(o->dir_fd, job->id, text, devices, n);
+        if (o->dir_fd >= 0 && job_busy_devices(job, &devices, &n) >= 0 && make_text(job, devices, n, &text) >= 0)
+                (void) job_lock_change(o->dir_fd, job->id, text.job, devices, text.chains, n);
 }
 
 void orphans_unlock_job(const Orphans *o, const Job *job) {

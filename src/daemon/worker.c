@@ -12,6 +12,10 @@
 #include "host/holders.h"
 #include "host/xen.h"
 
+int worker_lock(const Worker *w) {
+        return w->lock >= 0 ? CHILD_LOCK_FD : -1;
+}
+
 void worker_report(const void *report, size_t size) {
         /* A failure means that the parent has died, and then PR_SET_PDEATHSIG kills this process. */
         (void) !write(CHILD_REPORT_FD, report, size);

@@ -54,6 +54,8 @@ void worker_kill(const Worker *w);
 /* Kills the child, and frees what w has, without a callback. */
 void worker_done(Worker *w);
 
+/* In the child: the descriptor of the lock; negative: none. */
+int worker_lock(const Worker *w);
 /* In the child: writes a report of at most PIPE_BUF bytes atomically. */
 void worker_report(const void *report, size_t size);
 /* In the child: waits for worker_continue(). */

@@ -15,6 +15,7 @@
 
 #include "executor-run.h"
 #include "executor-steps.h"
+#include "host/joblock.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 
@@ -34,6 +35,7 @@ typedef struct Lane {
 
 typedef struct Leader {
         Run run;
+        int lock;            /* of the job; negative: none */
         Position *positions; /* [0] of the process of all chains, [n] of that of chain n */
         Lane *lanes;
         struct pollfd *fds;  /* as many as lanes */
@@ -65,6 +67,8 @@ static int fork_lane(Leader *l, Lane *lane) {
                 (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
                 if (getppid() != parent)
                         _exit(EXIT_FAILURE);
+                if (l->lock >= 0 && lane->part.chain != ALL_CHAINS)
+                        job_lock_keep_chain(l->lock, lane->part.chain);
                 l->run.at = lane->at;
                 _exit(lane->function(&l->run, &lane->part));
         }
@@ -339,8 +343,8 @@ static RunResult run_list(Leader *l) {
         return l->failed ? RUN_FAILED : RUN_DONE;
 }
 
-RunResult executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata) {
-        Leader l = { .run = { .fs = fs, .steps = steps, .report = report, .userdata = userdata } };
+RunResult executor_run(const Sysfs *fs, const StepList *steps, int lock, ReportFunction report, void *userdata) {
+        Leader l = { .run = { .fs = fs, .steps = steps, .report = report, .userdata = userdata }, .lock = lock };
         const size_t positions = (steps->n_chains + 1) * sizeof(*l.positions);
         const size_t results = steps->n * sizeof(*l.run.done);
         RunResult result = RUN_FAILED;

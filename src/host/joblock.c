@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -26,6 +27,7 @@ void job_lock_done(JobLock *l) {
         cleanup_close(&l->fd);
         free(l->job);
         free(l->devices);
+        free(l->chains);
         *l = (JobLock) { .fd = -1 };
 }
 
@@ -46,7 +48,7 @@ int job_locks_open(const char *state_dir) {
         return fd < 0 ? -errno : fd;
 }
 
-static int write_text(int fd, const char *job, const PciAddress *devices, size_t n) {
+static int write_text(int fd, const char *job, const PciAddress *devices, const unsigned *chains, size_t n) {
         _cleanup_free_ char *text = NULL;
         size_t size = 0;
         FILE *f = open_memstream(&text, &size);
@@ -56,7 +58,7 @@ static int write_text(int fd, const char *job, const PciAddress *devices, size_t
                 return -ENOMEM;
         (void) fprintf(f, "%s\n", job);
         for (size_t i = 0; i < n; i++)
-                (void) fprintf(f, "%s\n", PCI_ADDRESS_STR(devices[i]));
+                (void) fprintf(f, "%s %u\n", PCI_ADDRESS_STR(devices[i]), chains[i]);
         if (fclose(f) != 0)
                 return -ENOMEM;
         written = pwrite(fd, text, size, 0);
@@ -68,7 +70,8 @@ static int write_text(int fd, const char *job, const PciAddress *devices, size_t
         return ftruncate(fd, (off_t) size) < 0 ? -errno : 0;
 }
 
-int job_lock_make(int dir_fd, uint32_t id, const char *job, const PciAddress *devices, size_t n) {
+int job_lock_make(int dir_fd, uint32_t id, const char *job, const PciAddress *devices, const unsigned *chains,
+                  size_t n) {
         char buf[NAME_SIZE];
         const char *name = file_name(id, buf);
         _cleanup_close_ int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -76,7 +79,7 @@ int job_lock_make(int dir_fd, uint32_t id, const char *job, const PciAddress *de
 
         if (fd < 0)
                 return -errno;
-        r = write_text(fd, job, devices, n);
+        r = write_text(fd, job, devices, chains, n);
         if (r >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
                 r = -errno;
         if (r >= 0)
@@ -85,11 +88,25 @@ int job_lock_make(int dir_fd, uint32_t id, const char *job, const PciAddress *de
         return r;
 }
 
-int job_lock_change(int dir_fd, uint32_t id, const char *job, const PciAddress *devices, size_t n) {
+void job_lock_keep_chain(int fd, unsigned chain) {
+        struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = chain, .l_len = 1 };
+        char path[sizeof("/proc/self/fd/-2147483648")];
+        int own;
+
+        /* A lock belongs to an open file description, and the inherited one is that of the other processes, too. */
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        own = open(path, O_WRONLY | O_CLOEXEC);
+        if (own < 0)
+                return;
+        (void) close(fcntl(own, F_OFD_SETLK, &lock) < 0 ? own : fd);
+}
+
+int job_lock_change(int dir_fd, uint32_t id, const char *job, const PciAddress *devices, const unsigned *chains,
+                    size_t n) {
         char buf[NAME_SIZE];
         _cleanup_close_ int fd = openat(dir_fd, file_name(id, buf), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
 
-        return fd < 0 ? -errno : write_text(fd, job, devices, n);
+        return fd < 0 ? -errno : write_text(fd, job, devices, chains, n);
 }
 
 void job_lock_remove(int dir_fd, uint32_t id) {
@@ -98,8 +115,24 @@ void job_lock_remove(int dir_fd, uint32_t id) {
         (void) unlinkat(dir_fd, file_name(id, buf), 0);
 }
 
+/* A process that may work on any device of the job holds the lock. */
+static bool is_held_whole(const JobLock *l) {
+        if (flock(l->fd, LOCK_EX | LOCK_NB) < 0)
+                return true;
+        (void) flock(l->fd, LOCK_UN);
+        return false;
+}
+
+/* A process of one of n chains from first holds its lock. n: 0 for all that follow. */
+static bool is_held(const JobLock *l, unsigned first, unsigned n) {
+        struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = n };
+
+        return fcntl(l->fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+}
+
+/* A process locks its chain before it drops the lock of the whole job, so the latter is looked at first. */
 bool job_lock_is_free(int dir_fd, JobLock *l) {
-        if (l->fd >= 0 && flock(l->fd, LOCK_EX | LOCK_NB) < 0)
+        if (l->fd >= 0 && (is_held_whole(l) || is_held(l, 0, 0)))
                 return false;
         job_lock_remove(dir_fd, l->id);
         cleanup_close(&l->fd);
@@ -107,16 +140,42 @@ bool job_lock_is_free(int dir_fd, JobLock *l) {
         return true;
 }
 
-/* Lines that are not a PCI address are ignored. */
+size_t job_lock_split(JobLock *l) {
+        bool whole = l->fd >= 0 && is_held_whole(l);
+        size_t n = 0;
+
+        for (size_t i = 0; i < l->n_devices; i++) {
+                PciAddress device = l->devices[i];
+                unsigned chain = l->chains[i];
+
+                if (!whole && (l->fd < 0 || chain == 0 || !is_held(l, chain, 1)))
+                        continue;
+                l->devices[i] = l->devices[n];
+                l->chains[i] = l->chains[n];
+                l->devices[n] = device;
+                l->chains[n++] = chain;
+        }
+        return n;
+}
+
+/* Lines that do not begin with a PCI address are ignored. */
 static int parse_lock_file(JobLock *l, char *text) {
         char *rest = text, *line = strsep(&rest, "\n");
         int r = string_copy(&l->job, line);
 
         while (r >= 0 && (line = strsep(&rest, "\n"))) {
-                PciAddress address;
+                const char *address = strsep(&line, " ");
+                uint64_t chain = 0;
+                PciAddress device;
 
-                if (pci_address_parse(line, &address) == 0)
-                        r = pci_address_append(&l->devices, &l->n_devices, address);
+                if (pci_address_parse(address, &device) < 0)
+                        continue;
+                if (line)
+                        (void) parse_unsigned(line, UINT_MAX, &chain);
+                if (ARRAY_RESERVE(l->devices, l->n_devices) < 0 || ARRAY_RESERVE(l->chains, l->n_devices) < 0)
+                        return -ENOMEM;
+                l->devices[l->n_devices] = device;
+                l->chains[l->n_devices++] = (unsigned) chain;
         }
         return r;
 }
@@ -137,6 +196,8 @@ int job_lock_find(int dir_fd, uint32_t id, JobLock *ret) {
                 r = parse_lock_file(ret, text);
         if (r < 0)
                 job_lock_done(ret);
+        else
+                ret->n_devices = job_lock_split(ret);
         return r < 0 ? r : 1;
 }
 

@@ -182,6 +182,8 @@ char *step_failure(const Step *s, int error, const VfAttributes *found) {
                                                        "exists"
                                                      : "",
                                      found->set == 0 && strstr(missing, "guid=") ? ", which ib_ipoib creates" : "");
+        if (error == -ECANCELED)
+                return string_format("Nothing was done to %s: %s", what ?: "do a step", cause);
         return cause ? string_format("Failed to %s: %s", what ?: "do a step", cause)
                      : string_format("Failed to %s: %s.", what ?: "do a step", strerror(-error));
 }

@@ -158,6 +158,67 @@ ok(wait_until(sub { device($bus, $gpus[3])->{state} eq 'quarantined' }), 'restar
 clear_quarantine($bus);
 home('restart');
 
+# ---- the daemon is killed while a process hangs and the job still runs
+
+sub killed_beside_hang {
+        my ($what, $write, @call) = @_;
+        fault('reset', "unkillable $write\@$gpus[3]");
+        is($bus->call(@call)->{error}, undef, "$what: begins");
+        ok(wait_until(sub { my @log = write_log(); 7 == grep({ m{/$write .*OK} } @log) && grep { /PENDING/ } @log }), "$what: seven have written, one hangs") or diag(join "\n", write_log());
+        restart('KILL');
+        $bus = Bus->new->listen;
+        is(device($bus, $gpus[3])->{state}, 'stuck', "$what: the GPU is stuck");
+        is_deeply([map { device($bus, $gpus[$_])->{state} } 0 .. 2, 4 .. 7], [('allocated') x 7], "$what: the others are not");
+        like(allocation($bus, 'guest')->{reason}, names($gpus[3]), "$what: the allocation waits, and says for what");
+        is(release($bus, 'guest'), 'done', "$what: its owner releases it");
+        is(allocate($bus, 'next', gpu => 7), 'done', "$what: the next guest has seven");
+        is(release($bus, 'next'), 'done', "$what: and returns them");
+        fault('release', 'reset');
+        ok(wait_until(sub { device($bus, $gpus[3])->{state} eq 'quarantined' }), "$what: the GPU is in quarantine once the kernel returns");
+        clear_quarantine($bus);
+        home($what);
+        return;
+}
+
+killed_beside_hang('killed in allocate', 'drivers_probe', 'Allocate', "s$signature", 'guest', $entries);
+is(allocate($bus, 'guest', gpu => 8), 'done', 'allocated');
+killed_beside_hang('killed in release', 'reset', 'Release', 'st', 'guest', Node::generation($bus, 'guest'));
+
+# ---- one of several devices to attach hangs
+
+is(allocate($bus, 'guest', gpu => 1), 'done', 'attach: a guest has one');
+for my $restarted (0, 1) {
+        my $what = $restarted ? 'attach, and a restart' : 'attach';
+        my ($types, $values) = request(gpu => 7);
+        fault('reset', "unkillable drivers_probe\@$gpus[3]");
+        is($bus->result($bus->call('Attach', "st$types", 'guest', Node::generation($bus, 'guest'), $values)->{body}[0]), 'timeout', "$what: the job is given up");
+        if ($restarted) {
+                restart();
+                $bus = Bus->new->listen;
+        }
+        my ($slot) = map { $_->{slot} } grep { $_->{address} ne $gpus[0] } @{ allocation($bus, 'guest')->{devices} };
+        my @detach = ('Detach', 'sts', 'guest', Node::generation($bus, 'guest'), $slot);
+        if ($restarted) {
+                is_error($bus->call(@detach), 'Unavailable', ['stuck'], "$what: the guest may have the GPU, for all that is known");
+                fault('release', 'reset');
+                ok(wait_until(sub { device($bus, $gpus[3])->{state} ne 'stuck' }), "$what: the kernel returns");
+                ok(wait_until(sub { 1 == @{ allocation($bus, 'guest')->{devices} } }), "$what: the seven are detached");
+                next;
+        }
+        my $reply = $bus->call(@detach);
+        is($reply->{error}, undef, "$what: a detach begins") or diag($reply->{body}[0]);
+        is($bus->result($reply->{body}[0]), 'done', "$what: the others are detached");
+        is(scalar @{ allocation($bus, 'guest')->{devices} }, 1, "$what: the guest has its own GPU");
+        is(allocate($bus, 'next', gpu => 6), 'done', "$what: the next guest has six");
+        is(release($bus, 'next'), 'done', "$what: and returns them");
+        is(device($bus, $gpus[3])->{state}, 'stuck', "$what: the GPU is stuck");
+        fault('release', 'reset');
+        ok(wait_until(sub { device($bus, $gpus[3])->{state} eq 'quarantined' }), "$what: then it is in quarantine");
+        clear_quarantine($bus);
+}
+is(release($bus, 'guest'), 'done', 'attach: the guest returns its own');
+home('attach');
+
 # ---- the child of the job is killed alone, while the kernel has one of its processes
 
 fault('reset', "unkillable unbind\@$gpus[3]");
@@ -166,6 +227,7 @@ ok(wait_until(sub { grep { /PENDING/ } write_log() }), 'a dead child: a write ha
 kill 'KILL', daemon_children('passthroughd-jo');
 is($bus->result($asked->{body}[1]), 'failed', 'a dead child: the job fails');
 is(device($bus, $gpus[3])->{state}, 'stuck', 'a dead child: the GPU is stuck');
+ok(!grep({ device($bus, $gpus[$_])->{state} eq 'stuck' } 0 .. 2, 4 .. 7), 'a dead child: the others are not');
 ok(!plan_ok($bus, gpu => 8), 'a dead child: nobody gets it');
 fault('release', 'reset');
 ok(wait_until(sub { device($bus, $gpus[3])->{state} ne 'stuck' }), 'a dead child: until the kernel returns');

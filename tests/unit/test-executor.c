@@ -102,7 +102,7 @@ static void test_all_done(void **state) {
         assert_non_null(l);
         add(l, STEP_OVERRIDE, FIRST, "driver-a", "driver-b");
         add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_DONE);
+        assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_DONE);
         assert_int_equal(n_reports, 2);
         for (size_t i = 0; i < n_reports; i++) {
                 assert_int_equal(reports[i].kind, REPORT_STEP);
@@ -121,7 +121,7 @@ static void test_undo_of_changes_only(void **state) {
         add(l, STEP_OVERRIDE, FIRST, "driver-a", "driver-b");
         add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
         add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_FAILED);
+        assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_FAILED);
         /* The child tells where it is also while it undoes: that may hang. */
         assert_int_equal(reports[n_reports - 1].kind, REPORT_UNDO);
         assert_int_equal(reports[n_reports - 1].step, 1);
@@ -150,11 +150,11 @@ static void test_power(void **state) {
                 add(l, STEP_D3COLD, i ? SECOND : FIRST, "1", "0");
                 add(l, STEP_RUNTIME_PM, i ? SECOND : FIRST, "auto", "on");
         }
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_DONE);
+        assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_DONE);
         assert_attribute(f, SECOND, "d3cold_allowed", "0");
         tree_attribute(f->root, SECOND, "d3cold_allowed", "1");
         add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_FAILED);
+        assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_FAILED);
         assert_attribute(f, SECOND, "d3cold_allowed", "1");
 }
 
@@ -168,19 +168,19 @@ static void test_reset(void **state) {
         tree_attribute(f->root, SECOND, "reset", "");
         tree_attribute(f->root, SECOND, "reset_method", "flr");
         add(by_bus, STEP_RESET, SECOND, "flr", "bus");
-        assert_int_equal(executor_run(f->fs, by_bus, keep, NULL), RUN_DONE);
+        assert_int_equal(executor_run(f->fs, by_bus, -1, keep, NULL), RUN_DONE);
         (void) last_report(REPORT_STEP);
         assert_attribute(f, SECOND, "reset", "1");
         assert_attribute(f, SECOND, "reset_method", "flr");
         tree_unlink(f->root, "sys/bus/pci/devices/" SECOND "/reset_method");
-        assert_int_equal(executor_run(f->fs, by_bus, keep, NULL), RUN_DONE);
+        assert_int_equal(executor_run(f->fs, by_bus, -1, keep, NULL), RUN_DONE);
         assert_int_equal(last_report(REPORT_DEVICE_FAILED)->error, -EINVAL);
 
         add(any, STEP_RESET, FIRST, NULL, NULL);
-        assert_int_equal(executor_run(f->fs, any, keep, NULL), RUN_DONE);
+        assert_int_equal(executor_run(f->fs, any, -1, keep, NULL), RUN_DONE);
         assert_int_equal(last_report(REPORT_DEVICE_FAILED)->error, -ENOENT);
         any->steps[0].may_lack_method = true;
-        assert_int_equal(executor_run(f->fs, any, keep, NULL), RUN_DONE);
+        assert_int_equal(executor_run(f->fs, any, -1, keep, NULL), RUN_DONE);
         (void) last_report(REPORT_STEP);
 }
 
@@ -196,7 +196,7 @@ static void test_partition_may_lack(void **state) {
                 add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
                 assert_int_equal(step_list_add(l, STEP_ACTIVATE, (PciAddress) { 0 }, NULL, NULL), 0);
                 l->steps[1].may_lack = may_lack;
-                assert_int_equal(executor_run(f->fs, l, keep, NULL) == 0, may_lack);
+                assert_int_equal(executor_run(f->fs, l, -1, keep, NULL) == 0, may_lack);
                 assert_int_equal(last_report(may_lack ? REPORT_LACKING : REPORT_UNDO_FAILED)->step, 1);
                 assert_override(f, SECOND, may_lack ? "driver-b" : "driver-a");
                 n_reports = 0;
@@ -215,7 +215,7 @@ static void test_failed_device_is_skipped(void **state) {
         add(l, STEP_CHECK, SECOND, NULL, NULL);
         add(l, STEP_OVERRIDE, FIRST, "driver-b", "driver-a");
         add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_DONE);
+        assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_DONE);
         assert_int_equal(n_reports, 5);
         assert_int_equal(reports[1].kind, REPORT_DEVICE_FAILED);
         assert_int_equal(reports[1].step, 0);
@@ -234,10 +234,10 @@ static void test_gone_is_done(void **state) {
         l->skips_missing_devices = true;
         add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
         add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_DONE);
+        assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_DONE);
         assert_override(f, SECOND, "driver-b");
         tree_unlink(f->root, "sys/bus/pci/devices/" SECOND "/driver_override");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_DIRTY);
+        assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_DIRTY);
         assert_int_equal(last_report(REPORT_UNDO_FAILED)->step, 1);
 }
 
@@ -256,7 +256,7 @@ static void test_gone_vf_is_done(void **state) {
                 l->skips_missing_devices = true;
                 add(l, STEP_ATTRIBUTES, SECOND, NULL, "mac=02:00:00:00:00:01");
                 l->steps[0].vf = cases[i].vf;
-                assert_int_equal(executor_run(f->fs, l, keep, NULL) != 0, cases[i].expected);
+                assert_int_equal(executor_run(f->fs, l, -1, keep, NULL) != 0, cases[i].expected);
                 n_reports = 0;
         }
 }
@@ -285,7 +285,7 @@ static void test_representor(void **state) {
 
                 assert_non_null(l);
                 add(l, cases[i].kind, SECOND, NULL, cases[i].to);
-                (void) executor_run(f->fs, l, keep, NULL);
+                (void) executor_run(f->fs, l, -1, keep, NULL);
                 for (size_t j = n_reports; j-- > 0;)
                         if (reports[j].kind == REPORT_FAILED) {
                                 assert_int_equal(reports[j].error, cases[i].error);
@@ -320,7 +320,7 @@ static void run_with_guids(const Fixture *f, int expected) {
         assert_non_null(l);
         l->reports_found_state = true;
         add(l, STEP_ATTRIBUTES, FIRST, NULL, GUIDS);
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), expected);
+        assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), expected);
         assert_true(n_reports >= 4);
         assert_int_equal(reports[0].kind, REPORT_READING);
         assert_int_equal(reports[1].kind, REPORT_FOUND);
@@ -343,7 +343,7 @@ static void test_not_saved(void **state) {
         l->reports_found_state = true;
         offer(f->root, "sriov/1", "00:11:22:33:44:55:66:77");
         add(l, STEP_ATTRIBUTES, FIRST, NULL, GUIDS);
-        assert_int_equal(executor_run(f->fs, l, refuse_all_found, NULL), RUN_FAILED);
+        assert_int_equal(executor_run(f->fs, l, -1, refuse_all_found, NULL), RUN_FAILED);
         (void) last_report(REPORT_ALL_FOUND);
 }
 
@@ -358,7 +358,7 @@ static void test_without_systemd(void **state) {
         l->timeout_sec = 4;
         add(l, STEP_STOP_SERVICE, FIRST, NULL, "x.service");
         add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_FAILED);
+        assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_FAILED);
         assert_int_equal(n_reports, 1);
         assert_int_equal(last_report(REPORT_FAILED)->step, 0);
         assert_override(f, SECOND, "driver-a");
@@ -430,7 +430,7 @@ static void test_vfs_of_a_pf(void **state) {
         _cleanup_(cleanup_step_list_free) StepList *l = new_vfs(f);
 
         add(l, STEP_OVERRIDE, FIRST, "driver-b", "driver-a");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_DONE);
+        assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_DONE);
         assert_int_equal(n_reports, ELEMENTSOF(expected));
         for (size_t i = 0; i < n_reports; i++) {
                 assert_int_equal(reports[i].kind, expected[i].kind);
@@ -444,7 +444,7 @@ static void test_vfs_of_a_pf(void **state) {
         offer(f->root, "sriov/2", OLD_GUID);
         add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
         n_reports = 0;
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_FAILED);
+        assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_FAILED);
         assert_guid(f, "1", OLD_GUID);
         assert_guid(f, "2", OLD_GUID);
 }
@@ -457,7 +457,7 @@ static void test_failed_vf(void **state) {
 
         tree_unlink(f->root, "sys/bus/pci/devices/" FIRST "/virtfn1");
         add(l, STEP_OVERRIDE, FIRST, "driver-b", "driver-a");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_DONE);
+        assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_DONE);
         for (size_t i = 0; i < n_reports; i++)
                 if (reports[i].kind == REPORT_DEVICE_FAILED) {
                         assert_int_equal(reports[i].step, 0);
@@ -483,7 +483,7 @@ static void test_users_may_be_unknown(void **state) {
                 add(l, STEP_CHECK_UNUSED, SECOND, NULL, NULL);
                 assert_int_equal(step_list_add(l, STEP_ACTIVATE, (PciAddress) { 0 }, NULL, NULL), 0);
                 l->steps[1].may_lack = l->steps[2].may_lack = may_lack;
-                assert_int_equal(executor_run(f->fs, l, keep, NULL), !may_lack);
+                assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), !may_lack);
                 assert_int_equal(last_report(may_lack ? REPORT_LACKING : REPORT_FAILED)->step, 1);
                 assert_override(f, SECOND, may_lack ? "driver-b" : "driver-a");
                 n_reports = 0;
@@ -499,7 +499,7 @@ static void test_one_vf(void **state) {
         offer(f->root, "sriov/1", OLD_GUID);
         add(l, STEP_TRY_ATTRIBUTES, FIRST, NULL, "node-guid=00:11:22:33:44:55:66:77");
         add(l, STEP_TRY_ATTRIBUTES, SECOND, NULL, "no-such=1");
-        assert_int_equal(executor_run(f->fs, l, keep, NULL), RUN_DONE);
+        assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_DONE);
         assert_guid(f, "1", "00:11:22:33:44:55:66:77");
         assert_int_equal(last_report(REPORT_DEVICE_FAILED)->step, 1);
         assert_int_equal(last_report(REPORT_DEVICE_FAILED)->error, -EINVAL);
@@ -546,7 +546,7 @@ static void test_chain_hangs(void **state) {
         add_to_chain(l, 2, STEP_OVERRIDE, SECOND);
         add_to_chain(l, 0, STEP_CHECK_GPU, FIRST);
         add_to_chain(l, 0, STEP_CHECK_GPU, SECOND);
-        assert_int_equal(executor_run(f->fs, l, hang_at, &first), RUN_TIMED_OUT);
+        assert_int_equal(executor_run(f->fs, l, -1, hang_at, &first), RUN_TIMED_OUT);
         assert_override(f, SECOND, "driver-b");
         assert_false(was_begun(2));
         assert_true(was_begun(3));
@@ -563,7 +563,7 @@ static void test_lone_step_hangs(void **state) {
                 l->outlives_stuck = true;
                 add_to_chain(l, 0, STEP_UNPLUG, FIRST);
                 add_to_chain(l, 1, STEP_OVERRIDE, SECOND);
-                assert_int_equal(executor_run(f->fs, l, hang_at, &first), RUN_TIMED_OUT);
+                assert_int_equal(executor_run(f->fs, l, -1, hang_at, &first), RUN_TIMED_OUT);
                 assert_false(was_begun(1));
                 assert_override(f, SECOND, "driver-a");
         }
@@ -579,7 +579,7 @@ static void test_plug_hangs(void **state) {
 
                 add_to_chain(l, 1, STEP_OVERRIDE, SECOND);
                 add_to_chain(l, 0, STEP_PLUG, FIRST);
-                assert_int_equal(executor_run(f->fs, l, hang_at, &plug), RUN_TIMED_OUT);
+                assert_int_equal(executor_run(f->fs, l, -1, hang_at, &plug), RUN_TIMED_OUT);
                 assert_override(f, SECOND, "driver-b");
                 tree_attribute(f->root, SECOND, "driver_override", "driver-a");
         }
