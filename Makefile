@@ -35,7 +35,9 @@
 # make fuzz SECONDS=60  the parsers with random input, SECONDS each; FUZZ=NAME for
 #                       one of tests/fuzz/fuzz-NAME.c (clang)
 # make bench            speed, as ratios to a floor and to lspci (root, about two
-#                       minutes); BENCH_QUICK=1: small machines, no limits
+#                       minutes); BENCH_QUICK=1: small machines, no limits;
+#                       BENCH_OTHER=DIR: beside the build directory of another
+#                       version
 # make lint             static checks
 # make install, make uninstall
 #                       the daemon and passthroughctl into, or from,

@@ -95,16 +95,19 @@ typedef struct StepList {
         bool reports_found_state;   /* before the first write, the executor reports the attributes of the VFs, the
                                        services to be stopped and the GPUs in persistence mode, and waits until the report
                                        is on disk */
-        bool checks_health;   /* the executor reports the health of the device of each STEP_BIND before the first write
-                                 and after the bind; a device whose config space does not answer fails the run */
-        bool outlives_stuck;  /* when a chain hangs, the steps of the other chains are done, and not undone */
-        unsigned n_chains;    /* the highest Step.chain; set by steps_set_chains() */
-        unsigned parallel;    /* ParallelDevices=: the number of chains that run at a time. 0 and 1: all steps run in
-                                 the order of the list */
-        unsigned timeout_sec; /* JobTimeoutSec=, see step_timeout_sec(), 0: none; the limits for stopping and starting
-                                 services and for the release of a device by its guest are part of it */
-        Allocation *guest;    /* owned: the allocation whose domain STEP_FIND_PORTS looks at, with all devices settled;
-                                 NULL    without such a step */
+        bool checks_health;    /* the executor reports the health of the device of each STEP_BIND before the first write
+                                  and after the bind; a device whose config space does not answer fails the run */
+        bool outlives_stuck;   /* when a chain hangs, the steps of the other chains are done, and not undone */
+        unsigned n_chains;     /* the highest Step.chain; set by steps_set_chains() */
+        unsigned parallel;     /* ParallelDevices=: the number of chains that run at a time. 0 and 1: all steps run in
+                                  the order of the list */
+        unsigned timeout_sec;  /* JobTimeoutSec=, see step_timeout_sec(), 0: none; the limits for stopping and starting
+                                  services and for the release of a device by its guest are part of it */
+        unsigned question_sec; /* the least limit of a question to Fabric Manager, libvirt or NVIDIA's library, which
+                                  are waited for up to 20 s, and passthroughd-root, which asks them, for 3 s more.
+                                  step_list_new() sets it to 25. */
+        Allocation *guest;     /* owned: the allocation whose domain STEP_FIND_PORTS looks at, with all devices settled;
+                                  NULL    without such a step */
 } StepList;
 
 StepList *step_list_new(void);

@@ -8,10 +8,7 @@
 #include "util/strings.h"
 
 /* The limit of a slow step, in multiples of JobTimeoutSec=. */
-#define SLOW         3U
-/* Fabric Manager, libvirt and NVIDIA's library are waited for up to 20 s, and passthroughd-root, which asks them, for 3
- * s more. */
-#define QUESTION_SEC 25U
+#define SLOW 3U
 
 /* What decides whether two devices share a chain. */
 typedef struct Place {
@@ -113,7 +110,7 @@ unsigned step_timeout_sec(const StepList *l, const Step *s) {
         case STEP_FIND_PORTS:
         case STEP_PLUG:
         case STEP_UNPLUG:
-                return l->timeout_sec > 0 ? MAX(l->timeout_sec, QUESTION_SEC) : 0;
+                return l->timeout_sec > 0 ? MAX(l->timeout_sec, l->question_sec) : 0;
         default:
                 return l->timeout_sec;
         }

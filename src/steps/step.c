@@ -12,7 +12,11 @@
 #define NO_VGPU "0"
 
 StepList *step_list_new(void) {
-        return calloc(1, sizeof(StepList));
+        StepList *l = calloc(1, sizeof(*l));
+
+        if (l)
+                l->question_sec = 25;
+        return l;
 }
 
 StepList *step_list_free(StepList *l) {

@@ -258,7 +258,7 @@ is((allocate($bus, @$_))[0], 'done', "$_->[0] shares") for ['vm1', mpi(gpu => 1,
 fault('reset', 'hang 1');
 my ($first, $second) = map { $bus->call('Release', 'st', $_, allocation($bus, $_)->{generation})->{body}[0] } qw(vm1 vm2);
 ok(wait_until(sub { grep { /^1 .*PENDING/ } write_log() }), 'the release of the first hangs');
-is_deeply([map { my (undef, @at) = split /\n/, slurp($_); @at } glob "$ENV{STATE_DIRECTORY}/jobs/*"], ['0000:82:00.0'], '... and is known to be at that device, and at no other');
+is_deeply([map { my (undef, @at) = split /\n/, slurp($_); @at } glob "$ENV{STATE_DIRECTORY}/jobs/*"], ['0000:82:00.0 1'], '... and is known to be at that device, and at no other');
 is(($bus->properties($second, 'org.passthroughd1.Job') // {})->{StepsDone}, 0, '... and that of the second waits');
 is(allocation_state($bus, 'vm2'), 'releasing', '... still');
 ok(-e file('mpi'), '... and nothing is taken from the first');

@@ -520,6 +520,7 @@ static StepList *new_chains(unsigned parallel) {
         l->parallel = parallel;
         l->n_chains = 2;
         l->timeout_sec = 1;
+        l->question_sec = 1;
         return l;
 }
 
