@@ -324,7 +324,7 @@ golden:
 	$(Q)BUILD=$(BUILD) tests/update-golden
 
 check-long:
-	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 MIRROR_OPERATIONS=1000 PLACEMENT_OPERATIONS=1000 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/ledger-writes.t tests/bus/mirror.t tests/bus/torn.t tests/bus/hostile.t tests/bus/slurm-random.t tests/bus/placement-random.t tests/long/soak.t tests/long/agents.t tests/long/keystone.t tests/long/fabric.t tests/long/libvirt)
+	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 MIRROR_OPERATIONS=1000 PLACEMENT_OPERATIONS=1000 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/ledger-writes.t tests/bus/mirror.t tests/bus/torn.t tests/bus/several.t tests/bus/hostile.t tests/bus/slurm-random.t tests/bus/placement-random.t tests/long/soak.t tests/long/agents.t tests/long/keystone.t tests/long/fabric.t tests/long/libvirt)
 
 mutate:
 	$(Q)mkdir -p $(BUILD) && BUILD=$(BUILD) CC="$(CC)" MUTANTS=$(MUTANTS) SEED=$(SEED) FILES="$(FILES)" UNIT=$(UNIT) tests/mutate

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Jobs on several devices that are cut short between any two of their writes: what is half done is finished or taken back.
+# SWEEP_EVERY=1 has every write hang, which "make check-long" does.
 use strict;
 use warnings;
 
@@ -134,6 +135,49 @@ for my $n (1, $allocate) {
         like(allocation($bus, 'guest')->{reason} // '', names(qr/\b0000:[0-9a-f:.]+/), "$what: and says why");
         ok(wait_until(sub { !grep { device($bus, $_)->{state} eq 'stuck' } @devices }), "$what: nothing is stuck once the process is gone");
         take_back($what);
+}
+
+# ---- a write that hangs costs the devices of its chain; what the others have to do is done or undone meanwhile
+
+configure($conf =~ s/\[Daemon\]/[Daemon]\nJobTimeoutSec=1/r);
+$bus->forget_signals();
+
+# The device of the write that hangs: its directory, or what is written.
+sub hanging {
+        my ($write) = grep { /PENDING/ } write_log();
+        return grep { $write =~ /\Q$_\E/ } @devices;
+}
+
+sub check_hang {
+        my ($what, $result) = @_;
+        ok($result eq 'timeout' || $result eq 'done', "$what: $result");
+        my @hanging = hanging();
+        for my $gpu (@devices[0, 1]) {
+                next if grep { $_ eq $gpu } @hanging;
+                isnt(device($bus, $gpu)->{state}, 'stuck', "$what: $gpu is not stuck");
+                is(driver_of($gpu), $home[0], "$what: it is at home");
+        }
+        is(device($bus, $_)->{state}, 'stuck', "$what: $_ is stuck") for @hanging;
+        fault('release', 'reset');
+        ok(wait_until(sub { !grep { device($bus, $_)->{state} eq 'stuck' } @devices }), "$what: the kernel returns");
+        is((release($bus, 'guest'))[0], 'done', "$what: it is released") if allocation_state($bus, 'guest') ne 'gone';
+        clear_quarantine($bus);
+        same_tree($before, "$what: the tree is that of the start");
+        same_state($state, "$what: the ledger too") or release_all($bus);
+        return;
+}
+
+my $every = $ENV{SWEEP_EVERY} // 6;
+for my $n (grep { $_ % $every == 0 } 1 .. $allocate) {
+        fault('reset', "unkillable $n");
+        check_hang("write $n of allocate is stuck", allocate($bus, 'guest', @request));
+}
+for my $n (grep { $_ % $every == 0 } 1 .. $release) {
+        my $what = "write $n of release is stuck";
+        fault('reset');
+        is((allocate($bus, 'guest', @request))[0], 'done', "$what: there is an allocation");
+        fault('reset', "unkillable $n");
+        check_hang($what, release($bus, 'guest'));
 }
 
 done_testing();
