@@ -67,13 +67,18 @@ int root_follow_partitions(const unsigned *ids, size_t n, uint64_t active, uint6
 /* The NVLink module id of a GPU that NVIDIA's driver has, as nvml_read_module() in host/nvml.h says. -ETIMEDOUT: the
  * driver does not answer. */
 int root_read_module(PciAddress gpu, uint64_t end);
-/* Whether persistence mode is on, as nvml_read_persistence() says. -ETIMEDOUT: as above. */
-int root_read_persistence(PciAddress gpu, uint64_t end);
+/*
+ * Asks about n GPUs that NVIDIA's driver has, 1 to ROOT_GPUS_MAX. Returns 0; -ETIMEDOUT when the driver does not answer
+ * about the GPU whose result is -ETIMEDOUT: those after it were not asked; or another negative errno. The result of a
+ * GPU that was not asked is 0.
+ */
+#define ROOT_GPUS_MAX 64U
+/* 1: persistence mode is on. Otherwise as nvml_read_persistence() says. */
+int root_read_persistence(const PciAddress *gpus, size_t n, uint64_t end, int32_t *results);
+/* The GPUs are on their way back. As nvml_check_gpus() says; what the library cannot tell counts as healthy. */
+int root_check_health(const PciAddress *gpus, size_t n, uint64_t end, int32_t *results);
 /* Has systemd turn on persistence mode of a GPU on its way back. A failure is logged by the service. */
 int root_set_persistence(PciAddress gpu, uint64_t end);
-/* Checks a GPU on its way back that NVIDIA's driver has, as nvml_check_gpu() says; what the library cannot tell counts
- * as healthy. -ETIMEDOUT: as above. */
-int root_check_health(PciAddress gpu, uint64_t end);
 
 /* Reads from xenstore which PCI devices guests of Xen have. -ETIMEDOUT: xenstore does not answer. Otherwise as
  * xenstore_read_guests() in host/xenstore.h says. */

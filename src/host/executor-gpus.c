@@ -17,10 +17,6 @@
 /* A GPU in persistence mode is initialized. */
 #define PERSISTENCE_USEC 5000000U
 
-static uint64_t time_limit(uint64_t usec) {
-        return clock_usec(CLOCK_MONOTONIC) + usec;
-}
-
 /*
  * The driver takes interrupts (MSI) when it initializes a GPU, and returns them when the last process closes a GPU that
  * is not in persistence mode (nv_shutdown_adapter() in its nv.c). So a GPU without them is not, and is not asked: that
@@ -34,31 +30,35 @@ bool gpu_may_be_persistent(const Sysfs *fs, const Step *s) {
         return fd >= 0;
 }
 
-/* Asks passthroughd-root, which cannot answer while it waits for the kernel: then the driver does not answer. */
-static int ask_driver(int (*ask)(PciAddress gpu, uint64_t end), PciAddress gpu, uint64_t end) {
-        int r = ask(gpu, end);
+typedef int (*Question)(const PciAddress *gpus, size_t n, uint64_t end, int32_t *results);
 
-        return r == -EHOSTDOWN && clock_usec(CLOCK_MONOTONIC) >= end ? -ETIMEDOUT : r;
+/* Asks passthroughd-root, which cannot answer while it waits for the kernel: then the driver does not answer for the
+ * first of the GPUs, as far as is known. After a GPU for which it does not answer, no other is asked about. */
+static void ask_driver(Question ask, uint64_t usec, const PciAddress *gpus, size_t n, int32_t *results) {
+        size_t part;
+
+        for (size_t i = 0; i < n; i += part) {
+                uint64_t end = clock_usec(CLOCK_MONOTONIC) + usec;
+                int r;
+
+                part = MIN(n - i, ROOT_GPUS_MAX);
+                r = ask(&gpus[i], part, end, &results[i]);
+                if (r == -EHOSTDOWN && clock_usec(CLOCK_MONOTONIC) >= end)
+                        results[i] = r = -ETIMEDOUT;
+                if (r == -ETIMEDOUT)
+                        return;
+        }
 }
 
-int gpu_read_persistence(const Step *s) {
-        return ask_driver(root_read_persistence, s->device, time_limit(PERSISTENCE_USEC));
+void gpus_read_persistence(const PciAddress *gpus, size_t n, int32_t *results) {
+        ask_driver(root_read_persistence, PERSISTENCE_USEC, gpus, n, results);
+}
+
+void gpus_check(const PciAddress *gpus, size_t n, int32_t *results) {
+        ask_driver(root_check_health, GPU_USEC, gpus, n, results);
 }
 
 int gpu_restore_persistence(const Sysfs *fs _unused_, const Step *s, VfAttributes *found _unused_) {
-        (void) root_set_persistence(s->device, time_limit(GPU_USEC));
+        (void) root_set_persistence(s->device, clock_usec(CLOCK_MONOTONIC) + GPU_USEC);
         return 0;
-}
-
-int gpu_check(const StepList *steps, size_t i) {
-        static bool hangs; /* these steps run alone, so one process runs them all */
-        int r;
-
-        /* The driver did not answer for a GPU before: this one is released without a check. */
-        if (hangs)
-                return 0;
-        r = ask_driver(root_check_health, steps->steps[i].device, time_limit(GPU_USEC));
-        hangs = r == -ETIMEDOUT;
-        /* Another error tells nothing about the GPU. It is in the log of passthroughd-root. */
-        return step_cause(&steps->steps[i], r) ? r : 0;
 }

@@ -20,7 +20,7 @@ typedef struct StepResult {
         bool device_failed;
         VfAttributes found;
         ServiceState service;
-        bool cleaned; /* the command of an earlier step cleaned this device too, with this result and exit status */
+        bool shared; /* done together with an earlier step, with this result and exit status */
         int result, status;
         bool reported; /* done and reported before: together with an earlier step, or by a look or check before the step
                         */

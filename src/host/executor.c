@@ -157,22 +157,50 @@ static int check_before(const Run *run) {
         return 0;
 }
 
+/* GPUs of steps of the list, to be asked about together. */
+typedef struct Gpus {
+        PciAddress *devices;
+        size_t *steps;
+        int32_t *results;
+        size_t n;
+} Gpus;
+
+static void cleanup_gpus(Gpus *g) {
+        free(g->devices);
+        free(g->steps);
+        free(g->results);
+}
+
+static bool gpus_have_room(const Run *run, Gpus *g) {
+        g->devices = calloc(run->steps->n, sizeof(*g->devices));
+        g->steps = calloc(run->steps->n, sizeof(*g->steps));
+        g->results = calloc(run->steps->n, sizeof(*g->results));
+        return g->devices && g->steps && g->results;
+}
+
+static void gpus_add(const Run *run, Gpus *g, size_t i) {
+        g->devices[g->n] = run->steps->steps[i].device;
+        g->steps[g->n++] = i;
+}
+
 /* Reports the GPUs in persistence mode. Returns whether there are any. */
 static bool report_persistent(const Run *run) {
+        _cleanup_(cleanup_gpus) Gpus gpus = { 0 };
         bool any = false;
-        int r = 0;
 
-        /* A driver that did not answer for one GPU is not asked about the next. */
-        for (size_t i = 0; r != -ETIMEDOUT && i < run->steps->n; i++) {
-                const Step *s = &run->steps->steps[i];
-
-                if (!gpu_may_be_persistent(run->fs, s))
+        if (!gpus_have_room(run, &gpus))
+                return false;
+        for (size_t i = 0; i < run->steps->n; i++)
+                if (gpu_may_be_persistent(run->fs, &run->steps->steps[i]))
+                        gpus_add(run, &gpus, i);
+        if (gpus.n == 0)
+                return false;
+        begin(run, gpus.steps[0], DOING_READ);
+        gpus_read_persistence(gpus.devices, gpus.n, gpus.results);
+        for (size_t i = 0; i < gpus.n; i++) {
+                if (gpus.results[i] <= 0)
                         continue;
-                begin(run, i, DOING_READ);
-                r = gpu_read_persistence(s);
-                if (r <= 0)
-                        continue;
-                tell(run, (Report) { .kind = REPORT_PERSISTENT }, i);
+                tell(run, (Report) { .kind = REPORT_PERSISTENT }, gpus.steps[i]);
                 any = true;
         }
         return any;
@@ -264,7 +292,7 @@ static int run_clean(const Run *run, size_t i, bool alone) {
 
         if (!skipped)
                 return -ENOMEM;
-        if (done[i].cleaned)
+        if (done[i].shared)
                 return done[i].result;
         for (size_t j = i; j < steps->n; j++) {
                 skipped[j] = alone ? j != i
@@ -278,11 +306,35 @@ static int run_clean(const Run *run, size_t i, bool alone) {
                 return run_clean(run, i, true);
         for (size_t j = i; j < steps->n; j++)
                 if (clean_is_shared(steps, i, j) && !skipped[j]) {
-                        done[j].cleaned = true;
+                        done[j].shared = true;
                         done[j].result = r > 0 ? -EREMOTEIO : r;
                         done[j].status = status;
                 }
         return r > 0 ? -EREMOTEIO : r;
+}
+
+/* Asks about the GPUs of all STEP_CHECK_GPU from i on. */
+static int run_check_gpu(const Run *run, size_t i) {
+        const Step *steps = run->steps->steps;
+        _cleanup_(cleanup_gpus) Gpus gpus = { 0 };
+
+        if (run->done[i].shared)
+                return run->done[i].result;
+        if (!gpus_have_room(run, &gpus))
+                return -ENOMEM;
+        for (size_t j = i; j < run->steps->n; j++)
+                if (steps[j].kind == STEP_CHECK_GPU && !run_device_has_failed(run, steps[j].device, j) &&
+                    !has_given_up_device(run, &steps[j]))
+                        gpus_add(run, &gpus, j);
+        gpus_check(gpus.devices, gpus.n, gpus.results);
+        for (size_t j = 0; j < gpus.n; j++) {
+                StepResult *done = &run->done[gpus.steps[j]];
+
+                done->shared = true;
+                /* An error without a cause tells nothing about the GPU. It is in the log of passthroughd-root. */
+                done->result = step_cause(&steps[gpus.steps[j]], gpus.results[j]) ? gpus.results[j] : 0;
+        }
+        return run->done[i].result;
 }
 
 void run_report_device_failed(const Run *run, size_t i, int error) {
@@ -394,7 +446,7 @@ static int dispatch_step(const Run *run, size_t i) {
         else if (s->kind == STEP_TRY_ATTRIBUTES)
                 r = run_identity(run, i);
         else if (s->kind == STEP_CHECK_GPU)
-                r = gpu_check(run->steps, i);
+                r = run_check_gpu(run, i);
         else
                 return run_service(run, i);
         done->device_failed = done->device_failed || r < 0;

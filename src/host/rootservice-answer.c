@@ -105,22 +105,23 @@ static int plug(const RootHost *h, const RootRequest *q, const void *payload, si
         return 0;
 }
 
-/* The connection of the request, for on_alarm(). */
+/* The connection of the request and the answer, for on_alarm(). */
 static int answer_fd = -1;
+static RootAnswer *late_answer;
 
 /* A library of NVIDIA hangs, or xenstore. */
 static void on_alarm(int signal_number _unused_) {
-        static const RootAnswer late = { .result = -ETIMEDOUT };
-
-        (void) send(answer_fd, &late, sizeof(late), MSG_NOSIGNAL | MSG_DONTWAIT);
+        late_answer->result = -ETIMEDOUT;
+        (void) send(answer_fd, late_answer, sizeof(*late_answer), MSG_NOSIGNAL | MSG_DONTWAIT);
         _exit(EXIT_FAILURE);
 }
 
 /* Ends the process when the time of the request is up. */
-static void set_alarm(const RootRequest *q, int fd) {
+static void set_alarm(const RootRequest *q, int fd, RootAnswer *answer) {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
 
         answer_fd = fd;
+        late_answer = answer;
         (void) signal(SIGALRM, on_alarm);
         (void) alarm((unsigned) (q->end > now ? (q->end - now) / 1000000U : 0) + 1);
 }
@@ -154,42 +155,51 @@ int root_enable_persistence(const char *gpu) {
 }
 
 /* A machine without the library, or a GPU that it does not know, has no state to check. */
-static int check_gpu(const RootHost *h, PciAddress gpu) {
+static void check_health(const RootHost *h, const PciAddress *gpus, size_t n, int32_t *results) {
         /* With Manager=, a GPU without a partition is registered with none, and Fabric Manager is asked instead. */
-        int r = nvml_check_gpu(gpu, !h->config->fabric_manager);
-
-        if (r == -ENODATA)
-                log_info("NVIDIA's library does not know %s, so its health is not checked.", PCI_ADDRESS_STR(gpu));
-        return r == -ENODATA || r == -ELIBACC ? 0 : r;
+        nvml_check_gpus(gpus, n, !h->config->fabric_manager, results);
+        for (size_t i = 0; i < n; i++) {
+                if (results[i] == -ENODATA)
+                        log_info("NVIDIA's library does not know %s, so its health is not checked.",
+                                 PCI_ADDRESS_STR(gpus[i]));
+                if (results[i] == -ENODATA || results[i] == -ELIBACC)
+                        results[i] = 0;
+        }
 }
 
-static int ask_about_gpu(const RootHost *h, const RootRequest *q, const void *payload, size_t size, int fd) {
-        PciAddress gpu;
+static int ask_about_gpus(const RootHost *h, const RootRequest *q, const void *payload, size_t size, int fd,
+                          RootAnswer *answer) {
+        const size_t n = size / sizeof(PciAddress);
+        const bool several = q->action == ROOT_PERSISTENCE || q->action == ROOT_CHECK_GPUS;
+        PciAddress gpus[ROOT_GPUS_MAX];
         int r;
 
-        if (size != sizeof(gpu))
+        if (n == 0 || n > (several ? ROOT_GPUS_MAX : 1) || size != n * sizeof(*gpus))
                 return -EINVAL;
-        memcpy(&gpu, payload, sizeof(gpu));
-        r = root_check_gpu(h, (RootAction) q->action, gpu);
+        memcpy(gpus, payload, size);
+        r = root_check_gpus(h, (RootAction) q->action, gpus, n, answer->gpus);
         if (r < 0 || q->action == ROOT_SET_PERSISTENCE)
-                return r < 0 ? r : set_persistence(q, gpu);
-        set_alarm(q, fd);
-        r = q->action == ROOT_MODULE        ? nvml_read_module(gpu)
-            : q->action == ROOT_PERSISTENCE ? nvml_read_persistence(gpu)
-                                            : check_gpu(h, gpu);
+                return r < 0 ? r : set_persistence(q, gpus[0]);
+        set_alarm(q, fd, answer);
+        if (q->action == ROOT_CHECK_GPUS)
+                check_health(h, gpus, n, answer->gpus);
+        else if (q->action == ROOT_PERSISTENCE)
+                nvml_read_persistence(gpus, n, answer->gpus);
+        else
+                r = nvml_read_module(gpus[0]);
         (void) alarm(0);
         return r;
 }
 
 /* Does not ask the configuration: a wrong Hypervisor= must not hide a guest. */
-static int read_xen_guests(const RootRequest *q, int fd, int output) {
+static int read_xen_guests(const RootRequest *q, int fd, int output, RootAnswer *answer) {
         _cleanup_(xen_guests_done) XenGuests guests = { 0 };
         size_t size;
         int r;
 
         if (output < 0)
                 return -EINVAL;
-        set_alarm(q, fd);
+        set_alarm(q, fd, answer);
         r = xenstore_read_guests(&guests);
         (void) alarm(0);
         size = guests.n * sizeof(*guests.devices);
@@ -198,15 +208,14 @@ static int read_xen_guests(const RootRequest *q, int fd, int output) {
         return r;
 }
 
-static int ask_manager(const Config *c, const RootRequest *q, const PartitionsPayload *p, int fd,
-                       FabricReport *report) {
+static int ask_manager(const Config *c, const RootRequest *q, const PartitionsPayload *p, int fd, RootAnswer *answer) {
         _cleanup_(cleanup_fabric_manager_close) FabricManager *f = NULL;
         int r;
 
-        set_alarm(q, fd);
+        set_alarm(q, fd, answer);
         r = fabric_manager_open(c->fabric_manager, &f);
         if (r == 0)
-                r = q->action == ROOT_FOLLOW ? fabric_manager_follow(f, p->ids, p->n, p->active, report)
+                r = q->action == ROOT_FOLLOW ? fabric_manager_follow(f, p->ids, p->n, p->active, &answer->fabric)
                                              : fabric_manager_set(f, fabric_table_find(&c->fabric, p->ids[0]),
                                                                   q->action == ROOT_ACTIVATE);
         (void) alarm(0);
@@ -214,7 +223,7 @@ static int ask_manager(const Config *c, const RootRequest *q, const PartitionsPa
 }
 
 static int set_partitions(const RootHost *h, const RootRequest *q, const void *payload, size_t size, int fd,
-                          FabricReport *report) {
+                          RootAnswer *answer) {
         PartitionsPayload p = { .active = 1, .n = 1 };
         int r;
 
@@ -226,7 +235,7 @@ static int set_partitions(const RootHost *h, const RootRequest *q, const void *p
         if (p.n > ELEMENTSOF(p.ids))
                 return -EINVAL;
         r = root_check_partitions(h, &p);
-        return r < 0 ? r : ask_manager(h->config, q, &p, fd, report);
+        return r < 0 ? r : ask_manager(h->config, q, &p, fd, answer);
 }
 
 static int serve(const RootHost *h, const RootRequest *q, const char *payload, size_t size, int fd, int output,
@@ -256,14 +265,14 @@ static int serve(const RootHost *h, const RootRequest *q, const char *payload, s
         case ROOT_ACTIVATE:
         case ROOT_DEACTIVATE:
         case ROOT_FOLLOW:
-                return set_partitions(h, q, payload, size, fd, &answer->fabric);
+                return set_partitions(h, q, payload, size, fd, answer);
         case ROOT_MODULE:
         case ROOT_PERSISTENCE:
         case ROOT_SET_PERSISTENCE:
-        case ROOT_CHECK_GPU:
-                return ask_about_gpu(h, q, payload, size, fd);
+        case ROOT_CHECK_GPUS:
+                return ask_about_gpus(h, q, payload, size, fd, answer);
         case ROOT_XEN_GUESTS:
-                return read_xen_guests(q, fd, output);
+                return read_xen_guests(q, fd, output, answer);
         default:
                 return -EINVAL;
         }

@@ -319,21 +319,29 @@ int root_check_partitions(const RootHost *h, const PartitionsPayload *p) {
 
 /* ---- GPUs */
 
-int root_check_gpu(const RootHost *h, RootAction action, PciAddress gpu) {
-        _cleanup_(view_done) RootView view = { 0 };
-        const PciDevice *dev;
-        const Pool *pool;
-        int r = view_read(h, &view);
+static int check_gpu(const RootHost *h, const RootView *view, RootAction action, PciAddress gpu) {
+        const PciDevice *dev = inventory_find(view->inventory, gpu);
+        const Pool *pool = find_pool_of(view, gpu);
 
-        if (r < 0)
-                return r;
-        dev = inventory_find(view.inventory, gpu);
-        pool = find_pool_of(&view, gpu);
         if (!dev || !pool)
                 return log_denied("%s is in no pool of the configuration.", PCI_ADDRESS_STR(gpu));
         if (action == ROOT_MODULE)
                 return pool->fabric ? 0 : log_denied("%s is in no pool with Fabric=yes.", PCI_ADDRESS_STR(gpu));
         if (!streq_ptr(dev->driver, NVIDIA_DRIVER))
                 return log_denied("%s is not bound to NVIDIA's driver.", PCI_ADDRESS_STR(gpu));
-        return action == ROOT_PERSISTENCE ? 0 : check_returning(h, &view, pool, &gpu, 1);
+        return action == ROOT_PERSISTENCE ? 0 : check_returning(h, view, pool, &gpu, 1);
+}
+
+int root_check_gpus(const RootHost *h, RootAction action, const PciAddress *gpus, size_t n, int32_t *results) {
+        _cleanup_(view_done) RootView view = { 0 };
+        bool any = false;
+        int r = view_read(h, &view);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
+                results[i] = check_gpu(h, &view, action, gpus[i]);
+                any = any || results[i] == 0;
+        }
+        return any ? 0 : results[0];
 }

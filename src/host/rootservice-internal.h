@@ -23,9 +23,9 @@ typedef enum RootAction {
         ROOT_FOLLOW,          /* payload: partitions */
         ROOT_MODULE,          /* payload: the address of a GPU */
         ROOT_XEN_GUESTS,      /* with a descriptor */
-        ROOT_PERSISTENCE,     /* payload: the address of a GPU */
-        ROOT_SET_PERSISTENCE, /* payload: the same */
-        ROOT_CHECK_GPU,       /* payload: the same */
+        ROOT_PERSISTENCE,     /* payload: the addresses of GPUs */
+        ROOT_SET_PERSISTENCE, /* payload: the address of a GPU */
+        ROOT_CHECK_GPUS,      /* payload: the addresses of GPUs */
 } RootAction;
 
 /* The payload of ROOT_PLUG. */
@@ -52,6 +52,7 @@ typedef struct RootAnswer {
         int32_t result, status;
         bool asked;
         FabricReport fabric;
+        int32_t gpus[ROOT_GPUS_MAX]; /* the results of a question about GPUs */
 } RootAnswer;
 
 _Static_assert(ROOT_DEVICES_MAX * sizeof(PciAddress) <= ROOT_PAYLOAD_MAX, "a message holds the addresses");
@@ -78,9 +79,10 @@ int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev);
 int root_check_options(const Config *c, const char *text);
 /* The partitions are in the configuration, and an allocation has each whose bit in p->active is set. */
 int root_check_partitions(const RootHost *h, const PartitionsPayload *p);
-/* The GPU exists and is in a pool: for ROOT_MODULE in one with Fabric=yes. For the other actions NVIDIA's driver has
- * it; except for ROOT_PERSISTENCE it is on its way back to the host, as root_check_clean() says. */
-int root_check_gpu(const RootHost *h, RootAction action, PciAddress gpu);
+/* Each GPU exists and is in a pool: for ROOT_MODULE in one with Fabric=yes. For the other actions NVIDIA's driver has
+ * it; except for ROOT_PERSISTENCE it is on its way back to the host, as root_check_clean() says. results: of each GPU.
+ * Returns 0 when one of them may be asked about. */
+int root_check_gpus(const RootHost *h, RootAction action, const PciAddress *gpus, size_t n, int32_t *results);
 
 /* A descriptor that goes with a message. */
 typedef union Passed {

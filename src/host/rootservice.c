@@ -156,16 +156,24 @@ int root_read_module(PciAddress gpu, uint64_t end) {
         return ask_about_gpu(ROOT_MODULE, gpu, end);
 }
 
-int root_read_persistence(PciAddress gpu, uint64_t end) {
-        return ask_about_gpu(ROOT_PERSISTENCE, gpu, end);
+static int ask_about_gpus(RootAction action, const PciAddress *gpus, size_t n, uint64_t end, int32_t *results) {
+        RootAnswer answer;
+        int r = ask(action, "", gpus, n * sizeof(*gpus), end, &answer);
+
+        memcpy(results, answer.gpus, n * sizeof(*results));
+        return r;
+}
+
+int root_read_persistence(const PciAddress *gpus, size_t n, uint64_t end, int32_t *results) {
+        return ask_about_gpus(ROOT_PERSISTENCE, gpus, n, end, results);
 }
 
 int root_set_persistence(PciAddress gpu, uint64_t end) {
         return ask_about_gpu(ROOT_SET_PERSISTENCE, gpu, end);
 }
 
-int root_check_health(PciAddress gpu, uint64_t end) {
-        return ask_about_gpu(ROOT_CHECK_GPU, gpu, end);
+int root_check_health(const PciAddress *gpus, size_t n, uint64_t end, int32_t *results) {
+        return ask_about_gpus(ROOT_CHECK_GPUS, gpus, n, end, results);
 }
 
 PlugResult root_plug(const PlugRequest *request, char **ret_text) {

@@ -16,17 +16,19 @@ static bool is_with_nvidia(const StepList *l, const AllocationDevice *d, const I
         return dev && allocation_device_is(d, dev) && streq_ptr(dev->driver, NVIDIA_DRIVER);
 }
 
+/* A vGPU leaves its VF, or its GPU, with the driver. */
+static bool returns_gpu(const StepList *l, const AllocationDevice *d, const Inventory *inv) {
+        return d->pool && !d->is_vf && d->vgpu_type == 0 && is_with_nvidia(l, d, inv);
+}
+
 int steps_return_gpus(const Allocation *a, const Inventory *inv, bool check, StepList *steps) {
         int r = 0;
 
-        for (const AllocationDevice *d = a->devices; r == 0 && d < a->devices + a->n_devices; d++) {
-                /* A vGPU leaves its VF, or its GPU, with the driver. */
-                if (!d->pool || d->is_vf || d->vgpu_type > 0 || !is_with_nvidia(steps, d, inv))
-                        continue;
-                if (d->prior_persistence)
+        for (const AllocationDevice *d = a->devices; r == 0 && d < a->devices + a->n_devices; d++)
+                if (d->prior_persistence && returns_gpu(steps, d, inv))
                         r = step_list_add(steps, STEP_PERSISTENCE, d->address, NULL, NULL);
-                if (r == 0 && check)
+        for (const AllocationDevice *d = a->devices; r == 0 && check && d < a->devices + a->n_devices; d++)
+                if (returns_gpu(steps, d, inv))
                         r = step_list_add(steps, STEP_CHECK_GPU, d->address, NULL, NULL);
-        }
         return r;
 }

@@ -46,15 +46,26 @@ sub answer {
         my ($message) = @_;
         my $socket = IO::Socket::UNIX->new(Type => SOCK_SEQPACKET, Peer => $ENV{ROOT_SOCKET}) // die "$ENV{ROOT_SOCKET}: $!";
         $socket->send($message);
-        $socket->recv(my $answer, 64);
+        $socket->recv(my $answer, 4096);
         return unpack 'll', $answer // '';
 }
 
-sub ask {
+# The results of a question about GPUs, which end the answer.
+sub gpu_results {
+        my ($action, @gpus) = @_;
+        my $socket = IO::Socket::UNIX->new(Type => SOCK_SEQPACKET, Peer => $ENV{ROOT_SOCKET}) // die "$ENV{ROOT_SOCKET}: $!";
+        $socket->send(root_request($action, '', join '', @gpus));
+        $socket->recv(my $answer, 4096);
+        return (unpack 'l64', substr $answer, -256)[0 .. $#gpus];
+}
+
+sub root_request {
         my ($action, $name, $payload) = @_;
         my $end = POSIX::floor((Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()) + DEADLINE) * 1e6);
-        return (answer(pack('L Z256 x4 Q', $action, $name, $end) . ($payload // '')))[0];
+        return pack('L Z256 x4 Q', $action, $name, $end) . ($payload // '');
 }
+
+sub ask { return (answer(root_request(@_)))[0] }
 
 sub address { my ($bus, $slot, $function, $instance) = @_; return pack 'L CCCC', 0, $bus, $slot // 0, $function // 0, $instance // 0 }
 sub calls { return split /\n/, slurp("$dir/log") }
@@ -300,8 +311,10 @@ is(ask(PERSISTENCE, '', $used), 0, 'persistence mode is read of one that is not 
 is(ask($_, '', $used), -EPERM, "... but it is left alone ($_)") for SET_PERSISTENCE, CHECK_GPU;
 for my $action (PERSISTENCE, SET_PERSISTENCE, CHECK_GPU) {
         is(ask($action, '', $_), -EPERM, "another device is not asked ($action)") for $nic, address(0xfe), address(255, 255, 255, 255);
-        is(ask($action, '', $_), -EINVAL, "what is no device is refused ($action)") for '', 'x', "$one$one";
+        is(ask($action, '', $_), -EINVAL, "what is no device is refused ($action)") for '', 'x', "${one}x", $action == SET_PERSISTENCE ? "$one$one" : $one x 65;
 }
+is_deeply([gpu_results(CHECK_GPU, $nic, $one, $used)], [-EPERM, 0, -EPERM], 'of three, the one that may be asked about is');
+is(ask(CHECK_GPU, '', $one x 64), 0, 'as many as there may be');
 rewrite('back', sub { $_[0]{state} = 'ready'; delete $_->{phase} for @{ $_[0]{devices} } });
 is(ask($_, '', $one), -EPERM, "a guest may have it ($_)") for SET_PERSISTENCE, CHECK_GPU;
 state_of('back', 'releasing');
