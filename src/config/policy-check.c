@@ -268,8 +268,8 @@ static Verdict check_physfn(const Policy *p, const PciDevice *vf, Refusal *ret) 
         if (pci_device_needs_guids(pf) && !pf->sets_guids && !policy_external_pool(p, pf))
                 return refuse(ret, VERDICT_PF_ABSENT, &vf->address,
                               "Load ib_ipoib: modprobe ib_ipoib; and name it in /etc/modules-load.d.",
-                              "Its InfiniBand PF %s has no network interface, through which the GUIDs and the link of "
-                              "the VF are set.",
+                              "Its InfiniBand PF %s has no network interface, which ib_ipoib creates, so nothing can "
+                              "set the GUIDs and the link of the VF.",
                               address);
         return VERDICT_NONE;
 }

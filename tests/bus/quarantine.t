@@ -166,6 +166,7 @@ fault('reset', "set $path/config " . ("\xff" x 64));
 is(release($bus, 'guest'), 'done', 'it fell off the bus');
 is_deeply([quarantined()], [$bad], 'and is in quarantine');
 like(device($bus, $bad)->{reason}, names($bad), 'with the evidence');
+is_deeply([grep { m{/\Q$bad\E/reset } } write_log()], [], 'without a reset, for which the kernel would wait');
 
 # ---- it cannot be reset, and then the release fails
 

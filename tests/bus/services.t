@@ -255,6 +255,28 @@ fault('release');
 ok(wait_until(sub { device($bus, $gpu)->{state} ne 'stuck' }), 'timeout: the write came back');
 release_all($bus);
 
+# ---- a job takes longer than each of its steps may
+
+# The services share half of the limit, and each write has the whole one.
+begin();
+unlink "$dir/$daemon.stop";
+mkfifo("$dir/$daemon.stop", 0600) or die "mkfifo: $!";
+fault('delay-all 1300');
+my $begin = time;
+$job = reserve_late();
+open $fifo, '>', "$dir/$daemon.stop" or die "$dir/$daemon.stop: $!";
+my $promised = $bus->properties($job, 'org.passthroughd1.Job')->{Deadline};
+sleep 1;
+print $fifo "remove proc/812\n";
+close $fifo or die "$dir/$daemon.stop: $!";
+is($bus->result($job), 'done', 'longer than a step: the job goes on');
+cmp_ok(time - $begin, '>', 4, '... beyond the limit of a step');
+cmp_ok($promised / 1e6 - $begin, '>', 4 * writes(), '... up to the limits of all steps together');
+is_deeply([calls()], \@around, '... and starts the services again');
+fault('reset');
+unlink "$dir/$daemon.stop";
+is((release($bus, 'late'))[0], 'done', '... released');
+
 # ---- killed
 
 configure(pools("@services"));

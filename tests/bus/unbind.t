@@ -146,4 +146,22 @@ fault('remove proc/900');
 is((allocate($bus, 'all', gpu => 8))[0], 'done', 'it is that of a process without these GPUs: all GPUs are had');
 is((release($bus, 'all'))[0], 'done', '... and released');
 
+# ---- at the start of the daemon
+
+# Devices of the pool are bound before the daemon is ready. A process opens one between the check of its job and its unbind.
+fault('reset');
+daemon('stop');
+spew("$ENV{NODE_TMP}/passthroughd.conf", "[Daemon]\nParallelDevices=1\n[Pool gpu]\nMatch=vendor=10de class=0302\nBind=start\n");
+fault("unkillable driver_override\@$third");
+$log = log_since();
+my $start = fork // die "fork: $!";
+if (!$start) { exec "$ENV{NODE_TMP}/start-daemon" or die "start-daemon: $!" }
+ok(wait_until(sub { grep { /PENDING/ } write_log() }), 'at the start: a GPU is not unbound yet');
+fault(@opens, 'release');
+waitpid $start, 0;
+is($?, 0, '... the daemon starts');
+is(driver_of($third), 'nvidia', '... and leaves the GPU, which a process has opened');
+ok(!(grep { /\/unbind \Q$third\E / } write_log()), '... and never unbound it');
+like(log_since($log), names($third, 900, 'nvidia-smi'), '... and says so');
+
 done_testing();

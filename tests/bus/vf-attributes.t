@@ -295,6 +295,7 @@ for my $stale (1, 0) {
                 like(join("\n", ctl('check')), names('ib_ipoib'), "$what: so does check");
                 my ($error, $sentence) = allocate($bus, 'guest', infiniband => 1);
                 like($error, qr/^org[.]passthroughd1[.]Error[.]/, "$what: refused");
+                like($sentence, names($ib, $pf{infiniband}, 'ib_ipoib'), "$what: with the module to load");
         }
         is(allocation_state($bus, 'guest'), 'gone', "$what: no allocation is left");
         is(driver_of($ib), 'none', "$what: the VF is on no driver");

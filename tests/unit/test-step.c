@@ -920,6 +920,47 @@ static void test_chains(void **state _unused_) {
         assert_int_equal(step_list_timeout_sec(l), 14 * 60);
 }
 
+/* The limits that passthroughd(8) tells: of jobs with NVIDIA GPUs that the kernel may put in D3, by default. */
+static void test_limits_in_the_manual(void **state _unused_) {
+        static const Fact with_host = { "nvidia", NULL }, with_guest = { VFIO, VFIO };
+        static const struct {
+                unsigned gpus, prepare_min, release_min;
+        } cases[] = { { 1, 5, 11 }, { 8, 5, 18 }, { 16, 5, 26 } };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(cases[i].gpus);
+                _cleanup_(cleanup_step_list_free) StepList *prepare = NULL, *release = NULL;
+                _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
+                Fact host[16], guest[16];
+
+                for (size_t j = 0; j < cases[i].gpus; j++) {
+                        host[j] = with_host;
+                        guest[j] = with_guest;
+                        inv->devices[j].d3cold = inv->devices[j].runtime_pm = true;
+                }
+                a = make_allocation(host, cases[i].gpus);
+                set_inventory(inv, host);
+                assert_int_equal(steps_prepare(a, inv, &prepare), 0);
+                set_inventory(inv, guest);
+                for (size_t j = 0; j < cases[i].gpus; j++) {
+                        assert_int_equal(string_copy(&a->devices[j].pool, "gpu"), 0);
+                        a->devices[j].prior_d3cold = a->devices[j].prior_runtime_pm = true;
+                        inv->devices[j].d3cold = inv->devices[j].runtime_pm = false;
+                }
+                assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, true, &release), 0);
+                assert_int_equal(steps_return_gpus(a, inv, true, release), 0);
+                for (size_t k = 0; k < 2; k++) {
+                        StepList *l = k ? release : prepare;
+
+                        l->timeout_sec = 60;
+                        l->parallel = 16;
+                        assert_int_equal(steps_set_chains(l, inv), 0);
+                        assert_int_equal(step_list_timeout_sec(l),
+                                         60 * (k ? cases[i].release_min : cases[i].prepare_min));
+                }
+        }
+}
+
 /* So long a job may take whose devices all hang until their limits. */
 static void test_limit_of_a_job(void **state _unused_) {
         static const Fact with_host = { "nvidia", NULL }, with_guest = { VFIO, VFIO };
@@ -987,6 +1028,7 @@ int main(void) {
                 cmocka_unit_test(test_methods_after_a_kill),
                 cmocka_unit_test(test_chains),
                 cmocka_unit_test(test_limit_of_a_job),
+                cmocka_unit_test(test_limits_in_the_manual),
                 cmocka_unit_test(test_sentences),
         };
 
