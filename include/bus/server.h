@@ -23,6 +23,13 @@ typedef struct JobView {
         uint64_t deadline; /* when the job is given up, in microseconds of CLOCK_REALTIME; 0 before it begins */
 } JobView;
 
+/* What a job does with a device. */
+typedef struct DeviceStep {
+        PciAddress device;
+        char *text;
+} DeviceStep;
+void device_steps_free(DeviceStep *list, size_t n);
+
 /* The ended jobs of a verb with the same result. */
 typedef struct JobTime {
         const char *verb, *result;
@@ -57,6 +64,8 @@ typedef struct ServerCallbacks {
         /* The capacity now; the server owns it. NULL: nothing changed since the call before, or out of memory. */
         Capacity *(*measure)(void *userdata);
         bool (*find_job)(void *userdata, uint32_t id, JobView *ret);
+        /* What the job does with its devices, sorted by device; the server frees it with device_steps_free(). */
+        int (*list_device_steps)(void *userdata, uint32_t job, DeviceStep **ret, size_t *ret_n);
         size_t (*list_jobs)(void *userdata, uint32_t *ret_ids, size_t max);
         /* The JobTimes since the start of the daemon, at most JOB_TIMES_MAX. Borrowed. */
         const JobTime *(*list_job_times)(void *userdata, size_t *ret_n);
@@ -87,6 +96,7 @@ void server_guests_listed(Server *s, uint64_t answered);
  * bus while the daemon does not own its name. */
 void server_job_new(Server *s, uint32_t id);
 void server_job_changed(Server *s, uint32_t id);
+void server_job_device_steps_changed(Server *s, uint32_t id);
 void server_job_removed(Server *s, uint32_t id, const char *result);
 void server_allocation_new(Server *s, const char *name);
 /* properties: bits of allocation_note_shown(); 0: something that is no property. */

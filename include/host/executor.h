@@ -44,6 +44,7 @@ typedef enum ReportKind {
         REPORT_PLACED,      /* the domain has the device of step; message is its place (ledger/guestplace.h) */
         REPORT_GIVEN_UP,    /* the process at step was given up, or has died (status is RUN_DIRTY then) */
         REPORT_RETURNED,    /* the process that was given up at step has exited */
+        REPORT_CHAIN_ENDED, /* the process of the chain of step has exited, and was not given up */
         REPORT_ENDED,       /* the run has ended but for processes that were given up. executor_run() will return
                                status when they have exited */
         REPORT_PERSISTENT,  /* the GPU of a STEP_UNBIND is in persistence mode; sent before the first write */

@@ -24,6 +24,25 @@ static int job_find(sd_bus *bus, const char *path, const char *interface, void *
         return 1;
 }
 
+void device_steps_free(DeviceStep *list, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                free(list[i].text);
+        free(list);
+}
+
+static int append_device_steps(const Server *s, uint32_t id, sd_bus_message *reply) {
+        DeviceStep *list = NULL;
+        size_t n = 0;
+        int r = s->callbacks->list_device_steps(s->userdata, id, &list, &n);
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, SD_BUS_TYPE_ARRAY, "{ss}");
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = sd_bus_message_append(reply, "{ss}", PCI_ADDRESS_STR(list[i].device), list[i].text);
+        device_steps_free(list, n);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
 static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property,
                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         JobView view;
@@ -36,6 +55,8 @@ static int property_get(sd_bus *bus, const char *path, const char *interface, co
                 return sd_bus_message_append(reply, "u", view.steps_done);
         if (streq(property, "StepsTotal"))
                 return sd_bus_message_append(reply, "u", view.steps_total);
+        if (streq(property, "DeviceSteps"))
+                return append_device_steps(userdata, view.id, reply);
         if (streq(property, "Deadline"))
                 return sd_bus_message_append(reply, "t", view.deadline);
         return sd_bus_message_append(reply, "s",
@@ -56,6 +77,7 @@ static const sd_bus_vtable job_vtable[] = {
         SD_BUS_PROPERTY("Step", "s", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("StepsDone", "u", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("StepsTotal", "u", property_get, 0, CHANGES),
+        SD_BUS_PROPERTY("DeviceSteps", "a{ss}", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Deadline", "t", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Message", "s", property_get, 0, CHANGES),
         SD_BUS_VTABLE_END,

@@ -68,7 +68,11 @@ static int emit_job_new(sd_bus *bus, const Signal *signal) {
 
 static int emit_job_changed(sd_bus *bus, const Signal *signal) {
         return sd_bus_emit_properties_changed(bus, signal->path, BUS_JOB_INTERFACE, "Step", "StepsDone", "StepsTotal",
-                                              "Deadline", "Message", NULL);
+                                              "DeviceSteps", "Deadline", "Message", NULL);
+}
+
+static int emit_job_device_steps_changed(sd_bus *bus, const Signal *signal) {
+        return sd_bus_emit_properties_changed(bus, signal->path, BUS_JOB_INTERFACE, "DeviceSteps", NULL);
 }
 
 static int emit_job_removed(sd_bus *bus, const Signal *signal) {
@@ -91,6 +95,10 @@ void server_job_new(Server *s, uint32_t id) {
 
 void server_job_changed(Server *s, uint32_t id) {
         signal_job(s, id, NULL, "the progress of a job", emit_job_changed);
+}
+
+void server_job_device_steps_changed(Server *s, uint32_t id) {
+        signal_job(s, id, NULL, "the progress of a job", emit_job_device_steps_changed);
 }
 
 void server_job_removed(Server *s, uint32_t id, const char *result) {

@@ -54,6 +54,7 @@ Watch *watch_free(Watch *w) {
         for (size_t i = 0; i < ELEMENTSOF(w->slots); i++)
                 sd_bus_slot_unref(w->slots[i]);
         watch_drop_backlog(w);
+        progress_done(&w->progress);
         free(w->step);
         free(w->message);
         free(w->result);
@@ -85,7 +86,6 @@ static int take_properties(Watch *w, json_object *properties) {
 static void print_step(Watch *w) {
         if (args_has(w->client->args, OPTION_JSON) || !w->step)
                 return;
-        progress_begin(&w->progress);
         page_print(stdout, STEP_INDENT, "[%u/%u] %s", MIN(w->done + 1, w->total), w->total, w->step);
         (void) fflush(stdout);
 }
@@ -106,7 +106,9 @@ static int handle_step(Watch *w, sd_bus_message *m) {
                 r = string_copy(&before, w->step);
         if (r >= 0)
                 r = take_properties(w, properties);
-        if (r >= 0 && !streq_ptr(before, w->step))
+        if (r >= 0 && w->progress.shows)
+                progress_set(&w->progress, reply_object(properties, "device_steps"), w->step);
+        else if (r >= 0 && !streq_ptr(before, w->step))
                 print_step(w);
         return r;
 }
@@ -222,7 +224,7 @@ int watch_wait(Watch *w, sd_bus_message *reply, const char *job) {
         while (r >= 0 && !w->result && !w->lost) {
                 r = client_turn_until(w->client, progress_next(&w->progress));
                 if (r >= 0 && !w->result)
-                        progress_show(&w->progress, w->deadline);
+                        progress_show(&w->progress, w->done, w->total, w->deadline);
         }
         progress_end(&w->progress);
         if (w->result)

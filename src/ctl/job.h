@@ -20,7 +20,7 @@ Watch *watch_free(Watch *w);
 DEFINE_CLEANUP(Watch *, watch_free)
 
 /*
- * Waits until the job ends; prints each of its steps, unless --json is given. reply: to the call that started the job,
+ * Waits until the job ends; shows what it does, unless --json is given. reply: to the call that started the job,
  * for its sender. job: object path, borrowed. EXIT_SUCCESS, EXIT_FAILURE or EXIT_INTERRUPTED; the latter two are
  * reported, except that with --json the caller reports a failed job.
  */

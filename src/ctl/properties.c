@@ -39,6 +39,20 @@ static int read_words(sd_bus_message *msg, json_object **ret) {
         return r < 0 ? r : sd_bus_message_exit_container(msg);
 }
 
+static int read_texts(sd_bus_message *msg, json_object **ret) {
+        const char *key, *text;
+        int r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_VARIANT, "a{ss}");
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_ARRAY, "{ss}");
+        *ret = json_object_new_object();
+        while (r >= 0 && (r = sd_bus_message_read(msg, "{ss}", &key, &text)) > 0)
+                r = *ret ? json_object_object_add(*ret, key, json_object_new_string(text)) : -ENOMEM;
+        if (r >= 0)
+                r = sd_bus_message_exit_container(msg);
+        return r < 0 ? r : sd_bus_message_exit_container(msg);
+}
+
 /* "" and -1 become null, as D-Bus has no null. -ENODATA: a type that is left out. */
 static int read_value(sd_bus_message *msg, const char *property, json_object **ret) {
         const char *contents, *s = "";
@@ -65,6 +79,8 @@ static int read_value(sd_bus_message *msg, const char *property, json_object **r
                 *ret = i < 0 ? NULL : json_object_new_int64(i);
         } else if (streq(contents, "as")) {
                 r = read_words(msg, ret);
+        } else if (streq(contents, "a{ss}")) {
+                r = read_texts(msg, ret);
         } else {
                 r = sd_bus_message_skip(msg, "v");
                 return r < 0 ? r : -ENODATA;

@@ -47,8 +47,9 @@ Job *job_new(Manager *m, const struct JobKind *kind, uint32_t id, const char *su
                        .current = steps->n,
                        .worker = WORKER("passthroughd-job") };
         job->begun = calloc(steps->n + 1, sizeof(*job->begun));
-        if (!job->begun || string_copy(&job->subject, subject) < 0 || string_copy(&job->step, "") < 0 ||
-            string_copy(&job->message, "") < 0)
+        job->ongoing = calloc(steps->n_chains + 1, sizeof(*job->ongoing));
+        if (!job->begun || !job->ongoing || string_copy(&job->subject, subject) < 0 ||
+            string_copy(&job->step, "") < 0 || string_copy(&job->message, "") < 0)
                 return NULL;
         return TAKE_PTR(job);
 }
@@ -64,6 +65,7 @@ Job *job_free(Job *job) {
         free(job->message);
         free(job->devices);
         free(job->begun);
+        free(job->ongoing);
         for (size_t i = 0; i < job->n_stuck; i++)
                 free(job->stuck[i].devices);
         free(job->stuck);
@@ -207,6 +209,7 @@ int job_busy_devices(const Job *job, PciAddress **devices, size_t *n) {
 static void on_given_up(Job *job, const Step *step, const Report *report) {
         _cleanup_free_ char *text = describe(step, (Doing) report->doing);
 
+        job_note_ended(job, step);
         if (report->status == RUN_DIRTY)
                 (void) string_replace(&job->message, "The process of the job died in the attempt to %s.", text ?: "");
         else if (report->status == RUN_TIMED_OUT)
@@ -246,10 +249,18 @@ static void on_report(Job *job, const Report *report) {
                 job->n_begun += !job->begun[report->step];
                 job->begun[report->step] = true;
                 replace(&job->step, step_describe(step));
+                job_note_begun(job, step, DOING_STEP);
                 break;
         case REPORT_READING:
                 job->current = report->step;
                 replace(&job->step, describe(step, DOING_READ));
+                job_note_begun(job, step, DOING_READ);
+                break;
+        case REPORT_UNDO:
+                job_note_begun(job, step, DOING_UNDO);
+                break;
+        case REPORT_CHAIN_ENDED:
+                job_note_ended(job, step);
                 break;
         case REPORT_FAILED:
                 /* Of several chains that fail, the first one is the reason. */

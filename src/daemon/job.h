@@ -6,6 +6,7 @@
  * not die when killed blocks its device, but never the event loop. jobs.h has the queue of jobs.
  */
 
+#include "bus/server.h"
 #include "host/executor.h"
 #include "ledger/allocation.h"
 #include "worker.h"
@@ -30,6 +31,12 @@ typedef struct JobStuck {
         size_t n_devices;
 } JobStuck;
 
+/* What a process of the job does at present. */
+typedef struct Ongoing {
+        const Step *step; /* NULL: nothing */
+        Doing doing;
+} Ongoing;
+
 /* All members belong to the job; other files set only those from before on. */
 typedef struct Job {
         Manager *manager;
@@ -45,6 +52,7 @@ typedef struct Job {
         size_t current;       /* index of the step that began last; steps->n before the first */
         bool *begun;          /* of each step */
         unsigned n_begun;
+        Ongoing *ongoing; /* [n]: of chain n; [0]: of the process of all chains */
         JobStuck *stuck;
         size_t n_stuck;
         uint64_t since;    /* CLOCK_MONOTONIC, when the job was started */
@@ -111,6 +119,12 @@ static inline const Step *job_current(const Job *job) {
 /* Appends the devices that a process of the job may work on: all of its steps, and once the result is known those of
  * stuck. Adds no address twice, but the array may have it already. 0 or -ENOMEM. */
 int job_busy_devices(const Job *job, PciAddress **devices, size_t *n);
+/* A process of the job begins this. A process that runs alone begins when all others have ended. */
+void job_note_begun(Job *job, const Step *step, Doing doing);
+/* The process that began this step has ended, or was given up. */
+void job_note_ended(Job *job, const Step *step);
+/* What the job does with its devices, sorted by device. The caller frees with device_steps_free(). 0 or -ENOMEM. */
+int job_device_steps(const Job *job, DeviceStep **ret, size_t *ret_n);
 /* What the process was to do, as a phrase. The caller frees; NULL when out of memory. */
 char *job_stuck_describe(const JobStuck *stuck);
 

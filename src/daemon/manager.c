@@ -225,6 +225,12 @@ static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
         return true;
 }
 
+static int on_list_device_steps(void *userdata, uint32_t id, DeviceStep **ret, size_t *ret_n) {
+        const Manager *m = userdata;
+
+        return job_device_steps(job_queue_find(&m->jobs, id), ret, ret_n);
+}
+
 static size_t on_list_jobs(void *userdata, uint32_t *ret_ids, size_t max) {
         Manager *m = userdata;
         size_t n = 0;
@@ -265,6 +271,7 @@ static const ServerCallbacks server_callbacks = {
         .reload = on_reload,
         .measure = on_measure,
         .find_job = on_find_job,
+        .list_device_steps = on_list_device_steps,
         .list_jobs = on_list_jobs,
         .list_job_times = on_list_job_times,
         .bus_settled = on_bus_settled,

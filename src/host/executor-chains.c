@@ -189,6 +189,8 @@ static void take_end(Leader *l, const Lane *lane, int status) {
                 return;
         }
         l->n_running--;
+        if (lane->part.chain != ALL_CHAINS)
+                tell(l, (Report) { .kind = REPORT_CHAIN_ENDED }, at);
         switch (WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE) {
         case LANE_FAILED:
                 fail(l);
