@@ -87,7 +87,8 @@ typedef struct Sim {
         size_t n_faults;
         HeldLock *locks; /* of the kernel, that writes hold */
         size_t n_locks;
-        unsigned jitter_seed, jitter_msec; /* each write waits for up to so long, always the same for its file */
+        unsigned jitter_seed, jitter_msec; /* each write waits for up to so long, always the same for its file, and
+                                              the events of several devices come in another order */
         const char *jitter;                /* NODE_JITTER=SEED: at all times; else NULL */
         unsigned long releases;            /* counts the command, hung writes wait for it to change */
         FILE *log_file;

@@ -126,7 +126,40 @@ static void send_one(int fd, const UEvent *e) {
                 (void) message_send(fd, GROUP_UDEV, parts, 2);
 }
 
+static const char *path_of(const UEvent *e) {
+        for (size_t i = 0; i < e->size; i += strlen(&e->properties[i]) + 1)
+                if (strncmp(&e->properties[i], "DEVPATH=", strlen("DEVPATH=")) == 0)
+                        return &e->properties[i + strlen("DEVPATH=")];
+        return "";
+}
+
+/* Whether one of them is of the device of the other, or of something below it. */
+static bool are_of_one_device(const UEvent *a, const UEvent *b) {
+        const char *path = path_of(a), *other = path_of(b);
+        size_t n = strlen(path) < strlen(other) ? strlen(path) : strlen(other);
+
+        return strncmp(path, other, n) == 0 && (path[n] == '/' || path[n] == '\0') &&
+               (other[n] == '/' || other[n] == '\0');
+}
+
+/* Linux and udev keep the order of the events of a device, and not that of the events of two. */
+static void mix(const Sim *sim, UEvent *events, size_t n) {
+        uint32_t random = sim->jitter_seed;
+
+        for (size_t i = n; i-- > 1;) {
+                random = random * 1664525U + 1013904223U;
+                if (random >> 31 && !are_of_one_device(&events[i - 1], &events[i])) {
+                        UEvent e = events[i];
+
+                        events[i] = events[i - 1];
+                        events[i - 1] = e;
+                }
+        }
+}
+
 void uevents_send(const Sim *sim, UEvent *events, size_t n) {
+        if (sim->jitter_msec > 0)
+                mix(sim, events, n);
         for (size_t i = 0; i < n; i++) {
                 send_one(sim->uevents->fd, &events[i]);
                 free(events[i].properties);
