@@ -40,7 +40,7 @@ sub timed {
 
 ok(settled(), 'the node is settled');
 is((ctl('sriov', $pf, MANY))[0], 0, 'one PF has seven VFs');
-ok(settled(), '... all are there');
+ok(wait_until(sub { my $devices = devices(); MANY == grep { ($devices->{$_}{state} // '') eq 'available' && ($devices->{$_}{physical_function} // '') eq $pf } keys %$devices }), '... all are on offer');
 my $before = drivers();
 kernel_log();
 
