@@ -70,12 +70,14 @@ typedef struct Step {
         bool may_lack;
         bool may_lack_method; /* only for STEP_RESET: the device may have no reset method */
         bool may_stay;        /* only for STEP_RESET: nor need any method work */
-        bool checks_idle;  /* only for STEP_UNBIND: the host has the device, so its users are looked for right before */
-        uint32_t gpu_node; /* only with checks_idle: N + 1 of the /dev/nvidiaN of the GPU; 0 unknown */
-        bool unlocks;      /* only for STEP_OVERRIDE: an interrupted job may have left the GPU with its unbind lock */
-        bool skipped;      /* the job found at its start that this step is not needed */
-        unsigned chain;    /* steps_set_chains(): from 1; 0 for a step that runs alone */
-        Region region;     /* only for STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
+        bool checks_idle; /* only for STEP_UNBIND: the host has the device, so its users are looked for right before */
+        bool checks_closed; /* only for STEP_RESET and STEP_UNBIND of a device on its VFIO driver: whether a process has
+                               it open is looked for right before */
+        uint32_t gpu_node;  /* only with checks_idle: N + 1 of the /dev/nvidiaN of the GPU; 0 unknown */
+        bool unlocks;       /* only for STEP_OVERRIDE: an interrupted job may have left the GPU with its unbind lock */
+        bool skipped;       /* the job found at its start that this step is not needed */
+        unsigned chain;     /* steps_set_chains(): from 1; 0 for a step that runs alone */
+        Region region;      /* only for STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
 } Step;
 
 static inline bool step_gives_attributes(const Step *s) {

@@ -4,9 +4,11 @@
 #include "executor-idle.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 
 #include "host/nvidia.h"
+#include "host/pcipath.h"
 #include "steps/step.h"
 #include "util/strings.h"
 
@@ -95,5 +97,31 @@ int idle_check_unbind(const Sysfs *fs, const StepList *steps, size_t i, ReportFu
                                 PCI_ADDRESS_STR(s->device));
                 r = 1;
         }
+        return report_user(&failed, r, report, userdata);
+}
+
+/*
+ * vfio-pci enables a device while a process has it open (vfio_pci_core_enable() in
+ * drivers/vfio/pci/vfio_pci_core.c), so one that is not enabled needs no search. A host driver may have left it
+ * enabled.
+ */
+int idle_check_closed(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata) {
+        Report failed = { .kind = REPORT_FAILED, .step = (uint32_t) i };
+        const Step *s = &steps->steps[i];
+        HolderQuery query = { .address = s->device, .is_vf = true };
+        char enabled[16], group[16];
+        uint64_t number;
+        Holder holder;
+        int r;
+
+        if (sysfs_read(fs, PCI_PATH(s->device, "enable"), enabled, sizeof(enabled)) < 0 || streq(enabled, "0") ||
+            sysfs_link_name(fs, PCI_PATH(s->device, "iommu_group"), group, sizeof(group)) < 0 ||
+            parse_unsigned(group, INT_MAX, &number) < 0)
+                return 0;
+        query.group = (int) number;
+        r = holders_find(fs, &query, 1, &holder);
+        if (r > 0)
+                (void) snprintf(failed.message, sizeof(failed.message), "%s is in use by %s. %s", holder.subject,
+                                holder.text, holder.remedy);
         return report_user(&failed, r, report, userdata);
 }

@@ -430,7 +430,9 @@ static int run_plug(const Run *run, size_t i) {
 static int dispatch_step(const Run *run, size_t i) {
         const Step *s = &run->steps->steps[i];
         StepResult *done = &run->done[i];
-        int r = s->checks_idle ? idle_check_unbind(run->fs, run->steps, i, run->report, run->userdata) : 0;
+        int r = s->checks_idle     ? idle_check_unbind(run->fs, run->steps, i, run->report, run->userdata)
+                : s->checks_closed ? idle_check_closed(run->fs, run->steps, i, run->report, run->userdata)
+                                   : 0;
 
         done->reported = r < 0;
         if (r < 0)

@@ -339,6 +339,14 @@ static bool must_return(const Allocation *a, const AllocationDevice *d, const Pr
                !streq_ptr(d->prior_driver, allocation_driver(a, d));
 }
 
+static int unbind_from_vfio(StepList *l, const Allocation *a, const AllocationDevice *d) {
+        int r = step_list_add(l, STEP_UNBIND, d->address, allocation_driver(a, d), d->prior_driver);
+
+        if (r == 0)
+                l->steps[l->n - 1].checks_closed = true;
+        return r;
+}
+
 static int add_release_step(StepList *l, StepKind kind, const Allocation *a, const AllocationDevice *d,
                             const Present *now) {
         bool returns = must_return(a, d, now);
@@ -348,9 +356,7 @@ static int add_release_step(StepList *l, StepKind kind, const Allocation *a, con
                 return returns && d->prior_driver ? step_list_add(l, kind, d->address, now->override, d->prior_driver)
                                                   : 0;
         case STEP_UNBIND:
-                return returns && now->on_vfio
-                               ? step_list_add(l, kind, d->address, allocation_driver(a, d), d->prior_driver)
-                               : 0;
+                return returns && now->on_vfio ? unbind_from_vfio(l, a, d) : 0;
         default:
                 /* An interrupted job leaves its device unbound, also a device whose prior driver is the VFIO driver. */
                 return now->there && d->vgpu_type == 0 && !now->with_host && d->prior_driver &&
@@ -420,14 +426,17 @@ static int restore_attributes(StepList *l, const AllocationDevice *d, const Inve
 /* While the device is still bound to VFIO: the host driver must not see state that a guest left. */
 static int scrub_device(StepList *l, const AllocationDevice *d, const Present *now) {
         char fatal[16];
-        int r = 0;
+        int r;
 
         if (!now->on_vfio || d->role == DEVICE_ROLE_HELD || d->vgpu_type > 0)
                 return 0;
         r = step_list_add(l, STEP_RESET, d->address, NULL, NULL);
+        if (r < 0)
+                return r;
+        l->steps[l->n - 1].checks_closed = true;
         if (d->has_fatal)
                 (void) snprintf(fatal, sizeof(fatal), "%u", d->fatal);
-        return r < 0 ? r : step_list_add(l, STEP_CHECK, d->address, d->has_fatal ? fatal : NULL, NULL);
+        return step_list_add(l, STEP_CHECK, d->address, d->has_fatal ? fatal : NULL, NULL);
 }
 
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret) {

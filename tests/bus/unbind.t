@@ -146,6 +146,31 @@ fault('remove proc/900');
 is((allocate($bus, 'all', gpu => 8))[0], 'done', 'it is that of a process without these GPUs: all GPUs are had');
 is((release($bus, 'all'))[0], 'done', '... and released');
 
+# ---- the way back: a guest that opens a device meanwhile keeps it
+
+sub guest_opens {
+        my ($gpu) = @_;
+        my $group = device($bus, $gpu)->{iommu_group};
+        return ('set ' . ((readlink "$ENV{NODE_ROOT}/sys/bus/pci/devices/$gpu") =~ s{^(\.\./)+}{sys/}r) . '/enable 1', 'set proc/901/comm qemu-system-x86', "link proc/901/fd/9 /dev/vfio/$group");
+}
+
+my @asked = ('Release', 'st', 'two');
+for my $write ('reset', 'driver_override') {
+        my $what = "opened before the " . ($write eq 'reset' ? 'reset' : 'unbind');
+        is((allocate($bus, 'two', gpu => 2))[0], 'done', "$what: two GPUs");
+        my $victim = $gpus[1];
+        fault('reset', $write eq 'reset' ? "unkillable reset\@$gpus[0]" : "unkillable driver_override\@$victim");
+        my $reply = $bus->call(@asked, Node::generation($bus, 'two'));
+        ok(wait_until(sub { grep { /PENDING/ } write_log() }), "$what: the release is at work");
+        fault(guest_opens($victim), 'release');
+        is($bus->result($reply->{body}[0]), 'failed', "$what: the release fails");
+        is(allocation_state($bus, 'two'), 'ready', "$what: the allocation is ready, as before");
+        ok(!(grep { $write eq 'reset' ? m{\Q$victim\E/reset } : m{/unbind \Q$victim\E } } write_log()), "$what: no such write");
+        is(driver_of($_), 'vfio-pci', "$what: $_ is where it was") for @gpus[0, 1];
+        fault('remove proc/901');
+        is((release($bus, 'two'))[0], 'done', "$what: the guest has ended: released, though the device is enabled still");
+}
+
 # ---- at the start of the daemon
 
 # Devices of the pool are bound before the daemon is ready. A process opens one between the check of its job and its unbind.
