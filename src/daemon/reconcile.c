@@ -13,10 +13,10 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-/* Jobs of a StartPhase that run at the same time. */
-#define START_JOBS_MAX 8U
-
 #define CLEANING_DELAY_MAX_SEC 60U
+
+/* The most jobs that the start runs at a time: half of what the queue holds, because what it refuses is not done. */
+#define START_JOBS_MAX (SERVER_JOBS_MAX / 2U)
 
 static Verdict binding_check(Manager *m, const Job *job, Refusal *ret);
 static JobResult binding_finished(Manager *m, Job *job, JobResult result);
@@ -251,9 +251,10 @@ static void tell_ready(Manager *m) {
         m->ready = true;
 }
 
-/* Starts queued work up to START_JOBS_MAX jobs. Returns true when the phase has neither queue nor jobs left. */
+/* Starts queued work, most of which is for one device: ParallelDevices= jobs at a time, and START_JOBS_MAX at most.
+ * Returns true when the phase has neither queue nor jobs left. */
 static bool start_queued(Manager *m) {
-        while (m->reconcile.n_queue > 0 && starting_jobs(m) < START_JOBS_MAX) {
+        while (m->reconcile.n_queue > 0 && starting_jobs(m) < MIN(m->host.config->parallel_devices, START_JOBS_MAX)) {
                 _cleanup_free_ char *subject = m->reconcile.queue[--m->reconcile.n_queue];
                 uint32_t job;
 
