@@ -166,7 +166,7 @@ sub difference {
 # Mediated devices have a UUID of their allocation, and a group in the order in which they are made.
 sub tree_without_uuids {
         my ($tree) = @_;
-        return join "\n", sort split /\n/, $tree =~ s{\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{2}}{UUID}gr =~ s{iommu_groups/\d{4,}}{iommu_groups/MEDIATED}gr;
+        return Node::remembered('uuids', $tree, sub { join "\n", sort split /\n/, $tree =~ s{\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{2}}{UUID}gr =~ s{iommu_groups/\d{4,}}{iommu_groups/MEDIATED}gr });
 }
 
 # The tree is one of those; else what differs from the first.
