@@ -34,7 +34,7 @@ $ENV{COLUMNS} //= 1000;
 
 my $DIR = abs_path(dirname(__FILE__));
 
-# Goes on as the command of tests/with-node on tests/nodes/NAME.tree. With configure => 1 the daemon starts without pools, for configure().
+# Goes on as the command of tests/with-node on tests/nodes/NAME.tree, where tests/in-node has not begun it so. With configure => 1 the daemon starts without pools, for configure().
 sub node {
         my ($name, %options) = @_;
         return if $ENV{NODE_ROOT};
