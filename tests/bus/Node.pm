@@ -239,7 +239,7 @@ sub wait_until {
                 my $value = $fact->();
                 my $now   = time;
                 return $value if $value || $now > $end;
-                sleep 0.005 + min(3 * ($now - $begin) + ($now - $start) / 20, 0.1);
+                sleep 0.005 + min(3 * ($now - $begin) + ($now - $start) / 20, 0.05);
         }
 }
 
