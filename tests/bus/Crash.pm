@@ -81,7 +81,7 @@ sub nothing_is_left {
         my $jobs = $bus->ask('org.passthroughd1', '/org/passthroughd1/job', 'org.freedesktop.DBus.Introspectable', 'Introspect')->{body}[0] // '';
         return 0 if $jobs =~ /<node name=/;
         my $guest = allocation($bus, 'guest');
-        return !$guest || $guest->{state} =~ /^(?:ready|failed)$/;
+        return !$guest || $guest->{state} =~ /^(?:ready|reserved|failed)$/;
 }
 
 # Starts a daemon that may be killed during its start.
