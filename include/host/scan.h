@@ -16,9 +16,10 @@
  * devices cannot be listed. */
 int scan_inventory(const Sysfs *fs, Inventory **ret);
 
-/* As scan_inventory(), but reads only what tells in which pool a device is: no config space, nothing that may wait for
- * a device lock, and neither CPUs nor memory. */
-int scan_identities(const Sysfs *fs, Inventory **ret);
+/* As scan_inventory(), but reads only what tells in which pool the given devices are: these devices, their PFs and the
+ * bridges above them, with the other functions of all these slots. No config space, nothing that may wait for a device
+ * lock, and neither CPUs nor memory. */
+int scan_identities(const Sysfs *fs, const PciAddress *devices, size_t n, Inventory **ret);
 
 /*
  * As scan_inventory(), while jobs work on the devices in busy. A job that is stuck in a write to unbind, bind or

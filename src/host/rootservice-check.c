@@ -105,12 +105,13 @@ static void view_done(RootView *v) {
         (void) inventory_free(v->inventory);
 }
 
-static int view_read(const RootHost *h, RootView *ret) {
+/* The view has the given devices, and the devices that decide about their pools. */
+static int view_read(const RootHost *h, const PciAddress *devices, size_t n, RootView *ret) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         int r = sysfs_new(h->sysroot, &fs);
 
         if (r >= 0)
-                r = scan_identities(fs, &ret->inventory);
+                r = scan_identities(fs, devices, n, &ret->inventory);
         if (r >= 0)
                 r = policy_new(h->config, ret->inventory, &ret->policy);
         return r < 0 ? log_error_errno(r, "Failed to read the devices: %m") : 0;
@@ -191,7 +192,7 @@ int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devi
         int r = root_check_command(pool);
 
         if (r >= 0)
-                r = view_read(h, &view);
+                r = view_read(h, devices, n, &view);
         return r < 0 ? r : check_returning(h, &view, pool, devices, n);
 }
 
@@ -248,7 +249,7 @@ int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev) {
         /* A device that has left its pool, or is gone, must be taken from its guest all the same. */
         if (r < 0 || action == PLUG_DETACH)
                 return r;
-        r = view_read(h, &view);
+        r = view_read(h, &plugging.address, 1, &view);
         if (r < 0)
                 return r;
         if (plugging.role == DEVICE_ROLE_COMPANION ? !inventory_find(view.inventory, plugging.address)
@@ -335,7 +336,7 @@ static int check_gpu(const RootHost *h, const RootView *view, RootAction action,
 int root_check_gpus(const RootHost *h, RootAction action, const PciAddress *gpus, size_t n, int32_t *results) {
         _cleanup_(view_done) RootView view = { 0 };
         bool any = false;
-        int r = view_read(h, &view);
+        int r = view_read(h, gpus, n, &view);
 
         if (r < 0)
                 return r;

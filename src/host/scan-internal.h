@@ -24,6 +24,9 @@ typedef struct Scan {
         bool locked;          /* with update: driver_override is copied from old for all devices */
         PciAddress *reread;   /* with update: the devices to read, ascending */
         size_t n_reread;
+        char *const
+                *paths; /* only devices on these paths, and the other functions of their slots, are read; NULL: all */
+        size_t n_paths;
         size_t *siblings; /* indices in inv: one VF per PF, from which facts of the PF's other VFs are derived */
         size_t n_siblings;
         size_t *pfs; /* indices in inv: the PFs with VFs that were read */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 
 #include "devicefacts.h"
 #include "host/cpuinfo.h"
@@ -254,6 +255,34 @@ int scan_names(Scan *s, char *const *names, size_t n) {
         return r;
 }
 
+/* Tells whether one of the paths leads through the slot of the function. */
+static bool is_on_path(const char *name, char *const *paths, size_t n_paths) {
+        char slot[PCI_ADDRESS_STRING_MAX + 1];
+        const char *dot = strrchr(name, '.');
+
+        if (!dot || dot - name >= PCI_ADDRESS_STRING_MAX - 1)
+                return false;
+        (void) snprintf(slot, sizeof(slot), "/%.*s", (int) (dot + 1 - name), name);
+        for (size_t i = 0; i < n_paths; i++)
+                if (strstr(paths[i], slot))
+                        return true;
+        return false;
+}
+
+/* Moves the names that are on the paths to the front. Returns their number. */
+static size_t keep_names_on_paths(char **names, size_t n, char *const *paths, size_t n_paths) {
+        size_t n_kept = 0;
+
+        for (size_t i = 0; i < n; i++)
+                if (is_on_path(names[i], paths, n_paths)) {
+                        char *name = names[n_kept];
+
+                        names[n_kept++] = names[i];
+                        names[i] = name;
+                }
+        return n_kept;
+}
+
 static int scan_devices(Scan *s) {
         char **names;
         size_t n;
@@ -262,7 +291,7 @@ static int scan_devices(Scan *s) {
         r = list_dir_at(s->devices_fd, ".", INVENTORY_DEVICES_MAX, &names, &n);
         if (r < 0)
                 return r;
-        r = scan_names(s, names, n);
+        r = scan_names(s, names, s->paths ? keep_names_on_paths(names, n, s->paths, s->n_paths) : n);
         (void) free_names(names, n);
         return r;
 }
@@ -308,12 +337,43 @@ int scan_inventory(const Sysfs *fs, Inventory **ret) {
         return scan_inventory_except(fs, NULL, NULL, 0, ret);
 }
 
-int scan_identities(const Sysfs *fs, Inventory **ret) {
-        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
-        Scan s = { .fs = fs, .inv = inv, .locked = true, .directory_fd = -1 };
-        int r = inv ? scan_pci(&s) : -ENOMEM;
+/* Adds the path of a device with all devices above it. A device that does not exist has none. */
+static int add_path(char **paths, size_t *n, const Sysfs *fs, PciAddress address, const char *link) {
+        char entry[sizeof(SCAN_DEVICES) + PCI_ADDRESS_STRING_MAX + 8];
+        int r;
 
-        return scan_end(&s, r, &inv, ret);
+        (void) snprintf(entry, sizeof(entry), SCAN_DEVICES "/%s%s", PCI_ADDRESS_STR(address), link);
+        r = sysfs_realpath(fs, entry, &paths[*n]);
+        if (r >= 0)
+                (*n)++;
+        return r == -ENOMEM ? r : 0;
+}
+
+/* paths has room for two paths for each device. */
+static int read_paths(const Sysfs *fs, const PciAddress *devices, size_t n, char **paths, size_t *ret_n) {
+        int r = 0;
+
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                const PciAddress function = pci_address_function(devices[i]);
+
+                r = add_path(paths, ret_n, fs, function, "");
+                if (r >= 0)
+                        r = add_path(paths, ret_n, fs, function, "/physfn");
+        }
+        return r;
+}
+
+int scan_identities(const Sysfs *fs, const PciAddress *devices, size_t n, Inventory **ret) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
+        char **paths = calloc(2 * n + 1, sizeof(*paths));
+        Scan s = { .fs = fs, .inv = inv, .locked = true, .directory_fd = -1, .paths = paths };
+        int r = inv && paths ? read_paths(fs, devices, n, paths, &s.n_paths) : -ENOMEM;
+
+        if (r >= 0)
+                r = scan_pci(&s);
+        r = scan_end(&s, r, &inv, ret);
+        (void) free_names(paths, s.n_paths);
+        return r;
 }
 
 int scan_inventory_except(const Sysfs *fs, const Inventory *old, const PciAddress *busy, size_t n_busy,

@@ -8,7 +8,6 @@ use warnings;
 use Cwd qw(abs_path);
 use Exporter qw(import);
 use File::Basename qw(dirname);
-use File::Path qw(remove_tree);
 use File::Temp qw(tempdir);
 use IO::Socket::UNIX;
 use POSIX ();
@@ -227,7 +226,7 @@ END {
         if ($$ == $owner) {
                 my $status = $?;
                 kill 'KILL', @processes if @processes;
-                remove_tree($disk, $memory);
+                system 'rm', '-rf', $disk, $memory; # remove_tree() takes ten times as long for a machine of thousands of functions
                 $? = $status;
         }
 }

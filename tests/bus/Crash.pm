@@ -81,7 +81,7 @@ sub nothing_is_left {
         my $jobs = $bus->ask('org.passthroughd1', '/org/passthroughd1/job', 'org.freedesktop.DBus.Introspectable', 'Introspect')->{body}[0] // '';
         return 0 if $jobs =~ /<node name=/;
         my $guest = allocation($bus, 'guest');
-        return !$guest || $guest->{state} =~ /^(?:ready|failed)$/;
+        return !$guest || $guest->{state} =~ /^(?:ready|reserved|failed)$/;
 }
 
 # Starts a daemon that may be killed during its start.
@@ -166,7 +166,7 @@ sub difference {
 # Mediated devices have a UUID of their allocation, and a group in the order in which they are made.
 sub tree_without_uuids {
         my ($tree) = @_;
-        return join "\n", sort split /\n/, $tree =~ s{\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{2}}{UUID}gr =~ s{iommu_groups/\d{4,}}{iommu_groups/MEDIATED}gr;
+        return Node::remembered('uuids', $tree, sub { join "\n", sort split /\n/, $tree =~ s{\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{2}}{UUID}gr =~ s{iommu_groups/\d{4,}}{iommu_groups/MEDIATED}gr });
 }
 
 # The tree is one of those; else what differs from the first.

@@ -34,7 +34,7 @@ $ENV{COLUMNS} //= 1000;
 
 my $DIR = abs_path(dirname(__FILE__));
 
-# Goes on as the command of tests/with-node on tests/nodes/NAME.tree. With configure => 1 the daemon starts without pools, for configure().
+# Goes on as the command of tests/with-node on tests/nodes/NAME.tree, where tests/in-node has not begun it so. With configure => 1 the daemon starts without pools, for configure().
 sub node {
         my ($name, %options) = @_;
         return if $ENV{NODE_ROOT};
@@ -113,13 +113,31 @@ sub fault {
 # that it has not is its own.
 sub sorted_slots { my ($slots) = @_; return join '\n', sort split /\\n/, $slots }
 
-sub tree { return join "\n", sort map { s{vfio-dev/vfio\K\d+}{}gr =~ s{pciback/slots=\K(.*)}{sorted_slots($1)}er } grep { !m{/vf-netlink/kept\b} } split /\n/, slurp("$ENV{NODE_ROOT}/.nodesim/tree") }
+sub tree {
+        my $text = slurp("$ENV{NODE_ROOT}/.nodesim/tree");
+        return remembered('tree', $text, sub {
+                $text =~ s{vfio-dev/vfio\K\d+}{}g;
+                $text =~ s{pciback/slots=\K(.*)}{sorted_slots($1)}ge;
+                return join "\n", sort grep { !m{/vf-netlink/kept\b} } split /\n/, $text;
+        });
+}
+
+# What the function makes of a text. Tests compare the same few trees with each other again and again.
+use constant REMEMBERED => 16;
+my %remembered;
+
+sub remembered {
+        my ($how, $text, $make) = @_;
+        my $known = $remembered{$how} //= {};
+        %$known = () if keys %$known >= REMEMBERED && !exists $known->{$text};
+        return $known->{$text} //= $make->();
+}
 
 # The same without the MACs and GUIDs that were made up for VFs: each allocation has others.
 sub tree_without_identities {
         my ($tree) = @_;
         $tree //= tree();
-        return $tree =~ s{^(.*/(?:admin_guids|gids|vf-netlink|sriov)/\d+(?:/\w+)?=\S*?)0?2[0-9a-f:]{14,}$}{$1MADE-UP}rgm;
+        return remembered('identities', $tree, sub { $tree =~ s{/(?:admin_guids|gids|vf-netlink|sriov)/\d+(?:/\w+)?=\S*?\K0?2[0-9a-f:]{14,}$}{MADE-UP}rgm });
 }
 
 sub writes    { return int slurp("$ENV{NODE_ROOT}/.nodesim/writes") }
@@ -210,16 +228,18 @@ sub log_since {
         return defined $offset ? substr $log, $offset : length $log;
 }
 
-# Until the function is true, which is what it returns; false after the deadline. A function that takes long is called less often.
+# Until the function is true, which is what it returns; false after the deadline. A function that takes long, or is not true for long, is called
+# less often, since each call takes CPU time from what it waits for.
 sub wait_until {
         my ($fact, $seconds) = @_;
-        my $end = time + ($seconds // DEADLINE);
+        my $start = time;
+        my $end   = $start + ($seconds // DEADLINE);
         while (1) {
                 my $begin = time;
                 my $value = $fact->();
                 my $now   = time;
                 return $value if $value || $now > $end;
-                sleep 0.005 + min($now - $begin, 0.05);
+                sleep 0.005 + min(3 * ($now - $begin) + ($now - $start) / 20, 0.05);
         }
 }
 

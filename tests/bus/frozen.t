@@ -48,8 +48,8 @@ my (@pings, %states);
 wait_until(
         sub {
                 push @pings, ping();
-                $states{ allocation_state($bus, 'guest') } = 1 if @pings % 50 == 0;
-                return @pings % 50 == 0 && reason();
+                $states{ allocation_state($bus, 'guest') } = 1 if @pings % 5 == 0;
+                return @pings % 5 == 0 && reason();
         },
         ANSWER + 30
 );

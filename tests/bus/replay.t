@@ -34,12 +34,14 @@ sub requests {
         return @requests;
 }
 
-# One device of each kind and standing.
+# One device of each kind and standing that no node before this one had; the file has what they had.
 sub sample {
-        my %seen;
+        my ($file) = @_;
+        my %seen    = -e $file ? %{ retrieve($file) } : ();
         my $devices = $JSON->decode((ctl(qw(list --all --json)))[1])->{devices};
-        return map { $_->{address} }
-                grep { !$seen{ join ' ', map { $_ // '-' } substr($_->{class}, 0, 4), @$_{qw(state pool driver)} }++ } @$devices;
+        my @new     = grep { !$seen{ join ' ', map { $_ // '-' } substr($_->{class}, 0, 4), @$_{qw(state pool driver)} }++ } @$devices;
+        store(\%seen, $file);
+        return map { $_->{address} } @new;
 }
 
 # The UUID is another one each time, and so are the MAC and GUIDs of a VF, of which a daemon keeps what the PF offers.
@@ -71,15 +73,18 @@ sub ask_all {
         my $now = "$ENV{NODE_TMP}/now.tree";
         spew($now, slurp("$ENV{NODE_ROOT}/.nodesim/tree") =~ s/^%.*\n//mgr);
         my @plans = map { ['plan', @$_, '--json'] } requests($node);
-        my @whole = (['list', '--all', '--json'], ['list'], ['topology', '--all'], ['topology', '--matrix'], ['plan', @{ (requests($node))[0] }], @plans);
-        my @parts = map { ['show', $_], ['explain', $_, '--json'] } sample(), '0000:ff:1f.7';
+        my @whole = (['list', '--all', '--json'], ['list'], ['topology', '--all'], ['topology', '--matrix'], ['plan', @{ (requests($node))[0] }]);
+        my @parts = map { ['show', $_], ['explain', $_, '--json'] } sample("$file.seen"), '0000:ff:1f.7';
         push @parts, ['explain', 'no-such', '--json'];
         my %ways  = ('a directory' => $ENV{NODE_ROOT}, 'a tree of now' => $now);
         $ways{'the recorded tree'} = "$ENV{BUILD}/nodes/$node.tree" if $conf !~ /hgx-h100\.conf$/;
-        for my $command (@whole, @parts) {
+        my $turn  = 0;
+        for my $command (@whole, @plans, @parts) {
                 my $name = join ' ', @$command;
                 $said{$name}{daemon} = [ctl(@$command)];
                 my @wanted = $command->[0] =~ /^(?:list|plan|topology)$/ ? sort keys %ways : 'a tree of now';
+                # The list has what each way reads of the node, so a plan is asked in one of them.
+                @wanted = $wanted[$turn++ % @wanted] if grep { $_ == $command } @plans;
                 $said{$name}{$_} = [ctl(@$command, '--node', $ways{$_}, '--config', $conf)] for @wanted;
                 # The first command has read the trees themselves. The others read what is unpacked here.
                 %ways = unpacked(%ways) if $command == $whole[0];

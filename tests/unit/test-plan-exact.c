@@ -24,6 +24,7 @@
 #define CHIPLETS       8U /* NUMA nodes, half of them in each package */
 #define CANDIDATES_MAX (CHIPLETS * 3)
 #define HUGEPAGE       (GIB / 2)
+#define DISTANCES      64U
 #define MODELS         3U /* of each kind of device, where there are many pools */
 
 /* What a random node may have beside the plain things. */
@@ -611,7 +612,7 @@ static size_t path_needed(const char *path, Distance d) {
         return (size_t) ((d == DISTANCE_PXB ? parts[1] : n > 3 ? parts[n - 2] : parts[n - 1]) - path);
 }
 
-static Distance distance(const Oracle *o, uint32_t a, uint32_t b) {
+static Distance find_distance(const Oracle *o, uint32_t a, uint32_t b) {
         const PciDevice *x = card_of(o, device_at(o, a)), *y = card_of(o, device_at(o, b));
 
         for (Distance d = DISTANCE_PIX; d < DISTANCE_NODE; d++) {
@@ -621,6 +622,17 @@ static Distance distance(const Oracle *o, uint32_t a, uint32_t b) {
                         return d;
         }
         return x->numa_node >= 0 && x->numa_node == y->numa_node ? DISTANCE_NODE : DISTANCE_SYS;
+}
+
+/* Of the oracle that runs, by index of the devices: 1 + the distance, 0 when it is not known. */
+static uint8_t distances[DISTANCES][DISTANCES];
+
+static Distance distance(const Oracle *o, uint32_t a, uint32_t b) {
+        if (a >= DISTANCES || b >= DISTANCES)
+                return find_distance(o, a, b);
+        if (distances[a][b] == 0)
+                distances[a][b] = (uint8_t) (1 + find_distance(o, a, b));
+        return (Distance) (distances[a][b] - 1);
 }
 
 /* Tries every assignment of the larger side, one device after the other. */
@@ -1010,9 +1022,9 @@ static unsigned free_threads(const TestNode *t, const CpuSet *from, int node) {
                 bool taken = t->inventory->cpus[i].node != node ||
                              (!cpuset_is_empty(from) && !cpuset_has(from, t->inventory->cpus[i].id));
 
-                for (size_t j = 0; j < t->inventory->n_cpus; j++)
-                        taken = taken || (t->inventory->cpus[j].core == t->inventory->cpus[i].core &&
-                                          cpuset_has(&t->ledger->cpus, t->inventory->cpus[j].id));
+                for (size_t j = 0; !taken && j < t->inventory->n_cpus; j++)
+                        taken = t->inventory->cpus[j].core == t->inventory->cpus[i].core &&
+                                cpuset_has(&t->ledger->cpus, t->inventory->cpus[j].id);
                 n += !taken;
         }
         return n;
@@ -1037,9 +1049,11 @@ typedef struct NodeSet {
 /* Every way to give some nodes a core more than others, and to leave threads of a core over. */
 static bool share_cpus(const Oracle *o, const NodeSet *set, Shares *best) {
         const Inventory *inv = o->node->inventory;
-        unsigned wanted = o->request->cpus, threads = 1, cores;
+        unsigned wanted = o->request->cpus, threads = 1, cores, available[CHIPLETS];
         bool found = false;
 
+        for (unsigned i = 0; i < set->n; i++)
+                available[i] = free_threads(o->node, &o->request->cpus_from, set->nodes[i]->id);
         for (size_t i = 0; i < inv->n_cpus; i++)
                 threads = MAX(threads, inv->cpus[i].id - inv->cpus[i].core + 1);
         while (threads > 1 && (wanted + threads - 1) / threads < set->n)
@@ -1055,8 +1069,7 @@ static bool share_cpus(const Oracle *o, const NodeSet *set, Shares *best) {
                         for (unsigned i = 0; i < set->n; i++) {
                                 cpus[i] = (cores / set->n + (more >> i & 1)) * threads -
                                           (i == odd ? cores * threads - wanted : 0);
-                                fits = fits && cpus[i] > 0 &&
-                                       cpus[i] <= free_threads(o->node, &o->request->cpus_from, set->nodes[i]->id);
+                                fits = fits && cpus[i] > 0 && cpus[i] <= available[i];
                         }
                         for (unsigned i = set->n; found && i-- > 0;)
                                 is_greater = cpus[i] > best->cpus[i] || (cpus[i] == best->cpus[i] && is_greater);
@@ -1131,6 +1144,7 @@ static void oracle_run(Oracle *o) {
         Choice c = { 0 };
         unsigned counts[REQUEST_POOLS_MAX] = { 0 }, named = 0;
 
+        memset(distances, 0, sizeof(distances));
         for (size_t i = 0; i < inv->n_devices; i++)
                 for (size_t p = 0; p < o->request->n_pools; p++)
                         if (is_free(o->node, &inv->devices[i]) &&

@@ -240,12 +240,63 @@ static void test_vf_named_by_its_pf(void **state) {
         assert_string_equal(find(f, "0000:02:00.0")->path, "pci0000:00/0000:00:02.0/0000:02:00.0");
 }
 
+/* A device and what decides about its pool are as in a scan of everything. */
+static void assert_identity(const Fixture *f, const PciDevice *expected, size_t n) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
+        const PciDevice *dev;
+
+        assert_int_equal(scan_identities(f->fs, &expected->address, 1, &inv), 0);
+        assert_int_equal(inv->n_devices, n);
+        dev = inventory_find(inv, expected->address);
+        assert_non_null(dev);
+        assert_int_equal(dev->type, expected->type);
+        assert_true(pci_address_equal(dev->physfn, expected->physfn));
+        assert_int_equal(dev->vendor, expected->vendor);
+        assert_int_equal(dev->device, expected->device);
+        assert_int_equal(dev->class, expected->class);
+        assert_int_equal(dev->is_bridge, expected->is_bridge);
+        assert_int_equal(dev->numa_node, expected->numa_node);
+        assert_string_equal(dev->driver ?: "", expected->driver ?: "");
+}
+
+static void test_identities(void **state) {
+        static const struct {
+                const char *address;
+                size_t n; /* with the bridge above, the PF and the other functions of all slots */
+        } cases[] = { { "0000:00:01.0", 1 },
+                      { "0000:01:00.0", 3 },
+                      { "0000:01:00.1", 3 },
+                      { "0000:01:10.0", 4 },
+                      { "0000:02:00.0", 1 } };
+        const PciAddress absent = { .bus = 0x7f };
+        _cleanup_(cleanup_inventory_free) Inventory *none = NULL;
+        Fixture *f = *state;
+
+        tree_device(f->root, "pci0000:00/0000:00:01.0/0000:01:00.1", "0x8086", "0x10c9", "0x020000");
+        tree_device(f->root, "pci0000:00/0000:00:01.0/0000:01:10.0", "0x8086", "0x10ca", "0x020000");
+        tree_device(f->root, "pci0000:02/0000:02:00.0", "0x8086", "0x10c9", "0x020000");
+        nic_has(f, "sriov_totalvfs", "7");
+        nic_has(f, "numa_node", "-1");
+        tree_attribute(f->root, "0000:00:01.0", "numa_node", "0");
+        tree_attribute(f->root, "0000:01:10.0", "numa_node", "-1");
+        tree_attribute_link(f->root, "0000:01:00.0", "virtfn0", "../0000:01:10.0");
+        tree_attribute_link(f->root, "0000:01:10.0", "physfn", "../0000:01:00.0");
+        tree_attribute_link(f->root, "0000:01:10.0", "driver", "../../../../bus/pci/drivers/vfio-pci");
+        scan(f);
+        assert_int_equal(find(f, "0000:01:10.0")->numa_node, 0);
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                assert_identity(f, find(f, cases[i].address), cases[i].n);
+        assert_int_equal(scan_identities(f->fs, &absent, 1, &none), 0);
+        assert_int_equal(none->n_devices, 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
                 TEST(test_E1_totalvfs),        TEST(test_vf_named_by_its_pf),    TEST(test_E2_physfn),
                 TEST(test_siblings),           TEST(test_damaged_sibling),       TEST(test_E3_virtfn_junk),
                 TEST(test_E9_dual_port_82576), TEST(test_vfs_in_order_of_index), TEST(test_missing_vfs),
+                TEST(test_identities),
 #undef TEST
         };
 
