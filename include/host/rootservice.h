@@ -68,9 +68,9 @@ int root_follow_partitions(const unsigned *ids, size_t n, uint64_t active, uint6
  * driver does not answer. */
 int root_read_module(PciAddress gpu, uint64_t end);
 /*
- * Asks about n GPUs that NVIDIA's driver has, 1 to ROOT_GPUS_MAX. Returns 0; -ETIMEDOUT when the driver does not answer
- * about the GPU whose result is -ETIMEDOUT: those after it were not asked; or another negative errno. The result of a
- * GPU that was not asked is 0.
+ * Asks about n GPUs that NVIDIA's driver has, 1 to ROOT_GPUS_MAX. They are asked one after the other, each for an
+ * equal part of the time until end. Returns 0 or a negative errno. -ETIMEDOUT: the driver does not answer about the GPU
+ * whose result is -ETIMEDOUT, and the GPUs after it were not asked. The result of a GPU that was not asked is 0.
  */
 #define ROOT_GPUS_MAX 64U
 /* 1: persistence mode is on. Otherwise as nvml_read_persistence() says. */

@@ -171,5 +171,7 @@ Verdict ledger_check_kept(const Ledger *l, const DeviceStatusTable *status, PciA
 int ledger_quarantine(Ledger *l, Allocation *a);
 /* NULL when the device is not in quarantine. */
 Allocation *ledger_find_quarantined(const Ledger *l, PciAddress address);
+/* The first device of a that is in quarantine; NULL: none. */
+const AllocationDevice *ledger_find_quarantined_of(const Ledger *l, const Allocation *a);
 /* Removes the device from quarantine; the caller owns the allocation. NULL when it is not in quarantine. */
 Allocation *ledger_unquarantine(Ledger *l, PciAddress address);

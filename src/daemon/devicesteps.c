@@ -21,7 +21,7 @@ void job_note_ended(Job *job, const Step *step) {
 }
 
 /* A device is in the list once. */
-static int add(DeviceStep **list, size_t *n, const char *prefix, const Step *step, Doing doing) {
+static int add_device_step(DeviceStep **list, size_t *n, const char *prefix, const Step *step, Doing doing) {
         _cleanup_free_ char *text = NULL;
         DeviceStep new;
 
@@ -40,7 +40,7 @@ static int add(DeviceStep **list, size_t *n, const char *prefix, const Step *ste
         return 0;
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_device_steps(const void *a, const void *b) {
         return pci_address_compare(((const DeviceStep *) a)->device, ((const DeviceStep *) b)->device);
 }
 
@@ -50,15 +50,15 @@ int job_device_steps(const Job *job, DeviceStep **ret, size_t *ret_n) {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < job->n_stuck; i++)
-                r = add(&list, &n, "stuck: ", job->stuck[i].step, job->stuck[i].doing);
+                r = add_device_step(&list, &n, "stuck: ", job->stuck[i].step, job->stuck[i].doing);
         for (size_t i = 0; r == 0 && !job->has_result && i <= job->steps->n_chains; i++)
-                r = add(&list, &n, "", job->ongoing[i].step, job->ongoing[i].doing);
+                r = add_device_step(&list, &n, "", job->ongoing[i].step, job->ongoing[i].doing);
         if (r < 0) {
                 device_steps_free(list, n);
                 return r;
         }
         if (n > 0)
-                qsort(list, n, sizeof(*list), compare);
+                qsort(list, n, sizeof(*list), compare_device_steps);
         *ret = list;
         *ret_n = n;
         return 0;

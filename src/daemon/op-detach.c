@@ -314,20 +314,14 @@ static bool is_unchanged(const Job *job) {
         return !job->resumed && (!unplugs || (job->current == 0 && job->error != -ETIMEDOUT));
 }
 
-/* A device that is being detached was stuck, and is in quarantine. */
-static bool has_quarantined(const Ledger *l, const Allocation *a) {
-        for (size_t i = 0; i < a->n_devices; i++)
-                if (a->devices[i].phase == DEVICE_PHASE_DETACHING && ledger_find_quarantined(l, a->devices[i].address))
-                        return true;
-        return false;
-}
-
 static JobResult fail(Manager *m, const Job *job, Allocation *a, JobResult result) {
         const Step *step = job_current(job);
         bool kept = step && step->kind == STEP_UNPLUG && job->current == 0 && job->error == -EBUSY;
         DevicePhase phase = kept ? DEVICE_PHASE_KEPT : DEVICE_PHASE_SETTLED;
 
-        a->halted = has_quarantined(m->host.ledger, a) || (!kept && !(result == JOB_FAILED && is_unchanged(job)));
+        /* A device that was stuck is in quarantine, and is no device of the guest again. */
+        a->halted = ledger_find_quarantined_of(m->host.ledger, a) ||
+                    (!kept && !(result == JOB_FAILED && is_unchanged(job)));
         for (size_t i = 0; !a->halted && i < a->n_devices; i++)
                 if (a->devices[i].phase == DEVICE_PHASE_DETACHING)
                         a->devices[i].phase = phase;

@@ -229,7 +229,8 @@ static JobResult clear_finished(Manager *m, Job *job, JobResult result) {
         if (result != JOB_DONE) {
                 Allocation *still = ledger_find_quarantined(m->host.ledger, device);
 
-                still->had_domain = false;
+                /* Where nothing was done to the device, as when it is in use, a later attempt cleans it. */
+                still->had_domain = still->had_domain && result == JOB_FAILED;
                 still->state = ALLOCATION_FAILED;
                 /* Otherwise the next start of the daemon tries again. */
                 r = result == JOB_FAILED ? store_save_quarantined(m->store, still) : 0;

@@ -25,7 +25,8 @@ static bool is_interrupted(AllocationState state) {
 
 void manager_leave_out_quarantined(const Ledger *l, StepList *steps) {
         for (size_t i = steps->n; i-- > 0;)
-                if (step_has_device(&steps->steps[i]) && ledger_find_quarantined(l, steps->steps[i].device))
+                if (step_has_device(&steps->steps[i]) &&
+                    ledger_find_quarantined(l, step_failed_device(&steps->steps[i])))
                         step_list_remove(steps, i);
 }
 
@@ -40,10 +41,18 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
             steps_return_gpus(a, m->host.inventory, true, steps) < 0 || steps_remove_regions(a, steps) < 0 ||
             steps_deactivate(a, m->host.config, steps) < 0)
                 return refuse_no_memory(ret);
+        v = job_queue_check_room(&m->jobs, ret);
+        if (v != VERDICT_NONE)
+                return v;
         r = manager_quarantine_stuck(m, a);
         if (r < 0)
                 return refuse_storage(ret, r);
         manager_leave_out_quarantined(m->host.ledger, steps);
+        /* What it waited for is no reason any more. */
+        if (is_interrupted(before)) {
+                free(a->reason);
+                a->reason = NULL;
+        }
         v = manager_begin_state(m, a, ALLOCATION_RELEASING, ret);
         if (v != VERDICT_NONE)
                 return v;
@@ -199,8 +208,10 @@ static JobResult release_finished(Manager *m, Job *job, JobResult result) {
                 manager_delete_allocation(m, a);
                 break;
         case JOB_FAILED:
-                /* No caller waits for a resumed job, so the reason for its failure must be kept. */
-                if (job->resumed)
+                /* No caller waits for a resumed job, so the reason for its failure must be kept. A guest must not start
+                 * with a device that is in quarantine. */
+                if (job->resumed || (job->before == ALLOCATION_FAILED && !a->reason) ||
+                    ledger_find_quarantined_of(m->host.ledger, a))
                         (void) manager_set_state(m, a, ALLOCATION_FAILED, job->message);
                 else
                         (void) manager_set_state(m, a, job->before, a->reason);

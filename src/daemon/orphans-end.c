@@ -45,8 +45,11 @@ static bool handle_exits(Manager *m, size_t i) {
         lock = o->locks[i];
         if (ended)
                 o->locks[i] = o->locks[--o->n];
-        else
+        else {
                 o->locks[i].n_devices = n_held;
+                /* The scan took them for devices of the orphan still. */
+                (void) manager_refresh(m, &lock.devices[n_held], lock.n_devices - n_held, false);
+        }
         for (size_t j = ended ? 0 : n_held; j < lock.n_devices; j++) {
                 PciAddress device = lock.devices[j];
 

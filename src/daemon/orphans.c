@@ -111,7 +111,7 @@ static void cleanup_lock_text(LockText *t) {
         free(t->chains);
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_addresses(const void *a, const void *b) {
         return pci_address_compare(*(const PciAddress *) a, *(const PciAddress *) b);
 }
 
@@ -122,7 +122,7 @@ static int make_text(const Job *job, const PciAddress *devices, size_t n, LockTe
                 return -ENOMEM;
         for (const Step *s = job->steps->steps; s < job->steps->steps + job->steps->n; s++) {
                 const PciAddress *device =
-                        s->chain > 0 ? bsearch(&s->device, devices, n, sizeof(*devices), compare) : NULL;
+                        s->chain > 0 ? bsearch(&s->device, devices, n, sizeof(*devices), compare_addresses) : NULL;
 
                 if (device)
                         ret->chains[device - devices] = s->chain;

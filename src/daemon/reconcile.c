@@ -15,8 +15,10 @@
 
 #define CLEANING_DELAY_MAX_SEC 60U
 
-/* The most jobs that the start runs at a time: half of what the queue holds, because what it refuses is not done. */
-#define START_JOBS_MAX (SERVER_JOBS_MAX / 2U)
+/* The start runs ParallelDevices= jobs at a time, within these limits. One that hangs must not keep the daemon from
+ * getting ready in the time that systemd gives it, and the queue refuses more than SERVER_JOBS_MAX. */
+#define START_JOBS_MIN 8U
+#define START_JOBS_MAX 32U
 
 static Verdict binding_check(Manager *m, const Job *job, Refusal *ret);
 static JobResult binding_finished(Manager *m, Job *job, JobResult result);
@@ -181,7 +183,9 @@ static bool begin_resume(Manager *m, const char *subject, uint32_t *ret_job) {
 
         if (!a)
                 return pci_address_parse(subject, &device) == 0 && manager_resume_clearing(m, device, ret_job);
-        return manager_resume(m, a, ret_job);
+        /* Since it was queued, its owner may have released it, and that release may have failed. */
+        return job_queue_find_subject(&m->jobs, subject) == 0 && manager_needs_resume(m, a) &&
+               manager_resume(m, a, ret_job);
 }
 
 static bool begin_binding(Manager *m, const char *subject, uint32_t *ret_job) {
@@ -251,10 +255,11 @@ static void tell_ready(Manager *m) {
         m->ready = true;
 }
 
-/* Starts queued work, most of which is for one device: ParallelDevices= jobs at a time, and START_JOBS_MAX at most.
- * Returns true when the phase has neither queue nor jobs left. */
+/* Starts queued work, most of which is for one device. Returns true when the phase has neither queue nor jobs left. */
 static bool start_queued(Manager *m) {
-        while (m->reconcile.n_queue > 0 && starting_jobs(m) < MIN(m->host.config->parallel_devices, START_JOBS_MAX)) {
+        const size_t n = MIN(MAX(m->host.config->parallel_devices, START_JOBS_MIN), START_JOBS_MAX);
+
+        while (m->reconcile.n_queue > 0 && starting_jobs(m) < n) {
                 _cleanup_free_ char *subject = m->reconcile.queue[--m->reconcile.n_queue];
                 uint32_t job;
 

@@ -74,13 +74,25 @@ static bool can_pass(Verdict v) {
                v == VERDICT_NO_VFIO_DRIVER || v == VERDICT_NO_VGPU;
 }
 
+/* A release that did not begin has put a stuck device in quarantine: no guest gets it. */
+static bool has_quarantined(Manager *m, Allocation *a) {
+        const AllocationDevice *d = ledger_find_quarantined_of(m->host.ledger, a);
+        _cleanup_free_ char *text = NULL;
+
+        if (!d || a->state == ALLOCATION_RELEASING ||
+            string_replace(&text, "%s is in quarantine.", PCI_ADDRESS_STR(d->address)) < 0)
+                return false;
+        (void) manager_set_state(m, a, ALLOCATION_FAILED, text);
+        return true;
+}
+
 bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         AllocationState state = a->state;
         Verdict v = VERDICT_NONE;
         bool repeated, taken, stands;
 
-        if (has_to_wait(m, a))
+        if (has_to_wait(m, a) || has_quarantined(m, a))
                 return false;
         /* At startup a job of the previous daemon may have run still, so the first scan read nothing that may block. */
         (void) manager_refresh_groups(m, a);

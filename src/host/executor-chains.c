@@ -83,11 +83,24 @@ static int fork_lane(Leader *l, Lane *lane) {
         return r;
 }
 
+/* The step of the part that the process begins with. */
+static size_t first_step(const Leader *l, const Part *part, LaneFunction function) {
+        const size_t n = part->end - part->first;
+
+        for (size_t k = 0; k < n; k++) {
+                size_t i = function == run_backward ? part->end - 1 - k : part->first + k;
+
+                if (part->chain == ALL_CHAINS || l->run.steps->steps[i].chain == part->chain)
+                        return i;
+        }
+        return part->first;
+}
+
 static void start_lane(Leader *l, const Part *part, LaneFunction function) {
         Lane lane = { .part = *part, .function = function, .at = &l->positions[part->chain] };
         int r = -ENOMEM;
 
-        lane.at->step = (uint32_t) part->first;
+        lane.at->step = (uint32_t) first_step(l, part, function);
         lane.at->doing = function == run_backward ? DOING_UNDO : DOING_STEP;
         lane.at->since = clock_usec(CLOCK_MONOTONIC);
         if (ARRAY_RESERVE(l->lanes, l->n) >= 0 && ARRAY_RESERVE(l->fds, l->n) >= 0)

@@ -15,7 +15,7 @@
 /* The driver initializes a GPU that no process has open, which takes seconds. */
 #define GPU_USEC         20000000U
 /* A GPU in persistence mode is initialized. */
-#define PERSISTENCE_USEC 5000000U
+#define PERSISTENCE_USEC 3000000U
 
 /*
  * The driver takes interrupts (MSI) when it initializes a GPU, and returns them when the last process closes a GPU that
@@ -38,10 +38,11 @@ static void ask_driver(Question ask, uint64_t usec, const PciAddress *gpus, size
         size_t part;
 
         for (size_t i = 0; i < n; i += part) {
-                uint64_t end = clock_usec(CLOCK_MONOTONIC) + usec;
+                uint64_t end;
                 int r;
 
                 part = MIN(n - i, ROOT_GPUS_MAX);
+                end = clock_usec(CLOCK_MONOTONIC) + part * usec;
                 r = ask(&gpus[i], part, end, &results[i]);
                 if (r == -EHOSTDOWN && clock_usec(CLOCK_MONOTONIC) >= end)
                         results[i] = r = -ETIMEDOUT;

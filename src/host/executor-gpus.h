@@ -11,5 +11,5 @@ bool gpu_may_be_persistent(const Sysfs *fs, const Step *s);
 void gpus_read_persistence(const PciAddress *gpus, size_t n, int32_t *results);
 /* For STEP_PERSISTENCE. Returns 0: a failure is logged by passthroughd-root. */
 int gpu_restore_persistence(const Sysfs *fs, const Step *s, VfAttributes *found);
-/* The same with root_check_health(). */
+/* As gpus_read_persistence(); the results are those of root_check_health(). */
 void gpus_check(const PciAddress *gpus, size_t n, int32_t *results);

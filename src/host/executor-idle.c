@@ -81,9 +81,9 @@ int devices_check_idle(const Sysfs *fs, const StepList *steps, size_t i, ReportF
                            report, userdata);
 }
 
-int idle_check_unbind(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata) {
+/* s: as step i of the list, which reports name. */
+static int check_unbind(const Sysfs *fs, const Step *s, size_t i, ReportFunction report, void *userdata) {
         Report failed = { .kind = REPORT_FAILED, .step = (uint32_t) i };
-        const Step *s = &steps->steps[i];
         int locked = has_nvidia_driver(s) ? nvidia_lock_unbind(fs, s->device) : 0;
         int r = locked >= 0 || locked == -EBUSY
                         ? find_user(fs, s, 1, locked > 0, failed.message, sizeof(failed.message))
@@ -98,6 +98,17 @@ int idle_check_unbind(const Sysfs *fs, const StepList *steps, size_t i, ReportFu
                 r = 1;
         }
         return report_user(&failed, r, report, userdata);
+}
+
+int idle_check_unbind(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata) {
+        return check_unbind(fs, &steps->steps[i], i, report, userdata);
+}
+
+int idle_check_undo(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata) {
+        Step s = steps->steps[i];
+
+        s.from = s.to;
+        return s.kind == STEP_BIND && has_nvidia_driver(&s) ? check_unbind(fs, &s, i, report, userdata) : 0;
 }
 
 /*
@@ -123,5 +134,10 @@ int idle_check_closed(const Sysfs *fs, const StepList *steps, size_t i, ReportFu
         if (r > 0)
                 (void) snprintf(failed.message, sizeof(failed.message), "%s is in use by %s. %s", holder.subject,
                                 holder.text, holder.remedy);
+        else if (r < 0)
+                (void) snprintf(failed.message, sizeof(failed.message),
+                                "It cannot be determined whether a process has %s open (%s). See the log of "
+                                "passthroughd-holders.",
+                                PCI_ADDRESS_STR(s->device), strerror(-r));
         return report_user(&failed, r, report, userdata);
 }

@@ -13,5 +13,7 @@ int devices_check_idle(const Sysfs *fs, const StepList *steps, size_t i, ReportF
  * and looks for users of the device. Returns as devices_check_idle().
  */
 int idle_check_unbind(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata);
+/* The same before a STEP_BIND to NVIDIA's driver is undone. Returns 0 for other steps. */
+int idle_check_undo(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata);
 /* For a step with checks_closed, directly before it: looks for a process that has the device open by VFIO. As above. */
 int idle_check_closed(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata);

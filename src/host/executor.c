@@ -76,7 +76,9 @@ LaneEnd run_backward(const Run *run, const Part *part) {
                     (!done->changed && (!done->failed || step_actions[s->kind].undoes_itself)))
                         continue;
                 begin(run, i, DOING_UNDO);
-                r = step_actions[s->kind].undo(run->fs, s, &done->found);
+                r = idle_check_undo(run->fs, run->steps, i, run->report, run->userdata);
+                if (r >= 0)
+                        r = step_actions[s->kind].undo(run->fs, s, &done->found);
                 /* Nothing is left to undo for a device that was removed. */
                 if (r >= 0 || is_gone(run->fs, s))
                         continue;
@@ -171,7 +173,7 @@ static void cleanup_gpus(Gpus *g) {
         free(g->results);
 }
 
-static bool gpus_have_room(const Run *run, Gpus *g) {
+static bool gpus_allocate(const Run *run, Gpus *g) {
         g->devices = calloc(run->steps->n, sizeof(*g->devices));
         g->steps = calloc(run->steps->n, sizeof(*g->steps));
         g->results = calloc(run->steps->n, sizeof(*g->results));
@@ -188,7 +190,7 @@ static bool report_persistent(const Run *run) {
         _cleanup_(cleanup_gpus) Gpus gpus = { 0 };
         bool any = false;
 
-        if (!gpus_have_room(run, &gpus))
+        if (!gpus_allocate(run, &gpus))
                 return false;
         for (size_t i = 0; i < run->steps->n; i++)
                 if (gpu_may_be_persistent(run->fs, &run->steps->steps[i]))
@@ -320,7 +322,7 @@ static int run_check_gpu(const Run *run, size_t i) {
 
         if (run->done[i].shared)
                 return run->done[i].result;
-        if (!gpus_have_room(run, &gpus))
+        if (!gpus_allocate(run, &gpus))
                 return -ENOMEM;
         for (size_t j = i; j < run->steps->n; j++)
                 if (steps[j].kind == STEP_CHECK_GPU && !run_device_has_failed(run, steps[j].device, j) &&

@@ -123,7 +123,7 @@ static bool is_held_whole(const JobLock *l) {
         return false;
 }
 
-/* A process of one of n chains from first holds its lock. n: 0 for all that follow. */
+/* A process holds the lock of one of the n chains that begin with first. n: 0 for all chains from first on. */
 static bool is_held(const JobLock *l, unsigned first, unsigned n) {
         struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = n };
 

@@ -84,46 +84,19 @@ static int query_device(const Nvml *nvml, PciAddress gpu, Query query) {
         return r == NVML_SUCCESS ? query(nvml, device) : r == NVML_GPU_IS_LOST ? -ENODEV : -ENODATA;
 }
 
-/* While the library is called, the result of the GPU is -ETIMEDOUT; that of the first one while it is opened. */
-static void ask_each(const Nvml *nvml, const PciAddress *gpus, size_t n, Query query, int32_t *results) {
-        for (size_t i = 0; i < n; i++)
-                if (results[i] == 0) {
-                        results[i] = -ETIMEDOUT;
-                        results[i] = query_device(nvml, gpus[i], query);
-                }
-}
-
-static void ask(const PciAddress *gpus, size_t n, Query query, int32_t *results) {
+static int ask(PciAddress gpu, Query query) {
         Nvml nvml = { 0 };
-        void *library;
-        size_t first = 0;
-        int r = -ELIBACC;
+        void *library = load(&nvml);
+        int r = -ENODATA;
 
-        while (first < n && results[first] != 0)
-                first++;
-        if (first == n)
-                return;
-        results[first] = -ETIMEDOUT;
-        library = load(&nvml);
-        if (library)
-                r = nvml.init() == NVML_SUCCESS ? 0 : -ENODATA;
-        results[first] = 0;
-        if (r == 0) {
-                ask_each(&nvml, gpus, n, query, results);
+        if (!library)
+                return -ELIBACC;
+        if (nvml.init() == NVML_SUCCESS) {
+                r = query_device(&nvml, gpu, query);
                 (void) nvml.shutdown();
         }
-        for (size_t i = first; r < 0 && i < n; i++)
-                if (results[i] == 0)
-                        results[i] = r;
-        if (library)
-                (void) dlclose(library);
-}
-
-static int ask_one(PciAddress gpu, Query query) {
-        int32_t result = 0;
-
-        ask(&gpu, 1, query, &result);
-        return result;
+        (void) dlclose(library);
+        return r;
 }
 
 static int query_module(const Nvml *nvml, void *device) {
@@ -136,7 +109,7 @@ static int query_module(const Nvml *nvml, void *device) {
 }
 
 int nvml_read_module(PciAddress gpu) {
-        return ask_one(gpu, query_module);
+        return ask(gpu, query_module);
 }
 
 static int query_persistence(const Nvml *nvml, void *device) {
@@ -146,8 +119,8 @@ static int query_persistence(const Nvml *nvml, void *device) {
         return r < 0 ? r : mode == FEATURE_ENABLED;
 }
 
-void nvml_read_persistence(const PciAddress *gpus, size_t n, int32_t *results) {
-        ask(gpus, n, query_persistence, results);
+int nvml_read_persistence(PciAddress gpu) {
+        return ask(gpu, query_persistence);
 }
 
 static int enable_persistence(const Nvml *nvml, void *device) {
@@ -159,7 +132,7 @@ static int enable_persistence(const Nvml *nvml, void *device) {
 }
 
 int nvml_set_persistence(PciAddress gpu) {
-        return ask_one(gpu, enable_persistence);
+        return ask(gpu, enable_persistence);
 }
 
 /* A function that the library lacks or the GPU does not support tells nothing. */
@@ -189,6 +162,6 @@ static int query_all(const Nvml *nvml, void *device) {
                        : 0;
 }
 
-void nvml_check_gpus(const PciAddress *gpus, size_t n, bool fabric, int32_t *results) {
-        ask(gpus, n, fabric ? query_all : query_memory, results);
+int nvml_check_gpu(PciAddress gpu, bool fabric) {
+        return ask(gpu, fabric ? query_all : query_memory);
 }

@@ -5,8 +5,6 @@
  * a process with a deadline calls these functions. */
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "model/pciaddr.h"
 
@@ -14,21 +12,17 @@
  * Each function asks about a GPU that is bound to NVIDIA's driver, and initializes the GPU if no process has it open.
  * -ENODEV: the driver has lost the GPU. -ELIBACC: the library is missing or lacks a function. -ENODATA: the library
  * failed, or does not know the GPU.
- *
- * Two functions ask about n GPUs, because opening the library takes seconds where no GPU is initialized. They set the
- * results of the GPUs whose result is 0. While such a function runs, the result of the GPU that it asks about is
- * -ETIMEDOUT, and that of the GPUs that follow is 0.
  */
 
 /* Returns the NVLink module id; 0: the GPU has none. */
 int nvml_read_module(PciAddress gpu);
-/* The result is 1 when persistence mode is on, else 0. */
-void nvml_read_persistence(const PciAddress *gpus, size_t n, int32_t *results);
+/* Returns 1 when persistence mode is on, else 0. */
+int nvml_read_persistence(PciAddress gpu);
 /* Turns persistence mode on if it is off. Takes CAP_SYS_ADMIN. The call does not ask nvidia-persistenced, which knows
  * only the GPUs that NVIDIA's driver had when it started. -EPERM: the driver refuses. */
 int nvml_set_persistence(PciAddress gpu);
 /*
- * The result is 0 when the GPU can be given to a guest, as far as the library and the GPU can tell.
+ * Returns 0 when the GPU can be given to a guest, as far as the library and the GPU can tell.
  *
  * -ENOTRECOVERABLE: the remapping of a row of memory has failed. -EUCLEAN: a row is to be remapped with the next reset.
  * The driver keeps both on the card. A process works on without the row, but a row that cannot be remapped is a reason
@@ -43,4 +37,4 @@ int nvml_set_persistence(PciAddress gpu);
  * (nvmlDeviceGetGpuFabricInfo(): "status must be checked only if state returns complete"). A registration that has not
  * ended is no error.
  */
-void nvml_check_gpus(const PciAddress *gpus, size_t n, bool fabric, int32_t *results);
+int nvml_check_gpu(PciAddress gpu, bool fabric);

@@ -117,13 +117,13 @@ static void on_alarm(int signal_number _unused_) {
 }
 
 /* Ends the process when the time of the request is up. */
-static void set_alarm(const RootRequest *q, int fd, RootAnswer *answer) {
+static void set_alarm(uint64_t end, int fd, RootAnswer *answer) {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
 
         answer_fd = fd;
         late_answer = answer;
         (void) signal(SIGALRM, on_alarm);
-        (void) alarm((unsigned) (q->end > now ? (q->end - now) / 1000000U : 0) + 1);
+        (void) alarm((unsigned) (end > now ? (end - now) / 1000000U : 0) + 1);
 }
 
 /* The driver lets a process with CAP_SYS_ADMIN alone change persistence mode, so systemd runs this program. */
@@ -155,15 +155,27 @@ int root_enable_persistence(const char *gpu) {
 }
 
 /* A machine without the library, or a GPU that it does not know, has no state to check. */
-static void check_health(const RootHost *h, const PciAddress *gpus, size_t n, int32_t *results) {
+static int check_health(const RootHost *h, PciAddress gpu) {
         /* With Manager=, a GPU without a partition is registered with none, and Fabric Manager is asked instead. */
-        nvml_check_gpus(gpus, n, !h->config->fabric_manager, results);
+        int r = nvml_check_gpu(gpu, !h->config->fabric_manager);
+
+        if (r == -ENODATA)
+                log_info("NVIDIA's library does not know %s, so its health is not checked.", PCI_ADDRESS_STR(gpu));
+        return r == -ENODATA || r == -ELIBACC ? 0 : r;
+}
+
+/* Each GPU has the same part of the time: the driver initializes one after the other, which takes seconds for each. */
+static void ask_each(const RootHost *h, const RootRequest *q, const PciAddress *gpus, size_t n, int fd,
+                     RootAnswer *answer) {
+        uint64_t now = clock_usec(CLOCK_MONOTONIC), part = q->end > now ? (q->end - now) / n : 0;
+
         for (size_t i = 0; i < n; i++) {
-                if (results[i] == -ENODATA)
-                        log_info("NVIDIA's library does not know %s, so its health is not checked.",
-                                 PCI_ADDRESS_STR(gpus[i]));
-                if (results[i] == -ENODATA || results[i] == -ELIBACC)
-                        results[i] = 0;
+                if (answer->gpus[i] < 0)
+                        continue;
+                answer->gpus[i] = -ETIMEDOUT;
+                set_alarm(clock_usec(CLOCK_MONOTONIC) + part, fd, answer);
+                answer->gpus[i] =
+                        q->action == ROOT_CHECK_GPUS ? check_health(h, gpus[i]) : nvml_read_persistence(gpus[i]);
         }
 }
 
@@ -180,13 +192,12 @@ static int ask_about_gpus(const RootHost *h, const RootRequest *q, const void *p
         r = root_check_gpus(h, (RootAction) q->action, gpus, n, answer->gpus);
         if (r < 0 || q->action == ROOT_SET_PERSISTENCE)
                 return r < 0 ? r : set_persistence(q, gpus[0]);
-        set_alarm(q, fd, answer);
-        if (q->action == ROOT_CHECK_GPUS)
-                check_health(h, gpus, n, answer->gpus);
-        else if (q->action == ROOT_PERSISTENCE)
-                nvml_read_persistence(gpus, n, answer->gpus);
-        else
+        if (several)
+                ask_each(h, q, gpus, n, fd, answer);
+        else {
+                set_alarm(q->end, fd, answer);
                 r = nvml_read_module(gpus[0]);
+        }
         (void) alarm(0);
         return r;
 }
@@ -199,7 +210,7 @@ static int read_xen_guests(const RootRequest *q, int fd, int output, RootAnswer 
 
         if (output < 0)
                 return -EINVAL;
-        set_alarm(q, fd, answer);
+        set_alarm(q->end, fd, answer);
         r = xenstore_read_guests(&guests);
         (void) alarm(0);
         size = guests.n * sizeof(*guests.devices);
@@ -212,7 +223,7 @@ static int ask_manager(const Config *c, const RootRequest *q, const PartitionsPa
         _cleanup_(cleanup_fabric_manager_close) FabricManager *f = NULL;
         int r;
 
-        set_alarm(q, fd, answer);
+        set_alarm(q->end, fd, answer);
         r = fabric_manager_open(c->fabric_manager, &f);
         if (r == 0)
                 r = q->action == ROOT_FOLLOW ? fabric_manager_follow(f, p->ids, p->n, p->active, &answer->fabric)

@@ -276,6 +276,13 @@ Allocation *ledger_find_quarantined(const Ledger *l, PciAddress address) {
         return i < l->n_quarantined ? l->quarantined[i] : NULL;
 }
 
+const AllocationDevice *ledger_find_quarantined_of(const Ledger *l, const Allocation *a) {
+        for (const AllocationDevice *d = a->devices; d < a->devices + a->n_devices; d++)
+                if (ledger_find_quarantined(l, d->address))
+                        return d;
+        return NULL;
+}
+
 int ledger_quarantine(Ledger *l, Allocation *a) {
         if (ARRAY_RESERVE(l->quarantined, l->n_quarantined) < 0)
                 return -ENOMEM;

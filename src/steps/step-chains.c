@@ -97,15 +97,25 @@ int steps_set_chains(StepList *l, const Inventory *inv) {
         return 0;
 }
 
+/* The first STEP_CHECK_GPU asks about the GPUs of all of them, one after the other. */
+static unsigned count_gpu_checks(const StepList *l) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < l->n; i++)
+                n += l->steps[i].kind == STEP_CHECK_GPU;
+        return n;
+}
+
 unsigned step_timeout_sec(const StepList *l, const Step *s) {
         switch (s->kind) {
         case STEP_RESET:
         case STEP_NUMVFS:
         case STEP_REMOVE_VFS:
                 return SLOW * l->timeout_sec;
+        case STEP_CHECK_GPU:
+                return l->timeout_sec > 0 ? MAX(l->timeout_sec, count_gpu_checks(l) * l->question_sec) : 0;
         case STEP_ACTIVATE:
         case STEP_DEACTIVATE:
-        case STEP_CHECK_GPU:
         case STEP_PERSISTENCE:
         case STEP_FIND_PORTS:
         case STEP_PLUG:
@@ -124,6 +134,10 @@ size_t step_list_part_end(const StepList *l, size_t first) {
         return end;
 }
 
+static bool is_asked_with_previous(const StepList *l, size_t i) {
+        return i > 0 && l->steps[i].kind == STEP_CHECK_GPU && l->steps[i - 1].kind == STEP_CHECK_GPU;
+}
+
 /* The most that a part can take: all chains take as long as the longest one, and run in turns of l->parallel. */
 static unsigned part_timeout_sec(const StepList *l, size_t first, size_t end) {
         unsigned n = 0, all = 0, longest = 0;
@@ -132,7 +146,7 @@ static unsigned part_timeout_sec(const StepList *l, size_t first, size_t end) {
                 unsigned sec = 0;
 
                 for (size_t i = first; i < end; i++)
-                        if (l->steps[i].chain == chain)
+                        if (l->steps[i].chain == chain && !is_asked_with_previous(l, i))
                                 sec += step_timeout_sec(l, &l->steps[i]);
                 n += sec > 0;
                 all += sec;

@@ -50,6 +50,8 @@ sub all_back {
         my ($what) = @_;
         is(join(' ', map { driver_of($_) } @gpus), join(' ', ('nvidia') x 8), "$what: all GPUs are with their driver");
         same_state($state, "$what: nothing is promised");
+        # Until the driver has told the nodes again, a process with any node counts as a user.
+        ok(wait_until(sub { 8 == grep { my $d = $_; grep { $d->{address} eq $_ } @gpus and grep { /^nvidia\d/ } @{ $d->{kernel_names} } } @{ describe($bus)->{devices} } }), "$what: all nodes are known");
         return;
 }
 
@@ -170,6 +172,19 @@ for my $write ('reset', 'driver_override') {
         fault('remove proc/901');
         is((release($bus, 'two'))[0], 'done', "$what: the guest has ended: released, though the device is enabled still");
 }
+
+# A device of the same release is in quarantine by then: no guest may start with the allocation.
+fault('reset');
+is((allocate($bus, 'two', gpu => 3))[0], 'done', 'quarantine and a guest: three GPUs');
+fault('reset', "fail reset\@$gpus[0] EIO", "unkillable reset\@$gpus[1]");
+my $asked = $bus->call(@asked, Node::generation($bus, 'two'));
+ok(wait_until(sub { grep { /PENDING/ } write_log() }), '... one reset has failed, one is at work');
+fault(guest_opens($gpus[2]), 'release');
+is($bus->result($asked->{body}[0]), 'failed', '... a guest opens the third: the release fails');
+is(allocation_state($bus, 'two'), 'failed', '... and the allocation is no longer ready');
+fault('remove proc/901');
+is((release($bus, 'two'))[0], 'done', '... the guest has ended: released');
+is(clear_quarantine($bus), 1, '... and the first GPU was in quarantine');
 
 # ---- at the start of the daemon
 
