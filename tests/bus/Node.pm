@@ -21,7 +21,7 @@ use Names;
 
 our @EXPORT = qw(
         node configure ctl ctl_json fault tree tree_without_identities writes write_log slurp slurp_existing spew files_below snapshot ledger_file pid holders_pid daemon_children daemon restart log_since wait_until stopped_and_continued
-        request describe device plan_ok devices_state allocate release release_all same_tree same_state is_error nothing_written
+        request describe device nodes_are_known plan_ok devices_state allocate release release_all same_tree same_state is_error nothing_written
         allocation allocation_state device_in within_a_second clear_quarantine driver_of other_hand_binds mdev_parent mdevs start_again killed_in
         history history_shows
         names
@@ -401,6 +401,15 @@ sub release_all {
                 release($bus, $_) for @names;
         }
         return;
+}
+
+# Waits until NVIDIA's driver has told the node of each of the GPUs. Until then a process that opens one may have opened any.
+sub nodes_are_known {
+        my ($bus, @gpus) = @_;
+        return wait_until(sub {
+                my %names = map { $_->{address} => $_->{kernel_names} } @{ describe($bus)->{devices} };
+                return !grep { my $gpu = $_; !grep { /^nvidia\d/ } @{ $names{$gpu} } } @gpus;
+        });
 }
 
 # Is the request possible now?

@@ -31,10 +31,9 @@ my $alive = substr slurp("$ENV{NODE_ROOT}/$path/config"), 0, 64;
 my $before = tree();
 my $state  = snapshot();
 
-# The driver has told the minors of the GPUs that it has. Until then a process that opens one of them may have opened any.
 sub minors_are_known {
         ok(!$bus->call('Rescan')->{error}, 'a rescan');
-        return ok(wait_until(sub { !daemon_children('passthroughd-nv') }), 'the minors of the GPUs are known');
+        return ok(nodes_are_known($bus, @five, $opened), 'the minors of the GPUs are known');
 }
 
 sub unbinds_of_opened { return scalar grep { m{/nvidia/unbind \Q$opened\E } } write_log() }

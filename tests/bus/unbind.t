@@ -50,8 +50,7 @@ sub all_back {
         my ($what) = @_;
         is(join(' ', map { driver_of($_) } @gpus), join(' ', ('nvidia') x 8), "$what: all GPUs are with their driver");
         same_state($state, "$what: nothing is promised");
-        # Until the driver has told the nodes again, a process with any node counts as a user.
-        ok(wait_until(sub { 8 == grep { my $d = $_; grep { $d->{address} eq $_ } @gpus and grep { /^nvidia\d/ } @{ $d->{kernel_names} } } @{ describe($bus)->{devices} } }), "$what: all nodes are known");
+        ok(nodes_are_known($bus, @gpus), "$what: all nodes are known");
         return;
 }
 
