@@ -39,8 +39,8 @@ Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char 
 Verdict manager_check_generation(const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
 /* As manager_check_tenancy(), but a domain may run with a. */
 Verdict manager_check_state(const Manager *m, const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
-/* VERDICT_NONE when nothing blocks the devices of a but those that are stuck, and there are others: those that are
- * stuck go to quarantine. */
+/* VERDICT_NONE when a has a device that is not stuck, and nothing blocks the devices that are not stuck. A release puts
+ * the stuck ones in quarantine. */
 Verdict manager_check_releasable(const Manager *m, const Allocation *a, Refusal *ret);
 /* Removes the steps of devices that are in quarantine: an earlier attempt put them there, or they are stuck. */
 void manager_leave_out_quarantined(const Ledger *l, StepList *steps);

@@ -12,6 +12,20 @@
 #include "steps/step.h"
 #include "util/strings.h"
 
+int idle_read_group(const Sysfs *fs, PciAddress device) {
+        char group[SYSFS_ATTRIBUTE_MAX];
+        uint64_t number;
+
+        return sysfs_link_name(fs, PCI_PATH(device, "iommu_group"), group, sizeof(group)) >= 0 &&
+                               parse_unsigned(group, INT_MAX, &number) >= 0
+                       ? (int) number
+                       : -1;
+}
+
+static void describe_user(const Holder *holder, char *buf, size_t size) {
+        (void) snprintf(buf, size, "%s is in use by %s. %s", holder->subject, holder->text, holder->remedy);
+}
+
 static bool has_nvidia_driver(const Step *s) {
         return s->from && streq(s->from, NVIDIA_DRIVER);
 }
@@ -55,7 +69,7 @@ static int find_user(const Sysfs *fs, const Step *s, size_t n, bool is_locked, c
         }
         r = holders_find(fs, queries, n, &holder);
         if (r > 0)
-                (void) snprintf(buf, size, "%s is in use by %s. %s", holder.subject, holder.text, holder.remedy);
+                describe_user(&holder, buf, size);
         return r == 0 ? find_online_memory(fs, s, n, buf, size) : r;
 }
 
@@ -120,20 +134,18 @@ int idle_check_closed(const Sysfs *fs, const StepList *steps, size_t i, ReportFu
         Report failed = { .kind = REPORT_FAILED, .step = (uint32_t) i };
         const Step *s = &steps->steps[i];
         HolderQuery query = { .address = s->device, .is_vf = true };
-        char enabled[16], group[16];
-        uint64_t number;
+        char enabled[16];
         Holder holder;
         int r;
 
-        if (sysfs_read(fs, PCI_PATH(s->device, "enable"), enabled, sizeof(enabled)) < 0 || streq(enabled, "0") ||
-            sysfs_link_name(fs, PCI_PATH(s->device, "iommu_group"), group, sizeof(group)) < 0 ||
-            parse_unsigned(group, INT_MAX, &number) < 0)
+        if (sysfs_read(fs, PCI_PATH(s->device, "enable"), enabled, sizeof(enabled)) < 0 || streq(enabled, "0"))
                 return 0;
-        query.group = (int) number;
+        query.group = idle_read_group(fs, s->device);
+        if (query.group < 0)
+                return 0;
         r = holders_find(fs, &query, 1, &holder);
         if (r > 0)
-                (void) snprintf(failed.message, sizeof(failed.message), "%s is in use by %s. %s", holder.subject,
-                                holder.text, holder.remedy);
+                describe_user(&holder, failed.message, sizeof(failed.message));
         else if (r < 0)
                 (void) snprintf(failed.message, sizeof(failed.message),
                                 "It cannot be determined whether a process has %s open (%s). See the log of "

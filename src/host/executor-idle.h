@@ -5,6 +5,8 @@
 
 #include "host/executor.h"
 
+/* The IOMMU group of a function; -1: none. */
+int idle_read_group(const Sysfs *fs, PciAddress device);
 /* For STEP_CHECK_IDLE: checks the device of step i together with those of the STEP_CHECK_IDLE steps that follow
  * directly. Returns 0 when no device is in use; else reports REPORT_FAILED and returns a negative errno. */
 int devices_check_idle(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata);

@@ -5,11 +5,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "devicefacts.h"
+#include "executor-idle.h"
 #include "guest/domain-facts.h"
 #include "guest/domxml.h"
 #include "host/pcipath.h"
@@ -184,15 +184,13 @@ int plug_check_unused(const Sysfs *fs, const Step *s, VfAttributes *found _unuse
         const uint64_t end = clock_usec(CLOCK_MONOTONIC) + CLOSE_WAIT_USEC;
         const PciAddress function = pci_address_function(s->device);
         _cleanup_close_ int types = sysfs_open(fs, PCI_PATH(function, "mdev_supported_types"), O_PATH | O_DIRECTORY);
-        HolderQuery query = { .address = function, .group = -1, .is_vf = s->vf > 0, .only_parts = types >= 0 };
-        char group[SYSFS_ATTRIBUTE_MAX];
-        uint64_t number;
+        HolderQuery query = { .address = function,
+                              .group = idle_read_group(fs, function),
+                              .is_vf = s->vf > 0,
+                              .only_parts = types >= 0 };
         Holder holder;
         int r;
 
-        if (sysfs_link_name(fs, PCI_PATH(function, "iommu_group"), group, sizeof(group)) >= 0 &&
-            parse_unsigned(group, INT_MAX, &number) >= 0)
-                query.group = (int) number;
         if (query.only_parts)
                 query.mdev = s->from;
         while ((r = holders_find(fs, &query, 1, &holder)) > 0 && !s->may_lack && clock_usec(CLOCK_MONOTONIC) < end)
