@@ -11,6 +11,7 @@ void reconcile_done(Reconcile *r) {
         (void) free_names(r->queue, r->n_queue);
         free(r->round);
         free(r->unread);
+        free(r->tried);
         free(r->arrived);
         sd_event_source_disable_unref(r->source);
         sd_event_source_disable_unref(r->lease_timer);
@@ -39,6 +40,7 @@ bool manager_begin_round(Manager *m) {
         m->reconcile.round = TAKE_PTR(m->reconcile.arrived);
         m->reconcile.n_round = m->reconcile.n_arrived;
         m->reconcile.n_arrived = 0;
+        m->reconcile.n_tried = 0;
         pci_addresses_sort(m->reconcile.round, &m->reconcile.n_round);
         m->reconcile.phase = START_CONNECTED;
         return true;

@@ -88,13 +88,6 @@ static void enqueue(Manager *m, const char *subject) {
         m->reconcile.n_queue += m->reconcile.queue[m->reconcile.n_queue] != NULL;
 }
 
-static void find_pfs(Manager *m) {
-        for (size_t i = 0; i < m->host.inventory->n_devices; i++)
-                if (manager_is_new(m, m->host.inventory->devices[i].address) &&
-                    policy_vf_pool(m->host.policy, &m->host.inventory->devices[i]))
-                        enqueue(m, PCI_ADDRESS_STR(m->host.inventory->devices[i].address));
-}
-
 /* After the announcement an allocation counts as interrupted only when one of its devices is new and it has no job. */
 static bool may_be_interrupted(const Manager *m, const Allocation *a) {
         for (size_t i = 0; m->announced && !job_queue_has(&m->jobs, a->name) && i < a->n_devices; i++)
@@ -133,11 +126,49 @@ static bool may_have_been_used(const Manager *m, const PciDevice *dev) {
                dev->type != PCI_TYPE_VF && device_state(&view, dev, NULL) == DEVICE_STATE_AVAILABLE;
 }
 
+/*
+ * PFs, and devices to bind that are no VFs, so that a PF that hangs delays no device but its VFs. The last in the queue
+ * is the first to begin: PFs take longer.
+ */
+static void find_pfs(Manager *m) {
+        const Inventory *inv = m->host.inventory;
+
+        for (size_t i = 0; i < inv->n_devices; i++)
+                if (inv->devices[i].type != PCI_TYPE_VF && manager_is_new(m, inv->devices[i].address) &&
+                    manager_wants_binding(&m->host, &inv->devices[i]) && !may_have_been_used(m, &inv->devices[i]))
+                        enqueue(m, PCI_ADDRESS_STR(inv->devices[i].address));
+        for (size_t i = 0; i < inv->n_devices; i++)
+                if (manager_is_new(m, inv->devices[i].address) && policy_vf_pool(m->host.policy, &inv->devices[i]))
+                        enqueue(m, PCI_ADDRESS_STR(inv->devices[i].address));
+}
+
+/* Reads the VFs that PFs have got at startup, and queues those to be bound, while other PFs still get theirs. */
+static void find_new_vfs(Manager *m) {
+        Reconcile *rec = &m->reconcile;
+
+        if (rec->n_unread == 0)
+                return;
+        (void) manager_read_vfs(m, rec->unread, rec->n_unread);
+        for (size_t i = 0; i < rec->n_unread; i++) {
+                const PciDevice *pf = inventory_find(m->host.inventory, rec->unread[i]);
+
+                for (size_t k = 0; pf && k < pf->n_vfs; k++) {
+                        const PciDevice *vf = inventory_find(m->host.inventory, pf->vfs[k]);
+
+                        if (vf && manager_wants_binding(&m->host, vf))
+                                enqueue(m, PCI_ADDRESS_STR(vf->address));
+                }
+        }
+        rec->n_unread = 0;
+}
+
 static void find_unbound(Manager *m) {
+        pci_addresses_sort(m->reconcile.tried, &m->reconcile.n_tried);
         for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
                 const PciDevice *dev = &m->host.inventory->devices[i];
 
-                if (manager_is_new(m, dev->address) && manager_wants_binding(&m->host, dev))
+                if (manager_is_new(m, dev->address) && manager_wants_binding(&m->host, dev) &&
+                    !pci_addresses_have(m->reconcile.tried, m->reconcile.n_tried, dev->address))
                         enqueue(m, PCI_ADDRESS_STR(dev->address));
                 else if (may_have_been_used(m, dev))
                         manager_note_used(m, dev->address, "A guest may have used it while the daemon did not run.");
@@ -146,13 +177,30 @@ static void find_unbound(Manager *m) {
 
 /* The begin functions of the phases return true when they started a job. */
 
+static bool begin_binding(Manager *m, const char *subject, uint32_t *ret_job) {
+        const PciDevice *dev = queued_device(m, subject);
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        /* Another member of its IOMMU group was bound meanwhile, and the device with it. */
+        if (!dev || !manager_wants_binding(&m->host, dev))
+                return false;
+        (void) pci_address_append(&m->reconcile.tried, &m->reconcile.n_tried, dev->address);
+        /* One job for each device, so that a failure does not affect the other devices. */
+        if (bind_device(m, dev, ret_job, &refusal) == VERDICT_NONE)
+                return true;
+        log_full(LOG_WARNING, 0, (&(LogFields) { .id = MESSAGE_NOT_PREPARED, .device = subject }),
+                 "%s keeps its driver, ignoring: %s%s%s", subject, refusal.message, refusal.remedy ? " " : "",
+                 refusal.remedy ?: "");
+        return false;
+}
+
 static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
         const PciDevice *pf = queued_device(m, subject);
         const Pool *pool = pf ? policy_vf_pool(m->host.policy, pf) : NULL;
         _cleanup_refusal_ Refusal refusal = { 0 };
 
         if (!pool)
-                return false;
+                return begin_binding(m, subject, ret_job);
         if (pf->n_vfs != pool->virtual_functions) {
                 if (manager_create_vfs(m, pf, pool->virtual_functions, ret_job, &refusal) == VERDICT_NONE) {
                         if (policy_pf_has_roce_lag(m->host.policy, pf))
@@ -186,22 +234,6 @@ static bool begin_resume(Manager *m, const char *subject, uint32_t *ret_job) {
         /* Since it was queued, its owner may have released it, and that release may have failed. */
         return job_queue_find_subject(&m->jobs, subject) == 0 && manager_needs_resume(m, a) &&
                manager_resume(m, a, ret_job);
-}
-
-static bool begin_binding(Manager *m, const char *subject, uint32_t *ret_job) {
-        const PciDevice *dev = queued_device(m, subject);
-        _cleanup_refusal_ Refusal refusal = { 0 };
-
-        /* Another member of its IOMMU group was bound meanwhile, and the device with it. */
-        if (!dev || !manager_wants_binding(&m->host, dev))
-                return false;
-        /* One job for each device, so that a failure does not affect the other devices. */
-        if (bind_device(m, dev, ret_job, &refusal) == VERDICT_NONE)
-                return true;
-        log_full(LOG_WARNING, 0, (&(LogFields) { .id = MESSAGE_NOT_PREPARED, .device = subject }),
-                 "%s keeps its driver, ignoring: %s%s%s", subject, refusal.message, refusal.remedy ? " " : "",
-                 refusal.remedy ?: "");
-        return false;
 }
 
 /* VFs first, because an allocation may include VFs that a boot removed. */
@@ -278,10 +310,8 @@ static void continue_startup(Manager *m) {
                 return;
         if (m->reconcile.phase == START_DONE && !manager_begin_round(m))
                 return;
+        find_new_vfs(m);
         while (m->reconcile.phase == START_CONNECTED || start_queued(m)) {
-                if (m->reconcile.n_unread > 0)
-                        (void) manager_read_vfs(m, m->reconcile.unread, m->reconcile.n_unread);
-                m->reconcile.n_unread = 0;
                 m->reconcile.phase++;
                 if (m->reconcile.phase == START_DONE) {
                         /* Resumed jobs may stop the same services again, so this comes after them. */

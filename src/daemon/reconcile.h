@@ -19,9 +19,9 @@ typedef struct Manager Manager;
  */
 typedef enum StartPhase {
         START_CONNECTED,
-        START_VFS,    /* VirtualFunctions= */
+        START_VFS,    /* VirtualFunctions=, and Bind=start where no VF has to be made for it */
         START_RESUME, /* allocations interrupted by a crash, a boot or a hot-plug */
-        START_BIND,   /* Bind=start */
+        START_BIND,   /* Bind=start, what is left of it */
         START_DONE,
 } StartPhase;
 
@@ -30,8 +30,10 @@ typedef struct Reconcile {
         StartPhase phase;
         char **queue; /* PCI addresses or allocation names that this phase has not started with */
         size_t n_queue;
-        PciAddress *unread; /* PFs whose VFs were created at startup; scanned once, at the end of the phase */
+        PciAddress *unread; /* PFs whose VFs were created at startup, and are not read yet */
         size_t n_unread;
+        PciAddress *tried; /* the devices that this round has begun to bind */
+        size_t n_tried;
         PciAddress *round; /* the new devices of the current round; unused at startup, when all devices are new */
         size_t n_round;
         PciAddress *arrived; /* the new devices of the next round */

@@ -7,6 +7,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
+use POSIX ();
 use Test::More;
 
 use Node;
@@ -234,5 +235,36 @@ ok(wait_until(sub { device($bus, $gpus[3])->{state} ne 'stuck' }), 'a dead child
 is(release($bus, 'guest'), 'done', 'a dead child: the allocation is released');
 clear_quarantine($bus);
 home('a dead child');
+
+# ---- at start, a PF hangs before it makes its VFs
+
+my @pfs = map { m{([^/]+)/sriov_numvfs$} } glob "$ENV{NODE_ROOT}/sys/bus/pci/devices/*/sriov_numvfs";
+daemon('stop');
+fault('reset', "unkillable sriov_drivers_autoprobe\@$pfs[0]");
+spew("$ENV{NODE_TMP}/passthroughd.conf", <<'END');
+[Pool gpu]
+Match=vendor=10de class=0302
+Bind=start
+
+[Pool rdma]
+Match=vendor=15b3 type=vf id=15b3:101e
+VirtualFunctions=2
+Bind=start
+END
+my $starter = fork // die "fork: $!\n";
+POSIX::_exit(daemon('start')) if !$starter;
+ok(wait_until(sub { grep { /sriov_drivers_autoprobe .*PENDING/ } write_log() }), 'the start: a PF hangs');
+
+sub bound_vfs {
+        my ($pf) = @_;
+        return grep { driver_of(readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/$pf/virtfn$_") =~ s{.*/}{}r) eq 'vfio-pci' } 0 .. slurp("$ENV{NODE_ROOT}/sys/bus/pci/devices/$pf/sriov_numvfs") - 1;
+}
+ok(wait_until(sub { !grep { bound_vfs($_) != 2 } @pfs[1 .. $#pfs] }), '... the VFs of the others are bound');
+ok(wait_until(sub { !grep { driver_of($_) ne 'vfio-pci' } @gpus }), '... and the GPUs');
+ok(scalar(grep { /sriov_drivers_autoprobe .*PENDING/ } write_log()), '... while it hangs');
+fault('release');
+waitpid $starter, 0;
+is($?, 0, 'the start: the daemon is ready');
+is(bound_vfs($pfs[0]), 2, '... with the VFs of all PFs');
 
 done_testing();
