@@ -156,6 +156,7 @@ NODESIM_SOURCES := $(sort $(wildcard tests/nodesim/*.c))
 NODESIM_MAIN := tests/nodesim/main.c tests/nodesim/mount.c
 PRINT_NODE_MAIN := tests/nodesim/print-node.c
 UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c))
+UNIT_MAIN := tests/unit/main.c
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz-*.c))
 TOOL_SOURCES := $(sort $(wildcard tests/*.c tests/bench/*.c tests/placement/*.c tests/lab/*.c))
 SHIM_SOURCES := $(sort $(wildcard tests/netlink/*.c))
@@ -194,7 +195,7 @@ UNIT_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
 TOOLS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TOOL_SOURCES))
 FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
-OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(ROOT_SOURCES) $(ENDPOINTS_SOURCES) $(VIRT_SOURCES) $(PLACEMENT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES))
+OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(ROOT_SOURCES) $(ENDPOINTS_SOURCES) $(VIRT_SOURCES) $(PLACEMENT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(UNIT_MAIN) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES))
 
 # Recordings of the simulated nodes, for passthroughctl --node.
 NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
@@ -225,7 +226,7 @@ $(OBJECTS): $(BUILD)/obj/%.o: %.c Makefile $(FLAGS_STAMP)
 # libvirt casts callbacks of events to another type of function, of which clang 19 warns.
 $(call object,$(VIRT_SOURCES) $(HYPERVISOR_SOURCES)): EXTRA_CFLAGS = $(LIBVIRT_CFLAGS) -Wno-cast-function-type
 $(call object,$(NODESIM_MAIN)): EXTRA_CFLAGS = $(FUSE_NEEDED)$(FUSE_CFLAGS)
-$(call object,$(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES)): EXTRA_CFLAGS = $(TEST_NEEDED)-Isrc -DSRCDIR='"$(CURDIR)"'
+$(call object,$(UNIT_SOURCES) $(UNIT_MAIN) $(FUZZ_SOURCES) $(TOOL_SOURCES)): EXTRA_CFLAGS = $(TEST_NEEDED)-Isrc -DSRCDIR='"$(CURDIR)"'
 
 $(call made,$(LIB),$(call object,$(LIB_SOURCES)))
 $(LIB):
@@ -265,7 +266,8 @@ $(SHIM) $(DYING) $(HYPERVISOR) $(NVIDIA):
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -shared -Wl,-z,now $(LDFLAGS) -o $@ $^
 $(call made,$(BUILD)/tests/unit/test-provider-tree,$(call object,$(PROVIDER_TREE_SOURCES)))
-$(foreach t,$(UNIT_TESTS) $(TOOLS),$(call made,$(t),$(t:$(BUILD)/%=$(BUILD)/obj/%.o) $(LIB)))
+$(foreach t,$(UNIT_TESTS),$(call made,$(t),$(t:$(BUILD)/%=$(BUILD)/obj/%.o) $(call object,$(UNIT_MAIN)) $(LIB)))
+$(foreach t,$(TOOLS),$(call made,$(t),$(t:$(BUILD)/%=$(BUILD)/obj/%.o) $(LIB)))
 $(UNIT_TESTS): MORE_LIBS = -lcmocka
 $(BUILD)/tests/unit/test-provider-tree: PKG_LIBS = $(PLACEMENT_LIBS)
 # Xen's parser of configurations of xl.

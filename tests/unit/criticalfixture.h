@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What tests of host/critical.h share. Include after cmocka.h. */
+/* What tests of host/critical.h share. Include after unit.h. */
 
 #include "host/critical.h"
 #include "treefixture.h"

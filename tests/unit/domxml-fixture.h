@@ -8,16 +8,12 @@
  */
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
 #include <libxml/parser.h>
 
 #include "guest/domxml.h"
+#include "unit.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 

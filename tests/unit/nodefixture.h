@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A node in a few lines, for tests of policy, ledger and planner. Failure ends the test. Include after cmocka.h. */
+/* A node in a few lines, for tests of policy, ledger and planner. Failure ends the test. Include after unit.h. */
 
 #include "ledger-verify.h"
 #include "plan/plan.h"

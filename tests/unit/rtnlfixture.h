@@ -3,7 +3,7 @@
 
 /*
  * rtnetlink without a kernel: what comes back is laid out as Linux 6.12's rtnl_fill_vfinfo() does it, what is set is
- * taken as its do_setvfinfo() does. Include after cmocka.h.
+ * taken as its do_setvfinfo() does. Include after unit.h.
  */
 
 #include <arpa/inet.h>

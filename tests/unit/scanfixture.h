@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The small machine that the tests of the scan damage. Include after cmocka.h. */
+/* The small machine that the tests of the scan damage. Include after unit.h. */
 
 #include "treefixture.h"
 #include "util/strings.h"

@@ -8,16 +8,11 @@
  */
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "util/cleanup.h"
 #include "util/fileio.h"
 #include "util/strings.h"

@@ -2,13 +2,9 @@
 
 /* The facts that an allocation alone decides: its shown state, its name, and whether a device is the allocated one. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "ledger/allocation.h"
 #include "nodefixture.h"
@@ -17,7 +13,7 @@
 #define PF  "0000:02:00.0"
 #define VF  "0000:02:00.1"
 
-static void test_shown_state(void **state) {
+TEST(test_shown_state) {
         static const struct {
                 AllocationState state;
                 bool domain, reason;
@@ -43,7 +39,7 @@ static void test_shown_state(void **state) {
         }
 }
 
-static void test_names(void **state) {
+TEST(test_names) {
         static const char *const good[] = { "a", "0", "Vm-1_x.y", "z." }, *const bad[] = { "",        ".a",  "-a",
                                                                                            "_a",      "a/b", "a b",
                                                                                            "\xc3\xa4" };
@@ -83,7 +79,7 @@ static AllocationDevice *add(Allocation *a, const PciDevice *dev) {
 }
 
 /* A card with a serial number is the same card in another slot; without one it is the card of its slot. */
-static void test_serial(void **state) {
+TEST(test_serial) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new("vm");
         PciDevice *dev = find(t, GPU);
@@ -107,7 +103,7 @@ static void test_serial(void **state) {
 }
 
 /* A lost device claims no address. */
-static void test_find(void **state) {
+TEST(test_find) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new("vm");
 
@@ -122,7 +118,7 @@ static void test_find(void **state) {
 }
 
 /* A VF is the VF of that number of its PF. An unknown number excludes no VF. */
-static void test_vf(void **state) {
+TEST(test_vf) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new("vm");
         PciDevice *dev = find(t, VF);
@@ -147,7 +143,7 @@ static void test_vf(void **state) {
         assert_false(allocation_device_is(d, dev));
 }
 
-static void test_bound(void **state) {
+TEST(test_bound) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new("vm");
         PciDevice *gpu = find(t, GPU), *vf = find(t, VF);
@@ -169,7 +165,7 @@ static void test_bound(void **state) {
 }
 
 /* What is attached or detached is devices alone: CPUs and memory stay with the allocation. */
-static void test_parts(void **state) {
+TEST(test_parts) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new("vm"), *part = NULL, *rest = NULL;
 
@@ -197,14 +193,4 @@ static void test_parts(void **state) {
         assert_non_null(allocation_find_device(rest, find(t, GPU)->address));
         assert_int_equal(rest->n_pins, 1);
         assert_int_equal(allocation_memory(rest), 1ULL << 30);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_shown_state), cmocka_unit_test(test_names), cmocka_unit_test(test_serial),
-                cmocka_unit_test(test_find),        cmocka_unit_test(test_vf),    cmocka_unit_test(test_bound),
-                cmocka_unit_test(test_parts),
-        };
-
-        return cmocka_run_group_tests_name("allocation", tests, NULL, NULL);
 }

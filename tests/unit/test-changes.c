@@ -2,12 +2,7 @@
 
 /* What is told of devices: the difference of two snapshots, and whom a change of one device can concern. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "bus/changes.h"
 #include "nodefixture.h"
@@ -51,14 +46,14 @@ static PciDevice *change(TestNode *t, const char *address) {
         return &t->inventory->devices[inventory_device_index(t->inventory, node_find(t, address))];
 }
 
-static void test_property_names(void **state) {
+TEST(test_property_names) {
         for (unsigned i = 0; i < _DEVICE_PROPERTY_MAX; i++)
                 assert_non_null(device_property_to_string((DeviceProperty) i));
         assert_string_equal(device_property_to_string(DEVICE_PROPERTY_IOMMU_GROUP), "IommuGroup");
         assert_null(device_property_to_string(_DEVICE_PROPERTY_MAX));
 }
 
-static void test_each_property(void **state) {
+TEST(test_each_property) {
         _cleanup_node_ TestNode *t = make_node();
         DeviceSnapshot gpu = device_snapshot(&t->context, node_find(t, GPU));
 
@@ -79,7 +74,7 @@ static void test_each_property(void **state) {
                        1U << DEVICE_PROPERTY_STATE | 1U << DEVICE_PROPERTY_REASON | 1U << DEVICE_PROPERTY_ALLOCATION);
 }
 
-static void test_identity(void **state) {
+TEST(test_identity) {
         _cleanup_node_ TestNode *t = make_node();
         DeviceSnapshot before = device_snapshot(&t->context, node_find(t, VF));
 
@@ -115,7 +110,7 @@ static void on_changed(PciAddress address, unsigned properties, void *userdata) 
         tell(userdata, "~", address);
 }
 
-static void test_compare(void **state) {
+TEST(test_compare) {
         static const ChangeHandler handler = { on_removed, on_added, on_changed };
         static const DeviceSnapshot before[] = { { .address = { .bus = 1 } },
                                                  { .address = { .bus = 2 } },
@@ -221,7 +216,7 @@ static bool concerns(const TestNode *t, const Deed *deed, PciAddress address) {
 }
 
 /* Whatever is done to a device changes the standing of its relatives at most. */
-static void test_relatives(void **state) {
+TEST(test_relatives) {
         _cleanup_node_ TestNode *t = make_node();
         unsigned indirect = 0;
 
@@ -260,7 +255,7 @@ static void test_relatives(void **state) {
 }
 
 /* One that is not there is still a VF of its PF. */
-static void test_missing_relative(void **state) {
+TEST(test_missing_relative) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_free_ PciAddress *relatives = NULL;
         const PciAddress pf = address_of(PF);
@@ -271,14 +266,4 @@ static void test_missing_relative(void **state) {
         assert_true(pci_address_equal(relatives[1], pf));
         assert_int_equal(changes_append_relatives(t->inventory, address_of("0000:02:00.7"), NULL, &relatives, &n), 0);
         assert_int_equal(n, 3);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_property_names), cmocka_unit_test(test_each_property),
-                cmocka_unit_test(test_identity),       cmocka_unit_test(test_compare),
-                cmocka_unit_test(test_relatives),      cmocka_unit_test(test_missing_relative),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

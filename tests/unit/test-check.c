@@ -2,13 +2,9 @@
 
 /* What each check of a node finds, and that a ready node has no finding. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "model/cmdline.h"
 #include "nodefixture.h"
@@ -71,7 +67,7 @@ static void assert_finds(TestNode *t, const CheckFacts *facts, const char *check
 }
 #define NO_FACTS (&(CheckFacts) { 0 })
 
-static void test_ready(void **state) {
+TEST(test_ready) {
         _cleanup_node_ TestNode *t = node_good();
 
         node_ready(t, READY);
@@ -82,7 +78,7 @@ static void assert_cmdline(TestNode *t, const char *cmdline, const char *check, 
         assert_finds(t, &(CheckFacts) { .cmdline = cmdline }, check, result, NULL);
 }
 
-static void test_cmdline(void **state) {
+TEST(test_cmdline) {
         _cleanup_node_ TestNode *t = node_good();
 
         node_ready(t, READY);
@@ -98,14 +94,14 @@ static void test_cmdline(void **state) {
         assert_cmdline(t, "isolcpus=0-7:1/2 isolcpus isolcpus=", NULL, CHECK_OK);
 }
 
-static void test_iommu(void **state) {
+TEST(test_iommu) {
         _cleanup_node_ TestNode *t = node_good();
 
         node_ready(t, READY);
         assert_finds(t, &(CheckFacts) { .unsafe_interrupts = true }, "interrupts", CHECK_WARNING, NULL);
 }
 
-static void test_iommu_off(void **state) {
+TEST(test_iommu_off) {
         CheckReport report = { 0 };
         _cleanup_node_ TestNode *t = node_good();
 
@@ -138,7 +134,7 @@ static size_t count_findings(const CheckReport *report, const char *words) {
 }
 
 /* The check that finds a cause reports it; other checks refer to it. */
-static void test_cause_once(void **state) {
+TEST(test_cause_once) {
         DaemonReport daemon = { .problems = { (char *) "x.conf:1: wrong", (char *) "only here" }, .n_problems = 2 };
         _cleanup_node_ TestNode *t = node_good();
         CheckReport report = { 0 };
@@ -166,7 +162,7 @@ static void test_cause_once(void **state) {
         check_report_done(&report);
 }
 
-static void test_vfio(void **state) {
+TEST(test_vfio) {
         _cleanup_node_ TestNode *t = node_good();
 
         node_ready(t, "[Daemon]\nHousekeepingCpus=0\n[Pool gpu]\nMatch=class=0302\n[Exclude]\nMatch=class=0302\n");
@@ -176,7 +172,7 @@ static void test_vfio(void **state) {
         assert_finds(t, NO_FACTS, "vfio", CHECK_WARNING, "vfio-pci");
 }
 
-static void test_facts(void **state) {
+TEST(test_facts) {
         _cleanup_node_ TestNode *t = node_good();
 
         assert_int_equal(pci_device_add_fault(add_nic(t, 0), "numa_node is junk"), 0);
@@ -187,7 +183,7 @@ static void test_facts(void **state) {
         assert_finds(t, NO_FACTS, "facts", CHECK_FAILURE, "No mounts.");
 }
 
-static void test_configuration(void **state) {
+TEST(test_configuration) {
         _cleanup_node_ TestNode *t = node_good();
 
         node_ready(t, READY);
@@ -195,14 +191,14 @@ static void test_configuration(void **state) {
         assert_finds(t, NO_FACTS, "configuration", CHECK_WARNING, "Colour");
 }
 
-static void test_pools(void **state) {
+TEST(test_pools) {
         _cleanup_node_ TestNode *t = node_good();
 
         node_ready(t, READY "[Pool disk]\nMatch=class=0108\n");
         assert_finds(t, NO_FACTS, "pools", CHECK_WARNING, "'disk'");
 }
 
-static void test_vgpu_type_of_no_gpu(void **state) {
+TEST(test_vgpu_type_of_no_gpu) {
         static const char pools[] = READY "[Pool vgpu]\nMatch=class=0108\nVgpuType=NVIDIA A\n";
         static const struct {
                 const char *types;
@@ -229,7 +225,7 @@ static void test_vgpu_type_of_no_gpu(void **state) {
 }
 
 /* A GPU with an unknown module id may be in any partition. */
-static void test_pool_without_partition(void **state) {
+TEST(test_pool_without_partition) {
         static const struct {
                 const char *lines;
                 unsigned module;
@@ -258,14 +254,14 @@ static void test_pool_without_partition(void **state) {
         assert_finds(t, NO_FACTS, "pools", CHECK_WARNING, "no partitions");
 }
 
-static void test_no_pool(void **state) {
+TEST(test_no_pool) {
         _cleanup_node_ TestNode *t = node_good();
 
         node_ready(t, "[Daemon]\nHousekeepingCpus=0\n");
         assert_finds(t, NO_FACTS, "pools", CHECK_FAILURE, NULL);
 }
 
-static void test_services_alone(void **state) {
+TEST(test_services_alone) {
         _cleanup_node_ TestNode *t = node_good();
 
         node_ready(t, "[Daemon]\nHousekeepingCpus=0\n[Service remote-gpu]\nKind=rcuda\nEndpoint=gpu1:9999 slots=2\n");
@@ -278,7 +274,7 @@ static void add_sound(TestNode *t) {
         assert_int_equal(string_copy(&sound->driver, "snd_hda_intel"), 0);
 }
 
-static void test_group_of_pool(void **state) {
+TEST(test_group_of_pool) {
         _cleanup_node_ TestNode *t = node_good();
 
         add_sound(t);
@@ -286,7 +282,7 @@ static void test_group_of_pool(void **state) {
         assert_finds(t, NO_FACTS, "pools", CHECK_WARNING, GPU);
 }
 
-static void test_group_without_pool(void **state) {
+TEST(test_group_without_pool) {
         _cleanup_node_ TestNode *t = node_good();
         PciDevice *disk;
 
@@ -297,7 +293,7 @@ static void test_group_without_pool(void **state) {
         assert_finds(t, NO_FACTS, "groups", CHECK_WARNING, "0000:00:03.0");
 }
 
-static void test_firmware_without_sriov(void **state) {
+TEST(test_firmware_without_sriov) {
         _cleanup_node_ TestNode *t = node_good();
 
         (void) add_nic(t, 0);
@@ -305,7 +301,7 @@ static void test_firmware_without_sriov(void **state) {
         assert_finds(t, NO_FACTS, "sriov", CHECK_WARNING, NIC);
 }
 
-static void test_pf_without_vfs(void **state) {
+TEST(test_pf_without_vfs) {
         static const char config[] = READY "[Pool vf]\nMatch=vendor=15b3 type=vf\nVirtualFunctions=8\n";
 
         for (int driver = 0; driver < 2; driver++) {
@@ -322,7 +318,7 @@ static void test_pf_without_vfs(void **state) {
 }
 
 /* VFs that came before the bond: the host has no RoCE LAG, which its admin wants to know unless a line names the PF. */
-static void test_vfs_below_a_bond(void **state) {
+TEST(test_vfs_below_a_bond) {
         static const struct {
                 const char *match, *other_bond;
                 bool tells;
@@ -352,7 +348,7 @@ static void test_vfs_below_a_bond(void **state) {
 }
 
 /* With fewer VFs than the pool asks for, or a number that no reload can give, the check names both numbers. */
-static void test_too_few_vfs(void **state) {
+TEST(test_too_few_vfs) {
         static const char config[] = READY "[Pool vf]\nMatch=vendor=15b3 type=vf\nVirtualFunctions=2\n";
         static const struct {
                 unsigned total, n_vfs;
@@ -386,7 +382,7 @@ static void test_too_few_vfs(void **state) {
 }
 
 /* VirtualFunctions= without a PF to create VFs on: said once, with the cause. */
-static void test_pool_without_pf(void **state) {
+TEST(test_pool_without_pf) {
         static const struct {
                 const char *more, *check, *says;
         } cases[] = {
@@ -412,7 +408,7 @@ static void test_pool_without_pf(void **state) {
 }
 
 /* One PF of two has VFs; the check says why the other one gets none, unless it has them all the same. */
-static void test_withheld_vfs(void **state) {
+TEST(test_withheld_vfs) {
         static const struct {
                 const char *exclude;
                 bool has_vf, is_told;
@@ -455,7 +451,7 @@ static void test_withheld_vfs(void **state) {
         }
 }
 
-static void test_drivers(void **state) {
+TEST(test_drivers) {
         _cleanup_node_ TestNode *t = node_good();
         PciDevice *gpu = &t->inventory->devices[t->inventory->n_devices - 1];
 
@@ -470,7 +466,7 @@ static void test_drivers(void **state) {
 }
 
 /* Memory of GPUs that no fact assigns to a GPU. */
-static void test_memory(void **state) {
+TEST(test_memory) {
         _cleanup_node_ TestNode *t = node_good();
         PciDevice *gpu = (PciDevice *) node_find(t, GPU);
 
@@ -484,7 +480,7 @@ static void test_memory(void **state) {
         assert_finds(t, NO_FACTS, NULL, CHECK_OK, NULL);
 }
 
-static void test_reset(void **state) {
+TEST(test_reset) {
         static const struct {
                 const char *keys, *methods;
                 bool audio;        /* another function on its bus */
@@ -521,7 +517,7 @@ static void test_reset(void **state) {
 }
 
 /* Whoever bound it, and with any driver for guests. */
-static void test_power(void **state) {
+TEST(test_power) {
         _cleanup_node_ TestNode *t = node_good();
         PciDevice *gpu = (PciDevice *) node_find(t, GPU);
 
@@ -540,7 +536,7 @@ static void test_power(void **state) {
         assert_finds(t, NO_FACTS, NULL, CHECK_OK, NULL);
 }
 
-static void test_numa(void **state) {
+TEST(test_numa) {
         _cleanup_node_ TestNode *t = node_good();
 
         add_nic(t, -1)->vendor = 0x8086;
@@ -548,14 +544,14 @@ static void test_numa(void **state) {
         assert_finds(t, NO_FACTS, "numa", CHECK_WARNING, NIC);
 }
 
-static void test_cpus(void **state) {
+TEST(test_cpus) {
         _cleanup_node_ TestNode *t = node_good();
 
         node_ready(t, "[Pool gpu]\nMatch=class=0302\n");
         assert_finds(t, NO_FACTS, "cpus", CHECK_WARNING, NULL);
 }
 
-static void test_hugepages(void **state) {
+TEST(test_hugepages) {
         _cleanup_node_ TestNode *t = node_good();
 
         t->inventory->nodes[1].n_pages = 0;
@@ -588,7 +584,7 @@ static void assert_says_of(TestNode *t, const CheckFacts *facts, const char *che
 }
 
 /* What a recording cannot have is neither a problem nor well. */
-static void test_recorded(void **state) {
+TEST(test_recorded) {
         static const char *const checks[] = { "drivers", "memlock", "libvirt", "daemon" };
         _cleanup_node_ TestNode *t = node_good();
 
@@ -604,7 +600,7 @@ static void test_recorded(void **state) {
         assert_says_of(t, &(CheckFacts) { .running = true }, "memlock", CHECK_UNKNOWN, "libvirt");
 }
 
-static void test_memory_lock(void **state) {
+TEST(test_memory_lock) {
         _cleanup_node_ TestNode *t = node_good();
 
         node_ready(t, READY);
@@ -612,7 +608,7 @@ static void test_memory_lock(void **state) {
         assert_finds(t, &(CheckFacts) { .memory_lock = 8 << 20 }, "memlock", CHECK_WARNING, "8 MiB");
 }
 
-static void test_other_programs(void **state) {
+TEST(test_other_programs) {
         _cleanup_node_ TestNode *t = node_good();
         CheckFacts facts = { .running = true, .n_settings = 1, .settings[0] = { .driver = "nvidia" } };
 
@@ -626,7 +622,7 @@ static void test_other_programs(void **state) {
         assert_finds(t, &facts, "drivers", CHECK_WARNING, "NetworkManager");
 }
 
-static void test_libvirt(void **state) {
+TEST(test_libvirt) {
         _cleanup_node_ TestNode *t = node_good();
         DaemonReport d = { .asks_libvirt = true,
                            .libvirt_version = (char *) "11.3.0",
@@ -646,7 +642,7 @@ static void test_libvirt(void **state) {
 }
 
 /* iommufd: why it is not used, and a setting that takes something from guests or cannot be met. */
-static void test_iommufd(void **state) {
+TEST(test_iommufd) {
         _cleanup_node_ TestNode *t = node_good();
         DaemonReport d = { .asks_libvirt = true,
                            .libvirt_version = (char *) "12.8.0",
@@ -668,7 +664,7 @@ static void test_iommufd(void **state) {
         assert_says_of(t, &facts, "iommufd", CHECK_OK, "/dev/iommu");
 }
 
-static void test_daemon(void **state) {
+TEST(test_daemon) {
         _cleanup_node_ TestNode *t = node_good();
         DaemonReport d = { .problems = { (char *) "0000:01:00.0 is stuck." }, .n_problems = 1 };
         const CheckFacts facts = { .daemon = &d };
@@ -677,45 +673,4 @@ static void test_daemon(void **state) {
         assert_finds(t, &facts, "daemon", CHECK_WARNING, "stuck");
         d.read_only = (char *) "The state directory cannot be written.";
         assert_finds(t, &facts, "daemon", CHECK_FAILURE, "cannot be written");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_ready),
-                cmocka_unit_test(test_cmdline),
-                cmocka_unit_test(test_iommu),
-                cmocka_unit_test(test_iommu_off),
-                cmocka_unit_test(test_cause_once),
-                cmocka_unit_test(test_vfio),
-                cmocka_unit_test(test_facts),
-                cmocka_unit_test(test_configuration),
-                cmocka_unit_test(test_pools),
-                cmocka_unit_test(test_vgpu_type_of_no_gpu),
-                cmocka_unit_test(test_pool_without_partition),
-                cmocka_unit_test(test_no_pool),
-                cmocka_unit_test(test_services_alone),
-                cmocka_unit_test(test_group_of_pool),
-                cmocka_unit_test(test_group_without_pool),
-                cmocka_unit_test(test_firmware_without_sriov),
-                cmocka_unit_test(test_vfs_below_a_bond),
-                cmocka_unit_test(test_pf_without_vfs),
-                cmocka_unit_test(test_too_few_vfs),
-                cmocka_unit_test(test_pool_without_pf),
-                cmocka_unit_test(test_withheld_vfs),
-                cmocka_unit_test(test_drivers),
-                cmocka_unit_test(test_memory),
-                cmocka_unit_test(test_reset),
-                cmocka_unit_test(test_power),
-                cmocka_unit_test(test_numa),
-                cmocka_unit_test(test_cpus),
-                cmocka_unit_test(test_hugepages),
-                cmocka_unit_test(test_recorded),
-                cmocka_unit_test(test_memory_lock),
-                cmocka_unit_test(test_other_programs),
-                cmocka_unit_test(test_libvirt),
-                cmocka_unit_test(test_iommufd),
-                cmocka_unit_test(test_daemon),
-        };
-
-        return cmocka_run_group_tests_name("check", tests, NULL, NULL);
 }

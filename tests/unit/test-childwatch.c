@@ -2,16 +2,12 @@
 
 /* Children with a deadline: they are told of once, and none is left behind. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "unit.h"
 
 #include "host/childwatch.h"
 
@@ -80,7 +76,7 @@ static void assert_no_child(void) {
         assert_int_equal(errno, ECHILD);
 }
 
-static void test_exit(void **state) {
+TEST_WITH(test_exit, setup, teardown) {
         Fixture *f = *state;
 
         assert_int_equal(child_watch(&f->watch, f->event, start(7), 60000000, on_exit_of_child, on_late, f), 0);
@@ -92,7 +88,7 @@ static void test_exit(void **state) {
         assert_no_child();
 }
 
-static void test_deadline(void **state) {
+TEST_WITH(test_deadline, setup, teardown) {
         Fixture *f = *state;
 
         assert_int_equal(child_watch(&f->watch, f->event, start(-1), 1000, on_exit_of_child, on_late, f), 0);
@@ -104,7 +100,7 @@ static void test_deadline(void **state) {
         assert_no_child();
 }
 
-static void test_done(void **state) {
+TEST_WITH(test_done, setup, teardown) {
         Fixture *f = *state;
 
         assert_int_equal(child_watch(&f->watch, f->event, start(-1), 0, on_exit_of_child, NULL, f), 0);
@@ -113,7 +109,7 @@ static void test_done(void **state) {
         assert_no_child();
 }
 
-static void test_may_hang(void **state) {
+TEST_WITH(test_may_hang, setup, teardown) {
         Fixture *f = *state;
         pid_t pid = start(-1);
 
@@ -126,23 +122,11 @@ static void test_may_hang(void **state) {
 }
 
 /* sd-event watches no child while SIGCHLD is not blocked. */
-static void test_failure(void **state) {
+TEST_WITH(test_failure, setup, teardown) {
         Fixture *f = *state;
 
         block_sigchld(SIG_UNBLOCK);
         assert_true(child_watch(&f->watch, f->event, start(-1), 0, on_exit_of_child, NULL, f) < 0);
         assert_null(f->watch.exit);
         assert_no_child();
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_exit, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_deadline, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_done, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_may_hang, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_failure, setup, teardown),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

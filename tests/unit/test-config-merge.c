@@ -2,13 +2,9 @@
 
 /* Several texts, one Config: what adds up, what replaces, what empties, and which file is named. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
 #include <errno.h>
+
+#include "unit.h"
 
 #include "config/config.h"
 #include "sentences.h"
@@ -34,7 +30,7 @@ static void assert_place(const ConfigPlace *place, const char *file, unsigned li
         assert_int_equal(place->line, line);
 }
 
-static void test_scalars_last_wins(void **state _unused_) {
+TEST(test_scalars_last_wins) {
         _cleanup_config_ Config *c = MERGE("[Daemon]\nJobTimeoutSec=5\nVfioDriver=one\nReserveMemory=2G\n",
                                            "[Daemon]\nJobTimeoutSec=7\nHousekeepingCpus=3\n", "# nothing\n",
                                            "[Daemon]\nJobTimeoutSec=x\nVfioDriver=two\nAfterRelease=keep\n");
@@ -50,7 +46,7 @@ static void test_scalars_last_wins(void **state _unused_) {
         assert_int_equal(c->problems[0].line, 2);
 }
 
-static void test_pools_add_up(void **state _unused_) {
+TEST(test_pools_add_up) {
         _cleanup_config_ Config *c = MERGE("[Pool b]\nMatch=vendor=1\nBind=start\n[Pool a]\nMatch=vendor=2\n",
                                            "\n[Pool c]\nMatch=vendor=4\n[Pool b]\nMatch=vendor=3\nVirtualFunctions=2\n",
                                            "[Pool b]\nBind=allocate\n");
@@ -71,7 +67,7 @@ static void test_pools_add_up(void **state _unused_) {
 }
 
 /* The same header twice in one file is a copy that nobody renamed. */
-static void test_pool_twice_in_a_file(void **state _unused_) {
+TEST(test_pool_twice_in_a_file) {
         _cleanup_config_ Config *c =
                 MERGE("[Pool a]\nMatch=vendor=1\n", "[Pool a]\nMatch=vendor=2\n[Pool a]\nMatch=vendor=3\n");
 
@@ -84,7 +80,7 @@ static void test_pool_twice_in_a_file(void **state _unused_) {
 }
 
 /* A file begins outside of every section. */
-static void test_sections_end_with_the_file(void **state _unused_) {
+TEST(test_sections_end_with_the_file) {
         _cleanup_config_ Config *c = MERGE("[Pool a]\nMatch=vendor=1", "Match=vendor=2\n");
 
         assert_int_equal(c->pools[0].n_matches, 1);
@@ -92,7 +88,7 @@ static void test_sections_end_with_the_file(void **state _unused_) {
         assert_string_equal(c->problems[0].file, "b.conf");
 }
 
-static void test_match_is_emptied(void **state _unused_) {
+TEST(test_match_is_emptied) {
         _cleanup_config_ Config *c = MERGE("[Pool a]\nMatch=vendor=1\nMatch=vendor=2\n[Exclude]\nMatch=vendor=3\n",
                                            "[Pool a]\nMatch=\nMatch=vendor=4\n[Exclude]\n  Match= \nMatch=vendor=5\n");
 
@@ -112,7 +108,7 @@ static void test_match_is_emptied(void **state _unused_) {
 }
 
 /* What only looks empty must not empty the excludes: they stay, and so does everything in its place. */
-static void test_exclude_is_not_emptied_by_chance(void **state _unused_) {
+TEST(test_exclude_is_not_emptied_by_chance) {
         static const char *const lines[] = {
                 "Match= ; vendor=1", "Match =", "Match:", "Match= \x01", "Match", "match="
         };
@@ -128,14 +124,14 @@ static void test_exclude_is_not_emptied_by_chance(void **state _unused_) {
 }
 
 /* A line that could not be read stays known, whatever empties the list after it. */
-static void test_held_back_survives(void **state _unused_) {
+TEST(test_held_back_survives) {
         _cleanup_config_ Config *c = MERGE("[Exclude]\nMatch=oops\n", "[Exclude]\nMatch=\nMatch=vendor=5\n");
 
         assert_non_null(c->block_reason);
         assert_non_null(strstr(c->block_reason, "(a.conf:2)"));
 }
 
-static void test_empty_is_the_default(void **state _unused_) {
+TEST(test_empty_is_the_default) {
         _cleanup_config_ Config *defaults = config_new();
         _cleanup_config_ Config *c =
                 MERGE("[Daemon]\nJobTimeoutSec=5\nVfioDriver=one\nReserveMemory=2G\nHousekeepingCpus=3\n"
@@ -156,7 +152,7 @@ static void test_empty_is_the_default(void **state _unused_) {
 }
 
 /* What only shows when all is read names both files. */
-static void test_virtual_functions_by_address(void **state _unused_) {
+TEST(test_virtual_functions_by_address) {
         _cleanup_config_ Config *c = MERGE("[Pool a]\nMatch=type=vf pf=0000:05:00.0\nVirtualFunctions=4\n",
                                            "[Pool a]\nMatch=address=0000:05:10.*\n");
 
@@ -167,7 +163,7 @@ static void test_virtual_functions_by_address(void **state _unused_) {
         assert_int_equal(c->pools[0].virtual_functions, 0);
 }
 
-static void test_limits_are_of_all_files(void **state _unused_) {
+TEST(test_limits_are_of_all_files) {
         _cleanup_config_ Config *c = config_new();
         _cleanup_free_ char *half = malloc(CONFIG_TEXT_MAX / 2), *matches = NULL;
 
@@ -189,7 +185,7 @@ static void test_limits_are_of_all_files(void **state _unused_) {
         assert_string_equal(many->problems[0].file, "b.conf");
 }
 
-static void test_unreadable(void **state _unused_) {
+TEST(test_unreadable) {
         _cleanup_config_ Config *c = config_new();
 
         assert_int_equal(config_read_failed(c, "a.conf", "Permission denied", "First."), 0);
@@ -206,25 +202,6 @@ static void test_unreadable(void **state _unused_) {
         record("a.conf", c->block_reason);
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("config-merged.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_scalars_last_wins),
-                cmocka_unit_test(test_pools_add_up),
-                cmocka_unit_test(test_pool_twice_in_a_file),
-                cmocka_unit_test(test_sections_end_with_the_file),
-                cmocka_unit_test(test_match_is_emptied),
-                cmocka_unit_test(test_exclude_is_not_emptied_by_chance),
-                cmocka_unit_test(test_held_back_survives),
-                cmocka_unit_test(test_empty_is_the_default),
-                cmocka_unit_test(test_virtual_functions_by_address),
-                cmocka_unit_test(test_limits_are_of_all_files),
-                cmocka_unit_test(test_unreadable),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
+
+#include "unit.h"
 
 #include "config/config.h"
 #include "sentences.h"
@@ -22,7 +18,7 @@ static Config *parse(const char *text) {
 
 #define _cleanup_config_ _cleanup_(cleanup_config_free)
 
-static void test_names(void **state _unused_) {
+TEST(test_names) {
         for (int a = 0; a < _AFTER_RELEASE_MAX; a++)
                 assert_int_equal(after_release_from_string(after_release_to_string((AfterRelease) a)), a);
         for (int h = 0; h < _HYPERVISOR_MAX; h++)
@@ -48,7 +44,7 @@ static void test_names(void **state _unused_) {
         assert_int_equal(pool_bind_from_string("x"), _POOL_BIND_INVALID);
 }
 
-static void test_defaults(void **state _unused_) {
+TEST(test_defaults) {
         _cleanup_config_ Config *c = parse("");
 
         assert_int_equal(c->n_files, 1);
@@ -68,7 +64,7 @@ static void test_defaults(void **state _unused_) {
         assert_int_equal(c->n_pools + c->n_excludes + c->n_problems, 0);
 }
 
-static void test_full(void **state _unused_) {
+TEST(test_full) {
         _cleanup_config_ Config *c = parse("\xef\xbb\xbf[Daemon] # the mark of some editors\r\n"
                                            "VfioDriver = mlx5_vfio_pci ; a variant driver\n"
                                            "\tJobTimeoutSec=3600\n"
@@ -123,7 +119,7 @@ static void test_full(void **state _unused_) {
 }
 
 /* The libvirt to ask is that of the hypervisor, unless a line names one or none. */
-static void test_hypervisor(void **state _unused_) {
+TEST(test_hypervisor) {
         static const struct {
                 const char *text, *libvirt;
                 Hypervisor hypervisor;
@@ -150,7 +146,7 @@ static void test_hypervisor(void **state _unused_) {
 #define X50 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
 /* Each broken line gives its own problem, and the good line after it still counts. */
-static void test_problems(void **state _unused_) {
+TEST(test_problems) {
         static const char *const cases[] = {
                 /* from line 2 on, in [Daemon] */
                 "nonsense",
@@ -201,7 +197,7 @@ static void test_problems(void **state _unused_) {
         }
 }
 
-static void test_fabric(void **state _unused_) {
+TEST(test_fabric) {
         static const char *const bad[] = { "Partitions=hgx",        "Partition=1",
                                            "Partition=1=",          "Partition=1=0,1",
                                            "Partition=1=64",        "Partition=65536=1",
@@ -246,7 +242,7 @@ static void test_fabric(void **state _unused_) {
         }
 }
 
-static void test_services(void **state _unused_) {
+TEST(test_services) {
         static const char *const bad[] = { "Kind=juice",
                                            "Endpoint=gpu1",
                                            "Endpoint=gpu1:9999",
@@ -330,7 +326,7 @@ static void test_services(void **state _unused_) {
 }
 
 /* What is handed to systemd. One name that is none leaves none of the others. */
-static void test_stop_services(void **state _unused_) {
+TEST(test_stop_services) {
         static const char *const bad[] = { "a.service;rm", "nvidia-dcgm",
                                            "a@.service",   "../a.service",
                                            ".service",     "passthroughd.service",
@@ -357,7 +353,7 @@ static void test_stop_services(void **state _unused_) {
         }
 }
 
-static void test_cleaner(void **state _unused_) {
+TEST(test_cleaner) {
         static const char *const bad[] = { "wipe",
                                            "./wipe",
                                            "/bin/sh -c 'rm x'",
@@ -382,7 +378,7 @@ static void test_cleaner(void **state _unused_) {
         }
 }
 
-static void test_problem_lines(void **state _unused_) {
+TEST(test_problem_lines) {
         static const unsigned lines[] = { 1, 2, 6, 7, 9, 11, 15, 13 };
         _cleanup_config_ Config *c = parse("Match=type=vf\n"       /* 1: no section yet */
                                            "junk\n"                /* 2 */
@@ -413,7 +409,7 @@ static void test_problem_lines(void **state _unused_) {
 
 /* What libinih would do itself differs from version to version: cut a long line, or take an indented line for more of
  * the line before it. */
-static void test_lines_of_libinih(void **state _unused_) {
+TEST(test_lines_of_libinih) {
         static const struct {
                 const char *text;
                 unsigned lines[4]; /* of the problems */
@@ -446,7 +442,7 @@ static void test_lines_of_libinih(void **state _unused_) {
         }
 }
 
-static void test_limits(void **state _unused_) {
+TEST(test_limits) {
         _cleanup_free_ char *text = NULL;
 
         for (unsigned i = 0; i <= CONFIG_POOLS_MAX; i++)
@@ -481,7 +477,7 @@ static void test_limits(void **state _unused_) {
 
 /* A broken line of [Exclude], or what may be a misspelt [Exclude], takes everything off offer; other broken lines do
  * not. */
-static void test_held_back(void **state _unused_) {
+TEST(test_held_back) {
         static const struct {
                 const char *text;
                 unsigned line; /* 0: not held back */
@@ -525,7 +521,7 @@ static void test_held_back(void **state _unused_) {
 }
 
 /* Nothing on the line counts, neither before nor after the NUL; the lines after it do. */
-static void test_nul(void **state _unused_) {
+TEST(test_nul) {
         static const struct {
                 const char *text;
                 size_t size;
@@ -553,7 +549,7 @@ static void test_nul(void **state _unused_) {
         }
 }
 
-static void test_virtual_functions_by_address(void **state _unused_) {
+TEST(test_virtual_functions_by_address) {
         _cleanup_config_ Config *c =
                 parse("[Pool a]\nVirtualFunctions=4\nMatch=type=vf pf=0000:05:00.0\nMatch=address=0000:05:10.*\n"
                       "[Pool b]\nVirtualFunctions=4\nMatch=type=vf pf=0000:06:00.0\n"
@@ -569,7 +565,7 @@ static void test_virtual_functions_by_address(void **state _unused_) {
         assert_null(c->block_reason);
 }
 
-static void test_virtual_functions_of_others(void **state _unused_) {
+TEST(test_virtual_functions_of_others) {
         _cleanup_config_ Config *c = parse("[Pool a]\nMatch=address=0000:05:10.*\nVirtualFunctions=external\n"
                                            "[Pool b]\nMatch=type=vf\nVirtualFunctions=external\nVirtualFunctions=2\n"
                                            "[Pool c]\nMatch=type=vf\nVirtualFunctions=External\n");
@@ -583,7 +579,7 @@ static void test_virtual_functions_of_others(void **state _unused_) {
         assert_false(c->pools[2].external);
 }
 
-static void test_vgpu_type(void **state _unused_) {
+TEST(test_vgpu_type) {
         _cleanup_config_ Config *
                 c = parse(
                        "[Pool a]\nMatch=type=vf\nVgpuType=NVIDIA H100L-12C\n[Pool b]\nMatch=type=vf\nVgpuType=NVIDIA\n"
@@ -618,7 +614,7 @@ static void test_vgpu_type(void **state _unused_) {
         assert_null(c->pools[3].vgpu_type);
 }
 
-static void test_vf_attributes(void **state _unused_) {
+TEST(test_vf_attributes) {
         _cleanup_config_ Config *c =
                 parse("[Pool a]\nMatch=type=vf\nVfAttributes=vlan=100, trust=on\nVfIdentity=stable\n"
                       "[Pool b]\nMatch=type=vf\n"
@@ -635,7 +631,7 @@ static void test_vf_attributes(void **state _unused_) {
         }
 }
 
-static void test_placement_of_a_pool(void **state _unused_) {
+TEST(test_placement_of_a_pool) {
         _cleanup_config_ Config *c = parse("[Pool a]\nMatch=type=vf\nNumaPolicy=required\nVfPlacement=pack\n"
                                            "[Pool b]\nMatch=type=vf\n"
                                            "[Pool c]\nMatch=type=vf\nNumaPolicy=socket\nNumaPolicy=\n"
@@ -654,7 +650,7 @@ static void test_placement_of_a_pool(void **state _unused_) {
 }
 
 /* The line before stays what counts. */
-static void test_vf_attribute_problems(void **state _unused_) {
+TEST(test_vf_attribute_problems) {
         static const char *const cases[] = {
                 "VfAttributes=vlan",
                 "VfAttributes=vlan=4095",
@@ -682,34 +678,6 @@ static void test_vf_attribute_problems(void **state _unused_) {
         }
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("config-lines.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_names),
-                cmocka_unit_test(test_defaults),
-                cmocka_unit_test(test_full),
-                cmocka_unit_test(test_hypervisor),
-                cmocka_unit_test(test_problems),
-                cmocka_unit_test(test_fabric),
-                cmocka_unit_test(test_services),
-                cmocka_unit_test(test_stop_services),
-                cmocka_unit_test(test_cleaner),
-                cmocka_unit_test(test_problem_lines),
-                cmocka_unit_test(test_lines_of_libinih),
-                cmocka_unit_test(test_limits),
-                cmocka_unit_test(test_held_back),
-                cmocka_unit_test(test_nul),
-                cmocka_unit_test(test_virtual_functions_by_address),
-                cmocka_unit_test(test_virtual_functions_of_others),
-                cmocka_unit_test(test_vgpu_type),
-                cmocka_unit_test(test_vf_attributes),
-                cmocka_unit_test(test_placement_of_a_pool),
-                cmocka_unit_test(test_vf_attribute_problems),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

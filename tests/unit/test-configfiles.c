@@ -2,13 +2,9 @@
 
 /* Which files are read, in which order, what hides what, and what cannot be read. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
 #include <errno.h>
+
+#include "unit.h"
 
 #include "host/configfiles.h"
 #include "sentences.h"
@@ -62,7 +58,7 @@ static void assert_unreadable(const Config *c, const char *file) {
         assert_int_equal(c->problems[0].line, 0);
 }
 
-static void test_nothing(void **state) {
+TEST_WITH(test_nothing, make, unmake) {
         _cleanup_config_ Config *c = load(*state);
 
         assert_int_equal(c->n_files, 0);
@@ -73,7 +69,7 @@ static void test_nothing(void **state) {
         assert_int_equal(config_files_load("/nonexistent", NULL, false, &c), -ENOENT);
 }
 
-static void test_first_main_file(void **state) {
+TEST_WITH(test_first_main_file, make, unmake) {
         static const char *const directories[] = { "usr/lib/", "usr/local/lib/", "run/", "etc/" };
         static const char *const pools[] = { "lib", "local", "run", "etc" };
 
@@ -92,7 +88,7 @@ static void test_first_main_file(void **state) {
 }
 
 /* By name, whatever the directory; after the main file, whose values they replace. */
-static void test_order(void **state) {
+TEST_WITH(test_order, make, unmake) {
         tree_file(*state, "etc/" CONF, "[Daemon]\nJobTimeoutSec=1\n[Pool main]\nMatch=vendor=1");
         add(*state, "usr/lib/" CONF ".d/50-lib.conf", "b50");
         add(*state, "etc/" CONF ".d/90-etc.conf", "d90");
@@ -107,7 +103,7 @@ static void test_order(void **state) {
         assert_int_equal(c->n_problems, 0);
 }
 
-static void test_dropins_alone(void **state) {
+TEST_WITH(test_dropins_alone, make, unmake) {
         add(*state, "usr/lib/" CONF ".d/vendor.conf", "vendor");
         _cleanup_config_ Config *c = load(*state);
 
@@ -115,7 +111,7 @@ static void test_dropins_alone(void **state) {
         assert_int_equal(c->n_files, 1);
 }
 
-static void test_same_name_hides(void **state) {
+TEST_WITH(test_same_name_hides, make, unmake) {
         static const char *const directories[] = { "usr/lib/", "usr/local/lib/", "run/", "etc/" };
         static const char *const pools[] = { "lib", "local", "run", "etc" };
 
@@ -134,7 +130,7 @@ static void test_same_name_hides(void **state) {
         assert_pools(c, "run");
 }
 
-static void test_masks(void **state) {
+TEST_WITH(test_masks, make, unmake) {
         add(*state, "usr/lib/" CONF ".d/a.conf", "a");
         add(*state, "usr/lib/" CONF ".d/b.conf", "b");
         add(*state, "run/" CONF ".d/b.conf", "b");
@@ -157,7 +153,7 @@ static void test_masks(void **state) {
         assert_pools(unmasked, "main c");
 }
 
-static void test_other_names(void **state) {
+TEST_WITH(test_other_names, make, unmake) {
         static const char *const names[] = { "a", "a.conf~", "a.conf.dpkg-old", ".a.conf", ".conf", "README" };
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++) {
@@ -172,7 +168,7 @@ static void test_other_names(void **state) {
 }
 
 /* A link of a recorded machine leads nowhere but into it. */
-static void test_links_stay_inside(void **state) {
+TEST_WITH(test_links_stay_inside, make, unmake) {
         add(*state, "opt/pools", "inside");
         tree_link(*state, "etc/" CONF ".d/a.conf", "/opt/pools");
         tree_link(*state, "etc/" CONF ".d/b.conf", "../../../../../../../../../../../../opt/pools");
@@ -185,7 +181,7 @@ static void test_links_stay_inside(void **state) {
         assert_unreadable(out, "/etc/" CONF ".d/c.conf");
 }
 
-static void test_unreadable(void **state) {
+TEST_WITH(test_unreadable, make, unmake) {
         _cleanup_free_ char *fifo = tree_path(*state, "etc/" CONF ".d/fifo.conf");
 
         add(*state, "etc/" CONF, "main");
@@ -213,7 +209,7 @@ static void test_unreadable(void **state) {
 }
 
 /* The first main file that is there is the one, even when it cannot be read. */
-static void test_unreadable_main_file(void **state) {
+TEST_WITH(test_unreadable_main_file, make, unmake) {
         add(*state, "usr/lib/" CONF, "lib");
         tree_dir(*state, "etc/" CONF);
         _cleanup_config_ Config *c = load(*state);
@@ -228,7 +224,7 @@ static void test_unreadable_main_file(void **state) {
 }
 
 /* Its name stands in sentences, which go over the bus. */
-static void test_unclean_name(void **state) {
+TEST_WITH(test_unclean_name, make, unmake) {
         add(*state, "etc/" CONF ".d/\xff.conf", "a");
         _cleanup_config_ Config *c = load(*state);
 
@@ -236,7 +232,7 @@ static void test_unclean_name(void **state) {
         assert_pools(c, "");
 }
 
-static void test_limits(void **state) {
+TEST_WITH(test_limits, make, unmake) {
         for (unsigned i = 0; i <= CONFIG_DROPINS_MAX; i++) {
                 char path[128];
 
@@ -264,7 +260,7 @@ static void test_limits(void **state) {
 }
 
 /* A named file is of this machine, with its own drop-ins and no others. */
-static void test_named(void **state) {
+TEST_WITH(test_named, make, unmake) {
         _cleanup_free_ char *file = tree_path(*state, "my.conf");
         Config *c = NULL;
 
@@ -307,7 +303,7 @@ static bool is_refused(const char *file) {
 }
 
 /* What another user can change: the file, a directory above it, one on the way of a link, its drop-ins. */
-static void test_owned(void **state) {
+TEST_WITH(test_owned, make, unmake) {
         static const struct {
                 const char *path;
                 mode_t mode;
@@ -349,29 +345,6 @@ static void test_owned(void **state) {
                 assert_true(is_refused(file));
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("config-files.txt");
-}
-
-int main(void) {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make, unmake)
-        const struct CMUnitTest tests[] = {
-                TEST(test_nothing),
-                TEST(test_first_main_file),
-                TEST(test_order),
-                TEST(test_dropins_alone),
-                TEST(test_same_name_hides),
-                TEST(test_masks),
-                TEST(test_other_names),
-                TEST(test_links_stay_inside),
-                TEST(test_unreadable),
-                TEST(test_unreadable_main_file),
-                TEST(test_unclean_name),
-                TEST(test_limits),
-                TEST(test_named),
-                TEST(test_owned),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

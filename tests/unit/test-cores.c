@@ -2,12 +2,7 @@
 
 /* CPUs as whole cores. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "model/cores.h"
 #include "nodefixture.h"
@@ -20,7 +15,7 @@ static TestNode *make_node(unsigned n, unsigned threads) {
         return t;
 }
 
-static void test_threads(void **state) {
+TEST(test_threads) {
         for (unsigned threads = 1; threads <= 4; threads *= 2) {
                 _cleanup_node_ TestNode *t = make_node(8, threads);
 
@@ -32,14 +27,14 @@ static void test_threads(void **state) {
 }
 
 /* One core has lost a thread: the most any core has counts. */
-static void test_threads_of_unequal_cores(void **state) {
+TEST(test_threads_of_unequal_cores) {
         _cleanup_node_ TestNode *t = make_node(4, 2);
 
         t->inventory->n_cpus = 3;
         assert_int_equal(cores_threads(t->inventory), 2);
 }
 
-static void test_split(void **state) {
+TEST(test_split) {
         static const struct {
                 unsigned cpus, threads;
                 size_t k;
@@ -93,7 +88,7 @@ static void assert_pick(unsigned threads, const char *free_text, unsigned share,
         }
 }
 
-static void test_pick(void **state) {
+TEST(test_pick) {
         assert_pick(1, "0-7", 3, 3, "0-2");
         assert_pick(2, "0-7", 4, 4, "0-3");
         assert_pick(2, "0-7", 3, 3, "0-3"); /* the odd thread takes its core with it */
@@ -101,15 +96,4 @@ static void test_pick(void **state) {
         assert_pick(4, "4-7", 8, 4, "4-7"); /* fewer than wanted */
         assert_pick(2, "", 2, 0, "");
         assert_pick(2, "0-7", 0, 0, "");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_threads),
-                cmocka_unit_test(test_threads_of_unequal_cores),
-                cmocka_unit_test(test_split),
-                cmocka_unit_test(test_pick),
-        };
-
-        return cmocka_run_group_tests_name("cores", tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
 #include <errno.h>
+
+#include "unit.h"
 
 #include "model/cpuset.h"
 #include "util/cleanup.h"
@@ -18,7 +14,7 @@ static CpuSet parse(const char *text) {
         return set;
 }
 
-static void test_text(void **state _unused_) {
+TEST(test_text) {
         static const struct {
                 const char *text, *canonical;
                 unsigned count;
@@ -43,7 +39,7 @@ static void test_text(void **state _unused_) {
 }
 
 /* The longest texts there are: every second CPU, and pairs. */
-static void test_format_worst(void **state _unused_) {
+TEST(test_format_worst) {
         for (unsigned step = 2; step <= 3; step++) {
                 CpuSet set = { 0 }, again;
 
@@ -56,7 +52,7 @@ static void test_format_worst(void **state _unused_) {
         }
 }
 
-static void test_parse_refuses(void **state _unused_) {
+TEST(test_parse_refuses) {
         static const char *const bad[] = {
                 ",", "1,", ",1", "1-", "-1", "3-1", "1 2", "a", "1,,2", "0x1", "1-2-3", "+1"
         };
@@ -70,7 +66,7 @@ static void test_parse_refuses(void **state _unused_) {
         assert_int_equal(cpuset_count(&set), 1); /* untouched */
 }
 
-static void test_members(void **state _unused_) {
+TEST(test_members) {
         CpuSet set = { 0 };
 
         cpuset_add(&set, 63);
@@ -91,7 +87,7 @@ static void test_members(void **state _unused_) {
         assert_int_equal(cpuset_count(&set), 2);
 }
 
-static void test_operations(void **state _unused_) {
+TEST(test_operations) {
         CpuSet a = parse("0-3,100"), b = parse("2-5,200"), sum = parse("0-5,100,200"), rest = parse("0-1,100"),
                other = parse("200");
 
@@ -105,14 +101,4 @@ static void test_operations(void **state _unused_) {
         s = a;
         cpuset_subtract(&s, &b);
         assert_true(cpuset_equal(&s, &rest));
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_text),          cmocka_unit_test(test_format_worst),
-                cmocka_unit_test(test_parse_refuses), cmocka_unit_test(test_members),
-                cmocka_unit_test(test_operations),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

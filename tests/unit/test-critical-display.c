@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "criticalfixture.h"
 
@@ -33,7 +28,7 @@ static void add_framebuffer(const Fixture *f, const char *device, unsigned numbe
         tree_link(f->root, link, target);
 }
 
-static void test_console_on_the_first_framebuffer(void **state) {
+TEST_WITH(test_console_on_the_first_framebuffer, setup, teardown) {
         Fixture *f = *state;
 
         tree_dir(f->root, "sys/class/graphics/fbcon");
@@ -49,7 +44,7 @@ static void test_console_on_the_first_framebuffer(void **state) {
 }
 
 /* The firmware's framebuffer below the card whose memory it is in, and below nothing. */
-static void test_framebuffer_of_the_firmware(void **state) {
+TEST_WITH(test_framebuffer_of_the_firmware, setup, teardown) {
         Fixture *f = *state;
 
         tree_file(f->root, "sys/class/vtconsole/vtcon1/name", "(M) frame buffer device\n");
@@ -60,7 +55,7 @@ static void test_framebuffer_of_the_firmware(void **state) {
         assert_null(marked(f, NULL, "0000:01:00.0")->console);
 }
 
-static void test_bmc(void **state) {
+TEST_WITH(test_bmc, setup, teardown) {
         Fixture *f = *state;
 
         tree_device(f->root, BMC, "0x1a03", "0x2000", "0x030000");
@@ -71,24 +66,11 @@ static void test_bmc(void **state) {
 }
 
 /* Matrox made cards too. */
-static void test_matrox(void **state) {
+TEST_WITH(test_matrox, setup, teardown) {
         Fixture *f = *state;
 
         tree_device(f->root, BMC, "0x102b", "0x0536", "0x030000");
         tree_device(f->root, IPMI, "0x102b", "0x2527", "0x030000");
         assert_string_equal(critical(f, "0000:05:00.0"), "0000:05:00.0 <- BMC (remote console)");
         assert_null(critical(f, "0000:05:00.1"));
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_console_on_the_first_framebuffer),
-                TEST(test_framebuffer_of_the_firmware),
-                TEST(test_bmc),
-                TEST(test_matrox),
-#undef TEST
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "criticalfixture.h"
 #include "sentences.h"
@@ -68,7 +63,7 @@ static Config *config(const char *text) {
         return c;
 }
 
-static void test_vlan_on_team_on_macvlan(void **state) {
+TEST_WITH(test_vlan_on_team_on_macvlan, setup, teardown) {
         Fixture *f = *state;
 
         stack(f, "macvlan0", "sys/devices/" PF "/net/eth0");
@@ -83,7 +78,7 @@ static void test_vlan_on_team_on_macvlan(void **state) {
         assert_null(critical(f, "0000:00:1f.6"));
 }
 
-static void test_bond_of_a_vf_keeps_its_pf(void **state) {
+TEST_WITH(test_bond_of_a_vf_keeps_its_pf, setup, teardown) {
         Fixture *f = *state;
 
         stack(f, "bond0", "sys/devices/" VF "/net/eth0v0");
@@ -93,7 +88,7 @@ static void test_bond_of_a_vf_keeps_its_pf(void **state) {
 }
 
 /* The bridge has no link to its ports, only the kernel's side of the switch does. */
-static void test_bridge_of_open_vswitch(void **state) {
+TEST_WITH(test_bridge_of_open_vswitch, setup, teardown) {
         Fixture *f = *state;
 
         add_interface(f, "virtual", "br-ex");
@@ -106,7 +101,7 @@ static void test_bridge_of_open_vswitch(void **state) {
 }
 
 /* An interface with a card below needs no switch. */
-static void test_switch_of_others(void **state) {
+TEST_WITH(test_switch_of_others, setup, teardown) {
         Fixture *f = *state;
 
         stack(f, "ovs-system", "sys/devices/" PF "/net/eth0");
@@ -118,7 +113,7 @@ static void test_switch_of_others(void **state) {
         assert_null(critical(f, "0000:01:00.0"));
 }
 
-static void test_unreachable_is_no_way(void **state) {
+TEST_WITH(test_unreachable_is_no_way, setup, teardown) {
         Fixture *f = *state;
 
         tree_file(f->root, "proc/net/ipv6_route",
@@ -131,7 +126,7 @@ static void test_unreachable_is_no_way(void **state) {
         assert_string_equal(critical(f, "0000:00:1f.6"), "0000:00:1f.6 <- mgmt <- default route");
 }
 
-static void test_interfaces_that_the_admin_keeps(void **state) {
+TEST_WITH(test_interfaces_that_the_admin_keeps, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_config_free) Config *one = config("[Daemon]\nKeepInterfaces=lo mg*\n"),
                                               *two = config("[Daemon]\nKeepInterfaces=bond?\nKeepInterfaces=nothing\n"),
@@ -147,7 +142,7 @@ static void test_interfaces_that_the_admin_keeps(void **state) {
 }
 
 /* What it was to keep would be given away. */
-static void test_broken_list_holds_everything_back(void **state) {
+TEST_WITH(test_broken_list_holds_everything_back, setup, teardown) {
         _cleanup_(cleanup_config_free) Config *c = config("[Daemon]\nKeepInterfaces=eth0 bad/name\n"),
                                               *good = config("[Daemon]\nKeepInterfaces=eth[0-9] en*\n");
 
@@ -196,7 +191,7 @@ static void mount_network(const Fixture *f, const char *line) {
         mounts(f, text);
 }
 
-static void test_servers_of_mounts(void **state) {
+TEST_WITH(test_servers_of_mounts, setup, teardown) {
         static const struct {
                 const char *mount, *way;
         } cases[] = {
@@ -227,7 +222,7 @@ static void test_servers_of_mounts(void **state) {
 }
 
 /* Any user may say this of a mount by FUSE; the other ones name no server. */
-static void test_mounts_without_a_server(void **state) {
+TEST_WITH(test_mounts_without_a_server, setup, teardown) {
         static const char *const cases[] = {
                 "fuse.nfs4 10.1.0.5:/data rw,addr=10.1.0.5",
                 "fuse 10.1.0.5:/data rw,addr=10.1.0.5",
@@ -261,7 +256,7 @@ static void test_mounts_without_a_server(void **state) {
         }
 }
 
-static void test_server_over_a_vf(void **state) {
+TEST_WITH(test_server_over_a_vf, setup, teardown) {
         Fixture *f = *state;
 
         storage_routes(f);
@@ -273,7 +268,7 @@ static void test_server_over_a_vf(void **state) {
         assert_string_equal(critical(f, "0000:01:10.0"), "0000:01:10.0 <- eth0v0 <- fd00:2::5 <- /data (nfs4)");
 }
 
-static void test_server_over_vlan_and_bond(void **state) {
+TEST_WITH(test_server_over_vlan_and_bond, setup, teardown) {
         Fixture *f = *state;
 
         stack(f, "bond0", "sys/devices/" PF "/net/eth0");
@@ -309,7 +304,7 @@ static void assert_route(Fixture *f, const char *routes, const char *routes6, co
         }
 }
 
-static void test_best_route(void **state) {
+TEST_WITH(test_best_route, setup, teardown) {
         Fixture *f = *state;
 
         mount_network(f, "nfs4 filer:/data rw,addr=10.1.0.5");
@@ -345,7 +340,7 @@ static void test_best_route(void **state) {
                 "fd 40\n", "");
 }
 
-static void test_best_route_of_ipv6(void **state) {
+TEST_WITH(test_best_route_of_ipv6, setup, teardown) {
         Fixture *f = *state;
 #define NET(length, metric, flags, name)  ROUTE6("fd000001000000000000000000000000", length, metric, flags, name)
 #define HOST(length, metric, flags, name) ROUTE6("fd000001000000000000000000000005", length, metric, flags, name)
@@ -369,7 +364,7 @@ static void test_best_route_of_ipv6(void **state) {
 }
 
 /* Of mounts in other mount namespaces. */
-static void test_servers_of_nfs(void **state) {
+TEST_WITH(test_servers_of_nfs, setup, teardown) {
         Fixture *f = *state;
 
         storage_routes(f);
@@ -402,7 +397,7 @@ static void assert_told(Fixture *f, const Told *told, size_t n) {
         }
 }
 
-static void test_iscsi(void **state) {
+TEST_WITH(test_iscsi, setup, teardown) {
 #define CONNECTION "sys/class/iscsi_connection/connection1:0/"
 #define ISCSI_HOST "sys/class/iscsi_host/host7/"
         static const Told told[] = {
@@ -424,7 +419,7 @@ static void test_iscsi(void **state) {
         assert_told(f, told, ELEMENTSOF(told));
 }
 
-static void test_nvme_over_fabrics(void **state) {
+TEST_WITH(test_nvme_over_fabrics, setup, teardown) {
 #define NVME "sys/class/nvme/nvme1/"
         static const Told tcp[] = {
                 { NVME "address", "traddr=10.1.0.5,trsvcid=4420", "eth0 <- 10.1.0.5 <- nvme1 (remote NVMe)" },
@@ -454,7 +449,7 @@ static void test_nvme_over_fabrics(void **state) {
         assert_told(f, others, 1);
 }
 
-static void test_rdma(void **state) {
+TEST_WITH(test_rdma, setup, teardown) {
         static const Told told[] = {
                 { "sys/class/scsi_host/host8/local_ib_device", "mlx5_0", "mlx5_0 <- SRP" },
                 { "sys/class/scsi_host/host8/local_ib_device", "mlx5_7", NULL },
@@ -470,7 +465,7 @@ static void test_rdma(void **state) {
         assert_told(f, told, ELEMENTSOF(told));
 }
 
-static void test_servers_on_the_host(void **state) {
+TEST_WITH(test_servers_on_the_host, setup, teardown) {
 #define PORTAL "sys/kernel/config/target/iscsi/iqn.2003-01.org.x:sn.1/tpgt_1/np/"
         static const Told told[] = {
                 { "sys/bus/rbd/devices/0/client_addr", "10.1.0.9:0/3861424291", "eth0 <- 10.1.0.9 <- Ceph RBD" },
@@ -499,7 +494,7 @@ static void test_servers_on_the_host(void **state) {
 }
 
 /* A link to itself stands for whatever the kernel may say of a file. */
-static void test_users_that_cannot_be_read(void **state) {
+TEST_WITH(test_users_that_cannot_be_read, setup, teardown) {
         static const char *const paths[] = {
                 "sys/class/iscsi_connection",
                 CONNECTION "persistent_address",
@@ -530,7 +525,7 @@ static void test_users_that_cannot_be_read(void **state) {
         }
 }
 
-static void test_too_many_addresses(void **state) {
+TEST_WITH(test_too_many_addresses, setup, teardown) {
         char lines[1100 * 40] = "";
         size_t n = 0;
         Fixture *f = *state;
@@ -548,7 +543,7 @@ static void test_too_many_addresses(void **state) {
         record("too many addresses", f->inv->critical_error);
 }
 
-static void test_too_many_routes_to_an_address(void **state) {
+TEST_WITH(test_too_many_routes_to_an_address, setup, teardown) {
         char lines[70 * 128] = ROUTES;
         size_t n = strlen(lines);
         Fixture *f = *state;
@@ -562,37 +557,6 @@ static void test_too_many_routes_to_an_address(void **state) {
         record("too many routes", f->inv->critical_error);
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("critical-network.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_vlan_on_team_on_macvlan),
-                TEST(test_bond_of_a_vf_keeps_its_pf),
-                TEST(test_bridge_of_open_vswitch),
-                TEST(test_switch_of_others),
-                TEST(test_unreachable_is_no_way),
-                TEST(test_interfaces_that_the_admin_keeps),
-                TEST(test_broken_list_holds_everything_back),
-                TEST(test_servers_of_mounts),
-                TEST(test_mounts_without_a_server),
-                TEST(test_server_over_a_vf),
-                TEST(test_server_over_vlan_and_bond),
-                TEST(test_best_route),
-                TEST(test_best_route_of_ipv6),
-                TEST(test_servers_of_nfs),
-                TEST(test_iscsi),
-                TEST(test_nvme_over_fabrics),
-                TEST(test_rdma),
-                TEST(test_servers_on_the_host),
-                TEST(test_users_that_cannot_be_read),
-                TEST(test_too_many_addresses),
-                TEST(test_too_many_routes_to_an_address),
-#undef TEST
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

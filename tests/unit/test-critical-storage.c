@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "criticalfixture.h"
 
@@ -54,7 +50,7 @@ static int setup(void **state) {
         return 0;
 }
 
-static void test_btrfs_on_two_disks(void **state) {
+TEST_WITH(test_btrfs_on_two_disks, setup, teardown) {
         Fixture *f = *state;
 
         tree_link(f->root, "sys/fs/btrfs/8b4b1f0c-1111-4111-8111-000000000001/devices/sda1",
@@ -66,7 +62,7 @@ static void test_btrfs_on_two_disks(void **state) {
         assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- /data (mounted)");
 }
 
-static void test_mounted_in_another_namespace(void **state) {
+TEST_WITH(test_mounted_in_another_namespace, setup, teardown) {
         Fixture *f = *state;
 
         tree_dir(f->root, "sys/fs/ext4/features");
@@ -77,7 +73,7 @@ static void test_mounted_in_another_namespace(void **state) {
         assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- a file system (mounted)");
 }
 
-static void test_journals_of_their_own(void **state) {
+TEST_WITH(test_journals_of_their_own, setup, teardown) {
         Fixture *f = *state;
 
         tree_link(f->root, "sys/dev/block/8:1", "../../../" SDA "/sda1");
@@ -90,7 +86,7 @@ static void test_journals_of_their_own(void **state) {
         assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- a file system (mounted)");
 }
 
-static void test_bcachefs_names_all_its_devices(void **state) {
+TEST_WITH(test_bcachefs_names_all_its_devices, setup, teardown) {
         Fixture *f = *state;
 
         mounts(f, "22 1 0:40 / /pool rw - bcachefs /dev/sda1:/dev/sdb rw");
@@ -99,7 +95,7 @@ static void test_bcachefs_names_all_its_devices(void **state) {
 }
 
 /* A user mounts by FUSE, and says that it is a disk; a container may have a directory with the name of one. */
-static void test_source_of_a_user(void **state) {
+TEST_WITH(test_source_of_a_user, setup, teardown) {
         Fixture *f = *state;
         static const char *const lines[] = {
                 "22 1 0:40 / /home/eve/mnt rw - fuse /dev/sdb rw,user_id=1000,group_id=1000",
@@ -117,7 +113,7 @@ static void test_source_of_a_user(void **state) {
 }
 
 /* More mounts of users than would go into memory at once are no reason to offer nothing. */
-static void test_very_many_mounts(void **state) {
+TEST_WITH(test_very_many_mounts, setup, teardown) {
         enum {
                 MOUNTS = 1000,
                 LINE = 25000
@@ -140,7 +136,7 @@ static void test_very_many_mounts(void **state) {
 }
 
 /* The backing device and the cache. */
-static void test_bcache(void **state) {
+TEST_WITH(test_bcache, setup, teardown) {
         Fixture *f = *state;
 
         add_block(f, VIRTUAL "bcache0");
@@ -153,7 +149,7 @@ static void test_bcache(void **state) {
 }
 
 /* LVM on one path group of dm-multipath, by the names an admin knows. */
-static void test_lvm_on_multipath(void **state) {
+TEST_WITH(test_lvm_on_multipath, setup, teardown) {
         Fixture *f = *state;
 
         add_block(f, VIRTUAL "dm-0");
@@ -168,7 +164,7 @@ static void test_lvm_on_multipath(void **state) {
         assert_null(f->inv->critical_error);
 }
 
-static void test_name_that_no_terminal_should_see(void **state) {
+TEST_WITH(test_name_that_no_terminal_should_see, setup, teardown) {
         Fixture *f = *state;
 
         add_block(f, VIRTUAL "dm-0");
@@ -179,7 +175,7 @@ static void test_name_that_no_terminal_should_see(void **state) {
         assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- dm-0 <- / (mounted)");
 }
 
-static void test_assembled_but_not_mounted(void **state) {
+TEST_WITH(test_assembled_but_not_mounted, setup, teardown) {
         Fixture *f = *state;
 
         add_block(f, VIRTUAL "md127");
@@ -190,7 +186,7 @@ static void test_assembled_but_not_mounted(void **state) {
         assert_null(critical(f, "0000:00:1f.2"));
 }
 
-static void test_loop_on_a_partition(void **state) {
+TEST_WITH(test_loop_on_a_partition, setup, teardown) {
         Fixture *f = *state;
 
         add_block(f, VIRTUAL "loop3");
@@ -205,7 +201,7 @@ static void test_loop_on_a_partition(void **state) {
 }
 
 /* A VMD controller is no bridge, and could be in a pool; what is below it is not in the inventory. */
-static void test_what_is_above(void **state) {
+TEST_WITH(test_what_is_above, setup, teardown) {
         Fixture *f = *state;
 
         tree_device(f->root, VMD, "0x8086", "0x9a0b", "0x010400");
@@ -223,7 +219,7 @@ static void test_what_is_above(void **state) {
 }
 
 /* Kernel users that the block device does not name. All take sdb; "without": what ends the use. */
-static void test_users_without_holder(void **state) {
+TEST_WITH(test_users_without_holder, setup, teardown) {
         static const struct {
                 const char *path, *content, *without, *way;
         } cases[] = {
@@ -271,7 +267,7 @@ static void test_users_without_holder(void **state) {
         }
 }
 
-static void test_exported_controller(void **state) {
+TEST_WITH(test_exported_controller, setup, teardown) {
         Fixture *f = *state;
 
         tree_link(f->root, "sys/class/nvme/nvme0", "../../devices/" HBA "/nvme/nvme0");
@@ -285,7 +281,7 @@ static void test_exported_controller(void **state) {
         assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- nvme0 <- NVMe target");
 }
 
-static void test_links_to_the_device(void **state) {
+TEST_WITH(test_links_to_the_device, setup, teardown) {
         Fixture *f = *state;
 
         tree_dir(f->root, SDB "/bcache");
@@ -298,7 +294,7 @@ static void test_links_to_the_device(void **state) {
         assert_null(f->inv->critical_error);
 }
 
-static void test_bcachefs_in_another_namespace(void **state) {
+TEST_WITH(test_bcachefs_in_another_namespace, setup, teardown) {
         Fixture *f = *state;
 
         tree_link(f->root, "sys/fs/bcachefs/8b4b1f0c-1111-4111-8111-000000000001/dev-0/block",
@@ -308,7 +304,7 @@ static void test_bcachefs_in_another_namespace(void **state) {
 }
 
 /* Only the disks of pools that the host has imported: a guest may have the disks of another pool. */
-static void test_zfs(void **state) {
+TEST_WITH(test_zfs, setup, teardown) {
         Fixture *f = *state;
 
         tree_file(f->root, SDA "/dev", "8:0");
@@ -335,7 +331,7 @@ static void test_zfs(void **state) {
 #define CXL_MEM "pci0000:00/0000:00:04.0/0000:04:00.0"
 
 /* A CXL memory device with a region of two memory blocks, from block 32. */
-static void test_cxl_memory(void **state) {
+TEST_WITH(test_cxl_memory, setup, teardown) {
         Fixture *f = *state;
 
         tree_device(f->root, CXL_MEM, "0x8086", "0x0d93", "0x050210");
@@ -374,7 +370,7 @@ static void test_cxl_memory(void **state) {
 }
 
 /* Memory below a PCI function that the driver kmem gave to a NUMA node. */
-static void test_dax_memory(void **state) {
+TEST_WITH(test_dax_memory, setup, teardown) {
         Fixture *f = *state;
 
         tree_file(f->root, "sys/devices/" HBA "/dax0.0/target_node", "2");
@@ -387,32 +383,4 @@ static void test_dax_memory(void **state) {
         assert_non_null(strstr(marked(f, NULL, "0000:03:00.0")->critical_remedy, "--mode=devdax"));
         tree_file(f->root, "sys/devices/system/node/node2/meminfo", "Node 2 MemTotal:       0 kB\n");
         assert_null(critical(f, "0000:03:00.0"));
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_btrfs_on_two_disks),
-                TEST(test_mounted_in_another_namespace),
-                TEST(test_journals_of_their_own),
-                TEST(test_bcachefs_names_all_its_devices),
-                TEST(test_source_of_a_user),
-                TEST(test_very_many_mounts),
-                TEST(test_bcache),
-                TEST(test_lvm_on_multipath),
-                TEST(test_name_that_no_terminal_should_see),
-                TEST(test_assembled_but_not_mounted),
-                TEST(test_loop_on_a_partition),
-                TEST(test_what_is_above),
-                TEST(test_users_without_holder),
-                TEST(test_exported_controller),
-                TEST(test_links_to_the_device),
-                TEST(test_bcachefs_in_another_namespace),
-                TEST(test_zfs),
-                TEST(test_cxl_memory),
-                TEST(test_dax_memory),
-#undef TEST
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

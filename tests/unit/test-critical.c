@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "host/critical.h"
 #include "sentences.h"
@@ -60,14 +55,14 @@ static size_t count(const Fixture *f) {
         return n;
 }
 
-static void test_nothing(void **state) {
+TEST_WITH(test_nothing, setup, teardown) {
         Fixture *f = *state;
 
         assert_null(critical(f, "0000:00:1f.2"));
         assert_int_equal(count(f), 0);
 }
 
-static void test_mount(void **state) {
+TEST_WITH(test_mount, setup, teardown) {
         Fixture *f = *state;
 
         tree_file(f->root, "proc/1/mountinfo",
@@ -84,14 +79,14 @@ static void test_mount(void **state) {
         assert_int_equal(count(f), 0);
 }
 
-static void test_mount_point_with_space(void **state) {
+TEST_WITH(test_mount_point_with_space, setup, teardown) {
         Fixture *f = *state;
 
         tree_file(f->root, "proc/1/mountinfo", "24 22 8:1 / /mnt/with\\040space rw - ext4 /dev/sda1 rw");
         assert_string_equal(critical(f, "0000:00:1f.2"), "0000:00:1f.2 <- sda1 <- /mnt/with space (mounted)");
 }
 
-static void test_btrfs_by_source(void **state) {
+TEST_WITH(test_btrfs_by_source, setup, teardown) {
         Fixture *f = *state;
 
         tree_file(f->root, "proc/1/mountinfo", "22 1 0:25 /@ / rw shared:1 master:2 - btrfs /dev/sda2 rw,subvol=/@");
@@ -99,7 +94,7 @@ static void test_btrfs_by_source(void **state) {
 }
 
 /* LVM on a RAID of a partition and a disk. */
-static void test_stack(void **state) {
+TEST_WITH(test_stack, setup, teardown) {
         Fixture *f = *state;
 
         tree_link(f->root, "sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
@@ -113,7 +108,7 @@ static void test_stack(void **state) {
 }
 
 /* A machine cannot be built so, but a recorded tree can: this must end, and soon. */
-static void test_stack_that_loops(void **state) {
+TEST_WITH(test_stack_that_loops, setup, teardown) {
         Fixture *f = *state;
 
         tree_link(f->root, "sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
@@ -132,7 +127,7 @@ static void test_stack_that_loops(void **state) {
 }
 
 /* What is below the last level that is followed may be any disk. */
-static void test_stack_that_is_too_deep(void **state) {
+TEST_WITH(test_stack_that_is_too_deep, setup, teardown) {
         Fixture *f = *state;
 
         tree_link(f->root, "sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
@@ -151,7 +146,7 @@ static void test_stack_that_is_too_deep(void **state) {
 }
 
 /* What is there and cannot be read is not the same as what is not there. */
-static void test_link_that_leads_nowhere(void **state) {
+TEST_WITH(test_link_that_leads_nowhere, setup, teardown) {
         Fixture *f = *state;
 
         tree_file(f->root, "proc/1/mountinfo", "22 1 8:3 / / rw - xfs /dev/sda3 rw");
@@ -166,7 +161,7 @@ static void test_link_that_leads_nowhere(void **state) {
 }
 
 /* A link to itself stands for whatever the kernel may say of a directory. */
-static void test_list_that_cannot_be_read(void **state) {
+TEST_WITH(test_list_that_cannot_be_read, setup, teardown) {
         static const char *const lists[] = { "sys/devices/virtual/block/dm-0/slaves", "sys/fs/btrfs",
                                              "sys/class/block" };
         Fixture *f = *state;
@@ -190,7 +185,7 @@ static void test_list_that_cannot_be_read(void **state) {
         }
 }
 
-static void test_nvme_multipath(void **state) {
+TEST_WITH(test_nvme_multipath, setup, teardown) {
         Fixture *f = *state;
 
         tree_dir(f->root, "sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1/nvme0n1p1");
@@ -201,7 +196,7 @@ static void test_nvme_multipath(void **state) {
         assert_string_equal(critical(f, "0000:02:00.0"), "0000:02:00.0 <- nvme0 <- nvme0n1p1 <- / (mounted)");
 }
 
-static void test_swap(void **state) {
+TEST_WITH(test_swap, setup, teardown) {
         Fixture *f = *state;
 
         tree_file(f->root, "proc/swaps",
@@ -222,7 +217,7 @@ static void add_interfaces(const Fixture *f) {
         tree_link(f->root, "sys/class/net/br0", "../../devices/virtual/net/br0");
 }
 
-static void test_default_route(void **state) {
+TEST_WITH(test_default_route, setup, teardown) {
         Fixture *f = *state;
 
         add_interfaces(f);
@@ -233,7 +228,7 @@ static void test_default_route(void **state) {
         assert_int_equal(count(f), 1);
 }
 
-static void test_default_route_over_bridge_and_bond(void **state) {
+TEST_WITH(test_default_route_over_bridge_and_bond, setup, teardown) {
         Fixture *f = *state;
 
         add_interfaces(f);
@@ -243,7 +238,7 @@ static void test_default_route_over_bridge_and_bond(void **state) {
         assert_int_equal(count(f), 2);
 }
 
-static void test_default_route_over_vf_marks_its_pf(void **state) {
+TEST_WITH(test_default_route_over_vf_marks_its_pf, setup, teardown) {
         Fixture *f = *state;
 
         add_interfaces(f);
@@ -253,7 +248,7 @@ static void test_default_route_over_vf_marks_its_pf(void **state) {
         assert_int_equal(count(f), 2);
 }
 
-static void test_default_route_of_ipv6(void **state) {
+TEST_WITH(test_default_route_of_ipv6, setup, teardown) {
         Fixture *f = *state;
 
         add_interfaces(f);
@@ -271,7 +266,7 @@ static void test_default_route_of_ipv6(void **state) {
         assert_int_equal(count(f), 1);
 }
 
-static void test_unreadable_mounts(void **state) {
+TEST_WITH(test_unreadable_mounts, setup, teardown) {
         Fixture *f = *state;
 
         tree_unlink(f->root, "proc/1/mountinfo");
@@ -279,32 +274,6 @@ static void test_unreadable_mounts(void **state) {
         assert_non_null(strstr(f->inv->critical_error, "proc/1/mountinfo"));
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("critical.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_nothing),
-                TEST(test_mount),
-                TEST(test_mount_point_with_space),
-                TEST(test_btrfs_by_source),
-                TEST(test_stack),
-                TEST(test_stack_that_loops),
-                TEST(test_stack_that_is_too_deep),
-                TEST(test_link_that_leads_nowhere),
-                TEST(test_list_that_cannot_be_read),
-                TEST(test_nvme_multipath),
-                TEST(test_swap),
-                TEST(test_default_route),
-                TEST(test_default_route_over_bridge_and_bond),
-                TEST(test_default_route_over_vf_marks_its_pf),
-                TEST(test_default_route_of_ipv6),
-                TEST(test_unreadable_mounts),
-#undef TEST
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,7 @@
 
 /* The IOMMU groups that are derived from ACS where the kernel has none. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "nodefixture.h"
 
@@ -53,7 +48,7 @@ static void assert_together(const TestNode *t, const char *a, const char *b) {
         assert_int_equal(group_of(t, a), group_of(t, b));
 }
 
-static void test_isolated(void **state) {
+TEST(test_isolated) {
         _cleanup_node_ TestNode *t =
                 NODE({ PORT, PCI_ACS_ISOLATED }, { PORT "/0000:01:00.0", PCI_ACS_CLEAN }, { OTHER, PCI_ACS_ISOLATED },
                      { OTHER "/0000:02:00.0", PCI_ACS_CLEAN }, { "pci0000:00/0000:00:05.0", PCI_ACS_CLEAN });
@@ -66,7 +61,7 @@ static void test_isolated(void **state) {
 }
 
 /* A VF and its PF, which has two ports. */
-static void test_virtual_functions(void **state) {
+TEST(test_virtual_functions) {
         _cleanup_node_ TestNode *t =
                 NODE({ PORT, PCI_ACS_ISOLATED }, { PORT "/0000:01:00.0", PCI_ACS_OPEN },
                      { PORT "/0000:01:00.1", PCI_ACS_OPEN }, { PORT "/0000:01:00.2", PCI_ACS_CLEAN },
@@ -77,7 +72,7 @@ static void test_virtual_functions(void **state) {
         assert_alone(t, "0000:01:02.1");
 }
 
-static void test_multifunction(void **state) {
+TEST(test_multifunction) {
         _cleanup_node_ TestNode *isolated = NODE({ PORT, PCI_ACS_ISOLATED }, { PORT "/0000:01:00.0", PCI_ACS_ISOLATED },
                                                  { PORT "/0000:01:00.1", PCI_ACS_ISOLATED });
         _cleanup_node_ TestNode *unknown = NODE({ PORT, PCI_ACS_ISOLATED }, { PORT "/0000:01:00.0", PCI_ACS_UNKNOWN },
@@ -89,7 +84,7 @@ static void test_multifunction(void **state) {
 }
 
 /* A port that does not isolate shares its group with all below it, also where ports below isolate. */
-static void test_open_port(void **state) {
+TEST(test_open_port) {
         _cleanup_node_ TestNode *t =
                 NODE({ PORT, PCI_ACS_OPEN }, { UP, PCI_ACS_CLEAN }, { UP "/0000:02:00.0", PCI_ACS_ISOLATED },
                      { UP "/0000:02:00.0/0000:03:00.0", PCI_ACS_CLEAN }, { UP "/0000:02:01.0", PCI_ACS_ISOLATED },
@@ -103,7 +98,7 @@ static void test_open_port(void **state) {
 }
 
 /* Below a switch with a port that does not isolate, a device behind another port can be reached. */
-static void test_open_switch(void **state) {
+TEST(test_open_switch) {
         _cleanup_node_ TestNode *t =
                 NODE({ PORT, PCI_ACS_ISOLATED }, { UP, PCI_ACS_CLEAN }, { UP "/0000:02:00.0", PCI_ACS_ISOLATED },
                      { UP "/0000:02:00.0/0000:03:00.0", PCI_ACS_CLEAN }, { UP "/0000:02:01.0", PCI_ACS_OPEN },
@@ -114,7 +109,7 @@ static void test_open_switch(void **state) {
         assert_alone(t, "0000:00:01.0");
 }
 
-static void test_isolating_switch(void **state) {
+TEST(test_isolating_switch) {
         _cleanup_node_ TestNode *t =
                 NODE({ PORT, PCI_ACS_ISOLATED }, { UP, PCI_ACS_CLEAN }, { UP "/0000:02:00.0", PCI_ACS_ISOLATED },
                      { UP "/0000:02:00.0/0000:03:00.0", PCI_ACS_CLEAN }, { UP "/0000:02:01.0", PCI_ACS_ISOLATED },
@@ -125,7 +120,7 @@ static void test_isolating_switch(void **state) {
 }
 
 /* Two root ports of one slot that do not isolate: the kernel has one group for both and all below. */
-static void test_ports_of_a_slot(void **state) {
+TEST(test_ports_of_a_slot) {
         _cleanup_node_ TestNode *t = NODE(
                 { "pci0000:00/0000:00:1c.0", PCI_ACS_OPEN }, { "pci0000:00/0000:00:1c.0/0000:01:00.0", PCI_ACS_CLEAN },
                 { "pci0000:00/0000:00:1c.4", PCI_ACS_OPEN }, { "pci0000:00/0000:00:1c.4/0000:02:00.0", PCI_ACS_CLEAN },
@@ -136,7 +131,7 @@ static void test_ports_of_a_slot(void **state) {
 }
 
 /* The number stays when another device comes. */
-static void test_stable(void **state) {
+TEST(test_stable) {
         _cleanup_node_ TestNode *t = NODE({ PORT, PCI_ACS_ISOLATED }, { PORT "/0000:01:00.0", PCI_ACS_CLEAN });
         int group = group_of(t, "0000:01:00.0");
 
@@ -147,7 +142,7 @@ static void test_stable(void **state) {
 }
 
 /* A device whose place is unknown, and one whose domain QEMU and Xen cannot name. */
-static void test_unknown(void **state) {
+TEST(test_unknown) {
         _cleanup_node_ TestNode *t = NODE({ "pci10000:00/10000:00:01.0", PCI_ACS_CLEAN });
         PciDevice *lost = node_device(t, "pci0000:00/0000:00:03.0", 0x030200, 0, -1);
 
@@ -160,7 +155,7 @@ static void test_unknown(void **state) {
 }
 
 /* The slots for the mediated devices of a GPU are in no group. */
-static void test_slots(void **state) {
+TEST(test_slots) {
         _cleanup_node_ TestNode *t = NODE({ PORT, PCI_ACS_ISOLATED }, { PORT "/0000:01:00.0", PCI_ACS_CLEAN });
 
         assert_int_equal(string_copy(&t->inventory->devices[1].mdev_types, ""), 0);
@@ -168,16 +163,4 @@ static void test_slots(void **state) {
         assert_int_equal(inventory_derive_groups(t->inventory), 0);
         assert_int_equal(group_of(t, "0000:01:00.0.1"), -1);
         assert_alone(t, "0000:01:00.0");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_isolated),      cmocka_unit_test(test_virtual_functions),
-                cmocka_unit_test(test_multifunction), cmocka_unit_test(test_open_port),
-                cmocka_unit_test(test_open_switch),   cmocka_unit_test(test_isolating_switch),
-                cmocka_unit_test(test_stable),        cmocka_unit_test(test_ports_of_a_slot),
-                cmocka_unit_test(test_unknown),       cmocka_unit_test(test_slots),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

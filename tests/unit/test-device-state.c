@@ -2,12 +2,7 @@
 
 /* What a device is to a scheduler, alone and as JSON; and the enum tables there and back. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "bus/json.h"
 #include "model/json-parse.h"
@@ -40,7 +35,7 @@ static void assert_state(const TestNode *t, const char *address, DeviceState exp
         assert_int_equal(device_state(&t->context, node_find(t, address), NULL), expected);
 }
 
-static void test_states(void **state) {
+TEST(test_states) {
         _cleanup_node_ TestNode *t = make_node();
 
         assert_state(t, GPU, DEVICE_STATE_AVAILABLE, NULL);
@@ -54,7 +49,7 @@ static void test_states(void **state) {
         assert_state(t, GPU, DEVICE_STATE_STUCK, "It is stuck.");
 }
 
-static void test_blocked(void **state) {
+TEST(test_blocked) {
         _cleanup_node_ TestNode *t = make_node();
 
         assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_BUSY, "A job works on it."), 0);
@@ -74,7 +69,7 @@ static void test_blocked(void **state) {
 }
 
 /* The planner skips a device in use and the other members of its IOMMU group, but its state is unchanged. */
-static void test_in_use(void **state) {
+TEST(test_in_use) {
         const PciAddress used[] = { address_of("0000:01:00.1") };
         _cleanup_node_ TestNode *t = make_node();
 
@@ -86,7 +81,7 @@ static void test_in_use(void **state) {
 }
 
 /* One that does not answer is nobody's, whoever has it may keep it, and its neighbour goes with it. */
-static void test_unhealthy(void **state) {
+TEST(test_unhealthy) {
         static const char pf[] = "0000:02:00.0", vf[] = "0000:02:00.1";
         _cleanup_node_ TestNode *t = make_node();
 
@@ -112,7 +107,7 @@ static void test_unhealthy(void **state) {
 }
 
 /* A PF on which VFs are wanted, and no other. */
-static void test_contested(void **state) {
+TEST(test_contested) {
         static const char pf[] = "0000:02:00.0";
 
         for (int wanted = 0; wanted < 2; wanted++) {
@@ -144,7 +139,7 @@ static const char *member(json_object *o, const char *key) {
         return v ? json_object_get_string(v) : NULL;
 }
 
-static void test_json_device(void **state) {
+TEST(test_json_device) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_json_ json_object *o = json_device(&t->context, node_find(t, GPU));
 
@@ -159,7 +154,7 @@ static void test_json_device(void **state) {
         assert_string_equal(member(o, "verdict"), "none");
 }
 
-static void test_json_bars(void **state) {
+TEST(test_json_bars) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_json_ json_object *o = NULL;
         PciDevice *gpu = node_gpu(t, "pci0000:00/0000:00:01.0/" GPU, 0, 1);
@@ -173,7 +168,7 @@ static void test_json_bars(void **state) {
 }
 
 /* Characters that JSON escapes, one at a time, and others that it does not. */
-static void test_json_strings(void **state) {
+TEST(test_json_strings) {
         static const char *const names[] = { "a \"b\"", "a\\b", "a\tb", "\x01", "a/b \x7f", "\xc3\xa9", "" };
         _cleanup_node_ TestNode *t = node_new();
         PciDevice *gpu = node_gpu(t, "pci0000:00/0000:00:01.0/" GPU, 0, 1);
@@ -192,7 +187,7 @@ static void test_json_strings(void **state) {
         }
 }
 
-static void test_json_plan(void **state) {
+TEST(test_json_plan) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_json_ json_object *o = NULL;
@@ -210,7 +205,7 @@ static void test_json_plan(void **state) {
                             "reserve " GPU " for driver vfio-pci");
 }
 
-static void test_json_describe_names_what_is_missing(void **state) {
+TEST(test_json_describe_names_what_is_missing) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_json_ json_object *o = NULL;
         _cleanup_free_ char *text = NULL;
@@ -247,20 +242,7 @@ static void test_json_describe_names_what_is_missing(void **state) {
                 assert_int_equal(name##_from_string(name##_to_string((type) i)), i);                                   \
         assert_true((int) name##_from_string("no such") < 0)
 
-static void test_tables(void **state) {
+TEST(test_tables) {
         assert_table(AllocationState, _ALLOCATION_STATE_MAX, allocation_state);
         assert_table(DeviceRole, _DEVICE_ROLE_MAX, device_role);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_states),    cmocka_unit_test(test_blocked),
-                cmocka_unit_test(test_in_use),    cmocka_unit_test(test_unhealthy),
-                cmocka_unit_test(test_contested), cmocka_unit_test(test_json_device),
-                cmocka_unit_test(test_json_bars), cmocka_unit_test(test_json_strings),
-                cmocka_unit_test(test_json_plan), cmocka_unit_test(test_json_describe_names_what_is_missing),
-                cmocka_unit_test(test_tables),
-        };
-
-        return cmocka_run_group_tests_name("device-state", tests, NULL, NULL);
 }

@@ -2,12 +2,7 @@
 
 /* The table of findings about devices. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "model/device-status.h"
 
@@ -15,7 +10,7 @@
 #define OTHER ((PciAddress) { .bus = 2 })
 
 /* A finding replaces the earlier one of its kind, and leaves the other kinds and the other devices alone. */
-static void test_set(void **state _unused_) {
+TEST(test_set) {
         DeviceStatusTable t = { 0 };
 
         for (DeviceFinding f = 0; f < _DEVICE_FINDING_MAX; f++) {
@@ -37,7 +32,7 @@ static void test_set(void **state _unused_) {
         assert_null(device_status_find(NULL, OTHER));
 }
 
-static void test_sorted(void **state _unused_) {
+TEST(test_sorted) {
         DeviceStatusTable t = { 0 };
 
         for (uint8_t i = 0; i < 100; i++)
@@ -49,7 +44,7 @@ static void test_sorted(void **state _unused_) {
         device_status_table_done(&t);
 }
 
-static void test_contested(void **state _unused_) {
+TEST(test_contested) {
         DeviceStatusTable t = { 0 };
 
         assert_int_equal(device_status_set(&t, OTHER, DEVICE_STUCK, "stuck"), 0);
@@ -61,7 +56,7 @@ static void test_contested(void **state _unused_) {
         device_status_table_done(&t);
 }
 
-static void test_check(void **state _unused_) {
+TEST(test_check) {
         static const Verdict verdicts[_DEVICE_FINDING_MAX] = {
                 [DEVICE_FOREIGN] = VERDICT_CONTESTED,     [DEVICE_ASSIGNED] = VERDICT_ALLOCATED,
                 [DEVICE_STUCK] = VERDICT_STUCK,           [DEVICE_BUSY] = VERDICT_BUSY,
@@ -92,15 +87,4 @@ static void test_check(void **state _unused_) {
         }
         assert_int_equal(device_status_check_unhealthy(&t, ONE, NULL), VERDICT_NONE);
         device_status_table_done(&t);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_set),
-                cmocka_unit_test(test_sorted),
-                cmocka_unit_test(test_contested),
-                cmocka_unit_test(test_check),
-        };
-
-        return cmocka_run_group_tests_name("device-status", tests, NULL, NULL);
 }

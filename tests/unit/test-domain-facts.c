@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
+
+#include "unit.h"
 
 #include "guest/domain-facts.h"
 #include "util/cleanup.h"
@@ -34,7 +30,7 @@ static const char document[] =
         "<hostdev type='pci'><source><address bus='1' slot='32' function='0'/></source></hostdev>"
         "</devices></domain>";
 
-static void test_xen(void **state) {
+TEST(test_xen) {
         assert_true(domain_facts_xen("<!-- a comment --><domain id='1' type='xen'><name>a</name></domain>"));
         assert_false(domain_facts_xen(document));
         assert_false(domain_facts_xen("<domain/>"));
@@ -42,7 +38,7 @@ static void test_xen(void **state) {
         assert_false(domain_facts_xen("<domain type='xen'>"));
 }
 
-static void test_devices(void **state) {
+TEST(test_devices) {
         static const char *const expected[] = { "0000:82:00.0", "10000:83:04.7", "0000:ff:1f.0",
                                                 "c2177883-f1bb-47f0-914d-32a22e3a8804" };
         _cleanup_names_ char **devices = NULL;
@@ -55,7 +51,7 @@ static void test_devices(void **state) {
         assert_null(devices[n]);
 }
 
-static void test_alias(void **state) {
+TEST(test_alias) {
         static const char gpu[] = "0000:82:00.0";
         _cleanup_free_ char *alias = domain_facts_alias(document, gpu),
                             *of_mdev = domain_facts_alias(document, "c2177883-f1bb-47f0-914d-32a22e3a8804");
@@ -67,7 +63,7 @@ static void test_alias(void **state) {
         assert_null(domain_facts_alias("<domain/>", gpu));
 }
 
-static void test_no_domain(void **state) {
+TEST(test_no_domain) {
         static const char *const documents[] = {
                 "",
                 "<domain",
@@ -83,7 +79,7 @@ static void test_no_domain(void **state) {
         assert_null(devices);
 }
 
-static void test_versions(void **state) {
+TEST(test_versions) {
         LibvirtFeatures f = domain_facts_features(8006000, 10000002, NULL);
 
         assert_true(f.known);
@@ -106,7 +102,7 @@ static void test_versions(void **state) {
 #define HOSTDEV(inner)                                                                                                 \
         "<domainCapabilities><devices><hostdev supported='yes'>" inner "</hostdev></devices></domainCapabilities>"
 
-static void test_capabilities(void **state) {
+TEST(test_capabilities) {
         LibvirtFeatures f = domain_facts_features(12002000, 10000000, HOSTDEV("<enum name='iommufd'/>"));
 
         assert_false(f.iommufd);
@@ -117,13 +113,4 @@ static void test_capabilities(void **state) {
         assert_true(f.iommufd);
         f = domain_facts_features(12001000, 10000000, "<domainCapabilities");
         assert_true(f.iommufd);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_devices),   cmocka_unit_test(test_xen),      cmocka_unit_test(test_alias),
-                cmocka_unit_test(test_no_domain), cmocka_unit_test(test_versions), cmocka_unit_test(test_capabilities),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

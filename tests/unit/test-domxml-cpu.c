@@ -2,10 +2,12 @@
 
 /* The guest's CPUs and cells. */
 
+#include "unit.h"
+
 #include "domxml-fixture.h"
 
 /* Siblings next to each other in the pins become threads of one core; any other order does not. */
-static void test_threads(void **state) {
+TEST(test_threads) {
         _cleanup_case_ Case c = case_new("vm14", 2, (int[]) { 0, 1 }, true);
         static const unsigned order[] = { 2, 10, 3, 11, 18, 26, 19, 27 };
 
@@ -31,7 +33,7 @@ static void set_dies(Case *c, unsigned cpus_each) {
 }
 
 /* The guest has dies when the same number of vCPUs lies on each. */
-static void test_dies(void **state) {
+TEST(test_dies) {
         _cleanup_case_ Case c = case_new("vm16", 2, (int[]) { 0, 1 }, false);
 
         set_dies(&c, 8); /* two on a node */
@@ -70,7 +72,7 @@ static Case subnuma(const char *name, const char *cpus, const int *packages) {
         return c;
 }
 
-static void test_sockets_are_packages(void **state) {
+TEST(test_sockets_are_packages) {
         static const struct {
                 const char *cpus;
                 int packages[8];
@@ -95,7 +97,7 @@ static void test_sockets_are_packages(void **state) {
 }
 
 /* Two nodes, of which one has housekeeping CPUs. */
-static void test_emulator_of_two_nodes(void **state) {
+TEST(test_emulator_of_two_nodes) {
         static const int nodes[] = { 0, 1 };
         _cleanup_case_ Case c = case_new("vm41", ELEMENTSOF(nodes), nodes, false);
         _cleanup_free_ char *unknown = NULL, *old = NULL, *later = NULL, *none = NULL;
@@ -115,7 +117,7 @@ static void test_emulator_of_two_nodes(void **state) {
         assert_has(none, "<emulatorpin cpuset=\"4-7,20-23\"/>");
 }
 
-static void test_uneven_cells(void **state) {
+TEST(test_uneven_cells) {
         _cleanup_case_ Case c = case_new("vm15", 2, (int[]) { 0, 1 }, false);
 
         pin(&c, "2-4,18-19", 8 * GIB, 0);
@@ -124,7 +126,7 @@ static void test_uneven_cells(void **state) {
         assert_has(text, "<emulatorpin cpuset=\"2-4,18-19\"/>"); /* no housekeeping CPUs: with the vCPUs */
 }
 
-static void test_distances_within_bounds(void **state) {
+TEST(test_distances_within_bounds) {
         _cleanup_case_ Case c = case_new("vm16", 3, (int[]) { 0, 1, 2 }, false);
 
         c.inv->nodes[0].distance[1] = 0;   /* unknown */
@@ -137,7 +139,7 @@ static void test_distances_within_bounds(void **state) {
         assert_has(text, "<sibling id=\"2\" value=\"11\"/>");
 }
 
-static void test_housekeeping_elsewhere(void **state) {
+TEST(test_housekeeping_elsewhere) {
         _cleanup_case_ Case c = one_node("vm17");
 
         assert_int_equal(cpuset_parse("0-1,99", &c.config->housekeeping), 0); /* none on node 1; 99 is offline */
@@ -158,7 +160,7 @@ static Case many_cpus(const char *name, const char *cpus) {
 }
 
 /* From 256 vCPUs on, libvirt wants their interrupts remapped. */
-static void test_many_vcpus(void **state) {
+TEST(test_many_vcpus) {
         _cleanup_case_ Case few = many_cpus("vm28", "1-255"), many = many_cpus("vm29", "0-255");
         _cleanup_free_ char *plain = make(&few, NULL), *filled = NULL;
 
@@ -174,7 +176,7 @@ static void test_many_vcpus(void **state) {
 }
 
 /* Dies whose bits in the APIC ids of the vCPUs would take them beyond what needs no <iommu> are left out. */
-static void test_dies_of_many_vcpus(void **state) {
+TEST(test_dies_of_many_vcpus) {
         _cleanup_case_ Case c = many_cpus("vm30", "0-239");
         _cleanup_free_ char *two = NULL, *three = NULL;
 
@@ -188,7 +190,7 @@ static void test_dies_of_many_vcpus(void **state) {
 }
 
 /* The same of sockets: the cells stay. */
-static void test_sockets_of_many_vcpus(void **state) {
+TEST(test_sockets_of_many_vcpus) {
         static const int nodes[15] = { 0, 1, 2 };
         static const struct {
                 const char *cpus, *topology;
@@ -210,19 +212,4 @@ static void test_sockets_of_many_vcpus(void **state) {
         }
 }
 
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_threads),
-                cmocka_unit_test(test_dies),
-                cmocka_unit_test(test_sockets_are_packages),
-                cmocka_unit_test(test_emulator_of_two_nodes),
-                cmocka_unit_test(test_uneven_cells),
-                cmocka_unit_test(test_distances_within_bounds),
-                cmocka_unit_test(test_housekeeping_elsewhere),
-                cmocka_unit_test(test_many_vcpus),
-                cmocka_unit_test(test_dies_of_many_vcpus),
-                cmocka_unit_test(test_sockets_of_many_vcpus),
-        };
-
-        return cmocka_run_group_tests_name("domxml-cpu", tests, NULL, teardown);
-}
+TEST_GROUP(NULL, teardown)

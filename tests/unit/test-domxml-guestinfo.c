@@ -5,6 +5,8 @@
 #include <json-c/json.h>
 #include <libxml/parser.h>
 
+#include "unit.h"
+
 #include "domxml-fixture.h"
 #include "guest/xmlnode.h"
 
@@ -72,7 +74,7 @@ static void assert_device(json_object *devices, size_t i, const char *key, const
                 assert_null(member);
 }
 
-static void test_topology(void **state) {
+TEST(test_topology) {
         _cleanup_case_ Case c = one_node("vm50");
         _cleanup_free_ char *document = told(&c, NULL, GUEST_INFO_GUEST), *text = entry(document, NCCL), *nccl = NULL;
 
@@ -81,7 +83,7 @@ static void test_topology(void **state) {
 }
 
 /* Of every length. */
-static void test_encoded(void **state) {
+TEST(test_encoded) {
         _cleanup_case_ Case c = one_node("vm58");
         char pool[] = ",<&\"'>=x";
 
@@ -96,7 +98,7 @@ static void test_encoded(void **state) {
         }
 }
 
-static void test_devices(void **state) {
+TEST(test_devices) {
         _cleanup_case_ Case c = one_node("vm51");
         _cleanup_free_ char *document = told(&c, NULL, GUEST_INFO_HOST), *text = entry(document, DEVICES);
         json_object *told_devices = json_tokener_parse(text), *devices = NULL;
@@ -113,7 +115,7 @@ static void test_devices(void **state) {
         json_object_put(told_devices);
 }
 
-static void test_host_addresses(void **state) {
+TEST(test_host_addresses) {
         _cleanup_case_ Case c = one_node("vm52");
         _cleanup_free_ char *document = told(&c, NULL, GUEST_INFO_GUEST), *text = entry(document, DEVICES);
 
@@ -132,7 +134,7 @@ static void add_slots(const Case *c, const char *name, RemoteKind kind, const ch
         assert_int_equal(allocation_add_service(c->a, &s), 0);
 }
 
-static void test_services(void **state) {
+TEST(test_services) {
         _cleanup_case_ Case c = one_node("vm56");
         _cleanup_free_ char *document = NULL, *without = told(&c, NULL, GUEST_INFO_GUEST), *env = NULL, *file = NULL;
         json_object *gvirtus;
@@ -159,7 +161,7 @@ static void test_services(void **state) {
 }
 
 /* Below pcie.0 the guest's firmware chooses the numbers. */
-static void test_no_expander(void **state) {
+TEST(test_no_expander) {
         _cleanup_case_ Case c = case_new("vm53", 1, (int[]) { 0 }, false);
         _cleanup_free_ char *document = NULL, *nccl = NULL, *text = NULL;
 
@@ -172,7 +174,7 @@ static void test_no_expander(void **state) {
         assert_has(text, "\"seen_address\":null");
 }
 
-static void test_nothing(void **state) {
+TEST(test_nothing) {
         _cleanup_case_ Case c = one_node("vm54");
         _cleanup_free_ char *none = told(&c, NULL, GUEST_INFO_NONE), *unable = NULL, *able = NULL, *bare = NULL;
         size_t n_devices = c.a->n_devices;
@@ -192,7 +194,7 @@ static void test_nothing(void **state) {
 
 #define OLD "<entry name='" NCCL "'>old</entry><entry name='" PREFIX "gone'>old</entry>"
 
-static void test_template(void **state) {
+TEST(test_template) {
         static const char template[] =
                 "<domain type='kvm'><sysinfo type='fwcfg'>" OLD "<entry name='opt/org.example/x'>a, b\n</entry>"
                 "</sysinfo><sysinfo type='smbios'><system><entry name='uuid'>old</entry></system></sysinfo></domain>";
@@ -211,7 +213,7 @@ static void test_template(void **state) {
         assert_has_not(empty, "sysinfo");
 }
 
-static void test_many_entries(void **state) {
+TEST(test_many_entries) {
         _cleanup_case_ Case c = one_node("vm56");
         _cleanup_free_ char *template = strdup("<domain type='kvm'>\n<sysinfo type='fwcfg'>"), *document = NULL;
 
@@ -224,7 +226,7 @@ static void test_many_entries(void **state) {
 }
 
 /* As base64 the text is above the limit, alone it would be below. */
-static void test_long_text(void **state) {
+TEST(test_long_text) {
         _cleanup_case_ Case c = one_node("vm57");
         char pool[97 * 1024 + 1];
         _cleanup_free_ char *document = NULL;
@@ -240,14 +242,4 @@ static void test_long_text(void **state) {
         document = told(&c, NULL, GUEST_INFO_GUEST);
 }
 
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_topology),     cmocka_unit_test(test_encoded),
-                cmocka_unit_test(test_devices),      cmocka_unit_test(test_host_addresses),
-                cmocka_unit_test(test_services),     cmocka_unit_test(test_no_expander),
-                cmocka_unit_test(test_nothing),      cmocka_unit_test(test_template),
-                cmocka_unit_test(test_many_entries), cmocka_unit_test(test_long_text),
-        };
-
-        return cmocka_run_group_tests_name("domxml-guestinfo", tests, NULL, teardown);
-}
+TEST_GROUP(NULL, teardown)

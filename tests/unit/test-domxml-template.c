@@ -4,6 +4,8 @@
 
 #include <time.h>
 
+#include "unit.h"
+
 #include "domxml-fixture.h"
 #include "sentences.h"
 
@@ -54,7 +56,7 @@ static const char template[] =
         "  <qemu:commandline><qemu:arg value='-set'/><qemu:arg value='device.ua-gpu0.x-vga=off'/></qemu:commandline>\n"
         "</domain>\n";
 
-static void test_template(void **state) {
+TEST(test_template) {
         _cleanup_case_ Case c = one_node("vm18");
 
         add_gpu(&c, "0000:c1:00.0", -1, 64 * GIB, "gpu1");
@@ -73,7 +75,7 @@ static void test_template(void **state) {
 }
 
 /* Ours begin above the highest index anything refers to, and below the lowest bus the template's expanders use. */
-static void test_template_leaves_room(void **state) {
+TEST(test_template_leaves_room) {
         _cleanup_case_ Case c = one_node("vm19");
         _cleanup_free_ char *text = make(&c, template);
 
@@ -83,13 +85,13 @@ static void test_template_leaves_room(void **state) {
 }
 
 /* Without KVM there is no host CPU to pass through, and libvirt refuses 1:1 pins. */
-static void test_emulated(void **state) {
+TEST(test_emulated) {
         _cleanup_case_ Case c = one_node("vm20");
 
         assert_golden(&c, "<domain type='qemu'><os><type>hvm</type></os></domain>", "domxml-emulated.xml");
 }
 
-static void test_template_refused(void **state) {
+TEST(test_template_refused) {
         static const struct {
                 const char *text, *word;
         } bad[] = {
@@ -164,7 +166,7 @@ static void test_template_refused(void **state) {
 }
 
 /* A device of the host, or another value than the permitted ones, is found wherever libvirt has it. */
-static void test_permitted(void **state) {
+TEST(test_permitted) {
         static const struct {
                 const char *device;
                 bool permitted;
@@ -229,7 +231,7 @@ static void test_permitted(void **state) {
 }
 
 /* Two devices have one PCI address if all four numbers are equal. All zero is none. */
-static void test_places(void **state) {
+TEST(test_places) {
         static const struct {
                 const char *first, *second;
                 bool clash;
@@ -261,7 +263,7 @@ static void test_places(void **state) {
 }
 
 /* libvirt adds the controllers 1 to 199, each with a bus of pcie.0: there are not 60 more for the expander. */
-static void test_index_gap(void **state) {
+TEST(test_index_gap) {
         static const char head[] = "<domain type='kvm'><devices><controller type='pci' index='200' "
                                    "model='pcie-root-port'/><controller type='pci' index='201' "
                                    "model='pcie-expander-bus'>";
@@ -279,7 +281,7 @@ static void test_index_gap(void **state) {
 }
 
 /* Neither the alias of a held device nor that of another slot is in the way; controllers may go without a number. */
-static void test_template_accepted(void **state) {
+TEST(test_template_accepted) {
         _cleanup_case_ Case c = one_node("vm27");
 
         free(make(&c, "<domain type='kvm'><devices><disk><alias name='ua-gpu00'/></disk>"
@@ -289,7 +291,7 @@ static void test_template_accepted(void **state) {
                       "model='pcie-root-port'/><input type='tablet'/></devices></domain>"));
 }
 
-static void test_template_too_large(void **state) {
+TEST(test_template_too_large) {
         _cleanup_case_ Case c = one_node("vm22");
         _cleanup_free_ char *text = calloc(1, DOMXML_TEMPLATE_MAX + 2U);
 
@@ -316,39 +318,22 @@ static clock_t time_of_many(const Case *c, int size) {
 }
 
 /* The daemon serves no other call meanwhile: eight times the elements take far less than 64 times as long. */
-static void test_many_elements(void **state) {
+TEST(test_many_elements) {
         _cleanup_case_ Case c = one_node("vm23");
         clock_t few = time_of_many(&c, DOMXML_TEMPLATE_MAX / 8), many = time_of_many(&c, DOMXML_TEMPLATE_MAX);
 
         assert_true(many < 32 * MAX(few, 1));
 }
 
-static void test_deterministic(void **state) {
+TEST(test_deterministic) {
         _cleanup_case_ Case c = one_node("vm25");
         _cleanup_free_ char *first = make(&c, template), *second = make(&c, template);
 
         assert_string_equal(first, second);
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("templates.txt");
 }
 
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_template),
-                cmocka_unit_test(test_template_leaves_room),
-                cmocka_unit_test(test_emulated),
-                cmocka_unit_test(test_template_refused),
-                cmocka_unit_test(test_index_gap),
-                cmocka_unit_test(test_template_accepted),
-                cmocka_unit_test(test_template_too_large),
-                cmocka_unit_test(test_many_elements),
-                cmocka_unit_test(test_deterministic),
-                cmocka_unit_test(test_permitted),
-                cmocka_unit_test(test_places),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests_name("domxml-template", tests, NULL, teardown);
-}
+TEST_GROUP(NULL, teardown)

@@ -2,6 +2,8 @@
 
 /* The documents of a guest of Xen: libvirt's XML and the configuration of xl. */
 
+#include "unit.h"
+
 #include "domxml-fixture.h"
 #include "guest/xlcfg.h"
 #include "ledger/ledger.h"
@@ -37,7 +39,7 @@ static Case on_both_nodes(const char *name, uint64_t page_size) {
         return c;
 }
 
-static void test_documents(void **state) {
+TEST(test_documents) {
         _cleanup_case_ Case one = on_node_1("vm40"), two = on_both_nodes("vm41", GIB);
         _cleanup_case_ Case none = case_new("vm42", 1, (int[]) { 0 }, false);
 
@@ -52,7 +54,7 @@ static void test_documents(void **state) {
 }
 
 /* libvirt takes the memory of cell i from node i, xl from the node that the document names. */
-static void test_cells(void **state) {
+TEST(test_cells) {
         _cleanup_case_ Case same = on_both_nodes("vm43", 0), swapped = on_both_nodes("vm44", 0);
         _cleanup_free_ char *same_xml = make(&same, NULL), *swapped_xml = NULL, *xl = NULL;
 
@@ -71,7 +73,7 @@ static void test_cells(void **state) {
 }
 
 /* Nothing of KVM's document that Xen ignores, or that names an address in the guest. */
-static void test_only_what_xen_has(void **state) {
+TEST(test_only_what_xen_has) {
         static const char *const foreign[] = { "vfio",  "pcie",     "<address type",   "guest=",
                                                "seen=", "numatune", "emulatorpin",     "memoryBacking",
                                                "fwcfg", "<rom",     "host-passthrough" };
@@ -87,7 +89,7 @@ static void test_only_what_xen_has(void **state) {
 }
 
 /* A cell whose memory is no whole number of MiB: the sum is that of the cells, as xl demands. */
-static void test_odd_memory(void **state) {
+TEST(test_odd_memory) {
         _cleanup_case_ Case c = on_both_nodes("vm46", 0);
         _cleanup_free_ char *xl = NULL;
 
@@ -98,7 +100,7 @@ static void test_odd_memory(void **state) {
         assert_has(xl, "memory = 4095\nmaxmem = 4095\n");
 }
 
-static void test_template(void **state) {
+TEST(test_template) {
         _cleanup_case_ Case c = on_node_1("vm47");
         _cleanup_free_ char *text =
                 make(&c, "<domain type='xen'><name>x</name><memory>1</memory><os><type>hvm</type>"
@@ -117,7 +119,7 @@ static void test_template(void **state) {
         assert_refused(&c, "<domain type='xen'/>", VERDICT_INVALID_TEMPLATE, "'xen'");
 }
 
-static void test_hostdev(void **state) {
+TEST(test_hostdev) {
         _cleanup_case_ Case c = on_node_1("vm48");
         _cleanup_free_ char *text = NULL, *anywhere = NULL;
 
@@ -136,7 +138,7 @@ static void assert_no_document(const Case *c, Verdict expected) {
         assert_null(text);
 }
 
-static void test_refused(void **state) {
+TEST(test_refused) {
         _cleanup_case_ Case c = on_node_1("vm49"), wide = case_new("vm50", 9, (int[9]) { 0 }, false);
         char *text = NULL;
 
@@ -160,7 +162,7 @@ static void test_refused(void **state) {
 }
 
 /* Without Xen there is no configuration of xl. */
-static void test_kvm(void **state) {
+TEST(test_kvm) {
         _cleanup_case_ Case c = one_node("vm51");
         _cleanup_refusal_ Refusal refusal = { 0 };
         char *text = NULL;
@@ -172,7 +174,7 @@ static void test_kvm(void **state) {
 }
 
 /* Xen chooses the addresses in the guest. */
-static void test_addresses(void **state) {
+TEST(test_addresses) {
         _cleanup_case_ Case c = on_node_1("vm52");
         GuestAddress *addresses = NULL;
         size_t n = 0;
@@ -182,14 +184,4 @@ static void test_addresses(void **state) {
         assert_int_equal(n, 0);
 }
 
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_documents),         cmocka_unit_test(test_cells),
-                cmocka_unit_test(test_only_what_xen_has), cmocka_unit_test(test_odd_memory),
-                cmocka_unit_test(test_template),          cmocka_unit_test(test_hostdev),
-                cmocka_unit_test(test_refused),           cmocka_unit_test(test_kvm),
-                cmocka_unit_test(test_addresses),
-        };
-
-        return cmocka_run_group_tests_name("xen", tests, NULL, teardown);
-}
+TEST_GROUP(NULL, teardown)

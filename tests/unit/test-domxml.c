@@ -2,16 +2,18 @@
 
 /* Domain documents without a template. */
 
+#include "unit.h"
+
 #include "domxml-fixture.h"
 #include "ledger/ledger.h"
 
-static void test_one_node(void **state) {
+TEST(test_one_node) {
         _cleanup_case_ Case c = one_node("vm7");
 
         assert_golden(&c, NULL, "domxml-one-node.xml");
 }
 
-static void test_two_nodes(void **state) {
+TEST(test_two_nodes) {
         _cleanup_case_ Case c = case_new("vm8", 2, (int[]) { 0, 1 }, false);
 
         add_gpu(&c, "0000:02:00.0", 0, 8 * GIB, "gpu0");
@@ -40,14 +42,14 @@ static Case mirrored(const char *name) {
         return c;
 }
 
-static void test_mirror(void **state) {
+TEST(test_mirror) {
         _cleanup_case_ Case c = mirrored("vm30");
 
         assert_golden(&c, NULL, "domxml-mirror.xml");
 }
 
 /* For NCCL: no declaration, one root, the buses that firmware gives, links as on the host where they are known. */
-static void test_nccl(void **state) {
+TEST(test_nccl) {
         _cleanup_case_ Case c = mirrored("vm31");
         _cleanup_free_ char *text = NULL, *bare = NULL;
 
@@ -70,7 +72,7 @@ static void test_nccl(void **state) {
 }
 
 /* For who looks at the domain; libvirt keeps what is in the metadata as it is. */
-static void test_vf_attributes(void **state) {
+TEST(test_vf_attributes) {
         _cleanup_case_ Case c = case_new("vm20", 1, (int[]) { 0 }, false);
         VfAttributes *v;
 
@@ -89,7 +91,7 @@ static void test_vf_attributes(void **state) {
         assert_golden(&c, NULL, "domxml-vf-attributes.xml");
 }
 
-static void test_multifunction(void **state) {
+TEST(test_multifunction) {
         _cleanup_case_ Case c = case_new("vm9", 1, (int[]) { 0 }, false);
 
         add_card_of_group(&c);
@@ -97,7 +99,7 @@ static void test_multifunction(void **state) {
         assert_golden(&c, NULL, "domxml-multifunction.xml");
 }
 
-static void test_hugepages_1g(void **state) {
+TEST(test_hugepages_1g) {
         _cleanup_case_ Case c = case_new("vm10", 2, (int[]) { 0, 1 }, false);
 
         add_gpu(&c, "0000:82:00.0", 1, 0, "gpu0");
@@ -106,7 +108,7 @@ static void test_hugepages_1g(void **state) {
 }
 
 /* Host nodes 0, 4 and 5: guest cells are 0, 1 and 2, and a device of node 4 is behind the expander of cell 1. */
-static void test_F1_sparse_nodes(void **state) {
+TEST(test_F1_sparse_nodes) {
         _cleanup_case_ Case c = case_new("vm11", 3, (int[]) { 0, 4, 5 }, false);
 
         add_gpu(&c, "0000:82:00.0", 4, 0, "gpu0");
@@ -115,7 +117,7 @@ static void test_F1_sparse_nodes(void **state) {
         assert_golden(&c, NULL, "domxml-sparse-nodes.xml");
 }
 
-static void test_large_bars(void **state) {
+TEST(test_large_bars) {
         _cleanup_case_ Case c = case_new("vm12", 1, (int[]) { 0 }, false);
 
         for (unsigned i = 0; i < 8; i++) {
@@ -130,7 +132,7 @@ static void test_large_bars(void **state) {
 }
 
 /* A window that firmware would not make by itself: it is told, unless it is no UEFI or was told already. */
-static void test_firmware_hint(void **state) {
+TEST(test_firmware_hint) {
         _cleanup_case_ Case c = case_new("vm32", 1, (int[]) { 0 }, false);
         static const char hint[] = "<qemu:arg value=\"name=opt/ovmf/X-PciMmio64Mb,string=131072\"/>";
         _cleanup_free_ char *bios = NULL, *told = NULL, *other = NULL;
@@ -163,7 +165,7 @@ static Case aarch64_node(const char *name) {
         return c;
 }
 
-static void test_aarch64(void **state) {
+TEST(test_aarch64) {
         _cleanup_case_ Case c = aarch64_node("vm40");
         _cleanup_free_ char *nccl = NULL;
 
@@ -175,7 +177,7 @@ static void test_aarch64(void **state) {
         assert_has(nccl, "arch=\"arm64\"");
 }
 
-static void test_aarch64_template(void **state) {
+TEST(test_aarch64_template) {
         _cleanup_case_ Case c = aarch64_node("vm41");
         _cleanup_free_ char *plain = NULL;
 
@@ -195,7 +197,7 @@ static void test_aarch64_template(void **state) {
 }
 
 /* 'virt' has a window of 512 GiB, which only newer libvirt and QEMU make larger. */
-static void test_aarch64_window(void **state) {
+TEST(test_aarch64_window) {
         static const struct {
                 uint64_t bar;
                 unsigned libvirt, qemu;
@@ -227,7 +229,7 @@ static void test_aarch64_window(void **state) {
 }
 
 /* Nothing of a local APIC: no <iommu> for many vCPUs. */
-static void test_aarch64_many_vcpus(void **state) {
+TEST(test_aarch64_many_vcpus) {
         _cleanup_case_ Case c = aarch64_node("vm42");
         _cleanup_free_ char *text = NULL;
 
@@ -242,7 +244,7 @@ static void test_aarch64_many_vcpus(void **state) {
         assert_has_not(text, "ioapic");
 }
 
-static void test_other_architecture(void **state) {
+TEST(test_other_architecture) {
         _cleanup_case_ Case c = aarch64_node("vm43");
 
         pin(&c, "2-9", 32 * GIB, 0);
@@ -250,14 +252,14 @@ static void test_other_architecture(void **state) {
         assert_refused(&c, NULL, VERDICT_NOT_SUPPORTED, "ppc64le");
 }
 
-static void test_no_devices(void **state) {
+TEST(test_no_devices) {
         _cleanup_case_ Case c = case_new("vm13", 1, (int[]) { 0 }, false);
 
         pin(&c, "3", GIB / 2, 0);
         assert_golden(&c, NULL, "domxml-no-devices.xml");
 }
 
-static void test_allocation_refused(void **state) {
+TEST(test_allocation_refused) {
         _cleanup_case_ Case c = one_node("vm23");
 
         c.a->pins[3].vcpu = 9;
@@ -288,7 +290,7 @@ static Case sharing(const char *name) {
 }
 
 /* Their BARs are in the guest's window like any other. */
-static void test_shared_memory(void **state) {
+TEST(test_shared_memory) {
         _cleanup_case_ Case c = sharing("vm30");
         _cleanup_(cleanup_allocation_free) Allocation *other = allocation_new("vm29");
         const Allocation *members[] = { other, c.a };
@@ -308,7 +310,7 @@ static unsigned root_ports(const Case *c) {
 }
 
 /* Its bridge to conventional PCI takes none of the ports that are to stay free. */
-static void test_shared_memory_takes_no_spare_port(void **state) {
+TEST(test_shared_memory_takes_no_spare_port) {
         _cleanup_case_ Case c = sharing("vm34");
         unsigned with, without;
 
@@ -319,14 +321,14 @@ static void test_shared_memory_takes_no_spare_port(void **state) {
         assert_int_equal(with, without + 1);
 }
 
-static void test_shared_memory_with_a_server(void **state) {
+TEST(test_shared_memory_with_a_server) {
         _cleanup_case_ Case c = sharing("vm31");
 
         assert_int_equal(string_copy(&c.config->shared_memory_server, "/run/ivshmem/%n.sock"), 0);
         assert_golden(&c, NULL, "domxml-shared-memory-server.xml");
 }
 
-static void test_shared_memory_is_not_the_templates(void **state) {
+TEST(test_shared_memory_is_not_the_templates) {
         _cleanup_case_ Case c = sharing("vm32");
         _cleanup_free_ char *text = NULL;
 
@@ -339,7 +341,7 @@ static void test_shared_memory_is_not_the_templates(void **state) {
 }
 
 /* What is promised in JSON is what the document says. */
-static void test_guest_addresses(void **state) {
+TEST(test_guest_addresses) {
         _cleanup_case_ Case c = one_node("vm24");
         _cleanup_free_ GuestAddress *addresses = NULL;
         _cleanup_free_ char *text = make(&c, NULL);
@@ -358,31 +360,4 @@ static void test_guest_addresses(void **state) {
         assert_has_not(text, "multifunction");
 }
 
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_one_node),
-                cmocka_unit_test(test_two_nodes),
-                cmocka_unit_test(test_mirror),
-                cmocka_unit_test(test_nccl),
-                cmocka_unit_test(test_vf_attributes),
-                cmocka_unit_test(test_multifunction),
-                cmocka_unit_test(test_hugepages_1g),
-                cmocka_unit_test(test_F1_sparse_nodes),
-                cmocka_unit_test(test_large_bars),
-                cmocka_unit_test(test_firmware_hint),
-                cmocka_unit_test(test_aarch64),
-                cmocka_unit_test(test_aarch64_template),
-                cmocka_unit_test(test_aarch64_window),
-                cmocka_unit_test(test_aarch64_many_vcpus),
-                cmocka_unit_test(test_other_architecture),
-                cmocka_unit_test(test_no_devices),
-                cmocka_unit_test(test_allocation_refused),
-                cmocka_unit_test(test_guest_addresses),
-                cmocka_unit_test(test_shared_memory),
-                cmocka_unit_test(test_shared_memory_takes_no_spare_port),
-                cmocka_unit_test(test_shared_memory_with_a_server),
-                cmocka_unit_test(test_shared_memory_is_not_the_templates),
-        };
-
-        return cmocka_run_group_tests_name("domxml", tests, NULL, teardown);
-}
+TEST_GROUP(NULL, teardown)

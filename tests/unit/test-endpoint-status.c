@@ -2,13 +2,9 @@
 
 /* When an endpoint is down, and when it is up again. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "model/endpoint-status.h"
 #include "util/cleanup.h"
@@ -41,7 +37,7 @@ static EndpointState state_of(char c) {
         return c == '?' ? ENDPOINT_STATE_UNKNOWN : c == '+' ? ENDPOINT_STATE_UP : ENDPOINT_STATE_DOWN;
 }
 
-static void test_states(void **state _unused_) {
+TEST(test_states) {
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 EndpointStatusTable t = { 0 };
 
@@ -60,7 +56,7 @@ static void test_states(void **state _unused_) {
 }
 
 /* Each failure is one, with a reason of its own. The reason is that of the last failure. */
-static void test_reasons(void **state _unused_) {
+TEST(test_reasons) {
         const char *reasons[_ENDPOINT_ANSWER_MAX] = { 0 };
         EndpointStatusTable t = { 0 };
 
@@ -75,7 +71,7 @@ static void test_reasons(void **state _unused_) {
         endpoint_status_table_done(&t);
 }
 
-static void test_table(void **state _unused_) {
+TEST(test_table) {
         EndpointStatusTable t = { 0 };
 
         assert_int_equal(endpoint_status_state(NULL, "a:1"), ENDPOINT_STATE_UNKNOWN);
@@ -92,14 +88,4 @@ static void test_table(void **state _unused_) {
         assert_string_equal(endpoint_state_to_string(ENDPOINT_STATE_DOWN), "down");
         endpoint_status_table_done(&t);
         assert_int_equal(t.n, 0);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_states),
-                cmocka_unit_test(test_reasons),
-                cmocka_unit_test(test_table),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

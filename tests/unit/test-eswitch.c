@@ -2,19 +2,14 @@
 
 /* The mode of an eswitch: what is kept of it, how devlink tells it, and what stands for a VF on it. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <linux/devlink.h>
 #include <linux/genetlink.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
+
+#include "unit.h"
 
 #include "host/eswitch.h"
 #include "sentences.h"
@@ -183,7 +178,7 @@ static void assert_asked(int want, bool switchdev) {
         assert_int_equal(told, switchdev);
 }
 
-static void test_modes(void **state) {
+TEST_WITH(test_modes, setup, NULL) {
         for (kernel.mode = 0; kernel.mode < 6; kernel.mode++)
                 assert_asked(0, kernel.mode == DEVLINK_ESWITCH_MODE_SWITCHDEV);
         /* The driver reports other properties of the eswitch. */
@@ -192,7 +187,7 @@ static void test_modes(void **state) {
 }
 
 /* Nothing but DEVLINK_CMD_ESWITCH_GET, for that device, and of the family that the kernel named. */
-static void test_request(void **state) {
+TEST_WITH(test_request, setup, NULL) {
         const struct nlmsghdr *asked = (const void *) kernel.asked.data;
         const struct genlmsghdr *header = (const void *) (kernel.asked.data + NLMSG_HDRLEN);
         const uint8_t attributes[] = { 8,   0,   1,   0,   'p', 'c', 'i', 0,   17,  0,   2, 0, '0', '0',
@@ -207,7 +202,7 @@ static void test_request(void **state) {
         assert_memory_equal(kernel.asked.data + NLMSG_HDRLEN + GENL_HDRLEN, attributes, sizeof(attributes));
 }
 
-static void test_errors(void **state) {
+TEST_WITH(test_errors, setup, NULL) {
         static const int errors[] = { EOPNOTSUPP, ENODEV, EPERM, EBUSY, EINVAL };
 
         for (size_t i = 0; i < ELEMENTSOF(errors); i++) {
@@ -224,7 +219,7 @@ static void test_errors(void **state) {
         assert_int_equal(kernel.asks, ELEMENTSOF(errors));
 }
 
-static void test_malformed(void **state) {
+TEST_WITH(test_malformed, setup, NULL) {
         kernel.device = "0000:02:00.0"; /* an answer about another one */
         assert_asked(-EPROTO, false);
         kernel.device = NULL;
@@ -242,7 +237,7 @@ static void test_malformed(void **state) {
         assert_asked(0, false);
 }
 
-static void test_malformed_family(void **state) {
+TEST_WITH(test_malformed_family, setup, NULL) {
         kernel.family = "nl80211";
         assert_asked(-EPROTO, false);
         kernel.family = NULL;
@@ -259,7 +254,7 @@ static void test_malformed_family(void **state) {
 }
 
 /* Whatever is left of a message: it is told rightly or not at all, and never waited for more. */
-static void test_truncated(void **state) {
+TEST_WITH(test_truncated, setup, NULL) {
         for (unsigned family = 0; family < 2; family++) {
                 size_t whole;
 
@@ -281,7 +276,7 @@ static void test_truncated(void **state) {
         }
 }
 
-static void test_representor(void **state) {
+TEST_WITH(test_representor, setup_tree, teardown) {
         Fixture *f = *state;
         char name[IF_NAMESIZE] = "none";
 
@@ -317,7 +312,7 @@ static void assert_failure(int error, const char *found, const char *representor
         record(found, text);
 }
 
-static void test_failure(void **state) {
+TEST(test_failure) {
         static const char legacy[] = "devlink dev eswitch set pci/" PF_TEXT " mode legacy";
 
         assert_failure(-EOPNOTSUPP, "vlan=0", "eth0_3", "eth0_3", legacy);
@@ -329,22 +324,6 @@ static void test_failure(void **state) {
         assert_failure(-EINVAL, "vlan=0", "eth0_3", NULL, NULL);
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("switchdev.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup(test_modes, setup),
-                cmocka_unit_test_setup(test_request, setup),
-                cmocka_unit_test_setup(test_errors, setup),
-                cmocka_unit_test_setup(test_malformed, setup),
-                cmocka_unit_test_setup(test_malformed_family, setup),
-                cmocka_unit_test_setup(test_truncated, setup),
-                cmocka_unit_test_setup_teardown(test_representor, setup_tree, teardown),
-                cmocka_unit_test(test_failure),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests_name("eswitch", tests, NULL, NULL);
 }

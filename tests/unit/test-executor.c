@@ -4,15 +4,11 @@
  */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "host/executor.h"
 #include "host/rootservice.h"
@@ -95,7 +91,7 @@ static const Report *last_report(ReportKind kind) {
 }
 
 /* Every step says what it is about to do, and a step that changes nothing is no failure. */
-static void test_all_done(void **state) {
+TEST_WITH(test_all_done, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
 
@@ -113,7 +109,7 @@ static void test_all_done(void **state) {
 }
 
 /* What a step found as it should be is not undone: this run has not changed it. */
-static void test_undo_of_changes_only(void **state) {
+TEST_WITH(test_undo_of_changes_only, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
 
@@ -140,7 +136,7 @@ static void assert_attribute(const Fixture *f, const char *device, const char *n
 }
 
 /* A kernel without power management has no such files. */
-static void test_power(void **state) {
+TEST_WITH(test_power, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
 
@@ -159,7 +155,7 @@ static void test_power(void **state) {
 }
 
 /* By one method, and without any. */
-static void test_reset(void **state) {
+TEST_WITH(test_reset, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *by_bus = step_list_new(), *any = step_list_new();
 
@@ -185,7 +181,7 @@ static void test_reset(void **state) {
 }
 
 /* Without Fabric Manager only the partition is missing, if that is allowed. */
-static void test_partition_may_lack(void **state) {
+TEST_WITH(test_partition_may_lack, setup, teardown) {
         Fixture *f = *state;
 
         root_service_use_socket("/nonexistent/passthroughd-root");
@@ -204,7 +200,7 @@ static void test_partition_may_lack(void **state) {
 }
 
 /* The result of a check concerns one device: it gets no further steps, and the run continues with the others. */
-static void test_failed_device_is_skipped(void **state) {
+TEST_WITH(test_failed_device_is_skipped, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
 
@@ -226,7 +222,7 @@ static void test_failed_device_is_skipped(void **state) {
 }
 
 /* A device that is there cannot be left as it is. */
-static void test_gone_is_done(void **state) {
+TEST_WITH(test_gone_is_done, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
 
@@ -242,7 +238,7 @@ static void test_gone_is_done(void **state) {
 }
 
 /* A VF that was removed needs no attributes. One that is there, or whose index is unknown, is not given up. */
-static void test_gone_vf_is_done(void **state) {
+TEST_WITH(test_gone_vf_is_done, setup, teardown) {
         static const struct {
                 unsigned vf;
                 int expected;
@@ -263,7 +259,7 @@ static void test_gone_vf_is_done(void **state) {
 
 /* A representor is the remedy only where the PF does not support the attributes. The PF is no network device, so the
  * step does not wait for an interface. */
-static void test_representor(void **state) {
+TEST_WITH(test_representor, setup, teardown) {
         static const struct {
                 StepKind kind;
                 const char *to;
@@ -335,7 +331,7 @@ static int refuse_all_found(const Report *r, void *userdata) {
 }
 
 /* A run whose reports could not be saved ends before its first step. */
-static void test_not_saved(void **state) {
+TEST_WITH(test_not_saved, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
 
@@ -348,7 +344,7 @@ static void test_not_saved(void **state) {
 }
 
 /* Without an answer from systemd it is unknown whether the service is active. The run ends before its first step. */
-static void test_without_systemd(void **state) {
+TEST_WITH(test_without_systemd, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
 
@@ -364,7 +360,7 @@ static void test_without_systemd(void **state) {
         assert_override(f, SECOND, "driver-a");
 }
 
-static void test_does_not_wait_for_what_is_offered(void **state) {
+TEST_WITH(test_does_not_wait_for_what_is_offered, setup, teardown) {
         Fixture *f = *state;
         uint64_t begin = clock_usec(CLOCK_MONOTONIC);
 
@@ -374,7 +370,7 @@ static void test_does_not_wait_for_what_is_offered(void **state) {
 }
 
 /* The interface of an Ethernet or InfiniBand PF appears after its driver was bound. */
-static void test_waits_for_what_may_be_offered(void **state) {
+TEST_WITH(test_waits_for_what_may_be_offered, setup, teardown) {
         static const char *const classes[] = { "0x020000", "0x0c0600" };
         Fixture *f = *state;
         _cleanup_free_ char *before = tree_path(f->root, "sys/bus/pci/devices/" FIRST "/later");
@@ -422,7 +418,7 @@ static StepList *new_vfs(const Fixture *f) {
 }
 
 /* The VFs of a PF are written together, each with its own reports. An undo restores them. */
-static void test_vfs_of_a_pf(void **state) {
+TEST_WITH(test_vfs_of_a_pf, setup, teardown) {
         static const Report expected[] = { { REPORT_STEP, 0 },    { REPORT_READING, 0 }, { REPORT_READING, 1 },
                                            { REPORT_STEP, 0 },    { REPORT_STEP, 1 },    { REPORT_READING, 0 },
                                            { REPORT_READING, 1 }, { REPORT_STEP, 2 } };
@@ -450,7 +446,7 @@ static void test_vfs_of_a_pf(void **state) {
 }
 
 /* A VF whose attributes cannot be set is reported. The other VFs get theirs, and the PF gets its further steps. */
-static void test_failed_vf(void **state) {
+TEST_WITH(test_failed_vf, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *l = new_vfs(f);
         size_t failed = 0;
@@ -471,7 +467,7 @@ static void test_failed_vf(void **state) {
 }
 
 /* While the users of a GPU are unknown, its partition is not activated, and the other steps stay done. */
-static void test_users_may_be_unknown(void **state) {
+TEST_WITH(test_users_may_be_unknown, setup, teardown) {
         Fixture *f = *state;
 
         for (int may_lack = 0; may_lack <= 1; may_lack++) {
@@ -491,7 +487,7 @@ static void test_users_may_be_unknown(void **state) {
 }
 
 /* A VF without others beside it, and text that is no attribute. */
-static void test_one_vf(void **state) {
+TEST_WITH(test_one_vf, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
 
@@ -537,7 +533,7 @@ static bool was_begun(uint32_t step) {
 }
 
 /* A release goes on without a chain that hangs, but asks nothing about the device of that chain. */
-static void test_chain_hangs(void **state) {
+TEST_WITH(test_chain_hangs, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *l = new_chains(2);
         uint32_t first = 0;
@@ -554,7 +550,7 @@ static void test_chain_hangs(void **state) {
 }
 
 /* Nor does a release go on after a step that runs alone, as the release of a device by its guest. */
-static void test_lone_step_hangs(void **state) {
+TEST_WITH(test_lone_step_hangs, setup, teardown) {
         Fixture *f = *state;
         uint32_t first = 0;
 
@@ -571,7 +567,7 @@ static void test_lone_step_hangs(void **state) {
 }
 
 /* The guest may have the device, so it stays on its VFIO driver. */
-static void test_plug_hangs(void **state) {
+TEST_WITH(test_plug_hangs, setup, teardown) {
         Fixture *f = *state;
         uint32_t plug = 1;
 
@@ -584,33 +580,4 @@ static void test_plug_hangs(void **state) {
                 assert_override(f, SECOND, "driver-b");
                 tree_attribute(f->root, SECOND, "driver_override", "driver-a");
         }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                TEST(test_all_done),
-                TEST(test_undo_of_changes_only),
-                TEST(test_power),
-                TEST(test_reset),
-                TEST(test_partition_may_lack),
-                TEST(test_users_may_be_unknown),
-                TEST(test_failed_device_is_skipped),
-                TEST(test_gone_is_done),
-                TEST(test_gone_vf_is_done),
-                TEST(test_representor),
-                TEST(test_not_saved),
-                TEST(test_without_systemd),
-                TEST(test_does_not_wait_for_what_is_offered),
-                TEST(test_waits_for_what_may_be_offered),
-                TEST(test_vfs_of_a_pf),
-                TEST(test_failed_vf),
-                TEST(test_one_vf),
-                TEST(test_chain_hangs),
-                TEST(test_lone_step_hangs),
-                TEST(test_plug_hangs),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,9 @@
 /* The VFs that a configuration would create on a node that has none. */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "nodefixture.h"
 
@@ -51,7 +47,7 @@ static void assert_assumed(TestNode *t, const char *text) {
         assert_non_null(strstr(said, text));
 }
 
-static void test_isolated(void **state) {
+TEST(test_isolated) {
         _cleanup_node_ TestNode *t = node_with_pf(1);
         const PciDevice *vf, *pf;
 
@@ -78,7 +74,7 @@ static void test_isolated(void **state) {
         assert_int_equal(t->inventory->n_devices, 6);
 }
 
-static void test_not_isolated(void **state) {
+TEST(test_not_isolated) {
         _cleanup_node_ TestNode *t = node_with_pf(2);
 
         assert_int_equal(policy_expect_vfs(t->config, t->inventory), 0);
@@ -86,7 +82,7 @@ static void test_not_isolated(void **state) {
         assert_assumed(t, "join");
 }
 
-static void test_addresses(void **state) {
+TEST(test_addresses) {
         _cleanup_node_ TestNode *t = node_with_pf(1);
         PciDevice *pf = (PciDevice *) node_find(t, NIC);
 
@@ -98,7 +94,7 @@ static void test_addresses(void **state) {
         (void) node_find(t, "0000:3d:02.0");
 }
 
-static void test_impossible(void **state) {
+TEST(test_impossible) {
         _cleanup_node_ TestNode *t = node_with_pf(1);
         PciDevice *pf = (PciDevice *) node_find(t, NIC);
 
@@ -115,7 +111,7 @@ static void test_impossible(void **state) {
 }
 
 /* None are created on a PF that has no driver, cannot have so many, or has some; but on one that the host needs. */
-static void test_unwanted(void **state) {
+TEST(test_unwanted) {
         for (int i = 0; i < 5; i++) {
                 _cleanup_node_ TestNode *t = node_with_pf(1);
                 PciDevice *pf = (PciDevice *) node_find(t, NIC);
@@ -131,14 +127,4 @@ static void test_unwanted(void **state) {
                 assert_int_equal(policy_expect_vfs(t->config, t->inventory), 0);
                 assert_int_equal(t->inventory->n_devices, i == 0 || i == 4 ? 6 : 2);
         }
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_isolated),  cmocka_unit_test(test_not_isolated),
-                cmocka_unit_test(test_addresses), cmocka_unit_test(test_impossible),
-                cmocka_unit_test(test_unwanted),
-        };
-
-        return cmocka_run_group_tests_name("expected-vfs", tests, NULL, NULL);
 }

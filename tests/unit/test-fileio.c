@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+
+#include "unit.h"
 
 #include "util/cleanup.h"
 #include "util/fileio.h"
@@ -62,7 +58,7 @@ static void assert_content(const char *name, const char *expected) {
         assert_string_equal(text, expected);
 }
 
-static void test_write_replaces(void **state _unused_) {
+TEST(test_write_replaces) {
         write_text("a", "a long first version");
         write_text("a", "second");
         errno = EINTR; /* of an earlier call */
@@ -88,7 +84,7 @@ static int open_at(const char *name) {
         return openat(dir_fd, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 }
 
-static void test_lines(void **state _unused_) {
+TEST(test_lines) {
         Lines lines = { 0 }, two = { .stop = 2 }, none = { 0 };
 
         write_text("a", "one\n\nthree\nfour");
@@ -108,7 +104,7 @@ static void test_lines(void **state _unused_) {
 }
 
 /* A temporary that a crash, or someone malicious, left behind is neither kept nor written through. */
-static void test_write_stale_temporary(void **state _unused_) {
+TEST(test_write_stale_temporary) {
         write_text("victim", "mine");
         assert_int_equal(symlinkat("victim", dir_fd, ".a.tmp"), 0);
         errno = 0;
@@ -120,7 +116,7 @@ static void test_write_stale_temporary(void **state _unused_) {
         assert_int_equal(remove_file_at(dir_fd, "victim"), 0);
 }
 
-static void test_write_failure_leaves_nothing(void **state _unused_) {
+TEST(test_write_failure_leaves_nothing) {
         assert_int_equal(mkdirat(dir_fd, "a", 0755), 0);
         assert_int_equal(write_file_atomic_at(dir_fd, "a", "x", 1), -EISDIR); /* rename() fails */
         assert_int_equal(faccessat(dir_fd, ".a.tmp", F_OK, AT_SYMLINK_NOFOLLOW), -1);
@@ -139,7 +135,7 @@ static size_t count_names(void) {
 }
 
 /* A spare has no name before it is written, and takes no name of another file. */
-static void test_spare(void **state _unused_) {
+TEST(test_spare) {
         int spare = spare_file_at(dir_fd);
 
         if (spare == -EOPNOTSUPP)
@@ -160,7 +156,7 @@ static void test_spare(void **state _unused_) {
         assert_int_equal(remove_file_at(dir_fd, "a"), 0);
 }
 
-static void test_read_limit(void **state _unused_) {
+TEST(test_read_limit) {
         _cleanup_free_ char *big = calloc(1, 10000), *text = NULL;
         char *untouched = NULL;
         size_t size;
@@ -184,7 +180,7 @@ static void test_read_limit(void **state _unused_) {
         assert_int_equal(remove_file_at(dir_fd, "a"), 0);
 }
 
-static void test_read_only_regular_files(void **state _unused_) {
+TEST(test_read_only_regular_files) {
         char *text = NULL;
 
         assert_int_equal(mkfifoat(dir_fd, "fifo", 0600), 0);
@@ -201,7 +197,7 @@ static void test_read_only_regular_files(void **state _unused_) {
         assert_int_equal(remove_file_at(dir_fd, "a"), 0);
 }
 
-static void test_list(void **state _unused_) {
+TEST(test_list) {
         static const char *const names[] = { "c", "a", ".hidden", "b" };
         static const char *const sorted[] = { ".hidden", "a", "b", "c" };
         char **list = NULL;
@@ -226,17 +222,4 @@ static void test_list(void **state _unused_) {
         list = free_names(list, n);
 }
 
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_lines),
-                cmocka_unit_test(test_write_replaces),
-                cmocka_unit_test(test_write_stale_temporary),
-                cmocka_unit_test(test_write_failure_leaves_nothing),
-                cmocka_unit_test(test_spare),
-                cmocka_unit_test(test_read_limit),
-                cmocka_unit_test(test_read_only_regular_files),
-                cmocka_unit_test(test_list),
-        };
-
-        return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown)

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
+
+#include "unit.h"
 
 #include "guest/guest-list.h"
 #include "util/strings.h"
@@ -20,7 +16,7 @@ static int apply(GuestList *l, const char *record) {
         return guest_list_apply(l, record, strlen(record));
 }
 
-static void test_domain(void **state) {
+TEST(test_domain) {
         _cleanup_(guest_list_done) GuestList l = { 0 };
 
         assert_int_equal(apply(&l, "domain\n" ONE "\nstarting\na b\n0000:82:00.0\n0000:83:00.1\n" TWO),
@@ -46,7 +42,7 @@ static void test_domain(void **state) {
         assert_int_equal(l.n, 0);
 }
 
-static void test_place(void **state) {
+TEST(test_place) {
         _cleanup_(guest_list_done) GuestList l = { 0 };
         GuestPlace place;
 
@@ -65,7 +61,7 @@ static void test_place(void **state) {
 }
 
 /* A domain that libvirt does not list any more has ended, for example while libvirt did not run. */
-static void test_list(void **state) {
+TEST(test_list) {
         _cleanup_(guest_list_done) GuestList l = { 0 };
 
         (void) apply(&l, "domain\n" ONE "\nrunning\none");
@@ -78,7 +74,7 @@ static void test_list(void **state) {
         assert_string_equal(l.guests[0].domain, "two");
 }
 
-static void test_features(void **state) {
+TEST(test_features) {
         _cleanup_(guest_list_done) GuestList l = { 0 };
 
         assert_false(l.features.known);
@@ -92,7 +88,7 @@ static void test_features(void **state) {
         assert_true(l.features.known && !l.features.maxphysaddr);
 }
 
-static void test_failed(void **state) {
+TEST(test_failed) {
         _cleanup_(guest_list_done) GuestList l = { 0 };
 
         assert_int_equal(apply(&l, "failed\nno\x1b\nsocket"), GUEST_RECORD_FAILED);
@@ -100,7 +96,7 @@ static void test_failed(void **state) {
         assert_int_equal(apply(&l, "failed"), -EBADMSG);
 }
 
-static void test_malformed(void **state) {
+TEST(test_malformed) {
         static const char *const records[] = {
                 "",
                 "domain",
@@ -142,13 +138,4 @@ static void test_malformed(void **state) {
         assert_int_equal(guest_list_apply(&l, huge, sizeof(huge)), -EBADMSG);
         assert_int_equal(l.n, 1);
         assert_non_null(guest_list_find_device(&l, gpu));
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_domain), cmocka_unit_test(test_list),      cmocka_unit_test(test_features),
-                cmocka_unit_test(test_failed), cmocka_unit_test(test_malformed), cmocka_unit_test(test_place),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

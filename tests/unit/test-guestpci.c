@@ -3,14 +3,10 @@
 /* The guest's PCI layout: every device has one address of its own, and no two buses share a number (domain.md F9). */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "guest/guestpci.h"
 #include "model/locality.h"
@@ -141,7 +137,7 @@ static void assert_ports_are_apart(const GuestPci *pci) {
 }
 
 /* 1 to 64 devices on 1 to 8 cells; node ids are twice the cell's, some devices are on none or unknown. */
-static void test_buses_never_overlap(void **state) {
+TEST(test_buses_never_overlap) {
         for (unsigned cells = 1; cells <= ALLOCATION_CELLS_MAX; cells++)
                 for (unsigned n = 1; n <= REQUEST_DEVICES_MAX; n++)
                         for (unsigned spread = 1; spread <= cells + 2; spread += 2) {
@@ -164,7 +160,7 @@ static const GuestController *port_of(const GuestPci *pci, size_t function) {
         return &pci->controllers[pci->functions[function].guest.bus - 1];
 }
 
-static void test_unknown_node_is_not_zero(void **state) {
+TEST(test_unknown_node_is_not_zero) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
 
         begin(2);
@@ -186,7 +182,7 @@ static void test_unknown_node_is_not_zero(void **state) {
 
 /* The slot becomes one card, renumbered from 0; VFs are cards of their own even in one host slot; held devices are not
  * shown. */
-static void test_functions_of_a_slot(void **state) {
+TEST(test_functions_of_a_slot) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
 
         begin(1);
@@ -210,7 +206,7 @@ static void test_functions_of_a_slot(void **state) {
         end();
 }
 
-static void test_ports_beyond_the_slots(void **state) {
+TEST(test_ports_beyond_the_slots) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
 
         begin(1);
@@ -226,7 +222,7 @@ static void test_ports_beyond_the_slots(void **state) {
         end();
 }
 
-static void test_too_many(void **state) {
+TEST(test_too_many) {
         GuestPciRoom room = GUEST_PCI_ROOM_DEFAULT;
         GuestPci *pci = NULL;
 
@@ -285,7 +281,7 @@ static void assert_window(unsigned phys_bits, uint64_t bar, uint64_t hole64, boo
 }
 
 /* Firmware makes a window of an eighth of what the processor can address. */
-static void test_firmware_hint(void **state) {
+TEST(test_firmware_hint) {
         assert_window(0, 128ULL << 30, 256ULL << 30, false); /* nobody knows */
         assert_window(52, 1024ULL << 30, 2048ULL << 30, false);
         assert_window(46, 4096ULL << 30, 8192ULL << 30, false);
@@ -296,7 +292,7 @@ static void test_firmware_hint(void **state) {
         assert_window(39, 128ULL << 30, 128ULL << 30, true); /* twice that would leave too little for memory */
 }
 
-static void test_hole64(void **state) {
+TEST(test_hole64) {
         assert_int_equal(hole_of(0), 0);
         assert_int_equal(hole_of(16ULL << 30), 0); /* what q35 has anyway */
         assert_int_equal(hole_of((16ULL << 30) + 1), 64ULL << 30);
@@ -306,7 +302,7 @@ static void test_hole64(void **state) {
 }
 
 /* Expanders and root ports for hot-plug; no device has another address for them. */
-static void test_spare_ports(void **state) {
+TEST(test_spare_ports) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *without = NULL, *with = NULL;
         GuestPciRoom room = GUEST_PCI_ROOM_DEFAULT;
         unsigned on_root = 0, behind = 0;
@@ -404,7 +400,7 @@ static void add_at_spot(Spot s, unsigned bus) {
 }
 
 /* The point of it all: the guest finds its cards as near to each other as they are. */
-static void test_mirror_keeps_distances(void **state) {
+TEST(test_mirror_keeps_distances) {
         srand(7);
         for (unsigned round = 0; round < 3000; round++) {
                 _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
@@ -441,7 +437,7 @@ static unsigned count(const GuestPci *pci, GuestControllerType type) {
 }
 
 /* A switch costs bus numbers: there is one only where cards share it. VFs of one PF without a switch share none. */
-static void test_switches_only_where_shared(void **state) {
+TEST(test_switches_only_where_shared) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *mirror = NULL, *flat = NULL;
 
         begin(1);
@@ -466,7 +462,7 @@ static void test_switches_only_where_shared(void **state) {
 }
 
 /* What is on no cell stays together below the root bus, switch and all. */
-static void test_mirror_without_a_cell(void **state) {
+TEST(test_mirror_without_a_cell) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
 
         begin(1);
@@ -485,7 +481,7 @@ static void test_mirror_without_a_cell(void **state) {
 }
 
 /* Root complexes, and so the guest's bus numbers, in the order of the request. */
-static void test_request_order(void **state) {
+TEST(test_request_order) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
 
         begin(2);
@@ -505,7 +501,7 @@ static void test_request_order(void **state) {
 }
 
 /* Mirror for more than one, where that fits; who asks for what does not fit hears of it. */
-static void test_choose(void **state) {
+TEST(test_choose) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
         begin(1);
@@ -528,24 +524,4 @@ static void test_choose(void **state) {
                          VERDICT_INVALID_REQUEST);
         assert_non_null(strstr(refusal.remedy, "--topology flat"));
         end();
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_buses_never_overlap),
-                cmocka_unit_test(test_unknown_node_is_not_zero),
-                cmocka_unit_test(test_functions_of_a_slot),
-                cmocka_unit_test(test_ports_beyond_the_slots),
-                cmocka_unit_test(test_too_many),
-                cmocka_unit_test(test_spare_ports),
-                cmocka_unit_test(test_mirror_keeps_distances),
-                cmocka_unit_test(test_switches_only_where_shared),
-                cmocka_unit_test(test_mirror_without_a_cell),
-                cmocka_unit_test(test_request_order),
-                cmocka_unit_test(test_choose),
-                cmocka_unit_test(test_hole64),
-                cmocka_unit_test(test_firmware_hint),
-        };
-
-        return cmocka_run_group_tests_name("guestpci", tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "unit.h"
+
 #include "domxml-fixture.h"
 #include "guest/domain-facts.h"
 #include "guest/guestpci.h"
@@ -82,7 +84,7 @@ static unsigned bus_of(const Case *c, size_t device) {
         return addresses[device].guest.bus;
 }
 
-static void test_cell(void **state) {
+TEST(test_cell) {
         _cleanup_case_ Case c = one_node("vm7");
         _cleanup_free_ char *xml = NULL;
         _cleanup_free_ GuestFunction *places = NULL;
@@ -107,7 +109,7 @@ static void test_cell(void **state) {
 }
 
 /* A port with hotplug='off' is not free, and the ports on pcie.0 are of no cell. */
-static void test_no_port(void **state) {
+TEST(test_no_port) {
         _cleanup_case_ Case c = one_node("vm7");
         PciAddress vf = add_new(&c, "pci0000:80/0000:83:00.2", 1, "ib-vf1");
         static const char controllers[] =
@@ -133,7 +135,7 @@ static void test_no_port(void **state) {
 }
 
 /* The controllers of a broken document are plugged into each other. */
-static void test_circle(void **state) {
+TEST(test_circle) {
         _cleanup_case_ Case c = one_node("vm7");
         PciAddress vf = add_new(&c, "pci0000:80/0000:83:00.2", 1, "ib-vf1");
         unsigned bus;
@@ -151,7 +153,7 @@ static void test_circle(void **state) {
 }
 
 /* Each root complex of the host has its expander. */
-static void test_mirror(void **state) {
+TEST(test_mirror) {
         _cleanup_case_ Case c = case_new("vm30", 1, (int[]) { 0 }, false);
         _cleanup_free_ char *xml = NULL;
         _cleanup_free_ GuestFunction *places = NULL;
@@ -179,7 +181,7 @@ static void test_mirror(void **state) {
 }
 
 /* The BARs of a GPU need room in the MMIO window of the port, unless the guest does not run. */
-static void test_large_bars(void **state) {
+TEST(test_large_bars) {
 #define COMMANDLINE(words)                                                                                             \
         "<qemu:commandline xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>" words "</qemu:commandline>"
 #define RESERVE(size) "<qemu:arg value='-global'/><qemu:arg value='pcie-root-port.pref64-reserve=" size "'/>"
@@ -230,7 +232,7 @@ static void test_large_bars(void **state) {
 }
 
 /* Guests without an expander: pcie.0 is as near as anything if the guest has a single cell. */
-static void test_no_expander(void **state) {
+TEST(test_no_expander) {
         for (int two = 0; two <= 1; two++) {
                 _cleanup_case_ Case c = case_new("vm9", 2, (int[]) { 0, 1 }, false);
                 _cleanup_free_ char *xml = NULL;
@@ -272,7 +274,7 @@ static void assert_places(const Case *c) {
         assert_int_equal(n, pci->n_functions);
 }
 
-static void test_places(void **state) {
+TEST(test_places) {
         static const char *const paths[] = {
                 "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:00.0/0000:13:00.0",
                 "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:01.0/0000:14:00.0/0000:15:00.0/0000:16:00.0",
@@ -302,7 +304,7 @@ static void test_places(void **state) {
 
 /* Of a domain that passthroughd did not write: ports in any order, a bus number beyond the last, a port without an
  * address, a bus without a controller, an expander below its own port. */
-static void test_other_places(void **state) {
+TEST(test_other_places) {
         static const char xml[] =
                 "<domain><devices><controller type='pci' index='1' model='pcie-expander-bus'><target busNr='254'/>"
                 "<address type='pci' bus='3' slot='0' function='0'/></controller>" PORT("3",
@@ -343,7 +345,7 @@ static char *flat(const char *text) {
 }
 
 /* It is that of the document; a running guest gets it at another place. */
-static void test_hostdev(void **state) {
+TEST(test_hostdev) {
         _cleanup_case_ Case c = one_node("vm7");
         _cleanup_free_ char *text = hostdev(&c, "ib-vf0"), *anywhere = NULL, *at = NULL, *whole = make(&c, NULL),
                             *none = NULL;
@@ -372,7 +374,7 @@ static void test_hostdev(void **state) {
 
 /* passthroughd-libvirt takes no other device than the one that it is asked to plug in, and nothing that names a file.
  */
-static void test_plain_hostdev(void **state) {
+TEST(test_plain_hostdev) {
         static const struct {
                 const char *before, *after; /* the <source> */
                 bool plain;
@@ -418,7 +420,7 @@ static void test_plain_hostdev(void **state) {
 #define UUID            "uuid='4b20d080-1b54-4048-85b3-a6a62d165c01'"
 
 /* Whichever of two elements libvirt reads, it is the one that was checked. */
-static void test_hostdev_once(void **state) {
+TEST(test_hostdev_once) {
         static const char *const whole[] = { SOURCE(FUNCTION),          "<driver name='vfio' iommufd='yes'/>",
                                              "<rom bar='off'/>",        "<acpi nodeset='1'/>",
                                              "<alias name='ua-gpu0'/>", "<address type='pci' " OTHER "/>" };
@@ -462,7 +464,7 @@ static void test_hostdev_once(void **state) {
 }
 
 /* An allocation without CPUs has no document, but its devices can be attached to any domain. */
-static void test_hostdev_alone(void **state) {
+TEST(test_hostdev_alone) {
         _cleanup_case_ Case c = case_new("vm9", 1, (int[]) { 0 }, false);
         _cleanup_free_ char *text = NULL;
 
@@ -473,20 +475,8 @@ static void test_hostdev_alone(void **state) {
         assert_has_not(text, "type=\"pci\" domain");
 }
 
-static void test_sentences(void **state) {
+TEST(test_sentences) {
         assert_sentences("guestport.txt");
 }
 
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_cell),         cmocka_unit_test(test_no_port),
-                cmocka_unit_test(test_places),       cmocka_unit_test(test_other_places),
-                cmocka_unit_test(test_circle),       cmocka_unit_test(test_mirror),
-                cmocka_unit_test(test_large_bars),   cmocka_unit_test(test_no_expander),
-                cmocka_unit_test(test_hostdev),      cmocka_unit_test(test_plain_hostdev),
-                cmocka_unit_test(test_hostdev_once), cmocka_unit_test(test_hostdev_alone),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests_name("guestport", tests, NULL, teardown);
-}
+TEST_GROUP(NULL, teardown)

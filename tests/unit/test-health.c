@@ -2,14 +2,9 @@
 
 /* How well a device is: what is read of it, what is held against it and for how long, and how it is told. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
+
+#include "unit.h"
 
 #include "host/health.h"
 #include "sentences.h"
@@ -39,7 +34,7 @@ static HealthReading counted(uint64_t fatal) {
         return (HealthReading) { .counted = true, .fatal = fatal };
 }
 
-static void test_dead(void **state) {
+TEST(test_dead) {
         Health h = { .address = gpu.address };
         _cleanup_free_ char *text = NULL;
 
@@ -56,7 +51,7 @@ static void test_dead(void **state) {
         assert_null(text);
 }
 
-static void test_fatal(void **state) {
+TEST(test_fatal) {
         Health h = { .address = gpu.address };
 
         /* What it had before anybody looked is not held against it. */
@@ -76,7 +71,7 @@ static void test_fatal(void **state) {
         assert_judged(&h, counted(UINT64_MAX), HEALTH_DUE_EVENT, "had 18446744073709551614 fatal");
 }
 
-static void test_list(void **state) {
+TEST(test_list) {
         HealthList l = { 0 };
         PciDevice dev = gpu;
 
@@ -102,7 +97,7 @@ static void test_list(void **state) {
         assert_null(health_list_find(&l, &dev));
 }
 
-static void test_parse(void **state) {
+TEST(test_parse) {
         uint64_t n = 0;
 
         assert_int_equal(health_parse_errors("Undefined 0\nDLP 2\nTOTAL_ERR_FATAL 2", &n), 0);
@@ -127,7 +122,7 @@ static int setup(void **state) {
         return 0;
 }
 
-static void test_read(void **state) {
+TEST_WITH(test_read, setup, teardown) {
         const Fixture *f = *state;
         PciDevice vf = gpu;
         HealthReading r;
@@ -142,7 +137,7 @@ static void test_read(void **state) {
         assert_false(r.counted);
 }
 
-static void test_read_less(void **state) {
+TEST_WITH(test_read_less, setup, teardown) {
         const Fixture *f = *state;
         HealthReading r;
 
@@ -160,20 +155,6 @@ static void test_read_less(void **state) {
         assert_int_equal(r.error, -ENOENT);
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("health.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_dead),
-                cmocka_unit_test(test_fatal),
-                cmocka_unit_test(test_list),
-                cmocka_unit_test(test_parse),
-                cmocka_unit_test_setup_teardown(test_read, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_read_less, setup, teardown),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests_name("health", tests, NULL, NULL);
 }

@@ -5,17 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "host/holders-internal.h"
 #include "host/nvidia.h"
@@ -67,7 +63,7 @@ static void assert_held(const Fixture *f, const char *driver, const char *node, 
         assert_use(f, query(driver, false), expected ? "7 (python3)" : NULL, "");
 }
 
-static void test_nvidia(void **state) {
+TEST_WITH(test_nvidia, setup, teardown) {
         Fixture *f = *state;
         HolderQuery q;
 
@@ -109,7 +105,7 @@ static void write_module(const Fixture *f, const char *module, const char *refer
 }
 
 /* The links of process 7 contradict the reference counts: who is told to use the GPU was looked at. */
-static void test_nvidia_modules(void **state) {
+TEST_WITH(test_nvidia_modules, setup, teardown) {
         static const char *const others[] = { "nvidia_uvm", "nvidia_modeset", "nvidia_drm" };
         Fixture *f = *state;
 
@@ -150,7 +146,7 @@ static void test_nvidia_modules(void **state) {
 }
 
 /* The first thread of a process has ended, and others have the files. */
-static void test_threads(void **state) {
+TEST_WITH(test_threads, setup, teardown) {
         Fixture *f = *state;
         HolderQuery q = query("nvidia", false);
 
@@ -163,7 +159,7 @@ static void test_threads(void **state) {
         assert_use(f, q, NULL, "");
 }
 
-static void test_nodes(void **state) {
+TEST_WITH(test_nodes, setup, teardown) {
         static const struct {
                 const char *directory, *node;
         } nodes[] = {
@@ -196,7 +192,7 @@ static void test_nodes(void **state) {
 }
 
 /* What links lead to, and functions behind it, are others' to ask about. */
-static void test_nodes_of_others(void **state) {
+TEST_WITH(test_nodes_of_others, setup, teardown) {
         Fixture *f = *state;
 
         tree_file(f->root, DEVICE "/0000:02:00.0/drm/card2/dev", "226:2");
@@ -207,7 +203,7 @@ static void test_nodes_of_others(void **state) {
 }
 
 /* A directory without a number is no node, whatever a file of its name is. */
-static void test_directory_without_number(void **state) {
+TEST_WITH(test_directory_without_number, setup, teardown) {
         Fixture *f = *state;
 
         tree_dir(f->root, DEVICE "/hwmon/hwmon3");
@@ -217,7 +213,7 @@ static void test_directory_without_number(void **state) {
 }
 
 /* The name of a node is kept whole or not at all: cut off it may be that of another one. */
-static void test_long_names(void **state) {
+TEST_WITH(test_long_names, setup, teardown) {
         Fixture *f = *state;
 
         for (size_t n = HOLDER_NODE_NAME_MAX; n >= HOLDER_NODE_NAME_MAX - 1; n--) {
@@ -232,7 +228,7 @@ static void test_long_names(void **state) {
         }
 }
 
-static void test_kfd(void **state) {
+TEST_WITH(test_kfd, setup, teardown) {
         Fixture *f = *state;
 
         assert_held(f, "amdgpu", "/dev/kfd", true);
@@ -240,7 +236,7 @@ static void test_kfd(void **state) {
 }
 
 /* The disk hangs below the subsystem that the controller shares with others. */
-static void test_nvme_multipath(void **state) {
+TEST_WITH(test_nvme_multipath, setup, teardown) {
         Fixture *f = *state;
 
         tree_file(f->root, DEVICE "/nvme/nvme0/nvme0c0n1/hidden", "1");
@@ -253,7 +249,7 @@ static void test_nvme_multipath(void **state) {
         assert_use(f, query("nvme", false), "dm-1", "");
 }
 
-static void test_disk(void **state) {
+TEST_WITH(test_disk, setup, teardown) {
         Fixture *f = *state;
 
         tree_dir(f->root, DEVICE "/nvme/nvme0/nvme0n1/holders");
@@ -264,7 +260,7 @@ static void test_disk(void **state) {
         assert_use(f, query(NULL, false), NULL, NULL);
 }
 
-static void test_interface_up(void **state) {
+TEST_WITH(test_interface_up, setup, teardown) {
         Fixture *f = *state;
 
         tree_file(f->root, NET "/flags", "0x1002");
@@ -274,7 +270,7 @@ static void test_interface_up(void **state) {
         assert_use(f, query("igb", false), "eth1", "ip link set eth1 down");
 }
 
-static void test_interface_of_vf(void **state) {
+TEST_WITH(test_interface_of_vf, setup, teardown) {
         static const char text[] = "eth1";
         static const char remedy[] = "ip link set eth1 down";
         static const char head[] =
@@ -298,7 +294,7 @@ static void test_interface_of_vf(void **state) {
         assert_use(f, query("iavf", true), text, remedy);
 }
 
-static void test_interface_enslaved(void **state) {
+TEST_WITH(test_interface_enslaved, setup, teardown) {
         Fixture *f = *state;
 
         tree_file(f->root, NET "/flags", "0x1002");
@@ -309,14 +305,14 @@ static void test_interface_enslaved(void **state) {
 }
 
 /* The interface was renamed or removed after its directory was listed. */
-static void test_interface_that_is_gone(void **state) {
+TEST_WITH(test_interface_that_is_gone, setup, teardown) {
         Fixture *f = *state;
 
         tree_link(f->root, NET, "no-such-directory");
         assert_use(f, query("iavf", true), NULL, NULL);
 }
 
-static void test_interface_in_namespace(void **state) {
+TEST_WITH(test_interface_in_namespace, setup, teardown) {
         Fixture *f = *state;
 
         tree_dir(f->root, DEVICE "/net");
@@ -324,7 +320,7 @@ static void test_interface_in_namespace(void **state) {
 }
 
 /* The first is named, of the others only those that have the same device. */
-static void test_several(void **state) {
+TEST_WITH(test_several, setup, teardown) {
         const HolderQuery queries[] = { { .address = { .bus = 9 }, .group = 4, .driver = "nouveau" },
                                         query("nouveau", false) };
         Fixture *f = *state;
@@ -359,7 +355,7 @@ static void test_several(void **state) {
         assert_int_equal(h.others, 0);
 }
 
-static void test_text(void **state) {
+TEST_WITH(test_text, setup, teardown) {
         Fixture *f = *state;
 
         tree_file(f->root, DEVICE "/drm/card1/dev", "226:1");
@@ -377,7 +373,7 @@ static void test_text(void **state) {
         assert_use(f, query("nvidia", false), "7 (a\\x1b[1m\\xff)", "");
 }
 
-static void test_unit(void **state _unused_) {
+TEST_WITH(test_unit, setup, teardown) {
         static const struct {
                 const char *cgroups, *expected;
         } cases[] = {
@@ -415,7 +411,7 @@ static void test_unit(void **state _unused_) {
 
 /* On this very machine a node is what its number says: here a terminal that only this test has, under no name asked
  * for. */
-static void test_number(void **state _unused_) {
+TEST_WITH(test_number, setup, teardown) {
         _cleanup_(cleanup_sysfs_free) Sysfs *machine = NULL;
         _cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         _cleanup_close_ int terminal = posix_openpt(O_RDWR | O_NOCTTY);
@@ -482,7 +478,7 @@ static void assert_held_or_unknown(const Fixture *f, const HolderQuery *q) {
         assert_true(failures >= 4);
 }
 
-static void test_few_descriptors(void **state) {
+TEST_WITH(test_few_descriptors, setup, teardown) {
         HolderQuery q = query("nvme", true);
         Fixture *f = *state;
 
@@ -542,7 +538,7 @@ _Noreturn static void lose_leader(int fd) {
 }
 
 /* On this very machine: PID/fd of such a process is empty. */
-static void test_leader_ended(void **state _unused_) {
+TEST_WITH(test_leader_ended, setup, teardown) {
         _cleanup_(cleanup_sysfs_free) Sysfs *machine = NULL;
         HolderNode node = { .name = "card0", .has_number = true };
         const HolderNodes wanted = { .nodes = &node, .n = 1 };
@@ -575,7 +571,7 @@ static void test_leader_ended(void **state _unused_) {
 }
 
 /* However many are open: only the time that a look takes has a limit. */
-static void test_many_descriptors(void **state _unused_) {
+TEST_WITH(test_many_descriptors, setup, teardown) {
         HolderNode node = { .name = "no-such-node" };
         const HolderNodes wanted = { .nodes = &node, .n = 1 };
         pid_t pids[64];
@@ -600,38 +596,6 @@ static void test_many_descriptors(void **state _unused_) {
         assert_true(with_time != -E2BIG && with_time != -ETIMEDOUT);
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("holders.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_nvidia),
-                TEST(test_nvidia_modules),
-                TEST(test_threads),
-                TEST(test_nodes),
-                TEST(test_nodes_of_others),
-                TEST(test_directory_without_number),
-                TEST(test_long_names),
-                TEST(test_kfd),
-                TEST(test_nvme_multipath),
-                TEST(test_disk),
-                TEST(test_interface_up),
-                TEST(test_interface_of_vf),
-                TEST(test_interface_enslaved),
-                TEST(test_interface_that_is_gone),
-                TEST(test_interface_in_namespace),
-                TEST(test_few_descriptors),
-                TEST(test_several),
-                TEST(test_text),
-                TEST(test_unit),
-                TEST(test_number),
-                TEST(test_leader_ended),
-                TEST(test_many_descriptors),
-#undef TEST
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,8 @@
 /* Who has a device open, by the links in proc/PID/fd. */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "host/holders.h"
 #include "treefixture.h"
@@ -41,7 +37,7 @@ static void assert_held(const Fixture *f, int group, int expected) {
         }
 }
 
-static void test_group(void **state) {
+TEST_WITH(test_group, setup, teardown) {
         Fixture *f = *state;
 
         assert_held(f, 12, 0);
@@ -56,7 +52,7 @@ static void test_group(void **state) {
 }
 
 /* A guest with iommufd opens the device, not its group. */
-static void test_device_node(void **state) {
+TEST_WITH(test_device_node, setup, teardown) {
         Fixture *f = *state;
 
         tree_link(f->root, "proc/7/fd/3", "/dev/vfio/devices/vfio4");
@@ -75,7 +71,7 @@ static void allow(const Fixture *f, const char *path, mode_t mode) {
 }
 
 /* What may not be looked at may be anything; root may look at everything, so the test becomes somebody else. */
-static void test_forbidden_is_unknown(void **state) {
+TEST_WITH(test_forbidden_is_unknown, setup, teardown) {
         Fixture *f = *state;
         bool root = geteuid() == 0;
 
@@ -98,7 +94,7 @@ static void test_forbidden_is_unknown(void **state) {
         }
 }
 
-static void test_ended_process_holds_nothing(void **state) {
+TEST_WITH(test_ended_process_holds_nothing, setup, teardown) {
         Fixture *f = *state;
 
         tree_dir(f->root, "proc/9");
@@ -122,7 +118,7 @@ static void assert_part(const Fixture *f, HolderQuery q, const char *node, int e
 }
 
 /* Whatever driver the VF is on, and whatever the PF is on. */
-static void test_vf(void **state) {
+TEST_WITH(test_vf, setup, teardown) {
         static const char subject[] = "0000:01:10.0, a VF of 0000:01:00.0,";
         static const char *const nodes[] = { "/dev/vfio/31", "/dev/vfio/devices/vfio4", "/dev/infiniband/uverbs9" };
         static const char *const drivers[] = { NULL, "mlx5_core" };
@@ -146,7 +142,7 @@ static void test_vf(void **state) {
 }
 
 /* The VFs of a PF keep it with the host, and the remedy says how many there are. */
-static void test_remedy_of_vfs(void **state) {
+TEST_WITH(test_remedy_of_vfs, setup, teardown) {
         static const char *const remedies[] = { "Remove the VF first: ", "Remove the VFs first: " };
         Fixture *f = *state;
 
@@ -165,7 +161,7 @@ static void test_remedy_of_vfs(void **state) {
         }
 }
 
-static void test_mediated(void **state) {
+TEST_WITH(test_mediated, setup, teardown) {
         static const char subject[] = "0f, a mediated device of 0000:01:00.0,";
         HolderQuery q = { .address = gpu, .group = 12, .driver = "i915" };
         Fixture *f = *state;
@@ -183,7 +179,7 @@ static void test_mediated(void **state) {
 }
 
 /* The use of another mediated device of the same parent, or of a VF, is no use of the one that the query names. */
-static void test_named_mediated(void **state) {
+TEST_WITH(test_named_mediated, setup, teardown) {
         static const char subject[] = "0f, a mediated device of 0000:01:00.0,";
         HolderQuery q = { .address = gpu, .group = 12, .only_parts = true, .mdev = "0f" };
         Fixture *f = *state;
@@ -203,21 +199,4 @@ static void test_named_mediated(void **state) {
         q.mdev = NULL;
         assert_part(f, q, "/dev/vfio/108", 1, "10, a mediated device of 0000:01:00.0,");
         assert_part(f, q, "/dev/vfio/31", 1, "0000:01:10.0, a VF of 0000:01:00.0,");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_group),
-                TEST(test_device_node),
-                TEST(test_forbidden_is_unknown),
-                TEST(test_ended_process_holds_nothing),
-                TEST(test_vf),
-                TEST(test_remedy_of_vfs),
-                TEST(test_mediated),
-                TEST(test_named_mediated),
-#undef TEST
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

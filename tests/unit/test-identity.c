@@ -2,12 +2,7 @@
 
 /* What of a text is replaced when a machine is recorded, and what is not. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "replay/cmdline.h"
 #include "util/strings.h"
@@ -62,7 +57,7 @@ static void assert_replaced(const Identities *i, const char *before, const char 
         assert_string_equal(copy + strlen(copy) - strlen(after), after);
 }
 
-static void test_replaces(void **state) {
+TEST_WITH(test_replaces, setup, teardown) {
         static const char *const identities[] = {
                 "00:1b:21:3a:4f:2c",
                 "00-1b-21-3a-4f-2c",
@@ -88,7 +83,7 @@ static void test_replaces(void **state) {
         assert_replaced(*state, "PARTLABEL=", "secret", " x");
 }
 
-static void test_keeps(void **state) {
+TEST_WITH(test_keeps, setup, teardown) {
         static const char *const texts[] = {
                 "0000:82:00.0", "vendor=10de class=0302", "node0421", "anode042",      "1f",
                 "1f:",          "00:1b:21:3a:4f:2",       "0x10de",   "1234567890123", "50-x.conf",
@@ -104,7 +99,7 @@ static void test_keeps(void **state) {
 }
 
 /* The same value by any spelling, and only in one recording. */
-static void test_consistent(void **state) {
+TEST_WITH(test_consistent, setup, teardown) {
         _cleanup_free_ char *one = identities_scrub(*state, "00:1b:21:3a:4f:2c", false);
         _cleanup_free_ char *other = identities_scrub(*state, "enx001b213a4f2c", false);
         _cleanup_free_ char *next = NULL;
@@ -118,7 +113,7 @@ static void test_consistent(void **state) {
         identities_done(&again);
 }
 
-static void test_paths(void **state) {
+TEST_WITH(test_paths, setup, teardown) {
         static const char bridge[] = "sys/devices/virtual/net/br-0123456789ab/lower_eth0", xen[] = "xenx001b213a4f2c";
         _cleanup_free_ char *path =
                 identities_scrub_path(*state, "br-0123456789ab/lower_enx001b213a4f2c/enx001b213a4f2c");
@@ -132,7 +127,7 @@ static void test_paths(void **state) {
         assert_string_equal(inner, xen);
 }
 
-static void test_cmdline_values(void **state) {
+TEST_WITH(test_cmdline_values, setup, teardown) {
         static const char *const secrets[] = {
                 "BOOT_IMAGE=(hd0,gpt2)/vmlinuz-secret",
                 "root=/dev/disk/by-id/nvme-secret",
@@ -167,7 +162,7 @@ static void test_cmdline_values(void **state) {
         }
 }
 
-static void test_cmdline_keeps(void **state) {
+TEST_WITH(test_cmdline_keeps, setup, teardown) {
         static const char text[] =
                 "ro quiet nosmt iommu=pt intel_iommu=on,sm_on amd_iommu=on vfio-pci.ids=10de:1db6,15b3:101e "
                 "vfio_iommu_type1.allow_unsafe_interrupts=1 pci=realloc,noaer pcie_aspm=off "
@@ -187,7 +182,7 @@ static void test_cmdline_keeps(void **state) {
         identities_done(&keep);
 }
 
-static void test_cmdline_init(void **state) {
+TEST_WITH(test_cmdline_init, setup, teardown) {
         _cleanup_free_ char *copy =
                 cmdline_scrub(*state, "192.0.2.1 single 3 -- --address 192.0.2.1 secret -v iommu=pt");
 
@@ -199,21 +194,10 @@ static void test_cmdline_init(void **state) {
 }
 
 /* The name of the machine is no flag, and stands in no value that stays. */
-static void test_cmdline_host(void **state) {
+TEST_WITH(test_cmdline_host, setup, teardown) {
         _cleanup_free_ char *copy = cmdline_scrub(*state, HOST " console=" HOST " " HOST ".x=1 dhcp-" HOST);
 
         assert_non_null(copy);
         assert_null(strstr(copy, HOST));
         assert_non_null(strstr(copy, " console="));
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_replaces),       TEST(test_keeps),         TEST(test_consistent),   TEST(test_paths),
-                TEST(test_cmdline_values), TEST(test_cmdline_keeps), TEST(test_cmdline_host), TEST(test_cmdline_init),
-#undef TEST
-        };
-
-        return cmocka_run_group_tests_name("identity", tests, NULL, NULL);
 }

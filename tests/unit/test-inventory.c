@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "model/inventory.h"
 #include "util/strings.h"
@@ -38,7 +33,7 @@ static const PciDevice *find(const Inventory *inv, const char *address) {
         return dev;
 }
 
-static void test_new_device_knows_nothing(void **state) {
+TEST(test_new_device_knows_nothing) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         const PciDevice *dev = inventory_add_device(inv, addr("0000:01:00.0"));
 
@@ -49,7 +44,7 @@ static void test_new_device_knows_nothing(void **state) {
         assert_null(dev->driver);
 }
 
-static void test_empty(void **state) {
+TEST(test_empty) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
 
         assert_int_equal(inventory_finish(inv), 0);
@@ -61,7 +56,7 @@ static void test_empty(void **state) {
         assert_false(inv->iommu);
 }
 
-static void test_sorted_with_parents(void **state) {
+TEST(test_sorted_with_parents) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         const PciDevice *dev;
 
@@ -82,7 +77,7 @@ static void test_sorted_with_parents(void **state) {
         assert_int_equal(inventory_device_index(inv, dev), (size_t) (dev - inv->devices));
 }
 
-static void test_groups(void **state) {
+TEST(test_groups) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         const IommuGroup *group;
 
@@ -111,7 +106,7 @@ static void test_groups(void **state) {
         assert_true(inventory_find_group(inv, 2)->direct);
 }
 
-static void test_E9_vfs_with_odd_functions(void **state) {
+TEST(test_E9_vfs_with_odd_functions) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         static const char *const vfs[] = { "0000:05:11.1", "0000:05:10.1", "0000:05:10.7", "0000:05:10.3",
                                            "0000:05:10.5" };
@@ -143,7 +138,7 @@ static void set_vfs(PciDevice *pf, const PciAddress *vfs, size_t n) {
         pf->n_linked = n;
 }
 
-static void test_vfs_by_index(void **state) {
+TEST(test_vfs_by_index) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         /* Index 0 lies above index 1, one is listed twice, one is gone, one is another PF's, and one is the PF. */
         const PciAddress listed[] = { addr("0000:01:10.2"), addr("0000:01:10.0"), addr("0000:01:10.2"),
@@ -178,7 +173,7 @@ static Inventory *copy(const Inventory *inv) {
         return to;
 }
 
-static void test_vf_index_of_a_copy(void **state) {
+TEST(test_vf_index_of_a_copy) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new(), *again = NULL;
         PciDevice *pf = add(inv, "0000:01:00.0", "", 1);
         const PciAddress whole[] = { addr("0000:01:10.0"), addr("0000:01:10.2") };
@@ -207,7 +202,7 @@ static void test_vf_index_of_a_copy(void **state) {
         }
 }
 
-static void test_D10_pf_and_vfs_in_one_group(void **state) {
+TEST(test_D10_pf_and_vfs_in_one_group) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
 
         add(inv, "0000:01:00.0", "", 1)->total_vfs = 2;
@@ -219,7 +214,7 @@ static void test_D10_pf_and_vfs_in_one_group(void **state) {
         assert_int_equal(find(inv, "0000:01:00.0")->n_vfs, 2);
 }
 
-static void test_memory(void **state) {
+TEST(test_memory) {
         NumaNode node = {
                 .memory = 16ULL << 30,
                 .pages = { { .size = 2ULL << 20, .total = 1024 }, { .size = 1ULL << 30, .total = 4 } },
@@ -235,7 +230,7 @@ static void test_memory(void **state) {
         assert_int_equal(numa_node_base_memory(&node), 0);
 }
 
-static void test_harmless_drivers(void **state) {
+TEST(test_harmless_drivers) {
         static const char *const harmless[] = { "vfio-pci", "pci-stub", "pcieport" };
         static const char *const harmful[] = { "ahci", "nvidia", "shpchp", "xen-pciback", "mlx5_vfio_pci" };
         PciDevice dev = { 0 };
@@ -253,7 +248,7 @@ static void test_harmless_drivers(void **state) {
         assert_true(pci_device_driver_is_harmless(&dev));
 }
 
-static void test_classes(void **state) {
+TEST(test_classes) {
         assert_true(pci_device_is_gpu(&(PciDevice) { .class = 0x030200 }));
         assert_true(pci_device_is_gpu(&(PciDevice) { .class = 0x120000, .vendor = 0x1002, .device = 0x74a1 }));
         assert_false(pci_device_is_gpu(&(PciDevice) { .class = 0x120000, .vendor = 0x10ee, .device = 0x5004 }));
@@ -270,7 +265,7 @@ static void test_classes(void **state) {
         assert_false(pci_device_is_nic(&(PciDevice) { .class = 0x0c0600 }));
 }
 
-static void test_isolated_path(void **state) {
+TEST(test_isolated_path) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         const PciDevice *port = NULL;
 
@@ -290,7 +285,7 @@ static void test_isolated_path(void **state) {
         assert_true(inventory_path_is_isolated(inv, find(inv, "0000:00:02.0"), NULL));
 }
 
-static void test_path_that_loops(void **state) {
+TEST(test_path_that_loops) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
 
         add(inv, "0000:01:00.0", "0000:02:00.0/0000:01:00.0", 1)->acs = PCI_ACS_CLEAN;
@@ -301,7 +296,7 @@ static void test_path_that_loops(void **state) {
         assert_int_equal(find(inv, "0000:03:00.0")->parent, -1);
 }
 
-static void test_host_bridges(void **state) {
+TEST(test_host_bridges) {
         static const struct {
                 const char *path, *host;
         } cases[] = {
@@ -331,7 +326,7 @@ static void test_host_bridges(void **state) {
         }
 }
 
-static void test_faults_and_notes(void **state) {
+TEST(test_faults_and_notes) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         PciDevice *dev = inventory_add_device(inv, addr("0000:01:00.0"));
 
@@ -347,31 +342,8 @@ static void test_faults_and_notes(void **state) {
         assert_string_equal(inv->notes[1], "2");
 }
 
-static void test_names(void **state) {
+TEST(test_names) {
         assert_string_equal(pci_type_to_string(PCI_TYPE_VF), "vf");
         assert_null(pci_type_to_string(_PCI_TYPE_MAX));
         assert_string_equal(pci_acs_to_string(PCI_ACS_OPEN), "open");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_new_device_knows_nothing),
-                cmocka_unit_test(test_empty),
-                cmocka_unit_test(test_sorted_with_parents),
-                cmocka_unit_test(test_groups),
-                cmocka_unit_test(test_E9_vfs_with_odd_functions),
-                cmocka_unit_test(test_vfs_by_index),
-                cmocka_unit_test(test_vf_index_of_a_copy),
-                cmocka_unit_test(test_D10_pf_and_vfs_in_one_group),
-                cmocka_unit_test(test_memory),
-                cmocka_unit_test(test_harmless_drivers),
-                cmocka_unit_test(test_classes),
-                cmocka_unit_test(test_isolated_path),
-                cmocka_unit_test(test_path_that_loops),
-                cmocka_unit_test(test_host_bridges),
-                cmocka_unit_test(test_faults_and_notes),
-                cmocka_unit_test(test_names),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
 
 /* Whether a guest has its devices by iommufd, by libvirt, QEMU and Linux. tests/golden/iommufd.txt is the table. */
 
+#include "unit.h"
+
 #include "domxml-fixture.h"
 #include "guest/domain-facts.h"
 #include "guest/iommufd.h"
@@ -25,7 +27,7 @@ static void record_choice(const char *about, const IommufdFacts *f, IommufdReaso
 }
 
 /* Each libvirt with each QEMU and each kernel, and a guest with a GPU and a VF. */
-static void test_table(void **state _unused_) {
+TEST(test_table) {
         static const unsigned libvirts[] = { 9000000, 11003000, 12001000, 12008000 },
                               qemus[] = { 7002000, 10000000, 11000000 }, kernels[] = { 6001, 6012, 6019 };
         static const IommufdReason recent[ELEMENTSOF(qemus)][ELEMENTSOF(kernels)] = {
@@ -49,7 +51,7 @@ static void test_table(void **state _unused_) {
                         }
 }
 
-static void test_auto(void **state _unused_) {
+TEST(test_auto) {
         const struct {
                 const char *about;
                 IommufdFacts facts;
@@ -105,7 +107,7 @@ static void assert_checked(const IommufdFacts *f, Verdict expected) {
         }
 }
 
-static void test_configured(void **state _unused_) {
+TEST(test_configured) {
         IommufdFacts f = facts_of(12008000, 11000000, NULL, 6019, 1);
 
         f.mode = IOMMUFD_MODE_NO;
@@ -132,7 +134,7 @@ static void test_configured(void **state _unused_) {
 }
 
 /* A GPU and its audio function are one device, VFs of one PF are several, and a held device is none. */
-static void test_count(void **state _unused_) {
+TEST(test_count) {
         _cleanup_case_ Case c = case_new("vm1", 1, (int[]) { 0 }, false);
         PciDevice *gpu;
 
@@ -168,7 +170,7 @@ static Case new_libvirt(unsigned kernel) {
 #define GPU(iommufd) "<driver name=\"vfio\"" iommufd "/>"
 
 /* The document and its metadata follow the choice, and a template may choose itself. */
-static void test_document(void **state _unused_) {
+TEST(test_document) {
         _cleanup_case_ Case c = new_libvirt(6012);
         _cleanup_free_ char *one = make(&c, NULL), *off = NULL, *forced = NULL, *two = NULL, *yes = NULL, *tdx = NULL,
                             *peers = NULL;
@@ -200,7 +202,7 @@ static void test_document(void **state _unused_) {
 }
 
 /* A device that is plugged in has what the devices of the guest have. */
-static void test_plug(void **state _unused_) {
+TEST(test_plug) {
         _cleanup_case_ Case c = new_libvirt(6012);
         _cleanup_free_ char *yes = NULL, *no = NULL, *none = NULL, *again = NULL;
 
@@ -225,16 +227,6 @@ static void test_plug(void **state _unused_) {
         assert_int_equal(domxml_hostdev_anywhere(c.inv, c.config, c.a, 0, &no, NULL), VERDICT_NONE);
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("iommufd.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),     cmocka_unit_test(test_auto),     cmocka_unit_test(test_configured),
-                cmocka_unit_test(test_count),     cmocka_unit_test(test_document), cmocka_unit_test(test_plug),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The node as a tree: order, places, what is free, distances. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "bus/json.h"
 #include "nodefixture.h"
@@ -88,7 +84,7 @@ static void assert_device_members(json_object *topology, const DeviceMember *mem
 }
 
 /* Each device comes after what is above it, and right below that. */
-static void test_order(void **state) {
+TEST(test_order) {
         static const char *const expected[] = {
                 "0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:13:00.0", "0000:12:01.0",
                 "0000:14:00.0", "0000:14:00.1", "0000:14:00.2", "0000:20:00.0", "0000:20:02.0",
@@ -104,7 +100,7 @@ static void test_order(void **state) {
                                     expected[i]);
 }
 
-static void test_places(void **state) {
+TEST(test_places) {
         static const DeviceMember members[] = {
                 { "0000:14:00.2", "above", "\"0000:14:00.0\"" },
                 { "0000:14:00.2", "root", "\"pci0000:10\"" },
@@ -131,7 +127,7 @@ static void test_places(void **state) {
 }
 
 /* The root is the host bridge with what is above it, and without a bridge that is not in the inventory. */
-static void test_roots(void **state) {
+TEST(test_roots) {
         static const DeviceMember members[] = {
                 { "0000:10:00.0", "root", "\"platform\\/soc\\/pci0000:10\"" },
                 { "0000:20:00.0", "root", "\"platform\\/soc\\/pci0000:20\"" },
@@ -152,7 +148,7 @@ static void test_roots(void **state) {
 }
 
 /* A VF whose PF is somewhere else altogether, or not there, stays where its own path puts it. */
-static void test_stray_vf(void **state) {
+TEST(test_stray_vf) {
         static const DeviceMember members[] = {
                 { "0000:21:00.1", "above", "\"0000:20:01.0\"" },
                 { "0000:21:00.2", "above", "\"0000:20:01.0\"" },
@@ -174,7 +170,7 @@ static void test_stray_vf(void **state) {
 }
 
 /* Whole cores are counted; what is taken is taken from what is free. */
-static void test_node(void **state) {
+TEST(test_node) {
         _cleanup_node_ TestNode *t = make_node("HousekeepingCpus=8\n" POOLS);
         _cleanup_json_ json_object *topology = NULL;
         json_object *node, *cpus;
@@ -206,7 +202,7 @@ static void test_node(void **state) {
 }
 
 /* Ordinary memory: the free one is what the planner would give, less the reserve. */
-static void test_memory(void **state) {
+TEST(test_memory) {
         _cleanup_node_ TestNode *t = make_node("ReserveMemory=4G\n" POOLS);
         _cleanup_json_ json_object *topology = NULL;
 
@@ -219,7 +215,7 @@ static void test_memory(void **state) {
 }
 
 /* GPUs before NICs, no VFs; the words are those the planner weighs. */
-static void test_matrix(void **state) {
+TEST(test_matrix) {
         _cleanup_node_ TestNode *t = make_node(POOLS);
         _cleanup_json_ json_object *topology = json_topology(&t->context);
         json_object *matrix = member_of(topology, "matrix");
@@ -229,7 +225,7 @@ static void test_matrix(void **state) {
 }
 
 /* As nvidia-smi numbers them: without the display of a BMC, and before GPUs of other vendors. */
-static void test_matrix_order(void **state) {
+TEST(test_matrix_order) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_json_ json_object *topology = NULL;
 
@@ -246,7 +242,7 @@ static void test_matrix_order(void **state) {
 }
 
 /* Of GPUs and what is below the same root port, ACS and ATS are told, as of each device. */
-static void test_paths(void **state) {
+TEST(test_paths) {
         _cleanup_node_ TestNode *t = make_node(POOLS);
         _cleanup_json_ json_object *topology = NULL;
         json_object *pairs, *path;
@@ -274,7 +270,7 @@ static void test_paths(void **state) {
 }
 
 /* Above the limit there is none, at the limit there is. */
-static void test_matrix_limit(void **state) {
+TEST(test_matrix_limit) {
         for (unsigned n = TOPOLOGY_MATRIX_MAX; n <= TOPOLOGY_MATRIX_MAX + 1; n++) {
                 _cleanup_node_ TestNode *t = node_new();
                 _cleanup_json_ json_object *topology = NULL;
@@ -300,7 +296,7 @@ static void test_matrix_limit(void **state) {
 }
 
 /* An allocation whose device is gone is still seen, with its name. */
-static void test_missing(void **state) {
+TEST(test_missing) {
         _cleanup_node_ TestNode *t = make_node(POOLS);
         _cleanup_node_ TestNode *without = node_new();
         _cleanup_json_ json_object *topology = NULL;
@@ -318,15 +314,4 @@ static void test_missing(void **state) {
         assert_member(o, "pool", "\"gpu\"");
         assert_member(o, "vendor", "\"10de\"");
         assert_member(o, "numa_node", "null");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_order),        cmocka_unit_test(test_places),       cmocka_unit_test(test_roots),
-                cmocka_unit_test(test_stray_vf),     cmocka_unit_test(test_node),         cmocka_unit_test(test_memory),
-                cmocka_unit_test(test_matrix),       cmocka_unit_test(test_matrix_order), cmocka_unit_test(test_paths),
-                cmocka_unit_test(test_matrix_limit), cmocka_unit_test(test_missing),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

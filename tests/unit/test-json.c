@@ -2,16 +2,12 @@
 
 /* JSON text: what is accepted and what is written are the same with every version of json-c. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
+
+#include "unit.h"
 
 #include "model/json-parse.h"
 #include "model/json-text.h"
@@ -46,7 +42,7 @@ static char *rewrite(const char *text, size_t size) {
         return written;
 }
 
-static void test_accepted(void **state) {
+TEST(test_accepted) {
         static const struct {
                 const char *text, *written; /* NULL: the same */
         } cases[] = {
@@ -94,7 +90,7 @@ static void test_accepted(void **state) {
         }
 }
 
-static void test_refused(void **state) {
+TEST(test_refused) {
         static const char *const cases[] = {
                 "",
                 " ",
@@ -173,7 +169,7 @@ static void test_refused(void **state) {
         }
 }
 
-static void test_nul(void **state) {
+TEST(test_nul) {
         static const char inside[] = "{\"a\":\"\0\"}", between[] = "{\0}", behind[] = "{}\0", more[] = "{}\0{}";
 
         assert_null(rewrite(inside, sizeof(inside) - 1));
@@ -183,7 +179,7 @@ static void test_nul(void **state) {
 }
 
 /* Each prefix of a text is incomplete. */
-static void test_truncated(void **state) {
+TEST(test_truncated) {
         static const char text[] = "{\"a\\n\\u00fc\xc3\xbc\":[1.5e1,true,null,-7,{\"b\":\"\\ud83d\\ude00\"}]}";
         _cleanup_free_ char *whole = rewrite(text, strlen(text));
 
@@ -204,7 +200,7 @@ static char *make_deep(unsigned depth) {
         return text;
 }
 
-static void test_depth(void **state) {
+TEST(test_depth) {
         _cleanup_free_ char *deepest = make_deep(JSON_DEPTH_MAX), *deeper = make_deep(JSON_DEPTH_MAX + 1),
                             *abyss = make_deep(1000000), *written = rewrite(deepest, strlen(deepest));
 
@@ -238,7 +234,7 @@ static size_t allocated(void) {
 }
 
 /* What is parsed costs no more than was permitted, and its memory is in proportion to that. */
-static void test_cost(void **state) {
+TEST(test_cost) {
         static const struct {
                 const char *value;
                 unsigned cost;
@@ -270,7 +266,7 @@ static void test_cost(void **state) {
         }
 }
 
-static void test_values(void **state) {
+TEST(test_values) {
         static const char text[] =
                 "{\"n\":18446744073709551615,\"i\":-2,\"d\":1.5,\"s\":\"\\u00fc\",\"b\":true,\"z\":null}";
         _cleanup_json_ json_object *o = NULL;
@@ -286,7 +282,7 @@ static void test_values(void **state) {
 }
 
 /* What is written directly and what is written of objects is the same. */
-static void test_written(void **state) {
+TEST(test_written) {
         static const char strings[] =
                 "quote \" and \\, \x01\x1f, J\xc3\xbcrgen \xf0\x9f\x98\x80 \xff and more text behind";
         _cleanup_json_ json_object *o = json_object_new_object();
@@ -316,14 +312,4 @@ static void test_written(void **state) {
         assert_string_equal(
                 direct, "{\"s\":\"quote \\\" and \\\\, \\u0001\\u001f, J\\u00fcrgen \\ud83d\\ude00 \\ufffd and more "
                         "text behind\",\"none\":null,\"words\":[\"flr\",\"\\u00fc\"],\"n\":18446744073709551615}");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_accepted),  cmocka_unit_test(test_refused), cmocka_unit_test(test_nul),
-                cmocka_unit_test(test_truncated), cmocka_unit_test(test_depth),   cmocka_unit_test(test_cost),
-                cmocka_unit_test(test_values),    cmocka_unit_test(test_written),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

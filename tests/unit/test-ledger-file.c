@@ -6,15 +6,11 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include <json-c/printbuf.h>
+
+#include "unit.h"
 
 #include "bus/json.h"
 #include "ledger/ledger-file.h"
@@ -212,7 +208,7 @@ static void assert_same(const Allocation *a, const Allocation *b) {
                 assert_memory_equal(&a->regions[i], &b->regions[i], sizeof(Region));
 }
 
-static void test_round_trip(void **state) {
+TEST(test_round_trip) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
         _cleanup_free_ char *text = ledger_file_format(a), *again = NULL;
 
@@ -224,7 +220,7 @@ static void test_round_trip(void **state) {
 }
 
 /* The files of earlier releases. A letter beyond ASCII is one in memory and an escape in the file that is written. */
-static void test_releases(void **state) {
+TEST(test_releases) {
         static const char *const patterns[] = { SRCDIR "/tests/state/*/allocations/*.json",
                                                 SRCDIR "/tests/state/*/quarantine/*.json" };
         size_t n_letters = 0;
@@ -255,7 +251,7 @@ static void test_releases(void **state) {
 }
 
 /* Earlier releases accepted tags that text_is_clean() refuses. */
-static void test_unclean_tag(void **state) {
+TEST(test_unclean_tag) {
         static const char tag[] = "a\xe2\x80\x8b\xe2\x80\xae\xc2\x85";
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
         _cleanup_free_ char *text = NULL;
@@ -267,7 +263,7 @@ static void test_unclean_tag(void **state) {
         assert_string_equal(b->tag, tag);
 }
 
-static void test_copy(void **state) {
+TEST(test_copy) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
         const SharedRegion shared = { 0 };
 
@@ -281,7 +277,7 @@ static void test_copy(void **state) {
 }
 
 /* A quarantined device keeps the facts that its later release needs. */
-static void test_reduce(void **state) {
+TEST(test_reduce) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
 
         a->state = ALLOCATION_RELEASING;
@@ -300,7 +296,7 @@ static void test_reduce(void **state) {
 }
 
 /* The smallest values that are written, which are next to the values that are left out. */
-static void test_round_trip_of_small_values(void **state) {
+TEST(test_round_trip_of_small_values) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
         _cleanup_free_ char *text = NULL;
 
@@ -313,7 +309,7 @@ static void test_round_trip_of_small_values(void **state) {
         assert_same(a, b);
 }
 
-static void test_round_trip_of_states_and_roles(void **state) {
+TEST(test_round_trip_of_states_and_roles) {
         for (int s = 0; s < _ALLOCATION_STATE_MAX; s++) {
                 _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
                 _cleanup_free_ char *text = NULL;
@@ -330,7 +326,7 @@ static void test_round_trip_of_states_and_roles(void **state) {
         }
 }
 
-static void test_nothing_but_a_name(void **state) {
+TEST(test_nothing_but_a_name) {
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new("x"), *b = NULL;
         _cleanup_free_ char *text = NULL;
 
@@ -343,7 +339,7 @@ static void test_nothing_but_a_name(void **state) {
 }
 
 /* The most that request.h lets anyone ask for, with every card of eight functions. */
-static void test_the_largest_fits(void **state) {
+TEST(test_the_largest_fits) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
         _cleanup_free_ char *text = NULL;
 
@@ -375,7 +371,7 @@ static void test_the_largest_fits(void **state) {
 }
 
 /* Without enough memory there is no text, rather than a text without a member. */
-static void test_out_of_memory(void **state) {
+TEST(test_out_of_memory) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full();
         bool failed = true;
 
@@ -394,7 +390,7 @@ static void test_out_of_memory(void **state) {
         }
 }
 
-static void test_truncated_at_every_byte(void **state) {
+TEST(test_truncated_at_every_byte) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full();
         _cleanup_free_ char *text = ledger_file_format(a);
         size_t size = strlen(text);
@@ -409,7 +405,7 @@ static void test_truncated_at_every_byte(void **state) {
 }
 
 /* One byte changed anywhere: never a crash, and what is read can be written. */
-static void test_every_byte_damaged(void **state) {
+TEST(test_every_byte_damaged) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full();
         _cleanup_free_ char *text = ledger_file_format(a);
         static const char junk[] = "\"{}[],:0-9\\ \xff\x01";
@@ -431,7 +427,7 @@ static void test_every_byte_damaged(void **state) {
         }
 }
 
-static void test_trailing_text(void **state) {
+TEST(test_trailing_text) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full();
         _cleanup_free_ char *text = ledger_file_format(a), *longer = NULL;
 
@@ -453,7 +449,7 @@ static LedgerFileResult parse_changed(const char *what, const char *by) {
         return parse_text(changed);
 }
 
-static void test_mdev(void **state _unused_) {
+TEST(test_mdev) {
         const char member[] = "\"mdev\": \"4b20d080-1b54-4048-85b3-a6a600008312\"";
 
         assert_int_equal(parse_changed(member, "\"other\": 1"), LEDGER_FILE_OK);
@@ -463,7 +459,7 @@ static void test_mdev(void **state _unused_) {
         assert_int_equal(parse_changed(member, "\"mdev\": null"), LEDGER_FILE_BROKEN);
 }
 
-static void test_vf_index(void **state) {
+TEST(test_vf_index) {
         /* The first device is no VF. */
         assert_int_equal(parse_changed("\"role\": \"assigned\"", "\"role\": \"assigned\", \"vf_index\": 0"),
                          LEDGER_FILE_BROKEN);
@@ -472,7 +468,7 @@ static void test_vf_index(void **state) {
 }
 
 /* A CPU is pinned once, to a CPU of the allocation. */
-static void test_pins(void **state) {
+TEST(test_pins) {
         static const struct {
                 Pin second;
                 LedgerFileResult expected;
@@ -493,7 +489,7 @@ static void test_pins(void **state) {
 }
 
 /* A daemon that does not know slots must not read an allocation with slots: it would give them out again. */
-static void test_slots(void **state _unused_) {
+TEST(test_slots) {
         static const char *const broken[][2] = {
                 { "\"name\": \"remote\"", "\"name\": \"Remote\"" },
                 { "rcuda", "juice" },
@@ -544,7 +540,7 @@ static int version_written(const Allocation *a) {
         return at[strlen(key)] - '0';
 }
 
-static void test_versions(void **state) {
+TEST(test_versions) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *plain = allocation_new("plain"), *b = NULL;
         AllocationDevice *d = &a->devices[2];
         _cleanup_free_ char *text = NULL;
@@ -605,7 +601,7 @@ static void test_versions(void **state) {
         assert_int_equal(parse_text("{ \"version\": 7 }"), LEDGER_FILE_UNKNOWN_VERSION);
 }
 
-static void test_broken_members(void **state) {
+TEST(test_broken_members) {
         static const char *const changes[][2] = {
                 { "\"name\": \"vm7\"", "\"name\": \"../vm7\"" },
                 { "\"name\": \"vm7\"", "\"name\": 7" },
@@ -665,7 +661,7 @@ static void test_broken_members(void **state) {
 }
 
 /* A file of before there were attributes, and one of a VF that was not looked at yet. */
-static void test_no_attributes(void **state) {
+TEST(test_no_attributes) {
         static const char *const texts[][2] = {
                 { "\"attributes\":", "\"others\":" },
                 { "\"baseline\": \"mac=00:00:00:00:00:00 trust=off\"", "\"baseline\": null" },
@@ -690,7 +686,7 @@ static void test_no_attributes(void **state) {
 }
 
 /* The manager may have left out what the PF does not offer: generated tells of those that are there. */
-static void test_generated_and_left_out(void **state) {
+TEST(test_generated_and_left_out) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
         _cleanup_free_ char *text = NULL;
 
@@ -702,18 +698,18 @@ static void test_generated_and_left_out(void **state) {
 
 /* A member this version does not know is passed over: a newer program that adds one and keeps the version can be gone
  * back from. */
-static void test_extra_members_are_passed_over(void **state) {
+TEST(test_extra_members_are_passed_over) {
         assert_int_equal(parse_changed("\"name\":", "\"colour\": { \"red\": [] }, \"name\":"), LEDGER_FILE_OK);
         assert_int_equal(parse_changed("\"role\":", "\"colour\": 7, \"role\":"), LEDGER_FILE_OK);
 }
 
 /* A CPU or a virtual CPU pinned twice would be two promises of one thing. */
-static void test_pins_are_unique(void **state) {
+TEST(test_pins_are_unique) {
         assert_int_equal(parse_changed("\"pins\": [", "\"pins\": [ [ 0, 9 ],"), LEDGER_FILE_BROKEN);
         assert_int_equal(parse_changed("\"pins\": [", "\"pins\": [ [ 7, 8 ],"), LEDGER_FILE_BROKEN);
 }
 
-static void test_not_an_object(void **state) {
+TEST(test_not_an_object) {
         static const char *const texts[] = {
                 "", " ", "[]", "null", "7", "\"version\"", "{", "{}", "{\"version\":1}", "not JSON", "{'version':1}"
         };
@@ -722,7 +718,7 @@ static void test_not_an_object(void **state) {
                 assert_int_equal(parse_text(texts[i]), LEDGER_FILE_BROKEN);
 }
 
-static void test_too_long_and_too_deep(void **state) {
+TEST(test_too_long_and_too_deep) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full();
         _cleanup_free_ char *text = ledger_file_format(a), *longer = malloc(LEDGER_FILE_MAX + 2);
         size_t size = strlen(text);
@@ -737,36 +733,4 @@ static void test_too_long_and_too_deep(void **state) {
         memset(longer, '[', 10000);
         longer[10000] = '\0';
         assert_int_equal(parse_text(longer), LEDGER_FILE_BROKEN);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_round_trip),
-                cmocka_unit_test(test_releases),
-                cmocka_unit_test(test_unclean_tag),
-                cmocka_unit_test(test_copy),
-                cmocka_unit_test(test_reduce),
-                cmocka_unit_test(test_round_trip_of_small_values),
-                cmocka_unit_test(test_round_trip_of_states_and_roles),
-                cmocka_unit_test(test_nothing_but_a_name),
-                cmocka_unit_test(test_the_largest_fits),
-                cmocka_unit_test(test_out_of_memory),
-                cmocka_unit_test(test_truncated_at_every_byte),
-                cmocka_unit_test(test_every_byte_damaged),
-                cmocka_unit_test(test_trailing_text),
-                cmocka_unit_test(test_versions),
-                cmocka_unit_test(test_slots),
-                cmocka_unit_test(test_pins),
-                cmocka_unit_test(test_vf_index),
-                cmocka_unit_test(test_mdev),
-                cmocka_unit_test(test_broken_members),
-                cmocka_unit_test(test_no_attributes),
-                cmocka_unit_test(test_generated_and_left_out),
-                cmocka_unit_test(test_extra_members_are_passed_over),
-                cmocka_unit_test(test_pins_are_unique),
-                cmocka_unit_test(test_not_an_object),
-                cmocka_unit_test(test_too_long_and_too_deep),
-        };
-
-        return cmocka_run_group_tests_name("ledger-file", tests, NULL, NULL);
 }

@@ -5,14 +5,10 @@
  * invariants recomputed from the allocations alone after each. LEDGER_SEED= repeats a run.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "ledger/ledger-file.h"
 #include "nodefixture.h"
@@ -95,7 +91,7 @@ static char *ledger_text(const Ledger *l) {
         return text;
 }
 
-static void test_B1_pf_taken_means_no_vf(void **state) {
+TEST(test_B1_pf_taken_means_no_vf) {
         _cleanup_node_ TestNode *t = make_node(4);
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -112,7 +108,7 @@ static void test_B1_pf_taken_means_no_vf(void **state) {
         assert_int_equal(node_available(t, "vf"), 4);
 }
 
-static void test_B2_C11_vf_taken_means_no_pf(void **state) {
+TEST(test_B2_C11_vf_taken_means_no_pf) {
         _cleanup_node_ TestNode *t = make_node(4);
         _cleanup_free_ char *before = NULL, *after = NULL;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -130,14 +126,14 @@ static void test_B2_C11_vf_taken_means_no_pf(void **state) {
 }
 
 /* Vfio-pci takes no PF with VFs, so both in one claim cannot be either. */
-static void test_pf_and_its_vf_in_one_claim(void **state) {
+TEST(test_pf_and_its_vf_in_one_claim) {
         _cleanup_node_ TestNode *t = make_node(4);
 
         assert_int_not_equal(claim(t, "vm1", PF " 0000:81:00.1", NULL), VERDICT_NONE);
         assert_int_not_equal(claim(t, "vm2", "0000:81:00.1 " PF, NULL), VERDICT_NONE);
 }
 
-static void test_D4_the_same_twice(void **state) {
+TEST(test_D4_the_same_twice) {
         _cleanup_node_ TestNode *t = make_node(4);
         _cleanup_refusal_ Refusal why = { 0 };
         static const char *const three = "0000:81:00.1 0000:81:00.2 0000:81:00.3";
@@ -157,7 +153,7 @@ static void test_D4_the_same_twice(void **state) {
         assert_string_equal(before, after);
 }
 
-static void test_groups_are_not_shared(void **state) {
+TEST(test_groups_are_not_shared) {
         _cleanup_node_ TestNode *t = make_node(0);
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -180,19 +176,19 @@ static void assert_blocked(const char *blocked, const char *wanted) {
                          VERDICT_NONE);
 }
 
-static void test_blocked_itself(void **state) {
+TEST(test_blocked_itself) {
         assert_blocked("0000:01:00.0", "0000:01:00.0");
 }
 
-static void test_blocked_pf(void **state) {
+TEST(test_blocked_pf) {
         assert_blocked(PF, "0000:81:00.1");
 }
 
-static void test_blocked_group_member(void **state) {
+TEST(test_blocked_group_member) {
         assert_blocked("0000:01:00.1", "0000:01:00.0");
 }
 
-static void test_blocked_vf(void **state) {
+TEST(test_blocked_vf) {
         assert_blocked("0000:81:00.1", PF);
 }
 
@@ -211,7 +207,7 @@ static Verdict check_device(const TestNode *t, const char *address, const char *
 }
 
 /* A quarantined device refuses itself, its IOMMU group, its PF and its VFs, and no other device. */
-static void test_quarantine_refuses(void **state) {
+TEST(test_quarantine_refuses) {
         static const struct {
                 const char *quarantined, *refused[3], *free;
         } cases[] = {
@@ -235,7 +231,7 @@ static void test_quarantine_refuses(void **state) {
 }
 
 /* The claims of one allocation may be ignored; those of another may not. */
-static void test_except(void **state) {
+TEST(test_except) {
         _cleanup_node_ TestNode *t = make_node(2);
 
         assert_int_equal(claim(t, "vm1", "0000:01:00.1", NULL), VERDICT_NONE);
@@ -250,7 +246,7 @@ static void test_except(void **state) {
         assert_int_equal(check_device(t, "0000:81:00.1", "vm1"), VERDICT_NONE);
 }
 
-static void test_copy(void **state) {
+TEST(test_copy) {
         _cleanup_node_ TestNode *t = make_node(2);
         _cleanup_(cleanup_ledger_free) Ledger *copy = NULL;
 
@@ -265,7 +261,7 @@ static void test_copy(void **state) {
         assert_string_equal(ledger_find_quarantined(copy, address_of("0000:02:00.0"))->reason, "second");
 }
 
-static void test_most_allocations(void **state) {
+TEST(test_most_allocations) {
         _cleanup_node_ TestNode *t = make_node(0);
 
         for (unsigned i = 0; i < LEDGER_ALLOCATIONS_MAX; i++) {
@@ -279,7 +275,7 @@ static void test_most_allocations(void **state) {
         assert_int_equal(ledger_claim(t->ledger, t->inventory, t->config, more, NULL), VERDICT_LIMIT);
 }
 
-static void test_read_only(void **state) {
+TEST(test_read_only) {
         _cleanup_node_ TestNode *t = make_node(0);
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -305,7 +301,7 @@ static Verdict claim_cells(TestNode *t, const char *cpus, uint64_t page_size, ui
 }
 
 /* 16 GiB less 4 hugepages less 2 GiB for the host; CPU 0 and with it its core are the host's. */
-static void test_capacity(void **state) {
+TEST(test_capacity) {
         _cleanup_node_ TestNode *t = make_node(0);
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -328,14 +324,14 @@ static void test_capacity(void **state) {
         assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, &t->inventory->nodes[0], GIB), 4 * GIB);
 }
 
-static void test_memory_of_cells_does_not_wrap(void **state) {
+TEST(test_memory_of_cells_does_not_wrap) {
         _cleanup_node_ TestNode *t = make_node(0);
 
         assert_int_equal(claim_cells(t, "2", 0, 1ULL << 63, 1ULL << 63, NULL), VERDICT_INSUFFICIENT_MEMORY);
 }
 
 /* Hugepages that others use are not there to be promised. */
-static void test_pages_in_use(void **state) {
+TEST(test_pages_in_use) {
         _cleanup_node_ TestNode *t = make_node(0);
 
         t->inventory->nodes[0].pages[0].free = 1;
@@ -345,7 +341,7 @@ static void test_pages_in_use(void **state) {
 }
 
 /* 4 pages of 1 GiB, 8 GiB of ordinary memory to give. What is promised is taken from what is free, once. */
-static void test_idle_guests(void **state) {
+TEST(test_idle_guests) {
         _cleanup_node_ TestNode *t = make_node(0);
         NumaNode *node = &t->inventory->nodes[0];
         Allocation *a;
@@ -370,7 +366,7 @@ static void test_idle_guests(void **state) {
         assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, GIB), GIB);
 }
 
-static void test_ordinary_memory_that_is_free(void **state) {
+TEST(test_ordinary_memory_that_is_free) {
         _cleanup_node_ TestNode *t = make_node(0);
         NumaNode *node = &t->inventory->nodes[0];
 
@@ -388,7 +384,7 @@ static void test_ordinary_memory_that_is_free(void **state) {
 }
 
 /* Nobody can be given memory of a node that has no CPUs, so none of it is free. */
-static void test_node_without_cpus(void **state) {
+TEST(test_node_without_cpus) {
         _cleanup_node_ TestNode *t = make_node(0);
         NumaNode *node = &t->inventory->nodes[0];
 
@@ -397,7 +393,7 @@ static void test_node_without_cpus(void **state) {
         assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, GIB), 0);
 }
 
-static void test_adopt_asks_no_capacity(void **state) {
+TEST(test_adopt_asks_no_capacity) {
         _cleanup_node_ TestNode *t = make_node(0);
         Allocation *gone = make_claim(t, "vm1", "0000:99:00.0"), *again = make_claim(t, "vm2", "0000:99:00.0");
         _cleanup_refusal_ Refusal why = { 0 };
@@ -410,7 +406,7 @@ static void test_adopt_asks_no_capacity(void **state) {
 }
 
 /* "A device, and every device of its IOMMU group, is in at most one allocation": a check of the invariants sees it. */
-static void test_verify_sees_a_shared_group(void **state) {
+TEST(test_verify_sees_a_shared_group) {
         _cleanup_node_ TestNode *t = make_node(0);
 
         assert_int_equal(ledger_adopt(t->ledger, make_claim(t, "vm1", "0000:01:00.0"), NULL), VERDICT_NONE);
@@ -418,7 +414,7 @@ static void test_verify_sees_a_shared_group(void **state) {
         assert_false(ledger_verify(t->ledger, t->inventory, t->config));
 }
 
-static void test_verify_sees_damage(void **state) {
+TEST(test_verify_sees_damage) {
         _cleanup_node_ TestNode *t = make_node(2);
 
         assert_int_equal(claim(t, "vm1", "0000:81:00.1", NULL), VERDICT_NONE);
@@ -432,7 +428,7 @@ static void test_verify_sees_damage(void **state) {
 }
 
 /* What a node has given out, and how much of that the kernel has given out already. */
-static void test_verify_sees_damaged_memory(void **state) {
+TEST(test_verify_sees_damaged_memory) {
         _cleanup_node_ TestNode *t = make_node(2);
         Allocation *a = make_claim(t, "vm1", "");
         MemoryClaim *m;
@@ -456,7 +452,7 @@ static void test_verify_sees_damaged_memory(void **state) {
 }
 
 /* A device is quarantined once, for the last reason. */
-static void test_quarantine_again_replaces(void **state _unused_) {
+TEST(test_quarantine_again_replaces) {
         _cleanup_(cleanup_ledger_free) Ledger *l = ledger_new();
 
         assert_non_null(l);
@@ -626,7 +622,7 @@ static void try_random_claim(TestNode *t, unsigned number, unsigned *claimed, un
         (*refused)++;
 }
 
-static void test_random_claims_and_releases(void **state) {
+TEST(test_random_claims_and_releases) {
         const char *given = getenv("LEDGER_SEED");
         uint64_t first = given ? strtoull(given, NULL, 10) : (uint64_t) time(NULL);
         unsigned claimed = 0, refused = 0;
@@ -656,7 +652,7 @@ static void test_random_claims_and_releases(void **state) {
 }
 
 /* A configuration with fewer slots takes none from an allocation, and none are given until enough are released. */
-static void test_fewer_slots_than_taken(void **state _unused_) {
+TEST(test_fewer_slots_than_taken) {
         _cleanup_node_ TestNode *t = make_node(0);
         Config *before = t->config, *fewer;
         Allocation *a = make_claim(t, "a", ""), *b = make_claim(t, "b", ""), *c = make_claim(t, "c", "");
@@ -686,38 +682,4 @@ static void test_fewer_slots_than_taken(void **state _unused_) {
         node_release(t, "c");
         assert_int_equal(t->ledger->n_slots, 0);
         config_free(fewer);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_B1_pf_taken_means_no_vf),
-                cmocka_unit_test(test_B2_C11_vf_taken_means_no_pf),
-                cmocka_unit_test(test_pf_and_its_vf_in_one_claim),
-                cmocka_unit_test(test_D4_the_same_twice),
-                cmocka_unit_test(test_groups_are_not_shared),
-                cmocka_unit_test(test_blocked_itself),
-                cmocka_unit_test(test_blocked_pf),
-                cmocka_unit_test(test_blocked_group_member),
-                cmocka_unit_test(test_blocked_vf),
-                cmocka_unit_test(test_quarantine_refuses),
-                cmocka_unit_test(test_except),
-                cmocka_unit_test(test_copy),
-                cmocka_unit_test(test_most_allocations),
-                cmocka_unit_test(test_read_only),
-                cmocka_unit_test(test_capacity),
-                cmocka_unit_test(test_memory_of_cells_does_not_wrap),
-                cmocka_unit_test(test_pages_in_use),
-                cmocka_unit_test(test_idle_guests),
-                cmocka_unit_test(test_ordinary_memory_that_is_free),
-                cmocka_unit_test(test_node_without_cpus),
-                cmocka_unit_test(test_adopt_asks_no_capacity),
-                cmocka_unit_test(test_verify_sees_a_shared_group),
-                cmocka_unit_test(test_verify_sees_damage),
-                cmocka_unit_test(test_verify_sees_damaged_memory),
-                cmocka_unit_test(test_quarantine_again_replaces),
-                cmocka_unit_test(test_fewer_slots_than_taken),
-                cmocka_unit_test(test_random_claims_and_releases),
-        };
-
-        return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "model/locality.h"
 #include "util/strings.h"
@@ -116,7 +112,7 @@ static Distance between(const Fixture *f, const char *a, const char *b) {
                               f->locality->places + inventory_device_index(f->inv, y));
 }
 
-static void test_distances(void **state) {
+TEST_WITH(test_distances, setup, teardown) {
         static const struct {
                 const char *a, *b;
                 Distance distance;
@@ -150,7 +146,7 @@ static void test_distances(void **state) {
 }
 
 /* What the planner builds on: equal at one level is equal at every level above. */
-static void test_ultrametric(void **state) {
+TEST_WITH(test_ultrametric, setup, teardown) {
         const Fixture *f = *state;
         const Place *p = f->locality->places;
 
@@ -164,7 +160,7 @@ static void test_ultrametric(void **state) {
                 }
 }
 
-static void test_without_paths(void **state) {
+TEST(test_without_paths) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         _cleanup_(cleanup_locality_free) Locality *l = NULL;
 
@@ -179,7 +175,7 @@ static void test_without_paths(void **state) {
         assert_int_equal(place_distance(l->places, l->places + 2), DISTANCE_SYS);
 }
 
-static void test_many_devices(void **state) {
+TEST(test_many_devices) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         _cleanup_(cleanup_locality_free) Locality *l = NULL;
 
@@ -199,7 +195,7 @@ static void test_many_devices(void **state) {
         assert_int_equal(place_distance(l->places, l->places + 1024), DISTANCE_NODE);
 }
 
-static void test_proximity(void **state) {
+TEST(test_proximity) {
         assert_true(proximity_allows(PROXIMITY_SWITCH, DISTANCE_PXB));
         assert_false(proximity_allows(PROXIMITY_SWITCH, DISTANCE_PHB));
         assert_true(proximity_allows(PROXIMITY_ROOT_COMPLEX, DISTANCE_PHB));
@@ -211,16 +207,4 @@ static void test_proximity(void **state) {
                 assert_int_equal(proximity_from_string(proximity_to_string(p)), p);
         assert_int_equal(proximity_from_string("near"), _PROXIMITY_INVALID);
         assert_string_equal(distance_to_string(DISTANCE_NODE), "NODE");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_distances, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_ultrametric, setup, teardown),
-                cmocka_unit_test(test_without_paths),
-                cmocka_unit_test(test_many_devices),
-                cmocka_unit_test(test_proximity),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,11 @@
 
 /* What is found out about the machine as a whole, and of links: processors, the VFIO devices of the kernel. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "scanfixture.h"
 
-static void test_phys_bits(void **state) {
+TEST_WITH(test_phys_bits, setup, teardown) {
         Fixture *f = *state;
         static const struct {
                 const char *text;
@@ -34,7 +29,7 @@ static void test_phys_bits(void **state) {
         }
 }
 
-static void test_architecture(void **state) {
+TEST_WITH(test_architecture, setup, teardown) {
         Fixture *f = *state;
         static const struct {
                 const char *text, *architecture;
@@ -58,7 +53,7 @@ static void test_architecture(void **state) {
         assert_false(inventory_has_domains(f->inv));
 }
 
-static void test_kernel(void **state) {
+TEST_WITH(test_kernel, setup, teardown) {
         Fixture *f = *state;
         static const struct {
                 const char *text;
@@ -76,7 +71,7 @@ static void test_kernel(void **state) {
         }
 }
 
-static void test_links(void **state) {
+TEST_WITH(test_links, setup, teardown) {
         Fixture *f = *state;
         static const struct {
                 const char *text;
@@ -109,7 +104,7 @@ static void test_links(void **state) {
         assert_int_equal(scan_nic(f)->current_width, 0);
 }
 
-static void test_kernel_names(void **state) {
+TEST_WITH(test_kernel_names, setup, teardown) {
         Fixture *f = *state;
 
         assert_null(scan_nic(f)->kernel_names);
@@ -132,7 +127,7 @@ static void test_kernel_names(void **state) {
 }
 
 /* The master of an interface is a bond or a team, and not something else that has ports. */
-static void test_bond(void **state) {
+TEST_WITH(test_bond, setup, teardown) {
         static const struct {
                 const char *name, *uevent;
                 bool is_bond;
@@ -168,7 +163,7 @@ static void block_device(const Fixture *f, const char *path) {
         tree_link(f->root, link, target);
 }
 
-static void test_disks(void **state) {
+TEST_WITH(test_disks, setup, teardown) {
         Fixture *f = *state;
         const char *names = "nvme0 nvme0n1 nvme1n2 sda";
 
@@ -199,7 +194,7 @@ static void interface(const Fixture *f, const char *path) {
 }
 
 /* Interfaces that are not in the device's own directory net, but further below. */
-static void test_interfaces_below(void **state) {
+TEST_WITH(test_interfaces_below, setup, teardown) {
         Fixture *f = *state;
         static const char *const classes[] = { "0x020000", "0x0d4000", "0xff0000", "0x0c0010", "0x0c0330",
                                                "0x080501", "0x088000", "0x0c0340", "0x120000" };
@@ -246,7 +241,7 @@ static void assert_variant(Fixture *f, const char *aliases, const char *expected
         assert_null(inventory_variant_driver(f->inv, &vf));
 }
 
-static void test_variants(void **state) {
+TEST_WITH(test_variants, setup, teardown) {
         static const char *const no_names[] = { "", ".", "..", "b-vfio-pci/.", "b_vfio_pci more" };
         Fixture *f = *state;
 
@@ -275,28 +270,11 @@ static void test_variants(void **state) {
         assert_variant(f, MLX5, NULL);
 }
 
-static void test_vfio_cdev(void **state) {
+TEST_WITH(test_vfio_cdev, setup, teardown) {
         Fixture *f = *state;
 
         tree_dir(f->root, "sys/devices/" NIC "/vfio-dev/vfio0");
         assert_true(scan_nic(f)->vfio && !scan_nic(f)->vfio_cdev);
         tree_file(f->root, "sys/devices/" NIC "/vfio-dev/vfio0/dev", "511:0");
         assert_true(scan_nic(f)->vfio_cdev);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_phys_bits, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_architecture, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_kernel, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_links, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_kernel_names, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_bond, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_disks, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_interfaces_below, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_variants, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_vfio_cdev, setup, teardown),
-        };
-
-        return cmocka_run_group_tests_name("machine", tests, NULL, NULL);
 }

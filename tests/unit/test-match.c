@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
 #include <errno.h>
+
+#include "unit.h"
 
 #include "config/config.h"
 #include "sentences.h"
 #include "util/strings.h"
 
-static void test_problems(void **state _unused_) {
+TEST(test_problems) {
         static const char *const cases[] = {
                 "",
                 "vendor",
@@ -49,7 +45,7 @@ static void test_problems(void **state _unused_) {
         }
 }
 
-static void test_device(void **state _unused_) {
+TEST(test_device) {
         static const PciDevice device = {
                 .address = { 0, 0x3b, 0, 1 },
                 .vendor = 0x10de,
@@ -112,16 +108,6 @@ static void test_device(void **state _unused_) {
         }
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("match-lines.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_problems),
-                cmocka_unit_test(test_device),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

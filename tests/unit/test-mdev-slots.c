@@ -3,13 +3,9 @@
 /* The slots for mediated devices of a GPU without VFs: which device is in which slot, which of them a pool offers, and
  * that no more is promised than the driver has room for. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "model/mdev-slots.h"
 #include "model/vgpu.h"
@@ -111,7 +107,7 @@ static TestNode *make(const char *config) {
 
 #define POOL "[Pool vgpu]\nMatch=class=03\nVgpuType="
 
-static void test_slots(void **state _unused_) {
+TEST(test_slots) {
         _cleanup_node_ TestNode *t = make(POOL LARGE "\n");
         const PciDevice *gpu = gpu_of(t, 0);
         size_t n = t->inventory->n_devices;
@@ -136,7 +132,7 @@ static void test_slots(void **state _unused_) {
         }
 }
 
-static void test_no_slots(void **state _unused_) {
+TEST(test_no_slots) {
         PciDevice pf = { .mdev_types = (char *) "", .total_vfs = 16 }, vf = { .type = PCI_TYPE_VF }, plain = { 0 };
         PciDevice gpu = { .mdev_types = (char *) "", .n_vfs = MDEV_SLOTS };
 
@@ -151,7 +147,7 @@ static void test_no_slots(void **state _unused_) {
 }
 
 /* Which mediated device is in which slot: by its UUID, and the others from the last one on. */
-static void test_fill(void **state _unused_) {
+TEST(test_fill) {
         _cleanup_node_ TestNode *t = make(POOL SMALL "\n");
         char second[UUID_STRING_MAX], elsewhere[UUID_STRING_MAX], text[UUID_STRING_MAX];
         PciAddress a = gpu_address(0);
@@ -189,7 +185,7 @@ static unsigned count_offered(TestNode *t, unsigned g) {
         return n;
 }
 
-static void test_offer(void **state _unused_) {
+TEST(test_offer) {
         static const struct {
                 const char *config;
                 unsigned slots;
@@ -213,7 +209,7 @@ static void test_offer(void **state _unused_) {
 }
 
 /* A GPU and its slots exclude each other in the ledger. */
-static void test_whole(void **state _unused_) {
+TEST(test_whole) {
         _cleanup_node_ TestNode *t = make(POOL LARGE "\n"), *whole = make("[Pool gpu]\nMatch=class=03\n");
         _cleanup_refusal_ Refusal vgpus = { 0 }, gpu = { 0 };
 
@@ -240,7 +236,7 @@ static unsigned room_of(TestNode *t, const char *name) {
 }
 
 /* The driver's number, less what is promised and not created; none beside another type that is not created. */
-static void test_room(void **state _unused_) {
+TEST(test_room) {
         _cleanup_node_ TestNode *t = make(POOL LARGE "\n");
         char uuid[UUID_STRING_MAX];
 
@@ -353,7 +349,7 @@ static void check(TestNode *t) {
         }
 }
 
-static void test_random(void **state _unused_) {
+TEST(test_random) {
         _cleanup_node_ TestNode *t = make(POOL SMALL "\n");
         unsigned allocated = 0;
 
@@ -373,14 +369,4 @@ static void test_random(void **state _unused_) {
                 allocated += (unsigned) t->ledger->n_allocations > n;
         }
         assert_true(allocated > STEPS / 20);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_slots),  cmocka_unit_test(test_no_slots), cmocka_unit_test(test_fill),
-                cmocka_unit_test(test_offer),  cmocka_unit_test(test_whole),    cmocka_unit_test(test_room),
-                cmocka_unit_test(test_random),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
 
 /* Module options of mlx4_core: what they are, when there can be none, and what is said while it runs with others. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "plan/device-state.h"
 #include "plan/mlx4.h"
@@ -60,7 +56,7 @@ static void assert_problem(const TestNode *t) {
         assert_int_equal(strncmp(t->policy->problems[0], "test.conf:", strlen("test.conf:")), 0);
 }
 
-static void test_options(void **state _unused_) {
+TEST(test_options) {
         static const struct {
                 const char *config, *text;
         } cases[] = {
@@ -93,7 +89,7 @@ static void test_options(void **state _unused_) {
 }
 
 /* While the driver is loaded again its cards have none. */
-static void test_cards(void **state _unused_) {
+TEST(test_cards) {
         static const struct {
                 uint16_t device;
                 const char *driver;
@@ -114,7 +110,7 @@ static void test_cards(void **state _unused_) {
         }
 }
 
-static void test_limits(void **state _unused_) {
+TEST(test_limits) {
         _cleanup_node_ TestNode *t = one_card(), *small = node_new();
 
         node_ready(t, POOL("VirtualFunctions=64\n"));
@@ -124,7 +120,7 @@ static void test_limits(void **state _unused_) {
         assert_problem(small);
 }
 
-static void test_several_cards(void **state _unused_) {
+TEST(test_several_cards) {
         static const struct {
                 const char *config;
                 bool wrong;
@@ -155,7 +151,7 @@ static void test_several_cards(void **state _unused_) {
 }
 
 /* The pool that wants VFs is named with the line that excludes them. */
-static void test_excluded_vfs(void **state _unused_) {
+TEST(test_excluded_vfs) {
         static const char *const excludes[] = { "Match=type=vf pf=" SECOND "\n", "Match=type=vf pf=0000:06:*\n" };
 
         for (size_t i = 0; i < ELEMENTSOF(excludes); i++) {
@@ -170,7 +166,7 @@ static void test_excluded_vfs(void **state _unused_) {
 }
 
 /* At the line that is wrong. */
-static void test_places(void **state _unused_) {
+TEST(test_places) {
         static const struct {
                 const char *config;
                 unsigned line;
@@ -193,7 +189,7 @@ static void test_places(void **state _unused_) {
 }
 
 /* The options are for a card that the host needs as for any other. */
-static void test_needed_by_the_host(void **state _unused_) {
+TEST(test_needed_by_the_host) {
         static const char *const configs[] = { POOL("VirtualFunctions=4\n"),
                                                SPLIT("VirtualFunctions=4\n", "VirtualFunctions=4\n"),
                                                SPLIT("VirtualFunctions=4\n", "") };
@@ -211,7 +207,7 @@ static void test_needed_by_the_host(void **state _unused_) {
 }
 
 /* What it lacks is said after the host's need, and its driver stays loaded. */
-static void test_said_of_a_needed_card(void **state _unused_) {
+TEST(test_said_of_a_needed_card) {
         _cleanup_node_ TestNode *t = two_cards();
         _cleanup_refusal_ Refusal why = { 0 }, other = { 0 }, plan = { 0 };
 
@@ -234,7 +230,7 @@ static void test_said_of_a_needed_card(void **state _unused_) {
         }
 }
 
-static void test_sources(void **state _unused_) {
+TEST(test_sources) {
         _cleanup_node_ TestNode *t = two_cards();
 
         node_ready(t, SPLIT("VirtualFunctions=4\n", "VirtualFunctions=4\n"));
@@ -244,7 +240,7 @@ static void test_sources(void **state _unused_) {
 }
 
 /* Then the options that are there stay. */
-static void test_unknown(void **state _unused_) {
+TEST(test_unknown) {
         _cleanup_node_ TestNode *out = node_new(), *none = node_new(), *twice = one_card();
 
         node_ready(out, POOL("VirtualFunctions=4\n"));
@@ -257,7 +253,7 @@ static void test_unknown(void **state _unused_) {
         assert_true(twice->mlx4.unknown);
 }
 
-static void test_held_back(void **state _unused_) {
+TEST(test_held_back) {
         static const char config[] = POOL("VirtualFunctions=4\n") "[Exclude]\nMatch=where=0000:05:00.0\n";
         _cleanup_node_ TestNode *t = one_card();
 
@@ -279,7 +275,7 @@ static TestNode *card_with_vfs(const char *keys) {
         return t;
 }
 
-static void test_said(void **state _unused_) {
+TEST(test_said) {
         _cleanup_node_ TestNode *t = card_with_vfs(POOL("VirtualFunctions=4\n"));
         _cleanup_refusal_ Refusal why = { 0 };
         const PciDevice *pf = node_find(t, CARD);
@@ -312,7 +308,7 @@ static void test_said(void **state _unused_) {
         assert_int_equal(mlx4_refuse(&t->mlx4, t->policy, t->ledger, pf, 3, NULL), VERDICT_NOT_SUPPORTED);
 }
 
-static void test_said_of_a_problem(void **state _unused_) {
+TEST(test_said_of_a_problem) {
         _cleanup_node_ TestNode *t = card_with_vfs(POOL("VirtualFunctions=9\n"));
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -323,7 +319,7 @@ static void test_said_of_a_problem(void **state _unused_) {
         record("remedy", why.remedy);
 }
 
-static void test_nothing_to_say(void **state _unused_) {
+TEST(test_nothing_to_say) {
         _cleanup_node_ TestNode *t = card_with_vfs(POOL("VirtualFunctions=2\n"));
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -334,7 +330,7 @@ static void test_nothing_to_say(void **state _unused_) {
 }
 
 /* A plan says it too: the VFs do not come by themselves. */
-static void test_said_of_a_plan(void **state _unused_) {
+TEST(test_said_of_a_plan) {
         _cleanup_node_ TestNode *t = one_card();
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -344,7 +340,7 @@ static void test_said_of_a_plan(void **state _unused_) {
         assert_non_null(strstr(why.remedy, "modprobe mlx4_core"));
 }
 
-static void test_port_types(void **state _unused_) {
+TEST(test_port_types) {
         static const struct {
                 const char *value;
                 size_t n;
@@ -366,7 +362,7 @@ static void test_port_types(void **state _unused_) {
         }
 }
 
-static void test_port_types_alone(void **state _unused_) {
+TEST(test_port_types_alone) {
         static const char config[] = POOL("PortTypes=ib\n");
         _cleanup_(cleanup_config_free) Config *c = NULL;
 
@@ -376,31 +372,6 @@ static void test_port_types_alone(void **state _unused_) {
         assert_non_null(strstr(c->problems[0].message, "PortTypes= is ignored"));
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("mlx4.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_options),
-                cmocka_unit_test(test_cards),
-                cmocka_unit_test(test_limits),
-                cmocka_unit_test(test_several_cards),
-                cmocka_unit_test(test_excluded_vfs),
-                cmocka_unit_test(test_places),
-                cmocka_unit_test(test_needed_by_the_host),
-                cmocka_unit_test(test_said_of_a_needed_card),
-                cmocka_unit_test(test_sources),
-                cmocka_unit_test(test_unknown),
-                cmocka_unit_test(test_held_back),
-                cmocka_unit_test(test_said),
-                cmocka_unit_test(test_said_of_a_problem),
-                cmocka_unit_test(test_said_of_a_plan),
-                cmocka_unit_test(test_nothing_to_say),
-                cmocka_unit_test(test_port_types),
-                cmocka_unit_test(test_port_types_alone),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests_name("mlx4", tests, NULL, NULL);
 }

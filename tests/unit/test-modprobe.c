@@ -2,18 +2,14 @@
 
 /* The fragment of modprobe.d: written once, never over what somebody else wrote, and taken away again. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "unit.h"
 
 #include "host/modprobe.h"
 #include "plan/mlx4.h"
@@ -82,7 +78,7 @@ static bool is_there(const Fixture *p) {
         return faccessat(p->dir, MODPROBE_FRAGMENT, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static void test_writes_and_removes(void **state) {
+TEST_WITH(test_writes_and_removes, setup, teardown) {
         const Fixture *p = *state;
         struct stat before, now;
         mode_t mask = umask(0077);
@@ -104,7 +100,7 @@ static void test_writes_and_removes(void **state) {
         assert_int_equal(modprobe_set(p->dir, NULL), 0);
 }
 
-static void test_of_others(void **state) {
+TEST_WITH(test_of_others, setup, teardown) {
         static const char *const others[] = { "options mlx4_core num_vfs=8\n", "",
                                               "# mine\n" MLX4_MARK "\noptions mlx4_core num_vfs=8\n" };
         const Fixture *p = *state;
@@ -118,7 +114,7 @@ static void test_of_others(void **state) {
 }
 
 /* A link that masks the name, or leads to a file of ours elsewhere; a directory; a FIFO that nobody writes to. */
-static void test_no_plain_file(void **state) {
+TEST_WITH(test_no_plain_file, setup, teardown) {
         const Fixture *p = *state;
         _cleanup_free_ char *path = tree_path(p->root, "etc/modprobe.d/" MODPROBE_FRAGMENT);
 
@@ -138,7 +134,7 @@ static void test_no_plain_file(void **state) {
         }
 }
 
-static void test_too_large(void **state) {
+TEST_WITH(test_too_large, setup, teardown) {
         const Fixture *p = *state;
         static char large[70000];
 
@@ -149,7 +145,7 @@ static void test_too_large(void **state) {
         assert_int_equal(stat_of(p).st_size, sizeof(large));
 }
 
-static void test_directory(void **state) {
+TEST_WITH(test_directory, setup, teardown) {
         const Fixture *p = *state;
         _cleanup_free_ char *path = NULL, *other = NULL;
         _cleanup_close_ int fd = -1;
@@ -166,16 +162,4 @@ static void test_directory(void **state) {
         assert_false(is_there(p));
         assert_int_equal(modprobe_path(p->fs, "/x", &path), 0);
         assert_string_equal(path, "/x/passthroughd.conf");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_writes_and_removes, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_of_others, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_no_plain_file, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_too_large, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_directory, setup, teardown),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

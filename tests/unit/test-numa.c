@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "host/numa.h"
 #include "scanfixture.h"
@@ -20,7 +16,7 @@ static void node0_has_pages(const Fixture *f, unsigned size_kb, const char *tota
         nodes_have(f, name, unused);
 }
 
-static void test_nodes(void **state) {
+TEST_WITH(test_nodes, setup, teardown) {
         Fixture *f = *state;
         const NumaNode *node;
 
@@ -50,7 +46,7 @@ static void test_nodes(void **state) {
         assert_int_equal(inventory_find_cpu(f->inv, 1)->node, 0);
 }
 
-static void test_available_memory(void **state) {
+TEST_WITH(test_available_memory, setup, teardown) {
         Fixture *f = *state;
         const NumaNode *node;
 
@@ -73,7 +69,7 @@ static void test_available_memory(void **state) {
         assert_true(node->available == UINT64_MAX);
 }
 
-static void test_offline_sibling(void **state) {
+TEST_WITH(test_offline_sibling, setup, teardown) {
         Fixture *f = *state;
 
         cpus_have(f, "online", "1");
@@ -83,7 +79,7 @@ static void test_offline_sibling(void **state) {
         assert_false(cpuset_has(&f->inv->nodes[0].cpus, 0));
 }
 
-static void test_dies(void **state) {
+TEST_WITH(test_dies, setup, teardown) {
         Fixture *f = *state;
 
         scan(f);
@@ -102,7 +98,7 @@ static void test_dies(void **state) {
         assert_int_equal(f->inv->cpus[0].die, 1); /* the first that is online */
 }
 
-static void test_without_nodes(void **state) {
+TEST_WITH(test_without_nodes, setup, teardown) {
         Fixture *f = *state;
         _cleanup_free_ char *path = tree_path(f->root, "sys/devices/system/node"),
                             *away = tree_path(f->root, "sys/away");
@@ -120,7 +116,7 @@ static void test_without_nodes(void **state) {
         assert_int_equal(f->inv->nodes[0].memory, 4ULL << 30);
 }
 
-static void test_damaged_nodes(void **state) {
+TEST_WITH(test_damaged_nodes, setup, teardown) {
         Fixture *f = *state;
 
         nodes_have(f, "node0/meminfo", "nothing");
@@ -141,7 +137,7 @@ static void test_damaged_nodes(void **state) {
 }
 
 /* As recorded by other tools: no list of the kernel's. */
-static void test_without_lists(void **state) {
+TEST_WITH(test_without_lists, setup, teardown) {
         Fixture *f = *state;
 
         tree_unlink(f->root, "sys/devices/system/cpu/online");
@@ -172,7 +168,7 @@ static void test_without_lists(void **state) {
 }
 
 /* Nothing of any CPU: the nodes list those that are online. */
-static void test_cpus_of_nodes(void **state) {
+TEST_WITH(test_cpus_of_nodes, setup, teardown) {
         Fixture *f = *state;
         _cleanup_free_ char *path = tree_path(f->root, "sys/devices/system/cpu"),
                             *away = tree_path(f->root, "sys/away");
@@ -191,7 +187,7 @@ static void test_cpus_of_nodes(void **state) {
         assert_note(f->inv, "online CPUs", true);
 }
 
-static void test_refresh(void **state) {
+TEST_WITH(test_refresh, setup, teardown) {
         Fixture *f = *state;
         const NumaNode *node;
 
@@ -224,7 +220,7 @@ static void test_refresh(void **state) {
         assert_int_equal(f->inv->cpus[1].core, 0);
 }
 
-static void test_refresh_other_nodes(void **state) {
+TEST_WITH(test_refresh_other_nodes, setup, teardown) {
         Fixture *f = *state;
 
         scan(f);
@@ -234,18 +230,4 @@ static void test_refresh_other_nodes(void **state) {
         nodes_have(f, "online", "1");
         assert_int_equal(numa_refresh(f->fs, f->inv), -ESTALE);
         assert_int_equal(f->inv->nodes[0].memory, 16ULL << 30);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_nodes),           TEST(test_available_memory),
-                TEST(test_offline_sibling), TEST(test_dies),
-                TEST(test_without_nodes),   TEST(test_damaged_nodes),
-                TEST(test_without_lists),   TEST(test_cpus_of_nodes),
-                TEST(test_refresh),         TEST(test_refresh_other_nodes),
-#undef TEST
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
 #include <errno.h>
+
+#include "unit.h"
 
 #include "model/pciaddr.h"
 #include "util/cleanup.h"
 
-static void test_round_trip(void **state _unused_) {
+TEST(test_round_trip) {
         static const char *const texts[] = { "0000:00:00.0",       "0000:3b:00.1",     "ffff:ff:1f.7",
                                              "10000:e1:00.0",      "ffffffff:00:02.3", "0000:3b:00.0.1",
                                              "ffffffff:ff:1f.7.99" };
@@ -24,7 +20,7 @@ static void test_round_trip(void **state _unused_) {
         }
 }
 
-static void test_parse_fields(void **state _unused_) {
+TEST(test_parse_fields) {
         PciAddress a;
 
         assert_int_equal(pci_address_parse("0001:3b:1c.5", &a), 0);
@@ -39,7 +35,7 @@ static void test_parse_fields(void **state _unused_) {
         assert_string_equal(PCI_ADDRESS_STR(pci_address_function(a)), "0001:3b:1c.5");
 }
 
-static void test_parse_refuses(void **state _unused_) {
+TEST(test_parse_refuses) {
         static const char *const bad[] = {
                 "",
                 "3b:00.0",
@@ -73,7 +69,7 @@ static void test_parse_refuses(void **state _unused_) {
         assert_int_equal(a.domain, 7);
 }
 
-static void test_order(void **state _unused_) {
+TEST(test_order) {
         static const PciAddress ascending[] = {
                 { 0, 0, 0, 0 }, { 0, 0, 0, 7 },   { 0, 0, 1, 0 }, { 0, 0, 31, 7 },
                 { 0, 1, 0, 0 }, { 0, 255, 0, 0 }, { 1, 0, 0, 0 }, { 0x10000, 0, 0, 0 },
@@ -90,15 +86,4 @@ static void test_order(void **state _unused_) {
         assert_false(pci_address_same_slot(ascending[0], ascending[2]));
         assert_false(pci_address_same_slot(ascending[0], ascending[4]));
         assert_false(pci_address_same_slot(ascending[0], ascending[6]));
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_round_trip),
-                cmocka_unit_test(test_parse_fields),
-                cmocka_unit_test(test_parse_refuses),
-                cmocka_unit_test(test_order),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

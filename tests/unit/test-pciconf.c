@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "scanfixture.h"
 
@@ -31,7 +27,7 @@ static void write_port(const Fixture *f, const char *address, char type, char co
         tree_bytes(f->root, path, config, size);
 }
 
-static void test_acs_of_ports(void **state) {
+TEST_WITH(test_acs_of_ports, setup, teardown) {
         static const struct {
                 char type, control;
                 size_t size;
@@ -63,7 +59,7 @@ static void test_acs_of_ports(void **state) {
         assert_int_equal(find(f, "0000:00:01.0")->acs, PCI_ACS_UNKNOWN);
 }
 
-static void test_acs_of_multifunction_devices(void **state) {
+TEST_WITH(test_acs_of_multifunction_devices, setup, teardown) {
         Fixture *f = *state;
 
         tree_device(f->root, "pci0000:00/0000:00:01.0/0000:01:00.1", "0x8086", "0x10c9", "0x020000");
@@ -90,7 +86,7 @@ static void write_nic(const Fixture *f, char capability, char control, size_t si
         tree_bytes(f->root, "sys/bus/pci/devices/0000:01:00.0/config", config, size);
 }
 
-static void test_ats_of_a_nic(void **state) {
+TEST_WITH(test_ats_of_a_nic, setup, teardown) {
         static const struct {
                 char capability, control;
                 size_t size;
@@ -120,16 +116,4 @@ static void test_ats_of_a_nic(void **state) {
         tree_attribute(f->root, "0000:01:00.0", "power_state", "D3cold"); /* then reading would wake it */
         scan(f);
         assert_int_equal(find(f, "0000:01:00.0")->ats, PCI_ATS_UNKNOWN);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_acs_of_ports),
-                TEST(test_acs_of_multifunction_devices),
-                TEST(test_ats_of_a_nic),
-#undef TEST
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

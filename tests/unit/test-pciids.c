@@ -2,16 +2,12 @@
 
 /* Names from pci.ids: from files made here, and the same as libpci's from the file of this machine. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
 #include <errno.h>
 #include <pci/pci.h>
 #include <stdio.h>
 #include <unistd.h>
+
+#include "unit.h"
 
 #include "host/pciids.h"
 #include "tmptree.h"
@@ -67,7 +63,7 @@ static int name_one(const char *file, uint16_t vendor, uint16_t device, uint16_t
         return pciids_name_devices(file, *ret);
 }
 
-static void test_entries(void **state) {
+TEST_WITH(test_entries, setup, teardown) {
         static const struct {
                 uint16_t vendor, device;
                 const char *name;
@@ -100,7 +96,7 @@ static void test_entries(void **state) {
         }
 }
 
-static void test_files(void **state) {
+TEST_WITH(test_files, setup, teardown) {
         const char *root = *state;
         _cleanup_free_ char *file = string_format("%s/pci.ids.gz", root);
         Inventory *inv;
@@ -133,7 +129,7 @@ static char *libpci_name(struct pci_access *access, const PciDevice *dev) {
                              look_up(access, PCI_LOOKUP_CLASS, class, dev->class >> 8, 0), dev->vendor, dev->device);
 }
 
-static void test_names_are_libpcis(void **state) {
+TEST(test_names_are_libpcis) {
         static const uint16_t vendors[] = { 0x0010, 0x1000, 0x10de, 0x15b3, 0x8086, 0xffff };
         static const uint32_t classes[] = { 0x030000, 0x030200, 0x020000, 0x110100, 0x060400 };
         struct pci_access *access = pci_alloc();
@@ -161,14 +157,4 @@ static void test_names_are_libpcis(void **state) {
         }
         pci_cleanup(access);
         assert_true(named > 100);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_entries, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_files, setup, teardown),
-                cmocka_unit_test(test_names_are_libpcis),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "model/pcilink.h"
 #include "util/cleanup.h"
 
-static void test_speed(void **state) {
+TEST(test_speed) {
         static const struct {
                 const char *text;
                 unsigned speed;
@@ -35,7 +30,7 @@ static void test_speed(void **state) {
                 assert_int_equal(pci_link_parse_speed(cases[i].text), cases[i].speed);
 }
 
-static void test_width(void **state) {
+TEST(test_width) {
         assert_int_equal(pci_link_parse_width("1"), 1);
         assert_int_equal(pci_link_parse_width("32"), 32);
         assert_int_equal(pci_link_parse_width("0"), 0);
@@ -44,26 +39,15 @@ static void test_width(void **state) {
         assert_int_equal(pci_link_parse_width(""), 0);
 }
 
-static void test_format(void **state) {
+TEST(test_format) {
         assert_string_equal(PCI_LINK_SPEED_STR(2500), "2.5 GT/s");
         assert_string_equal(PCI_LINK_SPEED_STR(16000), "16.0 GT/s");
         assert_string_equal(PCI_LINK_SPEED_STR(UINT32_MAX), "4294967.2 GT/s");
 }
 
-static void test_generation(void **state) {
+TEST(test_generation) {
         assert_int_equal(pci_link_generation(2500), 1);
         assert_int_equal(pci_link_generation(64000), 6);
         assert_int_equal(pci_link_generation(0), 0);
         assert_int_equal(pci_link_generation(9000), 0);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_speed),
-                cmocka_unit_test(test_width),
-                cmocka_unit_test(test_format),
-                cmocka_unit_test(test_generation),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the way between two functions allows, by ACS of the ports and ATS of who asks. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "model/peerpath.h"
 #include "util/strings.h"
@@ -73,7 +68,7 @@ static void set_port(Inventory *inv, const char *address, Port p) {
         port->acs_enabled = p.does;
 }
 
-static void test_access_by_acs_and_ats(void **state) {
+TEST(test_access_by_acs_and_ats) {
         static const struct {
                 Port gpu_side, nic_side;
                 PciAts ats;
@@ -115,7 +110,7 @@ static void test_access_by_acs_and_ats(void **state) {
         }
 }
 
-static void test_where_ways_meet(void **state) {
+TEST(test_where_ways_meet) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_node();
         PeerPath path;
 
@@ -135,7 +130,7 @@ static void test_where_ways_meet(void **state) {
 }
 
 /* Deeper than any machine: bounded, and not answered. */
-static void test_endless_way(void **state) {
+TEST(test_endless_way) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         _cleanup_free_ char *path = NULL;
         PeerPath found;
@@ -172,7 +167,7 @@ static void assert_setting(const Inventory *inv, const char *part) {
                 fail_msg("'%s' is not in: %s", part, text ? text : "(null)");
 }
 
-static void test_setting(void **state) {
+TEST(test_setting) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_node();
         PciDevice *pf = find(inv, "0000:14:00.0");
         char *none;
@@ -202,23 +197,11 @@ static void test_setting(void **state) {
         assert_null(none);
 }
 
-static void test_words(void **state) {
+TEST(test_words) {
         for (PeerAccess a = 0; a < _PEER_ACCESS_MAX; a++)
                 assert_non_null(peer_access_to_string(a));
         for (PciAcsBit b = 0; b < _PCI_ACS_BIT_MAX; b++)
                 assert_int_equal(strlen(pci_acs_bit_to_string(b)), 2);
         for (PciAts a = 0; a < _PCI_ATS_MAX; a++)
                 assert_non_null(pci_ats_to_string(a));
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_access_by_acs_and_ats),
-                cmocka_unit_test(test_where_ways_meet),
-                cmocka_unit_test(test_endless_way),
-                cmocka_unit_test(test_setting),
-                cmocka_unit_test(test_words),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

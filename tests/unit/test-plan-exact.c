@@ -5,16 +5,12 @@
  * of devices, every pairing. Random small nodes; the smallest one on which the two differ is shown. Shares no code with
  * the planner; distances are read off the paths of devices, not off a Locality.
  *
- * PLAN_EXACT_CASES= and PLAN_EXACT_SEED= for longer and other runs, PLAN_EXACT_TEST= for one of the tests.
+ * PLAN_EXACT_CASES= and PLAN_EXACT_SEED= for longer and other runs, UNIT_TEST= for one of the tests.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "nodefixture.h"
 #include "plan/plan-internal.h"
@@ -1401,51 +1397,51 @@ static void compare_many(Feature feature) {
         }
 }
 
-static void test_exact_plain(void **state) {
+TEST(test_exact_plain) {
         compare_many(FEATURE_PLAIN);
 }
 
-static void test_exact_shared_groups(void **state) {
+TEST(test_exact_shared_groups) {
         compare_many(FEATURE_SHARED_GROUPS);
 }
 
-static void test_exact_vfs_and_devices_in_one_pool(void **state) {
+TEST(test_exact_vfs_and_devices_in_one_pool) {
         compare_many(FEATURE_MIXED_POOL);
 }
 
-static void test_exact_vfs_on_a_root_bus(void **state) {
+TEST(test_exact_vfs_on_a_root_bus) {
         compare_many(FEATURE_SCATTERED_VFS);
 }
 
-static void test_exact_beside_other_pools(void **state) {
+TEST(test_exact_beside_other_pools) {
         compare_many(FEATURE_OTHER_POOLS);
 }
 
-static void test_exact_devices_only(void **state) {
+TEST(test_exact_devices_only) {
         compare_many(FEATURE_DEVICES_ONLY);
 }
 
-static void test_exact_two_pools_of_vfs(void **state) {
+TEST(test_exact_two_pools_of_vfs) {
         compare_many(FEATURE_TWO_VF_POOLS);
 }
 
-static void test_exact_many_pools(void **state) {
+TEST(test_exact_many_pools) {
         compare_many(FEATURE_MANY_POOLS);
 }
 
-static void test_exact_named(void **state) {
+TEST(test_exact_named) {
         compare_many(FEATURE_NAMED);
 }
 
-static void test_exact_chiplets(void **state) {
+TEST(test_exact_chiplets) {
         compare_many(FEATURE_CHIPLETS);
 }
 
-static void test_exact_fabric(void **state) {
+TEST(test_exact_fabric) {
         compare_many(FEATURE_FABRIC);
 }
 
-static void test_exact_uneven(void **state) {
+TEST(test_exact_uneven) {
         compare_many(FEATURE_UNEVEN);
 }
 
@@ -1472,32 +1468,10 @@ static void pair_on_chiplets(NumaPolicy numa) {
                 assert_int_equal(plan->pairs[i].distance, DISTANCE_PIX);
 }
 
-static void test_socket_keeps_the_nic_with_its_gpu(void **state) {
+TEST(test_socket_keeps_the_nic_with_its_gpu) {
         pair_on_chiplets(NUMA_POLICY_SOCKET);
 }
 
-static void test_preferred_keeps_the_nic_with_its_gpu(void **state) {
+TEST(test_preferred_keeps_the_nic_with_its_gpu) {
         pair_on_chiplets(NUMA_POLICY_PREFERRED);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_exact_plain),
-                cmocka_unit_test(test_exact_shared_groups),
-                cmocka_unit_test(test_exact_vfs_and_devices_in_one_pool),
-                cmocka_unit_test(test_exact_vfs_on_a_root_bus),
-                cmocka_unit_test(test_exact_beside_other_pools),
-                cmocka_unit_test(test_exact_devices_only),
-                cmocka_unit_test(test_exact_two_pools_of_vfs),
-                cmocka_unit_test(test_exact_many_pools),
-                cmocka_unit_test(test_exact_named),
-                cmocka_unit_test(test_exact_chiplets),
-                cmocka_unit_test(test_exact_fabric),
-                cmocka_unit_test(test_exact_uneven),
-                cmocka_unit_test(test_socket_keeps_the_nic_with_its_gpu),
-                cmocka_unit_test(test_preferred_keeps_the_nic_with_its_gpu),
-        };
-
-        cmocka_set_test_filter(getenv("PLAN_EXACT_TEST"));
-        return cmocka_run_group_tests_name("plan-exact", tests, NULL, NULL);
 }

@@ -2,15 +2,11 @@
 
 /* The GPUs of a guest are an NVLink partition. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include <errno.h>
+
+#include "unit.h"
 
 #include "nodefixture.h"
 #include "sentences.h"
@@ -90,7 +86,7 @@ static void assert_plan(TestNode *t, const char *pools, int partition, unsigned 
                 assert_int_equal(!!(p->modules & fabric_bit(m)), !!allocation_find_device(plan->allocation, gpu_of(m)));
 }
 
-static void test_machines(void **state _unused_) {
+TEST(test_machines) {
         static const struct {
                 const char *name;
                 size_t n;
@@ -115,7 +111,7 @@ static void test_machines(void **state _unused_) {
 }
 
 /* Every size, from an empty machine on. The smallest partition is taken where it breaks least. */
-static void test_partitions_are_kept_whole(void **state _unused_) {
+TEST(test_partitions_are_kept_whole) {
         _cleanup_node_ TestNode *t = make_hgx("Partitions=hgx-h100");
 
         assert_plan(t, "gpu=8", 0, 0);
@@ -128,7 +124,7 @@ static void test_partitions_are_kept_whole(void **state _unused_) {
 }
 
 /* What the guest asks for besides decides before what is broken. */
-static void test_nodes_come_first(void **state _unused_) {
+TEST(test_nodes_come_first) {
         _cleanup_node_ TestNode *t = make_hgx("Partition=7=1,3\nPartition=8=5,6\nPartition=9=5-8");
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_request_ Request r = { 0 };
@@ -155,28 +151,8 @@ static void refuse_plan(TestNode *t, const char *about, const Ask *ask, const ch
         record(about, text);
 }
 
-static void test_refusals(void **state _unused_) {
-        _cleanup_node_ TestNode *t = make_hgx("Partitions=hgx-h100"), *bare = make_hgx("Partitions=hgx-h100"),
-                                *unknown = make_hgx("Partitions=hgx-h100\nModule=0000:03:00.0=5"),
-                                *quads = make_hgx("Partition=1=1-4\nPartition=2=5-8");
-
-        refuse_plan(t, "three of eight", ASK(.pools = "gpu=3"), NULL);
-        take(t, "vm1", 2);
-        take(t, "vm2", 8);
-        take(t, "vm3", 7);
-        refuse_plan(t, "both halves are broken", ASK(.pools = "gpu=4"), NULL);
-        refuse_plan(t, "named GPUs of two partitions", ASK(.pools = "gpu=2", .cpus = 2), "0000:03:00.0");
-        take(t, "vm4", 1);
-        refuse_plan(t, "pairs are broken", ASK(.pools = "gpu=2"), NULL);
-        bare->config->fabric.n = 0;
-        refuse_plan(bare, "no partitions", ASK(.pools = "gpu=2"), NULL);
-        refuse_plan(unknown, "one module is known", ASK(.pools = "gpu=2"), NULL);
-        refuse_plan(quads, "a partition with another GPU", ASK(.pools = "gpu=1"), "0000:03:00.0");
-        assert_sentences("fabric.txt");
-}
-
 /* Any GPUs, which are no partition. */
-static void test_off(void **state _unused_) {
+TEST(test_off) {
         _cleanup_node_ TestNode *t = make_hgx("Partitions=hgx-h100");
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_request_ Request r = { 0 };
@@ -189,7 +165,7 @@ static void test_off(void **state _unused_) {
 }
 
 /* An attach takes no GPU from a partition. Devices of other pools come and go as without one. */
-static void test_attach(void **state _unused_) {
+TEST(test_attach) {
         _cleanup_node_ TestNode *t = make_hgx("Partitions=hgx-h100");
         _cleanup_request_ Request gpu = { 0 }, nic = { 0 };
         _cleanup_refusal_ Refusal why = { 0 };
@@ -207,12 +183,22 @@ static void test_attach(void **state _unused_) {
         assert_int_equal(plan_attach(&t->context, a, &nic, &plan, NULL), VERDICT_NONE);
 }
 
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_machines),         cmocka_unit_test(test_partitions_are_kept_whole),
-                cmocka_unit_test(test_nodes_come_first), cmocka_unit_test(test_off),
-                cmocka_unit_test(test_attach),           cmocka_unit_test(test_refusals),
-        };
+TEST(test_refusals) {
+        _cleanup_node_ TestNode *t = make_hgx("Partitions=hgx-h100"), *bare = make_hgx("Partitions=hgx-h100"),
+                                *unknown = make_hgx("Partitions=hgx-h100\nModule=0000:03:00.0=5"),
+                                *quads = make_hgx("Partition=1=1-4\nPartition=2=5-8");
 
-        return cmocka_run_group_tests_name("plan-fabric", tests, NULL, NULL);
+        refuse_plan(t, "three of eight", ASK(.pools = "gpu=3"), NULL);
+        take(t, "vm1", 2);
+        take(t, "vm2", 8);
+        take(t, "vm3", 7);
+        refuse_plan(t, "both halves are broken", ASK(.pools = "gpu=4"), NULL);
+        refuse_plan(t, "named GPUs of two partitions", ASK(.pools = "gpu=2", .cpus = 2), "0000:03:00.0");
+        take(t, "vm4", 1);
+        refuse_plan(t, "pairs are broken", ASK(.pools = "gpu=2"), NULL);
+        bare->config->fabric.n = 0;
+        refuse_plan(bare, "no partitions", ASK(.pools = "gpu=2"), NULL);
+        refuse_plan(unknown, "one module is known", ASK(.pools = "gpu=2"), NULL);
+        refuse_plan(quads, "a partition with another GPU", ASK(.pools = "gpu=1"), "0000:03:00.0");
+        assert_sentences("fabric.txt");
 }

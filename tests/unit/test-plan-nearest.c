@@ -2,13 +2,9 @@
 
 /* A refusal says which request like the refused one would succeed: that one does, and nothing between the two. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "nodefixture.h"
 #include "sentences.h"
@@ -58,7 +54,7 @@ static void check_row(size_t i, const Row *row) {
 
 #define DO(...) { __VA_ARGS__ }
 
-static void test_nearest(void **state) {
+TEST(test_nearest) {
         static const Row rows[] = {
                 /* counts */
                 { DO("gpu=5"), DO("gpu=3"), DO("gpu=4") },
@@ -112,7 +108,7 @@ static void test_nearest(void **state) {
 }
 
 /* Of the NUMA policies between 'required' and 'preferred' the one that is enough. */
-static void test_nearest_policy(void **state) {
+TEST(test_nearest_policy) {
         static const struct {
                 int numa; /* of the GPU */
                 int package;
@@ -143,7 +139,7 @@ static void test_nearest_policy(void **state) {
 }
 
 /* The guest is on node 0, which has four of the GPUs, and the policy is that of the pool. */
-static void test_fewer_devices(void **state _unused_) {
+TEST(test_fewer_devices) {
         static const char *const rows[][2] = { { "gpu=5 nic=1", "4 of pool 'gpu'." },
                                                { "gpu=8 nic=2", "4 of pool 'gpu' and 1 of pool 'nic'." },
                                                { "gpu=7 nic=1", "4 of pool 'gpu'." } };
@@ -174,7 +170,7 @@ static void test_fewer_devices(void **state _unused_) {
 }
 
 /* The NICs are on two nodes. */
-static void test_more_cells(void **state _unused_) {
+TEST(test_more_cells) {
         _cleanup_node_ TestNode *t = small_node(REQUIRED_POOLS);
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -186,7 +182,7 @@ static void test_more_cells(void **state _unused_) {
 }
 
 /* What no request can be without. */
-static void test_nothing_is_near(void **state) {
+TEST(test_nothing_is_near) {
         _cleanup_node_ TestNode *t = small_node(POOLS "[Exclude]\nMatch=class=03\n");
         _cleanup_refusal_ Refusal devices = { 0 }, invalid = { 0 }, pool = { 0 };
 
@@ -199,7 +195,7 @@ static void test_nothing_is_near(void **state) {
 }
 
 /* The pool requires the node of its only GPU, which has no CPUs for guests. */
-static void test_no_change_helps(void **state _unused_) {
+TEST(test_no_change_helps) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -212,7 +208,7 @@ static void test_no_change_helps(void **state _unused_) {
 }
 
 /* Memory that somebody shares already stays as it is. */
-static void test_region_that_is_there(void **state) {
+TEST(test_region_that_is_there) {
         _cleanup_node_ TestNode *t = small_node(POOLS);
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -225,7 +221,7 @@ static void test_region_that_is_there(void **state) {
 }
 
 /* One page for each cell is the least. */
-static void test_last_page(void **state _unused_) {
+TEST(test_last_page) {
         _cleanup_node_ TestNode *t = small_node(POOLS);
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -238,22 +234,6 @@ static void test_last_page(void **state _unused_) {
         assert_int_equal(node_plan(t, ASK(.cpus = 2, .memory = GIB, .page_size = GIB), &plan, NULL), VERDICT_NONE);
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("nearest-requests.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_nearest),
-                cmocka_unit_test(test_nearest_policy),
-                cmocka_unit_test(test_fewer_devices),
-                cmocka_unit_test(test_more_cells),
-                cmocka_unit_test(test_no_change_helps),
-                cmocka_unit_test(test_nothing_is_near),
-                cmocka_unit_test(test_region_that_is_there),
-                cmocka_unit_test(test_last_page),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests_name("plan-nearest", tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
 
 /* Requests for devices of as many pools as a request can have. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "nodefixture.h"
 
@@ -112,7 +108,7 @@ static TestNode *all_pools_everywhere(void) {
         return t;
 }
 
-static void test_two_vfs_of_each_pf(void **state) {
+TEST(test_two_vfs_of_each_pf) {
         _cleanup_node_ TestNode *t = pool_of_each_pf();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
@@ -124,7 +120,7 @@ static void test_two_vfs_of_each_pf(void **state) {
                 assert_int_equal(plan->allocation->devices[i].address.function, 1 + i % 2);
 }
 
-static void test_all_devices_of_a_node(void **state) {
+TEST(test_all_devices_of_a_node) {
         _cleanup_node_ TestNode *t = all_pools_everywhere();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
@@ -135,7 +131,7 @@ static void test_all_devices_of_a_node(void **state) {
 }
 
 /* On as few switches as have what is wanted. */
-static void test_a_choice_for_each_pool(void **state) {
+TEST(test_a_choice_for_each_pool) {
         _cleanup_node_ TestNode *t = all_pools_everywhere();
         static const struct {
                 unsigned pools, each, cells;
@@ -153,7 +149,7 @@ static void test_a_choice_for_each_pool(void **state) {
         }
 }
 
-static void test_too_many_choices(void **state) {
+TEST(test_too_many_choices) {
         _cleanup_node_ TestNode *t = all_pools_everywhere();
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -163,22 +159,10 @@ static void test_too_many_choices(void **state) {
 }
 
 /* On one node the devices can be compared, on both together they are too many. */
-static void test_limit(void **state _unused_) {
+TEST(test_limit) {
         _cleanup_node_ TestNode *t = all_pools_everywhere();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
         assert_int_equal(plan_pools(t, REQUEST_POOLS_MAX, 3, 1, "p0:p0=node", &plan, NULL), VERDICT_NONE);
         assert_int_equal(plan->score.numa_nodes, 1);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_two_vfs_of_each_pf),
-                cmocka_unit_test(test_all_devices_of_a_node),
-                cmocka_unit_test(test_a_choice_for_each_pool),
-                cmocka_unit_test(test_too_many_choices),
-                cmocka_unit_test(test_limit),
-        };
-
-        return cmocka_run_group_tests_name("plan-pools", tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
 
 /* How many requests fit is how many could be allocated one after the other, and asking changes nothing. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "nodefixture.h"
 
@@ -71,7 +67,7 @@ static void check_repeat(TestNode *t, const Ask *ask, size_t expected) {
         }
 }
 
-static void test_repeat(void **state) {
+TEST(test_repeat) {
         _cleanup_node_ TestNode *t = eight_gpus();
 
         check_repeat(t, ASK("gpu=1", .cpus = 2), 8);
@@ -99,7 +95,7 @@ static void quarantine_gpu(TestNode *t) {
         assert_int_equal(ledger_quarantine(t->ledger, rest), 0);
 }
 
-static void test_repeat_beside_others(void **state) {
+TEST(test_repeat_beside_others) {
         _cleanup_node_ TestNode *t = eight_gpus();
 
         assert_int_equal(node_allocate(t, "other", ASK("gpu=3 vf=1", .cpus = 2), NULL), VERDICT_NONE);
@@ -114,7 +110,7 @@ static void test_repeat_beside_others(void **state) {
 }
 
 /* Memory to share counts once, and is of one owner, whoever that is. */
-static void test_shared_memory(void **state) {
+TEST(test_shared_memory) {
         for (int there = 0; there < 2; there++) {
                 _cleanup_node_ TestNode *t = eight_gpus();
                 _cleanup_refusal_ Refusal why = { 0 };
@@ -142,7 +138,7 @@ static void test_shared_memory(void **state) {
         }
 }
 
-static void test_what_is_wrong_with_the_request(void **state) {
+TEST(test_what_is_wrong_with_the_request) {
         _cleanup_node_ TestNode *t = eight_gpus();
         _cleanup_refusal_ Refusal pool = { 0 }, empty = { 0 };
         Repeat fits;
@@ -154,7 +150,7 @@ static void test_what_is_wrong_with_the_request(void **state) {
 }
 
 /* There is an end to it. */
-static void test_bound(void **state) {
+TEST(test_bound) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_repeat_ Repeat fits = { 0 };
 
@@ -163,14 +159,4 @@ static void test_bound(void **state) {
         assert_int_equal(repeat(t, ASK(.cpus = 1), &fits, NULL), VERDICT_NONE);
         assert_int_equal(fits.n, REPEAT_MAX);
         assert_int_equal(fits.refusal.verdict, VERDICT_LIMIT);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_repeat),        cmocka_unit_test(test_repeat_beside_others),
-                cmocka_unit_test(test_shared_memory), cmocka_unit_test(test_what_is_wrong_with_the_request),
-                cmocka_unit_test(test_bound),
-        };
-
-        return cmocka_run_group_tests_name("plan-repeat", tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
 
 /* CPUs, pages and guest cells of plans: whole cores, each page size by itself on each node, as many cells as asked. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "nodefixture.h"
 
@@ -48,7 +44,7 @@ static void assert_verdict(TestNode *t, const Ask *ask, Verdict expected) {
 }
 
 /* The other thread of a core that is begun is nobody's. */
-static void test_whole_cores(void **state) {
+TEST(test_whole_cores) {
         _cleanup_node_ TestNode *t = node_of(1, GPUS);
 
         assert_allocated(t, "three", ASK(.cpus = 3), "0-3");
@@ -60,7 +56,7 @@ static void test_whole_cores(void **state) {
 }
 
 /* Nor is that of a core on which the host has something to do. */
-static void test_housekeeping_keeps_the_core(void **state) {
+TEST(test_housekeeping_keeps_the_core) {
         _cleanup_node_ TestNode *t = node_of(1, "HousekeepingCpus=1,4\n" GPUS);
 
         assert_allocated(t, "vm", ASK(.cpus = 4), "2-3,6-7");
@@ -68,7 +64,7 @@ static void test_housekeeping_keeps_the_core(void **state) {
 }
 
 /* What is taken of one size is not missing of another. */
-static void test_page_sizes_are_counted_apart(void **state) {
+TEST(test_page_sizes_are_counted_apart) {
         _cleanup_node_ TestNode *t = node_of(1, GPUS);
 
         assert_allocated(t, "large", ASK(.cpus = 2, .memory = 3 * GIB, .page_size = GIB), "0-1");
@@ -82,7 +78,7 @@ static void test_page_sizes_are_counted_apart(void **state) {
 }
 
 /* A page is on one node: those of two nodes are no pages for one cell. */
-static void test_pages_are_counted_by_node(void **state) {
+TEST(test_pages_are_counted_by_node) {
         _cleanup_node_ TestNode *t = node_of(2, GPUS);
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
@@ -120,7 +116,7 @@ static void assert_shares(const unsigned cpus[3], const unsigned pages[3], const
 #define ASK_PAGES(n, ...) ASK(.memory = (n) * 2 * MIB, .page_size = 2 * MIB, __VA_ARGS__)
 
 /* The node that has room for the larger share gets it, whichever it is, the lowest one if several have. */
-static void test_any_node_has_the_larger_share(void **state) {
+TEST(test_any_node_has_the_larger_share) {
         static const unsigned many[] = { 99, 99, 99 };
 
         assert_shares(SHARES(4, 8), many, ASK_PAGES(8, .cpus = 9), SHARES(4, 5), SHARES(4, 4));
@@ -141,7 +137,7 @@ static void test_any_node_has_the_larger_share(void **state) {
 }
 
 /* From one to as many as a guest may have, each on a node of its own, with even shares. */
-static void test_guest_cells(void **state) {
+TEST(test_guest_cells) {
         _cleanup_node_ TestNode *t = node_of(ALLOCATION_CELLS_MAX, GPUS);
 
         for (unsigned cells = 1; cells <= ALLOCATION_CELLS_MAX; cells++) {
@@ -166,7 +162,7 @@ static void test_guest_cells(void **state) {
 }
 
 /* Without a number, as few as fit. */
-static void test_as_few_cells_as_fit(void **state) {
+TEST(test_as_few_cells_as_fit) {
         _cleanup_node_ TestNode *t = node_of(4, GPUS);
 
         for (unsigned k = 1; k <= 4; k++) {
@@ -180,7 +176,7 @@ static void test_as_few_cells_as_fit(void **state) {
 
 /* Where a GPU is free nobody goes who wants none, as long as there is room elsewhere; one that is taken is no reason.
  */
-static void test_without_devices_away_from_devices(void **state) {
+TEST(test_without_devices_away_from_devices) {
         _cleanup_node_ TestNode *t = node_of(2, GPUS);
 
         assert_allocated(t, "a", ASK(.cpus = 4), "8-11");
@@ -190,19 +186,4 @@ static void test_without_devices_away_from_devices(void **state) {
         node_release(t, "c");
         assert_allocated(t, "gpu", ASK("gpu=1", .cpus = 2), "0-1");
         assert_allocated(t, "d", ASK(.cpus = 2), "2-3");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_whole_cores),
-                cmocka_unit_test(test_housekeeping_keeps_the_core),
-                cmocka_unit_test(test_page_sizes_are_counted_apart),
-                cmocka_unit_test(test_pages_are_counted_by_node),
-                cmocka_unit_test(test_any_node_has_the_larger_share),
-                cmocka_unit_test(test_guest_cells),
-                cmocka_unit_test(test_as_few_cells_as_fit),
-                cmocka_unit_test(test_without_devices_away_from_devices),
-        };
-
-        return cmocka_run_group_tests_name("plan-room", tests, NULL, NULL);
 }

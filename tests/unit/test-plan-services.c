@@ -3,13 +3,9 @@
 /* Slots of remote services: from the fewest endpoints, the first in the order of configuration, never more than free.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "nodefixture.h"
 
@@ -63,7 +59,7 @@ static void assert_refused(TestNode *t, const char *pools, Verdict expected, con
                         fail_msg("'%s' does not name %s", why.message, word);
 }
 
-static void test_fewest_endpoints_first_in_order(void **state _unused_) {
+TEST(test_fewest_endpoints_first_in_order) {
         _cleanup_node_ TestNode *t = make_node("[Service s]\nKind=lupine\nEndpoint=a:1 slots=2\nEndpoint=b:1 slots=0\n"
                                                "Endpoint=c:1 slots=4\nEndpoint=d:1 slots=4\n");
 
@@ -80,7 +76,7 @@ static void test_fewest_endpoints_first_in_order(void **state _unused_) {
         assert_refused(t, "s=8", VERDICT_INSUFFICIENT_SLOTS, "8 7 'vm1' c:1");
 }
 
-static void test_one_endpoint_for_one_client(void **state _unused_) {
+TEST(test_one_endpoint_for_one_client) {
         _cleanup_node_ TestNode *t =
                 make_node("[Service s]\nKind=gvirtus\nEndpoint=a:1 slots=2\nEndpoint=b:1 slots=3\n");
 
@@ -90,7 +86,7 @@ static void test_one_endpoint_for_one_client(void **state _unused_) {
         assert_slots(t, "s=3", "b:1=3");
 }
 
-static void test_two_services_of_one_kind(void **state _unused_) {
+TEST(test_two_services_of_one_kind) {
         _cleanup_node_ TestNode *t = make_node("[Service s]\nKind=gvirtus\nEndpoint=a:1 slots=2\n[Service t]\n"
                                                "Kind=gvirtus\nEndpoint=b:1 slots=3\n[Service u]\nKind=rcuda\n"
                                                "Endpoint=c:1 slots=2\n[Service v]\nKind=rcuda\nEndpoint=d:1 slots=3\n");
@@ -99,7 +95,7 @@ static void test_two_services_of_one_kind(void **state _unused_) {
         assert_slots(t, "s=1 u=1 v=1", "a:1=1 c:1=1 d:1=1");
 }
 
-static void test_via_brings_a_vf(void **state _unused_) {
+TEST(test_via_brings_a_vf) {
         _cleanup_node_ TestNode *t = make_node("[Service s]\nKind=rcuda\nVia=ib-vf\nEndpoint=a:1 slots=9\n");
         _cleanup_(cleanup_plan_free) Plan *one = NULL, *two = NULL;
 
@@ -113,7 +109,7 @@ static void test_via_brings_a_vf(void **state _unused_) {
 }
 
 /* No request can have the device, so the service is named, not the pool alone. */
-static void test_via_that_gives_nothing(void **state _unused_) {
+TEST(test_via_that_gives_nothing) {
         _cleanup_node_ TestNode *t = make_node("[Service s]\nKind=rcuda\nVia=ib-vf\nEndpoint=a:1 slots=9\n"
                                                "[Service t]\nKind=lupine\nEndpoint=b:1 slots=2\n");
 
@@ -124,7 +120,7 @@ static void test_via_that_gives_nothing(void **state _unused_) {
         assert_refused(t, "none=1", VERDICT_NO_SUCH_POOL, "'none'");
 }
 
-static void test_refused(void **state _unused_) {
+TEST(test_refused) {
         _cleanup_node_ TestNode *t = make_node("[Service s]\nKind=rcuda\nEndpoint=a:1 slots=99\n");
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_request_ Request r = { 0 };
@@ -145,7 +141,7 @@ static void test_refused(void **state _unused_) {
 }
 
 /* The refusal says why there is no slot at all, and fewer would not be granted. */
-static void test_service_without_slots(void **state _unused_) {
+TEST(test_service_without_slots) {
         _cleanup_node_ TestNode *t = make_node("[Service s]\nKind=rcuda\nEndpoint=a:1 slots=0\n");
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -158,7 +154,7 @@ static void test_service_without_slots(void **state _unused_) {
 }
 
 /* A down endpoint gives no slot and its allocations keep theirs. One in an unknown state gives slots. */
-static void test_endpoint_is_down(void **state _unused_) {
+TEST(test_endpoint_is_down) {
         _cleanup_node_ TestNode *t = make_node("[Service s]\nKind=lupine\nEndpoint=a:1 slots=4\nEndpoint=b:1 "
                                                "slots=2\nEndpoint=c:1 slots=0\n");
         EndpointStatusTable table = { 0 };
@@ -196,7 +192,7 @@ static unsigned best_set(const unsigned *n_free, unsigned n, unsigned wanted) {
         return best;
 }
 
-static void test_equals_exhaustive_search(void **state _unused_) {
+TEST(test_equals_exhaustive_search) {
         uint64_t seed = 88172645463325252;
 
         for (unsigned k = 0; k < CASES; k++) {
@@ -227,20 +223,4 @@ static void test_equals_exhaustive_search(void **state _unused_) {
                 }
                 assert_true(!plan || (set == 0 && taken == wanted));
         }
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_fewest_endpoints_first_in_order),
-                cmocka_unit_test(test_one_endpoint_for_one_client),
-                cmocka_unit_test(test_endpoint_is_down),
-                cmocka_unit_test(test_two_services_of_one_kind),
-                cmocka_unit_test(test_via_brings_a_vf),
-                cmocka_unit_test(test_via_that_gives_nothing),
-                cmocka_unit_test(test_refused),
-                cmocka_unit_test(test_service_without_slots),
-                cmocka_unit_test(test_equals_exhaustive_search),
-        };
-
-        return cmocka_run_group_tests_name("plan-services", tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
 
 /* The planner by scenario: Nova's NUMA table and its like, and that a refusal says what is short and by how much. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "nodefixture.h"
 #include "sentences.h"
@@ -27,7 +23,7 @@ static TestNode *nova_host(int numa, const char *config) {
         return t;
 }
 
-static void test_A1_to_A9(void **state) {
+TEST(test_A1_to_A9) {
         static const struct {
                 NumaPolicy policy;
                 int numa;
@@ -74,7 +70,7 @@ static TestNode *two_gpus(const char *config) {
 }
 
 /* Required permits a device on each of the guest's two nodes; single permits one node, whatever is short on it. */
-static void test_single_is_one_node(void **state) {
+TEST(test_single_is_one_node) {
         static const Ask asks[] = {
                 { .pools = "gpu=2", .cpus = 2, .memory = GIB },
                 { .pools = "gpu=2" },
@@ -99,7 +95,7 @@ static void test_single_is_one_node(void **state) {
         }
 }
 
-static void test_single_fits_on_one_node(void **state _unused_) {
+TEST(test_single_fits_on_one_node) {
         _cleanup_node_ TestNode *t = two_gpus(GPU_POOL);
         const Ask *ask = ASK(.pools = "gpu=1", .cpus = 4, .memory = 8 * GIB, .numa = NUMA_POLICY_SINGLE);
 
@@ -109,7 +105,7 @@ static void test_single_fits_on_one_node(void **state _unused_) {
         assert_int_equal(ledger_find(t->ledger, "b")->n_cells, 1);
 }
 
-static void test_single_of_a_pool(void **state) {
+TEST(test_single_of_a_pool) {
         _cleanup_node_ TestNode *t = two_gpus(GPU_POOL "NumaPolicy=single\n");
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -122,7 +118,7 @@ static void test_single_of_a_pool(void **state) {
                          VERDICT_NONE);
 }
 
-static void test_single_with_several_cells(void **state) {
+TEST(test_single_with_several_cells) {
         _cleanup_node_ TestNode *t = two_gpus(GPU_POOL);
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -133,7 +129,7 @@ static void test_single_with_several_cells(void **state) {
 }
 
 /* The sentence of A8 says where the free CPUs are too: "release what occupies the node" is no help without. */
-static void test_A8_says_where_the_cpus_are(void **state) {
+TEST(test_A8_says_where_the_cpus_are) {
         _cleanup_node_ TestNode *t = nova_host(0, "HousekeepingCpus=0-3\n" GPU_POOL);
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -144,7 +140,7 @@ static void test_A8_says_where_the_cpus_are(void **state) {
 }
 
 /* Other nodes have the memory that the node of the device lacks. */
-static void test_required_says_that_memory_is_short(void **state) {
+TEST(test_required_says_that_memory_is_short) {
         _cleanup_node_ TestNode *t = nova_host(1, GPU_POOL);
         _cleanup_refusal_ Refusal why = { 0 };
         const Ask *ask = ASK(.pools = "gpu=1", .cpus = 2, .memory = GIB, .numa = NUMA_POLICY_REQUIRED);
@@ -155,7 +151,7 @@ static void test_required_says_that_memory_is_short(void **state) {
         record("memory is short", why.message);
 }
 
-static void test_socket_reaches_the_other_node_of_the_socket(void **state) {
+TEST(test_socket_reaches_the_other_node_of_the_socket) {
         _cleanup_node_ TestNode *t = nova_host(0, "HousekeepingCpus=0-3\n" GPU_POOL);
 
         t->inventory->nodes[1].package = 0;
@@ -173,7 +169,7 @@ static void fill_and_free_node_1(TestNode *t) {
         node_release(t, "vm1");
 }
 
-static void test_A14_no_room_beside_the_device(void **state) {
+TEST(test_A14_no_room_beside_the_device) {
         _cleanup_node_ TestNode *t = nova_host(0, GPU_POOL);
 
         fill_and_free_node_1(t);
@@ -184,7 +180,7 @@ static void test_A14_no_room_beside_the_device(void **state) {
         assert_int_equal(node_available(t, "gpu"), 1);
 }
 
-static void test_A15_preferred_goes_across(void **state) {
+TEST(test_A15_preferred_goes_across) {
         _cleanup_node_ TestNode *t = nova_host(0, GPU_POOL);
 
         fill_and_free_node_1(t);
@@ -194,7 +190,7 @@ static void test_A15_preferred_goes_across(void **state) {
         assert_int_equal(node_available(t, "gpu"), 0);
 }
 
-static void test_A16_the_other_colour_is_no_substitute(void **state) {
+TEST(test_A16_the_other_colour_is_no_substitute) {
         _cleanup_node_ TestNode *t = node_new();
 
         node_numa(t, 0, 0, 4, 1, 8 * GIB);
@@ -210,7 +206,7 @@ static void test_A16_the_other_colour_is_no_substitute(void **state) {
 }
 
 /* The pool's policy and the request's: what either refuses is refused. */
-static void test_policy_of_a_pool(void **state) {
+TEST(test_policy_of_a_pool) {
         static const struct {
                 NumaPolicy pool, request;
                 int numa;
@@ -245,7 +241,7 @@ static void test_policy_of_a_pool(void **state) {
 }
 
 /* Firmware that leaves out the distance of two nodes does not make them the nearest. */
-static void test_untold_distance_is_the_largest(void **state) {
+TEST(test_untold_distance_is_the_largest) {
         for (unsigned far = 20; far <= 254; far += 117) {
                 _cleanup_node_ TestNode *t = node_new();
                 _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -264,7 +260,7 @@ static void test_untold_distance_is_the_largest(void **state) {
 }
 
 /* It holds for the pool alone: the GPU has to be beside the CPUs, the disk need not. */
-static void test_policy_of_one_pool_of_two(void **state) {
+TEST(test_policy_of_one_pool_of_two) {
         for (int strict = 0; strict < 2; strict++) {
                 _cleanup_node_ TestNode *t = node_new();
                 _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -284,7 +280,7 @@ static void test_policy_of_one_pool_of_two(void **state) {
 }
 
 /* Two PFs with VFs, one of which has been begun with. */
-static void test_vfs_are_spread_or_packed(void **state) {
+TEST(test_vfs_are_spread_or_packed) {
         for (int pack = 0; pack < 2; pack++) {
                 _cleanup_node_ TestNode *t = node_new();
                 _cleanup_(cleanup_plan_free) Plan *first = NULL, *second = NULL;
@@ -314,7 +310,7 @@ static void test_vfs_are_spread_or_packed(void **state) {
 }
 
 /* VFs of other pools are left behind as well. */
-static void test_packing_counts_all_vfs_of_a_pf(void **state) {
+TEST(test_packing_counts_all_vfs_of_a_pf) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
@@ -353,7 +349,7 @@ static TestNode *three_kinds(void) {
 }
 
 /* Pairs of pools, each with its own limit, and a pool and itself. */
-static void test_limits_between_pools(void **state) {
+TEST(test_limits_between_pools) {
         _cleanup_node_ TestNode *t = three_kinds();
         static const struct {
                 const char *pools, *proximity;
@@ -380,7 +376,7 @@ static void test_limits_between_pools(void **state) {
         }
 }
 
-static void test_plan_tells_of_limits(void **state) {
+TEST(test_plan_tells_of_limits) {
         _cleanup_node_ TestNode *t = three_kinds();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
@@ -403,7 +399,7 @@ static void test_plan_tells_of_limits(void **state) {
 }
 
 /* Which of them it was. */
-static void test_refusal_names_the_limit(void **state) {
+TEST(test_refusal_names_the_limit) {
         _cleanup_node_ TestNode *t = three_kinds();
         static const struct {
                 const char *pools, *proximity;
@@ -427,7 +423,7 @@ static void test_refusal_names_the_limit(void **state) {
 }
 
 /* The pool's own, the request's, or both. */
-static void test_refusal_names_the_policy(void **state) {
+TEST(test_refusal_names_the_policy) {
         static const struct {
                 const char *config;
                 NumaPolicy request;
@@ -454,7 +450,7 @@ static void test_refusal_names_the_policy(void **state) {
         }
 }
 
-static void test_B4_three_devices_two_guests(void **state) {
+TEST(test_B4_three_devices_two_guests) {
         _cleanup_node_ TestNode *t = node_new();
 
         node_numa(t, 0, 0, 8, 1, 8 * GIB);
@@ -472,7 +468,7 @@ static void test_B4_three_devices_two_guests(void **state) {
         assert_int_equal(node_available(t, "gpu"), 1);
 }
 
-static void test_B9_vfs_of_two_pfs(void **state) {
+TEST(test_B9_vfs_of_two_pfs) {
         _cleanup_node_ TestNode *t = node_new();
 
         node_numa(t, 0, 0, 8, 1, 8 * GIB);
@@ -522,7 +518,7 @@ static TestNode *two_switches(const char *config) {
         return t;
 }
 
-static void test_gpu_and_nic_below_one_switch(void **state) {
+TEST(test_gpu_and_nic_below_one_switch) {
         _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
@@ -538,7 +534,7 @@ static void test_gpu_and_nic_below_one_switch(void **state) {
 }
 
 /* The index of a NIC is that of its GPU. */
-static void test_slots_follow_the_pairs(void **state) {
+TEST(test_slots_follow_the_pairs) {
         _cleanup_node_ TestNode *t = two_switches("[Pool gpu]\nMatch=class=0302\n[Pool nic]\nMatch=class=02\n");
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
@@ -556,7 +552,7 @@ static void test_slots_follow_the_pairs(void **state) {
 
 /* Without CPUs the guest is on no node, so both sockets' devices can be had under every policy but those that ask for a
  * node. */
-static void test_devices_of_both_nodes_without_cpus(void **state) {
+TEST(test_devices_of_both_nodes_without_cpus) {
         _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
         _cleanup_refusal_ Refusal why = { 0 };
         Verdict v = node_allocate(t, "vm", ASK(.pools = "gpu=2 nic=2"), &why);
@@ -566,7 +562,7 @@ static void test_devices_of_both_nodes_without_cpus(void **state) {
 }
 
 /* Two cells, two vCPUs, SMT: a core from each node. request_check() lets it pass, so a plan exists. */
-static void test_a_vcpu_for_each_cell(void **state) {
+TEST(test_a_vcpu_for_each_cell) {
         _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
         _cleanup_refusal_ Refusal why = { 0 };
         Verdict v = node_allocate(t, "vm", ASK(.cpus = 2, .cells = 2), &why);
@@ -575,7 +571,7 @@ static void test_a_vcpu_for_each_cell(void **state) {
                 fail_msg("%s", why.message);
 }
 
-static void test_two_devices_of_one_group_hold_nothing(void **state) {
+TEST(test_two_devices_of_one_group_hold_nothing) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
@@ -589,7 +585,7 @@ static void test_two_devices_of_one_group_hold_nothing(void **state) {
 }
 
 /* Cards with two ports in one group each: two ports are one card, not two cards of which half is wasted. */
-static void test_two_ports_are_one_card(void **state) {
+TEST(test_two_ports_are_one_card) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
@@ -605,7 +601,7 @@ static void test_two_ports_are_one_card(void **state) {
 }
 
 /* The lone GPU goes first, so that what is below the other switch stays together: two GPUs, or a GPU and its NIC. */
-static void test_takes_from_where_least_is_left(void **state) {
+TEST(test_takes_from_where_least_is_left) {
         static const uint32_t companions[] = { 0x030200, 0x020000 };
 
         for (size_t i = 0; i < ELEMENTSOF(companions); i++) {
@@ -625,7 +621,7 @@ static void test_takes_from_where_least_is_left(void **state) {
 }
 
 /* "gpu1" and 0 is not "gpu" and 10. */
-static void test_slots_are_unique(void **state) {
+TEST(test_slots_are_unique) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
@@ -660,7 +656,7 @@ static void assert_refused(TestNode *t, const Ask *ask, Verdict expected, const 
         record(why.remedy, why.message);
 }
 
-static void test_refusals(void **state) {
+TEST(test_refusals) {
         _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
 
         node_hugepages(&t->inventory->nodes[0], GIB, 8, 8);
@@ -677,7 +673,7 @@ static void test_refusals(void **state) {
 }
 
 /* What is advised would be of use. */
-static void test_refusal_advice(void **state) {
+TEST(test_refusal_advice) {
         _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS "[Exclude]\nMatch=address=0000:01:00.0\n");
         _cleanup_refusal_ Refusal some = { 0 }, held = { 0 }, both = { 0 }, none = { 0 };
         _cleanup_node_ TestNode *excluded = two_switches(BOTH_POOLS "[Exclude]\nMatch=class=0302\n");
@@ -695,7 +691,7 @@ static void test_refusal_advice(void **state) {
 }
 
 /* A pool with a device is not empty: fewer can be had. */
-static void test_refusal_of_a_pool_of_one(void **state _unused_) {
+TEST(test_refusal_of_a_pool_of_one) {
         _cleanup_node_ TestNode *one = nova_host(1, GPU_POOL), *none = nova_host(1, "[Pool gpu]\nMatch=class=02\n");
         _cleanup_refusal_ Refusal few = { 0 }, empty = { 0 };
 
@@ -707,7 +703,7 @@ static void test_refusal_of_a_pool_of_one(void **state _unused_) {
 }
 
 /* A refusal lists the free CPUs of a request that wants some. */
-static void test_refusal_lists_what_is_wanted(void **state _unused_) {
+TEST(test_refusal_lists_what_is_wanted) {
         for (unsigned cpus = 0; cpus <= 2; cpus += 2) {
                 _cleanup_node_ TestNode *t = nova_host(-1, GPU_POOL);
                 _cleanup_refusal_ Refusal why = { 0 };
@@ -719,7 +715,7 @@ static void test_refusal_lists_what_is_wanted(void **state _unused_) {
         }
 }
 
-static void test_refusal_names_who_has_it(void **state) {
+TEST(test_refusal_names_who_has_it) {
         _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
 
         assert_int_equal(node_allocate(t, "vm7", ASK(.pools = "gpu=2", .cpus = 20), NULL), VERDICT_NONE);
@@ -727,7 +723,7 @@ static void test_refusal_names_who_has_it(void **state) {
 }
 
 /* One pair is close enough, a second is not: the sentence does not deny the first. */
-static void test_proximity_refusal_with_one_pair(void **state) {
+TEST(test_proximity_refusal_with_one_pair) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -745,7 +741,7 @@ static void test_proximity_refusal_with_one_pair(void **state) {
 }
 
 /* A remedy that does not help is worse than none: neither wish alone is in the way here. */
-static void test_numa_and_proximity_together(void **state) {
+TEST(test_numa_and_proximity_together) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -768,7 +764,7 @@ static void test_numa_and_proximity_together(void **state) {
 }
 
 /* What is advised could help: releasing does not make a pool larger, and more cells were tried already. */
-static void test_remedies_could_help(void **state) {
+TEST(test_remedies_could_help) {
         _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
         _cleanup_refusal_ Refusal devices = { 0 }, cpus = { 0 };
 
@@ -779,7 +775,7 @@ static void test_remedies_could_help(void **state) {
 }
 
 /* 32 nodes with a GPU each: eight of them will do. A search that gave up says so and not that there is no way. */
-static void test_giving_up_is_not_a_numa_refusal(void **state) {
+TEST(test_giving_up_is_not_a_numa_refusal) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         Verdict v;
@@ -796,12 +792,12 @@ static void test_giving_up_is_not_a_numa_refusal(void **state) {
         assert_true(v == VERDICT_NONE || v == VERDICT_LIMIT);
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("plan-refusals.txt");
 }
 
 /* Of equal nodes the first one is the best, the second one the runner-up. */
-static void test_runner_up_of_equal_nodes(void **state _unused_) {
+TEST(test_runner_up_of_equal_nodes) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
@@ -812,52 +808,4 @@ static void test_runner_up_of_equal_nodes(void **state _unused_) {
         assert_int_equal(plan->allocation->cells[0].node, 0);
         assert_int_equal(plan->n_runner_up_nodes, 1);
         assert_int_equal(plan->runner_up_nodes[0], 1);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_runner_up_of_equal_nodes),
-                cmocka_unit_test(test_A1_to_A9),
-                cmocka_unit_test(test_single_is_one_node),
-                cmocka_unit_test(test_single_fits_on_one_node),
-                cmocka_unit_test(test_single_of_a_pool),
-                cmocka_unit_test(test_single_with_several_cells),
-                cmocka_unit_test(test_A8_says_where_the_cpus_are),
-                cmocka_unit_test(test_required_says_that_memory_is_short),
-                cmocka_unit_test(test_socket_reaches_the_other_node_of_the_socket),
-                cmocka_unit_test(test_A14_no_room_beside_the_device),
-                cmocka_unit_test(test_A15_preferred_goes_across),
-                cmocka_unit_test(test_A16_the_other_colour_is_no_substitute),
-                cmocka_unit_test(test_policy_of_a_pool),
-                cmocka_unit_test(test_policy_of_one_pool_of_two),
-                cmocka_unit_test(test_untold_distance_is_the_largest),
-                cmocka_unit_test(test_vfs_are_spread_or_packed),
-                cmocka_unit_test(test_packing_counts_all_vfs_of_a_pf),
-                cmocka_unit_test(test_limits_between_pools),
-                cmocka_unit_test(test_plan_tells_of_limits),
-                cmocka_unit_test(test_refusal_names_the_limit),
-                cmocka_unit_test(test_refusal_names_the_policy),
-                cmocka_unit_test(test_B4_three_devices_two_guests),
-                cmocka_unit_test(test_B9_vfs_of_two_pfs),
-                cmocka_unit_test(test_gpu_and_nic_below_one_switch),
-                cmocka_unit_test(test_slots_follow_the_pairs),
-                cmocka_unit_test(test_devices_of_both_nodes_without_cpus),
-                cmocka_unit_test(test_a_vcpu_for_each_cell),
-                cmocka_unit_test(test_two_devices_of_one_group_hold_nothing),
-                cmocka_unit_test(test_two_ports_are_one_card),
-                cmocka_unit_test(test_takes_from_where_least_is_left),
-                cmocka_unit_test(test_slots_are_unique),
-                cmocka_unit_test(test_refusals),
-                cmocka_unit_test(test_refusal_advice),
-                cmocka_unit_test(test_refusal_of_a_pool_of_one),
-                cmocka_unit_test(test_refusal_lists_what_is_wanted),
-                cmocka_unit_test(test_refusal_names_who_has_it),
-                cmocka_unit_test(test_proximity_refusal_with_one_pair),
-                cmocka_unit_test(test_numa_and_proximity_together),
-                cmocka_unit_test(test_remedies_could_help),
-                cmocka_unit_test(test_giving_up_is_not_a_numa_refusal),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
 }

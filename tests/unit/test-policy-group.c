@@ -2,18 +2,14 @@
 
 /* What the other members of its IOMMU group and slot mean for a device (scenarios D9, D10, E9). */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "policyfixture.h"
 #include "sentences.h"
 
-static void test_D9_audio_goes_along(void **state) {
+TEST(test_D9_audio_goes_along) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
 
@@ -29,7 +25,7 @@ static void test_D9_audio_goes_along(void **state) {
         assert_null(a->devices[1].pool);
 }
 
-static void test_D9_another_card_in_no_pool_blocks(void **state) {
+TEST(test_D9_another_card_in_no_pool_blocks) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -43,7 +39,7 @@ static void test_D9_another_card_in_no_pool_blocks(void **state) {
         assert_non_null(why.remedy);
 }
 
-static void test_D9_another_card_is_held_when_it_may_be(void **state) {
+TEST(test_D9_another_card_is_held_when_it_may_be) {
         static const struct {
                 const char *driver, *config;
         } cases[] = {
@@ -74,7 +70,7 @@ static void assert_member_blocks(PciDevice *member, TestNode *t, const char *con
         record(config, why.message);
 }
 
-static void test_critical_member_blocks(void **state) {
+TEST(test_critical_member_blocks) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
         PciDevice *member = add_other(t, "ahci");
         _cleanup_refusal_ Refusal why = { 0 };
@@ -86,7 +82,7 @@ static void test_critical_member_blocks(void **state) {
 }
 
 /* A job that stops services does so for each device that it unbinds. */
-static void test_member_whose_memory_is_online(void **state) {
+TEST(test_member_whose_memory_is_online) {
         static const struct {
                 const char *pools;
                 Verdict verdict;
@@ -119,7 +115,7 @@ static void test_member_whose_memory_is_online(void **state) {
         }
 }
 
-static void test_boot_vga_member_blocks(void **state) {
+TEST(test_boot_vga_member_blocks) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
         PciDevice *member = add_other(t, "nvidia");
 
@@ -128,7 +124,7 @@ static void test_boot_vga_member_blocks(void **state) {
 }
 
 /* It goes nowhere, so it takes nothing from the host. */
-static void test_bridge_above_what_the_host_needs_is_left(void **state) {
+TEST(test_bridge_above_what_the_host_needs_is_left) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
         PciDevice *member = add_other(t, "pcieport");
 
@@ -138,7 +134,7 @@ static void test_bridge_above_what_the_host_needs_is_left(void **state) {
         assert_verdict(t, GPU, VERDICT_NONE);
 }
 
-static void test_display_only_by_force(void **state) {
+TEST(test_display_only_by_force) {
         static const char text[] = "[Pool gpu]\nMatch=class=0302\nMatch=address=" OTHER "\n";
         static const struct {
                 bool boot_vga;
@@ -171,7 +167,7 @@ static void test_display_only_by_force(void **state) {
         }
 }
 
-static void test_excluded_member_blocks(void **state) {
+TEST(test_excluded_member_blocks) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
 
         assert_member_blocks(add_other(t, "nvidia"), t,
@@ -179,7 +175,7 @@ static void test_excluded_member_blocks(void **state) {
                              "\n");
 }
 
-static void test_excluded_member_without_driver_is_left(void **state) {
+TEST(test_excluded_member_without_driver_is_left) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
 
         add_other(t, NULL);
@@ -189,7 +185,7 @@ static void test_excluded_member_without_driver_is_left(void **state) {
 }
 
 /* The functions behind an Intel VMD controller are in its group, and in a PCI domain of their own. */
-static void test_C12_member_that_no_guest_can_have(void **state) {
+TEST(test_C12_member_that_no_guest_can_have) {
         static const struct {
                 const char *driver;
                 GroupRole role;
@@ -231,7 +227,7 @@ static TestNode *one_group_for_all(const char *pf_driver) {
         return t;
 }
 
-static void test_D10_vfs_beside_their_pf(void **state) {
+TEST(test_D10_vfs_beside_their_pf) {
         _cleanup_node_ TestNode *t = one_group_for_all("mlx5_core");
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -247,7 +243,7 @@ static void test_D10_vfs_beside_their_pf(void **state) {
 }
 
 /* With the PFs off their drivers the group would be viable, but nobody answers for its VFs. */
-static void test_D10_vfs_without_their_pf(void **state) {
+TEST(test_D10_vfs_without_their_pf) {
         static const char *const drivers[] = { NULL, "pci-stub", "vfio-pci" };
 
         for (size_t i = 0; i < ELEMENTSOF(drivers); i++) {
@@ -262,7 +258,7 @@ static void test_D10_vfs_without_their_pf(void **state) {
 }
 
 /* The PF was unplugged, and its driver left VFs behind. */
-static void test_vf_of_no_pf(void **state) {
+TEST(test_vf_of_no_pf) {
         _cleanup_node_ TestNode *t = node_new();
 
         node_vf(t, "pci0000:00/0000:00:01.0/0000:01:00.2", "0000:01:00.0", 0, 1);
@@ -271,7 +267,7 @@ static void test_vf_of_no_pf(void **state) {
         assert_int_equal(node_available(t, "vf"), 0);
 }
 
-static void test_E9_dual_port(void **state) {
+TEST(test_E9_dual_port) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
 
@@ -283,7 +279,7 @@ static void test_E9_dual_port(void **state) {
 }
 
 /* The other port may be the host's: it does not go to the guest because the first does. */
-static void test_E9_port_in_no_pool(void **state) {
+TEST(test_E9_port_in_no_pool) {
         _cleanup_node_ TestNode *t = node_new(), *unbound = node_new();
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -305,7 +301,7 @@ static void test_E9_port_in_no_pool(void **state) {
 }
 
 /* USB and UCSI of its USB-C port go with a GPU; what else sits in its slot does not. */
-static void test_functions_of_a_gpu(void **state) {
+TEST(test_functions_of_a_gpu) {
         static const uint32_t classes[] = { 0x0c0330, 0x0c8000, 0x020000 };
 
         for (size_t i = 0; i < ELEMENTSOF(classes); i++) {
@@ -321,7 +317,7 @@ static void test_functions_of_a_gpu(void **state) {
 }
 
 /* Its audio function goes with a GPU, not with a NIC. */
-static void test_function_of_a_nic(void **state) {
+TEST(test_function_of_a_nic) {
         _cleanup_node_ TestNode *t = node_new();
 
         node_nic(t, "pci0000:00/0000:00:01.0/0000:05:00.0", 0, 15);
@@ -333,7 +329,7 @@ static void test_function_of_a_nic(void **state) {
 }
 
 /* A VF in a group with a device that is not its PF: the pool of that device decides. */
-static void test_vf_beside_another_card(void **state) {
+TEST(test_vf_beside_another_card) {
         static const struct {
                 const char *config;
                 GroupRole role;
@@ -361,7 +357,7 @@ static void test_vf_beside_another_card(void **state) {
         }
 }
 
-static void test_E9_vfs_are_independent(void **state) {
+TEST(test_E9_vfs_are_independent) {
         _cleanup_node_ TestNode *t = node_new();
 
         node_numa(t, 0, 0, 4, 1, 8 * GIB);
@@ -378,7 +374,7 @@ static void test_E9_vfs_are_independent(void **state) {
 }
 
 /* A port whose sibling has VFs cannot take it along: vfio-pci refuses a PF with VFs. */
-static void test_E9_port_beside_a_port_with_vfs(void **state) {
+TEST(test_E9_port_beside_a_port_with_vfs) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -391,35 +387,6 @@ static void test_E9_port_beside_a_port_with_vfs(void **state) {
         record("a member that a pool offers", why.message);
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("groups.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_D9_audio_goes_along),
-                cmocka_unit_test(test_D9_another_card_in_no_pool_blocks),
-                cmocka_unit_test(test_D9_another_card_is_held_when_it_may_be),
-                cmocka_unit_test(test_critical_member_blocks),
-                cmocka_unit_test(test_member_whose_memory_is_online),
-                cmocka_unit_test(test_boot_vga_member_blocks),
-                cmocka_unit_test(test_bridge_above_what_the_host_needs_is_left),
-                cmocka_unit_test(test_display_only_by_force),
-                cmocka_unit_test(test_excluded_member_blocks),
-                cmocka_unit_test(test_excluded_member_without_driver_is_left),
-                cmocka_unit_test(test_C12_member_that_no_guest_can_have),
-                cmocka_unit_test(test_D10_vfs_beside_their_pf),
-                cmocka_unit_test(test_D10_vfs_without_their_pf),
-                cmocka_unit_test(test_vf_of_no_pf),
-                cmocka_unit_test(test_E9_dual_port),
-                cmocka_unit_test(test_E9_port_in_no_pool),
-                cmocka_unit_test(test_functions_of_a_gpu),
-                cmocka_unit_test(test_function_of_a_nic),
-                cmocka_unit_test(test_vf_beside_another_card),
-                cmocka_unit_test(test_E9_vfs_are_independent),
-                cmocka_unit_test(test_E9_port_beside_a_port_with_vfs),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests_name("policy-group", tests, NULL, NULL);
 }

@@ -2,18 +2,14 @@
 
 /* Which pool has a device, and whether it may be handed out at all (scenario B3). */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "policyfixture.h"
 #include "sentences.h"
 
-static void test_B3_two_pools_match_one_device(void **state) {
+TEST(test_B3_two_pools_match_one_device) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -30,7 +26,7 @@ static void test_B3_two_pools_match_one_device(void **state) {
         assert_int_equal(node_allocate(t, "vm", ASK(.pools = "a1=1"), NULL), VERDICT_NONE);
 }
 
-static void test_three_pools_match_one_device(void **state) {
+TEST(test_three_pools_match_one_device) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
 
         node_ready(t, "[Pool a1]\nMatch=class=0302\n[Pool a2]\nMatch=vendor=10de class=0302\n"
@@ -45,7 +41,7 @@ static void add_pf_with_vf(TestNode *t) {
         node_vf(t, "pci0000:00/0000:00:01.0/0000:81:00.1", "0000:81:00.0", 0, 2);
 }
 
-static void test_pf_and_its_vf_offered(void **state) {
+TEST(test_pf_and_its_vf_offered) {
         _cleanup_node_ TestNode *t = node_new();
 
         add_pf_with_vf(t);
@@ -59,7 +55,7 @@ static void test_pf_and_its_vf_offered(void **state) {
 }
 
 /* Types of mediated devices do not make slots of the VFs of a PF. */
-static void test_pf_with_types(void **state) {
+TEST(test_pf_with_types) {
         _cleanup_node_ TestNode *t = node_new();
         PciDevice *pf;
 
@@ -71,7 +67,7 @@ static void test_pf_with_types(void **state) {
         assert_verdict(t, "0000:81:00.0", VERDICT_PF_HAS_VFS);
 }
 
-static void test_pf_and_vfs_to_be_made(void **state) {
+TEST(test_pf_and_vfs_to_be_made) {
         _cleanup_node_ TestNode *t = node_new();
         PciDevice *pf = node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1);
 
@@ -87,7 +83,7 @@ static void test_pf_and_vfs_to_be_made(void **state) {
 }
 
 /* VFs of somebody else: by what can be foretold of them, or by the address of one that is there. */
-static void test_external_vfs(void **state) {
+TEST(test_external_vfs) {
         static const char *const configs[] = { "[Pool vf]\nMatch=type=vf\nVirtualFunctions=external\n",
                                                "[Pool vf]\nMatch=address=0000:81:00.1\nVirtualFunctions=external\n"
                                                "[Pool more]\nMatch=type=vf\nVirtualFunctions=4\n" };
@@ -107,7 +103,7 @@ static void test_external_vfs(void **state) {
 }
 
 /* The host keeps the PF, and the daemon creates VFs on it: only [Exclude] prevents that, and then all say so. */
-static void test_vfs_on_a_kept_pf(void **state) {
+TEST(test_vfs_on_a_kept_pf) {
         static const struct {
                 const char *critical, *console, *exclude, *reason;
                 bool boot_vga;
@@ -157,7 +153,7 @@ static void test_vfs_on_a_kept_pf(void **state) {
 }
 
 /* The admin who excludes one PF of several knows that it gets no VFs. */
-static void test_one_of_two_pfs_excluded(void **state) {
+TEST(test_one_of_two_pfs_excluded) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -173,7 +169,7 @@ static void test_one_of_two_pfs_excluded(void **state) {
 }
 
 /* VFs that exist on an excluded PF are offered, unless [Exclude] matches them too. */
-static void test_vfs_of_an_excluded_pf(void **state) {
+TEST(test_vfs_of_an_excluded_pf) {
         static const struct {
                 const char *exclude;
                 Verdict verdict;
@@ -195,7 +191,7 @@ static void test_vfs_of_an_excluded_pf(void **state) {
 }
 
 /* A number that the PF cannot have, and a PF without its driver: no reason to wait for VFs. */
-static void test_impossible_vfs(void **state) {
+TEST(test_impossible_vfs) {
         static const struct {
                 const char *driver;
                 unsigned total;
@@ -231,7 +227,7 @@ static void test_impossible_vfs(void **state) {
 }
 
 /* The host loses the RDMA device of a bond of two ports of a card, unless a line names the PF. */
-static void test_roce_lag(void **state) {
+TEST(test_roce_lag) {
         static const struct {
                 const char *match, *bond, *driver, *names; /* of the PF */
                 const char *other_bond, *other_driver;     /* of the other port */
@@ -290,7 +286,7 @@ static void test_roce_lag(void **state) {
 }
 
 /* A PF whose VFs are there already: what the host is without. A pool that has other VFs is told too. */
-static void test_lost_roce_lag(void **state) {
+TEST(test_lost_roce_lag) {
         for (size_t n = 0; n <= 4; n += 4) {
                 _cleanup_node_ TestNode *t = node_new();
                 _cleanup_refusal_ Refusal outside = { 0 };
@@ -316,7 +312,7 @@ static void test_lost_roce_lag(void **state) {
         }
 }
 
-static void test_types_settle_it(void **state) {
+TEST(test_types_settle_it) {
         _cleanup_node_ TestNode *t = node_new();
 
         add_pf_with_vf(t);
@@ -327,7 +323,7 @@ static void test_types_settle_it(void **state) {
 }
 
 /* A Match= line for the one would be refused for the sake of the other. */
-static void test_no_pool_for_the_other_end(void **state) {
+TEST(test_no_pool_for_the_other_end) {
         static const struct {
                 const char *config, *outsider, *names;
         } cases[] = {
@@ -353,7 +349,7 @@ static void test_no_pool_for_the_other_end(void **state) {
 }
 
 /* Nothing is in the way of a line for the PF when its VF is not on offer. */
-static void test_no_pool_for_either(void **state) {
+TEST(test_no_pool_for_either) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -365,7 +361,7 @@ static void test_no_pool_for_either(void **state) {
 }
 
 /* What [Exclude] names is not on offer, so it is not offered twice. */
-static void test_an_excluded_pf_is_no_conflict(void **state) {
+TEST(test_an_excluded_pf_is_no_conflict) {
         _cleanup_node_ TestNode *t = node_new();
 
         add_pf_with_vf(t);
@@ -374,7 +370,7 @@ static void test_an_excluded_pf_is_no_conflict(void **state) {
         assert_int_equal(t->policy->conflict.verdict, VERDICT_NONE);
 }
 
-static void test_a_critical_pf_is_no_conflict(void **state) {
+TEST(test_a_critical_pf_is_no_conflict) {
         _cleanup_node_ TestNode *t = node_new();
 
         assert_int_equal(string_copy(&node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1)->critical,
@@ -395,7 +391,7 @@ static PciDevice *add_platform(TestNode *t, const char *path, uint32_t class, co
 }
 
 /* A12: host bridge, SMBus and such are listed like devices. */
-static void test_A12_platform(void **state) {
+TEST(test_A12_platform) {
         _cleanup_node_ TestNode *t = gpu_with_audio(), *bound = gpu_with_audio();
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         _cleanup_refusal_ Refusal why = { 0 }, blocked = { 0 };
@@ -427,7 +423,7 @@ static void test_A12_platform(void **state) {
 }
 
 /* It cannot be known what the broken line was to keep. */
-static void test_broken_exclude_holds_everything_back(void **state) {
+TEST(test_broken_exclude_holds_everything_back) {
         static const char config[] = "[Pool gpu]\nMatch=class=0302\n[Pool "
                                      "vf]\nMatch=type=vf\nVirtualFunctions=2\n[Exclude]\nMatch=bdf=x\n";
         _cleanup_node_ TestNode *t = gpu_with_audio();
@@ -446,7 +442,7 @@ static void test_broken_exclude_holds_everything_back(void **state) {
         assert_null(policy_vf_pool(t->policy, node_find(t, "0000:02:00.0")));
 }
 
-static void test_order_of_verdicts(void **state) {
+TEST(test_order_of_verdicts) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -477,7 +473,7 @@ static void test_order_of_verdicts(void **state) {
 }
 
 /* A recording may lack the drivers, which does not mean that the kernel has none. */
-static void test_vfio_driver_that_is_not_loaded(void **state) {
+TEST(test_vfio_driver_that_is_not_loaded) {
         static char nvidia[] = "nvidia", vfio[] = "vfio-pci";
         static char *loaded[] = { nvidia, vfio };
         _cleanup_node_ TestNode *t = node_new();
@@ -502,7 +498,7 @@ static void test_vfio_driver_that_is_not_loaded(void **state) {
 }
 
 /* QEMU reads 16 bits of the domain of a host device. */
-static void test_C12_domain_that_no_guest_can_have(void **state) {
+TEST(test_C12_domain_that_no_guest_can_have) {
         _cleanup_node_ TestNode *t = node_new();
 
         node_gpu(t, "pciffff:00/ffff:00:01.0", 0, 1);
@@ -516,7 +512,7 @@ static void test_C12_domain_that_no_guest_can_have(void **state) {
 }
 
 /* What a pool of vGPUs needs of its devices, and what an admin can do where one lacks it. */
-static void test_pool_of_vgpus(void **state) {
+TEST(test_pool_of_vgpus) {
         static const struct {
                 const char *address, *types;
                 bool mdev_parent;
@@ -555,7 +551,7 @@ static void test_pool_of_vgpus(void **state) {
 }
 
 /* A VF with a vGPU keeps its driver, so nothing in its group is held: neither for it, nor it for another device. */
-static void test_group_of_a_vgpu(void **state) {
+TEST(test_group_of_a_vgpu) {
         static const struct {
                 const char *driver;
                 const char *pools;
@@ -598,7 +594,7 @@ static void test_group_of_a_vgpu(void **state) {
         }
 }
 
-static void test_no_iommu_at_all(void **state) {
+TEST(test_no_iommu_at_all) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -610,7 +606,7 @@ static void test_no_iommu_at_all(void **state) {
 }
 
 /* The remedy leaves out what the kernel command line has already. */
-static void test_iommu_remedies(void **state _unused_) {
+TEST(test_iommu_remedies) {
         Inventory inv = { .iommu_boot = IOMMU_BOOT_ON };
 
         assert_null(strstr(inventory_iommu_remedy(&inv), "command line"));
@@ -624,7 +620,7 @@ static void test_iommu_remedies(void **state _unused_) {
 }
 
 /* What has to be done first is said first. */
-static void test_no_iommu_and_no_pool(void **state) {
+TEST(test_no_iommu_and_no_pool) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -636,41 +632,6 @@ static void test_no_iommu_and_no_pool(void **state) {
         assert_true(strstr(why.remedy, "Match=") > strstr(why.remedy, "intel_iommu=on"));
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("policy.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_B3_two_pools_match_one_device),
-                cmocka_unit_test(test_three_pools_match_one_device),
-                cmocka_unit_test(test_pf_and_its_vf_offered),
-                cmocka_unit_test(test_pf_with_types),
-                cmocka_unit_test(test_pf_and_vfs_to_be_made),
-                cmocka_unit_test(test_external_vfs),
-                cmocka_unit_test(test_vfs_on_a_kept_pf),
-                cmocka_unit_test(test_one_of_two_pfs_excluded),
-                cmocka_unit_test(test_vfs_of_an_excluded_pf),
-                cmocka_unit_test(test_impossible_vfs),
-                cmocka_unit_test(test_roce_lag),
-                cmocka_unit_test(test_lost_roce_lag),
-                cmocka_unit_test(test_types_settle_it),
-                cmocka_unit_test(test_no_pool_for_the_other_end),
-                cmocka_unit_test(test_no_pool_for_either),
-                cmocka_unit_test(test_an_excluded_pf_is_no_conflict),
-                cmocka_unit_test(test_a_critical_pf_is_no_conflict),
-                cmocka_unit_test(test_A12_platform),
-                cmocka_unit_test(test_broken_exclude_holds_everything_back),
-                cmocka_unit_test(test_order_of_verdicts),
-                cmocka_unit_test(test_vfio_driver_that_is_not_loaded),
-                cmocka_unit_test(test_C12_domain_that_no_guest_can_have),
-                cmocka_unit_test(test_pool_of_vgpus),
-                cmocka_unit_test(test_group_of_a_vgpu),
-                cmocka_unit_test(test_no_iommu_at_all),
-                cmocka_unit_test(test_iommu_remedies),
-                cmocka_unit_test(test_no_iommu_and_no_pool),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
 }

@@ -2,12 +2,7 @@
 
 /* What a configuration means for what was promised under an earlier one, and whether the node can keep it. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "nodefixture.h"
 #include "plan/device-state.h"
@@ -81,7 +76,7 @@ static void assert_check(TestNode *t, const char *config, const char *place) {
 }
 
 /* C6 */
-static void test_vfs_of_an_allocated_pf(void **state) {
+TEST(test_vfs_of_an_allocated_pf) {
         _cleanup_node_ TestNode *t = make_node(false);
         Allocation *a;
 
@@ -100,7 +95,7 @@ static void test_vfs_of_an_allocated_pf(void **state) {
 }
 
 /* Allocated with --force: its holder keeps it, and the daemon creates no VFs on a PF that is held. */
-static void test_vfs_of_an_allocated_display(void **state) {
+TEST(test_vfs_of_an_allocated_display) {
         for (int console = 0; console <= 1; console++) {
                 _cleanup_node_ TestNode *t = make_node(false);
                 PciDevice *pf = &t->inventory->devices[2];
@@ -114,7 +109,7 @@ static void test_vfs_of_an_allocated_display(void **state) {
         }
 }
 
-static void test_vfs_that_are_there(void **state) {
+TEST(test_vfs_that_are_there) {
         _cleanup_node_ TestNode *t = make_node(true);
 
         node_ready(t, "");
@@ -134,7 +129,7 @@ static void assert_dropped(TestNode *t, const char *config, bool dropped) {
 }
 
 /* Promised, and in no pool any more. */
-static void test_dropped(void **state) {
+TEST(test_dropped) {
         _cleanup_node_ TestNode *t = make_node(false);
 
         node_ready(t, "[Pool gpu]\nMatch=class=03\n");
@@ -151,7 +146,7 @@ static void test_dropped(void **state) {
 }
 
 /* A device of the group that was held without being asked for is never dropped. */
-static void test_not_asked_for(void **state) {
+TEST(test_not_asked_for) {
         _cleanup_node_ TestNode *t = make_node(false);
 
         node_ready(t, "");
@@ -159,7 +154,7 @@ static void test_not_asked_for(void **state) {
         assert_dropped(t, "", false);
 }
 
-static void test_reason(void **state) {
+TEST(test_reason) {
         _cleanup_node_ TestNode *t = make_node(false);
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -217,7 +212,7 @@ static void assert_kept(const TestNode *t, const Allocation *a, Verdict expected
                 assert_string_equal(PCI_ADDRESS_STR(why.device), device);
 }
 
-static void test_driver(void **state) {
+TEST(test_driver) {
         _cleanup_node_ TestNode *t = make_node(false);
         Allocation *a = make_ready(t);
         PciDevice *gpu = (PciDevice *) node_find(t, GPU);
@@ -244,7 +239,7 @@ static void test_driver(void **state) {
         assert_int_equal(promise_check_hardware(&t->context, a, NULL), VERDICT_MISSING);
 }
 
-static void test_group(void **state) {
+TEST(test_group) {
         _cleanup_node_ TestNode *t = make_node(true);
         Allocation *a = make_ready(t), *b;
         PciDevice *pf = (PciDevice *) node_find(t, PF), *vf = (PciDevice *) node_find(t, VF);
@@ -273,7 +268,7 @@ static void test_group(void **state) {
         assert_kept(t, a, VERDICT_NO_IOMMU, GPU);
 }
 
-static void test_cpus_and_memory(void **state) {
+TEST(test_cpus_and_memory) {
         _cleanup_node_ TestNode *t = make_node(false);
         Allocation *a = make_ready(t);
         NumaNode *node = &t->inventory->nodes[0];
@@ -300,7 +295,7 @@ static void test_cpus_and_memory(void **state) {
         assert_kept(t, a, VERDICT_NONE, NULL);
 }
 
-static void test_ordinary_memory(void **state) {
+TEST(test_ordinary_memory) {
         _cleanup_node_ TestNode *t = make_node(false);
         NumaNode *node = &t->inventory->nodes[0];
         Allocation *a = allocation_new("vm");
@@ -314,7 +309,7 @@ static void test_ordinary_memory(void **state) {
         assert_kept(t, a, VERDICT_INSUFFICIENT_MEMORY, NULL);
 }
 
-static void test_removed_region(void **state) {
+TEST(test_removed_region) {
         _cleanup_node_ TestNode *t = make_node(false);
         Allocation *a = allocation_new("vm");
 
@@ -338,7 +333,7 @@ static VfAttributes attributes_of(const char *text) {
 }
 
 /* The PF reports an attribute with another value than the promised one. */
-static void test_attributes(void **state) {
+TEST(test_attributes) {
         static const struct {
                 const char *promised, *report;
                 AllocationState state;
@@ -382,26 +377,6 @@ static void test_attributes(void **state) {
         }
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("promises.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_vfs_of_an_allocated_pf),
-                cmocka_unit_test(test_vfs_of_an_allocated_display),
-                cmocka_unit_test(test_vfs_that_are_there),
-                cmocka_unit_test(test_dropped),
-                cmocka_unit_test(test_not_asked_for),
-                cmocka_unit_test(test_reason),
-                cmocka_unit_test(test_driver),
-                cmocka_unit_test(test_group),
-                cmocka_unit_test(test_cpus_and_memory),
-                cmocka_unit_test(test_ordinary_memory),
-                cmocka_unit_test(test_removed_region),
-                cmocka_unit_test(test_attributes),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

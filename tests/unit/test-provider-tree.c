@@ -3,15 +3,11 @@
 /* The tree of providers that OpenStack Placement should have, and the changes that lead to it. */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/time.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "placement/claim.h"
 #include "placement/difference.h"
@@ -114,7 +110,7 @@ static void assert_claimed(const Tree *t, const char *name, const char *class, i
         assert_int_equal(claim_amount(c, find(t, name)->uuid, class), amount);
 }
 
-static void test_providers(void **state) {
+TEST(test_providers) {
         _cleanup_(cleanup_tree_free) Tree *t =
                 make(DOCUMENT(GPU("available", "null") "," PF "," VF("1", "available", "null"), ""));
         const Provider *numa = find(t, "n1_NUMA0"), *sw = find(t, "n1_SWITCH_0000:11:00.0");
@@ -132,7 +128,7 @@ static void test_providers(void **state) {
         assert_true(provider_has_trait(find(t, "n1_0000:14:00.0"), "CUSTOM_PASSTHROUGHD_POOL_IB_VF"));
 }
 
-static void test_counts(void **state) {
+TEST(test_counts) {
         _cleanup_(cleanup_tree_free) Tree *t = make(DOCUMENT(
                 GPU("allocated", "'vm1'") "," PF "," VF("1", "allocated", "'vm1'") "," VF("2", "available", "null"),
                 ALLOCATION));
@@ -148,7 +144,7 @@ static void test_counts(void **state) {
         assert_claimed(t, "n1_NUMA0", "MEMORY_MB", 2048);
 }
 
-static void test_hugepages(void **state) {
+TEST(test_hugepages) {
         _cleanup_(cleanup_tree_free) Tree *t =
                 make(DOCUMENT("", "{'id':'" CONSUMER "','name':'vm1','cpus':'1','memory':{'0':1073741824},'page_size':"
                                   "1073741824}"));
@@ -158,7 +154,7 @@ static void test_hugepages(void **state) {
         assert_claimed(t, "n1_NUMA0", "MEMORY_MB", 0);
 }
 
-static void test_out_of_service(void **state) {
+TEST(test_out_of_service) {
         static const struct {
                 const char *devices, *provider, *class;
                 int64_t total, reserved;
@@ -184,7 +180,7 @@ static void test_out_of_service(void **state) {
         }
 }
 
-static void test_slots(void **state) {
+TEST(test_slots) {
         static const struct {
                 const char *slots, *allocated, *reason;
                 int64_t total, reserved; /* 0: the endpoint has no inventory */
@@ -232,7 +228,7 @@ static void assert_request(const char *text, int64_t amount, int error, const ch
         free(c.parts);
 }
 
-static void test_claim_of_slots(void **state) {
+TEST(test_claim_of_slots) {
         assert_request(SERVICE_DOCUMENT(SERVICE("4", "1"), ""), 3, 0, "--consumer " CONSUMER " remote-gpu=3");
         assert_request(SERVICE_DOCUMENT(SERVICE("4", "1"), ""), 4, -EBUSY, NULL);
         assert_request(SERVICE_DOCUMENT(SERVICE("2", "3"), ""), 1, -EBUSY, NULL);
@@ -241,7 +237,7 @@ static void test_claim_of_slots(void **state) {
         assert_request("{'nodes':[],'devices':[]}", 1, -EBADMSG, NULL);
 }
 
-static void test_bad_document(void **state) {
+TEST(test_bad_document) {
         static const char *const wrong[] = { "{}",
                                              "[]",
                                              "{'nodes':[],'devices':{},'allocations':[],'pools':[]}",
@@ -260,7 +256,7 @@ static void test_bad_document(void **state) {
 }
 
 /* Nova's root, and no CPUs or memory that Nova reports as well. */
-static void test_foreign_root(void **state) {
+TEST(test_foreign_root) {
         _cleanup_(cleanup_tree_free) Tree *t = make_with(DOCUMENT(GPU("available", "null"), ALLOCATION), OTHER, true);
         _cleanup_(cleanup_tree_free) Tree *have = calloc(1, sizeof(*have));
         _cleanup_changes_ Changes changes = { 0 };
@@ -323,7 +319,7 @@ static size_t converge(const Tree *wanted, Tree *have) {
         return changes.n;
 }
 
-static void test_converges(void **state) {
+TEST(test_converges) {
         static const char *const documents[] = {
                 DOCUMENT(GPU("available", "null") "," PF "," VF("1", "available", "null"), ""),
                 DOCUMENT(GPU("allocated", "'vm1'") "," PF "," VF("1", "allocated", "'vm1'"), ALLOCATION),
@@ -349,7 +345,7 @@ static void test_converges(void **state) {
 }
 
 /* What the operator and other programs have in Placement stays. */
-static void test_others(void **state) {
+TEST(test_others) {
         _cleanup_(cleanup_tree_free) Tree *wanted = make(DOCUMENT(GPU("available", "null"), "")), *none = NULL;
         _cleanup_(cleanup_tree_free) Tree *have = calloc(1, sizeof(*have));
         _cleanup_changes_ Changes changes = { 0 };
@@ -377,7 +373,7 @@ static void test_others(void **state) {
 }
 
 /* Nova has a provider of that name: it stays Nova's, and no claim names it. */
-static void test_taken_name(void **state) {
+TEST(test_taken_name) {
         _cleanup_(cleanup_tree_free) Tree *wanted = make(DOCUMENT(GPU("allocated", "'vm1'"), ALLOCATION));
         _cleanup_(cleanup_tree_free) Tree *have = calloc(1, sizeof(*have));
         const Provider *gpu = find(wanted, "n1_0000:1A:00.0");
@@ -392,7 +388,7 @@ static void test_taken_name(void **state) {
 }
 
 /* An inventory that another program altered is repaired. */
-static void test_altered(void **state) {
+TEST(test_altered) {
         _cleanup_(cleanup_tree_free) Tree *wanted = make(DOCUMENT(GPU("available", "null"), ""));
         _cleanup_(cleanup_tree_free) Tree *have = calloc(1, sizeof(*have));
         _cleanup_json_ json_object *o =
@@ -407,7 +403,7 @@ static void test_altered(void **state) {
         assert_int_equal(converge(wanted, have), 1);
 }
 
-static void test_bad_reply(void **state) {
+TEST(test_bad_reply) {
         _cleanup_(cleanup_tree_free) Tree *t = calloc(1, sizeof(*t));
         _cleanup_json_ json_object *empty = document("{}"), *text = document("{'allocations':{'" OTHER "':1}}");
         Provider p = { 0 };
@@ -437,7 +433,7 @@ static void number_uuid(unsigned n, char ret[static TREE_UUID_SIZE]) {
 
 /* A tree of the size of the longest reply, wide and deep. Work for each pair of providers, or of claims, would take
  * more than a minute of CPU time, and SIGPROF would end the test. */
-static void test_many(void **state) {
+TEST(test_many) {
         _cleanup_(cleanup_tree_free) Tree *have = calloc(1, sizeof(*have)), *wanted = make(DOCUMENT("", ""));
         _cleanup_json_ json_object *usage = json_object_new_object(), *part = document("{'resources':{'PCPU':1}}");
         json_object *all = json_object_new_object();
@@ -487,18 +483,4 @@ static void test_many(void **state) {
         number_uuid(MANY - 2, uuid);
         assert_string_equal(tree_find_claim(have, uuid)->consumer, uuid);
         assert_int_equal(setitimer(ITIMER_PROF, &(struct itimerval) { 0 }, NULL), 0);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_providers),      cmocka_unit_test(test_counts),
-                cmocka_unit_test(test_hugepages),      cmocka_unit_test(test_out_of_service),
-                cmocka_unit_test(test_bad_document),   cmocka_unit_test(test_foreign_root),
-                cmocka_unit_test(test_converges),      cmocka_unit_test(test_others),
-                cmocka_unit_test(test_taken_name),     cmocka_unit_test(test_altered),
-                cmocka_unit_test(test_bad_reply),      cmocka_unit_test(test_slots),
-                cmocka_unit_test(test_claim_of_slots), cmocka_unit_test(test_many),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "plan/proximity.h"
 #include "sentences.h"
@@ -17,7 +12,7 @@ static void assert_limit(const Request *r, size_t i, const char *expected) {
         assert_string_equal(text, expected);
 }
 
-static void test_parse(void **state) {
+TEST(test_parse) {
         _cleanup_request_ Request r;
 
         request_init(&r);
@@ -31,7 +26,7 @@ static void test_parse(void **state) {
         assert_limit(&r, 1, "gpu:gpu=any");
 }
 
-static void test_problems(void **state) {
+TEST(test_problems) {
         static const char *const cases[] = {
                 "near",          "",          "node,",    ",node", "gpu:disk", "gpu=node", "gpu=disk:node",
                 "gpu:disk=near", "gpu:disk=", "node,any",
@@ -47,7 +42,7 @@ static void test_problems(void **state) {
         }
 }
 
-static void test_check(void **state) {
+TEST(test_check) {
         static const struct {
                 const char *text;
                 bool refused;
@@ -72,7 +67,7 @@ static void test_check(void **state) {
         }
 }
 
-static void test_bounds(void **state) {
+TEST(test_bounds) {
         _cleanup_request_ Request r;
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -83,15 +78,6 @@ static void test_bounds(void **state) {
         record("33 pairs of pools", why.message);
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("proximity.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_parse),  cmocka_unit_test(test_problems),  cmocka_unit_test(test_check),
-                cmocka_unit_test(test_bounds), cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests_name("proximity", tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
+#include "unit.h"
 
 #include "model/refusal.h"
 
-static void test_verdict_names(void **state _unused_) {
+TEST(test_verdict_names) {
         for (int v = 0; v < _VERDICT_MAX; v++) {
                 assert_non_null(verdict_to_string((Verdict) v));
                 for (int w = 0; w < v; w++)
@@ -20,7 +15,7 @@ static void test_verdict_names(void **state _unused_) {
         assert_string_equal(verdict_to_string(VERDICT_INSUFFICIENT_DEVICES), "insufficient-devices");
 }
 
-static void test_refuse(void **state _unused_) {
+TEST(test_refuse) {
         _cleanup_refusal_ Refusal r = { 0 };
         PciAddress a = { 0, 0x3b, 0, 1 };
 
@@ -37,11 +32,11 @@ static void test_refuse(void **state _unused_) {
         assert_null(r.remedy);
 }
 
-static void test_nobody_wants_to_know(void **state _unused_) {
+TEST(test_nobody_wants_to_know) {
         assert_int_equal(refuse(NULL, VERDICT_BUSY, NULL, NULL, "x"), VERDICT_BUSY);
 }
 
-static void test_done_twice(void **state _unused_) {
+TEST(test_done_twice) {
         Refusal r = { 0 };
 
         (void) refuse(&r, VERDICT_BUSY, NULL, "y", "x");
@@ -49,15 +44,4 @@ static void test_done_twice(void **state _unused_) {
         assert_int_equal(r.verdict, VERDICT_NONE);
         assert_null(r.message);
         refusal_done(&r);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_verdict_names),
-                cmocka_unit_test(test_refuse),
-                cmocka_unit_test(test_nobody_wants_to_know),
-                cmocka_unit_test(test_done_twice),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,12 @@
 /* Where the pages of a region are, as a kernel tells it that is busy with them. */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <numa.h>
 #include <numaif.h>
 #include <sys/mman.h>
+
+#include "unit.h"
 
 #include "host/region-memory.h"
 
@@ -34,8 +30,11 @@ long move_pages(int pid, unsigned long count, void **pages, const int *nodes, in
 
 static int populate(void) {
         const Region r = { .name = "mpi", .size = 8 << 20, .node = 0 };
-        int fd = memfd_create("region", MFD_CLOEXEC), k;
+        int fd, k;
 
+        if (numa_available() < 0)
+                skip();
+        fd = memfd_create("region", MFD_CLOEXEC);
         assert_true(fd >= 0);
         assert_int_equal(ftruncate(fd, (off_t) r.size), 0);
         k = region_populate(fd, &r);
@@ -43,17 +42,17 @@ static int populate(void) {
         return k;
 }
 
-static void test_there(void **state _unused_) {
+TEST(test_there) {
         assert_int_equal(populate(), 0);
 }
 
-static void test_moved_meanwhile(void **state _unused_) {
+TEST(test_moved_meanwhile) {
         unmapped = 5;
         assert_int_equal(populate(), 0);
         assert_int_equal(unmapped, 0);
 }
 
-static void test_elsewhere(void **state _unused_) {
+TEST(test_elsewhere) {
         elsewhere = 1;
         assert_int_equal(populate(), -EXDEV);
         unmapped = 2;
@@ -62,23 +61,8 @@ static void test_elsewhere(void **state _unused_) {
         unmapped = 0;
 }
 
-static void test_never_told(void **state _unused_) {
+TEST(test_never_told) {
         unmapped = UINT32_MAX;
         assert_int_equal(populate(), -EBUSY);
         unmapped = 0;
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_there),
-                cmocka_unit_test(test_moved_meanwhile),
-                cmocka_unit_test(test_elsewhere),
-                cmocka_unit_test(test_never_told),
-        };
-
-        if (numa_available() < 0) {
-                print_message("1..0 # SKIP this kernel has no NUMA\n");
-                return 0;
-        }
-        return cmocka_run_group_tests_name("region-memory", tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
 
 /* Memory that guests share: what may be asked for, whose it is, where it is put, and that it is counted once. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "ledger/ledger-file.h"
 #include "nodefixture.h"
@@ -67,7 +63,7 @@ static void release(TestNode *t, const char *name) {
         assert_true(ledger_verify(t->ledger, t->inventory, t->config));
 }
 
-static void test_what_may_be_asked_for(void **state) {
+TEST(test_what_may_be_asked_for) {
         static const struct {
                 uint64_t size, page_size;
                 bool refused;
@@ -100,7 +96,7 @@ static void test_what_may_be_asked_for(void **state) {
         }
 }
 
-static void test_names(void **state) {
+TEST(test_names) {
         static const char *const bad[] = { "", ".", "..", "a/b", "/a", "-a", "a b", "a\n", "%n", "\xff" };
         char longest[REGION_NAME_MAX + 2], file[REGION_FILE_MAX];
         _cleanup_request_ Request r;
@@ -128,7 +124,7 @@ static void test_names(void **state) {
         assert_int_equal(request_check(&r, NULL), VERDICT_INVALID_REQUEST);
 }
 
-static void test_server(void **state) {
+TEST(test_server) {
         static const Region r = { .name = "mpi" };
         static const char *const cases[][2] = { { "/run/%n", "/run/mpi" },
                                                 { "/run/ivshmem-%n.sock", "/run/ivshmem-mpi.sock" },
@@ -141,7 +137,7 @@ static void test_server(void **state) {
         }
 }
 
-static void test_one_owner(void **state) {
+TEST(test_one_owner) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_refusal_ Refusal why = { 0 };
         const SharedRegion *s;
@@ -170,7 +166,7 @@ static void test_one_owner(void **state) {
         record("hugepages exist, ordinary pages are wanted", why.message);
 }
 
-static void test_removed(void **state) {
+TEST(test_removed) {
         _cleanup_node_ TestNode *t = make_node();
 
         assert_int_equal(share(t, "a", 5, "mpi", 256 * MIB, 0, NULL), VERDICT_NONE);
@@ -182,7 +178,7 @@ static void test_removed(void **state) {
 }
 
 /* A plan is refused what a claim would be: for an owner who is known, and of memory of another kind. */
-static void test_plan_looks_at_what_is_shared(void **state) {
+TEST(test_plan_looks_at_what_is_shared) {
         static const struct {
                 uint64_t size, page_size;
                 bool has_owner;
@@ -212,7 +208,7 @@ static void test_plan_looks_at_what_is_shared(void **state) {
 }
 
 /* A claim is checked against the node whoever made it: each region, and the CPUs after them. */
-static void test_claim_counts_regions(void **state) {
+TEST(test_claim_counts_regions) {
         static const struct {
                 uint64_t first, second;
                 unsigned cpu;
@@ -247,7 +243,7 @@ static int node_of(const TestNode *t, const char *region) {
 
 /* The first node with room beside the guest's own memory, and the guest goes where that is. */
 /* Its pages are taken from what is free when it is made, which is so while a member is ready. */
-static void test_made_memory_is_not_idle(void **state) {
+TEST(test_made_memory_is_not_idle) {
         _cleanup_node_ TestNode *t = make_node();
         int node;
 
@@ -272,7 +268,7 @@ static void test_made_memory_is_not_idle(void **state) {
         assert_int_equal(ledger_memory_idle(t->ledger, node, 0), 0);
 }
 
-static void test_where_there_is_room(void **state) {
+TEST(test_where_there_is_room) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_refusal_ Refusal why = { 0 };
         _cleanup_request_ Request r;
@@ -296,7 +292,7 @@ static void test_where_there_is_room(void **state) {
 }
 
 /* Who must be beside it is, or is told that it cannot. */
-static void test_required_is_beside_it(void **state) {
+TEST(test_required_is_beside_it) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_refusal_ Refusal why = { 0 };
         _cleanup_request_ Request r;
@@ -321,7 +317,7 @@ static void test_required_is_beside_it(void **state) {
 }
 
 /* Two nodes, each with room for one of them: the first must not take the place of the second for want of looking. */
-static void test_all_find_their_place(void **state) {
+TEST(test_all_find_their_place) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_request_ Request r;
         const Allocation *a;
@@ -342,7 +338,7 @@ static void test_all_find_their_place(void **state) {
         assert_int_equal(allocate(t, "a", 0, &r, NULL), VERDICT_INSUFFICIENT_MEMORY);
 }
 
-static void test_limit(void **state) {
+TEST(test_limit) {
         _cleanup_node_ TestNode *t = make_node();
 
         for (unsigned i = 0; i < LEDGER_REGIONS_MAX; i++) {
@@ -361,7 +357,7 @@ static void test_limit(void **state) {
 }
 
 /* What the file says is read back; what contradicts itself or another file is not. */
-static void test_file(void **state) {
+TEST(test_file) {
         static const char *const broken[][2] = {
                 { "\"size\": 268435456", "\"size\": 268435455" },
                 { "\"name\": \"mpi\"", "\"name\": \"../mpi\"" },
@@ -411,7 +407,7 @@ static void test_file(void **state) {
 }
 
 /* First made, last removed; of the same memory one job after the other. */
-static void test_steps(void **state) {
+TEST(test_steps) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_step_list_free) StepList *make = NULL, *remove = NULL, *other = NULL;
         _cleanup_free_ char *text = NULL;
@@ -438,28 +434,6 @@ static void test_steps(void **state) {
         assert_false(step_lists_share_region(make, other));
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("shared-memory.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_what_may_be_asked_for),
-                cmocka_unit_test(test_names),
-                cmocka_unit_test(test_server),
-                cmocka_unit_test(test_one_owner),
-                cmocka_unit_test(test_removed),
-                cmocka_unit_test(test_plan_looks_at_what_is_shared),
-                cmocka_unit_test(test_claim_counts_regions),
-                cmocka_unit_test(test_made_memory_is_not_idle),
-                cmocka_unit_test(test_where_there_is_room),
-                cmocka_unit_test(test_required_is_beside_it),
-                cmocka_unit_test(test_all_find_their_place),
-                cmocka_unit_test(test_limit),
-                cmocka_unit_test(test_file),
-                cmocka_unit_test(test_steps),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests_name("region", tests, NULL, NULL);
 }

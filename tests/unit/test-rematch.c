@@ -2,12 +2,7 @@
 
 /* Which card is which after a boot that gave buses other numbers. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "ledger/rematch.h"
 #include "nodefixture.h"
@@ -84,7 +79,7 @@ static void assert_found(const TestNode *t, const char *expected) {
         assert_string_equal(text, expected);
 }
 
-static void test_slots(void **state) {
+TEST(test_slots) {
         static const struct {
                 const char *a, *b;
                 bool same;
@@ -114,7 +109,7 @@ static void test_slots(void **state) {
 }
 
 /* Two GPUs: what their serial numbers are (0: none), where they are next, and what is found. */
-static void test_two_cards(void **state) {
+TEST(test_two_cards) {
         static const char *const other_left = "pci0000:00/0000:00:01.0/0000:02:00.0";
         static const char *const other_right = "pci0000:00/0000:00:02.0/0000:01:00.0";
         static const struct {
@@ -195,7 +190,7 @@ static void test_two_cards(void **state) {
 }
 
 /* One whose serial number cannot be read now is where its slot is, and one of other ids never. */
-static void test_what_is_known(void **state) {
+TEST(test_what_is_known) {
         TestNode *before = node_new(), *t = node_new();
 
         (void) gpu(before, LEFT, 5);
@@ -212,7 +207,7 @@ static void test_what_is_known(void **state) {
 }
 
 /* A VF is its PF's, and has its number; its function number is nobody's business. */
-static void test_vfs(void **state) {
+TEST(test_vfs) {
         TestNode *before = node_new(), *t = node_new();
 
         nic(before, "pci0000:00/0000:00:03.0", "05", 5);
@@ -249,7 +244,7 @@ static void test_vfs(void **state) {
 }
 
 /* A device without a path, from an old file, is in no slot. */
-static void test_unknown_path(void **state) {
+TEST(test_unknown_path) {
         TestNode *before = node_new(), *t = node_new();
 
         (void) gpu(before, LEFT, 0);
@@ -264,7 +259,7 @@ static void test_unknown_path(void **state) {
 }
 
 /* A missing device loses its address to a card that was found there, to its PF and to its VFs, and to no other. */
-static void test_displaced(void **state) {
+TEST(test_displaced) {
         TestNode *before = node_new(), *t;
 
         (void) gpu(before, LEFT, 4);
@@ -296,7 +291,7 @@ static void test_displaced(void **state) {
 }
 
 /* Each fact alone tells another card from the one that was allocated. */
-static void test_another_card(void **state) {
+TEST(test_another_card) {
         enum {
                 VENDOR,
                 DEVICE,
@@ -331,15 +326,4 @@ static void test_another_card(void **state) {
         }
         d->lost = true;
         assert_false(allocation_device_is(d, dev));
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_slots),         cmocka_unit_test(test_two_cards),
-                cmocka_unit_test(test_what_is_known), cmocka_unit_test(test_vfs),
-                cmocka_unit_test(test_another_card),  cmocka_unit_test(test_unknown_path),
-                cmocka_unit_test(test_displaced),
-        };
-
-        return cmocka_run_group_tests_name("relocate", tests, NULL, NULL);
 }

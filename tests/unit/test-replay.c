@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/wait.h>
 #include <systemd/sd-bus.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "bus/names.h"
 #include "replay/replay.h"
@@ -85,7 +81,7 @@ static int setup_node(void **state) {
         return r;
 }
 
-static void test_describes(void **state) {
+TEST_WITH(test_describes, setup_node, teardown) {
         const Fixture *f = *state;
         const char *json;
         Peer p;
@@ -98,7 +94,7 @@ static void test_describes(void **state) {
 }
 
 /* An allocation is ready at once, the caller's, and its job is over. */
-static void test_allocates(void **state) {
+TEST_WITH(test_allocates, setup_node, teardown) {
         const Fixture *f = *state;
         const char *path, *job, *text;
         uint64_t generation;
@@ -125,7 +121,7 @@ static void test_allocates(void **state) {
 }
 
 /* What is allocated is gone from what can be had, but only for this replay. */
-static void test_is_a_ledger(void **state) {
+TEST_WITH(test_is_a_ledger, setup_node, teardown) {
         const Fixture *f = *state;
         Peer p, other;
 
@@ -139,7 +135,7 @@ static void test_is_a_ledger(void **state) {
         peer_done(&p);
 }
 
-static void test_refuses_changes(void **state) {
+TEST_WITH(test_refuses_changes, setup_node, teardown) {
         const Fixture *f = *state;
         Peer p;
 
@@ -153,7 +149,7 @@ static void test_refuses_changes(void **state) {
 }
 
 /* Hanging up is enough: the process ends by itself. */
-static void test_ends_with_its_peer(void **state) {
+TEST_WITH(test_ends_with_its_peer, setup_node, teardown) {
         const Fixture *f = *state;
         siginfo_t si = { 0 };
         Peer p;
@@ -166,7 +162,7 @@ static void test_ends_with_its_peer(void **state) {
         peer_done(&p);
 }
 
-static void test_free_ends_it(void **state) {
+TEST_WITH(test_free_ends_it, setup_node, teardown) {
         const Fixture *f = *state;
         _cleanup_free_ char *problem = NULL;
         Replay *replay;
@@ -178,7 +174,7 @@ static void test_free_ends_it(void **state) {
         assert_null(replay_free(NULL));
 }
 
-static void test_problems(void **state) {
+TEST_WITH(test_problems, setup_node, teardown) {
         const Fixture *f = *state;
         _cleanup_free_ char *below = tree_path(f->root, "sys/devices"), *conf = tree_path(f->root, "twice.conf");
 
@@ -197,7 +193,7 @@ static void test_problems(void **state) {
 }
 
 /* The configuration that was recorded, or another one. */
-static void test_configuration(void **state) {
+TEST_WITH(test_configuration, setup_node, teardown) {
         const Fixture *f = *state;
         _cleanup_free_ char *conf = tree_path(f->root, "other.conf"), *problem = NULL;
         Peer p;
@@ -209,19 +205,4 @@ static void test_configuration(void **state) {
         peer_done(&p);
         assert_int_equal(replay_new(f->root, conf, &p.replay, &problem), 0);
         replay_free(p.replay);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_describes, setup_node, teardown),
-                cmocka_unit_test_setup_teardown(test_allocates, setup_node, teardown),
-                cmocka_unit_test_setup_teardown(test_is_a_ledger, setup_node, teardown),
-                cmocka_unit_test_setup_teardown(test_refuses_changes, setup_node, teardown),
-                cmocka_unit_test_setup_teardown(test_ends_with_its_peer, setup_node, teardown),
-                cmocka_unit_test_setup_teardown(test_free_ends_it, setup_node, teardown),
-                cmocka_unit_test_setup_teardown(test_problems, setup_node, teardown),
-                cmocka_unit_test_setup_teardown(test_configuration, setup_node, teardown),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
+
+#include "unit.h"
 
 #include "plan/request.h"
 #include "sentences.h"
 
-static void test_numa_policy_names(void **state _unused_) {
+TEST(test_numa_policy_names) {
         for (int p = 0; p < _NUMA_POLICY_MAX; p++)
                 assert_int_equal(numa_policy_from_string(numa_policy_to_string((NumaPolicy) p)), p);
         assert_null(numa_policy_to_string(_NUMA_POLICY_MAX));
@@ -21,7 +17,7 @@ static void test_numa_policy_names(void **state _unused_) {
         assert_int_equal(numa_policy_from_string(NULL), _NUMA_POLICY_INVALID);
 }
 
-static void test_add_pool(void **state _unused_) {
+TEST(test_add_pool) {
         _cleanup_request_ Request r;
         char name[] = "pool-a";
 
@@ -41,7 +37,7 @@ static void test_add_pool(void **state _unused_) {
 
 #define GIB (UINT64_C(1) << 30)
 
-static void test_check(void **state _unused_) {
+TEST(test_check) {
         static const struct {
                 const char *pool;
                 unsigned count, cpus, cells;
@@ -101,7 +97,7 @@ static void test_check(void **state _unused_) {
 }
 
 /* The sum must not wrap around. */
-static void test_check_huge_counts(void **state _unused_) {
+TEST(test_check_huge_counts) {
         _cleanup_request_ Request r;
 
         request_init(&r);
@@ -110,7 +106,7 @@ static void test_check_huge_counts(void **state _unused_) {
         assert_int_equal(request_check(&r, NULL), VERDICT_INVALID_REQUEST);
 }
 
-static void test_slot_name(void **state _unused_) {
+TEST(test_slot_name) {
         char slot[SLOT_NAME_MAX], pool[64] = { 0 };
 
         assert_string_equal(slot_name("gpu", 10, slot), "gpu10");
@@ -127,7 +123,7 @@ static int give(Request *r, const char *slot, const char *text) {
         return request_add_attributes(r, slot, &v);
 }
 
-static void test_add_attributes(void **state _unused_) {
+TEST(test_add_attributes) {
         _cleanup_request_ Request r;
         char slot[] = "vf00";
 
@@ -146,7 +142,7 @@ static void test_add_attributes(void **state _unused_) {
 #define GUID1 "=02:00:00:00:00:00:00:01"
 
 /* Of a request for vf=2 a1=1 a=20 one=1. */
-static void test_check_attributes(void **state _unused_) {
+TEST(test_check_attributes) {
         static const struct {
                 const char *first, *attributes, *second, *others;
                 bool refused;
@@ -191,7 +187,7 @@ static void test_check_attributes(void **state _unused_) {
 }
 
 /* The first slot of pool a1 would be a10 too, had it no underscore; a pool of that very name is what is left. */
-static void test_check_ambiguous(void **state _unused_) {
+TEST(test_check_ambiguous) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         _cleanup_request_ Request r;
 
@@ -206,7 +202,7 @@ static void test_check_ambiguous(void **state _unused_) {
         record("a pool named as a slot", refusal.message);
 }
 
-static void test_no_slots(void **state _unused_) {
+TEST(test_no_slots) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         _cleanup_request_ Request r;
 
@@ -218,7 +214,7 @@ static void test_no_slots(void **state _unused_) {
         assert_non_null(strstr(refusal.message, "are: none."));
 }
 
-static void test_allocation_name(void **state _unused_) {
+TEST(test_allocation_name) {
         static const char *const bad[] = { "", ".", "..", "-a", "_a", "a/b", "a b", "a\n", "\xc3\xa9" };
         char name[ALLOCATION_NAME_MAX + 2] = { 0 };
 
@@ -233,24 +229,6 @@ static void test_allocation_name(void **state _unused_) {
         assert_false(allocation_name_is_valid(name));
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("requests.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_numa_policy_names),
-                cmocka_unit_test(test_add_pool),
-                cmocka_unit_test(test_check),
-                cmocka_unit_test(test_check_huge_counts),
-                cmocka_unit_test(test_slot_name),
-                cmocka_unit_test(test_add_attributes),
-                cmocka_unit_test(test_check_attributes),
-                cmocka_unit_test(test_check_ambiguous),
-                cmocka_unit_test(test_no_slots),
-                cmocka_unit_test(test_allocation_name),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "scanfixture.h"
 
-static void test_E1_totalvfs(void **state) {
+TEST_WITH(test_E1_totalvfs, setup, teardown) {
         Fixture *f = *state;
         const PciDevice *nic;
 
@@ -31,7 +27,7 @@ static void test_E1_totalvfs(void **state) {
 }
 
 /* What tells the VFs that a PF could have; lines 8 to 13 of resource have their BARs together. */
-static void test_missing_vfs(void **state) {
+TEST_WITH(test_missing_vfs, setup, teardown) {
         static const char absent[] = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n";
         Fixture *f = *state;
         _cleanup_free_ char *resource = NULL;
@@ -57,7 +53,7 @@ static void test_missing_vfs(void **state) {
         assert_fault(scan_nic(f), "sriov_offset");
 }
 
-static void test_E2_physfn(void **state) {
+TEST_WITH(test_E2_physfn, setup, teardown) {
         Fixture *f = *state;
         const PciDevice *vf;
 
@@ -95,7 +91,7 @@ static void add_vf(const Fixture *f, const char *vf, const char *device, const c
 
 /* The kernel gives all VFs of a PF one class, subsystem and size of BARs: the first VF tells that of the others. What
  * the kernel never does shows what was read. */
-static void test_siblings(void **state) {
+TEST_WITH(test_siblings, setup, teardown) {
         static const char small[] = "0x1000 0x1fff 0x200", large[] = "0x10000 0x1ffff 0x200";
         const struct {
                 const char *vf, *device, *pf, *class, *resource, *numa_node;
@@ -129,7 +125,7 @@ static void test_siblings(void **state) {
 }
 
 /* A VF whose attributes are damaged is no model for the others. */
-static void test_damaged_sibling(void **state) {
+TEST_WITH(test_damaged_sibling, setup, teardown) {
         Fixture *f = *state;
 
         add_vf(f, "0000:01:10.0", "0x10ca", "0000:01:00.0", "0x1000 0x1fff 0x200");
@@ -141,7 +137,7 @@ static void test_damaged_sibling(void **state) {
         assert_int_equal(find(f, "0000:01:10.2")->class, 0x020000);
 }
 
-static void test_E3_virtfn_junk(void **state) {
+TEST_WITH(test_E3_virtfn_junk, setup, teardown) {
         Fixture *f = *state;
         const PciDevice *nic;
 
@@ -160,7 +156,7 @@ static void test_E3_virtfn_junk(void **state) {
         assert_null(strstr(nic->fault, "virtfn1"));
 }
 
-static void test_E9_dual_port_82576(void **state) {
+TEST_WITH(test_E9_dual_port_82576, setup, teardown) {
         static const char *const vfs[] = { "10.1", "10.3", "10.5", "10.7", "11.1", "11.3", "11.5" };
         Fixture *f = *state;
         const PciDevice *pf;
@@ -198,7 +194,7 @@ static void test_E9_dual_port_82576(void **state) {
 }
 
 /* virtfn10 comes after virtfn9, whatever strcmp() thinks. */
-static void test_vfs_in_order_of_index(void **state) {
+TEST_WITH(test_vfs_in_order_of_index, setup, teardown) {
         Fixture *f = *state;
         const PciDevice *pf;
 
@@ -221,7 +217,7 @@ static void test_vfs_in_order_of_index(void **state) {
 }
 
 /* The directory of the PF holds its VFs only; the scan finds the device after them elsewhere. */
-static void test_vf_named_by_its_pf(void **state) {
+TEST_WITH(test_vf_named_by_its_pf, setup, teardown) {
         Fixture *f = *state;
         const PciDevice *vf;
 
@@ -259,7 +255,7 @@ static void assert_identity(const Fixture *f, const PciDevice *expected, size_t 
         assert_string_equal(dev->driver ?: "", expected->driver ?: "");
 }
 
-static void test_identities(void **state) {
+TEST_WITH(test_identities, setup, teardown) {
         static const struct {
                 const char *address;
                 size_t n; /* with the bridge above, the PF and the other functions of all slots */
@@ -288,17 +284,4 @@ static void test_identities(void **state) {
                 assert_identity(f, find(f, cases[i].address), cases[i].n);
         assert_int_equal(scan_identities(f->fs, &absent, 1, &none), 0);
         assert_int_equal(none->n_devices, 0);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_E1_totalvfs),        TEST(test_vf_named_by_its_pf),    TEST(test_E2_physfn),
-                TEST(test_siblings),           TEST(test_damaged_sibling),       TEST(test_E3_virtfn_junk),
-                TEST(test_E9_dual_port_82576), TEST(test_vfs_in_order_of_index), TEST(test_missing_vfs),
-                TEST(test_identities),
-#undef TEST
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,7 @@
 
 /* Reading some devices again gives what reading all would. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "scanfixture.h"
 #include "util/strings.h"
@@ -222,7 +217,7 @@ static void make_groups(const Fixture *f) {
         }
 }
 
-static void test_same_as_scan(void **state) {
+TEST_WITH(test_same_as_scan, setup, teardown) {
         Fixture *f = *state;
         Machine m = { .f = f, .there = { true, true } };
 
@@ -239,7 +234,7 @@ static void test_same_as_scan(void **state) {
         }
 }
 
-static void test_only_the_named_are_read(void **state) {
+TEST_WITH(test_only_the_named_are_read, setup, teardown) {
         _cleanup_(cleanup_inventory_free) Inventory *some = NULL;
         Fixture *f = *state;
         const PciAddress port = { .slot = 1 };
@@ -254,7 +249,7 @@ static void test_only_the_named_are_read(void **state) {
 }
 
 /* A VF that is just made: its driver may be tried with its lock held for as long as it takes. */
-static void test_locked(void **state) {
+TEST_WITH(test_locked, setup, teardown) {
         _cleanup_(cleanup_inventory_free) Inventory *some = NULL;
         Fixture *f = *state;
         const PciAddress vf = { .bus = 1, .slot = 0x10 }, pf = { .bus = 1 };
@@ -275,7 +270,7 @@ static void test_locked(void **state) {
 }
 
 /* The job that made the VF is gone; another is at work on the PF, or none is. */
-static void test_unlocked(void **state) {
+TEST_WITH(test_unlocked, setup, teardown) {
         _cleanup_(cleanup_inventory_free) Inventory *busy = NULL, *some = NULL;
         Fixture *f = *state;
         const PciAddress vf = { .bus = 1, .slot = 0x10 }, pf = { .bus = 1 };
@@ -292,7 +287,7 @@ static void test_unlocked(void **state) {
 }
 
 /* A name that pci.ids does not have shows that pci.ids was not read for it. */
-static void test_names_are_known(void **state) {
+TEST_WITH(test_names_are_known, setup, teardown) {
         _cleanup_(cleanup_inventory_free) Inventory *some = NULL;
         Fixture *f = *state;
         const PciAddress vf = { .bus = 1, .slot = 0x10 }, pf = { .bus = 1 };
@@ -314,7 +309,7 @@ static void test_names_are_known(void **state) {
 }
 
 /* Only the PF is named; one of the VFs has its slot. */
-static void test_vfs_that_were_made(void **state) {
+TEST_WITH(test_vfs_that_were_made, setup, teardown) {
         static const char *const vfs[] = { "0000:01:00.1", "0000:01:10.0" };
         _cleanup_(cleanup_inventory_free) Inventory *some = NULL, *all = NULL;
         Fixture *f = *state;
@@ -337,15 +332,4 @@ static void test_vfs_that_were_made(void **state) {
         assert_int_equal(inventory_find(some, pf)->n_vfs, 2);
         assert_int_equal(scan_inventory(f->fs, &all), 0);
         assert_same_inventory(some, all);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_same_as_scan), TEST(test_only_the_named_are_read), TEST(test_locked),
-                TEST(test_unlocked),     TEST(test_vfs_that_were_made),      TEST(test_names_are_known),
-#undef TEST
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

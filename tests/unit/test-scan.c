@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "scanfixture.h"
 
-static void test_plain_device(void **state) {
+TEST_WITH(test_plain_device, setup, teardown) {
         Fixture *f = *state;
         const PciDevice *nic;
 
@@ -50,7 +46,7 @@ static void test_plain_device(void **state) {
                 assert_string_equal(nic->name, "Intel Corporation 82576 Gigabit Network Connection");
 }
 
-static void test_power(void **state) {
+TEST_WITH(test_power, setup, teardown) {
         static const struct {
                 const char *control, *d3cold; /* NULL: the kernel has no such file */
                 bool runtime_pm, allowed;
@@ -76,7 +72,7 @@ static void test_power(void **state) {
         assert_false(scan_nic(f)->runtime_pm);
 }
 
-static void test_unknown_ids(void **state) {
+TEST_WITH(test_unknown_ids, setup, teardown) {
         Fixture *f = *state;
 
         nic_has(f, "device", "0xfffe");
@@ -84,7 +80,7 @@ static void test_unknown_ids(void **state) {
                 assert_string_equal(scan_nic(f)->name, "Intel Corporation Ethernet controller [8086:fffe]");
 }
 
-static void test_E4_numa_node(void **state) {
+TEST_WITH(test_E4_numa_node, setup, teardown) {
         static const struct {
                 const char *text;
                 int node;
@@ -110,7 +106,7 @@ static void test_E4_numa_node(void **state) {
         assert_fault(nic, "numa_node");
 }
 
-static void test_numa_node_of_the_bridge(void **state) {
+TEST_WITH(test_numa_node_of_the_bridge, setup, teardown) {
         Fixture *f = *state;
 
         nic_has(f, "numa_node", "-1");
@@ -121,7 +117,7 @@ static void test_numa_node_of_the_bridge(void **state) {
 }
 
 /* 10000 sorts before 2000 as text, and behind it as a number. */
-static void test_C12_32bit_domain(void **state) {
+TEST_WITH(test_C12_32bit_domain, setup, teardown) {
         static const char *const ascending[] = { "2000:00:02.0", "10000:00:02.0", "10000:01:00.0" };
         Fixture *f = *state;
 
@@ -135,7 +131,7 @@ static void test_C12_32bit_domain(void **state) {
         assert_ptr_equal(&f->inv->devices[find(f, "10000:01:00.0")->parent], find(f, "10000:00:02.0"));
 }
 
-static void test_D8_iommu_group(void **state) {
+TEST_WITH(test_D8_iommu_group, setup, teardown) {
         Fixture *f = *state;
         const PciDevice *nic;
 
@@ -164,7 +160,7 @@ static void test_D8_iommu_group(void **state) {
         assert_note(f->inv, "IOMMU", false);
 }
 
-static void test_D10_group_membership(void **state) {
+TEST_WITH(test_D10_group_membership, setup, teardown) {
         Fixture *f = *state;
         const IommuGroup *group;
 
@@ -180,7 +176,7 @@ static void test_D10_group_membership(void **state) {
         assert_int_equal(find(f, "0000:01:00.0")->n_vfs, 1);
 }
 
-static void test_direct_regions(void **state) {
+TEST_WITH(test_direct_regions, setup, teardown) {
         Fixture *f = *state;
 
         tree_attribute_link(f->root, "0000:01:00.0", "iommu_group", "../../../../kernel/iommu_groups/12");
@@ -194,7 +190,7 @@ static void test_direct_regions(void **state) {
         assert_true(inventory_find_group(f->inv, 12)->direct);
 }
 
-static void test_directory_with_only_class(void **state) {
+TEST_WITH(test_directory_with_only_class, setup, teardown) {
         Fixture *f = *state;
         const PciDevice *nic;
 
@@ -213,7 +209,7 @@ static void test_directory_with_only_class(void **state) {
 }
 
 /* A link on the bus whose device went away while we were looking. */
-static void test_vanished_device(void **state) {
+TEST_WITH(test_vanished_device, setup, teardown) {
         Fixture *f = *state;
 
         tree_link(f->root, "sys/bus/pci/devices/0000:02:00.0", "../../../devices/pci0000:00/0000:02:00.0");
@@ -221,7 +217,7 @@ static void test_vanished_device(void **state) {
         assert_int_equal(f->inv->n_devices, 2);
 }
 
-static void test_no_pci(void **state) {
+TEST_WITH(test_no_pci, setup, teardown) {
         Fixture *f = *state;
         _cleanup_free_ char *path = tree_path(f->root, "sys/bus"), *away = tree_path(f->root, "sys/away");
 
@@ -233,7 +229,7 @@ static void test_no_pci(void **state) {
 }
 
 /* Reading it can block for ever, as reading from this does. */
-static void test_never_reads_numvfs(void **state) {
+TEST_WITH(test_never_reads_numvfs, setup, teardown) {
         Fixture *f = *state;
         _cleanup_free_ char *path = tree_path(f->root, "sys/devices/" NIC "/sriov_numvfs");
 
@@ -244,7 +240,7 @@ static void test_never_reads_numvfs(void **state) {
 }
 
 /* As does driver_override while the kernel holds the lock of the device. */
-static void test_around_a_busy_device(void **state) {
+TEST_WITH(test_around_a_busy_device, setup, teardown) {
         Fixture *f = *state;
         _cleanup_free_ char *path = tree_path(f->root, "sys/devices/" NIC "/driver_override");
         const PciAddress busy[] = { { .bus = 7 }, { .bus = 1 } };
@@ -260,7 +256,7 @@ static void test_around_a_busy_device(void **state) {
         assert_null(nic->fault);
 }
 
-static void test_junk_everywhere(void **state) {
+TEST_WITH(test_junk_everywhere, setup, teardown) {
         static const char *const attributes[] = {
                 "vendor",
                 "device",
@@ -297,7 +293,7 @@ static void test_junk_everywhere(void **state) {
         assert_int_equal(f->inv->n_devices, 2);
 }
 
-static void test_too_long(void **state) {
+TEST_WITH(test_too_long, setup, teardown) {
         _cleanup_free_ char *text = malloc(10001);
         Fixture *f = *state;
 
@@ -308,7 +304,7 @@ static void test_too_long(void **state) {
         assert_int_equal(scan_nic(f)->numa_node, -1);
 }
 
-static void test_notes(void **state) {
+TEST_WITH(test_notes, setup, teardown) {
         Fixture *f = *state;
 
         tree_file(f->root, "proc/cmdline", "root=/dev/sda1 quiet");
@@ -324,7 +320,7 @@ static void test_notes(void **state) {
 }
 
 /* A17: what the no-IOMMU mode calls a group protects nothing. */
-static void test_A17_noiommu_group(void **state) {
+TEST_WITH(test_A17_noiommu_group, setup, teardown) {
         Fixture *f = *state;
 
         tree_attribute_link(f->root, "0000:00:01.0", "iommu_group", "../../../kernel/iommu_groups/1");
@@ -345,7 +341,7 @@ static PciDevice *writable(const Fixture *f, const PciDevice *dev) {
         return f->inv->devices + inventory_device_index(f->inv, dev);
 }
 
-static void test_refresh(void **state) {
+TEST_WITH(test_refresh, setup, teardown) {
         Fixture *f = *state;
         PciDevice *nic;
 
@@ -376,32 +372,4 @@ static void test_refresh(void **state) {
         tree_unlink(f->root, "sys/bus/pci/devices/0000:01:00.0");
         assert_int_equal(scan_refresh(f->fs, nic, false), -ENOENT);
         assert_string_equal(nic->driver, "vfio-pci");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_plain_device),
-                TEST(test_power),
-                TEST(test_unknown_ids),
-                TEST(test_E4_numa_node),
-                TEST(test_numa_node_of_the_bridge),
-                TEST(test_C12_32bit_domain),
-                TEST(test_D8_iommu_group),
-                TEST(test_D10_group_membership),
-                TEST(test_direct_regions),
-                TEST(test_directory_with_only_class),
-                TEST(test_vanished_device),
-                TEST(test_no_pci),
-                TEST(test_never_reads_numvfs),
-                TEST(test_around_a_busy_device),
-                TEST(test_junk_everywhere),
-                TEST(test_too_long),
-                TEST(test_notes),
-                TEST(test_A17_noiommu_group),
-                TEST(test_refresh),
-#undef TEST
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "model/locality.h"
 #include "plan/score.h"
 #include "sentences.h"
 #include "util/strings.h"
 
-static void test_score_order(void **state) {
+TEST(test_score_order) {
         /* Each is worse than the one before it in one member and better in all that follow. */
         const Score scores[] = {
                 { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2 },
@@ -30,7 +25,7 @@ static void test_score_order(void **state) {
 }
 
 /* The first member that differs is the reason, however good the others are. */
-static void test_explanation(void **state) {
+TEST(test_explanation) {
         static const struct {
                 Score winner, loser;
                 ScoreMember by;
@@ -55,7 +50,7 @@ static void test_explanation(void **state) {
 }
 
 /* Each member has a name, a place and a sentence of its own. */
-static void test_members(void **state) {
+TEST(test_members) {
         assert_int_equal(sizeof(Score), _SCORE_MEMBER_MAX * sizeof(unsigned));
         for (ScoreMember m = 0; m < _SCORE_MEMBER_MAX; m++) {
                 Score worse = { 0 };
@@ -71,17 +66,6 @@ static void test_members(void **state) {
         assert_null(score_member_to_string(_SCORE_MEMBER_MAX));
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("scores.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_score_order),
-                cmocka_unit_test(test_explanation),
-                cmocka_unit_test(test_members),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests_name("score", tests, NULL, NULL);
 }

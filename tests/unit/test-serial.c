@@ -3,12 +3,8 @@
 /* Serial numbers of cards: their text, and where config space has them. */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "host/serial.h"
 #include "model/serial.h"
@@ -17,7 +13,7 @@
 #define NIC_ADDRESS "0000:01:00.0"
 #define SERIAL      UINT64_C(0x0002c90300123456)
 
-static void test_text(void **state) {
+TEST(test_text) {
         static const char *const wrong[] = {
                 "",
                 "0",
@@ -89,7 +85,7 @@ static void assert_unknown(const Fixture *f, const uint8_t *config, size_t size)
         assert_true(serial == 7);
 }
 
-static void test_config(void **state) {
+TEST_WITH(test_config, setup, teardown) {
         const Fixture *f = *state;
         uint8_t config[4096] = { 0 };
 
@@ -119,7 +115,7 @@ static void test_config(void **state) {
         assert_serial(f, config, 4096, 0);
 }
 
-static void test_unreadable(void **state) {
+TEST_WITH(test_unreadable, setup, teardown) {
         const Fixture *f = *state;
         uint8_t config[4096];
         uint64_t serial = 7;
@@ -132,14 +128,4 @@ static void test_unreadable(void **state) {
         assert_unknown(f, config, 64);
         assert_int_equal(serial_read(f->fs, address_of("0000:02:00.0"), &serial), -ENODEV);
         assert_true(serial == 7);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_text),
-                cmocka_unit_test_setup_teardown(test_config, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_unreadable, setup, teardown),
-        };
-
-        return cmocka_run_group_tests_name("serial", tests, NULL, NULL);
 }

@@ -3,13 +3,9 @@
 /* Requests of jobs, CPU numbers and GRES of Slurm. */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "model/cpuset.h"
 #include "slurm/cores.h"
@@ -27,7 +23,7 @@ static int parse(const char *text, JobRequest *ret) {
         return r;
 }
 
-static void test_request(void **state) {
+TEST(test_request) {
         static const char *const wrong[] = { "",       "gpu=",           "gpu=0",     "gpu=-1", "gpu=x",  "=1",
                                              "gpu=1,", "gpu=4294967296", "\033[2J=1", "\377=1", "gpu=1\n" };
         _cleanup_job_request_ JobRequest q = { 0 };
@@ -55,7 +51,7 @@ static int check(const char *request, const char *detail) {
         return job_request_check(&q, detail, &sentence);
 }
 
-static void test_check(void **state) {
+TEST(test_check) {
         assert_int_equal(check("gpu=2", "vmgpu:h100(CNT:2)"), 0);
         assert_int_equal(check("gpu=1", "vmgpu(CNT:2)"), 0);
         assert_int_equal(check("gpu=3", "vmgpu:h100(CNT:2),vmgpu:a100(CNT:1)"), 0);
@@ -90,7 +86,7 @@ static void assert_cpus(const char *root, const char *list, const char *want) {
                 assert_string_equal(found, want);
 }
 
-static void test_cpus(void **state) {
+TEST(test_cpus) {
         char *root = tree_new();
         char *found;
 
@@ -136,7 +132,7 @@ static void assert_gres(const char *description, const char *present, const char
         assert_string_equal(text, want);
 }
 
-static void test_gres_types(void **state) {
+TEST(test_gres_types) {
         assert_gres(NODE(GPU("GH100[H100 SXM5 80GB]", "available")), NULL, "vmgpu:h100:1,vmib-vf:1");
         assert_gres(NODE(GPU("GK110GL [Tesla K20m]", "quarantined")), NULL, "vmgpu:k20m:1,vmib-vf:1");
         assert_gres(NODE(GPU("GA102 [GeForce RTX 3090]", "available")), NULL, "vmgpu:rtx_3090:1,vmib-vf:1");
@@ -155,7 +151,7 @@ static void test_gres_types(void **state) {
         assert_gres("{}", NULL, "");
 }
 
-static void test_gres_update(void **state) {
+TEST(test_gres_update) {
         assert_gres(NODE(GPU("[H100]", "available")), "vmgpu:h100:8,vmib-vf:64", "vmgpu:h100:1,vmib-vf:1");
         assert_gres(NODE(GPU("[H100]", "reserved")), "gpu:a100:2(S:0),vmib-vf:64,vmgpu:8",
                     "gpu:a100:2(S:0),vmib-vf:1,vmgpu:1");
@@ -169,7 +165,7 @@ static void test_gres_update(void **state) {
                     "");
 }
 
-static void test_gres_of_slots(void **state) {
+TEST(test_gres_of_slots) {
         static const char node[] = "{\"pools\":[{\"name\":\"ib-vf\",\"total\":4,\"endpoints\":null},{\"name\":"
                                    "\"remote\",\"total\":6,\"endpoints\":[{\"endpoint\":\"a:1\"}]}]}";
 
@@ -177,7 +173,7 @@ static void test_gres_of_slots(void **state) {
         assert_gres(node, "vmremote:8", "vmremote:6");
 }
 
-static void test_gres_of_others(void **state) {
+TEST(test_gres_of_others) {
         static const char theirs[] =
                 "{\"pools\":[{\"name\":\"gpu\",\"scheduler\":\"nova\"},{\"name\":\"vf\",\"scheduler\":"
                 "\"none\"}],\"devices\":[{\"pool\":\"gpu\",\"state\":\"available\"},{\"pool\":\"vf\","
@@ -205,7 +201,7 @@ static void assert_cores(const char *json, int want, const char *cores, unsigned
         assert_int_equal(got_cpus, cpus);
 }
 
-static void test_cores(void **state) {
+TEST(test_cores) {
         static const char *const wrong[] = {
                 "",
                 "{}",
@@ -236,7 +232,7 @@ static void test_cores(void **state) {
 }
 
 /* More cores than a set holds. */
-static void test_many_cores(void **state) {
+TEST(test_many_cores) {
         _cleanup_free_ char *cores = NULL, *json = NULL;
         size_t n;
 
@@ -245,16 +241,4 @@ static void test_many_cores(void **state) {
         json = string_format(JOBS(JOB(7, SHARES(SHARE("n1", 1, SOCKET(0, "%s"))))), cores);
         assert_non_null(json);
         assert_cores(json, -EBADMSG, NULL, 0);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_request),        cmocka_unit_test(test_check),
-                cmocka_unit_test(test_cpus),           cmocka_unit_test(test_gres_types),
-                cmocka_unit_test(test_gres_update),    cmocka_unit_test(test_gres_of_slots),
-                cmocka_unit_test(test_gres_of_others), cmocka_unit_test(test_cores),
-                cmocka_unit_test(test_many_cores),
-        };
-
-        return cmocka_run_group_tests_name("slurm", tests, NULL, NULL);
 }

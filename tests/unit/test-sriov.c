@@ -3,15 +3,11 @@
 /* virtfn links that come and go later than the kernel said. The other half of the kernel is a process of the test. */
 
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "host/sriov.h"
 #include "treefixture.h"
@@ -69,7 +65,7 @@ static void end_kernel(pid_t pid) {
         assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void test_links_come_late(void **state) {
+TEST_WITH(test_links_come_late, setup, teardown) {
         Fixture *f = *state;
         pid_t pid = start_kernel(f, 3);
 
@@ -80,14 +76,14 @@ static void test_links_come_late(void **state) {
         assert_int_equal(numvfs(f), 3);
 }
 
-static void test_links_never_come(void **state) {
+TEST_WITH(test_links_never_come, setup, teardown) {
         Fixture *f = *state;
 
         assert_int_equal(sriov_set_numvfs(f->fs, pf, 3), -EIO);
         assert_int_equal(numvfs(f), 0);
 }
 
-static void test_links_go_late(void **state) {
+TEST_WITH(test_links_go_late, setup, teardown) {
         Fixture *f = *state;
         pid_t pid;
 
@@ -100,7 +96,7 @@ static void test_links_go_late(void **state) {
 }
 
 /* Another number than ours, or a VF with a driver: not removed. */
-static void test_others_are_left_alone(void **state) {
+TEST_WITH(test_others_are_left_alone, setup, teardown) {
         Fixture *f = *state;
 
         tree_attribute(f->root, pf_text, "sriov_numvfs", "2");
@@ -109,17 +105,4 @@ static void test_others_are_left_alone(void **state) {
         tree_attribute_link(f->root, "0000:01:00.1", "driver", "/sys/bus/pci/drivers/vfio-pci");
         assert_int_equal(sriov_remove_vfs(f->fs, pf, 2), -EBUSY);
         assert_int_equal(numvfs(f), 2);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_links_come_late),
-                TEST(test_links_never_come),
-                TEST(test_links_go_late),
-                TEST(test_others_are_left_alone),
-#undef TEST
-        };
-
-        return cmocka_run_group_tests_name("sriov", tests, NULL, NULL);
 }

@@ -5,14 +5,10 @@
  * cleaners.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "nodefixture.h"
 #include "steps/step.h"
@@ -137,7 +133,7 @@ static StepList *release(const Allocation *a, const TestNode *t, bool scrub) {
 }
 
 /* Requested attributes are required. Generated ones are optional until the VF had them once. */
-static void test_attributes(void **state) {
+TEST(test_attributes) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation();
         AllocationDevice *d = add(a, t, VF, DEVICE_ROLE_ASSIGNED, "vf");
@@ -161,7 +157,7 @@ static void test_attributes(void **state) {
         assert_steps(prepare(a, t), "override " VF "; bind " VF);
 }
 
-static void test_attributes_of_a_running_guest_stay(void **state) {
+TEST(test_attributes_of_a_running_guest_stay) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation();
 
@@ -172,7 +168,7 @@ static void test_attributes_of_a_running_guest_stay(void **state) {
         assert_steps(prepare(a, t), "");
 }
 
-static void test_attributes_of_a_missing_vf(void **state) {
+TEST(test_attributes_of_a_missing_vf) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation();
         AllocationDevice *d = add(a, t, VF, DEVICE_ROLE_ASSIGNED, "vf");
@@ -186,7 +182,7 @@ static void test_attributes_of_a_missing_vf(void **state) {
 }
 
 /* The attributes that the allocation has changed, and those that change with them. */
-static void test_restore(void **state) {
+TEST(test_restore) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation();
         AllocationDevice *d = add(a, t, VF, DEVICE_ROLE_ASSIGNED, "vf");
@@ -203,7 +199,7 @@ static void test_restore(void **state) {
 }
 
 /* A guest may have had the devices that are bound to VFIO and passed to it. */
-static void test_scrub(void **state) {
+TEST(test_scrub) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation();
 
@@ -219,7 +215,7 @@ static void test_scrub(void **state) {
 }
 
 /* A cleaner runs when all devices were checked, for each checked device of its pool. */
-static void test_clean(void **state) {
+TEST(test_clean) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation();
         StepList *l;
@@ -244,7 +240,7 @@ static void test_clean(void **state) {
         assert_steps(l, "");
 }
 
-static void test_regions(void **state) {
+TEST(test_regions) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(), *other = make_allocation();
         StepList *l, *none;
@@ -276,7 +272,7 @@ static void test_regions(void **state) {
         assert_steps(l, "override " VF "; remove-region 'one'; remove-region 'two'");
 }
 
-static void test_list(void **state) {
+TEST(test_list) {
         StepList *l = step_list_new();
         PciAddress *devices = NULL;
         size_t n = 0;
@@ -296,7 +292,7 @@ static void test_list(void **state) {
         assert_steps(l, "reset " VF "; reset " GPU "; check " VF);
 }
 
-static void test_supported(void **state) {
+TEST(test_supported) {
         static const struct {
                 const char *found, *left;
         } cases[] = { { "mac=00:00:00:00:00:00 trust=off", MAC },
@@ -312,20 +308,4 @@ static void test_supported(void **state) {
                 assert_int_equal(step_keep_supported(&l->steps[0], &found), 0);
                 assert_string_equal(l->steps[0].to, cases[i].left);
         }
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_attributes),
-                cmocka_unit_test(test_attributes_of_a_running_guest_stay),
-                cmocka_unit_test(test_attributes_of_a_missing_vf),
-                cmocka_unit_test(test_restore),
-                cmocka_unit_test(test_scrub),
-                cmocka_unit_test(test_clean),
-                cmocka_unit_test(test_regions),
-                cmocka_unit_test(test_list),
-                cmocka_unit_test(test_supported),
-        };
-
-        return cmocka_run_group_tests_name("step-guest", tests, NULL, NULL);
 }

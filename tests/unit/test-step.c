@@ -3,13 +3,9 @@
 /* Lists of steps: their order, and that the way back ends where the way there began. */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "nodefixture.h"
 #include "sentences.h"
@@ -137,7 +133,7 @@ static void check_there_and_back(const Fact *prior, unsigned n) {
         }
 }
 
-static void test_there_and_back(void **state) {
+TEST(test_there_and_back) {
         const size_t n = ELEMENTSOF(priors);
 
         for (size_t i = 0; i < n * n * n; i++)
@@ -153,7 +149,7 @@ static void assert_steps(const StepList *l, const StepKind *kinds, const char *c
 }
 
 /* D3 is forbidden before the bind and allowed again after it. What stays on VFIO stays awake. */
-static void test_power(void **state) {
+TEST(test_power) {
         static const StepKind there[] = { STEP_D3COLD, STEP_RUNTIME_PM, STEP_OVERRIDE, STEP_UNBIND, STEP_BIND };
         static const StepKind back[] = { STEP_OVERRIDE, STEP_UNBIND, STEP_BIND,
                                          STEP_OVERRIDE, STEP_D3COLD, STEP_RUNTIME_PM };
@@ -196,7 +192,7 @@ static void test_power(void **state) {
 }
 
 /* No member of a group is bound to the host while another is on VFIO, and the other way round (domain.md A8). */
-static void test_all_unbound_before_any_is_bound(void **state) {
+TEST(test_all_unbound_before_any_is_bound) {
         _cleanup_(cleanup_allocation_free) Allocation *a =
                 make_allocation((const Fact[]) { { "nvidia", NULL }, { "snd_hda_intel", NULL } }, 2);
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(2);
@@ -221,7 +217,7 @@ static void test_all_unbound_before_any_is_bound(void **state) {
 
 /* The undo of every step is the step with from and to swapped, in reverse: after any number of steps the facts are as
  * before. */
-static void test_undone_after_any_step(void **state) {
+TEST(test_undone_after_any_step) {
         for (size_t p = 0; p < ELEMENTSOF(priors); p++) {
                 _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(&priors[p], 1);
                 _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
@@ -249,7 +245,7 @@ static void test_undone_after_any_step(void **state) {
 }
 
 /* In order, each once; those of a pool of which nothing is taken from the host stay. */
-static void test_services_are_stopped_around(void **state) {
+TEST(test_services_are_stopped_around) {
         static const char text[] = "[Pool a]\nMatch=type=device\nStopServices=x.service y.service\n"
                                    "[Pool b]\nMatch=type=vf\nStopServices=z.service\n";
         static const struct {
@@ -297,7 +293,7 @@ static void test_services_are_stopped_around(void **state) {
 }
 
 /* A device that is bound is checked with its bind, any other one by a step before all others. */
-static void test_check_health(void **state) {
+TEST(test_check_health) {
         static const Fact now[] = { { VFIO, VFIO }, { "mlx5_core", NULL }, { VFIO, NULL } };
         static const StepKind expected[] = { STEP_CHECK_HEALTH, STEP_CHECK_HEALTH, STEP_OVERRIDE,
                                              STEP_OVERRIDE,     STEP_UNBIND,       STEP_BIND };
@@ -318,7 +314,7 @@ static void test_check_health(void **state) {
 }
 
 /* The count of a device when it was prepared goes along with its check, also 0 and after a copy. */
-static void test_fatal_errors(void **state) {
+TEST(test_fatal_errors) {
         static const Fact bound[] = { { VFIO, VFIO }, { VFIO, VFIO }, { VFIO, VFIO } };
         static const char *const from[] = { NULL, "0", "4294967295" };
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(bound, 3), *copy = NULL;
@@ -339,7 +335,7 @@ static void test_fatal_errors(void **state) {
 }
 
 /* The one service of a pool is stopped for a VF too. */
-static void test_one_service(void **state) {
+TEST(test_one_service) {
         static const char text[] = "[Pool a]\nMatch=type=vf\nStopServices=x.service\n";
         static const Fact now[] = { { "nvidia", NULL }, { "mlx5_core", NULL } };
         static const StepKind expected[] = {
@@ -371,7 +367,7 @@ static void test_one_service(void **state) {
         assert_false(step_lists_share_service(without, l));
 }
 
-static void test_release_of_a_device_that_is_gone(void **state) {
+TEST(test_release_of_a_device_that_is_gone) {
         _cleanup_(cleanup_allocation_free) Allocation *a =
                 make_allocation((const Fact[]) { { "nvidia", NULL }, { "nvidia", NULL } }, 2);
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
@@ -385,7 +381,7 @@ static void test_release_of_a_device_that_is_gone(void **state) {
 }
 
 /* A device that the host has already is not moved, and what was cut short is not kept. */
-static void test_release_of_what_is_not_on_vfio(void **state) {
+TEST(test_release_of_what_is_not_on_vfio) {
         _cleanup_(cleanup_allocation_free) Allocation *a =
                 make_allocation((const Fact[]) { { "nvidia", NULL }, { "nvidia", NULL }, { "nvidia", NULL } }, 3);
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(3);
@@ -409,7 +405,7 @@ static void assert_step(const Step *s, StepKind kind, const char *from, const ch
 }
 
 /* A VF with a vGPU keeps its driver and override. The vGPU of another program stays. */
-static void test_vgpu(void **state _unused_) {
+TEST(test_vgpu) {
         const Fact on_nvidia = { "nvidia", NULL };
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(&on_nvidia, 1);
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
@@ -439,7 +435,7 @@ static void test_vgpu(void **state _unused_) {
 }
 
 /* The vGPU is a mediated device with the UUID of the allocation. Another one stays, whatever its type. */
-static void test_mediated_device(void **state _unused_) {
+TEST(test_mediated_device) {
         const Fact on_nvidia = { "nvidia", NULL };
         static const char uuid[] = "4b20d080-1b54-4048-85b3-a6a600000100",
                           step[] = "nvidia-558/4b20d080-1b54-4048-85b3-a6a600000100";
@@ -488,7 +484,7 @@ static void test_mediated_device(void **state _unused_) {
         assert_string_equal(unlisted->steps[0].from, "558/4b20d080-1b54-4048-85b3-a6a600000100");
 }
 
-static void test_create_vfs(void **state) {
+TEST(test_create_vfs) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         const PciDevice pf = { .address = { .bus = 0x81 } };
         _cleanup_(cleanup_step_list_free) StepList *l = NULL;
@@ -518,7 +514,7 @@ static StepList *from_two(unsigned count) {
 }
 
 /* Through none, and so that undoing it gives each VF back what it had. */
-static void test_change_vfs(void **state) {
+TEST(test_change_vfs) {
         _cleanup_(cleanup_step_list_free) StepList *l = from_two(5);
 
         assert_int_equal(l->n, 5);
@@ -530,7 +526,7 @@ static void test_change_vfs(void **state) {
         assert_step(&l->steps[4], STEP_NUMVFS, "0", "5");
 }
 
-static void test_remove_vfs(void **state) {
+TEST(test_remove_vfs) {
         _cleanup_(cleanup_step_list_free) StepList *none = from_two(0), *same = from_two(2);
 
         assert_int_equal(none->n, 4);
@@ -539,7 +535,7 @@ static void test_remove_vfs(void **state) {
 }
 
 /* The undo gives the VFs of a NIC their addresses back. A VF without a device is removed all the same. */
-static void test_remove_vfs_of_a_nic(void **state) {
+TEST(test_remove_vfs_of_a_nic) {
         for (unsigned count = 1; count < 3; count++) {
                 _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
                 PciAddress vfs[] = { { .bus = 0x81, .slot = 1 }, { .bus = 0x81, .slot = 2 } };
@@ -561,7 +557,7 @@ static void test_remove_vfs_of_a_nic(void **state) {
 }
 
 /* Those that hold the kernel's lock for devices that come and go, and no others. */
-static void test_hang(void **state) {
+TEST(test_hang) {
         for (StepKind kind = 0; kind < _STEP_KIND_MAX; kind++) {
                 const char *text = step_hang(&(Step) { .kind = kind });
 
@@ -595,7 +591,7 @@ static const Step steps[] = {
         { STEP_RESET, { .bus = 0x82 }, NULL, bus_text },
 };
 
-static void test_describe(void **state) {
+TEST(test_describe) {
         for (size_t i = 0; i < ELEMENTSOF(steps); i++) {
                 _cleanup_free_ char *text = step_describe(&steps[i]);
 
@@ -605,7 +601,7 @@ static void test_describe(void **state) {
 }
 
 /* Every failure is a sentence that says what was done and why it failed, never "(null)" and never a bare number. */
-static void test_failures(void **state) {
+TEST(test_failures) {
         static const int errors[] = { EBUSY, EIO, ENOENT, ENODEV, EINVAL, ENOMEM, ENOSPC, ERANGE, EACCES, ETIMEDOUT };
 
         for (size_t i = 0; i < ELEMENTSOF(steps); i++) {
@@ -623,7 +619,7 @@ static void test_failures(void **state) {
 }
 
 /* The sentence names the attributes that the PF does not offer, and no other. */
-static void test_missing_attributes(void **state) {
+TEST(test_missing_attributes) {
         char text[] = "mac=02:00:00:00:00:01 vlan=7";
         const Step s = { STEP_ATTRIBUTES, { .bus = 0x82 }, NULL, text, .vf = 1 };
         static const unsigned found[] = { 0, VF_ATTRIBUTE_BIT(VF_MAC), VF_ATTRIBUTE_BIT(VF_VLAN),
@@ -640,7 +636,7 @@ static void test_missing_attributes(void **state) {
 }
 
 /* A shell reports a signal as 128 plus its number. */
-static void test_status(void **state) {
+TEST(test_status) {
         static const int statuses[] = { 1, 127, 128, 129, 130, 137 };
         char pool[] = "gpu", command[] = "/bin/clean";
         const Step s = { STEP_CLEAN, { .bus = 0x82 }, pool, command };
@@ -660,7 +656,7 @@ static void assert_failure(const Step *s, int error, const char *words) {
                 fail_msg("\"%s\" does not say \"%s\"", text, words);
 }
 
-static void test_causes(void **state) {
+TEST(test_causes) {
         static const int dead[] = { ENOLINK, EREMCHG };
         char guid[] = "node-guid=02:00:00:00:00:00:00:01", fatal[] = "0", vfio[] = VFIO;
         const Step check = { STEP_CHECK, { .bus = 0x82 }, fatal, NULL };
@@ -688,7 +684,7 @@ static void test_causes(void **state) {
 }
 
 /* A GPU that returns to NVIDIA's driver, or has returned, gets its persistence mode back and is checked. */
-static void test_return_of_gpus(void **state _unused_) {
+TEST(test_return_of_gpus) {
         static const Fact there[] = { { VFIO, VFIO }, { VFIO, VFIO }, { VFIO, VFIO } };
         static const Fact back[] = { { "nvidia", NULL }, { VFIO, VFIO }, { NULL, VFIO } };
         static const Fact home[] = { { "nvidia", NULL }, { "mlx5_core", NULL }, { "nvidia", NULL } };
@@ -738,7 +734,7 @@ static void test_return_of_gpus(void **state _unused_) {
 }
 
 /* The partition is activated at the end, and deactivated at the beginning. */
-static void test_partition(void **state) {
+TEST(test_partition) {
         static const Fact home[] = { { "nvidia", NULL } }, bound[] = { { VFIO, VFIO } };
         static const int errors[] = { ELIBACC, ENOTCONN, ETIMEDOUT, EAGAIN,    EBUSY,     EIO,    EOPNOTSUPP, EPROTO,
                                       ENOENT,  EXDEV,    EPERM,     EREMOTEIO, EHOSTDOWN, EINVAL, ESTALE };
@@ -796,7 +792,7 @@ static void test_partition(void **state) {
 }
 
 /* A companion is reset with any method, or with none. What is left of an allocation may be a companion alone. */
-static void test_reset_of_pools(void **state _unused_) {
+TEST(test_reset_of_pools) {
         static const struct {
                 const char *keys;
                 bool may_lack_method, may_stay; /* of the GPU */
@@ -838,7 +834,7 @@ static void test_reset_of_pools(void **state _unused_) {
 }
 
 /* After a kill the present methods are not those of before. */
-static void test_methods_after_a_kill(void **state _unused_) {
+TEST(test_methods_after_a_kill) {
         static const char text[] = "[Pool gpu]\nMatch=class=03\nResetMethod=bus\n";
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation((const Fact[]) { { "nvidia", NULL } }, 1);
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
@@ -856,7 +852,7 @@ static void test_methods_after_a_kill(void **state _unused_) {
 }
 
 /* Addresses of one chain are in one column of the list of chains. */
-static void test_chains(void **state _unused_) {
+TEST(test_chains) {
         enum {
                 GPU,
                 SOUND,
@@ -921,7 +917,7 @@ static void test_chains(void **state _unused_) {
 }
 
 /* The limits that passthroughd(8) tells: of jobs with NVIDIA GPUs that the kernel may put in D3, by default. */
-static void test_limits_in_the_manual(void **state _unused_) {
+TEST(test_limits_in_the_manual) {
         static const Fact with_host = { "nvidia", NULL }, with_guest = { VFIO, VFIO };
         static const struct {
                 unsigned gpus, prepare_sec, release_sec;
@@ -961,7 +957,7 @@ static void test_limits_in_the_manual(void **state _unused_) {
 }
 
 /* So long a job may take whose devices all hang until their limits. */
-static void test_limit_of_a_job(void **state _unused_) {
+TEST(test_limit_of_a_job) {
         static const Fact with_host = { "nvidia", NULL }, with_guest = { VFIO, VFIO };
         static const unsigned counts[] = { 1, 8, 16 };
 
@@ -993,43 +989,6 @@ static void test_limit_of_a_job(void **state _unused_) {
         }
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("steps.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_there_and_back),
-                cmocka_unit_test(test_power),
-                cmocka_unit_test(test_all_unbound_before_any_is_bound),
-                cmocka_unit_test(test_undone_after_any_step),
-                cmocka_unit_test(test_services_are_stopped_around),
-                cmocka_unit_test(test_check_health),
-                cmocka_unit_test(test_fatal_errors),
-                cmocka_unit_test(test_one_service),
-                cmocka_unit_test(test_release_of_a_device_that_is_gone),
-                cmocka_unit_test(test_release_of_what_is_not_on_vfio),
-                cmocka_unit_test(test_vgpu),
-                cmocka_unit_test(test_mediated_device),
-                cmocka_unit_test(test_create_vfs),
-                cmocka_unit_test(test_change_vfs),
-                cmocka_unit_test(test_remove_vfs),
-                cmocka_unit_test(test_remove_vfs_of_a_nic),
-                cmocka_unit_test(test_hang),
-                cmocka_unit_test(test_describe),
-                cmocka_unit_test(test_failures),
-                cmocka_unit_test(test_missing_attributes),
-                cmocka_unit_test(test_status),
-                cmocka_unit_test(test_causes),
-                cmocka_unit_test(test_return_of_gpus),
-                cmocka_unit_test(test_partition),
-                cmocka_unit_test(test_reset_of_pools),
-                cmocka_unit_test(test_methods_after_a_kill),
-                cmocka_unit_test(test_chains),
-                cmocka_unit_test(test_limit_of_a_job),
-                cmocka_unit_test(test_limits_in_the_manual),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests_name("step", tests, NULL, NULL);
 }

@@ -2,17 +2,13 @@
 
 /* The ledger on disk: what was saved is loaded, what was removed is not, and an unreadable file makes it read-only. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/wait.h>
 #include <time.h>
+
+#include "unit.h"
 
 #include "host/store.h"
 #include "ledger/ledger-file.h"
@@ -112,7 +108,7 @@ static void assert_usable(Disk *d) {
                 fail_msg("%s", d->ledger->read_only);
 }
 
-static void test_saved_is_loaded(void **state) {
+TEST_WITH(test_saved_is_loaded, setup, teardown) {
         Disk *d = *state;
 
         assert_usable(d);
@@ -137,7 +133,7 @@ static void test_saved_is_loaded(void **state) {
 }
 
 /* Generations go up, over restarts too, whether they are noted in the file or in an allocation. */
-static void test_generations(void **state) {
+TEST_WITH(test_generations, setup, teardown) {
         Disk *d = *state;
         uint64_t last = 0, next;
 
@@ -168,7 +164,7 @@ static void add(const Disk *d, const char *name, const char *device, uint64_t ge
 
 /* A new allocation is written to the file that was prepared, without one to a temporary file. A file of its name is
  * replaced. */
-static void test_prepared_file(void **state) {
+TEST_WITH(test_prepared_file, setup, teardown) {
         Disk *d = *state;
 
         store_prepare(d->store);
@@ -189,7 +185,7 @@ static int save_result(const Disk *d, const char *name) {
 }
 
 /* The ledger notes a failure until a write succeeds. The removal of a missing file writes nothing. */
-static void test_failures_are_noted(void **state) {
+TEST_WITH(test_failures_are_noted, setup, teardown) {
         Disk *d = *state;
 
         tree_dir(d->path, "allocations/a.json");
@@ -205,7 +201,7 @@ static void test_failures_are_noted(void **state) {
         assert_null(d->ledger->unwritable);
 }
 
-static void test_services(void **state) {
+TEST_WITH(test_services, setup, teardown) {
         Disk *d = *state;
 
         load(d);
@@ -219,7 +215,7 @@ static void test_services(void **state) {
         assert_false(exists(d, "stopped-services"));
 }
 
-static void test_one_daemon(void **state) {
+TEST_WITH(test_one_daemon, setup, teardown) {
         Disk *d = *state;
         Store *second = NULL;
 
@@ -230,7 +226,7 @@ static void test_one_daemon(void **state) {
 }
 
 /* A process that is about to end may have the lock for a moment longer. */
-static void test_lock_is_waited_for(void **state) {
+TEST_WITH(test_lock_is_waited_for, setup, teardown) {
         const struct timespec moment = { .tv_nsec = 200 * 1000 * 1000 };
         Disk *d = *state;
         int ready[2];
@@ -256,7 +252,7 @@ static void test_lock_is_waited_for(void **state) {
         (void) close(ready[1]);
 }
 
-static void test_too_many_files(void **state) {
+TEST_WITH(test_too_many_files, setup, teardown) {
         Disk *d = *state;
         _cleanup_free_ char *path = tree_path(d->path, "allocations");
         int fd = open(path, O_RDONLY | O_DIRECTORY);
@@ -271,7 +267,7 @@ static void test_too_many_files(void **state) {
 }
 
 /* What cannot be believed is believed in nothing, and a repair is enough. */
-static void test_read_only(void **state) {
+TEST_WITH(test_read_only, setup, teardown) {
         static const struct {
                 const char *file, *text;
         } cases[] = {
@@ -308,7 +304,7 @@ static void test_read_only(void **state) {
         assert_usable(d);
 }
 
-static void test_quarantine_is_of_one_device(void **state) {
+TEST_WITH(test_quarantine_is_of_one_device, setup, teardown) {
         Disk *d = *state;
 
         quarantine(d, "0000:03:00.0", NULL);
@@ -317,7 +313,7 @@ static void test_quarantine_is_of_one_device(void **state) {
         assert_usable(d);
 }
 
-static void test_not_a_file(void **state) {
+TEST_WITH(test_not_a_file, setup, teardown) {
         static const char *const files[] = { "stopped-services", "generation", "allocations/a.json" };
         Disk *d = *state;
 
@@ -331,7 +327,7 @@ static void test_not_a_file(void **state) {
         }
 }
 
-static void test_others_can_write(void **state) {
+TEST_WITH(test_others_can_write, setup, teardown) {
         static const char *const directories[] = { ".", "allocations", "quarantine" };
         static const mode_t modes[] = { 0720, 0702, 01777 };
         char mode[16];
@@ -351,7 +347,7 @@ static void test_others_can_write(void **state) {
 }
 
 /* The daemon would start them as root. */
-static void test_services_of_others(void **state) {
+TEST_WITH(test_services_of_others, setup, teardown) {
         Disk *d = *state;
 
         write_file(d, "stopped-services", "evil.service\n");
@@ -363,7 +359,7 @@ static void test_services_of_others(void **state) {
         assert_string_equal(d->services, "evil.service\n");
 }
 
-static void test_temporaries_go(void **state) {
+TEST_WITH(test_temporaries_go, setup, teardown) {
         static const char *const temporaries[] = { ".generation.tmp", "allocations/.a.json.tmp",
                                                    "quarantine/.0000:03:00.0.json.tmp" };
         static const char *const others[] = { "tmp", ".tmp", "allocations/.tmpa", "quarantine/.a.tmp2" };
@@ -382,28 +378,6 @@ static void test_temporaries_go(void **state) {
         assert_int_equal(d->ledger->n_allocations, 1);
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("ledger-files.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_saved_is_loaded, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_generations, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_prepared_file, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_failures_are_noted, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_services, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_services_of_others, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_one_daemon, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_lock_is_waited_for, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_too_many_files, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_read_only, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_quarantine_is_of_one_device, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_not_a_file, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_others_can_write, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_temporaries_go, setup, teardown),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests_name("store", tests, NULL, NULL);
 }

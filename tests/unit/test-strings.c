@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
 #include <errno.h>
+
+#include "unit.h"
 
 #include "util/strings.h"
 
-static void test_parse_unsigned(void **state _unused_) {
+TEST(test_parse_unsigned) {
         uint64_t n = 7;
 
         assert_int_equal(parse_unsigned("0", 10, &n), 0);
@@ -27,7 +23,7 @@ static void test_parse_unsigned(void **state _unused_) {
         assert_int_equal(n, 7);
 }
 
-static void test_format_hex(void **state _unused_) {
+TEST(test_format_hex) {
         static const struct {
                 uint64_t value;
                 unsigned digits;
@@ -51,7 +47,7 @@ static void test_format_hex(void **state _unused_) {
         }
 }
 
-static void test_format_unsigned(void **state _unused_) {
+TEST(test_format_unsigned) {
         static const uint64_t values[] = { 0, 7, 10, 4095, UINT64_MAX };
         static const char *const texts[] = { "0", "7", "10", "4095", "18446744073709551615" };
 
@@ -63,7 +59,7 @@ static void test_format_unsigned(void **state _unused_) {
         }
 }
 
-static void test_parse_hex(void **state _unused_) {
+TEST(test_parse_hex) {
         uint64_t n = 7;
 
         assert_int_equal(parse_hex("0x10dE", 0xffff, &n), 0);
@@ -78,7 +74,7 @@ static void test_parse_hex(void **state _unused_) {
         assert_int_equal(n, 0xff);
 }
 
-static void test_parse_size(void **state _unused_) {
+TEST(test_parse_size) {
         static const struct {
                 const char *text;
                 uint64_t bytes;
@@ -105,7 +101,7 @@ static void test_parse_size(void **state _unused_) {
         assert_int_equal(n, 7);
 }
 
-static void test_format_size(void **state _unused_) {
+TEST(test_format_size) {
         assert_string_equal(FORMAT_SIZE(0), "0 B");
         assert_string_equal(FORMAT_SIZE(1000), "1000 B");
         assert_string_equal(FORMAT_SIZE(UINT64_C(20) << 30), "20 GiB");
@@ -119,7 +115,7 @@ static void test_format_size(void **state _unused_) {
         assert_string_equal(FORMAT_SIZE(UINT64_MAX), "17179869183.9 GiB");
 }
 
-static void test_format_size_wanted(void **state _unused_) {
+TEST(test_format_size_wanted) {
         assert_string_equal(FORMAT_SIZE_WANTED(1000), "1000 B");
         assert_string_equal(FORMAT_SIZE_WANTED(UINT64_C(20) << 30), "20 GiB");
         assert_string_equal(FORMAT_SIZE_WANTED((UINT64_C(4) << 30) + 1), "4.1 GiB");
@@ -130,20 +126,20 @@ static void test_format_size_wanted(void **state _unused_) {
                         assert_string_not_equal(FORMAT_SIZE_WANTED(n + 1), FORMAT_SIZE(n));
 }
 
-static void test_and_more(void **state _unused_) {
+TEST(test_and_more) {
         assert_string_equal(AND_MORE(0), "");
         assert_string_equal(AND_MORE(1), " and 1 more");
         assert_string_equal(AND_MORE(125), " and 125 more");
 }
 
-static void test_format_size_exact(void **state _unused_) {
+TEST(test_format_size_exact) {
         assert_string_equal(FORMAT_SIZE_EXACT(0), "0 B");
         assert_string_equal(FORMAT_SIZE_EXACT(UINT64_C(1536) << 20), "1536 MiB");
         assert_string_equal(FORMAT_SIZE_EXACT(UINT64_C(1) << 50), "1024 TiB");
         assert_string_equal(FORMAT_SIZE_EXACT(UINT64_MAX), "18446744073709551615 B");
 }
 
-static void test_replace_and_copy(void **state _unused_) {
+TEST(test_replace_and_copy) {
         _cleanup_free_ char *s = NULL;
 
         s = string_format("%d%%", 1);
@@ -165,7 +161,7 @@ static void test_replace_and_copy(void **state _unused_) {
 }
 
 /* What AddressSanitizer watches here: every element up to a growth lies inside. */
-static void test_next_word(void **state) {
+TEST(test_next_word) {
         char line[] = "  one\t two ", nothing[] = " \t", *rest = line;
 
         assert_string_equal(string_next_word(&rest), "one");
@@ -176,7 +172,7 @@ static void test_next_word(void **state) {
         assert_null(string_next_word(&rest));
 }
 
-static void test_array_reserve(void **state _unused_) {
+TEST(test_array_reserve) {
         _cleanup_free_ uint32_t *a = NULL;
 
         for (uint32_t n = 0; n < 1000; n++) {
@@ -191,7 +187,7 @@ static void test_array_reserve(void **state _unused_) {
         assert_null(untouched);
 }
 
-static void test_text_is_clean(void **state _unused_) {
+TEST(test_text_is_clean) {
         static const char *const clean[] = {
                 "",
                 "gpu 1",
@@ -248,7 +244,7 @@ static void test_text_is_clean(void **state _unused_) {
                 assert_false(text_is_clean(dirty[i]));
 }
 
-static void test_text_is_ascii(void **state _unused_) {
+TEST(test_text_is_ascii) {
         char text[20];
 
         memset(text, '\x7f', sizeof(text));
@@ -262,7 +258,7 @@ static void test_text_is_ascii(void **state _unused_) {
         }
 }
 
-static void test_text_is_uuid(void **state _unused_) {
+TEST(test_text_is_uuid) {
         static const char uuid[] = "4b20d080-1b54-4048-85b3-a6a62d165c01";
 
         assert_true(text_is_uuid(uuid));
@@ -278,7 +274,7 @@ static void test_text_is_uuid(void **state _unused_) {
         }
 }
 
-static void test_quotable(void **state _unused_) {
+TEST(test_quotable) {
 #define FIFTY                                                                                                          \
         "0123456789012345678901234567890123456789"                                                                     \
         "0123456789"
@@ -306,19 +302,4 @@ static void test_quotable(void **state _unused_) {
                 assert_true(strlen(shown) < QUOTABLE_MAX);
         }
 #undef FIFTY
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_parse_unsigned),    cmocka_unit_test(test_parse_hex),
-                cmocka_unit_test(test_format_hex),        cmocka_unit_test(test_parse_size),
-                cmocka_unit_test(test_format_size),       cmocka_unit_test(test_format_size_wanted),
-                cmocka_unit_test(test_format_size_exact), cmocka_unit_test(test_and_more),
-                cmocka_unit_test(test_replace_and_copy),  cmocka_unit_test(test_next_word),
-                cmocka_unit_test(test_array_reserve),     cmocka_unit_test(test_text_is_clean),
-                cmocka_unit_test(test_text_is_uuid),      cmocka_unit_test(test_quotable),
-                cmocka_unit_test(test_text_is_ascii),     cmocka_unit_test(test_format_unsigned),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
 
 /* The configuration that is suggested for a node. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "nodefixture.h"
 #include "plan/suggest.h"
@@ -83,7 +79,7 @@ static void assert_no_text(const char *text, const char *part) {
                 fail_msg("'%s' is in:\n%s", part, text);
 }
 
-static void test_gpus(void **state) {
+TEST(test_gpus) {
         _cleanup_node_ TestNode *t = node_good();
         _cleanup_free_ char *text = suggest(t, "");
 
@@ -92,7 +88,7 @@ static void test_gpus(void **state) {
         assert_no_text(text, "VirtualFunctions=");
 }
 
-static void test_models(void **state) {
+TEST(test_models) {
         _cleanup_node_ TestNode *t = node_good();
         _cleanup_free_ char *text = NULL;
         PciDevice *gpu = node_gpu(t, "pci0000:00/0000:00:08.0", 0, 8);
@@ -112,7 +108,7 @@ static void test_models(void **state) {
         assert_text(text, "[Pool gpu-10de-fffe]\nMatch=id=10de:fffe\n");
 }
 
-static void test_vfs(void **state) {
+TEST(test_vfs) {
         _cleanup_node_ TestNode *t = node_good();
         _cleanup_free_ char *text = NULL;
 
@@ -124,7 +120,7 @@ static void test_vfs(void **state) {
 }
 
 /* Linux before 4.13 does not tell the id of VFs that do not exist. */
-static void test_unknown_vfs(void **state) {
+TEST(test_unknown_vfs) {
         _cleanup_node_ TestNode *t = node_good();
         _cleanup_free_ char *text = NULL;
 
@@ -134,7 +130,7 @@ static void test_unknown_vfs(void **state) {
 }
 
 /* Their VFs have one id. */
-static void test_several_nics(void **state) {
+TEST(test_several_nics) {
         _cleanup_node_ TestNode *t = node_good();
         _cleanup_free_ char *text = NULL;
 
@@ -146,7 +142,7 @@ static void test_several_nics(void **state) {
         assert_text(text, "[Pool nic-connectx-7-ib]\nMatch=type=vf pf=0000:03:00.0\nMatch=type=vf pf=0000:04:00.0\n");
 }
 
-static void test_present_vfs(void **state) {
+TEST(test_present_vfs) {
         _cleanup_node_ TestNode *t = node_good();
         _cleanup_free_ char *text = NULL;
 
@@ -157,7 +153,7 @@ static void test_present_vfs(void **state) {
 }
 
 /* VFs of GPUs: those of NVIDIA are for vGPUs, those of AMD and Intel are GPUs that their driver created. */
-static void test_gpu_vfs(void **state) {
+TEST(test_gpu_vfs) {
         static const struct {
                 uint16_t vendor, vf_device;
                 const char *driver, *types, *section;
@@ -197,7 +193,7 @@ static void test_gpu_vfs(void **state) {
 }
 
 /* The VFs of one are offered, and others of its model as a whole. */
-static void test_gpu_vfs_of_some(void **state) {
+TEST(test_gpu_vfs_of_some) {
         static const struct {
                 uint16_t vendor, vf_device;
                 unsigned total_vfs; /* of the others; 0: SR-IOV is off */
@@ -238,7 +234,7 @@ static void test_gpu_vfs_of_some(void **state) {
 }
 
 /* The only NIC of a node stays with the host, and its VFs do not have to. */
-static void test_needed_pf(void **state) {
+TEST(test_needed_pf) {
         _cleanup_node_ TestNode *t = node_good();
         _cleanup_free_ char *text = NULL;
         PciDevice *pf = add_pf(t, "pci0000:00/0000:00:04.0/0000:03:00.0", 0x1021, 0x020000, 7);
@@ -249,7 +245,7 @@ static void test_needed_pf(void **state) {
         assert_non_null(strstr(text, "pf=ADDRESS and VirtualFunctions="));
 }
 
-static void test_left_out(void **state) {
+TEST(test_left_out) {
         _cleanup_node_ TestNode *t = node_good();
         _cleanup_free_ char *text = NULL;
         PciDevice *dev;
@@ -280,7 +276,7 @@ static void test_left_out(void **state) {
         assert_text(text, "Fabric=yes");
 }
 
-static void test_not_yet(void **state) {
+TEST(test_not_yet) {
         _cleanup_node_ TestNode *t = node_good();
         _cleanup_free_ char *text = NULL;
         PciDevice *sound = node_device(t, "pci0000:00/0000:00:1b.0", 0x040300, 0, 0);
@@ -292,7 +288,7 @@ static void test_not_yet(void **state) {
         assert_no_text(text, "0000:01:00.0 cannot");
 }
 
-static void test_cpus(void **state) {
+TEST(test_cpus) {
         _cleanup_node_ TestNode *t = node_good();
         _cleanup_free_ char *isolated = suggest(t, "quiet isolcpus=managed_irq,domain,1-15,20-31"),
                             *all = suggest(t, "isolcpus=0-31"), *none = suggest(t, "isolcpus=64");
@@ -309,17 +305,4 @@ static void test_cpus(void **state) {
         (void) node_numa(small, 1, 8, 8, 2, GIB);
         text = suggest(small, "");
         assert_text(text, "HousekeepingCpus=8-9");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_gpus),        cmocka_unit_test(test_models),
-                cmocka_unit_test(test_vfs),         cmocka_unit_test(test_several_nics),
-                cmocka_unit_test(test_unknown_vfs), cmocka_unit_test(test_present_vfs),
-                cmocka_unit_test(test_gpu_vfs),     cmocka_unit_test(test_gpu_vfs_of_some),
-                cmocka_unit_test(test_needed_pf),   cmocka_unit_test(test_left_out),
-                cmocka_unit_test(test_not_yet),     cmocka_unit_test(test_cpus),
-        };
-
-        return cmocka_run_group_tests_name("suggest", tests, NULL, NULL);
 }

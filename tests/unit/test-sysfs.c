@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+
+#include "unit.h"
 
 #include "util/sysfs.h"
 
@@ -58,7 +54,7 @@ static int teardown(void **state _unused_) {
         return chdir("/") < 0 ? -1 : nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static void test_new(void **state _unused_) {
+TEST(test_new) {
         Sysfs *other = NULL;
 
         assert_string_equal(sysfs_root(fs), "root");
@@ -68,7 +64,7 @@ static void test_new(void **state _unused_) {
         assert_null(other);
 }
 
-static void test_real_root(void **state _unused_) {
+TEST(test_real_root) {
         _cleanup_(cleanup_sysfs_free) Sysfs *real = NULL;
         _cleanup_free_ char *path = NULL;
         char small[16], big[65536];
@@ -82,7 +78,7 @@ static void test_real_root(void **state _unused_) {
         assert_true(sysfs_read(real, "proc/self/mountinfo", big, sizeof(big)) > 0);
 }
 
-static void test_read(void **state _unused_) {
+TEST(test_read) {
         char buf[8];
 
         assert_int_equal(sysfs_read(fs, "sys/bus/card/vendor", buf, sizeof(buf)), 6);
@@ -94,7 +90,7 @@ static void test_read(void **state _unused_) {
         assert_int_equal(sysfs_read(fs, "sys/bus/card", buf, sizeof(buf)), -EISDIR);
 }
 
-static void test_read_at(void **state _unused_) {
+TEST(test_read_at) {
         _cleanup_close_ int fd = sysfs_open(fs, "sys/bus/card", O_PATH | O_DIRECTORY);
         char buf[16];
 
@@ -106,7 +102,7 @@ static void test_read_at(void **state _unused_) {
 }
 
 /* A read in a recording waits neither for the writer of a FIFO nor for its data. A read in a machine waits for both. */
-static void test_recorded(void **state _unused_) {
+TEST(test_recorded) {
         _cleanup_(cleanup_sysfs_free) Sysfs *recorded = NULL;
         _cleanup_close_ int dir_fd = -1, writer = -1, reader = -1;
         char buf[16];
@@ -131,7 +127,7 @@ static bool has_openat2(void) {
         return syscall(SYS_openat2, -1, "", NULL, 0) >= 0 || (errno != ENOSYS && errno != EPERM);
 }
 
-static void test_links_stay_inside(void **state _unused_) {
+TEST(test_links_stay_inside) {
         _cleanup_(cleanup_sysfs_free) Sysfs *real = NULL;
         char buf[16];
 
@@ -147,7 +143,7 @@ static void test_links_stay_inside(void **state _unused_) {
         assert_int_equal(sysfs_read(fs, "sys/bus/card/absolute", buf, sizeof(buf)), 6);
 }
 
-static void test_write(void **state _unused_) {
+TEST(test_write) {
         char buf[16];
 
         assert_int_equal(sysfs_write(fs, "sys/bus/card/vendor", "0x15b3"), 0);
@@ -157,7 +153,7 @@ static void test_write(void **state _unused_) {
         assert_int_equal(sysfs_write(fs, "sys/bus/card/none", "1"), -ENOENT); /* never creates */
 }
 
-static void test_link_name(void **state _unused_) {
+TEST(test_link_name) {
         _cleanup_close_ int fd = sysfs_open(fs, "sys/devices/card", O_PATH | O_DIRECTORY);
         char buf[16];
 
@@ -174,7 +170,7 @@ static void test_link_name(void **state _unused_) {
         assert_int_equal(sysfs_link_name_at(fd, "vendor", buf, sizeof(buf)), -EINVAL);
 }
 
-static void test_realpath(void **state _unused_) {
+TEST(test_realpath) {
         _cleanup_free_ char *path = NULL;
 
         assert_int_equal(sysfs_realpath(fs, "sys/bus/card/driver", &path), 0);
@@ -185,14 +181,4 @@ static void test_realpath(void **state _unused_) {
         assert_int_equal(sysfs_realpath(fs, "sys/none", &path), -ENOENT);
 }
 
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_new),      cmocka_unit_test(test_real_root),
-                cmocka_unit_test(test_read),     cmocka_unit_test(test_read_at),
-                cmocka_unit_test(test_recorded), cmocka_unit_test(test_links_stay_inside),
-                cmocka_unit_test(test_write),    cmocka_unit_test(test_link_name),
-                cmocka_unit_test(test_realpath),
-        };
-
-        return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown)

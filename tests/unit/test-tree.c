@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "sentences.h"
 #include "util/strings.h"
@@ -79,7 +76,7 @@ static void refuse(const char *text, unsigned line) {
         refuse_bytes(text, strlen(text), line);
 }
 
-static void test_lines(void **state _unused_) {
+TEST(test_lines) {
         expect("", "");
         expect("# text\n\n   \n", "");
         expect("a=b", "= a 0 b\\n\n");
@@ -94,7 +91,7 @@ static void test_lines(void **state _unused_) {
         expect("a=\\x00\\n\\t\\\\\n", "= a 0 \\x00\\n\\t\\\\\\n\n");
 }
 
-static void test_config(void **state _unused_) {
+TEST(test_config) {
         expect("d/config@0x10=0d 00ff\n", "@ d/config 16 \\x0d\\x00\\xff\n");
         expect("config@4095=01\n", "@ config 4095 \\x01\n");
         expect("config@0x100=\n", "@ config 256 \n");
@@ -108,7 +105,7 @@ static void test_config(void **state _unused_) {
         refuse("config@=00\n", 1);
 }
 
-static void test_malformed(void **state _unused_) {
+TEST(test_malformed) {
         refuse("a=1\nnonsense\n", 2);
         refuse("\n=b\n", 2);
         refuse("\n!EIO\n", 2);
@@ -127,7 +124,7 @@ static void test_malformed(void **state _unused_) {
         refuse_bytes("a=b\0c\n", 6, 1);
 }
 
-static void test_hostile_paths(void **state _unused_) {
+TEST(test_hostile_paths) {
         char text[2 * TREE_PATH_MAX];
         size_t n = 0;
 
@@ -157,7 +154,7 @@ static void test_hostile_paths(void **state _unused_) {
         refuse(text, 1);
 }
 
-static void test_limits(void **state _unused_) {
+TEST(test_limits) {
         static const char line[] = "a=x\n";
         size_t size = (TREE_ITEMS_MAX + 1) * strlen(line);
         _cleanup_free_ char *problem = NULL, *text = malloc(size + 1);
@@ -173,7 +170,7 @@ static void test_limits(void **state _unused_) {
         assert_int_equal(seen.n, TREE_ITEMS_MAX);
 }
 
-static void test_result(void **state _unused_) {
+TEST(test_result) {
         _cleanup_free_ char *problem = NULL;
         Seen seen = { .result = -ENOTDIR };
 
@@ -183,7 +180,7 @@ static void test_result(void **state _unused_) {
         assert_int_equal(seen.n, 1);
 }
 
-static void test_read(void **state _unused_) {
+TEST(test_read) {
         char path[] = "/tmp/passthrough-test-XXXXXX";
         _cleanup_free_ char *problem = NULL, *absent = NULL;
         Seen seen = { 0 };
@@ -203,7 +200,7 @@ static void test_read(void **state _unused_) {
 }
 
 /* What is written reads as what it was. */
-static void test_write(void **state _unused_) {
+TEST(test_write) {
         static const char odd[] = "a b=c!d{1-2}[#%@\\e->/x\ny\xff";
         _cleanup_free_ char *text = NULL, *items = NULL, *problem = NULL;
         char config[TREE_CONFIG_MAX] = { [0] = 0x15, [0x34] = 0x40 };
@@ -239,16 +236,6 @@ static void test_write(void **state _unused_) {
         assert_non_null(strstr(text, "\ns/config@0x0=00\n"));
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("tree-lines.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_lines),         cmocka_unit_test(test_config), cmocka_unit_test(test_malformed),
-                cmocka_unit_test(test_hostile_paths), cmocka_unit_test(test_limits), cmocka_unit_test(test_result),
-                cmocka_unit_test(test_read),          cmocka_unit_test(test_write),  cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests_name("tree", tests, NULL, NULL);
 }

@@ -4,12 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "replay/replay.h"
 #include "tmptree.h"
@@ -103,7 +99,7 @@ static void assert_absent(const Fixture *f, const char *path) {
         assert_int_equal(lstat(full, &st), -1);
 }
 
-static void test_items(void **state) {
+TEST_WITH(test_items, setup, teardown) {
         Fixture *f = *state;
         _cleanup_free_ char *broken = NULL, *config = NULL;
         struct stat st;
@@ -132,7 +128,7 @@ static void test_items(void **state) {
 }
 
 /* Whatever links say, a file lands inside. */
-static void test_hostile_links(void **state) {
+TEST_WITH(test_hostile_links, setup, teardown) {
         Fixture *f = *state;
         _cleanup_free_ char *text = NULL;
 
@@ -161,7 +157,7 @@ static void test_hostile_links(void **state) {
         done(f);
 }
 
-static void test_hostile_shapes(void **state) {
+TEST_WITH(test_hostile_shapes, setup, teardown) {
         Fixture *f = *state;
         char text[8192] = "";
         size_t n = 0;
@@ -187,7 +183,7 @@ static void test_hostile_shapes(void **state) {
         assert_clean(f);
 }
 
-static void test_remove(void **state) {
+TEST_WITH(test_remove, setup, teardown) {
         Fixture *f = *state;
         _cleanup_free_ char *link = NULL, *dir = NULL;
 
@@ -201,17 +197,4 @@ static void test_remove(void **state) {
         link = tree_path(f->top, "tmp/link");
         tree_remove(link);
         assert_clean(f);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_items),
-                TEST(test_hostile_links),
-                TEST(test_hostile_shapes),
-                TEST(test_remove),
-#undef TEST
-        };
-
-        return cmocka_run_group_tests_name("unpack", tests, NULL, NULL);
 }

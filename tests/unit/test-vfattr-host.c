@@ -3,12 +3,8 @@
 /* The ways that are files: MLNX_OFED's sriov/N and mlx4's iov. What they hold is what the drivers print. */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "host/vfattr.h"
 #include "treefixture.h"
@@ -56,7 +52,7 @@ static int write_text(const Fixture *f, unsigned vf, const char *text) {
         return c.result;
 }
 
-static void test_no_vf(void **state) {
+TEST_WITH(test_no_vf, setup, teardown) {
         Fixture *f = *state;
         VfAttributes v = { .set = 42 };
 
@@ -67,7 +63,7 @@ static void test_no_vf(void **state) {
         assert_int_equal(v.set, 42);
 }
 
-static void test_no_way(void **state) {
+TEST_WITH(test_no_way, setup, teardown) {
         Fixture *f = *state;
         VfAttributes v = { .set = 42 };
 
@@ -90,7 +86,7 @@ static int setup_ofed(void **state) {
         return r;
 }
 
-static void test_ofed(void **state) {
+TEST_WITH(test_ofed, setup_ofed, teardown) {
         Fixture *f = *state;
         _cleanup_free_ char *full = NULL;
         struct stat st;
@@ -111,7 +107,7 @@ static void test_ofed(void **state) {
         assert_int_equal(st.st_size, strlen("Follow\n")); /* the driver wants the newline */
 }
 
-static void test_ofed_ethernet(void **state) {
+TEST_WITH(test_ofed_ethernet, setup, teardown) {
         Fixture *f = *state;
 
         put(f, "sriov/0/node", "00:11:22:33:44:55:66:77");
@@ -122,7 +118,7 @@ static void test_ofed_ethernet(void **state) {
         assert_file(f, "sriov/0/node", "00:11:22:33:44:55:66:77");
 }
 
-static void test_ofed_unusable(void **state) {
+TEST_WITH(test_ofed_unusable, setup_ofed, teardown) {
         Fixture *f = *state;
         VfAttributes v;
 
@@ -171,7 +167,7 @@ static void map_pkeys(const Fixture *f, const char *first, const char *second) {
 #define FIRST  "port-guid=00:14:05:00:00:00:00:01"
 #define SECOND "second-port-guid=00:14:05:00:00:00:00:02"
 
-static void test_mlx4(void **state) {
+TEST_WITH(test_mlx4, setup_mlx4, teardown) {
         Fixture *f = *state;
 
         assert_reads(f, 1, FIRST " " SECOND " pkey=0x0000 second-port-pkey=0x0000");
@@ -193,7 +189,7 @@ static void test_mlx4(void **state) {
 }
 
 /* What each port had is told, and comes back to it. */
-static void test_mlx4_ports(void **state) {
+TEST_WITH(test_mlx4_ports, setup_mlx4, teardown) {
         Fixture *f = *state;
         VfChange back = { .vf = 1 };
 
@@ -220,7 +216,7 @@ static void test_mlx4_ports(void **state) {
 }
 
 /* Who wrote before died between the ports. */
-static void test_mlx4_half_written(void **state) {
+TEST_WITH(test_mlx4_half_written, setup_mlx4, teardown) {
         Fixture *f = *state;
 
         put(f, IOV "ports/1/admin_guids/2", "200000000000009");
@@ -233,7 +229,7 @@ static void test_mlx4_half_written(void **state) {
         assert_file(f, IOV "0000:83:00.2/ports/2/pkey_idx/0", "1");
 }
 
-static void test_mlx4_pkey(void **state) {
+TEST_WITH(test_mlx4_pkey, setup_mlx4, teardown) {
         Fixture *f = *state;
 
         map_pkeys(f, "1", "1");
@@ -253,7 +249,7 @@ static void test_mlx4_pkey(void **state) {
         assert_file(f, IOV "0000:83:00.2/ports/2/pkey_idx/0", "none");
 }
 
-static void test_mlx4_ethernet_port(void **state) {
+TEST_WITH(test_mlx4_ethernet_port, setup_mlx4, teardown) {
         Fixture *f = *state;
 
         put(f, "infiniband/mlx4_0/ports/1/link_layer", "Ethernet");
@@ -265,14 +261,14 @@ static void test_mlx4_ethernet_port(void **state) {
 }
 
 /* The driver counts in tens where an address has sixteens: the eightieth VF is at 83:0a.0. */
-static void test_mlx4_tenth_slot(void **state) {
+TEST_WITH(test_mlx4_tenth_slot, setup_mlx4, teardown) {
         Fixture *f = *state;
 
         add_mlx4_port(f, "0000:83:10.0", 80, 1, "abc");
         assert_reads(f, 79, "port-guid=00:00:00:00:00:00:0a:bc pkey=0x0000");
 }
 
-static void test_mlx4_unusable(void **state) {
+TEST_WITH(test_mlx4_unusable, setup_mlx4, teardown) {
         Fixture *f = *state;
         VfAttributes v;
 
@@ -286,7 +282,7 @@ static void test_mlx4_unusable(void **state) {
 }
 
 /* Also the second port is looked at again; these files keep the rest of what was longer. */
-static void test_mlx4_not_taken(void **state) {
+TEST_WITH(test_mlx4_not_taken, setup_mlx4, teardown) {
         Fixture *f = *state;
 
         put(f, IOV "ports/1/admin_guids/2", "f");
@@ -301,7 +297,7 @@ static void test_mlx4_not_taken(void **state) {
 }
 
 /* Each attribute by the first way that has it. */
-static void test_both(void **state) {
+TEST_WITH(test_both, setup_mlx4, teardown) {
         Fixture *f = *state;
 
         put(f, "sriov/1/port", "00:00:00:00:00:00:00:01");
@@ -311,27 +307,4 @@ static void test_both(void **state) {
         assert_file(f, "sriov/1/port", "02:00:00:00:00:00:00:01");
         assert_file(f, IOV "ports/1/admin_guids/2", "14050000000001");
         assert_file(f, IOV "0000:83:00.2/ports/1/pkey_idx/0", "1");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-#define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, teardown)
-                TEST(test_no_vf, setup),
-                TEST(test_no_way, setup),
-                TEST(test_ofed, setup_ofed),
-                TEST(test_ofed_ethernet, setup),
-                TEST(test_ofed_unusable, setup_ofed),
-                TEST(test_mlx4, setup_mlx4),
-                TEST(test_mlx4_ports, setup_mlx4),
-                TEST(test_mlx4_half_written, setup_mlx4),
-                TEST(test_mlx4_pkey, setup_mlx4),
-                TEST(test_mlx4_ethernet_port, setup_mlx4),
-                TEST(test_mlx4_tenth_slot, setup_mlx4),
-                TEST(test_mlx4_unusable, setup_mlx4),
-                TEST(test_mlx4_not_taken, setup_mlx4),
-                TEST(test_both, setup_mlx4),
-#undef TEST
-        };
-
-        return cmocka_run_group_tests_name("vfattr-host", tests, NULL, NULL);
 }

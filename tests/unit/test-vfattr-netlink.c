@@ -5,12 +5,7 @@
  * the byte order is that of this machine: the requests below are those of little-endian ones.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "host/vfattr-internal.h"
 #include "host/vfattr.h"
@@ -112,7 +107,7 @@ static void assert_request(const char *hex) {
 /* RTM_SETLINK with NLM_F_REQUEST and NLM_F_ACK, and struct ifinfomsg. */
 #define SETLINK(size, index) size "000000 13000500 00000000 " index "000000 00000000 00000000 "
 
-static void test_ethernet(void **state) {
+TEST_WITH(test_ethernet, setup_ethernet, teardown) {
         Fixture *f = *state;
 
         assert_reads(f, 2,
@@ -136,7 +131,7 @@ static void test_ethernet(void **state) {
 }
 
 /* mlx4_en has neither trust nor, at times, spoof check; kernels before 4.9 have no list of VLANs. */
-static void test_not_offered(void **state) {
+TEST_WITH(test_not_offered, setup_ethernet, teardown) {
         Fixture *f = *state;
 
         kernel.netdevs[3].vfs[0].trust = kernel.netdevs[3].vfs[0].spoof = ABSENT;
@@ -152,7 +147,7 @@ static void test_not_offered(void **state) {
         assert_reads(f, 0, "mac=00:00:00:00:00:00 vlan=0 qos=0 min-rate=0 max-rate=0");
 }
 
-static void test_set_mac(void **state) {
+TEST_WITH(test_set_mac, setup_ethernet, teardown) {
         Fixture *f = *state;
 
         assert_int_equal(write_text(f, 1, "mac=02:11:22:33:44:55"), 1);
@@ -161,7 +156,7 @@ static void test_set_mac(void **state) {
         assert_int_equal(kernel.sets, 1);
 }
 
-static void test_set_vlan(void **state) {
+TEST_WITH(test_set_vlan, setup_ethernet, teardown) {
         Fixture *f = *state;
 
         kernel.netdevs[3].vfs[0].qos = 3;
@@ -181,7 +176,7 @@ static void test_set_vlan(void **state) {
         assert_request(SETLINK("38", "03") "18001680 14000180 10000200 00000000 00000000 00000000");
 }
 
-static void test_set_many(void **state) {
+TEST_WITH(test_set_many, setup_ethernet, teardown) {
         Fixture *f = *state;
 
         kernel.netdevs[3].vfs[2].max = 1000;
@@ -203,7 +198,7 @@ static void test_set_many(void **state) {
 }
 
 /* IPoIB reports the PF's own address, and zeros where there is nothing to set. */
-static void test_infiniband(void **state) {
+TEST_WITH(test_infiniband, setup_infiniband, teardown) {
         Fixture *f = *state;
 
         memcpy(kernel.netdevs[2].vfs[1].mac, (uint8_t[]) { 0, 0, 4, 0x9e, 0xfe, 0x80 }, 6);
@@ -221,7 +216,7 @@ static void test_infiniband(void **state) {
         assert_reads(f, 1, "link=down");
 }
 
-static void test_no_such_vf(void **state) {
+TEST_WITH(test_no_such_vf, setup_ethernet, teardown) {
         Fixture *f = *state;
         VfAttributes v = { .set = 42 };
 
@@ -237,7 +232,7 @@ static void test_no_such_vf(void **state) {
 }
 
 /* A number of an interface is good for a moment, and that of a recorded machine never was good here. */
-static void test_not_ours(void **state) {
+TEST_WITH(test_not_ours, setup_ethernet, teardown) {
         Fixture *f = *state;
         struct nl_sock *sk = nl_socket_alloc();
         VfAttributes v, *vfs = NULL;
@@ -264,7 +259,7 @@ static void test_not_ours(void **state) {
         nl_socket_free(sk);
 }
 
-static void test_errors(void **state) {
+TEST_WITH(test_errors, setup_ethernet, teardown) {
         static const int errors[] = { EOPNOTSUPP, EPERM, EBUSY, ENODEV, EINVAL, EAGAIN, EPROTONOSUPPORT };
         Fixture *f = *state;
         VfAttributes v;
@@ -279,14 +274,14 @@ static void test_errors(void **state) {
         assert_int_equal(kernel.sets, ELEMENTSOF(errors));
 }
 
-static void test_not_taken(void **state) {
+TEST_WITH(test_not_taken, setup_ethernet, teardown) {
         Fixture *f = *state;
 
         kernel.keeps_mac = true;
         assert_int_equal(write_text(f, 0, "mac=02:00:00:00:00:01"), -EIO);
 }
 
-static void test_truncated(void **state) {
+TEST_WITH(test_truncated, setup_ethernet, teardown) {
         Fixture *f = *state;
         VfAttributes all, v;
         size_t size;
@@ -306,7 +301,7 @@ static void test_truncated(void **state) {
         }
 }
 
-static void test_malformed(void **state) {
+TEST_WITH(test_malformed, setup_ethernet, teardown) {
         Fixture *f = *state;
         struct nl_sock *sk = nl_socket_alloc();
         VfAttributes v;
@@ -329,7 +324,7 @@ static void test_malformed(void **state) {
 }
 
 /* One port Ethernet, the other InfiniBand with a child; the end of a VF. Names say nothing. */
-static void test_ports(void **state) {
+TEST_WITH(test_ports, setup, teardown) {
         Fixture *f = *state;
         VfAttributes v;
 
@@ -362,7 +357,7 @@ static void test_ports(void **state) {
         assert_int_equal(v.value[VF_PORT_GUID], 9);
 }
 
-static void test_no_netdev(void **state) {
+TEST_WITH(test_no_netdev, setup, teardown) {
         Fixture *f = *state;
         VfAttributes v;
 
@@ -370,27 +365,4 @@ static void test_no_netdev(void **state) {
         tree_dir(f->root, "sys/bus/pci/devices/0000:01:00.0/net");
         assert_int_equal(vf_attributes_read(f->fs, pf, 0, &v), -EOPNOTSUPP);
         assert_int_equal(kernel.sockets, 0);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-#define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, teardown)
-                TEST(test_ethernet, setup_ethernet),
-                TEST(test_not_offered, setup_ethernet),
-                TEST(test_set_mac, setup_ethernet),
-                TEST(test_set_vlan, setup_ethernet),
-                TEST(test_set_many, setup_ethernet),
-                TEST(test_infiniband, setup_infiniband),
-                TEST(test_no_such_vf, setup_ethernet),
-                TEST(test_not_ours, setup_ethernet),
-                TEST(test_errors, setup_ethernet),
-                TEST(test_not_taken, setup_ethernet),
-                TEST(test_truncated, setup_ethernet),
-                TEST(test_malformed, setup_ethernet),
-                TEST(test_ports, setup),
-                TEST(test_no_netdev, setup),
-#undef TEST
-        };
-
-        return cmocka_run_group_tests_name("vfattr-netlink", tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
 #include <errno.h>
+
+#include "unit.h"
 
 #include "model/vfattr.h"
 #include "sentences.h"
@@ -21,7 +17,7 @@ static void assert_round_trip(const char *text, const char *formatted) {
         assert_string_equal(again, formatted);
 }
 
-static void test_text(void **state _unused_) {
+TEST(test_text) {
         assert_round_trip("", "");
         assert_round_trip(" , ", "");
         assert_round_trip("vlan=100,mac=02:AB:00:00:00:01", "mac=02:ab:00:00:00:01 vlan=100");
@@ -43,7 +39,7 @@ static void assert_problem(const char *text) {
         assert_int_equal(v.set, 42);
 }
 
-static void test_problems(void **state _unused_) {
+TEST(test_problems) {
         static const char *const table[] = {
                 "vlan",
                 "colour=red",
@@ -75,7 +71,7 @@ static void test_problems(void **state _unused_) {
 }
 
 /* What a PF says is not what one may ask for. */
-static void test_facts(void **state _unused_) {
+TEST(test_facts) {
         _cleanup_free_ char *problem = NULL;
         VfAttributes v;
 
@@ -87,7 +83,7 @@ static void test_facts(void **state _unused_) {
         assert_true(v.value[VF_NODE_GUID] == UINT64_MAX);
 }
 
-static void test_sets(void **state _unused_) {
+TEST(test_sets) {
         VfAttributes a = { 0 }, b = { 0 };
 
         vf_attributes_put(&a, VF_VLAN, 100);
@@ -103,15 +99,6 @@ static void test_sets(void **state _unused_) {
         assert_false(vf_attributes_have(&a, VF_TRUST));
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("vf-attributes.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_text), cmocka_unit_test(test_problems),  cmocka_unit_test(test_facts),
-                cmocka_unit_test(test_sets), cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
 
 /* What VFs of an allocation are given: merged from pool and request, and made up where nobody said anything. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
+
+#include "unit.h"
 
 #include "nodefixture.h"
 #include "plan/vfidentity.h"
@@ -106,7 +102,7 @@ static void assert_text(const VfAttributes *v, const char *expected) {
         assert_string_equal(text, expected);
 }
 
-static void test_make(void **state) {
+TEST(test_make) {
         VfAttributes v, same, other;
 
         for (unsigned i = 0; i < 10000; i++) {
@@ -137,7 +133,7 @@ static int compare(const void *a, const void *b) {
 }
 
 /* Seeds as alike as they come: 40 bits are few enough that a poor hash would be seen. */
-static void test_make_spreads(void **state) {
+TEST(test_make_spreads) {
         enum {
                 N = 65536
         };
@@ -164,7 +160,7 @@ static void test_make_spreads(void **state) {
                 assert_true(macs[i] != macs[i - 1] && guids[i] != guids[i - 1]);
 }
 
-static void test_merge(void **state) {
+TEST(test_merge) {
         static const char *const cases[][2] = {
                 { NULL, "vlan=7 qos=3 trust=on max-rate=1000" },
                 { "eth0 trust=off", "vlan=7 qos=3 trust=off max-rate=1000" },
@@ -190,7 +186,7 @@ static void test_merge(void **state) {
         }
 }
 
-static void test_merge_refuses(void **state) {
+TEST(test_merge_refuses) {
         _cleanup_node_ TestNode *t = new_node("VfAttributes=max-rate=1000", "");
         static const struct {
                 const char *slots;
@@ -214,7 +210,7 @@ static void test_merge_refuses(void **state) {
         }
 }
 
-static void test_taken_is_refused(void **state) {
+TEST(test_taken_is_refused) {
         static const char *const slots[] = {
                 "eth0 mac=02:00:00:00:00:01",
                 "ib0 node-guid=02:00:00:00:00:00:00:02",
@@ -240,7 +236,7 @@ static void test_taken_is_refused(void **state) {
         (void) allocate(t, "vm2", ID, "eth=1 ib=1", slots[0]);
 }
 
-static void test_assign(void **state) {
+TEST(test_assign) {
         _cleanup_node_ TestNode *t = new_node("VfAttributes=vlan=9", "");
         Allocation *a = allocate(t, "vm1", ID, "gpu=1 eth=2 ib=2 vpi=1",
                                  "eth1 mac=00:11:22:33:44:55;ib1 link=down node-guid=00:11:22:33:44:55:66:77");
@@ -271,7 +267,7 @@ static void test_assign(void **state) {
 }
 
 /* Which VF it was, whichever allocation has it; else which allocation, whichever VF. */
-static void test_fresh_and_stable(void **state) {
+TEST(test_fresh_and_stable) {
         _cleanup_node_ TestNode *t = new_node("VfIdentity=stable", "");
         VfAttributes eth, ib, made;
         Allocation *a = allocate(t, "vm1", ID, "eth=1 ib=1", NULL);
@@ -298,7 +294,7 @@ static void test_fresh_and_stable(void **state) {
 }
 
 /* What would be made up is somebody's already, perhaps by a port of it, or wanted for another slot. */
-static void test_taken_is_passed_over(void **state) {
+TEST(test_taken_is_passed_over) {
         _cleanup_node_ TestNode *t = new_node("VfIdentity=stable", "VfIdentity=stable");
         _cleanup_free_ char *slots = NULL;
         char mac[VF_VALUE_MAX], guid[VF_VALUE_MAX];
@@ -320,7 +316,7 @@ static void test_taken_is_passed_over(void **state) {
 }
 
 /* Given out, it would be on two VFs: at once, or when the other one is handed back. */
-static void test_what_another_vf_has_is_refused(void **state) {
+TEST(test_what_another_vf_has_is_refused) {
         _cleanup_node_ TestNode *t = new_node("", "");
         _cleanup_free_ char *eth_slots = NULL, *ib_slots = NULL;
         char mac[VF_VALUE_MAX], guid[VF_VALUE_MAX];
@@ -351,7 +347,7 @@ static void test_what_another_vf_has_is_refused(void **state) {
         node_release(t, "vm2");
 }
 
-static void test_external_gets_nothing(void **state) {
+TEST(test_external_gets_nothing) {
         _cleanup_node_ TestNode *t = new_node("VirtualFunctions=external\nVfAttributes=vlan=5", "");
         Allocation *a = allocate(t, "vm1", ID, "eth=2 ib=1", "eth1 mac=02:00:00:00:00:01");
 
@@ -361,24 +357,6 @@ static void test_external_gets_nothing(void **state) {
         assert_int_not_equal(a->devices[2].attributes.set & VF_GUID_BITS, 0);
 }
 
-static void test_sentences(void **state _unused_) {
+TEST(test_sentences) {
         assert_sentences("vf-identities.txt");
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_make),
-                cmocka_unit_test(test_make_spreads),
-                cmocka_unit_test(test_merge),
-                cmocka_unit_test(test_merge_refuses),
-                cmocka_unit_test(test_taken_is_refused),
-                cmocka_unit_test(test_assign),
-                cmocka_unit_test(test_fresh_and_stable),
-                cmocka_unit_test(test_taken_is_passed_over),
-                cmocka_unit_test(test_what_another_vf_has_is_refused),
-                cmocka_unit_test(test_external_gets_nothing),
-                cmocka_unit_test(test_sentences),
-        };
-
-        return cmocka_run_group_tests_name("vfidentity", tests, NULL, NULL);
 }

@@ -3,13 +3,9 @@
 /* What a list of vGPU types says, and how much of it a GPU can still have beside its vGPUs and those that are promised.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "model/vgpu.h"
 #include "nodefixture.h"
@@ -20,7 +16,7 @@
 
 /* --- lists --- */
 
-static void test_list(void **state _unused_) {
+TEST(test_list) {
         const char *rest = "ID    : vGPU Name\n  1414 : NVIDIA H200X-1-18C\n\nnonsense\n7:A\n0 : NVIDIA B\n12\n3 "
                            ":\n99999999999 : C\n";
         VgpuType t;
@@ -37,7 +33,7 @@ static void test_list(void **state _unused_) {
         assert_false(vgpu_types_next(&rest, &t));
 }
 
-static void test_find(void **state _unused_) {
+TEST(test_find) {
         assert_int_equal(vgpu_types_find(EMPTY, TYPE), 1203);
         assert_int_equal(vgpu_types_find(EMPTY, "NVIDIA H100XM-2"), 0);
         assert_int_equal(vgpu_types_find(EMPTY, ""), 0);
@@ -45,7 +41,7 @@ static void test_find(void **state _unused_) {
 }
 
 /* The numbers are those of NVIDIA's tables. */
-static void test_capacity(void **state _unused_) {
+TEST(test_capacity) {
         static const struct {
                 const char *largest, *name;
                 unsigned capacity;
@@ -70,7 +66,7 @@ static void test_capacity(void **state _unused_) {
         }
 }
 
-static void test_names(void **state _unused_) {
+TEST(test_names) {
         assert_true(vgpu_name_is_valid("NVIDIA RTX PRO 6000 Blackwell DC-1-24Q"));
         assert_false(vgpu_name_is_valid(""));
         assert_false(vgpu_name_is_valid("A\nB"));
@@ -142,7 +138,7 @@ static VgpuRoom room_of(TestNode *t, unsigned i, const char *name) {
         return room;
 }
 
-static void test_room(void **state _unused_) {
+TEST(test_room) {
         _cleanup_node_ TestNode *t = make_gpu();
 
         assert_int_equal(room_of(t, 0, TYPE).further, 4);
@@ -164,7 +160,7 @@ static void test_room(void **state _unused_) {
 }
 
 /* Of a GPU with vGPUs that nothing is known of, only the next one is certain. */
-static void test_foreign(void **state _unused_) {
+TEST(test_foreign) {
         _cleanup_node_ TestNode *t = make_gpu();
 
         show(t, 5, 1203, "1203 : " TYPE);
@@ -180,7 +176,7 @@ static void test_foreign(void **state _unused_) {
 }
 
 /* Sizes beside each other: the total is that of one size, and does not count. */
-static void test_mixed(void **state _unused_) {
+TEST(test_mixed) {
         _cleanup_node_ TestNode *t = make_gpu();
 
         assert_int_equal(claim(t, "one", 0, 1, 1203, 4), VERDICT_NONE);
@@ -193,7 +189,7 @@ static void test_mixed(void **state _unused_) {
 
 /* --- plans --- */
 
-static void test_plan(void **state _unused_) {
+TEST(test_plan) {
         _cleanup_node_ TestNode *t = make_gpu();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal refusal = { 0 };
@@ -366,7 +362,7 @@ static void settle(TestNode *t, const Allocation *a, bool released) {
                 drive(t, g);
 }
 
-static void test_random(void **state _unused_) {
+TEST(test_random) {
         _cleanup_node_ TestNode *t = make_gpus();
 
         for (unsigned step = 0; step < STEPS; step++) {
@@ -383,14 +379,4 @@ static void test_random(void **state _unused_) {
                 }
                 check_gpus(t);
         }
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_list),  cmocka_unit_test(test_find), cmocka_unit_test(test_capacity),
-                cmocka_unit_test(test_names), cmocka_unit_test(test_room), cmocka_unit_test(test_foreign),
-                cmocka_unit_test(test_mixed), cmocka_unit_test(test_plan), cmocka_unit_test(test_random),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

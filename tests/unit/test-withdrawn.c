@@ -2,13 +2,9 @@
 
 /* Which devices a configuration with broken lines withdraws. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "config/withdrawn.h"
 #include "policyfixture.h"
@@ -58,14 +54,14 @@ static void expect(const TestNode *t, const char *const *texts, const size_t *co
 
 #define EXPECT(t, texts, counts) expect((t), (texts), (counts), ELEMENTSOF(counts))
 
-static void test_broken_match(void **state) {
+TEST(test_broken_match) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
 
         node_ready(t, "");
         EXPECT(t, ((const char *[]) { GOOD, BROKEN, BROKEN, GOOD, "" }), ((const size_t[]) { 0, 1, 1, 0, 0 }));
 }
 
-static void test_perhaps_excluded(void **state) {
+TEST(test_perhaps_excluded) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
 
         node_ready(t, "");
@@ -73,7 +69,7 @@ static void test_perhaps_excluded(void **state) {
                ((const size_t[]) { 0, 1, 0 }));
 }
 
-static void test_taken_out_without_an_error(void **state) {
+TEST(test_taken_out_without_an_error) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
 
         node_ready(t, "");
@@ -81,20 +77,9 @@ static void test_taken_out_without_an_error(void **state) {
                ((const size_t[]) { 0, 0, 0, 0 }));
 }
 
-static void test_another_pool(void **state) {
+TEST(test_another_pool) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
 
         node_ready(t, "");
         EXPECT(t, ((const char *[]) { GOOD, BROKEN "[Pool other]\nMatch=class=0302\n" }), ((const size_t[]) { 0, 0 }));
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_broken_match),
-                cmocka_unit_test(test_perhaps_excluded),
-                cmocka_unit_test(test_taken_out_without_an_error),
-                cmocka_unit_test(test_another_pool),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

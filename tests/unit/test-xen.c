@@ -2,13 +2,9 @@
 
 /* What a node with Xen offers and refuses, and what its check says. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "nodefixture.h"
 #include "plan/check.h"
@@ -52,7 +48,7 @@ static void assert_refused(bool xen, const char *config, Verdict verdict, const 
         assert_non_null(strstr(why.remedy, remedy));
 }
 
-static void test_hypervisor(void **state) {
+TEST(test_hypervisor) {
         assert_refused(true, XEN POOL, VERDICT_NONE, NULL, NULL);
         assert_refused(false, POOL, VERDICT_NONE, NULL, NULL);
         assert_refused(false, XEN POOL, VERDICT_NOT_SUPPORTED, "Hypervisor=xen", "Boot Xen");
@@ -63,7 +59,7 @@ static void test_hypervisor(void **state) {
                        "Fabric=");
 }
 
-static void test_driver_missing(void **state) {
+TEST(test_driver_missing) {
         _cleanup_node_ TestNode *t = node_with_gpu(true, XEN POOL);
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -75,7 +71,7 @@ static void test_driver_missing(void **state) {
 }
 
 /* pciback is the driver whatever VfioDriver= says, and Xen has no variants of it. */
-static void test_plan(void **state) {
+TEST(test_plan) {
         _cleanup_node_ TestNode *t = node_with_gpu(true, XEN "VfioDriver=auto\n" POOL);
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
@@ -84,7 +80,7 @@ static void test_plan(void **state) {
         assert_string_equal(allocation_driver(plan->allocation, &plan->allocation->devices[0]), PCIBACK_DRIVER);
 }
 
-static void test_shared_memory(void **state) {
+TEST(test_shared_memory) {
         _cleanup_node_ TestNode *t = node_with_gpu(true, XEN POOL);
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -95,7 +91,7 @@ static void test_shared_memory(void **state) {
 }
 
 /* The host does not use a device that is bound to pciback. */
-static void test_harmless(void **state) {
+TEST(test_harmless) {
         PciDevice dev = { .driver = (char[]) { PCIBACK_DRIVER } };
 
         assert_true(pci_device_driver_is_harmless(&dev));
@@ -125,7 +121,7 @@ static void assert_check(bool xen, const char *config, unsigned cpus, const char
         check_report_done(&report);
 }
 
-static void test_check(void **state) {
+TEST(test_check) {
         assert_check(false, POOL, 0, "xen", CHECK_OK, NULL);
         assert_check(false, XEN POOL, 0, "xen", CHECK_FAILURE, "Hypervisor=xen");
         assert_check(true, POOL, 8, "xen", CHECK_FAILURE, "Hypervisor=xen");
@@ -137,14 +133,4 @@ static void test_check(void **state) {
         assert_check(true, XEN POOL, 8, "memlock", CHECK_UNKNOWN, NULL);
         assert_check(true, XEN POOL, 8, "interrupts", CHECK_UNKNOWN, NULL);
         assert_check(true, XEN POOL, 8, "vfio", CHECK_OK, NULL);
-}
-
-int main(void) {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_hypervisor), cmocka_unit_test(test_driver_missing),
-                cmocka_unit_test(test_plan),       cmocka_unit_test(test_shared_memory),
-                cmocka_unit_test(test_harmless),   cmocka_unit_test(test_check),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

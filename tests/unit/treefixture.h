@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A machine in a temporary directory and what was read of it, as the state of a test. Include after cmocka.h. */
+/* A machine in a temporary directory and what was read of it, as the state of a test. Include after unit.h. */
 
 #include "host/scan.h"
 #include "tmptree.h"
