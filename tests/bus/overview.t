@@ -57,6 +57,13 @@ unlike((ctl('check'))[1], qr/^failure/m, 'check reads the node of the daemon') o
 like((ctl('suggest'))[1], names('Tesla', '0000:82:00.0'), 'so does suggest');
 unlike($said->{Ready}, qr/\bno\b/, 'and the overview');
 
+# A check that fails and warns is named once.
+spew("$ENV{NODE_TMP}/both.conf", "[Pool pf]\nMatch=address=0000:83:00.0\n[Pool vf]\nMatch=pf=0000:83:00.0\nColour=blue\n");
+my @both = ('--node', "$ENV{BUILD}/nodes/paper-testbed.tree", '--config', "$ENV{NODE_TMP}/both.conf");
+is(() = (ctl('check', @both))[1] =~ /^(?:failure|warning) +configuration /mg, 2, 'a check fails and warns');
+($status, $said) = overview(@both);
+is(() = $said->{Ready} =~ /configuration/g, 1, 'the overview names it once') or diag($said->{Ready});
+
 # Without pools, and without a daemon.
 configure('');
 ($status, $said) = overview();
