@@ -77,6 +77,8 @@ like((ctl('list'))[2], qr/passthroughctl suggest/, 'list says how to get some');
         like($said->{Next}, names('systemctl', 'passthroughd'), 'and how to start it');
         like((ctl('check'))[1], qr/^unknown +libvirt /m, 'check does not know about libvirt');
         like((ctl('check'))[1], qr/^warning +daemon /m, 'but that no daemon answers');
+        like((ctl('check'))[1], qr/^ok +iommu /m,       'it looks at the node, not at this machine');
+        like((ctl('suggest'))[1], names('Tesla', '0000:82:00.0'), 'so does suggest');
 
         ($status, $said, $err) = overview('--node', "$ENV{BUILD}/nodes/paper-testbed.tree");
         is($status, 0, 'a recorded node') or diag($err);
