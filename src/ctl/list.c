@@ -25,7 +25,7 @@ static const Column columns[] = {
         { "PCIE", .text = view_link_short, .wide = true },
         { "MODULE", "module", .right = true }, /* this and the next column: only on a node with NVSwitches */
         { "PARTITION", "partition", .right = true },
-        { "KERNEL", "kernel_names" },
+        { "KERNEL", .text = view_kernel_names },
         { "NAME", .text = device_product, .cut = true },
 };
 
