@@ -96,6 +96,7 @@ is(scalar(grep { /^ {27}\S/ } @shown), 30, 'text about a slot stays behind its n
         my ($whole) = map { s/\s+/ /gr =~ s/ \z//r } $error;
         like($whole, qr/\Q@wrapped\E\z/, 'with the same words');
 }
+lines_at_80('list', '--node', "$ENV{BUILD}/nodes/paper-testbed.tree"); # says that no configuration is there
 my @steps = lines_at_80('allocate', 'long', 'gpu=2', 'rdma=4', '--cpus', 4, '--memory', '8G');
 is(scalar(() = join(' ', @steps) =~ /rdma\d? ?|0000:[0-9a-f:.]{7}/g) > 0, 1, 'allocate: steps and the result') or diag(join "\n", @steps);
 is((ctl('release', 'long'))[0], 0, 'released');
