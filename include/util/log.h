@@ -45,6 +45,8 @@ int log_max_level(void);
 /* LOG_TARGET_AUTO until set. */
 void log_set_target(LogTarget target);
 LogTarget log_target(void);
+/* Prints what goes to stderr, for a program whose messages a person reads. */
+void log_set_printer(void (*print)(const char *message));
 
 /* Level names of syslog(3), "emerg" to "debug". -EINVAL for other text; NULL for other numbers. */
 int log_level_from_string(const char *s);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 
 #include "report.h"
 #include "util/strings.h"
@@ -138,7 +139,9 @@ int daemon_ask(const Args *args, DaemonReport *ret, json_object **ret_node) {
 }
 
 const char *daemon_node(const Args *args, const DaemonReport *report) {
-        return args_has(args, OPTION_NODE) ? args->text[OPTION_NODE] : report->sysroot ?: "/";
+        if (args_has(args, OPTION_NODE))
+                return args->text[OPTION_NODE];
+        return report->sysroot ?: secure_getenv("PASSTHROUGH_SYSROOT") ?: "/";
 }
 
 const char *daemon_config(const Args *args, const DaemonReport *report) {

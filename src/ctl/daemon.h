@@ -12,7 +12,8 @@
  */
 int daemon_ask(const Args *args, DaemonReport *ret, json_object **ret_node);
 
-/* The machine to look at: that of --node, else that of the daemon, else this one. Borrowed. */
+/* The machine to look at: that of --node, else that of the daemon, else that of $PASSTHROUGH_SYSROOT, else this one.
+ * Borrowed. */
 const char *daemon_node(const Args *args, const DaemonReport *report);
 /* The configuration file of that machine; NULL: by the default search. Borrowed. */
 const char *daemon_config(const Args *args, const DaemonReport *report);

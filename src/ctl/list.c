@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl list: the devices; by default only those in a pool, in an allocation, or in need of attention, and one
- * line for neighbouring VFs that do not differ. */
+/* passthroughctl list: the devices; by default only those in a pool, in an allocation, or in need of attention. Without
+ * --all neighbouring VFs that do not differ share a line. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -25,7 +25,7 @@ static const Column columns[] = {
         { "PCIE", .text = view_link_short, .wide = true },
         { "MODULE", "module", .right = true }, /* this and the next column: only on a node with NVSwitches */
         { "PARTITION", "partition", .right = true },
-        { "KERNEL", "kernel_names" },
+        { "KERNEL", .text = view_kernel_names },
         { "NAME", .text = device_product, .cut = true },
 };
 
@@ -160,7 +160,6 @@ static void add_device(Table *table, json_object *node, size_t i) {
 }
 
 static int print_table(const Args *args, json_object *node) {
-        bool unfolded = args_has(args, OPTION_ALL) || wanted_pool(args);
         Column chosen[ELEMENTSOF(columns)];
         size_t n = choose_columns(args, node, chosen);
         _cleanup_table_ Table table;
@@ -169,7 +168,7 @@ static int print_table(const Args *args, json_object *node) {
         for (size_t i = 0; i < reply_length(node, "devices"); i++)
                 if (!is_wanted(args, reply_element(node, "devices", i)))
                         continue;
-                else if (unfolded)
+                else if (args_has(args, OPTION_ALL))
                         table_add_object(&table, reply_element(node, "devices", i));
                 else if (!is_folded(node, i))
                         add_device(&table, node, i);

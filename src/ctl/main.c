@@ -5,8 +5,10 @@
 #include <locale.h>
 #include <stdio.h>
 
+#include "page.h"
 #include "remote.h"
 #include "report.h"
+#include "util/log.h"
 #include "verbs.h"
 
 #define BIT OPTION_BIT
@@ -219,12 +221,17 @@ static void fill_descriptors(void) {
         cleanup_close(&fd);
 }
 
+static void print_message(const char *message) {
+        page_wrap(stderr, message, 0, 0);
+}
+
 int main(int argc, char **argv) {
         _cleanup_(args_done) Args args = { 0 };
         int r;
 
         fill_descriptors();
         (void) setlocale(LC_CTYPE, "");
+        log_set_printer(print_message);
         r = args_parse(&args, argc, argv);
         if (r == -ENOMEM)
                 (void) report_errno(&args, r, "Cannot read the arguments");

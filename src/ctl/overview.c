@@ -15,8 +15,18 @@
 /* What a line lists at most. */
 #define LISTED_MAX 6U
 
-/* The names of the checks with this result. */
-static char *list_checks(json_object *report, const char *result) {
+static bool has_finding(json_object *report, const char *check, const char *result) {
+        for (size_t i = 0; i < reply_length(report, "findings"); i++) {
+                json_object *finding = reply_element(report, "findings", i);
+
+                if (streq_ptr(reply_text(finding, "check"), check) && streq_ptr(reply_text(finding, "result"), result))
+                        return true;
+        }
+        return false;
+}
+
+/* The names of the checks with this result, without those that also have the worse one. */
+static char *list_checks(json_object *report, const char *result, const char *worse) {
         const char *last = "";
         char *text = NULL;
 
@@ -24,15 +34,16 @@ static char *list_checks(json_object *report, const char *result) {
                 json_object *finding = reply_element(report, "findings", i);
                 const char *check = reply_cell(finding, "check");
 
-                if (streq_ptr(reply_text(finding, "result"), result) && !streq(check, last))
+                if (streq_ptr(reply_text(finding, "result"), result) && !streq(check, last) &&
+                    !has_finding(report, check, worse))
                         (void) string_append(&text, ", ", "%s", last = check);
         }
         return text;
 }
 
 static void print_readiness(json_object *report) {
-        _cleanup_free_ char *failures = list_checks(report, "failure"), *warnings = list_checks(report, "warning"),
-                            *text = NULL;
+        _cleanup_free_ char *failures = list_checks(report, "failure", ""),
+                            *warnings = list_checks(report, "warning", "failure"), *text = NULL;
 
         if (failures)
                 (void) string_append(&text, "", "no: %s", failures);

@@ -61,7 +61,7 @@ static char *list_pools(json_object *node, json_object *pf) {
 }
 
 static void add_pf(Table *table, json_object *node, json_object *pf) {
-        _cleanup_free_ char *pools = list_pools(node, pf), *names = view_join(pf, "kernel_names", " ");
+        _cleanup_free_ char *pools = list_pools(node, pf), *names = view_kernel_names(pf);
         _cleanup_free_ char *product = device_product(pf);
         _cleanup_free_ char *vfs =
                 string_format("%zu of %s", reply_length(pf, "virtual_functions"), reply_cell(pf, "total_vfs"));
@@ -72,7 +72,7 @@ static void add_pf(Table *table, json_object *node, json_object *pf) {
                 vfs,
                 reply_cell(pf, "numa_node"),
                 reply_cell(pf, "driver"),
-                names ?: "-",
+                names,
                 product,
         };
 

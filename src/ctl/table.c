@@ -17,6 +17,10 @@ static bool wants_colour(void) {
 
 #define WIDE_MIN 100U
 
+bool table_is_narrow(void) {
+        return isatty(STDOUT_FILENO) && page_width() < WIDE_MIN;
+}
+
 /* The columns of a byte of UTF-8. libsmartcols prints a byte that the locale lacks as \xc3. */
 static size_t count_columns(char c) {
         if ((unsigned char) c < 0x80)
@@ -62,7 +66,7 @@ static bool is_wrapped(const Column *c) {
 }
 
 static int column_flags(const Column *c) {
-        bool hidden = c->wide && isatty(STDOUT_FILENO) && page_width() < WIDE_MIN;
+        bool hidden = c->wide && table_is_narrow();
 
         /* libsmartcols before 2.40 narrows a column with a function for its lines only if it may cut it as well. */
         return (c->right ? SCOLS_FL_RIGHT : 0) | (c->cut || is_wrapped(c) ? SCOLS_FL_TRUNC : 0) |

@@ -27,6 +27,9 @@ typedef struct Table {
         bool failed;
 } Table;
 
+/* Whether standard output is a terminal of less than 100 columns. */
+bool table_is_narrow(void);
+
 /* n: number of columns, which outlive the table. The caller calls table_done(). */
 void table_init(Table *t, const Column *columns, size_t n);
 void table_done(Table *t);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "page.h"
+#include "table.h"
 #include "util/strings.h"
 #include "view.h"
 
@@ -52,6 +53,26 @@ char *view_join(json_object *o, const char *key, const char *separator) {
         for (size_t i = 0; i < reply_length(o, key); i++)
                 if (string_append(&text, separator, "%s", reply_element_cell(o, key, i)) < 0)
                         return NULL;
+        return TAKE_PTR(text);
+}
+
+#define KERNEL_NAMES_MAX 3U
+
+char *view_kernel_names(json_object *device) {
+        const char *key = "kernel_names";
+        size_t n = reply_length(device, key), shown = n;
+        _cleanup_free_ char *text = NULL;
+
+        if (n == 0) /* "several" of folded VFs, or none */
+                return strdup(json_object_is_type(reply_member(device, key), json_type_string) ? reply_cell(device, key)
+                                                                                               : "-");
+        if (n > KERNEL_NAMES_MAX && table_is_narrow())
+                shown = KERNEL_NAMES_MAX - 1;
+        for (size_t i = 0; i < shown; i++)
+                if (string_append(&text, " ", "%s", reply_element_cell(device, key, i)) < 0)
+                        return NULL;
+        if (string_append(&text, "", "%s", AND_MORE(n - shown)) < 0)
+                return NULL;
         return TAKE_PTR(text);
 }
 

@@ -12,6 +12,9 @@ void view_member(const char *key, json_object *o, const char *member);
 
 /* Joins the elements of an array. The caller frees; NULL when it is empty or when out of memory, as below. */
 char *view_join(json_object *o, const char *key, const char *separator);
+/* The kernel's names of a device, "mlx5_0 eth0"; "-". On a narrow terminal the first two of many, such as the
+ * representors of VFs, and the number of the others. The caller frees; NULL when out of memory. */
+char *view_kernel_names(json_object *device);
 /* The memory of an allocation: "20 GiB on node 1, 4 GiB on node 0". */
 char *view_memory(json_object *allocation);
 /* Joins the addresses of the devices that the guest gets. */

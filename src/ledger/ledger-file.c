@@ -169,6 +169,8 @@ static uint64_t version_of(const Allocation *a) {
                 if (d->vgpu_type > 0 || d->phase != DEVICE_PHASE_SETTLED)
                         version = MAX(version, 3U);
                 if (d->address.instance > 0)
+                        version = MAX(version, 4U);
+                if (d->prior_reset || d->prior_runtime_pm || d->prior_d3cold || d->prior_persistence)
                         version = LEDGER_FILE_VERSION;
         }
         return version;

@@ -7,7 +7,7 @@
 #include "suggest-internal.h"
 #include "util/strings.h"
 
-#define WIDTH         100U
+#define WIDTH         78U /* of a comment after "# " */
 #define ADDRESSES_MAX 64U /* that a comment names */
 
 typedef struct Text {

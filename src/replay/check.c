@@ -42,7 +42,7 @@ static int check_root(HostState *state, const char *node, const char *root, cons
         CheckReport report = { 0 };
         char cmdline[ROOT_CMDLINE_MAX];
         /* The daemon reads its configuration from /etc of this machine, with --sysroot= as well. */
-        int r = replay_read(state, node, root, daemon ? "/" : root, config, ret_problem);
+        int r = replay_read(state, node, root, daemon, config, ret_problem);
 
         if (r >= 0)
                 r = root_read_cmdline(root, cmdline);

@@ -34,15 +34,17 @@ static _printf_(3, 4) int fail(int error, char **ret_problem, const char *format
         return error;
 }
 
-static int read_config(HostState *n, const char *root, const char *file, char **ret_problem) {
-        int r = config_files_load(root, file, false, &n->config);
+static int read_config(HostState *n, const char *root, bool of_daemon, const char *file, char **ret_problem) {
+        int r = config_files_load(of_daemon ? "/" : root, file, false, &n->config);
 
         if (r < 0)
                 return fail(r, ret_problem, "The configuration could not be read: %s.", strerror(-r));
         /* The daemon tolerates a missing configuration. But a file that the user named must exist. */
-        if (file && n->config->unreadable)
+        if (of_daemon || !file)
+                return 0;
+        if (n->config->unreadable)
                 return fail(-EIO, ret_problem, "%s", n->config->unreadable);
-        if (file && n->config->n_files == 0)
+        if (n->config->n_files == 0)
                 return fail(-ENOENT, ret_problem, "There is no configuration %s.", file);
         return 0;
 }
@@ -79,9 +81,9 @@ int replay_read_facts(HostState *n, const char *node, const char *root, char **r
         return r < 0 ? fail(r, ret_problem, "The recorded node %s could not be read: %s.", node, strerror(-r)) : 0;
 }
 
-int replay_read(HostState *n, const char *node, const char *root, const char *config_root, const char *config,
+int replay_read(HostState *n, const char *node, const char *root, bool of_daemon, const char *config,
                 char **ret_problem) {
-        int r = read_config(n, config_root, config, ret_problem);
+        int r = read_config(n, root, of_daemon, config, ret_problem);
 
         return r < 0 ? r : replay_read_facts(n, node, root, ret_problem);
 }
@@ -149,7 +151,7 @@ int replay_node_load(const char *node, const char *config, ReplayNode **ret, cha
                 return -ENOMEM;
         r = root_open(&root, node, ret_problem);
         if (r >= 0)
-                r = replay_read(&n->node, node, root.dir, root.dir, config, ret_problem);
+                r = replay_read(&n->node, node, root.dir, false, config, ret_problem);
         if (r >= 0)
                 r = check_config(&n->node, ret_problem);
         if (r >= 0)

@@ -22,10 +22,11 @@ DEFINE_CLEANUP(ReplayNode *, replay_node_free)
 /*
  * Reads the configuration and the inventory of the machine below root into n, which must be zeroed, adds the VFs that
  * the configuration would create (policy_expect_vfs()), and makes the policy. A conflict of the policy is no failure.
- * config_root: where the configuration is searched for, if config is NULL. node: the path, for messages. On failure as
- * replay_node_load(); the caller calls host_state_done() in every case.
+ * of_daemon: config is the daemon's, which is searched for in /etc of this machine if it is NULL, and may be missing.
+ * Else it is searched for below root, and a file that the user named must exist. node: the path, for messages. On
+ * failure as replay_node_load(); the caller calls host_state_done() in every case.
  */
-int replay_read(HostState *n, const char *node, const char *root, const char *config_root, const char *config,
+int replay_read(HostState *n, const char *node, const char *root, bool of_daemon, const char *config,
                 char **ret_problem);
 /* As replay_read(), with n->config as the configuration. */
 int replay_read_facts(HostState *n, const char *node, const char *root, char **ret_problem);

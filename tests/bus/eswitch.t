@@ -23,6 +23,15 @@ my $fifo  = "$ENV{NODE_TMP}/fifo";
 configure($pools);
 my $bus = Bus->new->listen;
 
+# ---- The representors are names of the PF. A terminal of 80 columns has room for two names.
+for my $words ('sriov', 'list --all') {
+        local %ENV = %ENV;
+        delete $ENV{COLUMNS};
+        my @lines = split /\r?\n/, scalar qx(script -qec "stty cols 80; passthroughctl $words" /dev/null </dev/null);
+        is_deeply([grep { length > 80 } @lines], [], "$words: no line is wider than the terminal");
+        is(scalar(grep { /^\Q$switchdev\E .* mlx5_3 eth2 and 4 more / } @lines), 1, "$words: two names, and how many more") or diag(join "\n", @lines);
+}
+
 my $before = tree();
 my $state  = snapshot();
 for my $try (['vlan=5', ''], ['trust=on', ''], ['spoof-check=off', ''], ['vlan=7 qos=3', '']) {

@@ -23,7 +23,7 @@ my $bus     = Bus->new->listen;
 my ($status, $out, $err) = ctl('list');
 is($status, 0, 'list');
 like($out, qr/^\Q$gpu\E +gpu +available +1 +7 +nvidia +- /m, 'shows the GPU with pool, state, node, group and driver');
-is(() = (ctl('list', 'ib-vf'))[1] =~ /^0000:83:00\.[1-4] +ib-vf +available/mg, 4, 'and four VFs');
+is(() = (ctl('list', 'ib-vf', '--all'))[1] =~ /^0000:83:00\.[1-4] +ib-vf +available/mg, 4, 'and four VFs');
 unlike($out, qr/^0000:(?:08:03\.0|00:1f\.2)/m, 'but not what no pool offers');
 is_deeply(devices_state($bus, 'gpu'), { $gpu => 'available' }, 'ListDevices says the same');
 

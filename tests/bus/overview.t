@@ -57,6 +57,13 @@ unlike((ctl('check'))[1], qr/^failure/m, 'check reads the node of the daemon') o
 like((ctl('suggest'))[1], names('Tesla', '0000:82:00.0'), 'so does suggest');
 unlike($said->{Ready}, qr/\bno\b/, 'and the overview');
 
+# A check that fails and warns is named once.
+spew("$ENV{NODE_TMP}/both.conf", "[Pool pf]\nMatch=address=0000:83:00.0\n[Pool vf]\nMatch=pf=0000:83:00.0\nColour=blue\n");
+my @both = ('--node', "$ENV{BUILD}/nodes/paper-testbed.tree", '--config', "$ENV{NODE_TMP}/both.conf");
+is(() = (ctl('check', @both))[1] =~ /^(?:failure|warning) +configuration /mg, 2, 'a check fails and warns');
+($status, $said) = overview(@both);
+is(() = $said->{Ready} =~ /configuration/g, 1, 'the overview names it once') or diag($said->{Ready});
+
 # Without pools, and without a daemon.
 configure('');
 ($status, $said) = overview();
@@ -70,6 +77,8 @@ like((ctl('list'))[2], qr/passthroughctl suggest/, 'list says how to get some');
         like($said->{Next}, names('systemctl', 'passthroughd'), 'and how to start it');
         like((ctl('check'))[1], qr/^unknown +libvirt /m, 'check does not know about libvirt');
         like((ctl('check'))[1], qr/^warning +daemon /m, 'but that no daemon answers');
+        like((ctl('check'))[1], qr/^ok +iommu /m,       'it looks at the node, not at this machine');
+        like((ctl('suggest'))[1], names('Tesla', '0000:82:00.0'), 'so does suggest');
 
         ($status, $said, $err) = overview('--node', "$ENV{BUILD}/nodes/paper-testbed.tree");
         is($status, 0, 'a recorded node') or diag($err);

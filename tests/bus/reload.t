@@ -335,6 +335,8 @@ rename $_, "$_.gone" or die "$_: $!" for $file, $dropins;
 my ($gone, undef, $said) = ctl('reload');
 is($gone, 1, 'a configuration that is gone: reload ends with 1');
 like($said, names($gpu, 'gpu', 'no file'), 'and names what it withdraws');
+like((ctl())[1],        names($gpu, 'gpu', 'no file'), 'so does the overview');
+like((ctl('check'))[1], names($gpu, 'gpu', 'no file'), 'and check');
 rename "$dropins.gone", $dropins or die "$dropins: $!";
 spew($file, $good);
 is((ctl('reload'))[0], 0, 'the first configuration again');

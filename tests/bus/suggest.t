@@ -48,6 +48,7 @@ for my $case ([$accelerators, [qw(accelerator accelerator gpu gpu)], 2], [$accel
 
 # Where everything is well, a GPU and a VF that does not exist yet.
 my $hgx = "$build/nodes/hgx-h100.tree";
+is_deeply([grep { length > 80 } split /\n/, (ctl('suggest', '--node', $hgx))[1]], [], 'hgx-h100: a terminal of 80 columns wraps no comment');
 my ($status, $out, $err) = ctl('plan', 'gpu=1', 'nic=1', '--node', $hgx, '--config', "$tmp/hgx-h100.conf");
 is($status, 0, 'hgx-h100: a GPU and a NIC') or diag($err);
 my ($vf) = $out =~ /^nic0 +(\S+)/m;

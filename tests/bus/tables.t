@@ -21,7 +21,8 @@ sub lines_at_80 {
         my (@words) = @_;
         local %ENV = %ENV;
         delete $ENV{COLUMNS};
-        my @lines = map { s/\r//gr } split /\n/, scalar qx(script -qec "stty cols 80; passthroughctl @words" /dev/null </dev/null);
+        # Progress is written over itself.
+        my @lines = map { s/\e\[[JK]//gr } split /\r*\n|\r|\e\[\d+A/, scalar qx(script -qec "stty cols 80; passthroughctl @words" /dev/null </dev/null);
         is_deeply([grep { length > 80 } @lines], [], "@words: no line is wider than the terminal");
         return @lines[1 .. $#lines];
 }
@@ -40,7 +41,8 @@ is_deeply([map { [(split)[0, 2, 3]] } @lines], [
         ['0000:24:00.1',      'allocated', 0],
         ['0000:24:00.2-02.0', 15,          'available'],
 ], 'an allocated VF has a line of its own, and those on both sides of it have one each');
-is(scalar(() = lines_at_80('list', 'rdma')), 128, 'list POOL: each VF');
+is_deeply([map { (split)[0] } lines_at_80('list', 'rdma')], [map { (split)[0] } grep { / rdma / } lines_at_80('list')], 'list POOL: the same lines for its VFs');
+is(scalar(() = lines_at_80('list', 'rdma', '--all')), 128, 'list POOL --all: each VF');
 is((ctl('list', 'rdma'))[1], (ctl('list', '--pool', 'rdma'))[1], 'the same as with --pool');
 is((ctl('list', 'rdma', '--pool', 'gpu'))[0], 2, 'but not both');
 is((ctl('list', 'rdma', 'gpu'))[0], 2, 'nor two');
@@ -94,6 +96,7 @@ is(scalar(grep { /^ {27}\S/ } @shown), 30, 'text about a slot stays behind its n
         my ($whole) = map { s/\s+/ /gr =~ s/ \z//r } $error;
         like($whole, qr/\Q@wrapped\E\z/, 'with the same words');
 }
+lines_at_80('list', '--node', "$ENV{BUILD}/nodes/paper-testbed.tree"); # says that no configuration is there
 my @steps = lines_at_80('allocate', 'long', 'gpu=2', 'rdma=4', '--cpus', 4, '--memory', '8G');
 is(scalar(() = join(' ', @steps) =~ /rdma\d? ?|0000:[0-9a-f:.]{7}/g) > 0, 1, 'allocate: steps and the result') or diag(join "\n", @steps);
 is((ctl('release', 'long'))[0], 0, 'released');

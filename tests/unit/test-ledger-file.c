@@ -514,7 +514,7 @@ TEST(test_slots) {
                          0);
         text = ledger_file_format(a);
         assert_non_null(text);
-        assert_non_null(strstr(text, "\"version\": 3"));
+        assert_non_null(strstr(text, "\"version\": 5"));
         assert_int_equal(parse(text, strlen(text), &b), LEDGER_FILE_OK);
         assert_same(a, b);
         assert_int_equal(b->n_services, 2);
@@ -549,16 +549,16 @@ TEST(test_versions) {
         plain->state = ALLOCATION_READY;
 
         /* An older daemon must not touch what this one writes, and this one reads what the older one wrote. */
-        assert_int_equal(LEDGER_FILE_VERSION, 4);
-        assert_int_equal(parse_changed("\"version\": 3", "\"version\": 1"), LEDGER_FILE_OK);
-        assert_int_equal(parse_changed("\"version\": 3", "\"version\": 2"), LEDGER_FILE_OK);
-        assert_int_equal(parse_changed("\"version\": 3", "\"version\": 5"), LEDGER_FILE_UNKNOWN_VERSION);
-        assert_int_equal(parse_changed("\"version\": 3", "\"version\": 0"), LEDGER_FILE_UNKNOWN_VERSION);
-        assert_int_equal(parse_changed("\"version\": 3", "\"version\": 2147483647"), LEDGER_FILE_UNKNOWN_VERSION);
-        assert_int_equal(parse_changed("\"version\": 3", "\"version\": \"2\""), LEDGER_FILE_BROKEN);
-        assert_int_equal(parse_changed("\"version\": 3", "\"version\": 2.0"), LEDGER_FILE_BROKEN);
-        assert_int_equal(parse_changed("\"version\": 3", "\"version\": -1"), LEDGER_FILE_BROKEN);
-        assert_int_equal(parse_changed("\"version\": 3", "\"other\": 2"), LEDGER_FILE_BROKEN);
+        assert_int_equal(LEDGER_FILE_VERSION, 5);
+        assert_int_equal(parse_changed("\"version\": 5", "\"version\": 1"), LEDGER_FILE_OK);
+        assert_int_equal(parse_changed("\"version\": 5", "\"version\": 2"), LEDGER_FILE_OK);
+        assert_int_equal(parse_changed("\"version\": 5", "\"version\": 6"), LEDGER_FILE_UNKNOWN_VERSION);
+        assert_int_equal(parse_changed("\"version\": 5", "\"version\": 0"), LEDGER_FILE_UNKNOWN_VERSION);
+        assert_int_equal(parse_changed("\"version\": 5", "\"version\": 2147483647"), LEDGER_FILE_UNKNOWN_VERSION);
+        assert_int_equal(parse_changed("\"version\": 5", "\"version\": \"2\""), LEDGER_FILE_BROKEN);
+        assert_int_equal(parse_changed("\"version\": 5", "\"version\": 2.0"), LEDGER_FILE_BROKEN);
+        assert_int_equal(parse_changed("\"version\": 5", "\"version\": -1"), LEDGER_FILE_BROKEN);
+        assert_int_equal(parse_changed("\"version\": 5", "\"other\": 2"), LEDGER_FILE_BROKEN);
         /* 0.2 reads an allocation that has nothing of 0.3. */
         assert_int_equal(version_written(plain), 2);
         assert_int_equal(string_copy(&plain->tag, "t"), 0);
@@ -583,13 +583,27 @@ TEST(test_versions) {
         plain->devices[0].phase = DEVICE_PHASE_SETTLED;
         plain->devices[0].vgpu_type = 1;
         assert_int_equal(version_written(plain), 3);
+        plain->devices[0].address.instance = 2;
+        assert_int_equal(version_written(plain), 4);
+        /* 0.3 would not restore these. */
+        plain->devices[0].prior_runtime_pm = true;
+        assert_int_equal(version_written(plain), 5);
+        plain->devices[0].prior_runtime_pm = false;
+        plain->devices[0].prior_d3cold = true;
+        assert_int_equal(version_written(plain), 5);
+        plain->devices[0].prior_d3cold = false;
+        plain->devices[0].prior_persistence = true;
+        assert_int_equal(version_written(plain), 5);
+        plain->devices[0].prior_persistence = false;
+        assert_int_equal(string_copy(&plain->devices[0].prior_reset, "flr bus"), 0);
+        assert_int_equal(version_written(plain), 5);
         /* No older one reads an address with an instance. */
         (void) strcpy(d->mdev, "4b20d080-1b54-4048-85b3-a6a602008300");
         d->address.instance = 2;
         d->physfn = pci_address_function(d->address);
         text = ledger_file_format(a);
         assert_non_null(text);
-        assert_non_null(strstr(text, "\"version\": 4"));
+        assert_non_null(strstr(text, "\"version\": 5"));
         assert_int_equal(parse(text, strlen(text), &b), LEDGER_FILE_OK);
         assert_same(a, b);
         /* A slot is one of its GPU. */
