@@ -22,7 +22,7 @@
 
 static const char help[] = "Usage: passthroughd-holders [OPTION...]\n"
                            "Tell passthroughd which processes have device nodes open. systemd starts this\n"
-                           "program when passthroughd connects to its socket.\n"
+                           "program with passthroughd, and again when it has died.\n"
                            "\n"
                            "  --sysroot=DIR   Use proc/ below DIR\n"
                            "  -h, --help      Show this help\n"
