@@ -71,7 +71,6 @@ bool job_queue_may_plug(const JobQueue *q, PciAddress device);
 size_t job_queue_active(const JobQueue *q);
 void job_queue_done(JobQueue *q);
 
-/* busy.c */
 /*
  * The devices whose device lock a running job or an orphan may hold: reading driver_override would block, perhaps for
  * ever. The caller frees *ret.
@@ -104,10 +103,6 @@ void orphans_narrow_lock(const Orphans *o, const Job *job);
 /* Removes the lock of the job; its child has exited. */
 void orphans_unlock_job(const Orphans *o, const Job *job);
 
-/* Marks the devices of the orphan as stuck. */
-void orphans_block_devices(Manager *m, const JobLock *lock);
-
-/* orphans-end.c */
 /* Polls from the event loop for the exit of orphans, and queues their devices for manager_reconcile(). */
 int manager_follow_orphans(Manager *m);
 /* The child of the job has died. When one of its processes lives on, because the kernel has it, its devices are blocked

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Attach: gives an allocation further devices. They are part of it before the job begins, in phase attaching; a job
- * that fails removes them, and after a crash they are detached. */
+/*
+ * Attach gives an allocation further devices. They are part of it before the job begins, in phase attaching; a job that
+ * fails removes them, and after a crash they are detached.
+ * Detach takes a device from an allocation. Its phase is detaching on disk before the job begins, and a restart after a
+ * crash does the same again.
+ */
 
+#include <errno.h>
+
+#include "guest/domxml.h"
 #include "guest/guestpci.h"
 #include "guest/iommufd.h"
 #include "inventory.h"
 #include "operations.h"
+#include "util/fileio.h"
+#include "util/log.h"
 #include "util/strings.h"
 
 static void attach_begun(Manager *m, Job *job);
@@ -23,7 +32,64 @@ static const JobKind attach_kind = {
         .finished = attach_finished,
 };
 
-Verdict manager_check_guest_changeable(const Manager *m, const Allocation *a, Refusal *ret) {
+/* The texts of the <hostdev>s of the assigned devices and companions of part, which belong to a. */
+typedef struct Hostdevs {
+        PciAddress *devices;
+        char **texts;
+        size_t n;
+} Hostdevs;
+
+static void hostdevs_done(Hostdevs *h) {
+        (void) free_names(h->texts, h->n);
+        free(h->devices);
+}
+
+/* Gives no texts when libvirt does not run. */
+static Verdict make_hostdevs(const Manager *m, const Allocation *a, const Allocation *part, Hostdevs *ret,
+                             Refusal *ret_refusal) {
+        _cleanup_(cleanup_allocation_free) Allocation *whole = allocation_with_all(a);
+        Verdict v = VERDICT_NONE;
+
+        ret->devices = calloc(part->n_devices + 1, sizeof(*ret->devices));
+        ret->texts = calloc(part->n_devices + 1, sizeof(*ret->texts));
+        if (!whole || !ret->devices || !ret->texts)
+                return refuse_no_memory(ret_refusal);
+        for (size_t i = 0; v == VERDICT_NONE && manager_knows_guests(m) && i < whole->n_devices; i++) {
+                PciAddress address = whole->devices[i].address;
+
+                if (!guest_pci_shows(&whole->devices[i]) || !allocation_find_device(part, address))
+                        continue;
+                v = domxml_hostdev_anywhere(m->host.inventory, m->host.config, whole, i, &ret->texts[ret->n],
+                                            ret_refusal);
+                if (v == VERDICT_NONE)
+                        ret->devices[ret->n++] = address;
+        }
+        return v;
+}
+
+/* Removes the devices that are not settled from a, in ledger and disk. NULL: that failed; else the new allocation in
+ * the place of a, which is freed. */
+static Allocation *drop_changing(Manager *m, Allocation *a) {
+        _cleanup_(cleanup_allocation_free) Allocation *b = allocation_settled_part(a),
+                                                      *part = allocation_changing_part(a);
+        Allocation *rest = b;
+
+        if (!b || !part)
+                return NULL;
+        b->halted = false;
+        if (manager_replace_allocation(m, a, &b, NULL) != VERDICT_NONE)
+                return NULL;
+        manager_forget_attributes(m, part);
+        manager_publish_allocation(m, part);
+        manager_tell_allocation(m, rest);
+        /* The promise may have been broken by a device that is gone now, also for other allocations. */
+        m->reconcile.promises_unchecked = m->reconcile.promises_unchecked || rest->reason;
+        manager_check_promise(m, rest);
+        return rest;
+}
+
+/* Whether the devices of a can be changed, and its guest with them. */
+static Verdict check_guest_changeable(const Manager *m, const Allocation *a, Refusal *ret) {
         if (a->state != ALLOCATION_READY)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Release it.", "'%s' is %s.", a->name,
                               allocation_state_to_string(a->state));
@@ -58,7 +124,7 @@ static Verdict check_layout(const Manager *m, const Allocation *b, Refusal *ret)
         return guest_topology_choose(m->host.inventory, b->topology, whole, ret);
 }
 
-static Verdict start_job(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
+static Verdict start_attach(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(a);
         _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
         _cleanup_(hostdevs_done) Hostdevs hostdevs = { 0 };
@@ -66,7 +132,7 @@ static Verdict start_job(Manager *m, const Allocation *a, uint32_t *ret_job, Ref
 
         if (!part)
                 return refuse_no_memory(ret);
-        v = manager_make_hostdevs(m, a, part, &hostdevs, ret);
+        v = make_hostdevs(m, a, part, &hostdevs, ret);
         if (v != VERDICT_NONE)
                 return v;
         if (steps_prepare(part, m->host.inventory, &steps) < 0 ||
@@ -89,9 +155,9 @@ static Verdict attach(Manager *m, Allocation *a, Allocation *part, uint32_t *ret
                 v = manager_replace_allocation(m, a, &b, ret);
         if (v != VERDICT_NONE)
                 return v;
-        v = start_job(m, extended, ret_job, ret);
+        v = start_attach(m, extended, ret_job, ret);
         if (v != VERDICT_NONE) {
-                if (!manager_drop_changing(m, extended))
+                if (!drop_changing(m, extended))
                         extended->halted = true;
                 return v;
         }
@@ -109,7 +175,7 @@ Verdict manager_attach(Manager *m, const char *name, uint64_t generation, const 
         if (v == VERDICT_NONE)
                 v = manager_check_blocked(m, a, false, ret);
         if (v == VERDICT_NONE)
-                v = manager_check_guest_changeable(m, a, ret);
+                v = check_guest_changeable(m, a, ret);
         if (v == VERDICT_NONE && allocation_is_changing(a))
                 v = refuse(ret, VERDICT_WRONG_STATE, NULL, "Detach these devices first.",
                            "'%s' has devices that are neither attached nor detached.", name);
@@ -200,9 +266,341 @@ static JobResult attach_finished(Manager *m, Job *job, JobResult result) {
                 (void) manager_refresh_groups(m, part);
         if (part && result == JOB_DONE)
                 return settle(m, job, a, part);
-        if (part && result == JOB_FAILED && manager_drop_changing(m, a))
+        if (part && result == JOB_FAILED && drop_changing(m, a))
                 return result;
         a->halted = true;
         manager_tell_allocation(m, a);
         return result == JOB_DONE ? JOB_FAILED_DIRTY : result;
+}
+
+static Verdict detach_check(Manager *m, const Job *job, Refusal *ret);
+static JobResult detach_finished(Manager *m, Job *job, JobResult result);
+
+static const JobKind detach_kind = {
+        .verb = "detach",
+        .check = detach_check,
+        .device_failed = manager_device_failed,
+        .finished = detach_finished,
+};
+
+static int group_of(const Manager *m, const AllocationDevice *d) {
+        const PciDevice *dev = d->lost ? NULL : inventory_find(m->host.inventory, d->address);
+
+        return dev ? dev->iommu_group : -1;
+}
+
+/* The device in the slot, an assigned one. */
+static AllocationDevice *find_slot(Allocation *a, const char *slot) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && streq_ptr(a->devices[i].slot, slot))
+                        return &a->devices[i];
+        return NULL;
+}
+
+/* An assigned device of a that is not the one to detach, and is in the same IOMMU group as d. */
+static const AllocationDevice *find_other(const Manager *m, const Allocation *a, const AllocationDevice *detached,
+                                          const AllocationDevice *d) {
+        int group = group_of(m, d);
+
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (&a->devices[i] != detached && a->devices[i].role == DEVICE_ROLE_ASSIGNED && group >= 0 &&
+                    group_of(m, &a->devices[i]) == group)
+                        return &a->devices[i];
+        return NULL;
+}
+
+/* h is held for d alone. When the IOMMU group of d is unknown, because d is missing: for no other device of a. */
+static bool is_held_for(const Manager *m, const Allocation *a, const AllocationDevice *d, const AllocationDevice *h) {
+        int group = group_of(m, d);
+
+        return h->role == DEVICE_ROLE_HELD && (group < 0 || group_of(m, h) == group) && !find_other(m, a, d, h);
+}
+
+/* Another device of a is a GPU of the partition. ret_model: one is of the model of d. */
+static bool finds_gpus(const Manager *m, const Allocation *a, const FabricPartition *p, const AllocationDevice *d,
+                       bool *ret_model) {
+        bool found = false;
+
+        *ret_model = false;
+        for (size_t i = 0; p && i < a->n_devices; i++) {
+                const AllocationDevice *other = &a->devices[i];
+                const PciDevice *dev = inventory_find(m->host.inventory, other->address);
+
+                if (!dev || !(p->modules & fabric_bit(config_module(m->host.config, dev))))
+                        continue;
+                found = true;
+                *ret_model = *ret_model || (other->vendor == d->vendor && other->device == d->device);
+        }
+        return found;
+}
+
+/*
+ * d is a GPU of the partition of a. The pool of d may have lost Fabric= since, or be gone. The module id of d may be
+ * unknown, for example because d is lost. Then d counts as a GPU of the partition if it has the model of a GPU whose
+ * module is in the partition, or if a has no such GPU. A lost GPU may come back.
+ */
+static bool is_in_partition(const Manager *m, const Allocation *a, const AllocationDevice *d) {
+        const Pool *pool = d->pool ? config_find_pool(m->host.config, d->pool) : NULL;
+        const PciDevice *dev = d->lost ? NULL : inventory_find(m->host.inventory, d->address);
+        const FabricPartition *p = fabric_table_find(&m->host.config->fabric, (unsigned) a->partition);
+        unsigned module = dev ? config_module(m->host.config, dev) : 0;
+        bool is_model;
+
+        if (a->partition < 0 || d->is_vf || (dev && !pci_device_is_gpu(dev)))
+                return false;
+        if (pool && pool->fabric)
+                return true;
+        if (module > 0 && p)
+                return p->modules & fabric_bit(module);
+        return !finds_gpus(m, a, p, d, &is_model) || is_model;
+}
+
+/* Marks the device, its companions, and what is held because of it. */
+static Verdict mark(const Manager *m, Allocation *a, AllocationDevice *d, Refusal *ret) {
+        const AllocationDevice *other = find_other(m, a, d, d);
+        bool follows = false;
+
+        if (is_in_partition(m, a, d))
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &d->address, "Release the allocation, and allocate anew.",
+                              "%s is one of the GPUs of NVLink partition %d, which '%s' has as a whole.",
+                              PCI_ADDRESS_STR(d->address), a->partition, a->name);
+        if (other)
+                return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &d->address, "Release the allocation, and allocate anew.",
+                              "%s shares its IOMMU group with %s, which '%s' has too.", PCI_ADDRESS_STR(d->address),
+                              PCI_ADDRESS_STR(other->address), a->name);
+        for (size_t i = 0; i < a->n_devices; i++) {
+                /* Companions follow their device. */
+                if (a->devices[i].role != DEVICE_ROLE_COMPANION)
+                        follows = &a->devices[i] == d;
+                if (follows || is_held_for(m, a, d, &a->devices[i]))
+                        a->devices[i].phase = DEVICE_PHASE_DETACHING;
+        }
+        return VERDICT_NONE;
+}
+
+/* A settled assigned device of the pool stays. */
+static bool keeps_device_of(const Allocation *a, const char *pool) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && allocation_device_is_settled(&a->devices[i]) &&
+                    streq_ptr(a->devices[i].pool, pool))
+                        return true;
+        return false;
+}
+
+/* The guest reaches the slots of a service with Via= by a device of that pool. */
+static Verdict check_via(const Manager *m, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
+        for (size_t i = 0; i < a->n_services; i++) {
+                const RemoteService *s = config_find_service(m->host.config, a->services[i].name);
+
+                if (s && s->via && streq_ptr(d->pool, s->via) && !keeps_device_of(a, s->via))
+                        return refuse(ret, VERDICT_WRONG_STATE, &d->address,
+                                      "Release the allocation, or attach another device of the pool first.",
+                                      "%s is the last device of pool '%s' that '%s' has, and its slots of service '%s' "
+                                      "need one.",
+                                      PCI_ADDRESS_STR(d->address), s->via, a->name, s->name);
+        }
+        return VERDICT_NONE;
+}
+
+/* A device or CPUs of a stay. */
+static Verdict check_rest(const Allocation *a, Refusal *ret) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && allocation_device_is_settled(&a->devices[i]))
+                        return VERDICT_NONE;
+        if (a->n_pins > 0)
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_WRONG_STATE, NULL, "Release the allocation.", "'%s' has nothing else.", a->name);
+}
+
+static Verdict find_devices(const Manager *m, Allocation *b, const char *slot, Refusal *ret) {
+        AllocationDevice *d = find_slot(b, slot);
+        Verdict v;
+
+        if (!d)
+                return refuse(ret, VERDICT_NO_SUCH_DEVICE, NULL, "'passthroughctl allocations' lists the slots.",
+                              "'%s' has no device in slot '%s'.", b->name, QUOTABLE(slot));
+        /* An earlier attach or detach of these devices did not end. */
+        if (allocation_is_changing(b)) {
+                if (allocation_device_is_settled(d))
+                        return refuse(ret, VERDICT_WRONG_STATE, NULL, "Detach these devices first.",
+                                      "'%s' has devices that are neither attached nor detached.", b->name);
+                for (size_t i = 0; i < b->n_devices; i++)
+                        if (!allocation_device_is_settled(&b->devices[i]))
+                                b->devices[i].phase = DEVICE_PHASE_DETACHING;
+                return VERDICT_NONE;
+        }
+        v = mark(m, b, d, ret);
+        if (v == VERDICT_NONE)
+                v = check_via(m, b, d, ret);
+        return v != VERDICT_NONE ? v : check_rest(b, ret);
+}
+
+/* A stuck device goes to quarantine, unless the guest may have it. */
+static Verdict check_stuck(const Manager *m, const Allocation *a, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(a);
+
+        if (!part)
+                return refuse_no_memory(ret);
+        for (size_t i = 0; i < part->n_devices; i++)
+                if (job_queue_may_plug(&m->jobs, part->devices[i].address))
+                        return manager_check_blocked(m, part, false, ret);
+        return manager_check_releasable(m, part, ret);
+}
+
+static Verdict start_detach(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(a);
+        _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
+        _cleanup_(hostdevs_done) Hostdevs hostdevs = { 0 };
+        Verdict v;
+        int r;
+
+        if (!part)
+                return refuse_no_memory(ret);
+        v = make_hostdevs(m, a, part, &hostdevs, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        if (steps_release(part, m->host.inventory, manager_after_release(&m->host, part), true, &steps) < 0 ||
+            steps_reset(part, m->host.inventory, m->host.config, steps) < 0 ||
+            steps_clean(part, m->host.config, steps) < 0 ||
+            steps_return_gpus(part, m->host.inventory, true, steps) < 0 ||
+            (m->host.config->hypervisor != HYPERVISOR_XEN &&
+             steps_unplug(part, manager_find_uuid(m, a), hostdevs.devices, hostdevs.texts, hostdevs.n, steps) < 0))
+                return refuse_no_memory(ret);
+        r = manager_quarantine_stuck(m, part);
+        if (r < 0)
+                return refuse_storage(ret, r);
+        manager_leave_out_quarantined(m->host.ledger, steps);
+        return manager_start_job(m, &detach_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
+}
+
+/* While a guest runs, it has the devices open. The job has it release them, but not a guest of Xen. */
+static Verdict check_use(Manager *m, const Allocation *b, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(b);
+
+        if (!part || manager_refresh_groups(m, part) < 0)
+                return refuse_no_memory(ret);
+        return b->domain && m->host.config->hypervisor != HYPERVISOR_XEN ? VERDICT_NONE
+                                                                         : manager_check_use(m, part, USE_RELEASE, ret);
+}
+
+static Verdict detach(Manager *m, Allocation *a, const char *slot, uint32_t *ret_job, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *b = allocation_copy(a);
+        Allocation *marked = b;
+        Verdict v = b ? manager_next_generation(m, b, ret) : refuse_no_memory(ret);
+
+        if (v == VERDICT_NONE)
+                v = find_devices(m, b, slot, ret);
+        if (v == VERDICT_NONE)
+                v = check_stuck(m, b, ret);
+        if (v == VERDICT_NONE)
+                v = check_use(m, b, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        b->halted = false;
+        v = manager_replace_allocation(m, a, &b, ret);
+        if (v == VERDICT_NONE)
+                v = start_detach(m, marked, ret_job, ret);
+        if (v == VERDICT_NONE)
+                manager_tell_allocation(m, marked);
+        else if (ledger_find(m->host.ledger, marked->name) == marked)
+                marked->halted = true;
+        return v;
+}
+
+Verdict manager_detach(Manager *m, const char *name, uint64_t generation, const char *slot, uint32_t *ret_job,
+                       Refusal *ret) {
+        Allocation *a = ledger_find(m->host.ledger, name);
+        Verdict v = manager_check_state(m, a, name, generation, ret);
+
+        if (v == VERDICT_NONE)
+                v = check_guest_changeable(m, a, ret);
+        if (v == VERDICT_NONE)
+                v = job_queue_check_room(&m->jobs, ret);
+        return v != VERDICT_NONE ? v : detach(m, a, slot, ret_job, ret);
+}
+
+static Verdict detach_check(Manager *m, const Job *job, Refusal *ret) {
+        return check_use(m, ledger_find(m->host.ledger, job->subject), ret);
+}
+
+/* The device has the state from before the job. */
+static bool is_unchanged(const Job *job) {
+        bool unplugs = job->steps->n > 0 && job->steps->steps[0].kind == STEP_UNPLUG;
+
+        return !job->resumed && (!unplugs || (job->current == 0 && job->error != -ETIMEDOUT));
+}
+
+static JobResult fail(Manager *m, const Job *job, Allocation *a, JobResult result) {
+        const Step *step = job_current(job);
+        bool kept = step && step->kind == STEP_UNPLUG && job->current == 0 && job->error == -EBUSY;
+        DevicePhase phase = kept ? DEVICE_PHASE_KEPT : DEVICE_PHASE_SETTLED;
+
+        /* A device that was stuck is in quarantine, and is no device of the guest again. */
+        a->halted = ledger_find_quarantined_of(m->host.ledger, a) ||
+                    (!kept && !(result == JOB_FAILED && is_unchanged(job)));
+        for (size_t i = 0; !a->halted && i < a->n_devices; i++)
+                if (a->devices[i].phase == DEVICE_PHASE_DETACHING)
+                        a->devices[i].phase = phase;
+        (void) manager_set_state(m, a, a->state, a->reason);
+        manager_check_promise(m, a);
+        return result;
+}
+
+static JobResult detach_finished(Manager *m, Job *job, JobResult result) {
+        Allocation *a = ledger_find(m->host.ledger, job->subject);
+        _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(a);
+
+        /* After a timeout the child may still hold the device lock, and reading would block on it. */
+        if (part && result != JOB_TIMEOUT)
+                (void) manager_refresh_groups(m, part);
+        if (result != JOB_DONE || !part)
+                return fail(m, job, a, result == JOB_DONE ? JOB_FAILED_DIRTY : result);
+        if (manager_quarantine_used(m, part) < 0 || job->unsaved || !drop_changing(m, a)) {
+                job_set_message(job, "The device is returned, but the ledger could not be written. Detach it again.");
+                return fail(m, job, a, JOB_FAILED_DIRTY);
+        }
+        history_record_allocation(HISTORY_RELEASED, part, NULL);
+        return JOB_DONE;
+}
+
+/* An attach that was interrupted is undone. */
+static void continue_change(Manager *m, Allocation *a) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        uint32_t job;
+        Verdict v;
+
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (!allocation_device_is_settled(&a->devices[i]))
+                        a->devices[i].phase = DEVICE_PHASE_DETACHING;
+        v = check_use(m, a, &refusal);
+        if (v == VERDICT_NONE)
+                v = manager_begin_state(m, a, a->state, &refusal);
+        if (v == VERDICT_NONE)
+                v = start_detach(m, a, &job, &refusal);
+        if (v == VERDICT_NONE) {
+                job_queue_find(&m->jobs, job)->resumed = true;
+                return;
+        }
+        a->halted = true;
+        log_full(LOG_ERR, 0, (&(LogFields) { .allocation = a->name }), "Devices of '%s' are not detached: %s", a->name,
+                 refusal.message);
+}
+
+void manager_continue_changes(Manager *m) {
+        bool later = manager_may_miss_guests(m) || manager_check_may_change(m, NULL) != VERDICT_NONE;
+
+        m->reconcile.changes_due = false;
+        for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
+                Allocation *a = m->host.ledger->allocations[i];
+
+                if (!allocation_is_changing(a) || a->halted)
+                        continue;
+                /* A process of an earlier daemon may still work on its devices. */
+                if (later || a->state == ALLOCATION_PREPARING || manager_is_arriving(m, a) ||
+                    manager_check_blocked(m, a, true, NULL) != VERDICT_NONE || job_queue_has(&m->jobs, a->name) ||
+                    job_queue_check_room(&m->jobs, NULL) != VERDICT_NONE)
+                        m->reconcile.changes_due = true;
+                else if (a->state == ALLOCATION_READY)
+                        continue_change(m, a);
+        }
 }

@@ -78,14 +78,13 @@ bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job);
 /* Takes the cards that replaced devices of the allocation as its devices, and starts the job that prepares it. */
 Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 
-/* leases.c */
+/* op-lease.c */
 /* Makes a, which is not in the ledger yet, an allocation with a lease of so many seconds from now. */
 void manager_lease(Allocation *a, uint32_t seconds);
 /* Ends the leases that are over, and has a timer end the others. Call it when a lease was made or changed, or the
  * daemon has started. */
 void manager_follow_leases(Manager *m);
 
-/* op-lease.c */
 /* Starts the job that prepares a reserved allocation, whose lease ends. *ret_job: as manager_allocate(). */
 Verdict manager_prepare(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 /* The lease then ends in so many seconds. */
@@ -96,27 +95,11 @@ Verdict manager_renew(Manager *m, const char *name, uint64_t generation, uint32_
 Verdict manager_attach(Manager *m, const char *name, uint64_t generation, const Request *request, uint32_t *ret_job,
                        Refusal *ret);
 
-/* op-detach.c */
 /* Starts the job that takes the device in the slot from the guest and returns it to the host. */
 Verdict manager_detach(Manager *m, const char *name, uint64_t generation, const char *slot, uint32_t *ret_job,
                        Refusal *ret);
 /* Starts the same job for the devices of allocations that were being attached or detached when the daemon ended. */
 void manager_continue_changes(Manager *m);
-/* The texts of the <hostdev>s of the assigned devices and companions of part, which belong to a. */
-typedef struct Hostdevs {
-        PciAddress *devices;
-        char **texts;
-        size_t n;
-} Hostdevs;
-void hostdevs_done(Hostdevs *h);
-/* Gives no texts when libvirt does not run. */
-Verdict manager_make_hostdevs(const Manager *m, const Allocation *a, const Allocation *part, Hostdevs *ret,
-                              Refusal *ret_refusal);
-/* Removes the devices that are not settled from a, in ledger and disk. NULL: that failed; else the new allocation in
- * the place of a, which is freed. */
-Allocation *manager_drop_changing(Manager *m, Allocation *a);
-/* Whether the devices of a can be changed, and its guest with them. */
-Verdict manager_check_guest_changeable(const Manager *m, const Allocation *a, Refusal *ret);
 
 /* op-sriov.c */
 /* The verb of jobs that may change the number of VFs. */
