@@ -92,6 +92,13 @@ Verdict plan_make(const HostView *view, const Request *r, Plan **ret, Refusal *r
  * proximity, limits and attributes. Otherwise as plan_make().
  */
 Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r, Plan **ret, Refusal *ret_refusal);
+/*
+ * Marks as detaching what a loses with the assigned device in the slot: the device, its companions, and what is held
+ * because of it. Of an earlier attach or detach that did not end, all devices leave together. Refuses where the rest
+ * cannot do without: the GPUs of an NVLink partition, the members of an IOMMU group, the last device that a service
+ * needs, the last device at all of an allocation without CPUs. a has then changed, and is of no use.
+ */
+Verdict plan_detach(const HostView *view, Allocation *a, const char *slot, Refusal *ret);
 Plan *plan_free(Plan *p);
 DEFINE_CLEANUP(Plan *, plan_free)
 

@@ -283,158 +283,6 @@ static const JobKind detach_kind = {
         .finished = detach_finished,
 };
 
-static int group_of(const Manager *m, const AllocationDevice *d) {
-        const PciDevice *dev = d->lost ? NULL : inventory_find(m->host.inventory, d->address);
-
-        return dev ? dev->iommu_group : -1;
-}
-
-/* The device in the slot, an assigned one. */
-static AllocationDevice *find_slot(Allocation *a, const char *slot) {
-        for (size_t i = 0; i < a->n_devices; i++)
-                if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && streq_ptr(a->devices[i].slot, slot))
-                        return &a->devices[i];
-        return NULL;
-}
-
-/* An assigned device of a that is not the one to detach, and is in the same IOMMU group as d. */
-static const AllocationDevice *find_other(const Manager *m, const Allocation *a, const AllocationDevice *detached,
-                                          const AllocationDevice *d) {
-        int group = group_of(m, d);
-
-        for (size_t i = 0; i < a->n_devices; i++)
-                if (&a->devices[i] != detached && a->devices[i].role == DEVICE_ROLE_ASSIGNED && group >= 0 &&
-                    group_of(m, &a->devices[i]) == group)
-                        return &a->devices[i];
-        return NULL;
-}
-
-/* h is held for d alone. When the IOMMU group of d is unknown, because d is missing: for no other device of a. */
-static bool is_held_for(const Manager *m, const Allocation *a, const AllocationDevice *d, const AllocationDevice *h) {
-        int group = group_of(m, d);
-
-        return h->role == DEVICE_ROLE_HELD && (group < 0 || group_of(m, h) == group) && !find_other(m, a, d, h);
-}
-
-/* Another device of a is a GPU of the partition. ret_model: one is of the model of d. */
-static bool finds_gpus(const Manager *m, const Allocation *a, const FabricPartition *p, const AllocationDevice *d,
-                       bool *ret_model) {
-        bool found = false;
-
-        *ret_model = false;
-        for (size_t i = 0; p && i < a->n_devices; i++) {
-                const AllocationDevice *other = &a->devices[i];
-                const PciDevice *dev = inventory_find(m->host.inventory, other->address);
-
-                if (!dev || !(p->modules & fabric_bit(config_module(m->host.config, dev))))
-                        continue;
-                found = true;
-                *ret_model = *ret_model || (other->vendor == d->vendor && other->device == d->device);
-        }
-        return found;
-}
-
-/*
- * d is a GPU of the partition of a. The pool of d may have lost Fabric= since, or be gone. The module id of d may be
- * unknown, for example because d is lost. Then d counts as a GPU of the partition if it has the model of a GPU whose
- * module is in the partition, or if a has no such GPU. A lost GPU may come back.
- */
-static bool is_in_partition(const Manager *m, const Allocation *a, const AllocationDevice *d) {
-        const Pool *pool = d->pool ? config_find_pool(m->host.config, d->pool) : NULL;
-        const PciDevice *dev = d->lost ? NULL : inventory_find(m->host.inventory, d->address);
-        const FabricPartition *p = fabric_table_find(&m->host.config->fabric, (unsigned) a->partition);
-        unsigned module = dev ? config_module(m->host.config, dev) : 0;
-        bool is_model;
-
-        if (a->partition < 0 || d->is_vf || (dev && !pci_device_is_gpu(dev)))
-                return false;
-        if (pool && pool->fabric)
-                return true;
-        if (module > 0 && p)
-                return p->modules & fabric_bit(module);
-        return !finds_gpus(m, a, p, d, &is_model) || is_model;
-}
-
-/* Marks the device, its companions, and what is held because of it. */
-static Verdict mark(const Manager *m, Allocation *a, AllocationDevice *d, Refusal *ret) {
-        const AllocationDevice *other = find_other(m, a, d, d);
-        bool follows = false;
-
-        if (is_in_partition(m, a, d))
-                return refuse(ret, VERDICT_NOT_SUPPORTED, &d->address, "Release the allocation, and allocate anew.",
-                              "%s is one of the GPUs of NVLink partition %d, which '%s' has as a whole.",
-                              PCI_ADDRESS_STR(d->address), a->partition, a->name);
-        if (other)
-                return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &d->address, "Release the allocation, and allocate anew.",
-                              "%s shares its IOMMU group with %s, which '%s' has too.", PCI_ADDRESS_STR(d->address),
-                              PCI_ADDRESS_STR(other->address), a->name);
-        for (size_t i = 0; i < a->n_devices; i++) {
-                /* Companions follow their device. */
-                if (a->devices[i].role != DEVICE_ROLE_COMPANION)
-                        follows = &a->devices[i] == d;
-                if (follows || is_held_for(m, a, d, &a->devices[i]))
-                        a->devices[i].phase = DEVICE_PHASE_DETACHING;
-        }
-        return VERDICT_NONE;
-}
-
-/* A settled assigned device of the pool stays. */
-static bool keeps_device_of(const Allocation *a, const char *pool) {
-        for (size_t i = 0; i < a->n_devices; i++)
-                if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && allocation_device_is_settled(&a->devices[i]) &&
-                    streq_ptr(a->devices[i].pool, pool))
-                        return true;
-        return false;
-}
-
-/* The guest reaches the slots of a service with Via= by a device of that pool. */
-static Verdict check_via(const Manager *m, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
-        for (size_t i = 0; i < a->n_services; i++) {
-                const RemoteService *s = config_find_service(m->host.config, a->services[i].name);
-
-                if (s && s->via && streq_ptr(d->pool, s->via) && !keeps_device_of(a, s->via))
-                        return refuse(ret, VERDICT_WRONG_STATE, &d->address,
-                                      "Release the allocation, or attach another device of the pool first.",
-                                      "%s is the last device of pool '%s' that '%s' has, and its slots of service '%s' "
-                                      "need one.",
-                                      PCI_ADDRESS_STR(d->address), s->via, a->name, s->name);
-        }
-        return VERDICT_NONE;
-}
-
-/* A device or CPUs of a stay. */
-static Verdict check_rest(const Allocation *a, Refusal *ret) {
-        for (size_t i = 0; i < a->n_devices; i++)
-                if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && allocation_device_is_settled(&a->devices[i]))
-                        return VERDICT_NONE;
-        if (a->n_pins > 0)
-                return VERDICT_NONE;
-        return refuse(ret, VERDICT_WRONG_STATE, NULL, "Release the allocation.", "'%s' has nothing else.", a->name);
-}
-
-static Verdict find_devices(const Manager *m, Allocation *b, const char *slot, Refusal *ret) {
-        AllocationDevice *d = find_slot(b, slot);
-        Verdict v;
-
-        if (!d)
-                return refuse(ret, VERDICT_NO_SUCH_DEVICE, NULL, "'passthroughctl allocations' lists the slots.",
-                              "'%s' has no device in slot '%s'.", b->name, QUOTABLE(slot));
-        /* An earlier attach or detach of these devices did not end. */
-        if (allocation_is_changing(b)) {
-                if (allocation_device_is_settled(d))
-                        return refuse(ret, VERDICT_WRONG_STATE, NULL, "Detach these devices first.",
-                                      "'%s' has devices that are neither attached nor detached.", b->name);
-                for (size_t i = 0; i < b->n_devices; i++)
-                        if (!allocation_device_is_settled(&b->devices[i]))
-                                b->devices[i].phase = DEVICE_PHASE_DETACHING;
-                return VERDICT_NONE;
-        }
-        v = mark(m, b, d, ret);
-        if (v == VERDICT_NONE)
-                v = check_via(m, b, d, ret);
-        return v != VERDICT_NONE ? v : check_rest(b, ret);
-}
-
 /* A stuck device goes to quarantine, unless the guest may have it. */
 static Verdict check_stuck(const Manager *m, const Allocation *a, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(a);
@@ -485,11 +333,12 @@ static Verdict check_use(Manager *m, const Allocation *b, Refusal *ret) {
 
 static Verdict detach(Manager *m, Allocation *a, const char *slot, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *b = allocation_copy(a);
+        HostView view = host_state_view(&m->host);
         Allocation *marked = b;
         Verdict v = b ? manager_next_generation(m, b, ret) : refuse_no_memory(ret);
 
         if (v == VERDICT_NONE)
-                v = find_devices(m, b, slot, ret);
+                v = plan_detach(&view, b, slot, ret);
         if (v == VERDICT_NONE)
                 v = check_stuck(m, b, ret);
         if (v == VERDICT_NONE)

@@ -5,10 +5,9 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <json-c/printbuf.h>
 #include <limits.h>
 #include <stdio.h>
-
-#include <json-c/printbuf.h>
 
 #include "unit.h"
 

@@ -2,9 +2,8 @@
 
 /* The GPUs of a guest are an NVLink partition. */
 
-#include <stdio.h>
-
 #include <errno.h>
+#include <stdio.h>
 
 #include "unit.h"
 

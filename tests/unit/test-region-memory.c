@@ -3,7 +3,6 @@
 /* Where the pages of a region are, as a kernel tells it that is busy with them. */
 
 #include <errno.h>
-
 #include <numa.h>
 #include <numaif.h>
 #include <sys/mman.h>
