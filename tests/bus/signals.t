@@ -194,6 +194,7 @@ operation('quarantine', sub {
         allocates('vm', gpu => 1);
         fault('reset', "fail reset\@$gpu EIO");
         releases('vm');
+        fault('reset', "fail unbind\@$gpu EIO");
         calls('ClearQuarantine', 's', $gpu);
         fault('reset');
         calls('ClearQuarantine', 's', $gpu);
