@@ -5,10 +5,12 @@
 #     save STATE-FILE, remove STATE-FILE          the members that differ from the contents before
 #     journal LEVEL MESSAGE_ID: sentence          [the other fields]
 #     signal OBJECT Signal: values                a property is Name=value; those of one signal are in the order of their names
-#     settles OBJECT: values                      what is told of capacity, and the epoch, up to the end
+#     settles OBJECT: values                      what is told of capacity, and the epoch, up to the end of this
 #     reply to METHOD: values
 #     notify WORD ...                             to the service manager
 #
+# "again NAME" is a property that is told with the value that was told before. Two changes of an object that are told in one signal are one
+# line with the properties of both.
 # Values that differ from run to run have names instead: uuid-1 is the first UUID in a text, uuid-2 the next. So have generations and jobs, whose
 # numbers depend on the operations before.
 package Recorder;
@@ -22,13 +24,12 @@ use File::Basename qw(dirname);
 use File::Path qw(make_path);
 use JSON::XS;
 use Test::More;
-use Time::HiRes qw(sleep time);
 
 use Node;
 
 our @EXPORT = qw(record_from operation ask act act_until comes_to_rest until_told left_over);
 
-use constant { DEADLINE => 30, SOON => 2.5, CALL => 1, RETURN => 2, ERROR => 3, SIGNAL => 4 };
+use constant { SOON => 2.5, CALL => 1, SIGNAL => 4 }; # seconds; types of messages
 
 my $ROOT   = abs_path(dirname(__FILE__) . '/../..');
 my $GOLDEN = "$ROOT/tests/golden/signals";

@@ -6,7 +6,10 @@
 # These have names or words in place of values, because they differ from run to run: UUIDs, MAC addresses and GUIDs that are made up, generations,
 # the numbers of jobs, times, the epoch, and the directory of the test. These are left out: replies to calls that only ask, and the locks of jobs.
 # The devices of a job are prepared one after the other (ParallelDevices=1), since otherwise the order of its steps is not determined. Events of
-# the kernel are off where the operation is not about them: when they are read depends on how long a job takes.
+# the kernel are off where the operation is not about them: when they are read depends on how long a job takes. Capacity and the epoch are told
+# at the end of a turn of the daemon's loop; a job is a process of its own, so which of its steps are told before that is not determined, and the
+# text has the last values only. Of an intermediate value (a pool while a job fails) see "job-killed", where the test waits in between.
+# UPDATE_GOLDEN=1 writes the texts anew.
 use strict;
 use warnings;
 
