@@ -161,6 +161,7 @@ FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz-*.c))
 TOOL_SOURCES := $(sort $(wildcard tests/*.c tests/bench/*.c tests/placement/*.c tests/lab/*.c))
 SHIM_SOURCES := $(sort $(wildcard tests/netlink/*.c))
 DYING_SOURCES := $(sort $(wildcard tests/dying/*.c))
+RECORDER_SOURCES := $(sort $(wildcard tests/recorder/*.c))
 HYPERVISOR_SOURCES := $(sort $(wildcard tests/hypervisor/*.c))
 NVIDIA_SOURCES := $(sort $(wildcard tests/nvidia/*.c))
 
@@ -189,13 +190,14 @@ NODESIM := $(BUILD)/tests/nodesim
 PRINT_NODE := $(BUILD)/tests/print-node
 SHIM := $(BUILD)/tests/netlink.so
 DYING := $(BUILD)/tests/dying.so
+RECORDER := $(BUILD)/tests/recorder.so
 HYPERVISOR := $(BUILD)/tests/hypervisor.so
 NVIDIA := $(patsubst %.c,$(BUILD)/%.so.1,$(NVIDIA_SOURCES))
 UNIT_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
 TOOLS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TOOL_SOURCES))
 FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
-OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(ROOT_SOURCES) $(ENDPOINTS_SOURCES) $(VIRT_SOURCES) $(PLACEMENT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(UNIT_MAIN) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES))
+OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(ROOT_SOURCES) $(ENDPOINTS_SOURCES) $(VIRT_SOURCES) $(PLACEMENT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(UNIT_MAIN) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(RECORDER_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES))
 
 # Recordings of the simulated nodes, for passthroughctl --node.
 NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
@@ -205,7 +207,7 @@ $(call made,all,$(PROGRAMS) $(NODES) $(if $(HAVE_SLURM),,no-slurm))
 no-slurm:
 	@rm -f $(SLURM_PROGRAMS)
 	@echo '$(NO_SLURM)'
-$(call made,tests,all $(NODESIM) $(SHIM) $(DYING) $(HYPERVISOR) $(NVIDIA) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS))
+$(call made,tests,all $(NODESIM) $(SHIM) $(DYING) $(RECORDER) $(HYPERVISOR) $(NVIDIA) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS))
 
 # Objects are rebuilt when a flag that matters changes.
 FLAGS_STAMP := $(BUILD)/flags
@@ -257,12 +259,13 @@ $(NODES):
 	$(call say,GEN,$@)
 	$(Q)mkdir -p $(@D) && $(PRINT_NODE) $< >$@
 # Preloaded into programs with and without sanitizers, so it has none itself.
-$(call object,$(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES)): ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden $(CFLAGS)
+$(call object,$(SHIM_SOURCES) $(DYING_SOURCES) $(RECORDER_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES)): ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden $(CFLAGS)
 $(call made,$(SHIM),$(call object,$(SHIM_SOURCES)))
 $(call made,$(DYING),$(call object,$(DYING_SOURCES)))
+$(call made,$(RECORDER),$(call object,$(RECORDER_SOURCES)))
 $(call made,$(HYPERVISOR),$(call object,$(HYPERVISOR_SOURCES)))
 $(foreach t,$(NVIDIA),$(call made,$(t),$(t:$(BUILD)/%.so.1=$(BUILD)/obj/%.o)))
-$(SHIM) $(DYING) $(HYPERVISOR) $(NVIDIA):
+$(SHIM) $(DYING) $(RECORDER) $(HYPERVISOR) $(NVIDIA):
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -shared -Wl,-z,now $(LDFLAGS) -o $@ $^
 $(call made,$(BUILD)/tests/unit/test-provider-tree,$(call object,$(PROVIDER_TREE_SOURCES)))

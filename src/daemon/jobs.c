@@ -289,7 +289,10 @@ static void on_end(Job *job, JobResult result) {
         result = finish(m, job, result);
         if (result != JOB_DONE)
                 log_full(LOG_ERR, 0,
-                         (&(LogFields) { .id = MESSAGE_JOB_FAILED, .allocation = job->subject, .step = job->step }),
+                         (&(LogFields) { .id = MESSAGE_JOB_FAILED,
+                                         .device = job->n_devices > 0 ? job->subject : NULL,
+                                         .allocation = job->n_devices > 0 ? NULL : job->subject,
+                                         .step = job->step }),
                          "Job %u, %s %s: %s", job->id, job->kind->verb, job->subject, job->message);
         count_time(&m->jobs, job, result);
         publish(m, job);

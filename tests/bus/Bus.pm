@@ -186,25 +186,32 @@ sub receive {
 # Only the header of a message is unpacked: a reply of a megabyte takes a second here.
 our $HEADERS_ONLY;
 
-sub take {
-        my ($self) = @_;
-        return 0 if length $self->{in} < 16;
+# The first message of what came in, taken away; undef when it is not there as a whole. The body of a message that the function is not true
+# for stays packed.
+sub take_message {
+        my ($self, $is_wanted) = @_;
+        return if length $self->{in} < 16;
         my ($type, $body_size, $serial, $fields_size) = unpack 'x C x2 V V V', $self->{in};
         my $head = 16 + $fields_size + -$fields_size % 8;
-        return 0 if length $self->{in} < $head + $body_size;
+        return if length $self->{in} < $head + $body_size;
         my $data = substr $self->{in}, 0, $head + $body_size, '';
-        my ($at, %message) = (12, type => $type);
+        my ($at, %message) = (12, type => $type, body => []);
         $message{ $FIELDS[$_->[0]] } = $_->[1] for grep { defined $FIELDS[$_->[0]] } @{ get(\$data, \$at, 'a(yv)') };
         my $body = substr $data, $head;
         $message{descriptors} = [@descriptors = splice @{ $self->{descriptors} }, 0, $message{n_descriptors} // 0];
         $at = 0;
-        $message{body} = [$HEADERS_ONLY ? () : map { get(\$body, \$at, $_) } types($message{signature} // '')];
+        $message{body} = [map { get(\$body, \$at, $_) } types($message{signature} // '')] if $is_wanted->(\%message);
         @descriptors = ();
+        return \%message;
+}
 
-        if ($type == SIGNAL) {
-                push @{ $self->{signals} }, \%message;
-        } elsif (defined $message{reply_serial}) {
-                $self->{replies}{ $message{reply_serial} } = \%message;
+sub take {
+        my ($self) = @_;
+        my $message = $self->take_message(sub { !$HEADERS_ONLY }) // return 0;
+        if ($message->{type} == SIGNAL) {
+                push @{ $self->{signals} }, $message;
+        } elsif (defined $message->{reply_serial}) {
+                $self->{replies}{ $message->{reply_serial} } = $message;
         }
         return 1;
 }
