@@ -99,6 +99,16 @@ Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r,
  * needs, the last device at all of an allocation without CPUs. a has then changed, and is of no use.
  */
 Verdict plan_detach(const HostView *view, Allocation *a, const char *slot, Refusal *ret);
+/* The card that is now where the device was; NULL: the device itself is there, or nothing is. */
+const PciDevice *plan_find_replacement(const HostView *view, const AllocationDevice *d);
+/*
+ * Whether a may have the cards that replaced its devices: each is of the pool of the device, free, and has its role in
+ * the IOMMU group. VERDICT_MISSING or VERDICT_WRONG_STATE: none was replaced.
+ */
+Verdict plan_check_accept(const HostView *view, const Allocation *a, Refusal *ret);
+/* Makes these cards the devices of a, as in a new allocation: a release restores their present drivers. 0 or -ENOMEM.
+ */
+int plan_accept(const HostView *view, Allocation *a);
 Plan *plan_free(Plan *p);
 DEFINE_CLEANUP(Plan *, plan_free)
 

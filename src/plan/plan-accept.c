@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which cards an allocation may take in place of those that they replaced. */
+
+#include <errno.h>
+
+#include "plan/plan.h"
+#include "plan/promise.h"
+#include "util/strings.h"
+
+const PciDevice *plan_find_replacement(const HostView *view, const AllocationDevice *d) {
+        const PciDevice *dev = d->lost ? NULL : inventory_find(view->inventory, d->address);
+
+        return dev && !allocation_device_is(d, dev) ? dev : NULL;
+}
+
+/* The allocation must contain every group member that allocating dev would take. */
+static Verdict check_group(const HostView *view, const Allocation *a, const PciDevice *dev, Refusal *ret) {
+        const IommuGroup *g = inventory_find_group(view->inventory, dev->iommu_group);
+
+        for (size_t i = 0; g && i < g->n_members; i++) {
+                const PciDevice *member = &view->inventory->devices[g->members[i]];
+                GroupRole role = member == dev ? GROUP_ROLE_LEAVE : policy_group_role(view->policy, dev, member);
+
+                if ((role == GROUP_ROLE_COMPANION || role == GROUP_ROLE_HOLD) &&
+                    !allocation_find_device(a, member->address))
+                        return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &member->address,
+                                      "Release the allocation, and allocate again.",
+                                      "%s must be allocated together with its IOMMU group member %s, but is not part "
+                                      "of '%s'.",
+                                      PCI_ADDRESS_STR(member->address), PCI_ADDRESS_STR(dev->address), a->name);
+        }
+        return VERDICT_NONE;
+}
+
+static Verdict check_assigned(const HostView *view, const Allocation *a, const AllocationDevice *d,
+                              const PciDevice *dev, Refusal *ret) {
+        const Pool *pool = policy_pool(view->policy, dev);
+        Verdict v = policy_check(view->policy, dev, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (!pool || !streq_ptr(pool->name, d->pool))
+                return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, "Release the allocation, and allocate again.",
+                              "%s is in pool '%s', but '%s' was promised a device of pool '%s'.",
+                              PCI_ADDRESS_STR(dev->address), pool ? pool->name : "", a->name, d->pool ?: "");
+        return check_group(view, a, dev, ret);
+}
+
+/* dev has the group role of d, the device that it replaces, for an assigned device of the allocation. */
+static bool has_group_role(const HostView *view, const Allocation *a, const AllocationDevice *d, const PciDevice *dev) {
+        GroupRole wanted = d->role == DEVICE_ROLE_COMPANION ? GROUP_ROLE_COMPANION : GROUP_ROLE_HOLD;
+
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *assigned = a->devices[i].role == DEVICE_ROLE_ASSIGNED
+                                                    ? inventory_find(view->inventory, a->devices[i].address)
+                                                    : NULL;
+
+                if (assigned && assigned->iommu_group >= 0 && assigned->iommu_group == dev->iommu_group &&
+                    policy_group_role(view->policy, assigned, dev) == wanted)
+                        return true;
+        }
+        return false;
+}
+
+static Verdict check_device(const HostView *view, const Allocation *a, const AllocationDevice *d, const PciDevice *dev,
+                            Refusal *ret) {
+        Verdict v;
+
+        if (d->is_vf != (dev->type == PCI_TYPE_VF))
+                return refuse(ret, VERDICT_HARDWARE_CHANGED, &dev->address, "Release the allocation.",
+                              d->is_vf ? "%s is not a VF, but the allocated device was."
+                                       : "%s is a VF, but the allocated device was not.",
+                              PCI_ADDRESS_STR(dev->address));
+        v = ledger_check_device(view->ledger, view->status, view->inventory, dev, a, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        if (d->role == DEVICE_ROLE_ASSIGNED)
+                return check_assigned(view, a, d, dev, ret);
+        if (has_group_role(view, a, d, dev))
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &dev->address, "Release the allocation, and allocate again.",
+                      "%s does not have the role in its IOMMU group that the replaced device of '%s' had.",
+                      PCI_ADDRESS_STR(dev->address), a->name);
+}
+
+Verdict plan_check_accept(const HostView *view, const Allocation *a, Refusal *ret) {
+        Verdict v = VERDICT_NONE;
+        size_t n = 0;
+
+        for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++) {
+                const PciDevice *dev = plan_find_replacement(view, &a->devices[i]);
+
+                n += dev != NULL;
+                if (dev)
+                        v = check_device(view, a, &a->devices[i], dev, ret);
+        }
+        if (v != VERDICT_NONE || n > 0)
+                return v;
+        v = promise_check_hardware(view, a, ret);
+        if (v == VERDICT_MISSING)
+                return v;
+        return refuse(ret, VERDICT_WRONG_STATE, NULL, NULL, "No device of '%s' was replaced by another card.", a->name);
+}
+
+/* Makes dev the device d, as in a new allocation: a release restores the present driver of dev. */
+static int replace_device(const HostView *view, AllocationDevice *d, const PciDevice *dev) {
+        const char *own = view->config->variants ? inventory_variant_driver(view->inventory, dev) : NULL;
+
+        d->has_baseline = false;
+        d->serial = 0;
+        if (string_copy(&d->vfio_driver, own) < 0 || string_copy(&d->prior_driver, dev->driver) < 0 ||
+            string_copy(&d->prior_override, dev->driver_override) < 0 || string_copy(&d->prior_reset, NULL) < 0)
+                return -ENOMEM;
+        d->prior_runtime_pm = dev->runtime_pm;
+        d->prior_d3cold = dev->d3cold;
+        d->prior_persistence = false;
+        return allocation_device_identify(d, dev);
+}
+
+int plan_accept(const HostView *view, Allocation *a) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
+                const PciDevice *dev = plan_find_replacement(view, &a->devices[i]);
+
+                if (dev)
+                        r = replace_device(view, &a->devices[i], dev);
+        }
+        return r;
+}
