@@ -8,9 +8,8 @@
 
 #include "host/holders.h"
 #include "inventory.h"
-#include "model/mdev-slots.h"
 #include "operations.h"
-#include "plan/vfidentity.h"
+#include "plan/vfs.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
@@ -56,83 +55,6 @@ static Verdict check_stuck_change(const Manager *m, const PciDevice *pf, Refusal
         return VERDICT_NONE;
 }
 
-/* Checks whether the PF can have count VFs, without a write to the kernel. */
-static Verdict check_pf(const Manager *m, const PciDevice *pf, unsigned count, Refusal *ret) {
-        const char *address = PCI_ADDRESS_STR(pf->address);
-        Verdict v = device_status_check_blocked(&m->host.status, pf->address, ret);
-
-        if (v != VERDICT_NONE)
-                return v;
-        if (pci_device_is_slot(pf))
-                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, NULL,
-                              "%s is a slot for a vGPU of %s, and a slot cannot have VFs.", address,
-                              PCI_ADDRESS_STR(pf->physfn));
-        if (pf->type == PCI_TYPE_VF)
-                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, "Change the number of VFs of its PF.",
-                              "%s is a VF, and a VF cannot have VFs.", address);
-        if (pf->type != PCI_TYPE_PF)
-                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
-                              "Enable SR-IOV in the firmware of the node and of the card.", "%s cannot have VFs.",
-                              address);
-        if (count > pf->total_vfs)
-                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
-                              "ConnectX: raise NUM_OF_VFS in the firmware configuration.",
-                              "%s can have %u VF%s, %u %s wanted.", address, pf->total_vfs, PLURAL(pf->total_vfs),
-                              count, ARE(count));
-        if (pf->n_virtfns != count && pci_device_is_mlx4_pf(pf))
-                return mlx4_refuse(&m->host.mlx4, m->host.policy, m->host.ledger, pf, count, ret);
-        return VERDICT_NONE;
-}
-
-/* Checks whether the ledger permits VFs on the PF. The job removes existing VFs first, so they do not matter. */
-static Verdict check_ledger(const Manager *m, const PciDevice *pf, Refusal *ret) {
-        Verdict v = ledger_check_device(m->host.ledger, &m->host.status, m->host.inventory, pf, NULL, ret);
-
-        /* Allocations may have VFs of the PF that a boot removed; creating them again is fine. */
-        if (v != VERDICT_PF_HAS_VFS)
-                return v;
-        refusal_done(ret);
-        return VERDICT_NONE;
-}
-
-static Verdict refuse_allocated(const Allocation *a, PciAddress vf, PciAddress pf, Refusal *ret) {
-        if (a->domain)
-                return refuse(ret, VERDICT_ALLOCATED, &vf, "Shut the domain down, then release the allocation.",
-                              "%s, a VF of %s, is held by '%s', and the domain '%s' runs with it.", PCI_ADDRESS_STR(vf),
-                              PCI_ADDRESS_STR(pf), a->name, QUOTABLE(a->domain));
-        return refuse(ret, VERDICT_ALLOCATED, &vf, "Release the allocation first.", "%s, a VF of %s, is held by '%s'.",
-                      PCI_ADDRESS_STR(vf), PCI_ADDRESS_STR(pf), a->name);
-}
-
-/* Refuses when a VF of the PF is allocated, even one that is missing. */
-static Verdict check_promised(const Manager *m, const PciDevice *pf, Refusal *ret) {
-        for (size_t i = 0; i < m->host.ledger->n_claims; i++) {
-                const Claim *claim = &m->host.ledger->claims[i];
-                const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
-
-                if (d->is_vf && pci_address_equal(d->physfn, pf->address))
-                        return refuse_allocated(claim->allocation, claim->address, pf->address, ret);
-        }
-        return VERDICT_NONE;
-}
-
-/* A bound host driver counts as in use, even if its netdev is down. */
-static Verdict check_drivers(const Manager *m, const PciDevice *pf, Refusal *ret) {
-        Verdict v = VERDICT_NONE;
-
-        for (size_t i = 0; v == VERDICT_NONE && i < pf->n_vfs; i++) {
-                const PciDevice *vf = inventory_find(m->host.inventory, pf->vfs[i]);
-
-                v = ledger_check_kept(m->host.ledger, &m->host.status, pf->vfs[i], ret);
-                if (v == VERDICT_NONE && vf && !pci_device_driver_is_harmless(vf))
-                        v = refuse(ret, VERDICT_BUSY, &vf->address,
-                                   "Make sure that the host does not need the VF, and unbind its driver.",
-                                   "%s, a VF of %s, is bound to %s: the host may be using it.",
-                                   PCI_ADDRESS_STR(vf->address), PCI_ADDRESS_STR(pf->address), vf->driver);
-        }
-        return v;
-}
-
 /* Refuses when a process has a VF of the PF, or a mediated device on it, open. */
 static Verdict check_open(const Manager *m, const PciDevice *pf, Refusal *ret) {
         const HolderQuery query = { .address = pf->address, .group = -1, .only_parts = true };
@@ -149,10 +71,9 @@ static Verdict check_open(const Manager *m, const PciDevice *pf, Refusal *ret) {
 
 /* Refuses when a VF that would be removed is in use. */
 static Verdict check_users(const Manager *m, const PciDevice *pf, Refusal *ret) {
-        Verdict v = pf->n_virtfns > 0 ? check_promised(m, pf, ret) : VERDICT_NONE;
+        HostView view = host_state_view(&m->host);
+        Verdict v = plan_check_vfs_idle(&view, pf, ret);
 
-        if (v == VERDICT_NONE)
-                v = check_drivers(m, pf, ret);
         return v != VERDICT_NONE ? v : check_open(m, pf, ret);
 }
 
@@ -181,37 +102,6 @@ static int read_pf(Manager *m, PciAddress address) {
         return r;
 }
 
-/* An existing VF may get attributes only when it has no driver and is not allocated or in quarantine. */
-static bool may_identify(const Manager *m, const PciDevice *pf, unsigned index) {
-        const PciDevice *vf = NULL;
-
-        for (size_t i = 0; !vf && i < pf->n_vfs; i++) {
-                vf = inventory_find(m->host.inventory, pf->vfs[i]);
-                vf = vf && vf->vf_index == (int) index ? vf : NULL;
-        }
-        return vf && !vf->driver && !ledger_holder(m->host.ledger, vf->address) &&
-               ledger_check_kept(m->host.ledger, &m->host.status, vf->address, NULL) == VERDICT_NONE;
-}
-
-/* The attributes of each VF while it is not allocated: a stable identity, the same after each boot, and those of its
- * pool. */
-static int attributes_of_vfs(const Manager *m, const PciDevice *pf, unsigned count, VfAttributes **ret) {
-        const Pool *pool = policy_vf_pool(m->host.policy, pf);
-        _cleanup_free_ VfAttributes *attributes = calloc(count + 1, sizeof(*attributes));
-        int r = attributes ? 0 : -ENOMEM;
-
-        for (unsigned i = 0; r == 0 && i < count; i++) {
-                if (pf->n_virtfns == count && (pci_device_is_mlx4_pf(pf) || !may_identify(m, pf, i)))
-                        continue;
-                r = vf_identity_stable(m->host.identity, pf, i, &attributes[i]);
-                if (r == 0 && pool)
-                        vf_attributes_merge(&attributes[i], &pool->attributes);
-        }
-        if (r == 0)
-                *ret = TAKE_PTR(attributes);
-        return r;
-}
-
 static Verdict start_job(Manager *m, const PciDevice *pf, unsigned count, const VfAttributes *attributes,
                          uint32_t *ret_job, Refusal *ret) {
         StepList *steps;
@@ -223,8 +113,9 @@ static Verdict start_job(Manager *m, const PciDevice *pf, unsigned count, const 
 
 static Verdict start_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret) {
         _cleanup_free_ VfAttributes *attributes = NULL;
+        HostView view = host_state_view(&m->host);
 
-        if (attributes_of_vfs(m, pf, count, &attributes) < 0)
+        if (plan_vf_attributes(&view, m->host.identity, pf, count, &attributes) < 0)
                 return refuse_no_memory(ret);
         return start_job(m, pf, count, attributes, ret_job, ret);
 }
@@ -232,9 +123,11 @@ static Verdict start_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32
 bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job) {
         _cleanup_refusal_ Refusal ignored = { 0 };
         _cleanup_free_ VfAttributes *attributes = NULL;
+        HostView view = host_state_view(&m->host);
         bool any = false;
 
-        if (m->host.ledger->read_only || attributes_of_vfs(m, pf, (unsigned) pf->n_virtfns, &attributes) < 0)
+        if (m->host.ledger->read_only ||
+            plan_vf_attributes(&view, m->host.identity, pf, (unsigned) pf->n_virtfns, &attributes) < 0)
                 return false;
         for (size_t i = 0; i < pf->n_virtfns; i++)
                 any |= attributes[i].set != 0;
@@ -244,6 +137,7 @@ bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job) {
 }
 
 Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret) {
+        HostView view = host_state_view(&m->host);
         Verdict v = device_status_check_blocked(&m->host.status, pf->address, ret);
         /* The job removes all that have a link, also VFs that the last look did not see. */
         size_t n = MAX(pf->n_virtfns, pf->n_vfs);
@@ -254,35 +148,18 @@ Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint
                 return refuse(ret, VERDICT_VFS_PRESENT, &pf->address, REMEDY_CHANGE,
                               "%s has %zu VF%s, %u %s wanted; a change of the number would remove the existing VFs.",
                               PCI_ADDRESS_STR(pf->address), n, PLURAL(n), count, ARE(count));
-        v = check_pf(m, pf, count, ret);
+        v = plan_check_pf(&view, pf, count, ret);
         if (v == VERDICT_NONE)
-                v = check_ledger(m, pf, ret);
+                v = plan_check_pf_free(&view, pf, ret);
         if (v == VERDICT_NONE)
                 v = check_stuck_change(m, pf, ret);
         return v != VERDICT_NONE ? v : start_vfs(m, pf, count, ret_job, ret);
 }
 
-/* The configuration must let the daemon manage the VFs of the PF. */
-static Verdict check_pool(const Manager *m, const PciDevice *pf, Refusal *ret) {
-        const Pool *external = policy_external_pool(m->host.policy, pf);
-        const Pool *pool = policy_asking_pool(m->host.policy, pf);
-
-        if (external)
-                return refuse(ret, VERDICT_EXCLUDED, &pf->address,
-                              "Change the number with the program that manages the VFs, or remove that line.",
-                              "VirtualFunctions=external (%s:%u) leaves the VFs of %s to another program.",
-                              external->virtual_functions_place.file, external->virtual_functions_place.line,
-                              PCI_ADDRESS_STR(pf->address));
-        if (!pool)
-                return refuse(ret, VERDICT_NOT_IN_POOL, &pf->address,
-                              "Add VirtualFunctions= to a pool that matches its VFs.", "No pool wants VFs on %s.",
-                              PCI_ADDRESS_STR(pf->address));
-        return policy_check_vfs(m->host.policy, pf, pool, ret);
-}
-
 /* Reads the PF again, checks it, and starts the job. */
 static Verdict change_vfs(Manager *m, PciAddress address, unsigned count, uint32_t *ret_job, Refusal *ret) {
         const PciDevice *pf;
+        HostView view;
         Verdict v;
 
         if (read_pf(m, address) < 0)
@@ -291,13 +168,14 @@ static Verdict change_vfs(Manager *m, PciAddress address, unsigned count, uint32
         if (!pf)
                 return refuse(ret, VERDICT_NO_SUCH_DEVICE, &address, NULL, "%s is not on this node.",
                               PCI_ADDRESS_STR(address));
-        v = check_pf(m, pf, count, ret);
+        view = host_state_view(&m->host);
+        v = plan_check_pf(&view, pf, count, ret);
         if (v == VERDICT_NONE)
-                v = check_pool(m, pf, ret);
+                v = plan_check_pf_pool(&view, pf, ret);
         if (v == VERDICT_NONE && pf->n_virtfns != count)
                 v = check_users(m, pf, ret);
         if (v == VERDICT_NONE && pf->n_virtfns != count)
-                v = check_ledger(m, pf, ret);
+                v = plan_check_pf_free(&view, pf, ret);
         if (v == VERDICT_NONE && pf->n_virtfns != count)
                 v = check_stuck_change(m, pf, ret);
         return v != VERDICT_NONE ? v : start_vfs(m, pf, count, ret_job, ret);
@@ -305,6 +183,7 @@ static Verdict change_vfs(Manager *m, PciAddress address, unsigned count, uint32
 
 Verdict manager_set_virtual_functions(Manager *m, PciAddress address, unsigned count, uint32_t *ret_job, Refusal *ret) {
         const PciDevice *pf = inventory_find(m->host.inventory, address);
+        HostView view = host_state_view(&m->host);
         Verdict v = manager_check_may_change(m, ret);
 
         if (v != VERDICT_NONE)
@@ -315,11 +194,11 @@ Verdict manager_set_virtual_functions(Manager *m, PciAddress address, unsigned c
         /* A device without SR-IOV has 0 VFs already: the job is empty. */
         if (count == 0 && pf->type != PCI_TYPE_PF)
                 return start_vfs(m, pf, count, ret_job, ret);
-        v = check_pf(m, pf, count, ret);
+        v = plan_check_pf(&view, pf, count, ret);
         if (v == VERDICT_NONE && pf->n_virtfns == 0)
-                v = check_ledger(m, pf, ret);
+                v = plan_check_pf_free(&view, pf, ret);
         if (v == VERDICT_NONE)
-                v = check_pool(m, pf, ret);
+                v = plan_check_pf_pool(&view, pf, ret);
         return v != VERDICT_NONE ? v : change_vfs(m, address, count, ret_job, ret);
 }
 
