@@ -281,8 +281,8 @@ static const struct Part {
         { "sys/fs/bcache/*/cache*" },
         { "sys/fs/bcachefs/*/dev-*/block" },
         { "sys/fs/btrfs/*/devices/*" },
-        { "sys/fs/{ext4,f2fs,xfs}/*", record_mounted },
-        { "proc/fs/jbd2/*", record_mounted },
+        { "sys/fs/{erofs,ext4,f2fs,nilfs2,xfs}/*", record_mounted },
+        { "proc/fs/{jbd2,ntfs3}/*", record_mounted },
 
         { CPUS "/{offline,online,cpu[0-9]*}" },
         { CPUS "/cpu[0-9]*/online", record_cpu_state },

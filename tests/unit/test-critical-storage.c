@@ -77,6 +77,18 @@ static void test_mounted_in_another_namespace(void **state) {
         assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- a file system (mounted)");
 }
 
+static void test_other_file_systems_in_another_namespace(void **state) {
+        Fixture *f = *state;
+        static const char *const directories[] = { "sys/fs/nilfs2/sdb", "sys/fs/erofs/sdb", "proc/fs/ntfs3/sdb" };
+
+        for (size_t i = 0; i < ELEMENTSOF(directories); i++) {
+                assert_null(critical(f, "0000:03:00.0"));
+                tree_dir(f->root, directories[i]);
+                assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- a file system (mounted)");
+                tree_unlink(f->root, directories[i]);
+        }
+}
+
 static void test_journals_of_their_own(void **state) {
         Fixture *f = *state;
 
@@ -394,6 +406,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
                 TEST(test_btrfs_on_two_disks),
                 TEST(test_mounted_in_another_namespace),
+                TEST(test_other_file_systems_in_another_namespace),
                 TEST(test_journals_of_their_own),
                 TEST(test_bcachefs_names_all_its_devices),
                 TEST(test_source_of_a_user),
