@@ -145,6 +145,7 @@ static int record_named(Recorder *r, const Entry *entry) {
         _cleanup_free_ char *copy = strdup(entry->path), *path = NULL;
         char *rest = copy, *name;
         FILE *f = copy ? open_memstream(&path, &(size_t) { 0 }) : NULL;
+        int e;
 
         if (!f)
                 return -ENOMEM;
@@ -158,7 +159,10 @@ static int record_named(Recorder *r, const Entry *entry) {
         }
         if (fclose(f) != 0)
                 return -ENOMEM;
-        return record_entry(r, &(Entry) { entry->dir_fd, entry->dir, entry->name, path });
+        r->clean_paths = true;
+        e = record_entry(r, &(Entry) { entry->dir_fd, entry->dir, entry->name, path });
+        r->clean_paths = false;
+        return e;
 }
 
 /* The directory of an imported pool. Files beside it are statistics. */
