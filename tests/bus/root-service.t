@@ -67,7 +67,7 @@ sub root_request {
 
 sub ask { return (answer(root_request(@_)))[0] }
 
-sub address { my ($bus, $slot, $function, $instance) = @_; return pack 'L CCCC', 0, $bus, $slot // 0, $function // 0, $instance // 0 }
+sub address { my ($bus, $slot, $function, $instance, $domain) = @_; return pack 'L CCCC', $domain // 0, $bus, $slot // 0, $function // 0, $instance // 0 }
 sub calls { return split /\n/, slurp("$dir/log") }
 
 # ---- units
@@ -119,7 +119,9 @@ is(ask(CLEAN, 'gpu', $_), -EINVAL, 'what is no device is refused') for '', 'x', 
 is(ask(CLEAN, 'gpu', $used), -EPERM, 'a device that a guest has is not cleaned');
 is(ask(CLEAN, 'gpu', $one . $used), -EPERM, '... nor together with one on its way back');
 is(ask(CLEAN, 'gpu', $nic), -EPERM, 'nor is a device of another pool');
-is(ask(CLEAN, 'gpu', address(@$_)), -EPERM, 'nor is an address that no device has: ' . join '.', @$_) for [0xfe], [0x13, 40, 9], [0x13, 0, 0, 200], [255, 255, 255, 255];
+is(ask(CLEAN, 'gpu', address(@$_)), -EPERM, 'nor is an address that no device has: ' . join '.', @$_) for [0xfe], [0x13, 40, 9], [0x13, 0, 0, 200], [255, 255, 255, 255], [(255) x 4, 2**32 - 1];
+# The text of such an address is longer than that of any device.
+is(ask($_, '', address((255) x 4, 2**32 - 1)), -EPERM, "action $_: nor one that no device can have") for MODULE, PERSISTENCE, SET_PERSISTENCE, CHECK_GPU;
 spew($conf, $pools =~ s/Match=vendor=10de class=03/Match=address=0000:fe:00.0/r);
 is(ask(CLEAN, 'gpu', $one), -EPERM, 'nor is a device that has left its pool');
 spew($conf, $pools);
