@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Finds devices whose own memory the host has online: GPUs with coherent memory, and CXL memory devices. */
+/* Finds devices whose own memory the host has online, GPUs with coherent memory and CXL memory devices, or has as
+ * persistent memory. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #define DAX    "sys/bus/dax/devices"
 #define MEMORY "sys/devices/system/memory"
 #define ONLINE "System RAM"
+#define PMEM   "persistent memory"
 
 /* Reads a hexadecimal number, with or without 0x. False: it is absent or invalid. */
 static bool read_hex(const Critical *c, const char *dir, const char *file, uint64_t *ret) {
@@ -84,24 +86,38 @@ static bool is_online(const Critical *c, const Blocks *blocks, uint64_t start, u
 }
 
 /* Marks the memory device of a decoder, which is below its endpoint: the link uport of the endpoint leads to it. */
-static int mark_target(const Critical *c, const char *decoder, const char *region) {
+static int mark_target(const Critical *c, const char *decoder, const char *region, const char *what) {
         _cleanup_free_ char *path = string_format(CXL "/%s/../uport", decoder);
-        _cleanup_free_ char *use = string_format("%s <- " ONLINE, region);
+        _cleanup_free_ char *use = string_format("%s <- %s", region, what);
 
         return path && use ? critical_mark_user(c, path, use) : -ENOMEM;
+}
+
+/* A file system on it is on a block device that is not below the PCI functions. */
+static bool is_persistent(const Critical *c, const char *dir) {
+        _cleanup_free_ char *path = string_format("%s/mode", dir);
+        char mode[SYSFS_ATTRIBUTE_MAX];
+
+        return path && sysfs_read(c->fs, path, mode, sizeof(mode)) >= 0 && streq(mode, "pmem");
 }
 
 /* Marks all memory devices of a region. Its attributes targetN have the names of their decoders. */
 static int mark_region(const Critical *c, const Blocks *blocks, const char *region) {
         _cleanup_free_ char *dir = string_format(CXL "/%s", region);
+        Critical memory = *c;
         uint64_t start, size;
+        bool persistent;
         int r = 0;
 
         if (!dir)
                 return -ENOMEM;
-        if (!read_hex(c, dir, "resource", &start) || !read_hex(c, dir, "size", &size) ||
-            !is_online(c, blocks, start, size))
+        persistent = is_persistent(c, dir);
+        if (!read_hex(c, dir, "size", &size) || size == 0 ||
+            (!persistent && (!read_hex(c, dir, "resource", &start) || !is_online(c, blocks, start, size))))
                 return 0;
+        if (persistent)
+                memory.remedy = "Unmount what is on it, then remove the region: ndctl-disable-namespace(1), "
+                                "cxl-disable-region(1), cxl-destroy-region(1).";
         for (unsigned i = 0; r >= 0; i++) {
                 _cleanup_free_ char *path = string_format("%s/target%u", dir, i);
                 char decoder[SYSFS_ATTRIBUTE_MAX];
@@ -111,7 +127,7 @@ static int mark_region(const Critical *c, const Blocks *blocks, const char *regi
                 if (sysfs_read(c->fs, path, decoder, sizeof(decoder)) < 0)
                         break;
                 if (*decoder && !strchr(decoder, '/'))
-                        r = mark_target(c, decoder, region);
+                        r = mark_target(&memory, decoder, region, persistent ? PMEM : ONLINE);
         }
         return r;
 }
