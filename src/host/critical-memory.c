@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Finds devices whose own memory the host has online, GPUs with coherent memory and CXL memory devices, or has as
- * persistent memory. */
+/* Finds devices whose own memory the host has online: GPUs with coherent memory, and CXL memory devices, which count
+ * as long as their region is enabled. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #define DAX    "sys/bus/dax/devices"
 #define MEMORY "sys/devices/system/memory"
 #define ONLINE "System RAM"
-#define PMEM   "persistent memory"
+#define REGION "enabled region"
 
 /* Reads a hexadecimal number, with or without 0x. False: it is absent or invalid. */
 static bool read_hex(const Critical *c, const char *dir, const char *file, uint64_t *ret) {
@@ -93,31 +93,27 @@ static int mark_target(const Critical *c, const char *decoder, const char *regio
         return path && use ? critical_mark_user(c, path, use) : -ENOMEM;
 }
 
-/* A file system on it is on a block device that is not below the PCI functions. */
-static bool is_persistent(const Critical *c, const char *dir) {
-        _cleanup_free_ char *path = string_format("%s/mode", dir);
-        char mode[SYSFS_ATTRIBUTE_MAX];
+/* A driver has the region. Its memory may be a block device or DAX devices, which are not below the PCI functions. */
+static bool is_enabled(const Critical *c, const char *dir) {
+        _cleanup_free_ char *path = string_format("%s/driver", dir);
+        char driver[SYSFS_ATTRIBUTE_MAX];
 
-        return path && sysfs_read(c->fs, path, mode, sizeof(mode)) >= 0 && streq(mode, "pmem");
+        return path && sysfs_link_name(c->fs, path, driver, sizeof(driver)) >= 0;
 }
 
 /* Marks all memory devices of a region. Its attributes targetN have the names of their decoders. */
 static int mark_region(const Critical *c, const Blocks *blocks, const char *region) {
         _cleanup_free_ char *dir = string_format(CXL "/%s", region);
-        Critical memory = *c;
         uint64_t start, size;
-        bool persistent;
+        bool online;
         int r = 0;
 
         if (!dir)
                 return -ENOMEM;
-        persistent = is_persistent(c, dir);
-        if (!read_hex(c, dir, "size", &size) || size == 0 ||
-            (!persistent && (!read_hex(c, dir, "resource", &start) || !is_online(c, blocks, start, size))))
+        online = read_hex(c, dir, "resource", &start) && read_hex(c, dir, "size", &size) &&
+                 is_online(c, blocks, start, size);
+        if (!online && !is_enabled(c, dir))
                 return 0;
-        if (persistent)
-                memory.remedy = "Unmount what is on it, then remove the region: ndctl-disable-namespace(1), "
-                                "cxl-disable-region(1), cxl-destroy-region(1).";
         for (unsigned i = 0; r >= 0; i++) {
                 _cleanup_free_ char *path = string_format("%s/target%u", dir, i);
                 char decoder[SYSFS_ATTRIBUTE_MAX];
@@ -127,7 +123,7 @@ static int mark_region(const Critical *c, const Blocks *blocks, const char *regi
                 if (sysfs_read(c->fs, path, decoder, sizeof(decoder)) < 0)
                         break;
                 if (*decoder && !strchr(decoder, '/'))
-                        r = mark_target(&memory, decoder, region, persistent ? PMEM : ONLINE);
+                        r = mark_target(c, decoder, region, online ? ONLINE : REGION);
         }
         return r;
 }
@@ -182,7 +178,8 @@ int critical_mark_memory(const Critical *c) {
         int r;
 
         read_gpus(c);
-        memory.remedy = "Take the memory offline first: daxctl-offline-memory(1), then cxl-disable-region(1).";
+        memory.remedy =
+                "End the use of the memory first, as with daxctl-offline-memory(1), then cxl-disable-region(1).";
         r = mark_regions(&memory);
         memory.remedy = "Take the memory offline first: daxctl-offline-memory(1), then daxctl reconfigure-device "
                         "--mode=devdax DEVICE.";

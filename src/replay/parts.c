@@ -297,7 +297,7 @@ static const struct Part {
         { "sys/bus/cxl/devices/{decoder*,region*}" },
         { "sys/bus/cxl/devices/endpoint*/{.,uport}" },
         { "sys/bus/cxl/devices/decoder*/." },
-        { "sys/bus/cxl/devices/region*/{mode,resource,size,target[0-9]*}" },
+        { "sys/bus/cxl/devices/region*/{driver,resource,size,target[0-9]*}" },
         { "sys/bus/cxl/devices/mem*/." },
         { "sys/bus/dax/devices/*" },
         { "sys/bus/dax/devices/*/{driver,target_node}" },

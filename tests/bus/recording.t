@@ -251,10 +251,10 @@ recorded_use('CXL memory', qr/\Q$gpu\E <- mem0 <- region0/, "$device/mem0/" => '
         'sys/bus/cxl/devices/endpoint2' => \"../../../../$endpoint", 'sys/bus/cxl/devices/mem0' => \"../../../../$device/mem0",
         "$region/size" => "0x80000000\n", "$region/target0" => "decoder2.0\n", 'sys/devices/system/memory/block_size_bytes' => "80000000\n",
         'sys/devices/system/memory/memory32/state' => "online\n");
-recorded_use('persistent CXL memory', qr/\Q$gpu\E <- mem0 <- region0 <- persistent memory/, "$device/mem0/" => '', "$endpoint/uport" => \"../../../../../../../$device/mem0", "$endpoint/decoder2.0/" => '',
+recorded_use('a CXL region', qr/\Q$gpu\E <- mem0 <- region0 <- enabled region/, "$device/mem0/" => '', "$endpoint/uport" => \"../../../../../../../$device/mem0", "$endpoint/decoder2.0/" => '',
         'sys/bus/cxl/devices/decoder2.0' => \"../../../../$endpoint/decoder2.0", 'sys/bus/cxl/devices/region0' => \"../../../../$region",
         'sys/bus/cxl/devices/endpoint2' => \"../../../../$endpoint", 'sys/bus/cxl/devices/mem0' => \"../../../../$device/mem0",
-        "$region/size" => "0x80000000\n", "$region/mode" => "pmem\n", "$region/target0" => "decoder2.0\n");
+        "$region/driver" => \'../../../../../../bus/cxl/drivers/cxl_region', "$region/target0" => "decoder2.0\n");
 recorded_use('DAX memory', qr/\Q$gpu\E <- dax0\.0/, "$device/dax0.0/target_node" => "0\n", 'sys/bus/dax/devices/dax0.0' => \"../../../../$device/dax0.0",
         "$device/dax0.0/driver" => \'../../../../bus/dax/drivers/kmem');
 recorded_use('memory of the GPU', names('NUMA', 0), "proc/driver/nvidia/gpus/$gpu/numa_status" => "Node: 0\nStatus: online\n");
