@@ -73,6 +73,15 @@ static void test_parse_refuses(void **state _unused_) {
         assert_int_equal(a.domain, 7);
 }
 
+static void test_valid(void **state _unused_) {
+        static const PciAddress invalid[] = { { .slot = 32 }, { .function = 8 }, { .instance = PCI_INSTANCE_MAX + 1 } };
+
+        assert_true(pci_address_is_valid((PciAddress) { 0 }));
+        assert_true(pci_address_is_valid((PciAddress) { UINT32_MAX, 255, 31, 7, PCI_INSTANCE_MAX }));
+        for (size_t i = 0; i < ELEMENTSOF(invalid); i++)
+                assert_false(pci_address_is_valid(invalid[i]));
+}
+
 static void test_order(void **state _unused_) {
         static const PciAddress ascending[] = {
                 { 0, 0, 0, 0 }, { 0, 0, 0, 7 },   { 0, 0, 1, 0 }, { 0, 0, 31, 7 },
@@ -94,9 +103,8 @@ static void test_order(void **state _unused_) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_round_trip),
-                cmocka_unit_test(test_parse_fields),
-                cmocka_unit_test(test_parse_refuses),
+                cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_parse_fields),
+                cmocka_unit_test(test_parse_refuses), cmocka_unit_test(test_valid),
                 cmocka_unit_test(test_order),
         };
 
