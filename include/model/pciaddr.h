@@ -34,6 +34,10 @@ int pci_address_parse(const char *s, PciAddress *ret);
 /* As pci_address_parse(), of the first n bytes of s, for an address within a path. */
 int pci_address_parse_part(const char *s, size_t n, PciAddress *ret);
 
+/* Whether a function or slot can have the address, which another program sent as numbers. */
+bool pci_address_is_valid(PciAddress a);
+
+/* Of a valid address. */
 #define PCI_ADDRESS_STRING_MAX 20
 const char *pci_address_format(PciAddress a, char buf[static PCI_ADDRESS_STRING_MAX]);
 /* The text lives until the end of the enclosing block. */

@@ -104,7 +104,6 @@ static Verdict start_clearing(Manager *m, Allocation *rest, uint32_t *ret_job, R
                 return refuse_no_memory(ret);
         rest->state = ALLOCATION_RELEASING;
         r = store_save_quarantined(m->store, rest);
-        /* On a failure, the disk may have this: the next start then clears what stays in quarantine until then. */
         v = r < 0 ? refuse_storage(ret, r)
                   : manager_start_job(m, &clear_kind, PCI_ADDRESS_STR(device), TAKE_PTR(steps), &device, 1, ret_job,
                                       ret);
@@ -133,7 +132,14 @@ Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_jo
         if (manager_refresh(m, &device, 1, false) < 0)
                 return refuse_no_memory(ret);
         v = manager_check_use(m, rest, USE_RELEASE, ret);
-        return v != VERDICT_NONE ? v : start_clearing(m, rest, ret_job, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        v = start_clearing(m, rest, ret_job, ret);
+        /* The disk may have the intent, which the next start would carry out. If this fails too, the device stays in
+         * quarantine until then. */
+        if (v != VERDICT_NONE)
+                (void) store_save_quarantined(m->store, rest);
+        return v;
 }
 
 bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Finds devices whose own memory the host has online: GPUs with coherent memory, and CXL memory devices. */
+/* Finds devices whose own memory the host has online: GPUs with coherent memory, and CXL memory devices, which count
+ * as long as their region is enabled. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #define DAX    "sys/bus/dax/devices"
 #define MEMORY "sys/devices/system/memory"
 #define ONLINE "System RAM"
+#define REGION "enabled region"
 
 /* Reads a hexadecimal number, with or without 0x. False: it is absent or invalid. */
 static bool read_hex(const Critical *c, const char *dir, const char *file, uint64_t *ret) {
@@ -84,23 +86,33 @@ static bool is_online(const Critical *c, const Blocks *blocks, uint64_t start, u
 }
 
 /* Marks the memory device of a decoder, which is below its endpoint: the link uport of the endpoint leads to it. */
-static int mark_target(const Critical *c, const char *decoder, const char *region) {
+static int mark_target(const Critical *c, const char *decoder, const char *region, const char *what) {
         _cleanup_free_ char *path = string_format(CXL "/%s/../uport", decoder);
-        _cleanup_free_ char *use = string_format("%s <- " ONLINE, region);
+        _cleanup_free_ char *use = string_format("%s <- %s", region, what);
 
         return path && use ? critical_mark_user(c, path, use) : -ENOMEM;
+}
+
+/* A driver has the region. Its memory may be a block device or DAX devices, which are not below the PCI functions. */
+static bool is_enabled(const Critical *c, const char *dir) {
+        _cleanup_free_ char *path = string_format("%s/driver", dir);
+        char driver[SYSFS_ATTRIBUTE_MAX];
+
+        return path && sysfs_link_name(c->fs, path, driver, sizeof(driver)) >= 0;
 }
 
 /* Marks all memory devices of a region. Its attributes targetN have the names of their decoders. */
 static int mark_region(const Critical *c, const Blocks *blocks, const char *region) {
         _cleanup_free_ char *dir = string_format(CXL "/%s", region);
         uint64_t start, size;
+        bool online;
         int r = 0;
 
         if (!dir)
                 return -ENOMEM;
-        if (!read_hex(c, dir, "resource", &start) || !read_hex(c, dir, "size", &size) ||
-            !is_online(c, blocks, start, size))
+        online = read_hex(c, dir, "resource", &start) && read_hex(c, dir, "size", &size) &&
+                 is_online(c, blocks, start, size);
+        if (!online && !is_enabled(c, dir))
                 return 0;
         for (unsigned i = 0; r >= 0; i++) {
                 _cleanup_free_ char *path = string_format("%s/target%u", dir, i);
@@ -111,7 +123,7 @@ static int mark_region(const Critical *c, const Blocks *blocks, const char *regi
                 if (sysfs_read(c->fs, path, decoder, sizeof(decoder)) < 0)
                         break;
                 if (*decoder && !strchr(decoder, '/'))
-                        r = mark_target(c, decoder, region);
+                        r = mark_target(c, decoder, region, online ? ONLINE : REGION);
         }
         return r;
 }
@@ -166,7 +178,8 @@ int critical_mark_memory(const Critical *c) {
         int r;
 
         read_gpus(c);
-        memory.remedy = "Take the memory offline first: daxctl-offline-memory(1), then cxl-disable-region(1).";
+        memory.remedy =
+                "End the use of the memory first, as with daxctl-offline-memory(1), then cxl-disable-region(1).";
         r = mark_regions(&memory);
         memory.remedy = "Take the memory offline first: daxctl-offline-memory(1), then daxctl reconfigure-device "
                         "--mode=devdax DEVICE.";

@@ -104,11 +104,22 @@ static int mark_rdma(const Critical *c, const char *text, const char *use) {
         return link ? critical_mark_user(c, link, use) : -ENOMEM;
 }
 
+/* text: "eth0,eth1" */
+static int mark_interfaces(const Critical *c, const char *text, const char *use) {
+        _cleanup_free_ char *copy = strdup(text);
+        char *rest = copy, *name;
+        int r = copy ? 0 : -ENOMEM;
+
+        while (r >= 0 && (name = strsep(&rest, ",")))
+                r = critical_mark_interface(c, name, use);
+        return r;
+}
+
 /* Where a kernel user tells what it uses. */
 typedef struct NetworkUser {
         const char *pattern; /* of directories, for critical_walk() */
         const char *file;    /* the attribute; NULL: the name of the directory tells it */
-        const char *links;   /* a directory that is empty while nothing is used; or NULL */
+        const char *active;  /* a directory that is empty while nothing is used, or an attribute that is 0; or NULL */
         int (*mark)(const Critical *c, const char *text, const char *use);
         const char *use;
 } NetworkUser;
@@ -120,6 +131,8 @@ typedef struct NetworkUser {
 static const NetworkUser network_users[] = {
         { "sys/class/iscsi_connection/*", "persistent_address", NULL, mark_peer, "iSCSI" },
         { "sys/class/iscsi_host/*", "netdev", NULL, critical_mark_interface, "iSCSI" },
+        { "sys/class/block/etherd!*", "netif", NULL, mark_interfaces, "ATA over Ethernet" },
+        { "sys/kernel/config/netconsole/*", "dev_name", "enabled", critical_mark_interface, "netconsole" },
         { "sys/class/scsi_host/*", "local_ib_device", NULL, mark_rdma, "SRP" },
         { "sys/class/rtrs-client/*/paths/*", "hca_name", NULL, mark_rdma, "RNBD" },
         { "sys/class/rtrs-server/*/paths/*", "hca_name", NULL, mark_rdma, "RNBD target" },
@@ -130,7 +143,7 @@ static const NetworkUser network_users[] = {
 
 static int mark_network_user(const Critical *c, const char *dir, const void *userdata) {
         const NetworkUser *user = userdata;
-        _cleanup_free_ char *path = NULL, *links = NULL;
+        _cleanup_free_ char *path = NULL, *active = NULL;
         _cleanup_names_ char **names = NULL;
         char text[SYSFS_ATTRIBUTE_MAX];
         size_t n = 0;
@@ -138,11 +151,16 @@ static int mark_network_user(const Critical *c, const char *dir, const void *use
 
         if (!user->file)
                 return user->mark(c, critical_last_component(dir), user->use);
-        if (user->links) {
-                links = string_format("%s/%s", dir, user->links);
-                r = links ? critical_list(c, links, &names, &n) : -ENOMEM;
-                if (r < 0 || n == 0)
+        if (user->active) {
+                active = string_format("%s/%s", dir, user->active);
+                if (!active)
+                        return -ENOMEM;
+                if (sysfs_read(c->fs, active, text, sizeof(text)) >= 0)
+                        n = !streq(text, "0");
+                else if ((r = critical_list(c, active, &names, &n)) < 0)
                         return r;
+                if (n == 0)
+                        return 0;
         }
         path = string_format("%s/%s", dir, user->file);
         if (!path)

@@ -13,7 +13,8 @@
 
 /* Directories with one entry for each block device that has a mounted file system of a certain type, in any mount
  * namespace. */
-static const char *const mounted_dirs[] = { "sys/fs/ext4", "sys/fs/f2fs", "sys/fs/xfs", "proc/fs/jbd2" };
+static const char *const mounted_dirs[] = { "sys/fs/ext4",   "sys/fs/f2fs",  "sys/fs/xfs",   "sys/fs/erofs",
+                                            "sys/fs/nilfs2", "proc/fs/jbd2", "proc/fs/ntfs3" };
 
 int critical_mark_block(const Critical *c, const char *name, const char *use) {
         _cleanup_free_ char *link = string_format("sys/class/block/%s", name);

@@ -28,24 +28,34 @@ static int check_unit(const Config *c, const char *name) {
         return log_denied("the configuration has no StopServices= with '%s'.", QUOTABLE(name));
 }
 
+/* Returns the number of addresses, 1 to max. -EPERM: no device can have one of them, which must not be formatted. */
+static int read_addresses(const void *payload, size_t size, size_t max, PciAddress *ret) {
+        const size_t n = size / sizeof(*ret);
+
+        if (n == 0 || n > max || n * sizeof(*ret) != size)
+                return -EINVAL;
+        memcpy(ret, payload, size);
+        for (size_t i = 0; i < n; i++)
+                if (!pci_address_is_valid(ret[i]))
+                        return log_denied("no device can have an address of the request.");
+        return (int) n;
+}
+
 static int clean(const RootHost *h, const RootRequest *q, const void *payload, size_t size, int *ret_status) {
         const Pool *pool = config_find_pool(h->config, q->name);
         _cleanup_free_ char *command = NULL, *description = NULL, *addresses = NULL, *unit = NULL;
         _cleanup_free_ const char **words = NULL;
-        _cleanup_free_ PciAddress *devices = NULL;
-        const size_t n = size / sizeof(PciAddress);
+        _cleanup_free_ PciAddress *devices = calloc(ROOT_DEVICES_MAX, sizeof(*devices));
         char *rest, *word;
-        size_t used = 0;
+        size_t used = 0, n;
         int r;
 
         if (!pool || !pool->cleaner)
                 return log_denied("the configuration has no CleanerCommand= for pool '%s'.", QUOTABLE(q->name));
-        if (n == 0 || n > ROOT_DEVICES_MAX || n * sizeof(PciAddress) != size)
-                return -EINVAL;
-        devices = malloc(size);
-        if (!devices)
-                return -ENOMEM;
-        memcpy(devices, payload, size);
+        r = devices ? read_addresses(payload, size, ROOT_DEVICES_MAX, devices) : -ENOMEM;
+        if (r < 0)
+                return r;
+        n = (size_t) r;
         r = root_check_clean(h, pool, devices, n);
         if (r < 0)
                 return r;
@@ -181,14 +191,14 @@ static void ask_each(const RootHost *h, const RootRequest *q, const PciAddress *
 
 static int ask_about_gpus(const RootHost *h, const RootRequest *q, const void *payload, size_t size, int fd,
                           RootAnswer *answer) {
-        const size_t n = size / sizeof(PciAddress);
         const bool several = q->action == ROOT_PERSISTENCE || q->action == ROOT_CHECK_GPUS;
         PciAddress gpus[ROOT_GPUS_MAX];
-        int r;
+        int r = read_addresses(payload, size, several ? ROOT_GPUS_MAX : 1, gpus);
+        size_t n;
 
-        if (n == 0 || n > (several ? ROOT_GPUS_MAX : 1) || size != n * sizeof(*gpus))
-                return -EINVAL;
-        memcpy(gpus, payload, size);
+        if (r < 0)
+                return r;
+        n = (size_t) r;
         r = root_check_gpus(h, (RootAction) q->action, gpus, n, answer->gpus);
         if (r < 0 || q->action == ROOT_SET_PERSISTENCE)
                 return r < 0 ? r : set_persistence(q, gpus[0]);

@@ -68,6 +68,10 @@ int pci_address_parse(const char *s, PciAddress *ret) {
         return 0;
 }
 
+bool pci_address_is_valid(PciAddress a) {
+        return a.slot <= 31 && a.function <= 7 && a.instance <= PCI_INSTANCE_MAX;
+}
+
 int pci_address_parse_part(const char *s, size_t n, PciAddress *ret) {
         char text[PCI_ADDRESS_STRING_MAX];
 

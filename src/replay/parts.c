@@ -145,6 +145,7 @@ static int record_named(Recorder *r, const Entry *entry) {
         _cleanup_free_ char *copy = strdup(entry->path), *path = NULL;
         char *rest = copy, *name;
         FILE *f = copy ? open_memstream(&path, &(size_t) { 0 }) : NULL;
+        int e;
 
         if (!f)
                 return -ENOMEM;
@@ -158,7 +159,10 @@ static int record_named(Recorder *r, const Entry *entry) {
         }
         if (fclose(f) != 0)
                 return -ENOMEM;
-        return record_entry(r, &(Entry) { entry->dir_fd, entry->dir, entry->name, path });
+        r->clean_paths = true;
+        e = record_entry(r, &(Entry) { entry->dir_fd, entry->dir, entry->name, path });
+        r->clean_paths = false;
+        return e;
 }
 
 /* The directory of an imported pool. Files beside it are statistics. */
@@ -281,8 +285,8 @@ static const struct Part {
         { "sys/fs/bcache/*/cache*" },
         { "sys/fs/bcachefs/*/dev-*/block" },
         { "sys/fs/btrfs/*/devices/*" },
-        { "sys/fs/{ext4,f2fs,xfs}/*", record_mounted },
-        { "proc/fs/jbd2/*", record_mounted },
+        { "sys/fs/{erofs,ext4,f2fs,nilfs2,xfs}/*", record_mounted },
+        { "proc/fs/{jbd2,ntfs3}/*", record_mounted },
 
         { CPUS "/{offline,online,cpu[0-9]*}" },
         { CPUS "/cpu[0-9]*/online", record_cpu_state },
@@ -293,7 +297,7 @@ static const struct Part {
         { "sys/bus/cxl/devices/{decoder*,region*}" },
         { "sys/bus/cxl/devices/endpoint*/{.,uport}" },
         { "sys/bus/cxl/devices/decoder*/." },
-        { "sys/bus/cxl/devices/region*/{resource,size,target[0-9]*}" },
+        { "sys/bus/cxl/devices/region*/{driver,resource,size,target[0-9]*}" },
         { "sys/bus/cxl/devices/mem*/." },
         { "sys/bus/dax/devices/*" },
         { "sys/bus/dax/devices/*/{driver,target_node}" },

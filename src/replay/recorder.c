@@ -17,8 +17,12 @@ bool record_exists(const Recorder *r, const char *directory, const char *name) {
         return fd >= 0;
 }
 
+static char *clean_path(const Recorder *r, const char *path) {
+        return r->clean_paths ? strdup(path) : identities_scrub_path(&r->identities, path);
+}
+
 int record_unreadable(Recorder *r, const char *path, int error) {
-        _cleanup_free_ char *name = identities_scrub_path(&r->identities, path);
+        _cleanup_free_ char *name = clean_path(r, path);
 
         if (!name)
                 return -ENOMEM;
@@ -29,7 +33,7 @@ int record_unreadable(Recorder *r, const char *path, int error) {
 }
 
 int record_bytes(Recorder *r, const char *path, const char *data, size_t size) {
-        _cleanup_free_ char *name = identities_scrub_path(&r->identities, path);
+        _cleanup_free_ char *name = clean_path(r, path);
 
         if (!name)
                 return -ENOMEM;
@@ -92,7 +96,7 @@ static int record_link(Recorder *r, const Entry *entry) {
         if (n <= 0 || (size_t) n == sizeof(target))
                 return 0; /* removed meanwhile, or the target is too long for a .tree file */
         target[n] = '\0';
-        from = identities_scrub_path(&r->identities, entry->path);
+        from = clean_path(r, entry->path);
         to = identities_scrub_path(&r->identities, target);
         if (!from || !to)
                 return -ENOMEM;
@@ -101,7 +105,7 @@ static int record_link(Recorder *r, const Entry *entry) {
 }
 
 static int record_directory(Recorder *r, const char *path) {
-        _cleanup_free_ char *name = identities_scrub_path(&r->identities, path);
+        _cleanup_free_ char *name = clean_path(r, path);
 
         if (!name)
                 return -ENOMEM;

@@ -15,7 +15,8 @@ typedef struct Recorder {
         FILE *out;
         FILE *unreadable; /* for the header: paths and errors of the first UNREADABLE_SHOWN unreadable files */
         size_t n_unreadable;
-        bool own_mounts; /* /proc/1/mountinfo is unreadable; /proc/self/mountinfo was recorded instead */
+        bool clean_paths; /* names in paths are replaced already: replaced twice, they would differ from other files */
+        bool own_mounts;  /* /proc/1/mountinfo is unreadable; /proc/self/mountinfo was recorded instead */
 } Recorder;
 
 #define UNREADABLE_SHOWN 16U

@@ -310,12 +310,15 @@ static bool is_noncharacter(uint32_t code) {
 }
 
 /* Neither a control character (C0, DEL, C1), nor one that breaks a line, is invisible or turns the direction of what
- * follows it, nor a noncharacter. U+200C and U+200D are plain: Persian words and emoji need them. */
+ * follows it, nor a noncharacter. U+200C and U+200D are plain: Persian words and emoji need them.
+ * So are the selectors of variants. */
 static bool is_plain(uint32_t code) {
         static const uint32_t others[][2] = {
-                { 0x00, 0x1f },     { 0x7f, 0x9f },     { 0xad, 0xad },       { 0x61c, 0x61c },
-                { 0x200b, 0x200b }, { 0x200e, 0x200f }, { 0x2028, 0x202e },   { 0x2060, 0x206f },
-                { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { 0xe0000, 0xe007f },
+                { 0x00, 0x1f },       { 0x7f, 0x9f },       { 0xad, 0xad },       { 0x34f, 0x34f },
+                { 0x61c, 0x61c },     { 0x115f, 0x1160 },   { 0x17b4, 0x17b5 },   { 0x180e, 0x180e },
+                { 0x200b, 0x200b },   { 0x200e, 0x200f },   { 0x2028, 0x202e },   { 0x2060, 0x206f },
+                { 0x3164, 0x3164 },   { 0xfeff, 0xfeff },   { 0xffa0, 0xffa0 },   { 0xfff9, 0xfffb },
+                { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe007f },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(others) && code >= others[i][0]; i++)

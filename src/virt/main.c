@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "culprit.h"
@@ -98,6 +100,33 @@ static char *resolve_path(const char *path) {
         return NULL;
 }
 
+/* Terminals, and the nodes that QEMU opens for any guest. */
+static bool is_common_node(dev_t node) {
+        static const struct {
+                unsigned major, first, last;
+        } nodes[] = {
+                { 1, 3, 3 },        { 1, 5, 5 },        { 1, 7, 9 },      /* null, zero, full, random, urandom */
+                { 10, 183, 183 },   { 10, 200, 200 },   { 10, 238, 238 }, /* hwrng, net/tun, vhost-net */
+                { 4, 0, UINT_MAX }, { 5, 0, UINT_MAX }, { 136, 0, UINT_MAX },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(nodes); i++)
+                if (major(node) == nodes[i].major && minor(node) >= nodes[i].first && minor(node) <= nodes[i].last)
+                        return true;
+        return false;
+}
+
+/* As resolve_path(). The path of another character device is its reserved one in /dev/char: the node may be in any
+ * directory, and of any vendor. */
+static char *resolve_device(const char *path) {
+        _cleanup_free_ char *whole = string_format("/%s", path);
+        struct stat st;
+
+        if (!whole || stat(whole, &st) < 0 || !S_ISCHR(st.st_mode) || is_common_node(st.st_rdev))
+                return resolve_path(path);
+        return string_format("/dev/char/%u:%u", major(st.st_rdev), minor(st.st_rdev));
+}
+
 /* libvirt and QEMU follow links. *ret: whether the document has a path that is refused. */
 static Validation check_paths(const char *document, char *lines, bool *ret) {
         xmlDoc *doc = read_document(document);
@@ -108,7 +137,7 @@ static Validation check_paths(const char *document, char *lines, bool *ret) {
         if (!doc)
                 return print_reason(VALIDATION_UNKNOWN, "The document cannot be read");
         set_lines(xmlDocGetRootElement(doc), &lines);
-        found = domain_find_reserved_path(xmlDocGetRootElement(doc), resolve_path, &path);
+        found = domain_find_reserved_path(xmlDocGetRootElement(doc), resolve_device, &path);
         if (found) {
                 *ret = true;
                 printf("%ld %.64s\n", culprit_line(found), (const char *) found->name);

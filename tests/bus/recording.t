@@ -242,12 +242,19 @@ recorded_use('bcache', qr/\Q$gpu\E <- nvme9n1 <- bcache/, "$device/block/nvme9n1
 recorded_use('bcachefs', names($gpu, 'nvme9n1'), 'sys/fs/bcachefs/8b4b1f0c-1111-4111-8111-000000000001/dev-0/block' => \"../../../../../$device/block/nvme9n1");
 recorded_use('a ZFS pool', qr/\Q$gpu\E <- nvme9n1 <- ZFS pool node042/, replaced => qr/ZFS pool \K\w+/, 'proc/spl/kstat/zfs/node042 a/' => '', 'proc/spl/kstat/zfs/arcstats' => "1\n",
         'run/udev/data/b259:9' => "S:disk/by-id/SERIAL9\nE:ID_FS_TYPE=zfs_member\nE:ID_FS_LABEL=node042_a\n");
+my $pool = '8b4b1f0c-1111-4111-8111-000000000001';
+recorded_use('a ZFS pool of the name of a UUID', qr/\Q$gpu\E <- nvme9n1 <- ZFS pool $pool/, replaced => qr/ZFS pool \K[-\w]+/, "proc/spl/kstat/zfs/$pool/" => '',
+        'run/udev/data/b259:9' => "E:ID_FS_TYPE=zfs_member\nE:ID_FS_LABEL=$pool\n");
 my ($region, $endpoint) = ('sys/devices/platform/ACPI0017:00/root0/decoder0.0/region0', 'sys/devices/platform/ACPI0017:00/root0/port1/endpoint2');
 recorded_use('CXL memory', qr/\Q$gpu\E <- mem0 <- region0/, "$device/mem0/" => '', "$endpoint/uport" => \"../../../../../../../$device/mem0", "$endpoint/decoder2.0/" => '',
         'sys/bus/cxl/devices/decoder2.0' => \"../../../../$endpoint/decoder2.0", 'sys/bus/cxl/devices/region0' => \"../../../../$region", "$region/resource" => "0x1000000000\n",
         'sys/bus/cxl/devices/endpoint2' => \"../../../../$endpoint", 'sys/bus/cxl/devices/mem0' => \"../../../../$device/mem0",
         "$region/size" => "0x80000000\n", "$region/target0" => "decoder2.0\n", 'sys/devices/system/memory/block_size_bytes' => "80000000\n",
         'sys/devices/system/memory/memory32/state' => "online\n");
+recorded_use('a CXL region', qr/\Q$gpu\E <- mem0 <- region0 <- enabled region/, "$device/mem0/" => '', "$endpoint/uport" => \"../../../../../../../$device/mem0", "$endpoint/decoder2.0/" => '',
+        'sys/bus/cxl/devices/decoder2.0' => \"../../../../$endpoint/decoder2.0", 'sys/bus/cxl/devices/region0' => \"../../../../$region",
+        'sys/bus/cxl/devices/endpoint2' => \"../../../../$endpoint", 'sys/bus/cxl/devices/mem0' => \"../../../../$device/mem0",
+        "$region/driver" => \'../../../../../../bus/cxl/drivers/cxl_region', "$region/target0" => "decoder2.0\n");
 recorded_use('DAX memory', qr/\Q$gpu\E <- dax0\.0/, "$device/dax0.0/target_node" => "0\n", 'sys/bus/dax/devices/dax0.0' => \"../../../../$device/dax0.0",
         "$device/dax0.0/driver" => \'../../../../bus/dax/drivers/kmem');
 recorded_use('memory of the GPU', names('NUMA', 0), "proc/driver/nvidia/gpus/$gpu/numa_status" => "Node: 0\nStatus: online\n");

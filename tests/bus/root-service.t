@@ -67,7 +67,7 @@ sub root_request {
 
 sub ask { return (answer(root_request(@_)))[0] }
 
-sub address { my ($bus, $slot, $function, $instance) = @_; return pack 'L CCCC', 0, $bus, $slot // 0, $function // 0, $instance // 0 }
+sub address { my ($bus, $slot, $function, $instance, $domain) = @_; return pack 'L CCCC', $domain // 0, $bus, $slot // 0, $function // 0, $instance // 0 }
 sub calls { return split /\n/, slurp("$dir/log") }
 
 # ---- units
@@ -119,7 +119,9 @@ is(ask(CLEAN, 'gpu', $_), -EINVAL, 'what is no device is refused') for '', 'x', 
 is(ask(CLEAN, 'gpu', $used), -EPERM, 'a device that a guest has is not cleaned');
 is(ask(CLEAN, 'gpu', $one . $used), -EPERM, '... nor together with one on its way back');
 is(ask(CLEAN, 'gpu', $nic), -EPERM, 'nor is a device of another pool');
-is(ask(CLEAN, 'gpu', address(@$_)), -EPERM, 'nor is an address that no device has: ' . join '.', @$_) for [0xfe], [0x13, 40, 9], [0x13, 0, 0, 200], [255, 255, 255, 255];
+is(ask(CLEAN, 'gpu', address(@$_)), -EPERM, 'nor is an address that no device has: ' . join '.', @$_) for [0xfe], [0x13, 40, 9], [0x13, 0, 0, 200], [255, 255, 255, 255], [(255) x 4, 2**32 - 1];
+# The text of such an address is longer than that of any device.
+is(ask($_, '', address((255) x 4, 2**32 - 1)), -EPERM, "action $_: nor one that no device can have") for MODULE, PERSISTENCE, SET_PERSISTENCE, CHECK_GPU;
 spew($conf, $pools =~ s/Match=vendor=10de class=03/Match=address=0000:fe:00.0/r);
 is(ask(CLEAN, 'gpu', $one), -EPERM, 'nor is a device that has left its pool');
 spew($conf, $pools);
@@ -351,6 +353,34 @@ unlink $options;
 
 is(ask(99, 'configured.service'), -EINVAL, 'an unknown request is refused');
 is_deeply([answer($_)], [], 'a message of ' . length($_) . ' bytes gets no answer') for 'x', 'x' x 200, 'x' x 100_000;
+is(ask(STOP, 'configured.service'), 0, 'then it still answers');
+
+# ---- random messages: each that is long enough has an answer, and sanitizers report nothing. ROOT_MESSAGES= and ROOT_SEED= for more and others.
+
+my $seed = $ENV{ROOT_SEED} // int rand 2**31;
+srand $seed;
+sub any { return $_[rand @_] }
+sub number { my ($bytes) = @_; return any(0, 1, 19, 32, 255, 2**31, 2**32 - 1, int rand 2**32) & 256**$bytes - 1 }
+
+my @hostdevs = ("<hostdev mode='subsystem' type='pci'><source><address domain='0xffff' bus='0xff' slot='0x1f' function='0x7'/></source></hostdev>", '<hostdev/>', '<a>' x 500);
+my @parts    = (
+        sub { address((map { number(1) } 1 .. 4), number(4)) },
+        sub { $one },
+        sub { pack 'L', number(4) },
+        sub { pack('L L', any(ATTACH, DETACH, 2, number(4)), 1) . any(@hostdevs) . "\0" x any(0, 4096) },
+        sub { MARK . "options mlx4_core x\n" },
+        sub { join '', map { chr int rand 256 } 1 .. rand 300 },
+);
+my @silent;
+for my $n (1 .. $ENV{ROOT_MESSAGES} // 300) {
+        my $message = root_request(any(STOP .. CHECK_GPU + 1, number(4)), any('configured.service', 'gpu', 'nic', '', 'x' x 255, "\xff"), join '', map { any(@parts)->() } 1 .. rand 4);
+        my $header  = length root_request(STOP, '');
+        substr $message, -8 + $header, 8, pack 'Q', POSIX::floor((Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()) + any(-1, 1)) * 1e6);
+        substr $message, rand $header - 8, 1, chr int rand 256 if rand() < 0.3;
+        my @answer = answer(substr $message, 0, 65_000);
+        push @silent, $n if !@answer;
+}
+is_deeply(\@silent, [], "random messages with ROOT_SEED=$seed: each is answered");
 is(ask(STOP, 'configured.service'), 0, 'then it still answers');
 
 done_testing();

@@ -476,6 +476,11 @@ TEST_WITH(test_servers_on_the_host, setup, teardown) {
                 { "sys/kernel/config/nvmet/ports/1/addr_traddr", "fd00:1::8", NULL },
                 { "sys/kernel/config/nvmet/ports/1/addr_traddr", "::", NULL },
                 { "sys/kernel/config/nvmet/ports/2/addr_traddr", "10.1.0.9", NULL },
+                { "sys/class/block/etherd!e0.0/netif", "eth0", "eth0 <- ATA over Ethernet" },
+                { "sys/class/block/etherd!e0.0/netif", "eth9,eth0", "eth0 <- ATA over Ethernet" },
+                { "sys/class/block/etherd!e0.0/netif", "none", NULL },
+                { "sys/kernel/config/netconsole/on/dev_name", "eth0", "eth0 <- netconsole" },
+                { "sys/kernel/config/netconsole/off/dev_name", "eth0", NULL },
                 { PORTAL "10.1.0.9:3260/iser", "0", "eth0 <- 10.1.0.9 <- LIO target" },
         };
         Fixture *f = *state;
@@ -483,6 +488,8 @@ TEST_WITH(test_servers_on_the_host, setup, teardown) {
         storage_routes(f);
         tree_dir(f->root, "sys/kernel/config/nvmet/ports/1/subsystems/nqn.x");
         tree_dir(f->root, "sys/kernel/config/nvmet/ports/2/subsystems");
+        tree_file(f->root, "sys/kernel/config/netconsole/on/enabled", "1");
+        tree_file(f->root, "sys/kernel/config/netconsole/off/enabled", "0");
         tree_file(f->root, "sys/kernel/config/target/iscsi/lio_version", "x");
         assert_told(f, told, ELEMENTSOF(told));
         tree_unlink(f->root, PORTAL "10.1.0.9:3260");

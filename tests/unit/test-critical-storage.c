@@ -73,6 +73,18 @@ TEST_WITH(test_mounted_in_another_namespace, setup, teardown) {
         assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- a file system (mounted)");
 }
 
+TEST_WITH(test_other_file_systems_in_another_namespace, setup, teardown) {
+        Fixture *f = *state;
+        static const char *const directories[] = { "sys/fs/nilfs2/sdb", "sys/fs/erofs/sdb", "proc/fs/ntfs3/sdb" };
+
+        for (size_t i = 0; i < ELEMENTSOF(directories); i++) {
+                assert_null(critical(f, "0000:03:00.0"));
+                tree_dir(f->root, directories[i]);
+                assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- a file system (mounted)");
+                tree_unlink(f->root, directories[i]);
+        }
+}
+
 TEST_WITH(test_journals_of_their_own, setup, teardown) {
         Fixture *f = *state;
 
@@ -366,6 +378,10 @@ TEST_WITH(test_cxl_memory, setup, teardown) {
         assert_null(critical(f, "0000:04:00.0"));
         tree_file(f->root, REGION "/size", "0xffffffffffffffff");
         assert_null(critical(f, "0000:04:00.0"));
+        /* Its memory is in no memory block: it may be persistent, or the memory of a process. */
+        tree_link(f->root, REGION "/driver", "../../../../../../bus/cxl/drivers/cxl_region");
+        assert_string_equal(critical(f, "0000:04:00.0"), "0000:04:00.0 <- mem0 <- region0 <- enabled region");
+        assert_non_null(strstr(marked(f, NULL, "0000:04:00.0")->critical_remedy, "cxl-disable-region"));
         assert_null(f->inv->critical_error);
 }
 

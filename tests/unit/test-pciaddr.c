@@ -69,6 +69,15 @@ TEST(test_parse_refuses) {
         assert_int_equal(a.domain, 7);
 }
 
+TEST(test_valid) {
+        static const PciAddress invalid[] = { { .slot = 32 }, { .function = 8 }, { .instance = PCI_INSTANCE_MAX + 1 } };
+
+        assert_true(pci_address_is_valid((PciAddress) { 0 }));
+        assert_true(pci_address_is_valid((PciAddress) { UINT32_MAX, 255, 31, 7, PCI_INSTANCE_MAX }));
+        for (size_t i = 0; i < ELEMENTSOF(invalid); i++)
+                assert_false(pci_address_is_valid(invalid[i]));
+}
+
 TEST(test_order) {
         static const PciAddress ascending[] = {
                 { 0, 0, 0, 0 }, { 0, 0, 0, 7 },   { 0, 0, 1, 0 }, { 0, 0, 31, 7 },

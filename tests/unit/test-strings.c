@@ -226,6 +226,12 @@ TEST(test_text_is_clean) {
                 "\xd7\xa9\xe2\x80\x8f", /* U+200F, a mark from right to left */
                 "\xe2\x81\xa0",         /* U+2060, a word joiner */
                 "\xe2\x81\xaf",
+                "\xcd\x8f",         /* U+034F, a joiner of graphemes */
+                "\xe1\x85\x9f",     /* U+115F, which fills a syllable of Hangul */
+                "\xe1\xa0\x8e",     /* U+180E, a separator of Mongolian vowels */
+                "\xe3\x85\xa4",     /* U+3164, a letter of Hangul that is empty */
+                "\xef\xbe\xa0",     /* U+FFA0, the same in half the width */
+                "\xf0\x9d\x85\xb3", /* U+1D173, which begins a beam of notes */
                 "\xef\xbb\xbf",     /* U+FEFF, a byte order mark */
                 "\xef\xbf\xb9",     /* U+FFF9, an annotation */
                 "\xf3\xa0\x80\x81", /* U+E0001, a language tag */
