@@ -57,20 +57,30 @@ int tree_unescape(const char *s, char **ret, size_t *ret_size) {
         return 0;
 }
 
+/* Letters, digits and slashes, most of a tree, are never special. */
+static bool is_plain(char c, const char *special) {
+        if ((c >= '/' && c <= '9') || (c >= 'a' && c <= 'z'))
+                return true;
+        return c >= 0x20 && c < 0x7f && c != '\\' && (!*special || !strchr(special, c));
+}
+
 static void escape(FILE *f, const char *s, size_t size, const char *special) {
         for (size_t i = 0; i < size; i++) {
-                unsigned char c = (unsigned char) s[i];
+                size_t begin = i;
 
-                if (c == '\n')
+                while (i < size && is_plain(s[i], special))
+                        i++;
+                (void) fwrite(s + begin, 1, i - begin, f);
+                if (i == size)
+                        return;
+                if (s[i] == '\n')
                         (void) fputs("\\n", f);
-                else if (c == '\t')
+                else if (s[i] == '\t')
                         (void) fputs("\\t", f);
-                else if (c == '\\')
+                else if (s[i] == '\\')
                         (void) fputs("\\\\", f);
-                else if (c >= 0x20 && c < 0x7f && !strchr(special, c))
-                        (void) fputc(c, f);
                 else
-                        (void) fprintf(f, "\\x%02x", c);
+                        (void) fprintf(f, "\\x%02x", (unsigned char) s[i]);
         }
 }
 
@@ -99,6 +109,20 @@ int tree_error_number(const char *name) {
         return streq(name, "EWOULDBLOCK") ? EAGAIN : streq(name, "ENOTSUP") ? EOPNOTSUPP : -EINVAL;
 }
 
+static void write_row(FILE *f, const char *data, size_t size) {
+        static const char digits[] = "0123456789abcdef";
+        char row[3 * ROW];
+
+        for (size_t i = 0; i < size; i++) {
+                unsigned char byte = (unsigned char) data[i];
+
+                row[3 * i] = digits[byte >> 4];
+                row[3 * i + 1] = digits[byte & 0xf];
+                row[3 * i + 2] = i + 1 < size ? ' ' : '\n';
+        }
+        (void) fwrite(row, 1, 3 * size, f);
+}
+
 static void write_config(FILE *f, const char *path, const char *data, size_t size) {
         static const char zeros[ROW];
         bool shown = false;
@@ -109,9 +133,7 @@ static void write_config(FILE *f, const char *path, const char *data, size_t siz
                         continue;
                 write_path(f, path);
                 (void) fprintf(f, "@0x%zx=", at);
-                for (size_t i = 0; i < (memcmp(data + at, zeros, ROW) == 0 ? 1 : ROW); i++)
-                        (void) fprintf(f, "%s%02x", i ? " " : "", (unsigned char) data[at + i]);
-                (void) fputc('\n', f);
+                write_row(f, data + at, memcmp(data + at, zeros, ROW) == 0 ? 1 : ROW);
                 shown = true;
         }
         if (!shown) {

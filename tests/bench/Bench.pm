@@ -7,6 +7,7 @@ use warnings;
 
 use Cwd qw(abs_path);
 use Exporter qw(import);
+use Fcntl qw(:flock);
 use File::Basename qw(dirname);
 use File::Temp qw(tempdir);
 use IO::Socket::UNIX;
@@ -15,7 +16,7 @@ use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
         $quick $program $source $disk $memory
-        rounds median percentile lines tool client directory spew start_bus start_daemon stop_daemon time_command private_memory switches
+        rounds median percentile lines tool client directory machine spew start_bus start_daemon stop_daemon time_command private_memory switches
         ratio absolute finish
 );
 
@@ -68,6 +69,18 @@ sub directory {
         my ($path) = @_;
         -d $path or mkdir $path or die "$path: $!\n";
         return $path;
+}
+
+# The files of a machine of so many functions, which are only read: the tests of one run share them.
+sub machine {
+        my ($n) = @_;
+        my $all = $ENV{SHARED_MACHINES} // $memory;
+        open my $lock, '>', "$all/$n.lock" or die "$all/$n.lock: $!\n";
+        flock $lock, LOCK_EX or die "$all/$n.lock: $!\n";
+        return "$all/$n" if -d "$all/$n";
+        lines("$source/tests/nodes/generate", '--dir', $n, directory("$all/$n.new"));
+        rename "$all/$n.new", "$all/$n" or die "$all/$n: $!\n";
+        return "$all/$n";
 }
 
 sub spew {

@@ -29,11 +29,19 @@ sub take_type {
         return $1;
 }
 
+# Of the signatures so far: each message has the same few structs in its header.
+my %types;
+
 sub types {
         my ($signature) = @_;
-        my @types;
-        push @types, take_type(\$signature) while length $signature;
-        return @types;
+        my $types = $types{$signature};
+        if (!$types) {
+                my $rest = $signature;
+                my @found;
+                push @found, take_type(\$rest) while length $rest;
+                $types = $types{$signature} = \@found;
+        }
+        return @$types;
 }
 
 sub pad { my ($buffer, $n) = @_; $$buffer .= "\0" x (-length($$buffer) % $n); return }
@@ -41,7 +49,7 @@ sub pad { my ($buffer, $n) = @_; $$buffer .= "\0" x (-length($$buffer) % $n); re
 sub put {
         my ($buffer, $type, $value) = @_;
         my $kind = substr $type, 0, 1;
-        pad($buffer, $ALIGN{$kind});
+        $$buffer .= "\0" x (-length($$buffer) % $ALIGN{$kind});
         if ($PACK{$kind}) {
                 $$buffer .= pack $PACK{$kind}, $value;
         } elsif ($kind eq 's' || $kind eq 'o') {
@@ -121,17 +129,25 @@ sub new {
 # Handles that go with each call.
 our @ATTACHED;
 
+# Adds a field to those of a header; its type is short: what put() does, in one step.
+sub put_field {
+        my ($fields, $code, $type, $value) = @_;
+        my $pack = $type eq 'u' ? 'V' : $type eq 'g' ? 'C/a* x' : 'V/a* x';
+        $$fields .= "\0" x (-length($$fields) % 8) . pack "C C a x $pack", $code, 1, $type, $value;
+        return;
+}
+
 # The bytes of a call.
 sub message {
         my ($serial, $destination, $path, $interface, $member, $signature, @values) = @_;
-        my ($header, $body) = ('', '');
+        my $body = '';
         my @types = types($signature //= '');
         put(\$body, $types[$_], $values[$_]) for 0 .. $#types;
-        my @fields = ([1, ['o', $path]], [2, ['s', $interface]], [3, ['s', $member]], [6, ['s', $destination]]);
-        push @fields, [8, ['g', $signature]] if length $signature;
-        push @fields, [9, ['u', scalar @ATTACHED]] if @ATTACHED;
-        $header = pack 'a C C C V V', 'l', CALL, 0, 1, length $body, $serial;
-        put(\$header, 'a(yv)', \@fields);
+        my $fields = '';
+        put_field(\$fields, @$_) for [1, 'o', $path], [2, 's', $interface], [3, 's', $member], [6, 's', $destination];
+        put_field(\$fields, 8, 'g', $signature) if length $signature;
+        put_field(\$fields, 9, 'u', scalar @ATTACHED) if @ATTACHED;
+        my $header = pack 'a C C C V V V/a*', 'l', CALL, 0, 1, length $body, $serial, $fields;
         pad(\$header, 8);
         return $header . $body;
 }
@@ -183,6 +199,19 @@ sub receive {
         return;
 }
 
+# The fields of a header, up to that offset: name and value.
+sub fields {
+        my ($data, $end) = @_;
+        my @found;
+        for (my $at = 16; $at < $end; $at += -$at % 8) {
+                my ($code, $type) = unpack 'C x a', substr $$data, $at, 3;
+                $at += 4;
+                my $value = get($data, \$at, $type);
+                push @found, $FIELDS[$code] => $value if defined $FIELDS[$code];
+        }
+        return @found;
+}
+
 # Only the header of a message is unpacked: a reply of a megabyte takes a second here.
 our $HEADERS_ONLY;
 
@@ -195,11 +224,10 @@ sub take_message {
         my $head = 16 + $fields_size + -$fields_size % 8;
         return if length $self->{in} < $head + $body_size;
         my $data = substr $self->{in}, 0, $head + $body_size, '';
-        my ($at, %message) = (12, type => $type, body => []);
-        $message{ $FIELDS[$_->[0]] } = $_->[1] for grep { defined $FIELDS[$_->[0]] } @{ get(\$data, \$at, 'a(yv)') };
+        my %message = (type => $type, body => [], fields(\$data, 16 + $fields_size));
         my $body = substr $data, $head;
         $message{descriptors} = [@descriptors = splice @{ $self->{descriptors} }, 0, $message{n_descriptors} // 0];
-        $at = 0;
+        my $at = 0;
         $message{body} = [map { get(\$body, \$at, $_) } types($message{signature} // '')] if $is_wanted->(\%message);
         @descriptors = ();
         return \%message;

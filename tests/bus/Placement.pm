@@ -16,6 +16,9 @@ our @EXPORT = qw(placement_needed placement_start placement_start_tls placement_
 
 use constant URL => 'http://127.0.0.1:8778';
 
+# Placement takes a second of CPU time to start, which a busy machine may give it in a minute.
+use constant START_SEC => 300;
+
 my $json = JSON::XS->new->canonical->utf8->allow_nonref;
 my $api;
 my $directory = defined $ENV{NODE_TMP} ? "$ENV{NODE_TMP}/placement" : undef;
@@ -51,7 +54,7 @@ wsgiref.simple_server.WSGIServer.request_queue_size = 256
 runpy.run_path('/usr/bin/placement-api', run_name='__main__')
 END
         }
-        wait_until(sub { HTTP::Tiny->new(timeout => 5)->get(URL . '/')->{success} }) or die 'placement-api does not start: ' . slurp("$directory/log");
+        wait_until(sub { HTTP::Tiny->new(timeout => 5)->get(URL . '/')->{success} }, START_SEC) or die 'placement-api does not start: ' . slurp("$directory/log");
         return;
 }
 
@@ -80,7 +83,7 @@ END
                 $ENV{OS_PLACEMENT_CONFIG_DIR} = $config // $directory;
                 exec '/usr/bin/python3', '-c', $code or die $!;
         }
-        wait_until(sub { -e "$directory/tls" }) or die 'Placement with TLS does not start: ' . slurp("$directory/log");
+        wait_until(sub { -e "$directory/tls" }, START_SEC) or die 'Placement with TLS does not start: ' . slurp("$directory/log");
         return $pid;
 }
 

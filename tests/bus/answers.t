@@ -21,8 +21,7 @@ use constant { RUNNING_OF_ONE => 2, OF_ONE => 16, HANDOUTS_OF_ONE => 8, HANDOUTS
 use constant { F_GET_SEALS => 1034, ALL_SEALS => 0xf };
 use constant DEADLINE => 60;
 
-my $root = directory("$memory/node");
-lines("$source/tests/nodes/generate", '--dir', 4096, $root);
+my $root   = machine(4096);
 my $config = spew("$disk/answers.conf", "[Pool gpu]\nMatch=vendor=10de\n[Pool vf]\nMatch=vendor=15b3 type=vf\n");
 local $ENV{DBUS_SYSTEM_BUS_ADDRESS} = start_bus();
 my ($daemon) = start_daemon($ENV{DBUS_SYSTEM_BUS_ADDRESS}, $root, $config, directory("$disk/state"));

@@ -20,8 +20,7 @@ plan skip_all => 'no user daemon' if !defined getpwnam 'daemon';
 
 use constant { CONNECTIONS => 50, CALLS => 16, RUNNING_OF_ONE => 2, DEADLINE => 60 };
 
-my $root = directory("$memory/node");
-lines("$source/tests/nodes/generate", '--dir', 4096, $root);
+my $root   = machine(4096);
 my $config = spew("$disk/fair.conf", "[Pool gpu]\nMatch=vendor=10de\n[Pool vf]\nMatch=vendor=15b3 type=vf\n");
 local $ENV{DBUS_SYSTEM_BUS_ADDRESS} = start_bus();
 my ($daemon) = start_daemon($ENV{DBUS_SYSTEM_BUS_ADDRESS}, $root, $config, directory("$disk/state"), with_readers("$disk/group"));

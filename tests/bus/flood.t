@@ -16,8 +16,7 @@ use Bus;
 # Calls that are put aside at once, of one connection, as src/bus/caller.h says.
 use constant WAITING_OF_ONE => 32;
 
-my $root = directory("$memory/node");
-lines("$source/tests/nodes/generate", '--dir', 4096, $root);
+my $root   = machine(4096);
 my $config = spew("$disk/flood.conf", "[Pool gpu]\nMatch=vendor=10de\n[Pool vf]\nMatch=vendor=15b3 type=vf\n");
 local $ENV{DBUS_SYSTEM_BUS_ADDRESS} = start_bus();
 my ($daemon) = start_daemon($ENV{DBUS_SYSTEM_BUS_ADDRESS}, $root, $config, directory("$disk/state"));

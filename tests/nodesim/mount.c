@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the file system: requests of the kernel into calls of the model. The kernel never caches content. It does cache
- * names, most of the cost of a read, and is told of each that goes before the write that did it returns: every reader
- * sees every change at once. */
+/* Owns the file system: requests of the kernel into calls of the model. The kernel never caches the content of files.
+ * It caches names, also those that are missing, and lists of directories, which are most of the cost of a read. It is
+ * told of each change before the write that did it returns: every reader sees every change at once. */
 #define FUSE_USE_VERSION 312
 #include <errno.h>
 #include <fuse_lowlevel.h>
@@ -29,8 +29,10 @@ enum {
 
 typedef struct Handle {
         uint64_t serial; /* of the node when it was opened: one that went and came back is another */
-        char *data;      /* what is read when it must not change meanwhile: a directory, a report; else NULL */
+        char *data;      /* of a report, which must not change while it is read; else NULL */
         size_t size;
+        Node **entries; /* of a directory, when it was opened or rewound; referenced */
+        size_t n_entries;
         struct Handle *previous, *next; /* in handles */
 } Handle;
 
@@ -59,21 +61,24 @@ static fuse_ino_t ino_of(const Sim *sim, const Node *node) {
  * looks at once. */
 static void unlock_and_tell(Sim *sim) {
         size_t n, n_events;
-        GoneName *gone = nodes_take_gone(&n);
+        Stale *stale = nodes_take_stale(&n);
         UEvent *events = uevents_take(sim, &n_events);
 
         unlock(sim);
         for (size_t i = 0; i < n; i++)
-                (void) fuse_lowlevel_notify_inval_entry(sim->session, ino_of(sim, gone[i].dir), gone[i].name,
-                                                        strlen(gone[i].name));
+                if (stale[i].name)
+                        (void) fuse_lowlevel_notify_inval_entry(sim->session, ino_of(sim, stale[i].dir), stale[i].name,
+                                                                strlen(stale[i].name));
+                else
+                        (void) fuse_lowlevel_notify_inval_inode(sim->session, ino_of(sim, stale[i].dir), 0, 0);
         uevents_send(sim, events, n_events);
         pthread_mutex_lock(&sim->lock);
         for (size_t i = 0; i < n; i++) {
-                node_unref(gone[i].dir, 1);
-                free(gone[i].name);
+                node_unref(stale[i].dir, 1);
+                free(stale[i].name);
         }
         unlock(sim);
-        free(gone);
+        free(stale);
 }
 
 static bool is_live(const Sim *sim, const Node *node) {
@@ -111,6 +116,7 @@ static struct stat node_stat(const Sim *sim, const Node *node) {
                 .st_uid = getuid(),
                 .st_gid = getgid(),
                 .st_size = (off_t) (node->type == NODE_FILE ? attr_size(node) : node->size),
+                .st_mtime = (time_t) node->changes, /* the kernel compares it with that of a list that it has */
                 .st_blksize = 4096,
         };
 }
@@ -120,18 +126,28 @@ static void on_init(void *userdata, struct fuse_conn_info *connection) {
         connection->want |= connection->capable & FUSE_CAP_CACHE_SYMLINKS;
 }
 
+static struct fuse_entry_param node_entry(const Sim *sim, Node *node) {
+        return (struct fuse_entry_param) {
+                .ino = ino_of(sim, node_ref(node)),
+                .attr = node_stat(sim, node),
+                .attr_timeout = CACHE_SEC,
+                .entry_timeout = CACHE_SEC,
+        };
+}
+
 static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name) {
         Sim *sim = lock(req);
-        const Node *dir = node_of(sim, parent);
-        Node *node = is_live(sim, dir) ? node_child(dir, name) : NULL;
-        struct fuse_entry_param entry = { .attr_timeout = CACHE_SEC, .entry_timeout = CACHE_SEC };
+        Node *dir = node_of(sim, parent);
+        bool live = is_live(sim, dir);
+        Node *node = live ? node_child(dir, name) : NULL;
+        struct fuse_entry_param entry = { .entry_timeout = CACHE_SEC }; /* inode 0: there is none */
 
-        if (node) {
-                entry.ino = ino_of(sim, node_ref(node));
-                entry.attr = node_stat(sim, node);
-        }
-        unlock(sim);
         if (node)
+                entry = node_entry(sim, node);
+        else if (live)
+                dir->missed = true;
+        unlock(sim);
+        if (live)
                 fuse_reply_entry(req, &entry);
         else
                 fuse_reply_err(req, ENOENT);
@@ -184,6 +200,14 @@ static void on_readlink(fuse_req_t req, fuse_ino_t ino) {
 
 /* files */
 
+static void drop_entries(Handle *handle) {
+        for (size_t i = 0; i < handle->n_entries; i++)
+                node_unref(handle->entries[i], 1);
+        free(handle->entries);
+        handle->entries = NULL;
+        handle->n_entries = 0;
+}
+
 static void handle_free(Handle *handle) {
         if (handle->previous)
                 handle->previous->next = handle->next;
@@ -191,6 +215,7 @@ static void handle_free(Handle *handle) {
                 handles = handle->next;
         if (handle->next)
                 handle->next->previous = handle->previous;
+        drop_entries(handle);
         free(handle->data);
         free(handle);
 }
@@ -313,25 +338,20 @@ static void on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 
 /* directories */
 
-static void snapshot_add(fuse_req_t req, Handle *s, const Sim *sim, const char *name, const Node *node) {
-        struct stat st = node_stat(sim, node);
-        size_t n = fuse_add_direntry(req, NULL, 0, name, NULL, 0);
-
-        s->data = xrealloc(s->data, s->size + n, 1);
-        fuse_add_direntry(req, s->data + s->size, n, name, &st, (off_t) (s->size + n));
-        s->size += n;
+static void take_entries(Handle *handle, Node *dir) {
+        drop_entries(handle);
+        handle->entries = xrealloc(NULL, dir->n_children + 1, sizeof(Node *));
+        for (size_t i = 0; i < dir->n_children; i++)
+                handle->entries[handle->n_entries++] = node_ref(dir->children[i]);
 }
 
 static void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
         Sim *sim = lock(req);
-        const Node *dir = node_of(sim, ino);
-        Handle *snapshot = handle_new(dir, fi);
+        Node *dir = node_of(sim, ino);
 
-        snapshot_add(req, snapshot, sim, ".", dir);
-        snapshot_add(req, snapshot, sim, "..", dir->parent ?: dir);
-        for (size_t i = 0; i < dir->n_children; i++)
-                snapshot_add(req, snapshot, sim, dir->children[i]->name, dir->children[i]);
+        take_entries(handle_new(dir, fi), dir);
         unlock(sim);
+        fi->cache_readdir = fi->keep_cache = 1;
         if (fuse_reply_open(req, fi) == -ENOENT) {
                 lock(req);
                 handle_free(handle_of(fi));
@@ -339,15 +359,44 @@ static void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
         }
 }
 
-static void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi) {
-        const Handle *snapshot = handle_of(fi);
-        Sim *sim = lock(req);
+/* Adds the entry number i: "." and ".." come first. Returns its size; more than size when it does not fit. The kernel
+ * gets its name as of a lookup, unless it is gone since the list was taken. */
+static size_t add_entry(fuse_req_t req, const Sim *sim, const Handle *handle, Node *dir, size_t i, char *to,
+                        size_t size) {
+        static const char *const dots[] = { ".", ".." };
+        Node *node = i < 2 ? (i == 1 && dir->parent ? dir->parent : dir) : handle->entries[i - 2];
+        const char *name = i < 2 ? dots[i] : node->name;
+        struct fuse_entry_param entry = { .attr = node_stat(sim, node) };
+        size_t n = fuse_add_direntry_plus(req, to, 0, name, &entry, 0);
 
-        if (is_same(sim, node_of(sim, ino), fi))
-                reply_part(req, snapshot->data, snapshot->size, size, offset);
-        else
-                fuse_reply_buf(req, NULL, 0);
+        if (n > size)
+                return n;
+        if (i >= 2 && node->parent == dir)
+                entry = node_entry(sim, node);
+        return fuse_add_direntry_plus(req, to, size, name, &entry, (off_t) (i + 1));
+}
+
+static void on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi) {
+        Handle *handle = handle_of(fi);
+        Sim *sim = lock(req);
+        Node *dir = node_of(sim, ino);
+        _cleanup_free_ char *reply = xrealloc(NULL, size, 1);
+        size_t used = 0;
+
+        dir->listed = true; /* also while it is out of the tree, and empty */
+        if (is_same(sim, dir, fi)) {
+                if (offset == 0)
+                        take_entries(handle, dir);
+                for (size_t i = (size_t) offset; i < handle->n_entries + 2; i++) {
+                        size_t n = add_entry(req, sim, handle, dir, i, reply + used, size - used);
+
+                        if (n > size - used)
+                                break;
+                        used += n;
+                }
+        }
         unlock(sim);
+        fuse_reply_buf(req, reply, used);
 }
 
 static const struct fuse_lowlevel_ops operations = {
@@ -363,7 +412,7 @@ static const struct fuse_lowlevel_ops operations = {
         .write = on_write,
         .release = on_release,
         .opendir = on_opendir,
-        .readdir = on_readdir,
+        .readdirplus = on_readdirplus,
         .releasedir = on_release,
 };
 

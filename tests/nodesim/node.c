@@ -15,8 +15,9 @@ enum {
 
 static uint64_t last_serial;
 static Node *all_nodes;
-static GoneName *gone;
-static size_t n_gone;
+static Stale *stale;
+static size_t n_stale;
+static uint64_t last_change;
 
 char *xstrndup(const char *s, size_t n) {
         char *copy = strndup(s, n);
@@ -70,12 +71,6 @@ static Node *node_new(NodeType type, const char *name) {
 
 Node *node_new_root(void) {
         return node_new(NODE_DIR, "");
-}
-
-void node_renew(Node *node) {
-        node->serial = ++last_serial;
-        for (size_t i = 0; i < node->n_children; i++)
-                node_renew(node->children[i]);
 }
 
 uint64_t node_last_serial(void) {
@@ -141,6 +136,35 @@ Node *node_child(const Node *dir, const char *name) {
         return found ? dir->children[i] : NULL;
 }
 
+static void add_stale(Node *dir, const char *name) {
+        stale = xrealloc(stale, n_stale + 1, sizeof(Stale));
+        stale[n_stale++] = (Stale) { node_ref(dir), name ? xstrdup(name) : NULL };
+}
+
+static void forget_list(Node *dir) {
+        if (dir->listed)
+                add_stale(dir, NULL);
+        dir->listed = false;
+}
+
+static void forget_lists_below(Node *node) {
+        forget_list(node);
+        for (size_t i = 0; i < node->n_children; i++)
+                forget_lists_below(node->children[i]);
+}
+
+static void note_change(Node *dir) {
+        dir->changes = ++last_change;
+        forget_list(dir);
+}
+
+void node_renew(Node *node) {
+        node->serial = ++last_serial;
+        note_change(node);
+        for (size_t i = 0; i < node->n_children; i++)
+                node_renew(node->children[i]);
+}
+
 void node_attach(Node *dir, Node *node) {
         bool found;
         size_t i = child_index(dir, node->name, &found);
@@ -152,6 +176,9 @@ void node_attach(Node *dir, Node *node) {
         dir->children[i] = node;
         dir->n_children++;
         node->parent = dir;
+        if (dir->missed)
+                add_stale(dir, node->name);
+        note_change(dir);
 }
 
 void node_detach(Node *node) {
@@ -161,10 +188,10 @@ void node_detach(Node *node) {
 
         if (!dir)
                 return;
-        if (node->refs > 0) {
-                gone = xrealloc(gone, n_gone + 1, sizeof(GoneName));
-                gone[n_gone++] = (GoneName) { node_ref(dir), xstrdup(node->name) };
-        }
+        if (node->refs > 0)
+                add_stale(dir, node->name);
+        note_change(dir);
+        forget_lists_below(node);
         i = child_index(dir, node->name, &found);
         assert(found);
         memmove(dir->children + i, dir->children + i + 1, (dir->n_children - i - 1) * sizeof(Node *));
@@ -172,12 +199,12 @@ void node_detach(Node *node) {
         node->parent = NULL;
 }
 
-GoneName *nodes_take_gone(size_t *ret_n) {
-        GoneName *taken = gone;
+Stale *nodes_take_stale(size_t *ret_n) {
+        Stale *taken = stale;
 
-        *ret_n = n_gone;
-        gone = NULL;
-        n_gone = 0;
+        *ret_n = n_stale;
+        stale = NULL;
+        n_stale = 0;
         return taken;
 }
 

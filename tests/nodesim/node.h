@@ -13,11 +13,11 @@
 
 typedef struct Node Node;
 
-/* A name that is no more in its directory, and that the kernel may have cached. */
-typedef struct GoneName {
-        Node *dir; /* referenced */
-        char *name;
-} GoneName;
+/* What the kernel may have cached and is no more true. */
+typedef struct Stale {
+        Node *dir;  /* referenced */
+        char *name; /* in dir; NULL: the list of what is in dir */
+} Stale;
 
 typedef enum NodeType {
         NODE_DIR,
@@ -33,8 +33,11 @@ struct Node {
         size_t n_children;
         char *data; /* what a file holds or a link points to; a NUL follows */
         size_t size;
-        uint64_t serial; /* inode number; grows with every node made */
-        uint64_t refs;   /* by the kernel's inode cache and by who else keeps a pointer */
+        uint64_t serial;  /* inode number; grows with every node made */
+        uint64_t refs;    /* by the kernel's inode cache and by who else keeps a pointer */
+        uint64_t changes; /* of a directory: which change of any directory was its last */
+        bool listed;      /* the kernel may have cached its list */
+        bool missed;      /* and that a name is not in it */
         NodeType type;
         int error;             /* > 0: every read fails with this errno */
         unsigned long hangs;   /* reads wait for so many releases in all, see sim.h */
@@ -62,8 +65,8 @@ void node_unref(Node *node, uint64_t n);
 uint64_t node_last_serial(void);
 /* As if it, and what is below it, was made just now: who has it open holds what was. */
 void node_renew(Node *node);
-GoneName *nodes_take_gone(size_t *ret_n); /* since the last call */
-void nodes_free(void);                    /* all, whoever refers to them: for the end */
+Stale *nodes_take_stale(size_t *ret_n); /* since the last call */
+void nodes_free(void);                  /* all, whoever refers to them: for the end */
 
 /* finding; links are followed, the path may be relative to any node */
 Node *node_child(const Node *dir, const char *name);
