@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "executor-run.h"
-#include "executor-steps.h"
 #include "host/joblock.h"
 #include "util/cleanup.h"
 #include "util/clock.h"

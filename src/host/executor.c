@@ -7,9 +7,7 @@
 #include <fcntl.h>
 
 #include "eswitch.h"
-#include "executor-gpus.h"
 #include "executor-idle.h"
-#include "executor-steps.h"
 #include "host/health.h"
 #include "host/pcipath.h"
 #include "host/vfattr.h"
