@@ -4,25 +4,17 @@
 #include "executor-plug.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "devicefacts.h"
-#include "executor-idle.h"
 #include "guest/domain-facts.h"
 #include "guest/domxml.h"
-#include "host/pcipath.h"
 #include "host/rootservice.h"
-#include "util/clock.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 
 /* For requests in which libvirt does not wait for the guest, and for the guest to release a device in an undo. */
-#define REQUEST_SEC     10U
-/* QEMU closes a device shortly after libvirt has said that it is removed. */
-#define CLOSE_WAIT_USEC (5U * 1000U * 1000U)
-#define CLOSE_POLL_MSEC 50
+#define REQUEST_SEC 10U
 
 static const int result_errors[_PLUG_RESULT_MAX] = {
         [PLUG_DONE] = 0, [PLUG_NO_DOMAIN] = 0, [PLUG_FAILED] = -EIO, [PLUG_KEPT] = -EBUSY, [PLUG_UNKNOWN] = -ETIMEDOUT,
@@ -177,23 +169,4 @@ int unplug_device(const StepList *steps, size_t i, ReportFunction report, void *
         return result == PLUG_DONE || result == PLUG_NO_DOMAIN
                        ? 0
                        : fail_with_libvirt(steps, i, result, text, report, userdata);
-}
-
-int plug_check_unused(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
-        const struct timespec interval = { .tv_nsec = CLOSE_POLL_MSEC * 1000000 };
-        const uint64_t end = clock_usec(CLOCK_MONOTONIC) + CLOSE_WAIT_USEC;
-        const PciAddress function = pci_address_function(s->device);
-        _cleanup_close_ int types = sysfs_open(fs, PCI_PATH(function, "mdev_supported_types"), O_PATH | O_DIRECTORY);
-        HolderQuery query = { .address = function,
-                              .group = idle_read_group(fs, function),
-                              .is_vf = s->vf > 0,
-                              .only_parts = types >= 0 };
-        Holder holder;
-        int r;
-
-        if (query.only_parts)
-                query.mdev = s->from;
-        while ((r = holders_find(fs, &query, 1, &holder)) > 0 && !s->may_lack && clock_usec(CLOCK_MONOTONIC) < end)
-                (void) nanosleep(&interval, NULL);
-        return r > 0 ? -EBUSY : r;
 }

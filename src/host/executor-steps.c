@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "driver.h"
+#include "executor-idle.h"
 #include "executor-plug.h"
 #include "host/health.h"
 #include "host/nvidia.h"
@@ -303,7 +304,7 @@ const StepAction step_actions[_STEP_KIND_MAX] = {
         [STEP_UNPLUG] = { NULL, NULL, true },
         [STEP_PERSISTENCE] = { restore_persistence, NULL, true },
         [STEP_CHECK_GPU] = { NULL, NULL, true, true },
-        [STEP_CHECK_UNUSED] = { plug_check_unused, NULL, true },
+        [STEP_CHECK_UNUSED] = { idle_check_unused, NULL, true },
 };
 
 /* The time (CLOCK_MONOTONIC, microseconds) when 1/part of the timeout of the job has passed from now. */
