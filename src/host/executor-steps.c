@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <time.h>
 
-#include "driver.h"
+#include "control.h"
 #include "executor-idle.h"
 #include "executor-plug.h"
 #include "host/health.h"
@@ -17,8 +17,6 @@
 #include "host/region.h"
 #include "host/rootservice.h"
 #include "host/vfattr.h"
-#include "power.h"
-#include "reset.h"
 #include "sriov.h"
 #include "util/clock.h"
 #include "util/strings.h"
