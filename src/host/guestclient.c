@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "guest/validation.h"
-#include "host/childwatch.h"
+#include "host/child.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 #include "virtprogram.h"

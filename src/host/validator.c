@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "host/childwatch.h"
+#include "host/child.h"
 #include "util/strings.h"
 #include "virtprogram.h"
 

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/childwatch.h"
+#include "host/child.h"
 
 typedef struct Fixture {
         sd_event *event;
