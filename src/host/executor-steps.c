@@ -17,10 +17,10 @@
 #include "host/region.h"
 #include "host/rootservice.h"
 #include "host/vfattr.h"
+#include "mdev.h"
 #include "sriov.h"
 #include "util/clock.h"
 #include "util/strings.h"
-#include "vgpu.h"
 
 static unsigned parse_count(const char *text) {
         uint64_t n = 0;
