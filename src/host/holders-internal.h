@@ -75,9 +75,6 @@ int holder_search_root(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, s
 /* Has passthroughd-holders search, when holders_use_socket() was called; else as holder_search_root(). */
 int holder_ask(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *ret_node);
 
-/* Bytes that are read of proc/PID/cgroup. */
-#define CGROUPS_MAX 8192U
-
 /* Writes the name of a unit or container, "nvidia-persistenced.service" or "podman container 0123456789ab", for the
  * text of proc/PID/cgroup; "" when it names none. */
 void holder_unit(const char *cgroups, char *buf, size_t size);
