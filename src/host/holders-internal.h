@@ -54,10 +54,6 @@ int holder_nodes_find(const Sysfs *fs, const HolderQuery *q, size_t device, Hold
 /* Fills in text and remedy of *ret for a use by the host without a process. Returns 1. */
 int holder_found(Holder *ret, const char *remedy, const char *format, ...) _printf_(3, 4);
 
-/* Checks the network interfaces of a device. net_fd: the directory net of the device; names: its entries. Returns as
- * holder_nodes_find(). */
-int holder_interfaces_find(const Sysfs *fs, bool is_vf, int net_fd, char **names, size_t n, Holder *ret);
-
 /*
  * Searches for processes that have one of the nodes open, by the links in PID/fd below proc_fd.
  *
