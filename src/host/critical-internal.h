@@ -54,14 +54,6 @@ int critical_realpath(const Critical *c, const char *path, char **ret);
 /* Marks the devices below a network interface. */
 int critical_mark_interface(const Critical *c, const char *name, const char *use);
 
-/* critical-peers.c */
-
-/* Notes the servers of a network file system, in the fields of a line of mountinfo. Ignores types whose source a user
- * can choose. mount: the mount point. Modifies source and options. */
-int critical_note_mount(const Critical *c, const char *type, char *source, char *options, const char *mount);
-
-/* critical-routes.c */
-
 Peers *critical_peers_new(void);
 Peers *critical_peers_free(Peers *peers);
 DEFINE_CLEANUP(Peers *, critical_peers_free)
@@ -71,8 +63,12 @@ DEFINE_CLEANUP(Peers *, critical_peers_free)
  * the unspecified address. own: it is an address of the host, not of a peer. use: "/data (nfs4)".
  */
 int critical_note_address(const Critical *c, const char *text, bool own, const char *use);
-/* Marks the devices of default routes, and of the interfaces to the addresses that were noted. */
-int critical_mark_routes(const Critical *c);
+
+/* critical-peers.c */
+
+/* Notes the servers of a network file system, in the fields of a line of mountinfo. Ignores types whose source a user
+ * can choose. mount: the mount point. Modifies source and options. */
+int critical_note_mount(const Critical *c, const char *type, char *source, char *options, const char *mount);
 
 /* critical-stack.c */
 
