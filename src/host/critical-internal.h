@@ -22,17 +22,6 @@ typedef struct Critical {
         const char *remedy; /* for PciDevice.critical_remedy; static */
 } Critical;
 
-/* critical-function.c */
-
-/*
- * Marks the function address, which is the last one in path, the functions above it in path, and its PF. chain: from
- * the device that uses the function up to the use, "sda1 <- / (mounted)". A function that is marked keeps its first
- * chain.
- */
-int critical_mark_function(const Critical *c, const char *path, PciAddress address, const char *chain);
-/* Finds the last PCI function in path: the function itself, not the bridges above it. */
-bool critical_last_function(const char *path, PciAddress *ret);
-
 /* critical-read.c */
 
 /* Calls take() for each line of the file. optional: a missing file is not an error. */
@@ -72,6 +61,14 @@ int critical_note_mount(const Critical *c, const char *type, char *source, char 
 
 /* critical-stack.c */
 
+/*
+ * Marks the function address, which is the last one in path, the functions above it in path, and its PF. chain: from
+ * the device that uses the function up to the use, "sda1 <- / (mounted)". A function that is marked keeps its first
+ * chain.
+ */
+int critical_mark_function(const Critical *c, const char *path, PciAddress address, const char *chain);
+/* Finds the last PCI function in path: the function itself, not the bridges above it. */
+bool critical_last_function(const char *path, PciAddress *ret);
 /* Marks the PCI functions below a device, through all devices stacked in between. link: sys/dev/block/M:m,
  * sys/class/block/NAME or sys/class/net/NAME. use: "/ (mounted)", "swap", "default route". */
 int critical_mark_user(const Critical *c, const char *link, const char *use);
