@@ -20,7 +20,8 @@ static const int result_errors[_PLUG_RESULT_MAX] = {
         [PLUG_DONE] = 0, [PLUG_NO_DOMAIN] = 0, [PLUG_FAILED] = -EIO, [PLUG_KEPT] = -EBUSY, [PLUG_UNKNOWN] = -ETIMEDOUT,
 };
 
-static int fail(size_t i, int error, const char *text, const char *remedy, ReportFunction report, void *userdata) {
+static int report_failure(size_t i, int error, const char *text, const char *remedy, ReportFunction report,
+                          void *userdata) {
         Report failed = { .kind = REPORT_FAILED, .step = (uint32_t) i, .error = error };
 
         (void) snprintf(failed.message, sizeof(failed.message), "%s%s%s", text, remedy ? " " : "", remedy ?: "");
@@ -33,9 +34,9 @@ static int fail_with_libvirt(const StepList *steps, size_t i, PlugResult result,
         _cleanup_free_ char *what = step_describe(&steps->steps[i]), *sentence = NULL;
 
         (void) string_replace(&sentence, "Failed to %s: %s.", what ?: "do a step", text ?: "libvirt does not answer");
-        return fail(i, result_errors[result], sentence ?: "Out of memory.",
-                    result == PLUG_KEPT ? "Unload its driver in the guest, and detach it again." : NULL, report,
-                    userdata);
+        return report_failure(i, result_errors[result], sentence ?: "Out of memory.",
+                              result == PLUG_KEPT ? "Unload its driver in the guest, and detach it again." : NULL,
+                              report, userdata);
 }
 
 /* 0: unknown, or a vGPU without a PCI device of its own. */
@@ -69,7 +70,8 @@ static int choose_places(const Sysfs *fs, const StepList *steps, size_t i, const
                         bars[n++] = sum_bars(fs, steps->steps[k].device);
                 }
         if (guest_ports_choose(steps->guest, devices, bars, n, document, &chosen, &n_chosen, &refusal) != VERDICT_NONE)
-                return fail(i, -ENOSPC, refusal.message ?: "Out of memory.", refusal.remedy, report, userdata);
+                return report_failure(i, -ENOSPC, refusal.message ?: "Out of memory.", refusal.remedy, report,
+                                      userdata);
         for (size_t c = 0; c < n_chosen; c++)
                 for (size_t k = 0; k < steps->n; k++)
                         if (steps->steps[k].kind == STEP_PLUG &&

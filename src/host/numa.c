@@ -182,7 +182,7 @@ static int read_node(const Sysfs *fs, Inventory *inv, NumaNode *node, const CpuS
         return numa_read_pools(fs, inv, path, node);
 }
 
-static int add_node(Inventory *inv, int id) {
+static int add_numa_node(Inventory *inv, int id) {
         int r = ARRAY_RESERVE(inv->nodes, inv->n_nodes);
 
         if (r < 0)
@@ -212,14 +212,14 @@ static int list_nodes(const Sysfs *fs, Inventory *inv, bool *ret_single) {
 
         *ret_single = fd == -ENOENT;
         if (*ret_single)
-                return add_node(inv, 0);
+                return add_numa_node(inv, 0);
         r = read_online(fs, inv, "NUMA node", numa_online_nodes, &nodes);
         if (r < 0)
                 return r;
         for (int id = cpuset_next(&nodes, 0); id >= 0; id = cpuset_next(&nodes, (unsigned) id + 1)) {
                 if (inv->n_nodes >= INVENTORY_NODES_MAX)
                         return inventory_add_note(inv, "Only the first %u NUMA nodes are used.", INVENTORY_NODES_MAX);
-                r = add_node(inv, id);
+                r = add_numa_node(inv, id);
                 if (r < 0)
                         return r;
         }
