@@ -10,19 +10,15 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-static PciDevice *find_unmarked(Inventory *inv, PciAddress address) {
-        const PciDevice *found = inventory_find(inv, address);
-        PciDevice *dev = found ? inv->devices + inventory_device_index(inv, found) : NULL;
-
-        return dev && !dev->critical ? dev : NULL;
-}
-
 static int mark_address(const Critical *c, PciAddress address, const char *chain) {
-        PciDevice *dev = find_unmarked(c->inv, address);
+        const PciDevice *found = inventory_find(c->inv, address);
+        PciDevice *dev;
 
-        if (dev)
-                dev->critical_remedy = c->remedy;
-        return dev ? string_replace(&dev->critical, "%s <- %s", PCI_ADDRESS_STR(address), chain) : 0;
+        if (!found || found->critical)
+                return 0;
+        dev = c->inv->devices + inventory_device_index(c->inv, found);
+        dev->critical_remedy = c->remedy;
+        return string_replace(&dev->critical, "%s <- %s", PCI_ADDRESS_STR(address), chain);
 }
 
 /* Finds the next component of *path that is the address of a PCI function, and moves *path behind it. */

@@ -141,10 +141,6 @@ static void condemn(const Leader *l, size_t at) {
         }
 }
 
-static bool can_be_condemned(const Step *s) {
-        return step_actions[s->kind].fails_device && s->kind != STEP_TRY_ATTRIBUTES;
-}
-
 /* From now on, the steps of the chain of step at are neither run nor undone. After a STEP_PLUG nothing is undone at
  * all: it is not known whether the guest has the device. */
 static void abandon(Leader *l, size_t at) {
@@ -181,7 +177,7 @@ static void give_up(Leader *l, Lane *lane) {
         if (doing == DOING_STEP && step_may_lack(s, -ETIMEDOUT)) {
                 report_step(l, (Report) { .kind = REPORT_LACKING, .error = -ETIMEDOUT }, at);
                 *l->run.stop = true;
-        } else if (doing == DOING_STEP && can_be_condemned(s))
+        } else if (doing == DOING_STEP && step_actions[s->kind].fails_device && s->kind != STEP_TRY_ATTRIBUTES)
                 condemn(l, at);
         else {
                 l->timed_out = true;

@@ -310,14 +310,6 @@ static uint64_t job_deadline(const StepList *steps, unsigned part) {
         return clock_usec(CLOCK_MONOTONIC) + steps->timeout_sec * UINT64_C(1000000) / part;
 }
 
-static unsigned count_service_starts(const StepList *steps) {
-        unsigned n = 0;
-
-        for (size_t i = 0; i < steps->n; i++)
-                n += steps->steps[i].kind == STEP_START_SERVICE;
-        return n;
-}
-
 int service_report_active(const StepList *steps, size_t i, ServiceState *state, ReportFunction report, void *userdata) {
         int r;
 
@@ -337,11 +329,15 @@ int service_stop(const Step *s, const ServiceState *state) {
 /* All starts together get a quarter of the timeout of the job. After that the job goes on while systemd continues to
  * start the service. */
 void service_start(const StepList *steps, size_t i, UnitUse use, ReportFunction report, void *userdata) {
-        /* One second is enough to queue the start again. */
-        unsigned part = use == UNIT_QUEUED ? MAX(steps->timeout_sec, 1U) : 4 * MAX(count_service_starts(steps), 1U);
+        unsigned part, starts = 0;
         bool asked;
-        int r = root_start_unit(steps->steps[i].to, job_deadline(steps, part), &asked);
+        int r;
 
+        for (size_t k = 0; k < steps->n; k++)
+                starts += steps->steps[k].kind == STEP_START_SERVICE;
+        /* One second is enough to queue the start again. */
+        part = use == UNIT_QUEUED ? MAX(steps->timeout_sec, 1U) : 4 * MAX(starts, 1U);
+        r = root_start_unit(steps->steps[i].to, job_deadline(steps, part), &asked);
         (void) report(&(Report) { .kind = asked ? REPORT_STARTED : REPORT_NOT_STARTED,
                                   .step = (uint32_t) i,
                                   .error = asked && r == -ETIMEDOUT ? 0 : r },

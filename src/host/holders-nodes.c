@@ -38,16 +38,8 @@ int holder_found(Holder *ret, const char *remedy, const char *format, ...) {
         return 1;
 }
 
-/* Whether word number at of a line is the interface. With a scope (not 0), word number scope must also not be the scope
- * of link-local addresses. */
-static bool line_matches(char *line, const char *interface, size_t at, size_t scope) {
-        char *words[8] = { NULL }, *rest = line;
-
-        return string_next_words(&rest, words, MAX(at, scope) + 1) && streq(words[at], interface) &&
-               (scope == 0 || !streq(words[scope], IPV6_SCOPE_LINK));
-}
-
-/* A file of proc/net with one route or address a line. at, scope: the word numbers for line_matches(). */
+/* A file of proc/net with one route or address a line. Word number at of a line is the interface. With a scope (not 0),
+ * word number scope is the scope of the address; those of link-local scope do not count. */
 typedef struct AddressFile {
         const char *path;
         size_t at, scope;
@@ -56,8 +48,11 @@ typedef struct AddressFile {
 
 static int take_address(char *line, void *userdata) {
         const AddressFile *file = userdata;
+        char *words[8] = { NULL }, *rest = line;
 
-        return line_matches(line, file->interface, file->at, file->scope);
+        return string_next_words(&rest, words, MAX(file->at, file->scope) + 1) &&
+               streq(words[file->at], file->interface) &&
+               (file->scope == 0 || !streq(words[file->scope], IPV6_SCOPE_LINK));
 }
 
 static bool has_address(const Sysfs *fs, const char *interface) {

@@ -274,13 +274,6 @@ typedef struct UnreadableCpus {
         size_t n;
 } UnreadableCpus;
 
-static void add_unreadable(UnreadableCpus *l, int id, int error) {
-        if (l->n++ == 0) {
-                l->first = id;
-                l->error = error;
-        }
-}
-
 static int note_unreadable(Inventory *inv, const UnreadableCpus *l) {
         if (l->n == 0)
                 return 0;
@@ -301,7 +294,10 @@ static void read_core(const Sysfs *fs, Inventory *inv, int cpu_fd, const CpuSet 
         r = cpu_fd < 0 ? cpu_fd : read_threads(fs, cpu_fd, (unsigned) id, &threads);
         if (r < 0) {
                 cpuset_remove(left, (unsigned) id);
-                add_unreadable(unreadable, id, r);
+                if (unreadable->n++ == 0) {
+                        unreadable->first = id;
+                        unreadable->error = r;
+                }
                 return;
         }
         core = first_common(&threads, online);

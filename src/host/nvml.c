@@ -74,25 +74,18 @@ static int nvml_errno(int result) {
 
 typedef int (*Query)(const Nvml *nvml, void *device);
 
-static int query_device(const Nvml *nvml, PciAddress gpu, Query query) {
-        char id[32];
-        void *device;
-        int r;
-
-        (void) snprintf(id, sizeof(id), "%08X:%02X:%02X.%X", gpu.domain, gpu.bus, gpu.slot, gpu.function);
-        r = nvml->find(id, &device);
-        return r == NVML_SUCCESS ? query(nvml, device) : r == NVML_GPU_IS_LOST ? -ENODEV : -ENODATA;
-}
-
 static int ask_gpu(PciAddress gpu, Query query) {
         Nvml nvml = { 0 };
-        void *library = load_nvml(&nvml);
+        void *library = load_nvml(&nvml), *device;
+        char id[32];
         int r = -ENODATA;
 
         if (!library)
                 return -ELIBACC;
         if (nvml.init() == NVML_SUCCESS) {
-                r = query_device(&nvml, gpu, query);
+                (void) snprintf(id, sizeof(id), "%08X:%02X:%02X.%X", gpu.domain, gpu.bus, gpu.slot, gpu.function);
+                r = nvml.find(id, &device);
+                r = r == NVML_SUCCESS ? query(&nvml, device) : r == NVML_GPU_IS_LOST ? -ENODEV : -ENODATA;
                 (void) nvml.shutdown();
         }
         (void) dlclose(library);

@@ -80,18 +80,18 @@ static int open_device(Scan *s, const char *name, bool *ret_beside, DeviceDir **
         return device_dir_open(s->fs, name, ret);
 }
 
-static int path_beside(const char *directory, const char *name, char **ret) {
-        *ret = malloc(strlen(directory) + strlen(name) + 1);
-        if (!*ret)
-                return -ENOMEM;
-        (void) stpcpy(stpcpy(*ret, directory), name);
-        return 0;
-}
-
 /* Sets dev->path. Returns 0 or -ENOMEM. */
 static int read_path(const Scan *s, const char *name, bool beside, PciDevice *dev) {
-        int r = beside ? path_beside(s->directory, name, &dev->path) : device_path(s, name, &dev->path);
+        int r;
 
+        if (beside) {
+                dev->path = malloc(strlen(s->directory) + strlen(name) + 1);
+                if (!dev->path)
+                        return -ENOMEM;
+                (void) stpcpy(stpcpy(dev->path, s->directory), name);
+                return 0;
+        }
+        r = device_path(s, name, &dev->path);
         if (r < 0 || dev->path)
                 return r;
         r = string_copy(&dev->path, "");
