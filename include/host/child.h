@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The setup of child processes for calls that may block for ever. */
+/* Child processes for calls that may block for ever. */
 
-#include <sys/types.h>
+#include <stdbool.h>
+#include <systemd/sd-event.h>
 
 /* The descriptors that a child keeps besides stdio: it writes reports, waits for a byte from its parent, holds a lock.
  */
@@ -17,3 +18,21 @@
  * descriptors except stdio. Returns 0, -ESRCH when the parent has died already, or another negative errno.
  */
 int child_settle(pid_t parent, const char *name, int report, int go, int lock);
+
+/* Watches a child process in the event loop: its exit and its deadline. */
+typedef struct ChildWatch {
+        sd_event_source *exit, *deadline;
+        bool may_hang; /* the process may sleep in the kernel for ever: child_watch_done() does not wait for it */
+} ChildWatch;
+
+/*
+ * Calls exited() once, when the process has exited, and before that late() when timeout_usec has passed; 0: no
+ * deadline. SIGCHLD must be blocked. Returns 0 or a negative errno; on failure the process is killed and reaped, so it
+ * must not have begun to do what may hang.
+ */
+int child_watch(ChildWatch *w, sd_event *event, pid_t pid, uint64_t timeout_usec, sd_event_child_handler_t exited,
+                sd_event_time_handler_t late, void *userdata);
+/* Kills the process; exited() is called as above. Does nothing when no process is watched. */
+void child_watch_kill(const ChildWatch *w);
+/* Kills and reaps the process unless it may hang. Neither function is called after this. */
+void child_watch_done(ChildWatch *w);

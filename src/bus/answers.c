@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "error.h"
-#include "host/child.h"
 #include "json.h"
 #include "server-internal.h"
 #include "util/fileio.h"

@@ -12,7 +12,7 @@
 
 #include "bus/server.h"
 #include "guest/domxml.h"
-#include "host/childwatch.h"
+#include "host/child.h"
 #include "host/validator.h"
 
 /* Child processes at once: of one caller, and of all. The last ones are for callers of which no process runs. */

@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/child.h"
 #include "host/holders.h"
 #include "host/xen.h"
 

@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <systemd/sd-event.h>
 
-#include "host/childwatch.h"
+#include "host/child.h"
 #include "util/sysfs.h"
 
 typedef struct WorkerKind {

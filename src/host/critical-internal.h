@@ -22,17 +22,6 @@ typedef struct Critical {
         const char *remedy; /* for PciDevice.critical_remedy; static */
 } Critical;
 
-/* critical-function.c */
-
-/*
- * Marks the function address, which is the last one in path, the functions above it in path, and its PF. chain: from
- * the device that uses the function up to the use, "sda1 <- / (mounted)". A function that is marked keeps its first
- * chain.
- */
-int critical_mark_function(const Critical *c, const char *path, PciAddress address, const char *chain);
-/* Finds the last PCI function in path: the function itself, not the bridges above it. */
-bool critical_last_function(const char *path, PciAddress *ret);
-
 /* critical-read.c */
 
 /* Calls take() for each line of the file. optional: a missing file is not an error. */
@@ -54,14 +43,6 @@ int critical_realpath(const Critical *c, const char *path, char **ret);
 /* Marks the devices below a network interface. */
 int critical_mark_interface(const Critical *c, const char *name, const char *use);
 
-/* critical-peers.c */
-
-/* Notes the servers of a network file system, in the fields of a line of mountinfo. Ignores types whose source a user
- * can choose. mount: the mount point. Modifies source and options. */
-int critical_note_mount(const Critical *c, const char *type, char *source, char *options, const char *mount);
-
-/* critical-routes.c */
-
 Peers *critical_peers_new(void);
 Peers *critical_peers_free(Peers *peers);
 DEFINE_CLEANUP(Peers *, critical_peers_free)
@@ -71,11 +52,23 @@ DEFINE_CLEANUP(Peers *, critical_peers_free)
  * the unspecified address. own: it is an address of the host, not of a peer. use: "/data (nfs4)".
  */
 int critical_note_address(const Critical *c, const char *text, bool own, const char *use);
-/* Marks the devices of default routes, and of the interfaces to the addresses that were noted. */
-int critical_mark_routes(const Critical *c);
+
+/* critical-peers.c */
+
+/* Notes the servers of a network file system, in the fields of a line of mountinfo. Ignores types whose source a user
+ * can choose. mount: the mount point. Modifies source and options. */
+int critical_note_mount(const Critical *c, const char *type, char *source, char *options, const char *mount);
 
 /* critical-stack.c */
 
+/*
+ * Marks the function address, which is the last one in path, the functions above it in path, and its PF. chain: from
+ * the device that uses the function up to the use, "sda1 <- / (mounted)". A function that is marked keeps its first
+ * chain.
+ */
+int critical_mark_function(const Critical *c, const char *path, PciAddress address, const char *chain);
+/* Finds the last PCI function in path: the function itself, not the bridges above it. */
+bool critical_last_function(const char *path, PciAddress *ret);
 /* Marks the PCI functions below a device, through all devices stacked in between. link: sys/dev/block/M:m,
  * sys/class/block/NAME or sys/class/net/NAME. use: "/ (mounted)", "swap", "default route". */
 int critical_mark_user(const Critical *c, const char *link, const char *use);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Follows stacked devices down to PCI functions: partitions, device mapper, md, bcache, loop devices, NVMe multipath,
- * bonds, bridges. */
+ * bonds, bridges. Marks these functions as used by the host. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +9,68 @@
 #include "critical-internal.h"
 #include "util/fileio.h"
 #include "util/strings.h"
+
+static int mark_address(const Critical *c, PciAddress address, const char *chain) {
+        const PciDevice *found = inventory_find(c->inv, address);
+        PciDevice *dev;
+
+        if (!found || found->critical)
+                return 0;
+        dev = c->inv->devices + inventory_device_index(c->inv, found);
+        dev->critical_remedy = c->remedy;
+        return string_replace(&dev->critical, "%s <- %s", PCI_ADDRESS_STR(address), chain);
+}
+
+/* Finds the next component of *path that is the address of a PCI function, and moves *path behind it. */
+static bool next_function(const char **path, PciAddress *ret) {
+        while (**path) {
+                char name[PCI_ADDRESS_STRING_MAX];
+                const char *component = *path;
+                size_t n = strcspn(component, "/");
+
+                *path += n + (component[n] == '/');
+                if (n >= sizeof(name))
+                        continue;
+                memcpy(name, component, n);
+                name[n] = '\0';
+                if (pci_address_parse(name, ret) >= 0)
+                        return true;
+        }
+        return false;
+}
+
+/* Marks the functions in path above address. One of them can be a VMD controller: the disks below it are in a PCI
+ * domain of their own and not in the inventory. */
+static int mark_upstream(const Critical *c, const char *path, PciAddress address, const char *chain) {
+        _cleanup_free_ char *longer = NULL;
+        PciAddress above;
+        int r = string_replace(&longer, "%s <- %s", PCI_ADDRESS_STR(address), chain);
+
+        while (r >= 0 && next_function(&path, &above))
+                if (!pci_address_equal(above, address))
+                        r = mark_address(c, above, longer);
+        return r;
+}
+
+int critical_mark_function(const Critical *c, const char *path, PciAddress address, const char *chain) {
+        const PciDevice *dev = inventory_find(c->inv, address);
+        int r;
+
+        if (dev && dev->critical)
+                return 0;
+        r = mark_address(c, address, chain);
+        if (r >= 0)
+                r = mark_upstream(c, path, address, chain);
+        return r >= 0 && dev && dev->type == PCI_TYPE_VF ? mark_address(c, dev->physfn, dev->critical) : MIN(r, 0);
+}
+
+bool critical_last_function(const char *path, PciAddress *ret) {
+        bool found = false;
+
+        while (next_function(&path, ret))
+                found = true;
+        return found;
+}
 
 #define DEPTH_MAX  16U   /* levels of stacking */
 #define VISITS_MAX 4096U /* for one file system or interface; bounds a stack that forks at every level */
@@ -37,18 +99,18 @@ static int extend_chain(const Walk *w, const char *path, const char *chain, char
         return string_replace(ret, "%s <- %s", name, chain);
 }
 
-static int walk_down(Walk *w, const char *path, const char *chain, unsigned depth);
+static int follow_down(Walk *w, const char *path, const char *chain, unsigned depth);
 
 /* Prepends a device to chain and follows it. real: the real path of the device. */
-static int walk_device(Walk *w, const char *real, const char *chain, unsigned depth) {
+static int follow_device(Walk *w, const char *real, const char *chain, unsigned depth) {
         _cleanup_free_ char *longer = NULL;
         int r = extend_chain(w, real, chain, &longer);
 
-        return r < 0 ? r : walk_down(w, real, longer, depth + 1);
+        return r < 0 ? r : follow_down(w, real, longer, depth + 1);
 }
 
 /* Follows every link in dir (a real path) whose name begins with prefix. */
-static int walk_entries(Walk *w, const char *dir, const char *prefix, const char *chain, unsigned depth) {
+static int follow_entries(Walk *w, const char *dir, const char *prefix, const char *chain, unsigned depth) {
         _cleanup_names_ char **names = NULL;
         size_t n, length = strlen(dir);
         int r = critical_list(w->c, dir, &names, &n);
@@ -64,7 +126,7 @@ static int walk_entries(Walk *w, const char *dir, const char *prefix, const char
                         continue;
                 if (strncmp(real, dir, length) == 0 && real[length] == '/')
                         continue; /* a child of dir, not a lower device */
-                r = walk_device(w, real, chain, depth);
+                r = follow_device(w, real, chain, depth);
         }
         return r;
 }
@@ -91,16 +153,16 @@ static int walk_nvme_subsystem(Walk *w, const char *path, const char *chain, uns
         _cleanup_free_ char *subsystem = NULL;
         int r = find_nvme_subsystem(path, &subsystem);
 
-        return subsystem ? walk_entries(w, subsystem, "nvme", chain, depth) : r;
+        return subsystem ? follow_entries(w, subsystem, "nvme", chain, depth) : r;
 }
 
 /* Follows slaves/ of device mapper, md and bcache devices. A partition has slaves/ in the directory of its disk. */
 static int walk_slaves(Walk *w, const char *path, const char *chain, unsigned depth) {
         _cleanup_free_ char *slaves = string_format("%s/slaves", path);
         _cleanup_free_ char *above = string_format("%.*s/slaves", (int) (critical_last_component(path) - path), path);
-        int r = slaves && above ? walk_entries(w, slaves, "", chain, depth) : -ENOMEM;
+        int r = slaves && above ? follow_entries(w, slaves, "", chain, depth) : -ENOMEM;
 
-        return r < 0 ? r : walk_entries(w, above, "", chain, depth);
+        return r < 0 ? r : follow_entries(w, above, "", chain, depth);
 }
 
 /* Follows a loop device to the block device behind it. A regular file behind it needs no walk: its file system is
@@ -120,7 +182,7 @@ static int walk_backing(Walk *w, const char *dir, size_t length, const char *cha
                 return 0;
         link = string_format("sys/class/block/%s", critical_last_component(file));
         r = link ? critical_realpath(w->c, link, &real) : -ENOMEM;
-        return real ? walk_device(w, real, chain, depth) : r;
+        return real ? follow_device(w, real, chain, depth) : r;
 }
 
 static int walk_loop(Walk *w, const char *path, const char *chain, unsigned depth) {
@@ -147,7 +209,7 @@ static int note_large_stack(const Walk *w, const char *chain) {
 }
 
 /* path: the real directory of a device below sys/devices. chain: from this device up to the use. */
-static int walk_down(Walk *w, const char *path, const char *chain, unsigned depth) {
+static int follow_down(Walk *w, const char *path, const char *chain, unsigned depth) {
         int (*const ways[])(Walk *, const char *, const char *, unsigned) = { walk_slaves, walk_nvme_subsystem,
                                                                               walk_loop };
         PciAddress address;
@@ -159,7 +221,7 @@ static int walk_down(Walk *w, const char *path, const char *chain, unsigned dept
                 return critical_mark_function(w->c, path, address, chain);
         for (size_t i = 0; i < ELEMENTSOF(ways) && r >= 0; i++)
                 r = ways[i](w, path, chain, depth);
-        return r < 0 ? r : walk_entries(w, path, "lower_", chain, depth);
+        return r < 0 ? r : follow_entries(w, path, "lower_", chain, depth);
 }
 
 int critical_mark_user(const Critical *c, const char *link, const char *use) {
@@ -171,5 +233,5 @@ int critical_mark_user(const Critical *c, const char *link, const char *use) {
         if (!real)
                 return r; /* tmpfs and network file systems have no device */
         r = extend_chain(&w, real, use, &chain);
-        return r < 0 ? r : walk_down(&w, real, chain, 0);
+        return r < 0 ? r : follow_down(&w, real, chain, 0);
 }

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "executor-run.h"
-#include "executor-steps.h"
 #include "host/joblock.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -45,12 +44,12 @@ typedef struct Leader {
         bool kept; /* the guest may have a device, so nothing more is undone */
 } Leader;
 
-static void tell(const Leader *l, Report report, size_t i) {
+static void report_step(const Leader *l, Report report, size_t i) {
         report.step = (uint32_t) i;
         (void) l->run.report(&report, l->run.userdata);
 }
 
-static void fail(Leader *l) {
+static void stop_run(Leader *l) {
         l->failed = true;
         *l->run.stop = true;
 }
@@ -110,9 +109,9 @@ static void start_lane(Leader *l, const Part *part, LaneFunction function) {
                 l->n_running++;
                 return;
         }
-        fail(l);
+        stop_run(l);
         l->not_undone |= function == run_backward;
-        tell(l, (Report) { .kind = REPORT_FAILED, .error = r }, part->first);
+        report_step(l, (Report) { .kind = REPORT_FAILED, .error = r }, part->first);
 }
 
 static uint64_t limit_of(const Leader *l, const Lane *lane) {
@@ -140,10 +139,6 @@ static void condemn(const Leader *l, size_t at) {
                 l->run.done[i].device_failed = true;
                 run_report_device_failed(&l->run, i, -ECANCELED);
         }
-}
-
-static bool can_be_condemned(const Step *s) {
-        return step_actions[s->kind].fails_device && s->kind != STEP_TRY_ATTRIBUTES;
 }
 
 /* From now on, the steps of the chain of step at are neither run nor undone. After a STEP_PLUG nothing is undone at
@@ -180,9 +175,9 @@ static void give_up(Leader *l, Lane *lane) {
                         l->rest.first = at + 1;
         }
         if (doing == DOING_STEP && step_may_lack(s, -ETIMEDOUT)) {
-                tell(l, (Report) { .kind = REPORT_LACKING, .error = -ETIMEDOUT }, at);
+                report_step(l, (Report) { .kind = REPORT_LACKING, .error = -ETIMEDOUT }, at);
                 *l->run.stop = true;
-        } else if (doing == DOING_STEP && can_be_condemned(s))
+        } else if (doing == DOING_STEP && step_actions[s->kind].fails_device && s->kind != STEP_TRY_ATTRIBUTES)
                 condemn(l, at);
         else {
                 l->timed_out = true;
@@ -191,22 +186,22 @@ static void give_up(Leader *l, Lane *lane) {
                 if (!steps->outlives_stuck || s->chain == 0)
                         *l->run.stop = true;
         }
-        tell(l, (Report) { .kind = REPORT_GIVEN_UP, .status = result, .doing = doing }, at);
+        report_step(l, (Report) { .kind = REPORT_GIVEN_UP, .status = result, .doing = doing }, at);
 }
 
 static void take_end(Leader *l, const Lane *lane, int status) {
         const size_t at = lane->at->step;
 
         if (lane->given_up) {
-                tell(l, (Report) { .kind = REPORT_RETURNED, .doing = lane->doing }, lane->step);
+                report_step(l, (Report) { .kind = REPORT_RETURNED, .doing = lane->doing }, lane->step);
                 return;
         }
         l->n_running--;
         if (lane->part.chain != ALL_CHAINS)
-                tell(l, (Report) { .kind = REPORT_CHAIN_ENDED }, at);
+                report_step(l, (Report) { .kind = REPORT_CHAIN_ENDED }, at);
         switch (WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE) {
         case LANE_FAILED:
-                fail(l);
+                stop_run(l);
                 break;
         case LANE_LACKING:
                 *l->run.stop = true;
@@ -224,7 +219,7 @@ static void take_end(Leader *l, const Lane *lane, int status) {
                 l->died = true;
                 *l->run.stop = true;
                 abandon(l, at);
-                tell(l, (Report) { .kind = REPORT_GIVEN_UP, .status = RUN_DIRTY, .doing = lane->at->doing }, at);
+                report_step(l, (Report) { .kind = REPORT_GIVEN_UP, .status = RUN_DIRTY, .doing = lane->at->doing }, at);
         }
 }
 

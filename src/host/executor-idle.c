@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checks that devices of the host are idle before a run unbinds them. */
+/* Checks that a device is idle: before a run unbinds it, and after a guest has given it back. */
 
 #include "executor-idle.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "host/nvidia.h"
 #include "host/pcipath.h"
 #include "steps/step.h"
+#include "util/clock.h"
 #include "util/strings.h"
 
-int idle_read_group(const Sysfs *fs, PciAddress device) {
+/* The IOMMU group of a function; -1: none. */
+static int read_group(const Sysfs *fs, PciAddress device) {
         char group[SYSFS_ATTRIBUTE_MAX];
         uint64_t number;
 
@@ -140,7 +144,7 @@ int idle_check_closed(const Sysfs *fs, const StepList *steps, size_t i, ReportFu
 
         if (sysfs_read(fs, PCI_PATH(s->device, "enable"), enabled, sizeof(enabled)) < 0 || streq(enabled, "0"))
                 return 0;
-        query.group = idle_read_group(fs, s->device);
+        query.group = read_group(fs, s->device);
         if (query.group < 0)
                 return 0;
         r = holders_find(fs, &query, 1, &holder);
@@ -152,4 +156,26 @@ int idle_check_closed(const Sysfs *fs, const StepList *steps, size_t i, ReportFu
                                 "passthroughd-holders.",
                                 PCI_ADDRESS_STR(s->device), strerror(-r));
         return report_user(&failed, r, report, userdata);
+}
+
+/* QEMU closes a device shortly after libvirt has said that it is removed. */
+#define CLOSE_WAIT_USEC (5U * 1000U * 1000U)
+#define CLOSE_POLL_MSEC 50
+
+int idle_check_unused(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        const struct timespec interval = { .tv_nsec = CLOSE_POLL_MSEC * 1000000 };
+        const uint64_t end = clock_usec(CLOCK_MONOTONIC) + CLOSE_WAIT_USEC;
+        const PciAddress function = pci_address_function(s->device);
+        _cleanup_close_ int types = sysfs_open(fs, PCI_PATH(function, "mdev_supported_types"), O_PATH | O_DIRECTORY);
+        HolderQuery query = {
+                .address = function, .group = read_group(fs, function), .is_vf = s->vf > 0, .only_parts = types >= 0
+        };
+        Holder holder;
+        int r;
+
+        if (query.only_parts)
+                query.mdev = s->from;
+        while ((r = holders_find(fs, &query, 1, &holder)) > 0 && !s->may_lack && clock_usec(CLOCK_MONOTONIC) < end)
+                (void) nanosleep(&interval, NULL);
+        return r > 0 ? -EBUSY : r;
 }

@@ -4,31 +4,24 @@
 #include "executor-plug.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "devicefacts.h"
-#include "executor-idle.h"
 #include "guest/domain-facts.h"
 #include "guest/domxml.h"
-#include "host/pcipath.h"
 #include "host/rootservice.h"
-#include "util/clock.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 
 /* For requests in which libvirt does not wait for the guest, and for the guest to release a device in an undo. */
-#define REQUEST_SEC     10U
-/* QEMU closes a device shortly after libvirt has said that it is removed. */
-#define CLOSE_WAIT_USEC (5U * 1000U * 1000U)
-#define CLOSE_POLL_MSEC 50
+#define REQUEST_SEC 10U
 
 static const int result_errors[_PLUG_RESULT_MAX] = {
         [PLUG_DONE] = 0, [PLUG_NO_DOMAIN] = 0, [PLUG_FAILED] = -EIO, [PLUG_KEPT] = -EBUSY, [PLUG_UNKNOWN] = -ETIMEDOUT,
 };
 
-static int fail(size_t i, int error, const char *text, const char *remedy, ReportFunction report, void *userdata) {
+static int report_failure(size_t i, int error, const char *text, const char *remedy, ReportFunction report,
+                          void *userdata) {
         Report failed = { .kind = REPORT_FAILED, .step = (uint32_t) i, .error = error };
 
         (void) snprintf(failed.message, sizeof(failed.message), "%s%s%s", text, remedy ? " " : "", remedy ?: "");
@@ -41,9 +34,9 @@ static int fail_with_libvirt(const StepList *steps, size_t i, PlugResult result,
         _cleanup_free_ char *what = step_describe(&steps->steps[i]), *sentence = NULL;
 
         (void) string_replace(&sentence, "Failed to %s: %s.", what ?: "do a step", text ?: "libvirt does not answer");
-        return fail(i, result_errors[result], sentence ?: "Out of memory.",
-                    result == PLUG_KEPT ? "Unload its driver in the guest, and detach it again." : NULL, report,
-                    userdata);
+        return report_failure(i, result_errors[result], sentence ?: "Out of memory.",
+                              result == PLUG_KEPT ? "Unload its driver in the guest, and detach it again." : NULL,
+                              report, userdata);
 }
 
 /* 0: unknown, or a vGPU without a PCI device of its own. */
@@ -77,7 +70,8 @@ static int choose_places(const Sysfs *fs, const StepList *steps, size_t i, const
                         bars[n++] = sum_bars(fs, steps->steps[k].device);
                 }
         if (guest_ports_choose(steps->guest, devices, bars, n, document, &chosen, &n_chosen, &refusal) != VERDICT_NONE)
-                return fail(i, -ENOSPC, refusal.message ?: "Out of memory.", refusal.remedy, report, userdata);
+                return report_failure(i, -ENOSPC, refusal.message ?: "Out of memory.", refusal.remedy, report,
+                                      userdata);
         for (size_t c = 0; c < n_chosen; c++)
                 for (size_t k = 0; k < steps->n; k++)
                         if (steps->steps[k].kind == STEP_PLUG &&
@@ -177,23 +171,4 @@ int unplug_device(const StepList *steps, size_t i, ReportFunction report, void *
         return result == PLUG_DONE || result == PLUG_NO_DOMAIN
                        ? 0
                        : fail_with_libvirt(steps, i, result, text, report, userdata);
-}
-
-int plug_check_unused(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
-        const struct timespec interval = { .tv_nsec = CLOSE_POLL_MSEC * 1000000 };
-        const uint64_t end = clock_usec(CLOCK_MONOTONIC) + CLOSE_WAIT_USEC;
-        const PciAddress function = pci_address_function(s->device);
-        _cleanup_close_ int types = sysfs_open(fs, PCI_PATH(function, "mdev_supported_types"), O_PATH | O_DIRECTORY);
-        HolderQuery query = { .address = function,
-                              .group = idle_read_group(fs, function),
-                              .is_vf = s->vf > 0,
-                              .only_parts = types >= 0 };
-        Holder holder;
-        int r;
-
-        if (query.only_parts)
-                query.mdev = s->from;
-        while ((r = holders_find(fs, &query, 1, &holder)) > 0 && !s->may_lack && clock_usec(CLOCK_MONOTONIC) < end)
-                (void) nanosleep(&interval, NULL);
-        return r > 0 ? -EBUSY : r;
 }

@@ -22,4 +22,3 @@ int unplug_device(const StepList *steps, size_t i, ReportFunction report, void *
 
 /* For the table of executor-steps.c. */
 int plug_undo(const Sysfs *fs, const Step *s, const VfAttributes *found);
-int plug_check_unused(const Sysfs *fs, const Step *s, VfAttributes *found);

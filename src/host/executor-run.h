@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 #include "executor-plug.h"
-#include "executor-services.h"
+#include "executor-steps.h"
 #include "host/executor.h"
 
 /* The result of a step, which later steps and the undo need. */

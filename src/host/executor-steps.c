@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Defines how each kind of step is run and undone. */
+/* Defines how each kind of step is run and undone, and what the executor does for several steps together: services that
+ * stop and start, commands that clean devices, questions to NVIDIA's driver. */
 
 #include "executor-steps.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <time.h>
 
-#include "driver.h"
-#include "executor-gpus.h"
+#include "control.h"
+#include "executor-idle.h"
 #include "executor-plug.h"
 #include "host/health.h"
 #include "host/nvidia.h"
@@ -15,12 +17,10 @@
 #include "host/region.h"
 #include "host/rootservice.h"
 #include "host/vfattr.h"
-#include "power.h"
-#include "reset.h"
+#include "mdev.h"
 #include "sriov.h"
 #include "util/clock.h"
 #include "util/strings.h"
-#include "vgpu.h"
 
 static unsigned parse_count(const char *text) {
         uint64_t n = 0;
@@ -261,6 +261,15 @@ static int undo_fabric(const Sysfs *fs _unused_, const Step *s, const VfAttribut
         return r;
 }
 
+/* The driver initializes a GPU that no process has open, which takes seconds. */
+#define GPU_USEC 20000000U
+
+/* Returns 0: a failure is logged by passthroughd-root. */
+static int restore_persistence(const Sysfs *fs _unused_, const Step *s, VfAttributes *found _unused_) {
+        (void) root_set_persistence(s->device, clock_usec(CLOCK_MONOTONIC) + GPU_USEC);
+        return 0;
+}
+
 const StepAction step_actions[_STEP_KIND_MAX] = {
         [STEP_OVERRIDE] = { run_override, undo_override, false },
         [STEP_UNBIND] = { run_unbind, undo_unbind, false },
@@ -291,7 +300,124 @@ const StepAction step_actions[_STEP_KIND_MAX] = {
         [STEP_FIND_PORTS] = { NULL, NULL, true },
         [STEP_PLUG] = { NULL, plug_undo, false },
         [STEP_UNPLUG] = { NULL, NULL, true },
-        [STEP_PERSISTENCE] = { gpu_restore_persistence, NULL, true },
+        [STEP_PERSISTENCE] = { restore_persistence, NULL, true },
         [STEP_CHECK_GPU] = { NULL, NULL, true, true },
-        [STEP_CHECK_UNUSED] = { plug_check_unused, NULL, true },
+        [STEP_CHECK_UNUSED] = { idle_check_unused, NULL, true },
 };
+
+/* The time (CLOCK_MONOTONIC, microseconds) when 1/part of the timeout of the job has passed from now. */
+static uint64_t job_deadline(const StepList *steps, unsigned part) {
+        return clock_usec(CLOCK_MONOTONIC) + steps->timeout_sec * UINT64_C(1000000) / part;
+}
+
+int service_report_active(const StepList *steps, size_t i, ServiceState *state, ReportFunction report, void *userdata) {
+        int r;
+
+        /* All services share one deadline: half of the timeout of the job. */
+        state->stop_by = job_deadline(steps, 2);
+        r = unit_read_use(steps->steps[i].to, state->stop_by, &state->use);
+        if (r < 0 || state->use == UNIT_UNUSED)
+                return r;
+        (void) report(&(Report) { .kind = REPORT_ACTIVE, .step = (uint32_t) i }, userdata);
+        return 1;
+}
+
+int service_stop(const Step *s, const ServiceState *state) {
+        return state->use != UNIT_UNUSED ? root_stop_unit(s->to, state->stop_by) : 0;
+}
+
+/* All starts together get a quarter of the timeout of the job. After that the job goes on while systemd continues to
+ * start the service. */
+void service_start(const StepList *steps, size_t i, UnitUse use, ReportFunction report, void *userdata) {
+        unsigned part, starts = 0;
+        bool asked;
+        int r;
+
+        for (size_t k = 0; k < steps->n; k++)
+                starts += steps->steps[k].kind == STEP_START_SERVICE;
+        /* One second is enough to queue the start again. */
+        part = use == UNIT_QUEUED ? MAX(steps->timeout_sec, 1U) : 4 * MAX(starts, 1U);
+        r = root_start_unit(steps->steps[i].to, job_deadline(steps, part), &asked);
+        (void) report(&(Report) { .kind = asked ? REPORT_STARTED : REPORT_NOT_STARTED,
+                                  .step = (uint32_t) i,
+                                  .error = asked && r == -ETIMEDOUT ? 0 : r },
+                      userdata);
+}
+
+bool clean_is_shared(const StepList *steps, size_t i, size_t j) {
+        return steps->steps[j].kind == STEP_CLEAN && streq(steps->steps[i].from, steps->steps[j].from);
+}
+
+/* Whether step i is the first STEP_CLEAN of its pool. */
+static bool is_first_clean(const StepList *steps, size_t i) {
+        for (size_t j = 0; j < i; j++)
+                if (clean_is_shared(steps, i, j))
+                        return false;
+        return true;
+}
+
+static unsigned count_commands(const StepList *steps) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < steps->n; i++)
+                n += steps->steps[i].kind == STEP_CLEAN && is_first_clean(steps, i);
+        return n;
+}
+
+int devices_clean(const StepList *steps, size_t first, const bool *skipped, int *ret_status) {
+        _cleanup_free_ PciAddress *devices = calloc(steps->n, sizeof(*devices));
+        size_t n = 0;
+
+        if (!devices)
+                return -ENOMEM;
+        for (size_t i = first; i < steps->n; i++)
+                if (clean_is_shared(steps, first, i) && !skipped[i])
+                        devices[n++] = steps->steps[i].device;
+        return root_clean(steps->steps[first].from, devices, n, job_deadline(steps, 2 * count_commands(steps)),
+                          ret_status);
+}
+
+/* A GPU in persistence mode is initialized. */
+#define PERSISTENCE_USEC 3000000U
+
+/*
+ * The driver takes interrupts (MSI) when it initializes a GPU, and returns them when the last process closes a GPU that
+ * is not in persistence mode (nv_shutdown_adapter() in its nv.c). So a GPU without them is not, and is not asked: that
+ * would initialize it.
+ */
+bool gpu_may_be_persistent(const Sysfs *fs, const Step *s) {
+        _cleanup_close_ int fd = s->kind == STEP_UNBIND && streq(s->from, NVIDIA_DRIVER)
+                                         ? sysfs_open(fs, PCI_PATH(s->device, "msi_irqs"), O_PATH | O_DIRECTORY)
+                                         : -EINVAL;
+
+        return fd >= 0;
+}
+
+typedef int (*Question)(const PciAddress *gpus, size_t n, uint64_t end, int32_t *results);
+
+/* Asks passthroughd-root, which cannot answer while it waits for the kernel: then the driver does not answer for the
+ * first of the GPUs, as far as is known. After a GPU for which it does not answer, no other is asked about. */
+static void ask_driver(Question ask, uint64_t usec, const PciAddress *gpus, size_t n, int32_t *results) {
+        size_t part;
+
+        for (size_t i = 0; i < n; i += part) {
+                uint64_t end;
+                int r;
+
+                part = MIN(n - i, ROOT_GPUS_MAX);
+                end = clock_usec(CLOCK_MONOTONIC) + part * usec;
+                r = ask(&gpus[i], part, end, &results[i]);
+                if (r == -EHOSTDOWN && clock_usec(CLOCK_MONOTONIC) >= end)
+                        results[i] = r = -ETIMEDOUT;
+                if (r == -ETIMEDOUT)
+                        return;
+        }
+}
+
+void gpus_read_persistence(const PciAddress *gpus, size_t n, int32_t *results) {
+        ask_driver(root_read_persistence, PERSISTENCE_USEC, gpus, n, results);
+}
+
+void gpus_check(const PciAddress *gpus, size_t n, int32_t *results) {
+        ask_driver(root_check_health, GPU_USEC, gpus, n, results);
+}

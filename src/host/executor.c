@@ -7,9 +7,7 @@
 #include <fcntl.h>
 
 #include "eswitch.h"
-#include "executor-gpus.h"
 #include "executor-idle.h"
-#include "executor-steps.h"
 #include "host/health.h"
 #include "host/pcipath.h"
 #include "host/vfattr.h"
@@ -27,13 +25,13 @@ static bool is_gone(const Sysfs *fs, const Step *s) {
                (step_gives_attributes(s) && s->vf != STEP_VF_UNKNOWN && !sriov_has_vf(fs, s->device, s->vf));
 }
 
-static void tell(const Run *run, Report report, size_t i) {
+static void tell_report(const Run *run, Report report, size_t i) {
         report.step = (uint32_t) i;
         (void) run->report(&report, run->userdata);
 }
 
 /* Tells the process that watches this one what it is about to do, and the receiver of the reports. */
-static void begin(const Run *run, size_t i, Doing doing) {
+static void begin_step(const Run *run, size_t i, Doing doing) {
         static const ReportKind kinds[] = {
                 [DOING_STEP] = REPORT_STEP, [DOING_READ] = REPORT_READING, [DOING_UNDO] = REPORT_UNDO
         };
@@ -42,7 +40,7 @@ static void begin(const Run *run, size_t i, Doing doing) {
         run->at->since = clock_usec(CLOCK_MONOTONIC);
         run->at->step = (uint32_t) i;
         run->at->doing = doing;
-        tell(run, (Report) { .kind = kinds[doing] }, i);
+        tell_report(run, (Report) { .kind = kinds[doing] }, i);
 }
 
 static bool is_of_part(const Run *run, const Part *part, size_t i) {
@@ -75,14 +73,14 @@ LaneEnd run_backward(const Run *run, const Part *part) {
                 if (done->device_failed || !step_actions[s->kind].undo ||
                     (!done->changed && (!done->failed || step_actions[s->kind].undoes_itself)))
                         continue;
-                begin(run, i, DOING_UNDO);
+                begin_step(run, i, DOING_UNDO);
                 r = idle_check_undo(run->fs, run->steps, i, run->report, run->userdata);
                 if (r >= 0)
                         r = step_actions[s->kind].undo(run->fs, s, &done->found);
                 /* Nothing is left to undo for a device that was removed. */
                 if (r >= 0 || is_gone(run->fs, s))
                         continue;
-                tell(run, (Report) { .kind = REPORT_UNDO_FAILED, .error = r }, i);
+                tell_report(run, (Report) { .kind = REPORT_UNDO_FAILED, .error = r }, i);
                 /* The guest may still have the device, so it must stay bound to its VFIO driver. */
                 if (s->kind == STEP_PLUG)
                         return LANE_KEPT;
@@ -105,7 +103,7 @@ static int report_active_services(const Run *run) {
                 any = any || r > 0;
                 if (r >= 0)
                         continue;
-                tell(run, (Report) { .kind = REPORT_FAILED, .error = r }, i);
+                tell_report(run, (Report) { .kind = REPORT_FAILED, .error = r }, i);
                 return r;
         }
         return any;
@@ -128,7 +126,7 @@ static void report_failed(const Run *run, size_t i, int error) {
                 if (!failed.switchdev)
                         (void) eswitch_ask(s->device, &failed.switchdev);
         }
-        tell(run, failed, i);
+        tell_report(run, failed, i);
 }
 
 /* Only two errors tell that the device is dead: it reads as all ones, or as another device. */
@@ -136,7 +134,7 @@ static int check_health(const Run *run, size_t i) {
         Report r = { .kind = REPORT_HEALTH };
 
         health_read(run->fs, &(PciDevice) { .address = run->steps->steps[i].device }, &r.health);
-        tell(run, r, i);
+        tell_report(run, r, i);
         return r.health.error == -EIO ? -ENOLINK : r.health.error == -ENXIO ? -EREMCHG : 0;
 }
 
@@ -149,11 +147,11 @@ static int check_before(const Run *run) {
 
                 if (steps->steps[i].kind != STEP_BIND)
                         continue;
-                begin(run, i, DOING_READ);
+                begin_step(run, i, DOING_READ);
                 r = check_health(run, i);
                 if (r == 0)
                         continue;
-                tell(run, (Report) { .kind = REPORT_FAILED, .error = r }, i);
+                tell_report(run, (Report) { .kind = REPORT_FAILED, .error = r }, i);
                 return r;
         }
         return 0;
@@ -197,12 +195,12 @@ static bool report_persistent(const Run *run) {
                         gpus_add(run, &gpus, i);
         if (gpus.n == 0)
                 return false;
-        begin(run, gpus.steps[0], DOING_READ);
+        begin_step(run, gpus.steps[0], DOING_READ);
         gpus_read_persistence(gpus.devices, gpus.n, gpus.results);
         for (size_t i = 0; i < gpus.n; i++) {
                 if (gpus.results[i] <= 0)
                         continue;
-                tell(run, (Report) { .kind = REPORT_PERSISTENT }, gpus.steps[i]);
+                tell_report(run, (Report) { .kind = REPORT_PERSISTENT }, gpus.steps[i]);
                 any = true;
         }
         return any;
@@ -222,7 +220,7 @@ static int report_found(const Run *run) {
 
                 if (!step_gives_attributes(&steps->steps[i]))
                         continue;
-                begin(run, i, DOING_READ);
+                begin_step(run, i, DOING_READ);
                 r = step_read_attributes(run->fs, &steps->steps[i], &found.found);
                 /* No step has changed anything yet, and reading the next VF would wait as long for an interface. */
                 if (r == 0 && found.found.set == 0 && steps->steps[i].kind == STEP_ATTRIBUTES)
@@ -231,7 +229,7 @@ static int report_found(const Run *run) {
                         report_failed(run, i, r);
                         return r;
                 }
-                tell(run, found, i);
+                tell_report(run, found, i);
                 /* Of a PF that offers nothing, the step has nothing to give. */
                 run->done[i].reported = found.found.set == 0 && steps->steps[i].kind == STEP_SUPPORTED_ATTRIBUTES;
                 any = 1;
@@ -342,9 +340,10 @@ static int run_check_gpu(const Run *run, size_t i) {
 void run_report_device_failed(const Run *run, size_t i, int error) {
         const StepResult *done = &run->done[i];
 
-        tell(run,
-             (Report) { .kind = REPORT_DEVICE_FAILED, .error = error, .found = done->found, .status = done->status },
-             i);
+        tell_report(
+                run,
+                (Report) { .kind = REPORT_DEVICE_FAILED, .error = error, .found = done->found, .status = done->status },
+                i);
 }
 
 /* The VFs of one PF; one step each. */
@@ -361,11 +360,11 @@ static void report_identity(const VfChange *c, VfMoment moment, void *userdata) 
 
         switch (moment) {
         case VF_LOOKING:
-                begin(p->run, i, DOING_READ);
+                begin_step(p->run, i, DOING_READ);
                 break;
         case VF_WRITING:
                 done->begun = true;
-                begin(p->run, i, DOING_STEP);
+                begin_step(p->run, i, DOING_STEP);
                 break;
         case VF_DONE:
                 done->reported = true;
@@ -463,7 +462,7 @@ static LaneEnd run_one(const Run *run, size_t i) {
         StepResult *done = &run->done[i];
         int r;
 
-        begin(run, i, DOING_STEP);
+        begin_step(run, i, DOING_STEP);
         if (run_device_has_failed(run, s->device, i))
                 return LANE_DONE;
         done->begun = true;
@@ -473,7 +472,7 @@ static LaneEnd run_one(const Run *run, size_t i) {
         if (r >= 0)
                 return LANE_DONE;
         if (step_may_lack(s, r)) {
-                tell(run, (Report) { .kind = REPORT_LACKING, .error = r }, i);
+                tell_report(run, (Report) { .kind = REPORT_LACKING, .error = r }, i);
                 return LANE_LACKING;
         }
         /* The failure concerns one device only. */

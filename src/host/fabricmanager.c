@@ -80,7 +80,7 @@ struct FabricManager {
 };
 
 /* The results of the library are 0 and these negative numbers. */
-static int result_errno(int result) {
+static int fabric_errno(int result) {
         static const int errors[] = {
                 [1] = EINVAL,     [2] = EREMOTEIO, /* unspecified */
                 [3] = EOPNOTSUPP,                  /* not in this mode of Fabric Manager */
@@ -94,7 +94,7 @@ static int result_errno(int result) {
         return result <= 0 && -result < (int) ELEMENTSOF(errors) ? -errors[-result] : -EREMOTEIO;
 }
 
-static bool load(FabricManager *f) {
+static bool load_fabric_library(FabricManager *f) {
         const LibrarySymbol symbols[] = {
                 { "fmLibInit", &f->init },
                 { "fmLibShutdown", &f->shutdown },
@@ -132,7 +132,7 @@ static int connect_to(FabricManager *f, const char *address) {
         int r;
 
         (void) snprintf(params.address, sizeof(params.address), "%s", address);
-        r = result_errno(f->connect(&params, &f->handle));
+        r = fabric_errno(f->connect(&params, &f->handle));
         return r == 0 || r == -EPROTO ? r : -ENOTCONN;
 }
 
@@ -142,9 +142,9 @@ int fabric_manager_open(const char *address, FabricManager **ret) {
 
         if (!f)
                 return -ENOMEM;
-        if (!load(f))
+        if (!load_fabric_library(f))
                 return -ELIBACC;
-        r = result_errno(f->init());
+        r = fabric_errno(f->init());
         if (r < 0)
                 return r;
         f->is_initialized = true;
@@ -157,11 +157,11 @@ int fabric_manager_open(const char *address, FabricManager **ret) {
 
 static int read_partitions(FabricManager *f) {
         f->partitions.version = STRUCT_VERSION(PartitionList);
-        return result_errno(f->list(f->handle, &f->partitions));
+        return fabric_errno(f->list(f->handle, &f->partitions));
 }
 
 /* Of the partitions that were read; NULL: there is none with this id. */
-static const ManagerPartition *find(const FabricManager *f, unsigned id) {
+static const ManagerPartition *find_partition(const FabricManager *f, unsigned id) {
         for (size_t i = 0; i < MIN(f->partitions.n, MANAGER_PARTITIONS); i++)
                 if (f->partitions.partitions[i].id == id)
                         return &f->partitions.partitions[i];
@@ -179,7 +179,7 @@ static uint64_t modules_of(const ManagerPartition *m) {
 /* 1: the partition is active. 0: it is not. */
 static int is_active(FabricManager *f, const FabricPartition *p) {
         int r = read_partitions(f);
-        const ManagerPartition *m = r == 0 ? find(f, p->id) : NULL;
+        const ManagerPartition *m = r == 0 ? find_partition(f, p->id) : NULL;
 
         if (!m)
                 return r < 0 ? r : -ENOENT;
@@ -191,7 +191,7 @@ int fabric_manager_set(FabricManager *f, const FabricPartition *p, bool active) 
 
         if (r < 0 || r == active)
                 return r < 0 ? r : 0;
-        r = result_errno(active ? f->activate(f->handle, p->id) : f->deactivate(f->handle, p->id));
+        r = fabric_errno(active ? f->activate(f->handle, p->id) : f->deactivate(f->handle, p->id));
         if (r < 0)
                 return r;
         r = is_active(f, p);
@@ -204,7 +204,7 @@ static int read_failed(FabricManager *f, FabricReport *ret) {
         int r;
 
         f->failed.version = STRUCT_VERSION(FailedList);
-        r = result_errno(f->list_failed(f->handle, &f->failed));
+        r = fabric_errno(f->list_failed(f->handle, &f->failed));
         for (size_t i = 0; r == 0 && i < MIN(f->failed.n_gpus, FABRIC_FAILED_MAX); i++) {
                 FailedDevice *gpu = &f->failed.gpus[i];
                 PciAddress address = { 0 };
@@ -226,9 +226,9 @@ int fabric_manager_follow(FabricManager *f, const unsigned *ids, size_t n, uint6
                 (void) fabric_table_add(&ret->table, f->partitions.partitions[i].id,
                                         modules_of(&f->partitions.partitions[i]));
         for (size_t i = 0; i < ret->table.n; i++)
-                ret->active |= (uint64_t) (find(f, ret->table.partitions[i].id)->is_active != 0) << i;
+                ret->active |= (uint64_t) (find_partition(f, ret->table.partitions[i].id)->is_active != 0) << i;
         for (size_t i = 0; r == 0 && i < n; i++) {
-                const ManagerPartition *m = find(f, ids[i]);
+                const ManagerPartition *m = find_partition(f, ids[i]);
 
                 if (m && !m->is_active)
                         ret->inactive |= UINT64_C(1) << i;
@@ -240,6 +240,6 @@ int fabric_manager_follow(FabricManager *f, const unsigned *ids, size_t n, uint6
         for (size_t i = 0; i < n; i++)
                 if (active >> i & 1)
                         list.ids[list.n++] = ids[i];
-        r = result_errno(f->restore(f->handle, &list));
+        r = fabric_errno(f->restore(f->handle, &list));
         return r < 0 ? r : 1;
 }

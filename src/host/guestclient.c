@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "guest/validation.h"
-#include "host/childwatch.h"
+#include "host/child.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 #include "virtprogram.h"
@@ -39,7 +39,7 @@ struct GuestClient {
         sd_event_source *io, *timer, *sockets;
 };
 
-static void start(GuestClient *c);
+static void start_process(GuestClient *c);
 
 const GuestList *guest_client_list(const GuestClient *c) {
         return &c->list;
@@ -70,7 +70,7 @@ static void set_unknown(GuestClient *c, const char *reason) {
 }
 
 /* Ends the process. It is started again after it has exited. */
-static void end(GuestClient *c, const char *reason) {
+static void end_process(GuestClient *c, const char *reason) {
         child_watch_kill(&c->child);
         c->io = sd_event_source_disable_unref(c->io);
         c->ended = true;
@@ -82,7 +82,7 @@ static void end(GuestClient *c, const char *reason) {
 static void end_failed(GuestClient *c) {
         _cleanup_free_ char *reason = string_format("libvirt cannot be asked: %s.", c->list.reason);
 
-        end(c, reason ?: "libvirt cannot be asked.");
+        end_process(c, reason ?: "libvirt cannot be asked.");
 }
 
 static void complete(GuestClient *c) {
@@ -102,9 +102,9 @@ static void apply(GuestClient *c, int kind) {
         case GUEST_RECORD_FAILED:
                 return end_failed(c);
         case -EBADMSG:
-                return end(c, VALIDATION_PROGRAM " sent a malformed record.");
+                return end_process(c, VALIDATION_PROGRAM " sent a malformed record.");
         case -ENOMEM:
-                return end(c, "Out of memory.");
+                return end_process(c, "Out of memory.");
         default:
                 /* While the first list is incomplete, a record in it is no change. */
                 c->dirty = !c->unknown;
@@ -121,7 +121,7 @@ static int on_record(sd_event_source *source, int fd, uint32_t revents, void *us
                 if (n < 0 && (errno == EAGAIN || errno == EINTR))
                         break;
                 if (n <= 0)
-                        end(c, VALIDATION_PROGRAM " has ended.");
+                        end_process(c, VALIDATION_PROGRAM " has ended.");
                 else
                         apply(c, guest_list_apply(&c->list, record, (size_t) n));
         }
@@ -139,7 +139,7 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *info, void
         if (!c->ended)
                 (void) on_record(c->io, c->fd, 0, c);
         if (!c->ended)
-                end(c, VALIDATION_PROGRAM " has ended.");
+                end_process(c, VALIDATION_PROGRAM " has ended.");
         child_watch_done(&c->child);
         cleanup_close(&c->fd);
         c->fd = -1;
@@ -153,9 +153,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         GuestClient *c = userdata;
 
         if (c->child.exit)
-                end(c, "libvirt does not answer.");
+                end_process(c, "libvirt does not answer.");
         else
-                start(c);
+                start_process(c);
         return 0;
 }
 
@@ -194,7 +194,7 @@ static bool has_socket(const GuestClient *c) {
 }
 
 /* Starts the process unless it runs or libvirt has no socket. */
-static void start(GuestClient *c) {
+static void start_process(GuestClient *c) {
         int r;
 
         if (c->child.exit)
@@ -242,7 +242,7 @@ static int on_socket(sd_event_source *source, const struct inotify_event *event,
 
         if (gone || (c->waits_in_parent && event->len > 0 && streq(event->name, "libvirt")))
                 (void) watch(c);
-        start(c);
+        start_process(c);
         return 0;
 }
 
@@ -250,7 +250,7 @@ uint64_t guest_client_ask(GuestClient *c) {
         int waits;
 
         if (!c->child.exit)
-                start(c);
+                start_process(c);
         /* There is no process, it ends, or its first list is still to come. */
         if (c->unknown || send(c->fd, GUEST_REQUEST, strlen(GUEST_REQUEST), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
                 return 0;

@@ -81,7 +81,7 @@ static int connect_service(void) {
  * Returns -EAGAIN when the service takes too long. A call on a socket with a timeout fails with EINTR when the process
  * goes on after a stop, for example by a freezer.
  */
-static int exchange(int fd, const HolderNodes *nodes, Answer *ret) {
+static int exchange_question(int fd, const HolderNodes *nodes, Answer *ret) {
         Question q = { .n_nodes = nodes->n, .n_ignored = nodes->n_ignored };
         struct iovec parts[] = {
                 { &q, sizeof(q) },
@@ -122,7 +122,7 @@ int holder_ask(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *r
         if (is_hanging())
                 return -EHOSTDOWN;
         fd = connect_service();
-        r = fd < 0 ? fd : exchange(fd, nodes, &answer);
+        r = fd < 0 ? fd : exchange_question(fd, nodes, &answer);
         if (r < 0 && !is_silent)
                 log_warning_errno(r, "passthroughd-holders does not answer, so no device is taken or released: %m");
         if (r == -EAGAIN) {
@@ -138,7 +138,7 @@ int holder_ask(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *r
         return (int) answer.result;
 }
 
-static int receive(int fd, void *buf, size_t size) {
+static int receive_part(int fd, void *buf, size_t size) {
         ssize_t n = size > 0 ? recv(fd, buf, size, MSG_WAITALL) : 0;
 
         if (n < 0)
@@ -148,7 +148,7 @@ static int receive(int fd, void *buf, size_t size) {
 
 static int receive_question(int fd, HolderNodes *nodes) {
         Question q;
-        int r = receive(fd, &q, sizeof(q));
+        int r = receive_part(fd, &q, sizeof(q));
 
         if (r < 0)
                 return r;
@@ -160,9 +160,9 @@ static int receive_question(int fd, HolderNodes *nodes) {
                 return -ENOMEM;
         nodes->n = q.n_nodes;
         nodes->n_ignored = q.n_ignored;
-        r = receive(fd, nodes->nodes, nodes->n * sizeof(*nodes->nodes));
+        r = receive_part(fd, nodes->nodes, nodes->n * sizeof(*nodes->nodes));
         if (r == 0)
-                r = receive(fd, nodes->ignored, nodes->n_ignored * sizeof(*nodes->ignored));
+                r = receive_part(fd, nodes->ignored, nodes->n_ignored * sizeof(*nodes->ignored));
         for (size_t i = 0; i < nodes->n; i++)
                 nodes->nodes[i].name[sizeof(nodes->nodes[i].name) - 1] = '\0';
         for (size_t i = 0; i < nodes->n_ignored; i++)

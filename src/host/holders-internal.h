@@ -54,10 +54,6 @@ int holder_nodes_find(const Sysfs *fs, const HolderQuery *q, size_t device, Hold
 /* Fills in text and remedy of *ret for a use by the host without a process. Returns 1. */
 int holder_found(Holder *ret, const char *remedy, const char *format, ...) _printf_(3, 4);
 
-/* Checks the network interfaces of a device. net_fd: the directory net of the device; names: its entries. Returns as
- * holder_nodes_find(). */
-int holder_interfaces_find(const Sysfs *fs, bool is_vf, int net_fd, char **names, size_t n, Holder *ret);
-
 /*
  * Searches for processes that have one of the nodes open, by the links in PID/fd below proc_fd.
  *
@@ -74,9 +70,6 @@ int holder_search_root(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, s
 
 /* Has passthroughd-holders search, when holders_use_socket() was called; else as holder_search_root(). */
 int holder_ask(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *ret_node);
-
-/* Bytes that are read of proc/PID/cgroup. */
-#define CGROUPS_MAX 8192U
 
 /* Writes the name of a unit or container, "nvidia-persistenced.service" or "podman container 0123456789ab", for the
  * text of proc/PID/cgroup; "" when it names none. */

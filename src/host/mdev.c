@@ -110,7 +110,7 @@ static int has_device(const Sysfs *fs, PciAddress vf, const char *device) {
 }
 
 /* Writes the UUID to the directory of the type. */
-static int create(const Sysfs *fs, PciAddress vf, const char *device) {
+static int write_uuid(const Sysfs *fs, PciAddress vf, const char *device) {
         _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(pci_address_function(vf), TYPES), O_RDONLY | O_DIRECTORY);
         _cleanup_names_ char **names = NULL;
         unsigned id, wanted;
@@ -132,19 +132,25 @@ static int create(const Sysfs *fs, PciAddress vf, const char *device) {
         return -ENOENT;
 }
 
-int mdev_create(const Sysfs *fs, PciAddress vf, const char *device) {
+/*
+ * Creates, or removes, the mediated device of the VF; device is "TYPE/UUID", as in
+ * "nvidia-558/4b20d080-1b54-4048-85b3-a6a62d165c01". TYPE is the directory of the type or its id. Returns 1 after a
+ * change, 0 when nothing was to do, or a negative errno: -EIO when the kernel accepts the write and the device does not
+ * appear or go, -EPERM when the driver does not remove it because a process has it open.
+ */
+static int create_mdev(const Sysfs *fs, PciAddress vf, const char *device) {
         int r = has_device(fs, vf, device);
 
         if (r != 0)
                 return MIN(r, 0);
-        r = create(fs, vf, device);
+        r = write_uuid(fs, vf, device);
         if (r < 0)
                 return r;
         r = has_device(fs, vf, device);
         return r == 0 ? -EIO : r;
 }
 
-int mdev_remove(const Sysfs *fs, PciAddress vf, const char *device) {
+static int remove_mdev(const Sysfs *fs, PciAddress vf, const char *device) {
         char path[PCI_PATH_MAX];
         int r = has_device(fs, vf, device);
 
@@ -155,4 +161,29 @@ int mdev_remove(const Sysfs *fs, PciAddress vf, const char *device) {
                 return r == -EBUSY ? -EPERM : r;
         r = has_device(fs, vf, device);
         return r == 0 ? 1 : r < 0 ? r : -EIO;
+}
+
+#define VGPU_TYPE "nvidia/current_vgpu_type"
+
+int vgpu_set_type(const Sysfs *fs, PciAddress vf, const char *from, const char *to) {
+        char now[SYSFS_ATTRIBUTE_MAX];
+        int r;
+
+        if (strchr(to, '/'))
+                return create_mdev(fs, vf, to);
+        if (strchr(from, '/'))
+                return remove_mdev(fs, vf, from);
+        r = sysfs_read(fs, PCI_PATH(vf, VGPU_TYPE), now, sizeof(now));
+        if (r < 0)
+                return r;
+        if (streq(now, to))
+                return 0;
+        if (!streq(now, from))
+                return -EBUSY;
+        r = sysfs_write(fs, PCI_PATH(vf, VGPU_TYPE), to);
+        if (r >= 0)
+                r = sysfs_read(fs, PCI_PATH(vf, VGPU_TYPE), now, sizeof(now));
+        if (r < 0)
+                return r;
+        return streq(now, to) ? 1 : -EIO;
 }

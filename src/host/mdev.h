@@ -2,6 +2,8 @@
 #pragma once
 
 /*
+ * The vGPU of a VF, by nvidia/current_vgpu_type or as a mediated device.
+ *
  * Mediated devices as vGPUs: a driver that creates them lists its types in mdev_supported_types/ of their parent, a VF
  * or a GPU without VFs. The kernel's Documentation/ABI/testing/sysfs-bus-vfio-mdev describes the files. The directory
  * of a type has the name of the driver and, in NVIDIA's driver, a number: nvidia-558. That number is the id of the
@@ -19,10 +21,8 @@ int mdev_read_types(const Sysfs *fs, int dir_fd, char **ret);
 int mdev_read_type(int dir_fd, const char *uuid, unsigned *ret);
 
 /*
- * Creates, or removes, the mediated device of the VF; device is "TYPE/UUID", as in
- * "nvidia-558/4b20d080-1b54-4048-85b3-a6a62d165c01". TYPE is the directory of the type or its id. Returns 1 after a
- * change, 0 when nothing was to do, or a negative errno: -EIO when the kernel accepts the write and the device does not
- * appear or go, -EPERM when the driver does not remove it because a process has it open.
+ * Changes the type of the VF's vGPU from one id to another; "0" is none. Returns 1 after a change, 0 when the VF has
+ * type to already, or a negative errno: -EBUSY when it has neither from nor to, -EIO when the driver accepts the write
+ * and shows another type. A type of the form "TYPE/UUID" is a mediated device.
  */
-int mdev_create(const Sysfs *fs, PciAddress vf, const char *device);
-int mdev_remove(const Sysfs *fs, PciAddress vf, const char *device);
+int vgpu_set_type(const Sysfs *fs, PciAddress vf, const char *from, const char *to);

@@ -2,13 +2,14 @@
 
 /* Reads meminfo and the hugepages of a NUMA node. */
 
+#include "numa-memory.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "host/numa.h"
-#include "numa-internal.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Reads sys/devices/system/{node,cpu} into NumaNode and Cpu. */
+/* Reads sys/devices/system/{node,cpu} into NumaNode and Cpu: what is online, cores and distances. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,11 +8,103 @@
 #include <stdio.h>
 
 #include "host/numa.h"
-#include "numa-internal.h"
+#include "numa-memory.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define CPUS "sys/devices/system/cpu"
+#define CPUS        "sys/devices/system/cpu"
+#define ENTRIES_MAX (2 * CPUSET_MAX)
+
+/* Reads a list such as "0-15,64". */
+static int read_cpuset(const Sysfs *fs, int fd, const char *path, CpuSet *ret) {
+        char buf[SYSFS_ATTRIBUTE_MAX];
+        int r = sysfs_read_at(fs, fd, path, buf, sizeof(buf));
+
+        return r < 0 ? r : cpuset_parse(buf, ret);
+}
+
+/* Adds the numbers of the directories PREFIX0, PREFIX1 and so on to *ret. */
+static int list_numbered(int fd, const char *prefix, CpuSet *ret) {
+        _cleanup_names_ char **names = NULL;
+        size_t n;
+        int r = list_dir_at(fd, ".", ENTRIES_MAX, &names, &n);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
+                uint64_t id;
+
+                if (strncmp(names[i], prefix, strlen(prefix)) == 0 &&
+                    parse_unsigned(names[i] + strlen(prefix), CPUSET_MAX - 1, &id) == 0)
+                        cpuset_add(ret, (unsigned) id);
+        }
+        return 0;
+}
+
+int numa_online_nodes(const Sysfs *fs, CpuSet *ret) {
+        _cleanup_close_ int fd = sysfs_open(fs, NUMA_NODES_DIR, O_RDONLY | O_DIRECTORY);
+        CpuSet nodes = { 0 };
+        int r = fd < 0 ? fd : read_cpuset(fs, fd, "online", &nodes);
+
+        if (fd >= 0 && r == -ENOENT)
+                r = list_numbered(fd, "node", &nodes) ?: 1;
+        if (r >= 0)
+                *ret = nodes;
+        return r;
+}
+
+/* Reads the list of offline CPUs and also the file "online" of each CPU, because a recording may lack the list. CPU 0
+ * often has no such file because it cannot go offline. */
+static void remove_offline(const Sysfs *fs, int fd, CpuSet *cpus) {
+        CpuSet offline = { 0 };
+
+        if (fd < 0)
+                return;
+        if (read_cpuset(fs, fd, "offline", &offline) >= 0)
+                cpuset_subtract(cpus, &offline);
+        for (int id = cpuset_next(cpus, 0); id >= 0; id = cpuset_next(cpus, (unsigned) id + 1)) {
+                char path[32], buf[SYSFS_ATTRIBUTE_MAX];
+
+                (void) snprintf(path, sizeof(path), "cpu%d/online", id);
+                if (sysfs_read_at(fs, fd, path, buf, sizeof(buf)) > 0 && streq(buf, "0"))
+                        cpuset_remove(cpus, (unsigned) id);
+        }
+}
+
+/* Adds the CPUs of all nodes to *ret. The kernel lists only online CPUs in a node's cpulist. */
+static int cpus_of_nodes(const Sysfs *fs, CpuSet *ret) {
+        _cleanup_close_ int fd = sysfs_open(fs, NUMA_NODES_DIR, O_RDONLY | O_DIRECTORY);
+        CpuSet nodes;
+        int r = numa_online_nodes(fs, &nodes);
+
+        for (int id = r < 0 ? -1 : cpuset_next(&nodes, 0); id >= 0; id = cpuset_next(&nodes, (unsigned) id + 1)) {
+                char path[64];
+                CpuSet cpus;
+
+                (void) snprintf(path, sizeof(path), "node%d/cpulist", id);
+                if (read_cpuset(fs, fd, path, &cpus) >= 0)
+                        cpuset_merge(ret, &cpus);
+        }
+        return r;
+}
+
+int numa_online_cpus(const Sysfs *fs, CpuSet *ret) {
+        _cleanup_close_ int fd = sysfs_open(fs, CPUS, O_RDONLY | O_DIRECTORY);
+        CpuSet cpus = { 0 };
+        int r = fd < 0 ? fd : read_cpuset(fs, fd, "online", &cpus);
+
+        if (r == -ENOENT) {
+                r = fd < 0 ? 0 : list_numbered(fd, "cpu", &cpus);
+                remove_offline(fs, fd, &cpus);
+                if (r >= 0 && cpuset_is_empty(&cpus))
+                        r = cpus_of_nodes(fs, &cpus);
+                if (r >= 0)
+                        r = cpuset_is_empty(&cpus) ? -ENOENT : 1;
+        }
+        if (r >= 0)
+                *ret = cpus;
+        return r;
+}
 
 /* Reads a list of CPUs. When it cannot be read, *ret is empty and inv gets a note. Returns 0 or -ENOMEM. */
 static int read_list(const Sysfs *fs, Inventory *inv, const char *path, CpuSet *ret) {
@@ -90,7 +182,7 @@ static int read_node(const Sysfs *fs, Inventory *inv, NumaNode *node, const CpuS
         return numa_read_pools(fs, inv, path, node);
 }
 
-static int add_node(Inventory *inv, int id) {
+static int add_numa_node(Inventory *inv, int id) {
         int r = ARRAY_RESERVE(inv->nodes, inv->n_nodes);
 
         if (r < 0)
@@ -120,14 +212,14 @@ static int list_nodes(const Sysfs *fs, Inventory *inv, bool *ret_single) {
 
         *ret_single = fd == -ENOENT;
         if (*ret_single)
-                return add_node(inv, 0);
+                return add_numa_node(inv, 0);
         r = read_online(fs, inv, "NUMA node", numa_online_nodes, &nodes);
         if (r < 0)
                 return r;
         for (int id = cpuset_next(&nodes, 0); id >= 0; id = cpuset_next(&nodes, (unsigned) id + 1)) {
                 if (inv->n_nodes >= INVENTORY_NODES_MAX)
                         return inventory_add_note(inv, "Only the first %u NUMA nodes are used.", INVENTORY_NODES_MAX);
-                r = add_node(inv, id);
+                r = add_numa_node(inv, id);
                 if (r < 0)
                         return r;
         }
@@ -140,7 +232,7 @@ static int read_sharers(const Sysfs *fs, int cpu_fd, unsigned id, const char *fi
         int r;
 
         (void) snprintf(path, sizeof(path), "cpu%u/topology/%s", id, file);
-        r = numa_read_list(fs, cpu_fd, path, ret);
+        r = read_cpuset(fs, cpu_fd, path, ret);
         if (r < 0)
                 return r;
         return cpuset_has(ret, id) ? 0 : -EINVAL;
@@ -182,13 +274,6 @@ typedef struct UnreadableCpus {
         size_t n;
 } UnreadableCpus;
 
-static void add_unreadable(UnreadableCpus *l, int id, int error) {
-        if (l->n++ == 0) {
-                l->first = id;
-                l->error = error;
-        }
-}
-
 static int note_unreadable(Inventory *inv, const UnreadableCpus *l) {
         if (l->n == 0)
                 return 0;
@@ -209,7 +294,10 @@ static void read_core(const Sysfs *fs, Inventory *inv, int cpu_fd, const CpuSet 
         r = cpu_fd < 0 ? cpu_fd : read_threads(fs, cpu_fd, (unsigned) id, &threads);
         if (r < 0) {
                 cpuset_remove(left, (unsigned) id);
-                add_unreadable(unreadable, id, r);
+                if (unreadable->n++ == 0) {
+                        unreadable->first = id;
+                        unreadable->error = r;
+                }
                 return;
         }
         core = first_common(&threads, online);

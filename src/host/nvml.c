@@ -49,7 +49,7 @@ typedef struct Nvml {
         int (*fabric)(void *device, FabricInfo *ret);
 } Nvml;
 
-static void *load(Nvml *ret) {
+static void *load_nvml(Nvml *ret) {
         const LibrarySymbol symbols[] = {
                 { "nvmlInit_v2", &ret->init },
                 { "nvmlShutdown", &ret->shutdown },
@@ -65,7 +65,7 @@ static void *load(Nvml *ret) {
         return library_open("libnvidia-ml.so.1", symbols, ELEMENTSOF(symbols));
 }
 
-static int result_errno(int result) {
+static int nvml_errno(int result) {
         return result == NVML_SUCCESS         ? 0
                : result == NVML_GPU_IS_LOST   ? -ENODEV
                : result == NVML_NO_PERMISSION ? -EPERM
@@ -74,25 +74,18 @@ static int result_errno(int result) {
 
 typedef int (*Query)(const Nvml *nvml, void *device);
 
-static int query_device(const Nvml *nvml, PciAddress gpu, Query query) {
-        char id[32];
-        void *device;
-        int r;
-
-        (void) snprintf(id, sizeof(id), "%08X:%02X:%02X.%X", gpu.domain, gpu.bus, gpu.slot, gpu.function);
-        r = nvml->find(id, &device);
-        return r == NVML_SUCCESS ? query(nvml, device) : r == NVML_GPU_IS_LOST ? -ENODEV : -ENODATA;
-}
-
-static int ask(PciAddress gpu, Query query) {
+static int ask_gpu(PciAddress gpu, Query query) {
         Nvml nvml = { 0 };
-        void *library = load(&nvml);
+        void *library = load_nvml(&nvml), *device;
+        char id[32];
         int r = -ENODATA;
 
         if (!library)
                 return -ELIBACC;
         if (nvml.init() == NVML_SUCCESS) {
-                r = query_device(&nvml, gpu, query);
+                (void) snprintf(id, sizeof(id), "%08X:%02X:%02X.%X", gpu.domain, gpu.bus, gpu.slot, gpu.function);
+                r = nvml.find(id, &device);
+                r = r == NVML_SUCCESS ? query(&nvml, device) : r == NVML_GPU_IS_LOST ? -ENODEV : -ENODATA;
                 (void) nvml.shutdown();
         }
         (void) dlclose(library);
@@ -109,18 +102,18 @@ static int query_module(const Nvml *nvml, void *device) {
 }
 
 int nvml_read_module(PciAddress gpu) {
-        return ask(gpu, query_module);
+        return ask_gpu(gpu, query_module);
 }
 
 static int query_persistence(const Nvml *nvml, void *device) {
         unsigned mode = 0;
-        int r = nvml->persistence ? result_errno(nvml->persistence(device, &mode)) : -ELIBACC;
+        int r = nvml->persistence ? nvml_errno(nvml->persistence(device, &mode)) : -ELIBACC;
 
         return r < 0 ? r : mode == FEATURE_ENABLED;
 }
 
 int nvml_read_persistence(PciAddress gpu) {
-        return ask(gpu, query_persistence);
+        return ask_gpu(gpu, query_persistence);
 }
 
 static int enable_persistence(const Nvml *nvml, void *device) {
@@ -128,11 +121,11 @@ static int enable_persistence(const Nvml *nvml, void *device) {
 
         if (r > 0)
                 return 0;
-        return nvml->set_persistence ? result_errno(nvml->set_persistence(device, FEATURE_ENABLED)) : -ELIBACC;
+        return nvml->set_persistence ? nvml_errno(nvml->set_persistence(device, FEATURE_ENABLED)) : -ELIBACC;
 }
 
 int nvml_set_persistence(PciAddress gpu) {
-        return ask(gpu, enable_persistence);
+        return ask_gpu(gpu, enable_persistence);
 }
 
 /* A function that the library lacks or the GPU does not support tells nothing. */
@@ -163,5 +156,5 @@ static int query_all(const Nvml *nvml, void *device) {
 }
 
 int nvml_check_gpu(PciAddress gpu, bool fabric) {
-        return ask(gpu, fabric ? query_all : query_memory);
+        return ask_gpu(gpu, fabric ? query_all : query_memory);
 }

@@ -17,7 +17,7 @@
 #include "virtprogram.h"
 
 /* Waits for the process, which is killed after the time. True: it has ended by itself. */
-static bool wait_for(pid_t pid, unsigned seconds, siginfo_t *ret) {
+static bool wait_for_process(pid_t pid, unsigned seconds, siginfo_t *ret) {
         _cleanup_close_ int process = pidfd_open(pid, 0);
         struct pollfd p = { .fd = process, .events = POLLIN };
         bool ended = process >= 0 && poll(&p, 1, (int) seconds * 1000) > 0;
@@ -27,7 +27,7 @@ static bool wait_for(pid_t pid, unsigned seconds, siginfo_t *ret) {
         return waitid(P_PID, (id_t) pid, ret, WEXITED) >= 0 && ended;
 }
 
-static PlugResult fail(int output, PlugResult result, const char *text) {
+static PlugResult write_failure(int output, PlugResult result, const char *text) {
         (void) write_all_fd(output, text, strlen(text));
         return result;
 }
@@ -42,12 +42,12 @@ PlugResult plug_make(const char *uri, const PlugRequest *q, int output) {
         (void) snprintf(seconds, sizeof(seconds), "%u", q->timeout_sec);
         if (input < 0 || write_all_fd(input, q->hostdev, strlen(q->hostdev)) < 0 || lseek(input, 0, SEEK_SET) < 0 ||
             virt_program_start(arguments, ELEMENTSOF(arguments), input, output, &pid) < 0)
-                return fail(output, PLUG_FAILED, VALIDATION_PROGRAM " cannot be started");
-        if (!wait_for(pid, q->timeout_sec + PLUG_GRACE_SEC, &end))
-                return fail(output, PLUG_UNKNOWN, "libvirt does not answer");
+                return write_failure(output, PLUG_FAILED, VALIDATION_PROGRAM " cannot be started");
+        if (!wait_for_process(pid, q->timeout_sec + PLUG_GRACE_SEC, &end))
+                return write_failure(output, PLUG_UNKNOWN, "libvirt does not answer");
         if (end.si_code == CLD_EXITED && end.si_status >= 0 && end.si_status < _PLUG_RESULT_MAX)
                 return (PlugResult) end.si_status;
-        return fail(output, PLUG_UNKNOWN, VALIDATION_PROGRAM " was killed");
+        return write_failure(output, PLUG_UNKNOWN, VALIDATION_PROGRAM " was killed");
 }
 
 int plug_read_text(int output, bool is_document, char **ret) {

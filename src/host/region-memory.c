@@ -21,12 +21,12 @@ typedef struct Mapping {
         size_t size;
 } Mapping;
 
-static void unmap(Mapping *m) {
+static void unmap_region(Mapping *m) {
         if (m->at)
                 (void) munmap(m->at, m->size);
 }
 
-static int map(int fd, const Region *r, Mapping *ret) {
+static int map_region(int fd, const Region *r, Mapping *ret) {
         void *at = mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
         if (at == MAP_FAILED)
@@ -145,10 +145,10 @@ static int allocate_pages(const Mapping *m, int fd, const Region *r, uint64_t at
 }
 
 int region_populate(int fd, const Region *r) {
-        _cleanup_(unmap) Mapping m = { 0 };
+        _cleanup_(unmap_region) Mapping m = { 0 };
         uint64_t chunk = MAX(CHUNK, r->page_size);
         char before[OOM_SCORE_MAX];
-        int k = map(fd, r, &m);
+        int k = map_region(fd, r, &m);
 
         raise_oom_score(before);
         if (k == 0)

@@ -190,7 +190,7 @@ static int link_memory(const Place *p, const char *name) {
 }
 
 /* Allocates the region's memory, creates the link, and gives the file to the group. */
-static int fill(const Place *p, int fd, const Region *r, gid_t gid) {
+static int fill_region(const Place *p, int fd, const Region *r, gid_t gid) {
         char name[REGION_FILE_MAX];
         int k = 0;
 
@@ -253,7 +253,7 @@ int region_make(const Sysfs *fs, const Region *r, const char *group) {
         fd = create_or_open(p.memory, r, &made);
         if (fd < 0)
                 return fd;
-        k = fill(&p, fd, r, gid);
+        k = fill_region(&p, fd, r, gid);
         if (k < 0 && made)
                 (void) remove_file(&p, r);
         return k < 0 ? k : made;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The state of a scan, for scan.c (reads all devices), scan-directory.c (opens them), scan-update.c (reads some
- * devices) and scan-complete.c (derives facts from several devices). No other file includes this header.
+ * The state of a scan, for scan.c (reads all devices), scan-update.c (reads some devices) and scan-complete.c (derives
+ * facts from several devices). No other file includes this header.
  */
 
 #include "devicedir.h"
@@ -42,18 +42,6 @@ void scan_done(Scan *s);
 int scan_start_libpci(Scan *s, PciConf **ret);
 /* Reads devices. names are entries of SCAN_DEVICES, sorted, with either all functions of a slot or none. */
 int scan_names(Scan *s, char *const *names, size_t n);
-/* Opens the entry name of SCAN_DEVICES. Sets *ret_beside to whether its directory is in s->directory. Returns 0 or a
- * negative errno. */
-int scan_open_device(Scan *s, const char *name, bool *ret_beside, DeviceDir **ret);
-/* Sets dev->path. Returns 0 or -ENOMEM. */
-int scan_read_path(const Scan *s, const char *name, bool beside, PciDevice *dev);
-/*
- * Sets s->directory to the directory that holds the PF with this path. The kernel gives a VF the parent of its PF, and
- * VFs follow their PF in the order of addresses, so they are opened there without a walk from the root. Returns 0 or
- * -ENOMEM.
- */
-int scan_remember_directory(Scan *s, const char *path);
-void scan_forget_directory(Scan *s);
 /* Tells whether an update reads this device, rather than copying it from the previous inventory. */
 bool scan_is_reread(const Scan *s, PciAddress address);
 /* Derives the facts that depend on several devices: IOMMU groups, inherited NUMA nodes, names and notes. */

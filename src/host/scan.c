@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 
 #include "devicefacts.h"
@@ -14,6 +15,90 @@
 #include "scan-internal.h"
 #include "util/fileio.h"
 #include "util/strings.h"
+
+/* Reads the device's path below sys/devices from its link in SCAN_DEVICES, such as
+ * "../../../devices/pci0000:80/0000:80:02.0". *ret is NULL when the link does not lead below sys/devices. */
+static int device_path(const Scan *s, const char *name, char **ret) {
+        static const char devices[] = "devices/", below[] = "sys/devices/";
+        _cleanup_free_ char *real = NULL;
+        char target[PATH_MAX];
+        const char *at = target;
+        ssize_t n;
+        char path[sizeof(SCAN_DEVICES "/") + PCI_ADDRESS_STRING_MAX];
+
+        *ret = NULL;
+        n = readlinkat(s->devices_fd, name, target, sizeof(target) - 1);
+        if (n > 0) {
+                target[n] = '\0';
+                while (strncmp(at, "../", 3) == 0)
+                        at += 3;
+                if (strncmp(at, devices, strlen(devices)) == 0)
+                        return string_copy(ret, at + strlen(devices));
+        }
+        (void) snprintf(path, sizeof(path), SCAN_DEVICES "/%s", name);
+        if (sysfs_realpath(s->fs, path, &real) < 0 || strncmp(real, below, strlen(below)) != 0)
+                return 0;
+        return string_copy(ret, real + strlen(below));
+}
+
+static void forget_directory(Scan *s) {
+        free(s->directory);
+        s->directory = NULL;
+        cleanup_close(&s->directory_fd);
+        s->directory_fd = -1;
+}
+
+/*
+ * Sets s->directory to the directory that holds the PF with this path. The kernel gives a VF the parent of its PF, and
+ * VFs follow their PF in the order of addresses, so they are opened there without a walk from the root. Returns 0 or
+ * -ENOMEM.
+ */
+static int remember_directory(Scan *s, const char *path) {
+        const char *slash = strrchr(path, '/');
+        _cleanup_free_ char *full = NULL;
+
+        forget_directory(s);
+        if (!slash)
+                return 0;
+        s->directory = strndup(path, (size_t) (slash + 1 - path));
+        if (!s->directory || string_replace(&full, "sys/devices/%s", s->directory) < 0)
+                return -ENOMEM;
+        s->directory_fd = sysfs_open(s->fs, full, O_PATH | O_DIRECTORY);
+        return 0;
+}
+
+/* Opens the entry name of SCAN_DEVICES. Sets *ret_beside to whether its directory is in s->directory. Returns 0 or a
+ * negative errno. */
+static int open_device(Scan *s, const char *name, bool *ret_beside, DeviceDir **ret) {
+        int fd = s->directory_fd < 0 ? -1
+                                     : openat(s->directory_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+        *ret_beside = fd >= 0;
+        if (fd >= 0)
+                return device_dir_new(s->fs, fd, ret);
+        forget_directory(s);
+        return device_dir_open(s->fs, name, ret);
+}
+
+/* Sets dev->path. Returns 0 or -ENOMEM. */
+static int read_path(const Scan *s, const char *name, bool beside, PciDevice *dev) {
+        int r;
+
+        if (beside) {
+                dev->path = malloc(strlen(s->directory) + strlen(name) + 1);
+                if (!dev->path)
+                        return -ENOMEM;
+                (void) stpcpy(stpcpy(dev->path, s->directory), name);
+                return 0;
+        }
+        r = device_path(s, name, &dev->path);
+        if (r < 0 || dev->path)
+                return r;
+        r = string_copy(&dev->path, "");
+        if (r < 0)
+                return r;
+        return pci_device_add_fault(dev, "the path below sys/devices is unknown");
+}
 
 static bool class_is_bridge(const PciDevice *dev) {
         return dev->class >> 8 == 0x0604 || dev->class >> 8 == 0x0607;
@@ -115,7 +200,7 @@ static int add_pf(Scan *s, bool beside, const PciDevice *dev) {
         if (ARRAY_RESERVE(s->pfs, s->n_pfs) < 0)
                 return -ENOMEM;
         s->pfs[s->n_pfs++] = (size_t) (dev - s->inv->devices);
-        return beside ? 0 : scan_remember_directory(s, dev->path);
+        return beside ? 0 : remember_directory(s, dev->path);
 }
 
 /* The PF whose virtfn links name the VF; NULL when no such PF was read before the VF. */
@@ -175,7 +260,7 @@ static int add_device(Scan *s, const DeviceDir *d, const char *name, bool beside
         memcpy(dev->bar_size, known->bar_size, sizeof(dev->bar_size));
         dev->fault = known->fault;
         dev->instance = device_dir_instance(d);
-        r = scan_read_path(s, name, beside, dev);
+        r = read_path(s, name, beside, dev);
         if (r >= 0)
                 r = add_sibling(s, d, dev);
         if (r >= 0)
@@ -219,7 +304,7 @@ static int scan_device(Scan *s, const char *name, bool shares_slot) {
 
         if (pci_address_parse(name, &known.address) < 0)
                 return inventory_add_note(s->inv, "An entry of %s is not a PCI address and is skipped.", SCAN_DEVICES);
-        r = scan_open_device(s, name, &beside, &d);
+        r = open_device(s, name, &beside, &d);
         if (r == -ENOMEM)
                 return r;
         if (r == -ENOENT || r == -ENODEV)
@@ -316,7 +401,7 @@ int scan_start_libpci(Scan *s, PciConf **ret) {
 }
 
 void scan_done(Scan *s) {
-        scan_forget_directory(s);
+        forget_directory(s);
         free(s->reread);
         free(s->siblings);
         free(s->pfs);

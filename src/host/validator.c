@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "host/childwatch.h"
+#include "host/child.h"
 #include "util/strings.h"
 #include "virtprogram.h"
 
@@ -26,7 +26,7 @@ static Verdict refuse_unknown(Refusal *ret, const char *remedy, const char *reas
                       "libvirt did not validate the document made from the template: %s.", reason);
 }
 
-static void tell(Validator *v, const Refusal *refusal) {
+static void tell_answer(Validator *v, const Refusal *refusal) {
         ValidatorAnswered answered = TAKE_PTR(v->answered);
 
         if (answered)
@@ -74,7 +74,7 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *end, void 
         ValidatorEnded ended = v->ended;
         void *owner = v->userdata;
 
-        tell(v, read_answer(v, end, &refusal) == VERDICT_NONE ? NULL : &refusal);
+        tell_answer(v, read_answer(v, end, &refusal) == VERDICT_NONE ? NULL : &refusal);
         validator_free(v);
         ended(owner);
         return 0;
@@ -90,7 +90,7 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
 
         validator_kill(v);
         (void) refuse_unknown(&refusal, REMEDY_END, VALIDATION_PROGRAM " takes too long");
-        tell(v, &refusal);
+        tell_answer(v, &refusal);
         return 0;
 }
 
@@ -104,7 +104,7 @@ Validator *validator_free(Validator *v) {
 }
 DEFINE_CLEANUP(Validator *, validator_free)
 
-static int start(Validator *v, sd_event *event, int document) {
+static int start_process(Validator *v, sd_event *event, int document) {
         _cleanup_close_ int output = -1;
         int fds[2], r;
         pid_t pid;
@@ -129,7 +129,7 @@ Verdict validator_start(sd_event *event, int document, ValidatorAnswered answere
         if (!v)
                 return refuse_no_memory(ret_refusal);
         *v = (Validator) { .answered = answered, .ended = ended, .userdata = userdata, .answer = -1 };
-        r = start(v, event, document);
+        r = start_process(v, event, document);
         if (r < 0)
                 return refuse(ret_refusal, VERDICT_NOT_VALIDATED, NULL, REMEDY_START,
                               "libvirt did not validate the document made from the template: " VALIDATION_PROGRAM

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The three kernel interfaces for VF attributes, one file each: MLNX_OFED, mlx4 and rtnetlink. A read function adds
- * nothing to *ret and returns 0 when the PF does not have the interface. A write function is called only with
- * attributes that the interface's read function reported and that have another value now.
+ * The three kernel interfaces for VF attributes: MLNX_OFED and mlx4 in vfattr-sysfs.c, rtnetlink in vfattr-netlink.c. A
+ * read function adds nothing to *ret and returns 0 when the PF does not have the interface. A write function is called
+ * only with attributes that the interface's read function reported and that have another value now.
  */
 
 #include "model/pciaddr.h"

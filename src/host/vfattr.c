@@ -119,7 +119,7 @@ static VfAttributes complete_vlan(const VfAttributes *want, const State *s) {
 
 /* Reads the VF and compares it with c->wanted. 1: a write is needed. 0: no write is needed. Otherwise a negative errno.
  */
-static int prepare(const VfTarget *t, VfChange *c, State *now) {
+static int prepare_change(const VfTarget *t, VfChange *c, State *now) {
         int r = read_state(t, now);
 
         if (r < 0)
@@ -133,7 +133,7 @@ static int prepare(const VfTarget *t, VfChange *c, State *now) {
         return vf_attributes_differ(&c->wanted, &now->all) != 0;
 }
 
-static int verify(const VfTarget *t, const VfChange *c) {
+static int verify_change(const VfTarget *t, const VfChange *c) {
         State then;
         int r = read_state(t, &then);
 
@@ -154,7 +154,8 @@ void vf_attributes_write(const Sysfs *fs, PciAddress pf, VfChange *changes, size
         tell = tell ?: ignore_result;
         for (VfChange *c = changes; c < changes + n; c++) {
                 tell(c, VF_LOOKING, userdata);
-                c->result = now ? prepare(&(VfTarget) { fs, pf, c->vf, &before }, c, &now[c - changes]) : -ENOMEM;
+                c->result =
+                        now ? prepare_change(&(VfTarget) { fs, pf, c->vf, &before }, c, &now[c - changes]) : -ENOMEM;
                 if (c->result < 0)
                         tell(c, VF_DONE, userdata);
         }
@@ -171,7 +172,7 @@ void vf_attributes_write(const Sysfs *fs, PciAddress pf, VfChange *changes, size
                 if (c->result <= 0)
                         continue;
                 tell(c, VF_LOOKING, userdata);
-                c->result = verify(&(VfTarget) { fs, pf, c->vf, &after }, c);
+                c->result = verify_change(&(VfTarget) { fs, pf, c->vf, &after }, c);
                 tell(c, VF_DONE, userdata);
         }
 }

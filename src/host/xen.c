@@ -40,7 +40,7 @@ bool xen_is_dom0(const Sysfs *fs) {
 }
 
 /* Returns 0 when the directory does not exist. */
-static int list(const Sysfs *fs, const char *path, char ***ret, size_t *n) {
+static int list_entries(const Sysfs *fs, const char *path, char ***ret, size_t *n) {
         _cleanup_close_ int fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
         int r = fd < 0 ? fd : list_dir_at(fd, ".", ENTRIES_MAX, ret, n);
 
@@ -52,7 +52,7 @@ static int list(const Sysfs *fs, const char *path, char ***ret, size_t *n) {
 static int has_backend(const Sysfs *fs) {
         _cleanup_names_ char **names = NULL;
         size_t n = 0;
-        int r = list(fs, BACKENDS, &names, &n);
+        int r = list_entries(fs, BACKENDS, &names, &n);
 
         for (size_t i = 0; r == 0 && i < n; i++)
                 r = strncmp(names[i], "pci-", strlen("pci-")) == 0;
@@ -63,7 +63,7 @@ static int has_backend(const Sysfs *fs) {
 static int read_bound(const Sysfs *fs, XenGuests *ret) {
         _cleanup_names_ char **names = NULL;
         size_t n = 0;
-        int r = list(fs, PCIBACK, &names, &n);
+        int r = list_entries(fs, PCIBACK, &names, &n);
 
         for (size_t i = 0; r == 0 && i < n; i++) {
                 XenGuestDevice device = { .domain = XEN_DOMAIN_UNKNOWN };
@@ -77,7 +77,7 @@ static int read_bound(const Sysfs *fs, XenGuests *ret) {
         return r;
 }
 
-static int ask(XenGuests *ret) {
+static int ask_root(XenGuests *ret) {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
         int r = now < silent_until ? -EHOSTDOWN : root_read_xen_guests(now + patience, ret);
 
@@ -87,7 +87,7 @@ static int ask(XenGuests *ret) {
 }
 
 int xen_guests_read(const Sysfs *fs, XenGuests *ret) {
-        int r = ask(ret);
+        int r = ask_root(ret);
 
         if (r == 0 || r == -ENOMEM)
                 return r;

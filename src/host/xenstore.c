@@ -68,7 +68,7 @@ static int open_store(void) {
         return fd < 0 ? -errno : fd;
 }
 
-static int receive(int fd, void *buf, size_t size) {
+static int receive_bytes(int fd, void *buf, size_t size) {
         for (size_t at = 0; at < size;) {
                 ssize_t n = TEMP_FAILURE_RETRY(read(fd, (char *) buf + at, size - at));
 
@@ -85,7 +85,7 @@ static int error_of(const Message *m) {
 }
 
 /* Sends a request with one string and receives its answer. The kernel takes a message in one write. */
-static int call(const Store *s, MessageType type, const char *argument, Message *m) {
+static int call_store(const Store *s, MessageType type, const char *argument, Message *m) {
         const size_t size = strlen(argument) + 1;
         ssize_t n;
         int r;
@@ -99,12 +99,12 @@ static int call(const Store *s, MessageType type, const char *argument, Message 
                 return -errno;
         if ((size_t) n != HEADER_SIZE + size)
                 return -EIO;
-        r = receive(s->fd, m, HEADER_SIZE);
+        r = receive_bytes(s->fd, m, HEADER_SIZE);
         if (r < 0)
                 return r;
         if (m->length > PAYLOAD_MAX || (m->type != type && m->type != XS_ERROR))
                 return -EBADMSG;
-        r = receive(s->fd, m->payload, m->length);
+        r = receive_bytes(s->fd, m->payload, m->length);
         m->payload[m->length] = '\0';
         return r < 0 ? r : m->type == XS_ERROR ? error_of(m) : 0;
 }
@@ -116,7 +116,7 @@ static int read_name(const Store *s, uint32_t domain, char *name) {
         int r;
 
         (void) snprintf(path, sizeof(path), "/local/domain/%u/name", domain);
-        r = call(s, XS_READ, path, &m);
+        r = call_store(s, XS_READ, path, &m);
         (void) snprintf(name, XEN_NAME_MAX, "%.*s", (int) XEN_NAME_MAX - 1, r == 0 ? QUOTABLE(m.payload) : "no name");
         return r;
 }
@@ -141,7 +141,7 @@ static int take_device(const Store *s, const char *directory, const char *entry,
         int r;
 
         (void) snprintf(path, sizeof(path), "%s/%.16s", directory, entry);
-        r = call(s, XS_READ, path, &m);
+        r = call_store(s, XS_READ, path, &m);
         if (r >= 0)
                 r = pci_address_parse(m.payload, &address);
         return r < 0 ? r : add_device(s, address, domain, name);
@@ -151,7 +151,7 @@ static int take_device(const Store *s, const char *directory, const char *entry,
 static int read_backend(const Store *s, const char *directory, uint32_t domain) {
         char name[XEN_NAME_MAX];
         Message list;
-        int r = call(s, XS_DIRECTORY, directory, &list);
+        int r = call_store(s, XS_DIRECTORY, directory, &list);
 
         if (r == 0 && (r = read_name(s, domain, name)) == -ENOENT)
                 r = 0;
@@ -170,7 +170,7 @@ static int read_domain(const Store *s, const char *domain) {
         if (r < 0)
                 return -EBADMSG;
         (void) snprintf(directory, sizeof(directory), BACKENDS "/%" PRIu64, id);
-        r = call(s, XS_DIRECTORY, directory, &list);
+        r = call_store(s, XS_DIRECTORY, directory, &list);
         for (const char *entry = list.payload; r == 0 && entry < list.payload + list.length;
              entry += strlen(entry) + 1) {
                 char path[192];
@@ -184,7 +184,7 @@ static int read_domain(const Store *s, const char *domain) {
 /* No guest has ever had a PCI device when the directory does not exist. */
 static int read_domains(const Store *s) {
         Message list;
-        int r = call(s, XS_DIRECTORY, BACKENDS, &list);
+        int r = call_store(s, XS_DIRECTORY, BACKENDS, &list);
 
         if (r == -ENOENT)
                 return 0;
@@ -221,7 +221,7 @@ static int take_note(const Store *s, const char *entry) {
 
         (void) snprintf(path, sizeof(path), NOTES "/%.16s/domid", entry);
         if (r >= 0)
-                r = call(s, XS_READ, path, &m);
+                r = call_store(s, XS_READ, path, &m);
         if (r >= 0)
                 r = parse_unsigned(m.payload, UINT16_MAX, &id);
         if (r >= 0)
@@ -234,7 +234,7 @@ static int take_note(const Store *s, const char *entry) {
 /* libxl notes the guest of a device before it gives the device to that guest. */
 static int read_notes(const Store *s) {
         Message list;
-        int r = call(s, XS_DIRECTORY, NOTES, &list);
+        int r = call_store(s, XS_DIRECTORY, NOTES, &list);
 
         if (r == -ENOENT)
                 return 0;
@@ -250,7 +250,7 @@ static int read_once(Store *s) {
         int r, end;
 
         s->transaction = 0;
-        r = call(s, XS_TRANSACTION_START, "", &m);
+        r = call_store(s, XS_TRANSACTION_START, "", &m);
         if (r >= 0)
                 r = parse_unsigned(m.payload, UINT32_MAX, &id);
         if (r < 0)
@@ -259,7 +259,7 @@ static int read_once(Store *s) {
         r = read_domains(s);
         if (r == 0)
                 r = read_notes(s);
-        end = call(s, XS_TRANSACTION_END, "T", &m);
+        end = call_store(s, XS_TRANSACTION_END, "T", &m);
         return end < 0 ? end : r;
 }
 

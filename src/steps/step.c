@@ -266,7 +266,7 @@ static int set_vgpu(StepList *l, const AllocationDevice *d, const Inventory *inv
 }
 
 /* An idle device on a VFIO driver is suspended, and some do not come back from D3cold. The kernel sets power/control to
- * "auto" with each bind to a VFIO driver, so the bind itself sets it again (host/driver.h). */
+ * "auto" with each bind to a VFIO driver, so the bind itself sets it again (host/control.h). */
 static int keep_awake(StepList *l, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *dev = inventory_find(inv, d->address);
         int r = 0;

@@ -9,7 +9,7 @@
 
 #include "unit.h"
 
-#include "host/childwatch.h"
+#include "host/child.h"
 
 typedef struct Fixture {
         sd_event *event;

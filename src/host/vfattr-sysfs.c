@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Reads and writes the attributes of a VF in the iov directory of an mlx4 InfiniBand device (domain.md C23; the
- * kernel's drivers/infiniband/hw/mlx4/sysfs.c). With an alias GUID of 0 the subnet manager assigns the GUID. An alias
- * GUID of all ones deletes it.
- */
+/* Reads and writes the attributes of a VF in the sysfs directories that Mellanox' drivers have for it. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +10,106 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 #include "vfattr-internal.h"
+
+/* MLNX_OFED's directory sriov/N of the PF (domain.md C30). */
+
+static const char *const policies[_VF_LINK_MAX] = {
+        [VF_LINK_AUTO] = "Follow",
+        [VF_LINK_UP] = "Up",
+        [VF_LINK_DOWN] = "Down",
+};
+
+/* Of these files an Ethernet PF has only "node". Other files of the directory are not used: they return a usage text
+ * instead of the value. */
+static const struct OfedFile {
+        const char *name;
+        VfAttribute attribute;
+} ofed_files[] = {
+        { "node", VF_NODE_GUID },
+        { "port", VF_PORT_GUID },
+        { "policy", VF_LINK },
+};
+
+static const char *ofed_path(const VfTarget *t, const struct OfedFile *f, char buf[static PCI_PATH_MAX]) {
+        char name[64];
+
+        (void) snprintf(name, sizeof(name), "sriov/%u/%s", t->vf, f->name);
+        return pci_path_format(t->pf, name, buf);
+}
+
+static bool parse_policy(const char *text, VfAttributes *v) {
+        for (VfLink l = 0; l < _VF_LINK_MAX; l++)
+                if (streq(text, policies[l])) {
+                        vf_attributes_put(v, VF_LINK, l);
+                        return true;
+                }
+        return false;
+}
+
+static bool parse_ofed_guid(VfAttribute a, const char *text, VfAttributes *v) {
+        _cleanup_free_ char *problem = NULL;
+        char term[64];
+
+        if ((size_t) snprintf(term, sizeof(term), "%s=%s", vf_attribute_to_string(a), text) >= sizeof(term))
+                return false;
+        return vf_attributes_parse(term, v, &problem) >= 0;
+}
+
+/* Ignores a value that cannot be parsed, such as the driver's "Invalid policy". Such a value could not be restored. */
+static void read_ofed_file(const struct OfedFile *f, const char *text, VfAttributes *ret) {
+        VfAttributes one = { 0 };
+
+        if (f->attribute == VF_LINK ? parse_policy(text, &one) : parse_ofed_guid(f->attribute, text, &one))
+                vf_attributes_merge(ret, &one);
+}
+
+static bool has_ofed_directory(const VfTarget *t) {
+        if (!t->view->ofed_known) {
+                _cleanup_close_ int fd = sysfs_open(t->fs, PCI_PATH(t->pf, "sriov"), O_PATH | O_DIRECTORY);
+
+                t->view->has_ofed = fd >= 0;
+                t->view->ofed_known = true;
+        }
+        return t->view->has_ofed;
+}
+
+int vf_ofed_read(const VfTarget *t, VfAttributes *ret) {
+        for (size_t i = 0; has_ofed_directory(t) && i < ELEMENTSOF(ofed_files); i++) {
+                char path[PCI_PATH_MAX], text[SYSFS_ATTRIBUTE_MAX];
+                int r = sysfs_read(t->fs, ofed_path(t, &ofed_files[i], path), text, sizeof(text));
+
+                if (r == -ENOENT)
+                        continue;
+                if (r < 0)
+                        return r;
+                read_ofed_file(&ofed_files[i], text, ret);
+        }
+        return 0;
+}
+
+int vf_ofed_write(const VfTarget *t, const VfAttributes *change) {
+        for (size_t i = 0; i < ELEMENTSOF(ofed_files); i++) {
+                char path[PCI_PATH_MAX], value[VF_VALUE_MAX], line[VF_VALUE_MAX + 2];
+                VfAttribute a = ofed_files[i].attribute;
+                int r;
+
+                if (!vf_attributes_have(change, a))
+                        continue;
+                /* The newline is required: the driver compares the policy with "Follow\n". */
+                (void) snprintf(line, sizeof(line), "%s\n",
+                                a == VF_LINK ? policies[change->value[a]]
+                                             : vf_value_format(a, change->value[a], value));
+                r = sysfs_write(t->fs, ofed_path(t, &ofed_files[i], path), line);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/*
+ * The iov directory of an mlx4 InfiniBand device (domain.md C23; the kernel's drivers/infiniband/hw/mlx4/sysfs.c). With
+ * an alias GUID of 0 the subnet manager assigns the GUID. An alias GUID of all ones deletes it.
+ */
 
 #define DEVICES_MAX   16U
 #define PORTS_MAX     2U   /* the number of ports of an mlx4 device */
@@ -38,7 +134,7 @@ typedef struct Iov {
         unsigned n_ports;
 } Iov;
 
-static int list(const VfTarget *t, const char *path, size_t max, char ***ret, size_t *ret_n) {
+static int list_directory(const VfTarget *t, const char *path, size_t max, char ***ret, size_t *ret_n) {
         _cleanup_close_ int fd = sysfs_open(t->fs, path, O_RDONLY | O_DIRECTORY);
 
         return fd < 0 ? fd : list_dir_at(fd, ".", max, ret, ret_n);
@@ -55,7 +151,7 @@ static int find_device(const VfTarget *t) {
         PfView *view = t->view;
         _cleanup_names_ char **names = NULL;
         size_t n = 0;
-        int r = list(t, PCI_PATH(t->pf, "infiniband"), DEVICES_MAX, &names, &n);
+        int r = list_directory(t, PCI_PATH(t->pf, "infiniband"), DEVICES_MAX, &names, &n);
 
         for (size_t i = 0; i < n && view->iov_device[0] == '\0'; i++) {
                 char path[MLX4_PATH_MAX];
@@ -96,7 +192,7 @@ static int find_ports(Iov *iov) {
         int r;
 
         (void) snprintf(path, sizeof(path), "%s/iov/%s/ports", iov->device, iov->vf);
-        r = list(iov->t, path, ENTRIES_MAX, &names, &n);
+        r = list_directory(iov->t, path, ENTRIES_MAX, &names, &n);
         for (size_t i = 0; i < n && iov->n_ports < PORTS_MAX; i++) {
                 uint64_t port;
 

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Reads lists of CPUs and nodes, and the memory and the hugepages of a NUMA node. All sizes are in bytes. */
+/* Reads the memory and the hugepages of a NUMA node. All sizes are in bytes. */
 
 #include "model/inventory.h"
 #include "util/sysfs.h"
 
 #define NUMA_NODES_DIR "sys/devices/system/node"
-
-/* Reads a list such as "0-15,64". Returns 0 or a negative errno. */
-int numa_read_list(const Sysfs *fs, int dir_fd, const char *path, CpuSet *ret);
 
 /*
  * Sets memory and available of node. dir is the directory that has the file meminfo, relative to the root: the node's

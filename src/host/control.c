@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Controls a device by its files in sysfs: power, driver, reset; and reads whether it responds. */
+
+#include "control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "host/health.h"
+#include "host/holders.h"
+#include "host/pcipath.h"
+#include "model/inventory.h"
+#include "sriov.h"
+#include "util/strings.h"
+
+/* A kernel without power management lacks these files. */
+static int set_if_present(const Sysfs *fs, const char *path, const char *value) {
+        int r = sysfs_set(fs, path, value);
+
+        return r == -ENOENT ? 0 : r;
+}
+
+int power_set_control(const Sysfs *fs, PciAddress address, const char *value) {
+        return set_if_present(fs, PCI_PATH(address, "power/control"), value);
+}
+
+int power_set_d3cold(const Sysfs *fs, PciAddress address, const char *value) {
+        return set_if_present(fs, PCI_PATH(address, "d3cold_allowed"), value);
+}
+
+/*
+ * The driver pciback of Xen's dom0, to which the devices of guests are bound. Only the kernel's
+ * drivers/xen/xen-pciback/pci_stub.c documents it.
+ *
+ * pciback has a list of slots: addresses that it binds without driver_override. It adds a device that it binds by
+ * driver_override (pcistub_seize()), and keeps the slot when the device is unbound. A slot that is left would bind the
+ * device to pciback again at the next probe.
+ *
+ * When a device is unbound while a guest has it, the kernel takes it from the guest and only logs a warning
+ * (pcistub_remove()).
+ */
+#define PCIBACK "sys/bus/pci/drivers/" PCIBACK_DRIVER
+
+/* 0, also when the device is not bound to pciback. -EUSERS: a guest has it, or may have it. Otherwise a negative errno.
+ */
+static int pciback_check_unused(const Sysfs *fs, PciAddress address) {
+        const HolderQuery query = { .address = address, .group = -1, .is_vf = true };
+        char driver[SYSFS_ATTRIBUTE_MAX];
+        Holder holder;
+        int r = sysfs_link_name(fs, PCI_PATH(address, "driver"), driver, sizeof(driver));
+
+        if (r < 0 || !streq(driver, PCIBACK_DRIVER))
+                return r == -ENOENT ? 0 : MIN(r, 0);
+        r = holders_find(fs, &query, 1, &holder);
+        return r > 0 ? -EUSERS : r;
+}
+
+/* Returns 1, 0 or a negative errno. The kernel's slots_show() shows one page, 315 slots: the result is if_full when the
+ * list has this length and lacks the address, which may follow. */
+static int has_slot(const Sysfs *fs, PciAddress address, int if_full) {
+        const char *wanted = PCI_ADDRESS_STR(address);
+        char slots[SYSFS_ATTRIBUTE_MAX];
+        int n = sysfs_read(fs, PCIBACK "/slots", slots, sizeof(slots));
+        size_t length;
+
+        for (const char *line = slots; n > 0 && *line; line += length + (line[length] == '\n')) {
+                length = strcspn(line, "\n");
+                if (length == strlen(wanted) && strncmp(line, wanted, length) == 0)
+                        return 1;
+        }
+        return n < 0 ? n : n >= SYSFS_ATTRIBUTE_MAX - 2 ? if_full : 0;
+}
+
+/* Before a device is unbound from pciback: as pciback_check_unused(), then removes its slot. The order matters: after a
+ * crash the device is still bound, and the removal is repeated. 0 or a negative errno. */
+static int pciback_release(const Sysfs *fs, PciAddress address) {
+        int r = pciback_check_unused(fs, address);
+
+        if (r == 0)
+                r = sysfs_write(fs, PCIBACK "/remove_slot", PCI_ADDRESS_STR(address));
+        if (r == -ENOENT)
+                return 0; /* it has none */
+        if (r >= 0)
+                r = has_slot(fs, address, 0);
+        return r > 0 ? -EIO : r;
+}
+
+/* Adds the slot of a device that is bound to pciback, if it has none. 0 or a negative errno. */
+static int pciback_add_slot(const Sysfs *fs, PciAddress address) {
+        int r = has_slot(fs, address, 0);
+
+        if (r != 0)
+                return MIN(r, 0);
+        r = sysfs_write(fs, PCIBACK "/new_slot", PCI_ADDRESS_STR(address));
+        if (r >= 0)
+                r = has_slot(fs, address, 1);
+        return r == 0 ? -EIO : MIN(r, 0);
+}
+
+#define DRIVER_NAME_MAX 256
+
+/* Sets name to the driver of the device, "" for none. -ENOENT: the device itself was removed, not only the link. */
+static int current_driver(const Sysfs *fs, PciAddress address, char name[static DRIVER_NAME_MAX]) {
+        _cleanup_close_ int dir = sysfs_open(fs, PCI_PATH(address, ""), O_PATH | O_DIRECTORY);
+        int r;
+
+        if (dir < 0)
+                return dir;
+        r = sysfs_link_name_at(dir, "driver", name, DRIVER_NAME_MAX);
+        if (r == -ENOENT)
+                name[0] = '\0';
+        return r == -ENOENT ? 0 : MIN(r, 0);
+}
+
+/* Sets value to the override, "" when it is not set, which the kernel shows as "(null)" (domain.md B7). */
+static int current_override(const Sysfs *fs, PciAddress address, char value[static DRIVER_NAME_MAX]) {
+        int r;
+
+        r = sysfs_read(fs, PCI_PATH(address, "driver_override"), value, DRIVER_NAME_MAX);
+        if (r >= 0 && streq(value, "(null)"))
+                value[0] = '\0';
+        return r < 0 ? r : 0;
+}
+
+int driver_set_override(const Sysfs *fs, PciAddress address, const char *driver) {
+        char now[DRIVER_NAME_MAX];
+        int r = current_override(fs, address, now);
+
+        if (r < 0)
+                return r;
+        if (streq(now, driver ?: ""))
+                return 0;
+        /* The kernel ignores an empty write; a newline clears the override. */
+        r = sysfs_write(fs, PCI_PATH(address, "driver_override"), driver ?: "\n");
+        if (r >= 0)
+                r = current_override(fs, address, now);
+        if (r < 0)
+                return r;
+        return streq(now, driver ?: "") ? 1 : -EIO;
+}
+
+int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const char *instead) {
+        char now[DRIVER_NAME_MAX];
+        int r = current_driver(fs, address, now);
+
+        if (r < 0)
+                return r;
+        if (now[0] == '\0' || (instead && streq(now, instead)))
+                return 0;
+        if (!streq(now, driver))
+                return -EBUSY;
+        /* Unbinding the PF would remove its VFs, and the write would block while a guest has a VF open (domain.md C9,
+         * C10). */
+        if (sriov_has_vf(fs, address, 0))
+                return -ENOTEMPTY;
+        r = streq(now, PCIBACK_DRIVER) ? pciback_release(fs, address) : 0;
+        if (r >= 0)
+                r = sysfs_write(fs, PCI_PATH(address, "driver/unbind"), PCI_ADDRESS_STR(address));
+        if (r >= 0)
+                r = current_driver(fs, address, now);
+        if (r < 0)
+                return r;
+        return now[0] == '\0' ? 1 : -EIO;
+}
+
+/* vfio_pci_core_register_device() sets power/control to "auto". A VF has no D3cold of its own. */
+static int keep_awake(const Sysfs *fs, PciAddress address) {
+        _cleanup_close_ int vfio = sysfs_open(fs, PCI_PATH(address, "vfio-dev"), O_PATH | O_DIRECTORY);
+        _cleanup_close_ int physfn = sysfs_open(fs, PCI_PATH(address, "physfn"), O_PATH);
+
+        return vfio >= 0 && physfn == -ENOENT ? power_set_control(fs, address, "on") : 0;
+}
+
+/* Probes the device. Its override must already be driver. */
+static int probe_driver(const Sysfs *fs, PciAddress address, const char *driver) {
+        char now[DRIVER_NAME_MAX];
+        int r = sysfs_write(fs, "sys/bus/pci/drivers_probe", PCI_ADDRESS_STR(address));
+
+        if (r >= 0)
+                r = current_driver(fs, address, now);
+        if (r < 0)
+                return r;
+        /* The write succeeds even if no driver was bound (domain.md B2). */
+        if (!streq(now, driver))
+                return -ENODEV;
+        r = keep_awake(fs, address);
+        return r < 0 ? r : 1;
+}
+
+int driver_bind(const Sysfs *fs, PciAddress address, const char *driver) {
+        char now[DRIVER_NAME_MAX], before[DRIVER_NAME_MAX];
+        int r = current_driver(fs, address, now), restored;
+
+        if (r < 0)
+                return r;
+        if (streq(now, driver))
+                return streq(driver, PCIBACK_DRIVER) ? pciback_add_slot(fs, address) : 0;
+        if (now[0] != '\0')
+                return -EBUSY;
+        r = current_override(fs, address, before);
+        if (r >= 0 && streq(before, driver))
+                return probe_driver(fs, address, driver);
+        if (r >= 0)
+                r = driver_set_override(fs, address, driver);
+        if (r < 0)
+                return r;
+        r = probe_driver(fs, address, driver);
+        restored = driver_set_override(fs, address, before[0] ? before : NULL);
+        if (r >= 0 && restored < 0)
+                return restored;
+        return r;
+}
+
+/* Sets the reset methods, separated by spaces. -EINVAL: the device does not offer one of them. */
+static int set_methods(const Sysfs *fs, PciAddress address, const char *methods) {
+        const char *path = PCI_PATH(address, "reset_method");
+        char now[SYSFS_ATTRIBUTE_MAX];
+        int r = sysfs_read(fs, path, now, sizeof(now));
+
+        if (r >= 0 && streq(now, methods))
+                return 0;
+        if (r >= 0)
+                r = sysfs_write(fs, path, methods);
+        if (r >= 0)
+                r = sysfs_read(fs, path, now, sizeof(now));
+        if (r < 0)
+                return r == -ENOENT ? -EINVAL : r; /* before Linux 5.15 there is no such file */
+        return streq(now, methods) ? 0 : -EIO;
+}
+
+int reset_device(const Sysfs *fs, PciAddress address, const char *method, const char *before) {
+        int r = sriov_has_vf(fs, address, 0) ? -ENOTEMPTY : pciback_check_unused(fs, address), restored = 0;
+
+        if (r == 0 && method)
+                r = set_methods(fs, address, method);
+        if (r == 0)
+                r = sysfs_write(fs, PCI_PATH(address, "reset"), "1");
+        if (method && before)
+                restored = set_methods(fs, address, before);
+        if (r >= 0 && restored < 0)
+                return restored;
+        return r < 0 ? r : 1;
+}
+
+/* The standard header of config space. A device that does not respond reads as all ones (domain.md H, PCI 3.0 6.1). */
+#define HEADER_SIZE 64
+
+static bool all_ones(const uint8_t *bytes, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (bytes[i] != 0xff)
+                        return false;
+        return true;
+}
+
+int reset_check(const Sysfs *fs, PciAddress address) {
+        _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(address, "config"), O_RDONLY);
+        uint8_t header[HEADER_SIZE];
+        char text[SYSFS_ATTRIBUTE_MAX];
+        uint64_t vendor;
+        ssize_t n;
+        int r;
+
+        if (fd < 0)
+                return fd;
+        n = pread(fd, header, sizeof(header), 0);
+        if (n < 0)
+                return -errno;
+        if (n < 2 || all_ones(header, (size_t) n))
+                return -EIO;
+        /* The vendor ID register of a VF is all ones (SR-IOV 9.3.4.1). */
+        if (all_ones(header, 2))
+                return 0;
+        r = sysfs_read(fs, PCI_PATH(address, "vendor"), text, sizeof(text));
+        if (r >= 0)
+                r = parse_hex(text, UINT16_MAX, &vendor);
+        if (r < 0)
+                return r;
+        return vendor == (unsigned) (header[0] | header[1] << 8) ? 0 : -ENXIO;
+}
+
+void health_read(const Sysfs *fs, const PciDevice *dev, HealthReading *ret) {
+        char power[SYSFS_ATTRIBUTE_MAX] = "", errors[SYSFS_ATTRIBUTE_MAX];
+
+        /* This check comes first because it wakes a sleeping device. The power state "unknown" is no error: every
+         * device that was unbound from its driver has it. */
+        *ret = (HealthReading) { .error = reset_check(fs, dev->address) };
+        (void) sysfs_read(fs, PCI_PATH(dev->address, "power_state"), power, sizeof(power));
+        ret->cold = streq(power, "D3cold");
+        ret->power_error = streq(power, "error");
+        if (ret->error == 0 && dev->type != PCI_TYPE_VF)
+                ret->counted = sysfs_read(fs, PCI_PATH(dev->address, "aer_dev_fatal"), errors, sizeof(errors)) >= 0 &&
+                               health_parse_errors(errors, &ret->fatal) == 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Controls a device by its files in sysfs. Each write is verified by reading back. Any call can sleep in the kernel for
+ * ever, so only the child of a job may call these functions. Unless noted they return 1 when they changed something, 0
+ * when nothing had to change, or a negative errno.
+ */
+
+#include "model/pciaddr.h"
+#include "util/sysfs.h"
+
+/*
+ * Whether the kernel suspends a device that is not used (kernel Documentation/ABI/testing/sysfs-devices-power, and
+ * sysfs-bus-pci for d3cold_allowed). 0 also when the kernel has no such file.
+ */
+
+/* value: "on" or "auto". A write of "on" resumes the device. */
+int power_set_control(const Sysfs *fs, PciAddress address, const char *value);
+/* value: "0" or "1". */
+int power_set_d3cold(const Sysfs *fs, PciAddress address, const char *value);
+
+/* Binds devices to drivers by driver_override (kernel Documentation/ABI/testing/sysfs-bus-pci; domain.md B1 to B10). */
+
+/* Sets the override, or clears it when driver is NULL. -EIO: the kernel accepted the write but shows another value. */
+int driver_set_override(const Sysfs *fs, PciAddress address, const char *driver);
+
+/* Unbinds the device from driver. Returns 0 when the device has no driver or is bound to instead (may be NULL). Writes
+ * nothing and returns -EBUSY when the device is bound to any other driver, -ENOTEMPTY when it is a PF with VFs. */
+int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const char *instead);
+
+/*
+ * Binds the device to exactly this driver, whatever IDs the driver lists, and restores the former override. Keeps a
+ * physical function on a VFIO driver from suspending. -EBUSY: the device is bound to another driver. -ENODEV: the
+ * kernel probed but the device is not bound to driver (the module is not loaded, or the driver refused).
+ */
+int driver_bind(const Sysfs *fs, PciAddress address, const char *driver);
+
+/*
+ * Resets the function. Without method the kernel tries those in reset_method in order; with it, reset_method is set to
+ * method before, and to before (unless NULL) after it. A listed method may have become impossible, so only the attempt
+ * shows whether the device can be reset (domain.md D1, D2). 1: reset. -ENOENT: the kernel has no reset method for it.
+ * -ENOTTY: no method worked, which is also how the kernel reports a device that did not come back in time
+ * (pci_dev_wait()). -EINVAL: it does not offer the method. -ENOTEMPTY: the function is a PF with VFs. Otherwise the
+ * kernel's errno.
+ */
+int reset_device(const Sysfs *fs, PciAddress address, const char *method, const char *before);
+/* Checks that the device responds. 0: it responds with the vendor ID that sysfs has. -EIO: config space is all ones.
+ * -ENXIO: it responds with another vendor ID. Otherwise a negative errno of a failed read. */
+int reset_check(const Sysfs *fs, PciAddress address);
