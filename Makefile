@@ -117,7 +117,7 @@ FUSE_CFLAGS = $(eval FUSE_CFLAGS := $$(shell pkg-config --cflags fuse3))$(FUSE_C
 LIBVIRT_CFLAGS = $(eval LIBVIRT_CFLAGS := $$(shell pkg-config --cflags libvirt))$(LIBVIRT_CFLAGS)
 LIBVIRT_LIBS = $(eval LIBVIRT_LIBS := $$(shell pkg-config --libs libvirt libxml-2.0 libsystemd))$(LIBVIRT_LIBS)
 ROOT_LIBS = $(eval ROOT_LIBS := $$(shell pkg-config --libs libsystemd inih libpci libxml-2.0 json-c numa))$(ROOT_LIBS)
-PLACEMENT_LIBS = $(eval PLACEMENT_LIBS := $$(shell pkg-config --libs libsystemd json-c inih libcurl uuid))$(PLACEMENT_LIBS)
+AGENT_LIBS = $(eval AGENT_LIBS := $$(shell pkg-config --libs libsystemd json-c inih libcurl uuid))$(AGENT_LIBS)
 SLURM_LIBS = $(eval SLURM_LIBS := $$(shell pkg-config --libs libsystemd json-c))$(SLURM_LIBS)
 HOLDERS_LIBS = $(eval HOLDERS_LIBS := $$(shell pkg-config --libs libsystemd))$(HOLDERS_LIBS)
 FUSE_LIBS = $(eval FUSE_LIBS := $$(shell pkg-config --libs fuse3))$(FUSE_LIBS)
@@ -140,7 +140,7 @@ ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(SANITIZE_FLAGS) $(LDFLAGS)
 
 # The rooms in their order (src/README.md): a file uses its own room and those before it. The first ones are pure.
 PURE_ROOMS := model config ledger steps guest plan
-ROOMS := util $(PURE_ROOMS) host bus replay
+ROOMS := util $(PURE_ROOMS) host bus replay agent
 LIB_SOURCES := $(sort $(foreach room,$(ROOMS),$(wildcard src/$(room)/*.c)) $(addprefix src/slurm/,cores.c cpus.c gres.c request.c))
 DAEMON_SOURCES := $(sort $(wildcard src/daemon/*.c))
 CTL_SOURCES := $(sort $(wildcard src/ctl/*.c))
@@ -237,7 +237,7 @@ link = $(Q)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $(1) $(PKG_LIBS) $(MORE_
 $(call made,$(BUILD)/passthroughd,$(call object,$(DAEMON_SOURCES)) $(LIB))
 $(call made,$(BUILD)/passthroughctl,$(call object,$(CTL_SOURCES)) $(LIB))
 $(call made,$(BUILD)/passthrough-placement,$(call object,$(PLACEMENT_SOURCES)) $(LIB))
-$(BUILD)/passthrough-placement: PKG_LIBS = $(PLACEMENT_LIBS)
+$(BUILD)/passthrough-placement: PKG_LIBS = $(AGENT_LIBS)
 # These three have rights that the daemon lacks: the fewer libraries the better.
 $(call made,$(BUILD)/passthroughd-holders,$(call object,$(HOLDERS_SOURCES)) $(LIB))
 $(BUILD)/passthroughd-holders: PKG_LIBS = $(HOLDERS_LIBS)
@@ -267,7 +267,7 @@ $(SHIM) $(DYING) $(HYPERVISOR) $(NVIDIA):
 $(call made,$(BUILD)/tests/unit/test-provider-tree,$(call object,$(PROVIDER_TREE_SOURCES)))
 $(foreach t,$(UNIT_TESTS) $(TOOLS),$(call made,$(t),$(t:$(BUILD)/%=$(BUILD)/obj/%.o) $(LIB)))
 $(UNIT_TESTS): MORE_LIBS = -lcmocka
-$(BUILD)/tests/unit/test-provider-tree: PKG_LIBS = $(PLACEMENT_LIBS)
+$(BUILD)/tests/unit/test-provider-tree: PKG_LIBS = $(AGENT_LIBS)
 # Xen's parser of configurations of xl.
 $(BUILD)/tests/xlcfg: MORE_LIBS = -lxlutil -lxenlight
 # tests/fuzz/run has libFuzzer's main instead: FUZZ_MAIN= LDFLAGS=-fsanitize=fuzzer

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "difference.h"
-#include "member.h"
+#include "agent/member.h"
 #include "model/json-value.h"
 #include "read.h"
 #include "util/log.h"
