@@ -267,7 +267,7 @@ $(SHIM) $(DYING) $(HYPERVISOR) $(NVIDIA):
 $(call made,$(BUILD)/tests/unit/test-provider-tree,$(call object,$(PROVIDER_TREE_SOURCES)))
 $(foreach t,$(UNIT_TESTS) $(TOOLS),$(call made,$(t),$(t:$(BUILD)/%=$(BUILD)/obj/%.o) $(LIB)))
 $(UNIT_TESTS): MORE_LIBS = -lcmocka
-$(BUILD)/tests/unit/test-provider-tree: PKG_LIBS = $(AGENT_LIBS)
+$(addprefix $(BUILD)/tests/unit/,test-http test-provider-tree): PKG_LIBS = $(AGENT_LIBS)
 # Xen's parser of configurations of xl.
 $(BUILD)/tests/xlcfg: MORE_LIBS = -lxlutil -lxenlight
 # tests/fuzz/run has libFuzzer's main instead: FUZZ_MAIN= LDFLAGS=-fsanitize=fuzzer
