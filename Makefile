@@ -117,6 +117,10 @@ FUSE_CFLAGS = $(eval FUSE_CFLAGS := $$(shell pkg-config --cflags fuse3))$(FUSE_C
 LIBVIRT_CFLAGS = $(eval LIBVIRT_CFLAGS := $$(shell pkg-config --cflags libvirt))$(LIBVIRT_CFLAGS)
 LIBVIRT_LIBS = $(eval LIBVIRT_LIBS := $$(shell pkg-config --libs libvirt libxml-2.0 libsystemd))$(LIBVIRT_LIBS)
 ROOT_LIBS = $(eval ROOT_LIBS := $$(shell pkg-config --libs libsystemd inih libpci libxml-2.0 json-c numa))$(ROOT_LIBS)
+# The driver for Kubernetes is built where its libraries are.
+DRA_PACKAGES := libnghttp2 yaml-0.1
+HAVE_DRA = $(eval HAVE_DRA := $$(shell pkg-config --exists $(DRA_PACKAGES) 2>/dev/null && echo yes))$(HAVE_DRA)
+DRA_LIBS = $(eval DRA_LIBS := $$(shell pkg-config --libs $(DRA_PACKAGES)))$(DRA_LIBS)
 AGENT_LIBS = $(eval AGENT_LIBS := $$(shell pkg-config --libs libsystemd json-c inih libcurl uuid))$(AGENT_LIBS)
 SLURM_LIBS = $(eval SLURM_LIBS := $$(shell pkg-config --libs libsystemd json-c))$(SLURM_LIBS)
 HOLDERS_LIBS = $(eval HOLDERS_LIBS := $$(shell pkg-config --libs libsystemd))$(HOLDERS_LIBS)
@@ -148,7 +152,9 @@ HOLDERS_SOURCES := $(sort $(wildcard src/holders/*.c))
 ENDPOINTS_SOURCES := $(sort $(wildcard src/endpoints/*.c))
 ROOT_SOURCES := $(sort $(wildcard src/root/*.c))
 PLACEMENT_SOURCES := $(sort $(wildcard src/placement/*.c))
+DRA_SOURCES := $(sort $(wildcard src/kube/*.c))
 # Of these, the pure ones.
+DRA_PURE_SOURCES := $(addprefix src/kube/,wire.c messages.c slices.c claim.c)
 PROVIDER_TREE_SOURCES := src/placement/tree.c src/placement/wanted.c src/placement/difference.c src/placement/claim.c src/placement/provider-name.c
 VIRT_SOURCES := $(sort $(wildcard src/virt/*.c))
 SLURM_SOURCES := $(filter-out src/slurm/gres.c,$(sort $(wildcard src/slurm/*.c)))
@@ -180,9 +186,11 @@ SLURM_FEATURES := $(shell src/slurm/features $(BUILD) $(CC) $(CFLAGS))
 endif
 HAVE_SLURM := $(filter yes,$(firstword $(SLURM_FEATURES)))
 SLURM_PROGRAMS := $(PLUGIN) $(BUILD)/passthroughd-slurm
+DRA := $(BUILD)/passthrough-dra
+NO_DRA := Kubernetes: $(DRA_PACKAGES) are not installed; passthrough-dra is not built
 NO_SLURM := Slurm: $(SLURM_FEATURES); passthrough.so and passthroughd-slurm are not built
 
-PROGRAMS := $(if $(HAVE_SLURM),$(SLURM_PROGRAMS)) $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-root $(BUILD)/passthroughd-endpoints $(BUILD)/passthroughd-libvirt $(BUILD)/passthrough-placement
+PROGRAMS := $(if $(HAVE_SLURM),$(SLURM_PROGRAMS)) $(if $(HAVE_DRA),$(DRA)) $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-root $(BUILD)/passthroughd-endpoints $(BUILD)/passthroughd-libvirt $(BUILD)/passthrough-placement
 NODESIM := $(BUILD)/tests/nodesim
 # Prints what nodesim serves, without FUSE.
 PRINT_NODE := $(BUILD)/tests/print-node
@@ -194,13 +202,16 @@ UNIT_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
 TOOLS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TOOL_SOURCES))
 FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
-OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(ROOT_SOURCES) $(ENDPOINTS_SOURCES) $(VIRT_SOURCES) $(PLACEMENT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES))
+OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(ROOT_SOURCES) $(ENDPOINTS_SOURCES) $(VIRT_SOURCES) $(PLACEMENT_SOURCES) $(if $(HAVE_DRA),$(DRA_SOURCES)) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES))
 
 # Recordings of the simulated nodes, for passthroughctl --node.
 NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
 
-.PHONY: all help deps deps-build deps-cluster demo demo-cluster check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-placement uninstall-placement install-slurm uninstall-slurm deb deb-check lab lab-shell clean tests no-slurm
-$(call made,all,$(PROGRAMS) $(NODES) $(if $(HAVE_SLURM),,no-slurm))
+.PHONY: all help deps deps-build deps-cluster demo demo-cluster check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-placement uninstall-placement install-slurm uninstall-slurm deb deb-check lab lab-shell clean tests no-slurm no-dra
+$(call made,all,$(PROGRAMS) $(NODES) $(if $(HAVE_SLURM),,no-slurm) $(if $(HAVE_DRA),,no-dra))
+no-dra:
+	@rm -f $(DRA)
+	@echo '$(NO_DRA)'
 no-slurm:
 	@rm -f $(SLURM_PROGRAMS)
 	@echo '$(NO_SLURM)'
@@ -238,6 +249,8 @@ $(call made,$(BUILD)/passthroughd,$(call object,$(DAEMON_SOURCES)) $(LIB))
 $(call made,$(BUILD)/passthroughctl,$(call object,$(CTL_SOURCES)) $(LIB))
 $(call made,$(BUILD)/passthrough-placement,$(call object,$(PLACEMENT_SOURCES)) $(LIB))
 $(BUILD)/passthrough-placement: PKG_LIBS = $(AGENT_LIBS)
+$(call made,$(DRA),$(call object,$(DRA_SOURCES)) $(LIB))
+$(DRA): PKG_LIBS = $(AGENT_LIBS) $(DRA_LIBS)
 # These three have rights that the daemon lacks: the fewer libraries the better.
 $(call made,$(BUILD)/passthroughd-holders,$(call object,$(HOLDERS_SOURCES)) $(LIB))
 $(BUILD)/passthroughd-holders: PKG_LIBS = $(HOLDERS_LIBS)
