@@ -132,6 +132,24 @@ static void test_providers(void **state) {
         assert_true(provider_has_trait(find(t, "n1_0000:14:00.0"), "CUSTOM_PASSTHROUGHD_POOL_IB_VF"));
 }
 
+static void test_other_schedulers(void **state) {
+        static const struct {
+                const char *name;
+                bool is_reported;
+        } schedulers[] = { { "none", true }, { "placement", true }, { "kubernetes", false }, { "nova", false } };
+
+        for (size_t i = 0; i < ELEMENTSOF(schedulers); i++) {
+                _cleanup_free_ char *text = string_format(
+                        "{'nodes':[" NODE
+                        "],'devices':[" GPU("available", "null") "],'allocations':[],"
+                                                                 "'pools':[{'name':'gpu','scheduler':'%s'}]}",
+                        schedulers[i].name);
+                _cleanup_(cleanup_tree_free) Tree *t = make(text);
+
+                assert_int_equal(!!tree_find_name(t, "n1_0000:1A:00.0"), schedulers[i].is_reported);
+        }
+}
+
 static void test_counts(void **state) {
         _cleanup_(cleanup_tree_free) Tree *t = make(DOCUMENT(
                 GPU("allocated", "'vm1'") "," PF "," VF("1", "allocated", "'vm1'") "," VF("2", "available", "null"),
@@ -491,13 +509,14 @@ static void test_many(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_providers),      cmocka_unit_test(test_counts),
-                cmocka_unit_test(test_hugepages),      cmocka_unit_test(test_out_of_service),
-                cmocka_unit_test(test_bad_document),   cmocka_unit_test(test_foreign_root),
-                cmocka_unit_test(test_converges),      cmocka_unit_test(test_others),
-                cmocka_unit_test(test_taken_name),     cmocka_unit_test(test_altered),
-                cmocka_unit_test(test_bad_reply),      cmocka_unit_test(test_slots),
-                cmocka_unit_test(test_claim_of_slots), cmocka_unit_test(test_many),
+                cmocka_unit_test(test_providers),      cmocka_unit_test(test_other_schedulers),
+                cmocka_unit_test(test_counts),         cmocka_unit_test(test_hugepages),
+                cmocka_unit_test(test_out_of_service), cmocka_unit_test(test_bad_document),
+                cmocka_unit_test(test_foreign_root),   cmocka_unit_test(test_converges),
+                cmocka_unit_test(test_others),         cmocka_unit_test(test_taken_name),
+                cmocka_unit_test(test_altered),        cmocka_unit_test(test_bad_reply),
+                cmocka_unit_test(test_slots),          cmocka_unit_test(test_claim_of_slots),
+                cmocka_unit_test(test_many),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
