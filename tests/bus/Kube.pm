@@ -155,7 +155,7 @@ sub unprepared_ok {
         return is($answer->{claims}{ $ref->{uid} }{error}, '', $name) || diag($json->encode($answer));
 }
 
-sub slices { my (undef, $list) = api('GET', '/apis/resource.k8s.io/v1/resourceslices'); return sort { $a->{metadata}{name} cmp $b->{metadata}{name} } @{ $list->{items} } }
+sub slices { my (undef, $list) = api('GET', '/apis/resource.k8s.io/v1/resourceslices'); my @all = sort { $a->{metadata}{name} cmp $b->{metadata}{name} } @{ $list->{items} }; return @all }
 
 # Name to device of all slices.
 sub slice_devices { return { map { $_->{name} => $_ } map { @{ $_->{spec}{devices} // [] } } slices() } }
