@@ -83,6 +83,7 @@
 
 #define DOCUMENT_FORMAT_XML "xml" /* a domain of libvirt */
 #define DOCUMENT_FORMAT_XL  "xl"  /* a configuration of xl, for Xen */
+#define DOCUMENT_FORMAT_CDI "cdi" /* device nodes of a container */
 
 /* Values of the result argument of JobRemoved. */
 #define JOB_RESULT_DONE    "done"

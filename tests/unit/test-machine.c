@@ -279,9 +279,9 @@ static void test_vfio_cdev(void **state) {
         Fixture *f = *state;
 
         tree_dir(f->root, "sys/devices/" NIC "/vfio-dev/vfio0");
-        assert_true(scan_nic(f)->vfio && !scan_nic(f)->vfio_cdev);
+        assert_true(scan_nic(f)->vfio && !*scan_nic(f)->vfio_cdev);
         tree_file(f->root, "sys/devices/" NIC "/vfio-dev/vfio0/dev", "511:0");
-        assert_true(scan_nic(f)->vfio_cdev);
+        assert_string_equal(scan_nic(f)->vfio_cdev, "vfio0");
 }
 
 int main(void) {
