@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * Requests to the API server of Kubernetes, with the credential of a kubeconfig. The kubeconfig is read again when it has
- * changed, a file of a token before each request, and certificates for each connection.
+ * Requests to the API server of Kubernetes, with the credential of a kubeconfig. A file of a token is read before each
+ * request, and certificates for each connection, so that both may be renewed.
  */
 
 #include "agent/http.h"
 
 typedef struct Api Api;
 
-/* path: of the kubeconfig; it need not exist yet. It stays the caller's and outlives the Api. */
+/* path: of the kubeconfig. 0 or a negative errno, logged. */
 int api_new(sd_event *event, const char *path, Api **ret);
 Api *api_free(Api *a);
 

@@ -7,15 +7,15 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "agent/member.h"
 #include "claim.h"
+#include "json.h"
 #include "model/json-parse.h"
-#include "model/json-value.h"
 #include "slices.h"
 #include "util/fileio.h"
 #include "util/log.h"
 
 #define RECORDS         "claims"
+#define NAME_MAX_CDI    128U
 #define RECORD_MAX      65536U
 #define CLAIMS_KEPT_MAX 65536U
 
@@ -45,90 +45,73 @@ static int open_records(const ClaimFiles *f) {
         return path ? open_directory(path) : -ENOMEM;
 }
 
-int files_prepare(const ClaimFiles *f) {
-        _cleanup_free_ char *records = string_format("%s/" RECORDS, f->directory);
-        const char *const all[] = { records, f->cdi };
-
-        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
-                _cleanup_close_ int fd = -1;
-                int r = all[i] ? make_directories(all[i]) : -ENOMEM;
-
-                if (r >= 0)
-                        r = fd = open_directory(all[i]);
-                if (r >= 0)
-                        r = remove_temporaries_at(fd);
-                if (r < 0)
-                        return log_error_errno(r, "Failed to make %s: %m", all[i] ?: "a directory");
-        }
-        return 0;
-}
-
-static void cdi_name(const char *uid, char *ret, size_t size) {
-        (void) snprintf(ret, size, KUBE_DRIVER "-claim_%s.json", uid);
-}
-
-static int write_text(int fd, const char *name, const char *text) {
-        return write_file_atomic_mode_at(fd, name, 0644, text, strlen(text));
-}
-
-static int write_json(int fd, const char *name, json_object *o) {
-        _cleanup_free_ char *text = json_text(o);
-
-        return text ? write_text(fd, name, text) : -ENOMEM;
-}
-
-static int write_record(const ClaimFiles *f, json_object *record) {
-        _cleanup_close_ int fd = open_records(f);
-        char name[UUID_STRING_MAX + 8];
-
-        (void) snprintf(name, sizeof(name), "%s.json", member_text(record, "uid"));
-        return fd < 0 ? fd : write_json(fd, name, record);
-}
-
-static int write_metadata(const ClaimFiles *f, json_object *record, json_object *document, size_t i) {
-        _cleanup_free_ char *path = claim_metadata_file(record, i, f->directory), *text = NULL;
+static int prepare_directory(const char *path) {
         _cleanup_close_ int fd = -1;
-        char *slash = path ? strrchr(path, '/') : NULL;
-        int r;
+        int r = path ? make_directories(path) : -ENOMEM;
 
-        if (!slash)
-                return -ENOMEM;
-        *slash = '\0';
-        r = make_directories(path);
         if (r >= 0)
                 r = fd = open_directory(path);
         if (r >= 0)
-                r = claim_metadata(record, document, i, &text);
-        return r < 0 ? r : write_text(fd, slash + 1, text);
+                r = remove_temporaries_at(fd);
+        return r < 0 ? log_error_errno(r, "Failed to make %s: %m", path ?: "a directory") : 0;
+}
+
+int files_prepare(const ClaimFiles *f) {
+        _cleanup_free_ char *records = string_format("%s/" RECORDS, f->directory);
+        int r = prepare_directory(records);
+
+        return r < 0 ? r : prepare_directory(f->cdi);
+}
+
+static void cdi_name(const char *uid, char ret[static NAME_MAX_CDI]) {
+        (void) snprintf(ret, NAME_MAX_CDI, KUBE_DRIVER "-claim_%s.json", uid);
+}
+
+static int write_text(const char *directory, const char *name, const char *text) {
+        _cleanup_close_ int fd = -1;
+        int r = make_directories(directory);
+
+        if (r >= 0)
+                r = fd = open_directory(directory);
+        return r < 0 ? r : write_file_atomic_mode_at(fd, name, 0644, text, strlen(text));
+}
+
+static int write_json(const char *directory, const char *name, json_object *o) {
+        _cleanup_free_ char *text = json_text(o);
+
+        return text && directory ? write_text(directory, name, text) : -ENOMEM;
+}
+
+static int write_metadata(const ClaimFiles *f, json_object *record, json_object *document, size_t i) {
+        _cleanup_free_ char *path = claim_metadata_directory(record, i, f->directory), *text = NULL;
+        int r = path ? claim_metadata(record, document, i, &text) : -ENOMEM;
+
+        return r < 0 ? r : write_text(path, CLAIM_METADATA_FILE, text);
 }
 
 int files_write(const ClaimFiles *f, json_object *record, json_object *document) {
-        size_t n = json_object_array_length(member(record, "devices"));
+        _cleanup_free_ char *records = string_format("%s/" RECORDS, f->directory);
         _cleanup_json_ json_object *cdi = NULL;
-        _cleanup_close_ int fd = -1;
-        char name[128];
+        char name[NAME_MAX_CDI];
         int r = claim_cdi(record, document, f->directory, &cdi);
 
+        (void) snprintf(name, sizeof(name), "%s.json", member_text(record, "uid"));
         if (r >= 0)
-                r = write_record(f, record);
-        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = write_json(records, name, record);
+        for (size_t i = 0; r >= 0 && i < json_length(member(record, "devices")); i++)
                 if (claim_is_first(record, i))
                         r = write_metadata(f, record, document, i);
-        if (r >= 0)
-                r = make_directories(f->cdi);
-        if (r >= 0)
-                r = fd = open_directory(f->cdi);
         if (r < 0)
                 return r;
-        cdi_name(member_text(record, "uid"), name, sizeof(name));
-        return write_json(fd, name, cdi);
+        cdi_name(member_text(record, "uid"), name);
+        return write_json(f->cdi, name, cdi);
 }
 
 int files_read_record(const ClaimFiles *f, const char *uid, json_object **ret) {
         _cleanup_close_ int fd = open_records(f);
         _cleanup_json_ json_object *record = NULL;
         _cleanup_free_ char *text = NULL;
-        char name[UUID_STRING_MAX + 8];
+        char name[NAME_MAX_CDI];
         size_t size;
         int r;
 
@@ -146,38 +129,35 @@ int files_read_record(const ClaimFiles *f, const char *uid, json_object **ret) {
 bool files_have_cdi(const ClaimFiles *f, const char *uid) {
         _cleanup_close_ int fd = open_directory(f->cdi);
         struct stat st;
-        char name[128];
+        char name[NAME_MAX_CDI];
 
-        cdi_name(uid, name, sizeof(name));
+        cdi_name(uid, name);
         return fd >= 0 && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* The directory of the claim has a directory for each request, with one file. */
 static int remove_metadata(const ClaimFiles *f, json_object *record) {
-        _cleanup_free_ char *own = claim_metadata_directory(record, f->directory);
+        for (size_t i = 0; i < json_length(member(record, "devices")); i++) {
+                _cleanup_free_ char *path = claim_metadata_directory(record, i, f->directory), *file = NULL;
 
-        for (size_t i = 0; own && i < json_object_array_length(member(record, "devices")); i++) {
-                _cleanup_free_ char *path = claim_metadata_file(record, i, f->directory);
-                char *slash = path ? strrchr(path, '/') : NULL;
-
-                if (!slash)
+                file = path ? string_format("%s/" CLAIM_METADATA_FILE, path) : NULL;
+                if (!file)
                         return -ENOMEM;
-                (void) unlink(path);
-                *slash = '\0';
+                (void) unlink(file);
+                (void) rmdir(path);
+                *strrchr(path, '/') = '\0';
                 (void) rmdir(path);
         }
-        if (!own)
-                return -ENOMEM;
-        return rmdir(own) < 0 && errno != ENOENT ? -errno : 0;
+        return 0;
 }
 
 int files_remove(const ClaimFiles *f, const char *uid) {
         _cleanup_close_ int cdi = open_directory(f->cdi), records = open_records(f);
         _cleanup_json_ json_object *record = NULL;
-        char name[128];
+        char name[NAME_MAX_CDI];
         int r = 0;
 
-        cdi_name(uid, name, sizeof(name));
+        cdi_name(uid, name);
         if (cdi >= 0)
                 r = remove_file_at(cdi, name);
         if (r >= 0 && files_read_record(f, uid, &record) >= 0)

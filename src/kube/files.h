@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The files of claims: its record below the directory of this program, the metadata of its requests beside it, and a CDI
- * document. Which claims have devices is in the ledger of the daemon, not here: files without an allocation are removed,
- * and missing ones are made again of the record.
+ * The files of claims: its record below the directory of this program, the metadata of its requests beside it, and a
+ * CDI document. Which claims have devices is in the ledger of the daemon, not here: files without an allocation are
+ * removed, and missing ones are made again of the record.
  */
 
 #include <json-c/json.h>

@@ -135,9 +135,8 @@ static void submit_answer(GrpcCall *call) {
         nghttp2_session *session = call->connection->session;
         const nghttp2_nv headers[] = { header(":status", "200"), header("content-type", "application/grpc") };
         nghttp2_data_provider provider = { .source.ptr = call, .read_callback = on_read_answer };
-        int r = call->has_headers
-                        ? nghttp2_session_resume_data(session, call->id)
-                        : nghttp2_submit_response(session, call->id, headers, ELEMENTSOF(headers), &provider);
+        int r = call->has_headers ? nghttp2_session_resume_data(session, call->id)
+                                  : nghttp2_submit_response(session, call->id, headers, ELEMENTSOF(headers), &provider);
 
         call->has_headers = true;
         /* The data need not be resumed while they are still being sent. */
@@ -497,7 +496,9 @@ static int add_connection(GrpcServer *s, int fd) {
                 (void) close(fd);
                 return -ENOMEM;
         }
-        *c = (Connection) { .next = s->connections, .server = s, .fd = fd, .begun = now_usec(), .last_call = now_usec() };
+        *c = (Connection) {
+                .next = s->connections, .server = s, .fd = fd, .begun = now_usec(), .last_call = now_usec()
+        };
         s->connections = c;
         s->n_connections++;
         r = make_session(c);
@@ -548,8 +549,12 @@ int grpc_server_new(sd_event *event, const char *path, const GrpcMethod *methods
         int r = -ENOMEM;
 
         if (s) {
-                *s = (GrpcServer) { .event = sd_event_ref(event), .fd = -1, .path = path, .methods = methods,
-                                    .n_methods = n, .userdata = userdata };
+                *s = (GrpcServer) { .event = sd_event_ref(event),
+                                    .fd = -1,
+                                    .path = path,
+                                    .methods = methods,
+                                    .n_methods = n,
+                                    .userdata = userdata };
                 r = listen_at(s);
         }
         if (r >= 0)

@@ -144,7 +144,8 @@ static int take_file(const char *kubeconfig, json_object *o, const char *key, ch
 static json_object *find_entry(json_object *config, const char *list, const char *name, const char *key) {
         json_object *all = member(config, list);
 
-        for (size_t i = 0; name && json_object_is_type(all, json_type_array) && i < json_object_array_length(all); i++) {
+        for (size_t i = 0; name && json_object_is_type(all, json_type_array) && i < json_object_array_length(all);
+             i++) {
                 json_object *o = json_object_array_get_idx(all, i);
 
                 if (streq_ptr(member_text(o, "name"), name))
@@ -163,11 +164,15 @@ static int take_config(const char *path, json_object *config, Kubeconfig *k) {
         if (!server)
                 return log_error_errno(-EINVAL, "%s: The current context has no cluster with a server.", path);
         if (member(user, "exec") || member(user, "auth-provider"))
-                return log_error_errno(-EINVAL, "%s: A program for credentials is not supported: use a token, a token "
-                                                "file or a client certificate.", path);
+                return log_error_errno(-EINVAL,
+                                       "%s: A program for credentials is not supported: use a token, a token "
+                                       "file or a client certificate.",
+                                       path);
         if (streq_ptr(member_text(cluster, "insecure-skip-tls-verify"), "true"))
-                return log_error_errno(-EINVAL, "%s: insecure-skip-tls-verify is not supported: name a "
-                                                "certificate-authority.", path);
+                return log_error_errno(-EINVAL,
+                                       "%s: insecure-skip-tls-verify is not supported: name a "
+                                       "certificate-authority.",
+                                       path);
         r = string_copy(&k->server, server);
         if (r >= 0 && server[strlen(server) - 1] == '/')
                 k->server[strlen(server) - 1] = '\0';

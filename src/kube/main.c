@@ -194,12 +194,9 @@ static int parse_arguments(int argc, char *argv[]) {
                 ARG_VERSION
         };
         static const struct option options[] = {
-                { "config", required_argument, NULL, ARG_CONFIG },
-                { "print", no_argument, NULL, ARG_PRINT },
-                { "debug", no_argument, NULL, ARG_DEBUG },
-                { "help", no_argument, NULL, 'h' },
-                { "version", no_argument, NULL, ARG_VERSION },
-                { NULL, 0, NULL, 0 },
+                { "config", required_argument, NULL, ARG_CONFIG }, { "print", no_argument, NULL, ARG_PRINT },
+                { "debug", no_argument, NULL, ARG_DEBUG },         { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, ARG_VERSION },     { NULL, 0, NULL, 0 },
         };
         int c;
 

@@ -23,8 +23,8 @@ typedef struct ClaimRef {
 /* Lower-case letters, digits, '-' and '.', with a letter or digit at both ends: fit for a URL and for a file name. */
 bool name_is_valid(const char *name);
 
-/* NodePrepareResourcesRequest and NodeUnprepareResourcesRequest. 0, -EBADMSG for bytes that are no such message, -EINVAL
- * for names that Kubernetes does not give, -E2BIG for too many claims, or -ENOMEM. The caller frees. */
+/* NodePrepareResourcesRequest and NodeUnprepareResourcesRequest. 0, -EBADMSG for bytes that are no such message,
+ * -EINVAL for names that Kubernetes does not give, -E2BIG for too many claims, or -ENOMEM. The caller frees. */
 int message_parse_claims(const uint8_t *data, size_t size, ClaimRef **ret, size_t *ret_n);
 
 /* Device of dra/v1. */

@@ -5,8 +5,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "agent/member.h"
-#include "model/json-value.h"
+#include "json.h"
 #include "slices.h"
 #include "util/log.h"
 #include "util/strings.h"
@@ -115,8 +114,8 @@ void plugin_on_facts(Plugin *p) {
         send_health(p);
 }
 
-/* The kubelet takes health for unknown after 30 s without a message (pkg/kubelet/cm/dra/healthinfo.go), and a cleaner of
- * its directories may have removed a socket. */
+/* The kubelet takes health for unknown after 30 s without a message (pkg/kubelet/cm/dra/healthinfo.go), and a cleaner
+ * of its directories may have removed a socket. */
 static int on_renew(sd_event_source *source, uint64_t usec, void *userdata) {
         Plugin *p = userdata;
         bool is_watched = false;

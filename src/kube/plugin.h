@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The two sockets that the kubelet calls: the one by which it finds the plugin, and the one of the plugin, with DRAPlugin
- * and DRAResourceHealth.
+ * The two sockets that the kubelet calls: the one by which it finds the plugin, and the one of the plugin, with
+ * DRAPlugin and DRAResourceHealth.
  */
 
 #include "files.h"

@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <systemd/sd-daemon.h>
 
-#include "agent/member.h"
 #include "agent/retry.h"
-#include "model/json-value.h"
+#include "json.h"
 #include "slices.h"
 #include "util/log.h"
 #include "util/strings.h"
@@ -21,14 +20,14 @@
 struct Publisher {
         Api *api;
         const char *node;
-        char *node_uid;        /* NULL: not read yet */
+        char *node_uid;         /* NULL: not read yet */
         sd_event_source *timer; /* the next full comparison, or the next try */
-        json_object *wanted;   /* NULL: the daemon has not answered yet */
-        json_object *items;    /* what the API server has; NULL: to be read */
-        json_object *before;   /* what it had when it was read last */
-        json_object *write;    /* the one under way */
-        bool is_busy;          /* a request is under way */
-        uint64_t delay;        /* until the next try; 0: the last one succeeded */
+        json_object *wanted;    /* NULL: the daemon has not answered yet */
+        json_object *items;     /* what the API server has; NULL: to be read */
+        json_object *before;    /* what it had when it was read last */
+        json_object *write;     /* the one under way */
+        bool is_busy;           /* a request is under way */
+        uint64_t delay;         /* until the next try; 0: the last one succeeded */
         unsigned n_writes, kubelet_tries;
 };
 
@@ -48,10 +47,7 @@ static void set_next(Publisher *p) {
 }
 
 static void forget_items(Publisher *p) {
-        if (!p->items)
-                return;
-        json_object_put(p->before);
-        p->before = TAKE_PTR(p->items);
+        json_object_put(TAKE_PTR(p->items));
 }
 
 static void try_later(Publisher *p) {
@@ -87,22 +83,6 @@ static void on_node(HttpReply *reply, void *userdata) {
                 step(p);
 }
 
-/* What was sent of a slice stays known as long as the slice has the same version: an API server leaves out what it does
- * not know. */
-static void keep_sent(json_object *items, json_object *before) {
-        for (size_t i = 0; before && i < json_object_array_length(items); i++)
-                for (size_t k = 0; k < json_object_array_length(before); k++) {
-                        json_object *item = json_object_array_get_idx(items, i);
-                        json_object *old = json_object_array_get_idx(before, k), *sent = member(old, "sent");
-
-                        if (sent && streq_ptr(member_text(member(item, "metadata"), "uid"),
-                                              member_text(member(old, "metadata"), "uid")) &&
-                            streq_ptr(member_text(member(item, "metadata"), "resourceVersion"),
-                                      member_text(member(old, "metadata"), "resourceVersion")))
-                                (void) member_add(item, "sent", json_object_get(sent));
-                }
-}
-
 static void on_list(HttpReply *reply, void *userdata) {
         Publisher *p = userdata;
         json_object *items = member(reply->document, "items");
@@ -112,7 +92,6 @@ static void on_list(HttpReply *reply, void *userdata) {
                 fail(p, "Cannot read the ResourceSlices", reply);
                 return;
         }
-        keep_sent(items, p->before);
         p->items = json_object_get(items);
         step(p);
 }
@@ -148,10 +127,10 @@ static void on_written(HttpReply *reply, void *userdata) {
                 return;
         }
         p->n_writes++;
-        if (!is_removal &&
-            !member_add(reply->document, "sent", json_object_get(member(member(write, "body"), "spec"))))
-                forget_items(p);
-        else if (take_item(p, is_removal ? NULL : reply->document, name) < 0)
+        /* An API server leaves out what it does not know. What was sent is not sent again. */
+        if (!is_removal)
+                (void) member_add(reply->document, "spec", json_object_get(member(member(write, "body"), "spec")));
+        if (take_item(p, is_removal ? NULL : reply->document, name) < 0)
                 forget_items(p);
         step(p);
 }
@@ -176,7 +155,8 @@ static void step(Publisher *p) {
 
         if (p->is_busy || !p->wanted)
                 return;
-        path = p->node_uid ? string_format(KUBE_SLICES_PATH "?fieldSelector=spec.nodeName%%3D%s,spec.driver%%3D" KUBE_DRIVER,
+        path = p->node_uid ? string_format(KUBE_SLICES_PATH
+                                           "?fieldSelector=spec.nodeName%%3D%s,spec.driver%%3D" KUBE_DRIVER,
                                            p->node)
                            : string_format("/api/v1/nodes/%s", p->node);
         if (!path || !p->node_uid || !p->items) {
@@ -257,7 +237,6 @@ Publisher *publisher_free(Publisher *p) {
         sd_event_source_disable_unref(p->timer);
         json_object_put(p->wanted);
         json_object_put(p->items);
-        json_object_put(p->before);
         json_object_put(p->write);
         free(p->node_uid);
         free(p);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Keeps the ResourceSlices of the API server equal to the node: one request at a time, each change with as few writes as
- * possible, and all read again after a conflict, at times, and when the kubelet starts, which removes them.
+ * Keeps the ResourceSlices of the API server equal to the node: one request at a time, each change with as few writes
+ * as possible, and all read again after a conflict, at times, and when the kubelet starts, which removes them.
  */
 
 #include "api.h"

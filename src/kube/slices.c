@@ -3,24 +3,10 @@
 #include "slices.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 
-#include "agent/member.h"
-#include "model/json-value.h"
-
-#define TAINT_IN_USE         KUBE_DRIVER "/in-use"
-#define TAINT_OUT_OF_SERVICE KUBE_DRIVER "/out-of-service"
-
-static size_t length(json_object *array) {
-        return json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
-}
-
-static bool append(json_object *array, json_object *value) {
-        if (value && json_object_array_add(array, value) == 0)
-                return true;
-        (void) json_object_put(value);
-        return false;
-}
+#include "json.h"
 
 void slice_device_name(const char *address, char ret[static DEVICE_NAME_SIZE]) {
         (void) snprintf(ret, DEVICE_NAME_SIZE, "pci-%s", address);
@@ -32,7 +18,7 @@ void slice_device_name(const char *address, char ret[static DEVICE_NAME_SIZE]) {
 json_object *slice_find_device(json_object *document, const char *name) {
         json_object *devices = member(document, "devices");
 
-        for (size_t i = 0; i < length(devices); i++) {
+        for (size_t i = 0; i < json_length(devices); i++) {
                 json_object *device = json_object_array_get_idx(devices, i);
                 char own[DEVICE_NAME_SIZE];
 
@@ -44,7 +30,7 @@ json_object *slice_find_device(json_object *document, const char *name) {
 }
 
 static json_object *find_named(json_object *array, const char *name) {
-        for (size_t i = 0; i < length(array); i++)
+        for (size_t i = 0; i < json_length(array); i++)
                 if (streq_ptr(member_text(json_object_array_get_idx(array, i), "name"), name))
                         return json_object_array_get_idx(array, i);
         return NULL;
@@ -79,12 +65,7 @@ static bool add_text(json_object *attributes, const char *name, const char *valu
 }
 
 static bool add_number(json_object *attributes, const char *name, json_object *value) {
-        json_object *o;
-
-        if (!value)
-                return true;
-        o = json_object_new_object();
-        return member_add(attributes, name, o) && member_add(o, "int", json_object_get(value));
+        return !value || member_add(attributes, name, json_format("{'int': %s}", json_object_get_string(value)));
 }
 
 /* The path is the root, a port below it, and then the bridges: an upstream and a downstream port for each switch. */
@@ -124,13 +105,13 @@ static bool add_partitions(json_object *attributes, json_object *document, json_
         json_object *partitions = member(document, "partitions"), *module = member(device, "module");
         char name[32];
 
-        for (size_t i = 0; module && i < length(partitions); i++) {
+        for (size_t i = 0; module && i < json_length(partitions); i++) {
                 json_object *p = json_object_array_get_idx(partitions, i), *modules = member(p, "modules");
 
-                for (size_t k = 0; k < length(modules); k++) {
+                for (size_t k = 0; k < json_length(modules); k++) {
                         if (!json_object_equal(json_object_array_get_idx(modules, k), module))
                                 continue;
-                        (void) snprintf(name, sizeof(name), "partition%zu", length(modules));
+                        (void) snprintf(name, sizeof(name), "partition%zu", json_length(modules));
                         if (!add_number(attributes, name, member(p, "id")))
                                 return false;
                 }
@@ -140,10 +121,9 @@ static bool add_partitions(json_object *attributes, json_object *document, json_
 
 static bool add_attributes(json_object *attributes, json_object *document, json_object *device) {
         const char *pool = member_text(device, "pool");
-        json_object *o = json_object_new_object();
+        bool is_vf = streq_ptr(member_text(device, "type"), "vf");
 
-        return member_add(attributes, "isVF", o) &&
-               member_add(o, "bool", json_object_new_boolean(streq_ptr(member_text(device, "type"), "vf"))) &&
+        return member_add(attributes, "isVF", json_format("{'bool': %s}", is_vf ? "true" : "false")) &&
                add_text(attributes, "resource.kubernetes.io/pciBusID", member_text(device, "address")) &&
                add_place(attributes, member_text(device, "path")) && add_text(attributes, "pool", pool) &&
                add_text(attributes, "model", member_text(device, "name")) &&
@@ -175,14 +155,9 @@ static bool is_claimed(json_object *document, json_object *device) {
 }
 
 static bool add_taint(json_object *o, const char *key, const char *value) {
-        json_object *taints = json_object_new_array(), *taint;
-
-        if (!member_add(o, "taints", taints))
-                return false;
-        taint = json_object_new_object();
-        return append(taints, taint) && member_add(taint, "key", json_object_new_string(key)) &&
-               member_add(taint, "value", json_object_new_string(value)) &&
-               member_add(taint, "effect", json_object_new_string("NoSchedule"));
+        return member_add(
+                o, "taints",
+                json_format("[{'key': '" KUBE_DRIVER "/%s', 'value': '%s', 'effect': 'NoSchedule'}]", key, value));
 }
 
 /* A device that another engine or a person has is not for the scheduler, nor is one out of service. A vGPU that its GPU
@@ -191,12 +166,12 @@ static bool add_taints(json_object *o, json_object *document, json_object *devic
         const char *state = member_text(device, "state") ?: "", *verdict = member_text(device, "verdict") ?: "none";
 
         if (member(device, "fault"))
-                return add_taint(o, TAINT_OUT_OF_SERVICE, "fault");
+                return add_taint(o, "out-of-service", "fault");
         if (streq(state, "available") || (streq(verdict, "no-vgpu") && is_vgpu(document, device)))
                 return true;
         if (!streq(state, "allocated") && !streq(state, "reserved"))
-                return add_taint(o, TAINT_OUT_OF_SERVICE, streq(verdict, "none") ? state : verdict);
-        return is_claimed(document, device) || add_taint(o, TAINT_IN_USE, state);
+                return add_taint(o, "out-of-service", streq(verdict, "none") ? state : verdict);
+        return is_claimed(document, device) || add_taint(o, "in-use", state);
 }
 
 HealthStatus slice_health(json_object *device, const char **ret_reason) {
@@ -220,27 +195,11 @@ static bool count_vgpu(json_object *counts, json_object *document, json_object *
         return json_object_object_add(counts, pf, json_object_new_int(n)) == 0;
 }
 
-static bool add_counter(json_object *o, int n) {
-        json_object *counters = json_object_new_object(), *slots;
-        char text[16];
-
-        (void) snprintf(text, sizeof(text), "%d", n);
-        if (!member_add(o, "counters", counters))
-                return false;
-        slots = json_object_new_object();
-        return member_add(counters, "slots", slots) && member_add(slots, "value", json_object_new_string(text));
-}
-
-static bool add_consumption(json_object *o, json_object *device) {
-        json_object *list = json_object_new_array(), *consumption;
+static json_object *consumption(json_object *device) {
         char name[DEVICE_NAME_SIZE];
 
         slice_device_name(member_text(device, "physical_function"), name);
-        if (!member_add(o, "consumesCounters", list))
-                return false;
-        consumption = json_object_new_object();
-        return append(list, consumption) && member_add(consumption, "counterSet", json_object_new_string(name)) &&
-               add_counter(consumption, 1);
+        return json_format("[{'counterSet': '%s', 'counters': {'slots': {'value': '1'}}}]", name);
 }
 
 /* Wanted slices */
@@ -249,7 +208,7 @@ json_object *slice_devices(json_object *document) {
         _cleanup_json_ json_object *groups = json_object_new_object(), *found = json_object_new_array();
         json_object *devices = member(document, "devices");
 
-        for (size_t i = 0; i < length(devices); i++) {
+        for (size_t i = 0; i < json_length(devices); i++) {
                 json_object *device = json_object_array_get_idx(devices, i);
                 const char *group = member_text(device, "iommu_group");
 
@@ -257,46 +216,45 @@ json_object *slice_devices(json_object *document) {
                     (group && json_object_object_get_ex(groups, group, NULL)))
                         continue;
                 if ((group && json_object_object_add(groups, group, NULL) < 0) ||
-                    !append(found, json_object_get(device)))
+                    !json_append(found, json_object_get(device)))
                         return NULL;
         }
         return TAKE_PTR(found);
 }
 
 static json_object *wanted_device(json_object *document, json_object *device) {
-        _cleanup_json_ json_object *o = json_object_new_object();
+        _cleanup_json_ json_object *o = NULL;
         char name[DEVICE_NAME_SIZE];
 
         slice_device_name(member_text(device, "address"), name);
-        return o && member_add(o, "name", json_object_new_string(name)) &&
-                               member_add(o, "attributes", slice_attributes(document, device)) &&
+        o = json_format("{'name': '%s'}", name);
+        return o && member_add(o, "attributes", slice_attributes(document, device)) &&
                                add_taints(o, document, device) &&
-                               (!is_vgpu(document, device) || add_consumption(o, device))
+                               (!is_vgpu(document, device) || member_add(o, "consumesCounters", consumption(device)))
                        ? TAKE_PTR(o)
                        : NULL;
 }
 
 /* The array in the last slice, or in a new one when that has max elements or is of another kind. */
 static json_object *room_for(json_object *slices, const char *key, size_t max) {
-        size_t n = length(slices);
+        size_t n = json_length(slices);
         json_object *slice = n > 0 ? json_object_array_get_idx(slices, n - 1) : NULL, *array = member(slice, key);
 
-        if (array && length(array) < max)
+        if (array && json_length(array) < max)
                 return array;
         slice = json_object_new_object();
         array = json_object_new_array();
-        return append(slices, slice) && member_add(slice, key, array) ? array : NULL;
+        return json_append(slices, slice) && member_add(slice, key, array) ? array : NULL;
 }
 
 static int add_counters(json_object *slices, json_object *counts) {
         json_object_object_foreach(counts, pf, n) {
                 json_object *array = room_for(slices, "sharedCounters", SLICE_COUNTERS_MAX);
-                json_object *set = json_object_new_object();
                 char name[DEVICE_NAME_SIZE];
 
                 slice_device_name(pf, name);
-                if (!array || !append(array, set) || !member_add(set, "name", json_object_new_string(name)) ||
-                    !add_counter(set, json_object_get_int(n)))
+                if (!array || !json_append(array, json_format("{'name': '%s', 'counters': {'slots': {'value': '%s'}}}",
+                                                              name, json_object_get_string(n))))
                         return -ENOMEM;
         }
         return 0;
@@ -311,11 +269,11 @@ int slices_wanted(json_object *document, json_object **ret) {
                 return -EBADMSG;
         if (!slices || !counts || !devices)
                 return -ENOMEM;
-        for (size_t i = 0; i < length(devices); i++) {
+        for (size_t i = 0; i < json_length(devices); i++) {
                 json_object *device = json_object_array_get_idx(devices, i);
                 json_object *array = room_for(slices, "devices", SLICE_DEVICES_MAX);
 
-                if (!array || !append(array, wanted_device(document, device)) ||
+                if (!array || !json_append(array, wanted_device(document, device)) ||
                     (is_vgpu(document, device) && !count_vgpu(counts, document, device)))
                         return -ENOMEM;
         }
@@ -335,15 +293,13 @@ static void slice_name(const SliceOwner *owner, size_t i, char *ret, size_t size
         (void) snprintf(ret, size, "%s-" KUBE_DRIVER "-%zu", owner->node, i);
 }
 
-/* The spec without the generation, which is compared apart. */
-static json_object *make_spec(const SliceOwner *owner, json_object *part, size_t count) {
-        _cleanup_json_ json_object *spec = json_object_new_object();
-        json_object *pool = json_object_new_object();
+static json_object *make_spec(const SliceOwner *owner, json_object *part, size_t count, int64_t generation) {
+        _cleanup_json_ json_object *spec = json_format(
+                "{'driver': '" KUBE_DRIVER "', 'nodeName': '%s', 'pool': {'name': '%s', 'resourceSliceCount': %zu, "
+                "'generation': %" PRId64 "}}",
+                owner->node, owner->node, count, generation);
 
-        if (!spec || !member_add(spec, "pool", pool) || !member_add(pool, "name", json_object_new_string(owner->node)) ||
-            !member_add(pool, "resourceSliceCount", json_object_new_int64((int64_t) count)) ||
-            !member_add(spec, "driver", json_object_new_string(KUBE_DRIVER)) ||
-            !member_add(spec, "nodeName", json_object_new_string(owner->node)))
+        if (!spec)
                 return NULL;
         json_object_object_foreach(part, key, value) {
                 if (!member_add(spec, key, json_object_get(value)))
@@ -352,63 +308,45 @@ static json_object *make_spec(const SliceOwner *owner, json_object *part, size_t
         return TAKE_PTR(spec);
 }
 
-/* What the API server has of a slice, but for the generation and the times that it adds to taints. */
-static json_object *comparable_spec(json_object *item) {
-        json_object *sent = member(item, "sent"), *copy = NULL, *devices;
+/* The API server adds times to taints. */
+static json_object *spec_without_times(json_object *item) {
+        json_object *spec = member(item, "spec"), *devices = member(spec, "devices");
 
-        if (json_object_deep_copy(sent ?: member(item, "spec"), &copy, NULL) < 0)
-                return NULL;
-        json_object_object_del(member(copy, "pool"), "generation");
-        devices = member(copy, "devices");
-        for (size_t i = 0; i < length(devices); i++) {
+        for (size_t i = 0; i < json_length(devices); i++) {
                 json_object *taints = member(json_object_array_get_idx(devices, i), "taints");
 
-                for (size_t k = 0; k < length(taints); k++)
+                for (size_t k = 0; k < json_length(taints); k++)
                         json_object_object_del(json_object_array_get_idx(taints, k), "timeAdded");
         }
-        return copy;
-}
-
-static json_object *owner_references(const SliceOwner *owner) {
-        _cleanup_json_ json_object *list = json_object_new_array();
-        json_object *o = json_object_new_object();
-
-        return list && append(list, o) && member_add(o, "apiVersion", json_object_new_string("v1")) &&
-                               member_add(o, "kind", json_object_new_string("Node")) &&
-                               member_add(o, "name", json_object_new_string(owner->node)) &&
-                               member_add(o, "uid", json_object_new_string(owner->node_uid)) &&
-                               member_add(o, "controller", json_object_new_boolean(true))
-                       ? TAKE_PTR(list)
-                       : NULL;
+        return spec;
 }
 
 /* item: what the API server has, NULL for a slice that it does not have. */
 static json_object *make_body(const SliceOwner *owner, const char *name, json_object *item, json_object *spec) {
-        _cleanup_json_ json_object *o = json_object_new_object();
-        json_object *metadata = json_object_new_object(), *version = member(member(item, "metadata"), "resourceVersion");
+        json_object *version = member(member(item, "metadata"), "resourceVersion");
+        _cleanup_json_ json_object *o = json_format(
+                "{'apiVersion': 'resource.k8s.io/v1', 'kind': 'ResourceSlice', 'metadata': {'name': '%s', "
+                "'ownerReferences': [{'apiVersion': 'v1', 'kind': 'Node', 'name': '%s', 'uid': '%s', 'controller': "
+                "true}]}}",
+                name, owner->node, owner->node_uid);
 
-        return o && member_add(o, "metadata", metadata) && member_add(metadata, "name", json_object_new_string(name)) &&
-                               member_add(metadata, "ownerReferences", owner_references(owner)) &&
-                               (!version || member_add(metadata, "resourceVersion", json_object_get(version))) &&
-                               member_add(o, "apiVersion", json_object_new_string("resource.k8s.io/v1")) &&
-                               member_add(o, "kind", json_object_new_string("ResourceSlice")) &&
-                               member_add(o, "spec", json_object_get(spec))
+        return o && member_add(o, "spec", json_object_get(spec)) &&
+                               (!version ||
+                                member_add(member(o, "metadata"), "resourceVersion", json_object_get(version)))
                        ? TAKE_PTR(o)
                        : NULL;
 }
 
 static bool add_write(json_object *writes, const char *method, const char *name, json_object *body) {
-        json_object *o = json_object_new_object();
-        char path[512];
+        json_object *o = json_format("{'method': '%s', 'path': '" KUBE_SLICES_PATH "%s%s'}", method, name ? "/" : "",
+                                     name ?: "");
 
-        (void) snprintf(path, sizeof(path), KUBE_SLICES_PATH "%s%s", name ? "/" : "", name ?: "");
-        return append(writes, o) && member_add(o, "method", json_object_new_string(method)) &&
-               member_add(o, "path", json_object_new_string(path)) && (!body || member_add(o, "body", body));
+        return json_append(writes, o) && (!body || member_add(o, "body", json_object_get(body)));
 }
 
 /* A slice that this program would not make now. */
 static int add_removals(const SliceOwner *owner, json_object *items, size_t count, json_object *writes) {
-        for (size_t i = 0; i < length(items); i++) {
+        for (size_t i = 0; i < json_length(items); i++) {
                 const char *name = member_text(member(json_object_array_get_idx(items, i), "metadata"), "name");
                 bool is_wanted = false;
 
@@ -425,7 +363,7 @@ static int add_removals(const SliceOwner *owner, json_object *items, size_t coun
 }
 
 static json_object *find_item(json_object *items, const char *name) {
-        for (size_t i = 0; i < length(items); i++)
+        for (size_t i = 0; i < json_length(items); i++)
                 if (streq_ptr(member_text(member(json_object_array_get_idx(items, i), "metadata"), "name"), name))
                         return json_object_array_get_idx(items, i);
         return NULL;
@@ -435,28 +373,24 @@ static json_object *find_item(json_object *items, const char *name) {
 static int make_writes(const SliceOwner *owner, json_object *wanted, json_object *items, int64_t generation,
                        json_object **ret) {
         _cleanup_json_ json_object *writes = json_object_new_array();
+        size_t n = json_length(wanted);
 
-        for (size_t i = 0; i < length(wanted); i++) {
+        for (size_t i = 0; i < n; i++) {
                 _cleanup_json_ json_object *spec =
-                        make_spec(owner, json_object_array_get_idx(wanted, i), length(wanted));
-                _cleanup_json_ json_object *has = NULL, *body = NULL;
+                        make_spec(owner, json_object_array_get_idx(wanted, i), n, generation);
+                _cleanup_json_ json_object *body = NULL;
                 json_object *item;
                 char name[300];
 
                 slice_name(owner, i, name, sizeof(name));
                 item = find_item(items, name);
-                has = item ? comparable_spec(item) : NULL;
-                if (!writes || !spec || (item && !has))
-                        return -ENOMEM;
-                if (has && generation_of(item) == generation && json_object_equal(has, spec))
+                if (writes && spec && item && json_object_equal(spec_without_times(item), spec))
                         continue;
-                if (!member_add(member(spec, "pool"), "generation", json_object_new_int64(generation)))
-                        return -ENOMEM;
-                body = make_body(owner, name, item, spec);
-                if (!body || !add_write(writes, item ? "PUT" : "POST", item ? name : NULL, TAKE_PTR(body)))
+                body = spec ? make_body(owner, name, item, spec) : NULL;
+                if (!writes || !body || !add_write(writes, item ? "PUT" : "POST", item ? name : NULL, body))
                         return -ENOMEM;
         }
-        if (add_removals(owner, items, length(wanted), writes) < 0)
+        if (!writes || add_removals(owner, items, n, writes) < 0)
                 return -ENOMEM;
         *ret = TAKE_PTR(writes);
         return 0;
@@ -467,10 +401,10 @@ int slices_difference(const SliceOwner *owner, json_object *wanted, json_object 
         int64_t generation = 0;
         int r;
 
-        for (size_t i = 0; i < length(items); i++)
+        for (size_t i = 0; i < json_length(items); i++)
                 generation = MAX(generation, generation_of(json_object_array_get_idx(items, i)));
         r = make_writes(owner, wanted, items, MAX(generation, INT64_C(1)), &writes);
-        if (r >= 0 && generation > 0 && length(writes) > 1) {
+        if (r >= 0 && generation > 0 && json_length(writes) > 1) {
                 json_object_put(TAKE_PTR(writes));
                 r = make_writes(owner, wanted, items, generation + 1, &writes);
         }

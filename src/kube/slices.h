@@ -14,7 +14,8 @@
 #define KUBE_DRIVER      "passthroughd.org"
 #define KUBE_SLICES_PATH "/apis/resource.k8s.io/v1/resourceslices"
 
-/* ResourceSliceMaxDevicesWithAdvancedFeatures: taints and counters come and go, and the slice of a device should not. */
+/* ResourceSliceMaxDevicesWithAdvancedFeatures: taints and counters come and go, and the slice of a device should not.
+ */
 #define SLICE_DEVICES_MAX  64U
 /* ResourceSliceMaxCounterSets */
 #define SLICE_COUNTERS_MAX 8U
@@ -43,8 +44,8 @@ typedef struct SliceOwner {
 } SliceOwner;
 
 /*
- * Compares the wanted slices with the items that the API server has, in which a member "sent" is what was last sent of
- * a slice. ret: an array of {"method", "path", "body"}. As few writes as possible: the generation of the pool stays when
- * one write is enough, as in kubernetes/dynamic-resource-allocation, resourceslice/resourceslicecontroller.go.
+ * Compares the wanted slices with the items that the API server has. ret: an array of {"method", "path", "body"}. As
+ * few writes as possible: the generation of the pool stays when one write is enough, as in
+ * kubernetes/dynamic-resource-allocation, resourceslice/resourceslicecontroller.go.
  */
 int slices_difference(const SliceOwner *owner, json_object *wanted, json_object *items, json_object **ret);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The wire format of Protocol Buffers (protobuf.dev/programming-guides/encoding): a message is a sequence of fields, each
- * with a number and a type. Pure. A reader never reads beyond its bytes, whatever these are.
+ * The wire format of Protocol Buffers (protobuf.dev/programming-guides/encoding): a message is a sequence of fields,
+ * each with a number and a type. Pure. A reader never reads beyond its bytes, whatever these are.
  */
 
 #include <stdbool.h>

@@ -6,10 +6,9 @@
 #include <stdio.h>
 
 #include "agent/daemon.h"
-#include "agent/member.h"
 #include "bus/names.h"
 #include "claim.h"
-#include "model/json-value.h"
+#include "json.h"
 #include "slices.h"
 #include "util/fileio.h"
 #include "util/log.h"
@@ -99,7 +98,7 @@ static void put_prepared(Work *k) {
                 json_object *o = json_object_array_get_idx(devices, i);
 
                 claim_cdi_id(k->record, i, ids[i]);
-                claim_request_name(o, requests[i]);
+                claim_request_name(k->record, i, requests[i]);
                 list[i] = (MessageDevice) { requests[i], member_text(k->record, "node"), member_text(o, "device"),
                                             ids[i] };
         }
@@ -499,7 +498,8 @@ static int add_work(Works *w, WorkKind kind, const ClaimRef *ref, Batch *batch) 
                 return -ENOMEM;
         *k = (Work) { .works = w, .kind = kind, .ref = *ref, .batch = batch };
         (void) snprintf(k->name, sizeof(k->name), CLAIM_PREFIX "%s", ref->uid);
-        if (batch && sd_event_add_time_relative(w->event, &k->timer, CLOCK_MONOTONIC, TIMEOUT_USEC, 0, on_timeout, k) < 0) {
+        if (batch &&
+            sd_event_add_time_relative(w->event, &k->timer, CLOCK_MONOTONIC, TIMEOUT_USEC, 0, on_timeout, k) < 0) {
                 free(k);
                 return -ENOMEM;
         }
@@ -569,9 +569,9 @@ static bool ref_of_allocation(json_object *allocation, ClaimRef *ret) {
         const char *slash = strchr(tag, '/');
         size_t prefix = strlen(CLAIM_PREFIX);
 
-        if (strncmp(name, CLAIM_PREFIX, prefix) != 0 || !streq_ptr(member_text(allocation, "consumer"), name + prefix) ||
-            !text_is_uuid(name + prefix) || !slash || (size_t) (slash - tag) >= sizeof(ret->namespace) ||
-            strlen(slash + 1) >= sizeof(ret->name))
+        if (strncmp(name, CLAIM_PREFIX, prefix) != 0 ||
+            !streq_ptr(member_text(allocation, "consumer"), name + prefix) || !text_is_uuid(name + prefix) || !slash ||
+            (size_t) (slash - tag) >= sizeof(ret->namespace) || strlen(slash + 1) >= sizeof(ret->name))
                 return false;
         (void) strcpy(ret->uid, name + prefix);
         (void) snprintf(ret->namespace, sizeof(ret->namespace), "%.*s", (int) (slash - tag), tag);

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * What is done for claims: prepare, unprepare, and release those that Kubernetes has no more. Each claim has one work at
- * a time; another one for the same claim waits for it. A work reads the claim from the API server, calls the daemon, and
- * then looks at each new document of the daemon, so that a lost signal or a restart of either leaves it where it was.
+ * What is done for claims: prepare, unprepare, and release those that Kubernetes has no more. Each claim has one work
+ * at a time; another one for the same claim waits for it. A work reads the claim from the API server, calls the daemon,
+ * and then looks at each new document of the daemon, so that a lost signal or a restart of either leaves it where it
+ * was.
  */
 
 #include "api.h"
