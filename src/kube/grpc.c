@@ -6,6 +6,7 @@
 #include <nghttp2/nghttp2.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -22,7 +23,7 @@
 typedef struct Connection Connection;
 
 struct GrpcCall {
-        GrpcCall *next;
+        LIST_ENTRY(GrpcCall) calls;
         Connection *connection;
         int32_t id;
         uint64_t begun;
@@ -41,12 +42,12 @@ struct GrpcCall {
 };
 
 struct Connection {
-        Connection *next;
+        LIST_ENTRY(Connection) connections;
         GrpcServer *server;
         int fd;
         nghttp2_session *session;
         sd_event_source *io, *timer;
-        GrpcCall *calls;
+        LIST_HEAD(, GrpcCall) calls;
         WireBuffer out; /* bytes that the socket has not taken yet */
         size_t sent;
         uint64_t last_write, last_call, begun;
@@ -62,7 +63,7 @@ struct GrpcServer {
         const GrpcMethod *methods;
         size_t n_methods;
         void *userdata;
-        Connection *connections;
+        LIST_HEAD(, Connection) connections;
         size_t n_connections;
 };
 
@@ -73,13 +74,7 @@ static uint64_t now_usec(void) {
 /* Calls */
 
 static void free_call(GrpcCall *call) {
-        Connection *c = call->connection;
-
-        for (GrpcCall **p = &c->calls; *p; p = &(*p)->next)
-                if (*p == call) {
-                        *p = call->next;
-                        break;
-                }
+        LIST_REMOVE(call, calls);
         if (call->gone && !call->is_answered)
                 call->gone(call, call->userdata);
         wire_done(&call->in);
@@ -165,44 +160,16 @@ void grpc_reply(GrpcCall *call, const WireBuffer *message) {
         submit_answer(call);
 }
 
-/* The bytes of the first message that are not sent yet, when it has been begun: the rest of out may be replaced. */
-static size_t rest_of_message(const GrpcCall *call) {
-        size_t end = 0;
-
-        while (end < call->sent) {
-                const uint8_t *p = call->out.data + end;
-
-                end += PREFIX_SIZE + ((size_t) p[1] << 24 | (size_t) p[2] << 16 | (size_t) p[3] << 8 | p[4]);
-        }
-        return end - call->sent;
-}
-
 void grpc_send(GrpcCall *call, const WireBuffer *message) {
-        call->out.size = call->sent + rest_of_message(call);
         put_message(call, message);
-        if (message->is_failed || call->out.is_failed)
+        if (message->is_failed || call->out.is_failed || call->out.size - call->sent > GRPC_UNREAD_MAX)
                 reset_call(call);
         else
                 submit_answer(call);
 }
 
-/* The header's value has printable ASCII but for '%', which escapes the other bytes. */
-static void escape_message(const char *message, char *ret, size_t size) {
-        size_t n = 0;
-
-        for (; *message && n + 4 < size; message++) {
-                unsigned char byte = (unsigned char) *message;
-
-                if (byte >= ' ' && byte <= '~' && byte != '%')
-                        ret[n++] = (char) byte;
-                else
-                        n += (size_t) snprintf(ret + n, size - n, "%%%02X", byte);
-        }
-        ret[n] = '\0';
-}
-
 void grpc_fail(GrpcCall *call, GrpcStatus status, const char *message) {
-        char number[16], escaped[1024];
+        char number[16];
         nghttp2_nv headers[4];
 
         call->is_answered = true;
@@ -212,11 +179,10 @@ void grpc_fail(GrpcCall *call, GrpcStatus status, const char *message) {
                 return;
         }
         (void) snprintf(number, sizeof(number), "%d", (int) status);
-        escape_message(message, escaped, sizeof(escaped));
         headers[0] = header(":status", "200");
         headers[1] = header("content-type", "application/grpc");
         headers[2] = header("grpc-status", number);
-        headers[3] = header("grpc-message", escaped);
+        headers[3] = header("grpc-message", message);
         if (nghttp2_submit_response(call->connection->session, call->id, headers, ELEMENTSOF(headers), NULL) != 0)
                 call->connection->is_broken = true;
         wake_connection(call->connection);
@@ -259,11 +225,12 @@ static void run_call(GrpcCall *call) {
 /* What the session reads */
 
 static GrpcCall *find_call(const Connection *c, int32_t id) {
-        GrpcCall *call = c->calls;
+        GrpcCall *call;
 
-        while (call && call->id != id)
-                call = call->next;
-        return call;
+        LIST_FOREACH(call, &c->calls, calls)
+        if (call->id == id)
+                return call;
+        return NULL;
 }
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *userdata) {
@@ -275,8 +242,8 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         call = calloc(1, sizeof(*call));
         if (!call)
                 return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-        *call = (GrpcCall) { .next = c->calls, .connection = c, .id = frame->hd.stream_id, .begun = now_usec() };
-        c->calls = call;
+        *call = (GrpcCall) { .connection = c, .id = frame->hd.stream_id, .begun = now_usec() };
+        LIST_INSERT_HEAD(&c->calls, call, calls);
         return 0;
 }
 
@@ -345,14 +312,10 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error,
 static void close_connection(Connection *c) {
         GrpcServer *s = c->server;
 
-        for (Connection **p = &s->connections; *p; p = &(*p)->next)
-                if (*p == c) {
-                        *p = c->next;
-                        break;
-                }
+        LIST_REMOVE(c, connections);
         s->n_connections--;
-        while (c->calls)
-                free_call(c->calls);
+        while (!LIST_EMPTY(&c->calls))
+                free_call(LIST_FIRST(&c->calls));
         nghttp2_session_del(c->session);
         sd_event_source_disable_unref(c->io);
         sd_event_source_disable_unref(c->timer);
@@ -401,11 +364,13 @@ static bool is_pending(const Connection *c) {
 
 /* The peer owes something: the rest of a request, or to read. */
 static bool has_deadline(const Connection *c) {
+        const GrpcCall *call;
+
         if (!c->has_settings || is_pending(c))
                 return true;
-        for (const GrpcCall *call = c->calls; call; call = call->next)
-                if (!call->is_complete)
-                        return true;
+        LIST_FOREACH(call, &c->calls, calls)
+        if (!call->is_complete)
+                return true;
         return false;
 }
 
@@ -439,14 +404,15 @@ static int on_connection(sd_event_source *source, int fd, uint32_t events, void 
 static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
         Connection *c = userdata;
         uint64_t limit = now_usec() - TIMEOUT_USEC;
+        GrpcCall *call;
 
         if ((!c->has_settings && c->begun <= limit) || (is_pending(c) && c->last_write <= limit)) {
                 close_connection(c);
                 return 0;
         }
-        for (GrpcCall *call = c->calls; call; call = call->next)
-                if (!call->is_complete && call->begun <= limit)
-                        reset_call(call);
+        LIST_FOREACH(call, &c->calls, calls)
+        if (!call->is_complete && call->begun <= limit)
+                reset_call(call);
         /* The next one that is too old is so in a second at the earliest. */
         if (sd_event_source_set_time_relative(c->timer, TIMEOUT_USEC / 10) < 0 ||
             sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT) < 0)
@@ -478,11 +444,11 @@ static int make_session(Connection *c) {
 
 /* Closes the connection that is unused for the longest time. A kubelet connects again. False: each has a call. */
 static bool make_room(GrpcServer *s) {
-        Connection *oldest = NULL;
+        Connection *c, *oldest = NULL;
 
-        for (Connection *c = s->connections; c; c = c->next)
-                if (!c->calls && (!oldest || c->last_call < oldest->last_call))
-                        oldest = c;
+        LIST_FOREACH(c, &s->connections, connections)
+        if (LIST_EMPTY(&c->calls) && (!oldest || c->last_call < oldest->last_call))
+                oldest = c;
         if (oldest)
                 close_connection(oldest);
         return oldest;
@@ -496,10 +462,8 @@ static int add_connection(GrpcServer *s, int fd) {
                 (void) close(fd);
                 return -ENOMEM;
         }
-        *c = (Connection) {
-                .next = s->connections, .server = s, .fd = fd, .begun = now_usec(), .last_call = now_usec()
-        };
-        s->connections = c;
+        *c = (Connection) { .server = s, .fd = fd, .begun = now_usec(), .last_call = now_usec() };
+        LIST_INSERT_HEAD(&s->connections, c, connections);
         s->n_connections++;
         r = make_session(c);
         if (r >= 0)
@@ -576,8 +540,8 @@ bool grpc_server_is_reachable(const GrpcServer *s) {
 GrpcServer *grpc_server_free(GrpcServer *s) {
         if (!s)
                 return NULL;
-        while (s->connections)
-                close_connection(s->connections);
+        while (!LIST_EMPTY(&s->connections))
+                close_connection(LIST_FIRST(&s->connections));
         sd_event_source_disable_unref(s->io);
         if (s->inode && grpc_server_is_reachable(s))
                 (void) unlink(s->path);

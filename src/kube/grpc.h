@@ -15,6 +15,7 @@
 #define GRPC_CALLS_MAX       32U /* of a connection */
 #define GRPC_REQUEST_MAX     65536U
 #define GRPC_HEADERS_MAX     8192U
+#define GRPC_UNREAD_MAX      (1U << 20)
 #define GRPC_TIMEOUT_SEC     10U /* for a request to arrive, and for a peer to take what it is sent */
 
 /* Status codes of gRPC (doc/statuscodes.md). */
@@ -49,6 +50,7 @@ void grpc_call_watch(GrpcCall *c, void (*gone)(GrpcCall *c, void *userdata), voi
 
 /* Answers, and ends the call. The message is copied. */
 void grpc_reply(GrpcCall *c, const WireBuffer *message);
+/* message: ASCII without control characters and '%'. */
 void grpc_fail(GrpcCall *c, GrpcStatus status, const char *message);
-/* Sends a message of a stream. One that the peer has not begun to take is replaced. */
+/* Sends a message of a stream. A peer that does not take them loses its call. */
 void grpc_send(GrpcCall *c, const WireBuffer *message);

@@ -13,6 +13,6 @@ typedef struct Kubeconfig {
         char *token, *token_file;
 } Kubeconfig;
 
-/* 0 or a negative errno, logged. */
+/* 0 or a negative errno, logged; kubeconfig_done() in both cases. */
 int kubeconfig_read(const char *path, Kubeconfig *ret);
 void kubeconfig_done(Kubeconfig *k);

@@ -98,7 +98,7 @@ static void on_list(HttpReply *reply, void *userdata) {
 
 /* Takes the slice of the reply instead of the one that was there. */
 static int take_item(Publisher *p, json_object *slice, const char *name) {
-        for (size_t i = 0; i < json_object_array_length(p->items); i++)
+        for (size_t i = 0; i < json_length(p->items); i++)
                 if (streq_ptr(member_text(member(json_object_array_get_idx(p->items, i), "metadata"), "name"), name))
                         return slice ? json_object_array_put_idx(p->items, i, json_object_get(slice))
                                      : json_object_array_del_idx(p->items, i, 1);
@@ -136,7 +136,7 @@ static void on_written(HttpReply *reply, void *userdata) {
 }
 
 static void settle(Publisher *p) {
-        size_t n = json_object_array_length(p->items);
+        size_t n = json_length(p->items);
 
         if (p->n_writes > 0)
                 log_info("%u change%s of ResourceSlices; the node has %zu.", p->n_writes, PLURAL(p->n_writes), n);

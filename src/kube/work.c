@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/queue.h>
 
 #include "agent/daemon.h"
 #include "bus/names.h"
@@ -33,7 +34,7 @@ typedef struct Batch {
 } Batch;
 
 typedef struct Work {
-        struct Work *next;
+        TAILQ_ENTRY(Work) list;
         Works *works;
         WorkKind kind;
         ClaimRef ref;
@@ -55,7 +56,7 @@ struct Works {
         Api *api;
         const ClaimFiles *files;
         const char *node;
-        Work *first;
+        TAILQ_HEAD(, Work) list; /* in the order of their calls */
         size_t n;
         json_object *told; /* UIDs of orphans that the journal has a message of */
 };
@@ -65,11 +66,7 @@ static void start_work(Work *k);
 /* Ends */
 
 static void free_work(Work *k) {
-        for (Work **p = &k->works->first; *p; p = &(*p)->next)
-                if (*p == k) {
-                        *p = k->next;
-                        break;
-                }
+        TAILQ_REMOVE(&k->works->list, k, list);
         k->works->n--;
         json_object_put(k->record);
         sd_bus_slot_unref(k->slot);
@@ -129,6 +126,7 @@ static void end_work(Work *k, const char *error) {
         static const char *const verbs[] = { "prepare", "unprepare", "release" };
         Works *w = k->works;
         ClaimRef ref = k->ref;
+        Work *next;
 
         if (error && k->kind != WORK_ORPHAN)
                 log_warning("Cannot %s claim %s/%s: %s", verbs[k->kind], ref.namespace, ref.name, error);
@@ -137,11 +135,11 @@ static void end_work(Work *k, const char *error) {
         if (k->batch)
                 answer(k, error);
         free_work(k);
-        for (Work *next = w->first; next; next = next->next)
-                if (!next->is_started && streq(next->ref.uid, ref.uid)) {
-                        start_work(next);
-                        return;
-                }
+        TAILQ_FOREACH(next, &w->list, list)
+        if (!next->is_started && streq(next->ref.uid, ref.uid)) {
+                start_work(next);
+                return;
+        }
 }
 
 static void end_work_errno(Work *k, int r, const char *what) {
@@ -189,16 +187,18 @@ static json_object *claim_device(const Work *k, size_t i) {
         return slice_find_device(facts_document(k->works->facts), member_text(o, "device"));
 }
 
-/* The pools of the devices, with their numbers. */
-static int append_counts(sd_bus_message *m, const Work *k, size_t n) {
+/* The pools of the devices with their numbers, or with the address of each. */
+static int append_devices(sd_bus_message *m, const Work *k, bool with_places) {
+        size_t n = json_length(member(k->record, "devices"));
+        const char *element = with_places ? "(ss)" : "(su)";
         int r = sd_bus_message_open_container(m, 'e', "sv");
 
         if (r >= 0)
-                r = sd_bus_message_append(m, "s", REQUEST_KEY_DEVICES);
+                r = sd_bus_message_append(m, "s", with_places ? REQUEST_KEY_AT : REQUEST_KEY_DEVICES);
         if (r >= 0)
-                r = sd_bus_message_open_container(m, 'v', "a(su)");
+                r = sd_bus_message_open_container(m, 'v', with_places ? "a(ss)" : "a(su)");
         if (r >= 0)
-                r = sd_bus_message_open_container(m, 'a', "(su)");
+                r = sd_bus_message_open_container(m, 'a', element);
         for (size_t i = 0; r >= 0 && i < n; i++) {
                 const char *pool = member_text(claim_device(k, i), "pool");
                 uint32_t before = 0, count = 0;
@@ -208,26 +208,11 @@ static int append_counts(sd_bus_message *m, const Work *k, size_t n) {
                                 before += j < i;
                                 count++;
                         }
-                if (before == 0)
-                        r = sd_bus_message_append(m, "(su)", pool, count);
+                if (with_places)
+                        r = sd_bus_message_append(m, element, pool, member_text(claim_device(k, i), "address"));
+                else if (before == 0)
+                        r = sd_bus_message_append(m, element, pool, count);
         }
-        for (int i = 0; r >= 0 && i < 3; i++)
-                r = sd_bus_message_close_container(m);
-        return r;
-}
-
-static int append_places(sd_bus_message *m, const Work *k, size_t n) {
-        int r = sd_bus_message_open_container(m, 'e', "sv");
-
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", REQUEST_KEY_AT);
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'v', "a(ss)");
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'a', "(ss)");
-        for (size_t i = 0; r >= 0 && i < n; i++)
-                r = sd_bus_message_append(m, "(ss)", member_text(claim_device(k, i), "pool"),
-                                          member_text(claim_device(k, i), "address"));
         for (int i = 0; r >= 0 && i < 3; i++)
                 r = sd_bus_message_close_container(m);
         return r;
@@ -235,7 +220,6 @@ static int append_places(sd_bus_message *m, const Work *k, size_t n) {
 
 /* The token makes the same call again mean the same allocation. */
 static int append_request(sd_bus_message *m, const Work *k) {
-        size_t n = json_object_array_length(member(k->record, "devices"));
         char tag[NAMESPACE_SIZE + NAME_SIZE + 1];
         int r = sd_bus_message_append(m, "s", k->name);
 
@@ -245,9 +229,9 @@ static int append_request(sd_bus_message *m, const Work *k) {
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'a', "{sv}");
         if (r >= 0)
-                r = append_counts(m, k, n);
+                r = append_devices(m, k, false);
         if (r >= 0)
-                r = append_places(m, k, n);
+                r = append_devices(m, k, true);
         if (r >= 0)
                 r = append_text(m, REQUEST_KEY_CONSUMER, k->ref.uid);
         if (r >= 0)
@@ -262,7 +246,7 @@ static void allocate(Work *k) {
         json_object *document = facts_document(k->works->facts);
         int r;
 
-        for (size_t i = 0; i < json_object_array_length(member(k->record, "devices")); i++) {
+        for (size_t i = 0; i < json_length(member(k->record, "devices")); i++) {
                 json_object *device = claim_device(k, i);
                 char sentence[CLAIM_SENTENCE_SIZE];
 
@@ -282,14 +266,15 @@ static void allocate(Work *k) {
                 end_work_errno(k, r, "Failed to call passthroughd");
 }
 
-static int send_release(Work *k, json_object *allocation) {
+/* waits: for the reply. */
+static int send_release(Work *k, json_object *allocation, bool waits) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         uint64_t generation = json_object_get_uint64(member(allocation, "generation"));
         int r = daemon_new_call(k->works->bus, "Release", &m);
 
         if (r >= 0)
                 r = sd_bus_message_append(m, "st", k->name, generation);
-        return r < 0 ? r : send_call(k, m);
+        return r < 0 ? r : waits ? send_call(k, m) : sd_bus_send(k->works->bus, m, NULL);
 }
 
 /* Prepare */
@@ -308,17 +293,12 @@ static void finish_prepare(Work *k) {
 
 /* A failed allocation keeps its devices. It is released, so that the kubelet's next try begins anew. */
 static void drop_failed(Work *k, json_object *allocation) {
-        char sentence[CLAIM_SENTENCE_SIZE];
-        const char *reason = member_text(allocation, "reason");
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r = daemon_new_call(k->works->bus, "Release", &m);
+        int r = send_release(k, allocation, false);
 
-        (void) snprintf(sentence, sizeof(sentence), "%s", reason ?: "The devices could not be prepared.");
-        if (r >= 0)
-                r = sd_bus_message_append(m, "st", k->name, json_object_get_uint64(member(allocation, "generation")));
-        if (r >= 0)
-                r = sd_bus_send(k->works->bus, m, NULL);
-        end_work(k, sentence);
+        if (r < 0)
+                end_work_errno(k, r, "Failed to call passthroughd");
+        else
+                end_work(k, member_text(allocation, "reason") ?: "The devices could not be prepared.");
 }
 
 static bool state_is(json_object *allocation, const char *state) {
@@ -406,7 +386,7 @@ static void continue_release(Work *k) {
                 finish_release(k);
         else if (!k->is_requested && !state_is(allocation, "releasing")) {
                 k->is_waiting = false;
-                r = send_release(k, allocation);
+                r = send_release(k, allocation, true);
                 if (r < 0)
                         end_work_errno(k, r, "Failed to call passthroughd");
         } else if (!state_is(allocation, "releasing"))
@@ -454,13 +434,14 @@ static void continue_work(Work *k) {
 /* A work that ends may end others with it, so the list is walked from its start after each. */
 static Work *find_ready(Works *w) {
         uint64_t number = facts_number(w->facts);
+        Work *k;
 
-        for (Work *k = w->first; k; k = k->next)
-                if (k->is_waiting && k->number <= number) {
-                        /* Until the next document. */
-                        k->number = number + 1;
-                        return k;
-                }
+        TAILQ_FOREACH(k, &w->list, list)
+        if (k->is_waiting && k->number <= number) {
+                /* Until the next document. */
+                k->number = number + 1;
+                return k;
+        }
         return NULL;
 }
 
@@ -483,15 +464,17 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 static bool is_busy(const Works *w, const char *uid) {
-        for (const Work *k = w->first; k; k = k->next)
-                if (k->is_started && streq(k->ref.uid, uid))
-                        return true;
+        const Work *k;
+
+        TAILQ_FOREACH(k, &w->list, list)
+        if (k->is_started && streq(k->ref.uid, uid))
+                return true;
         return false;
 }
 
 /* Appends a work to the list, and starts it unless another one for its claim runs. */
 static int add_work(Works *w, WorkKind kind, const ClaimRef *ref, Batch *batch) {
-        Work *k = calloc(1, sizeof(*k)), **last = &w->first;
+        Work *k = calloc(1, sizeof(*k));
         bool busy = is_busy(w, ref->uid);
 
         if (!k)
@@ -503,9 +486,7 @@ static int add_work(Works *w, WorkKind kind, const ClaimRef *ref, Batch *batch) 
                 free(k);
                 return -ENOMEM;
         }
-        while (*last)
-                last = &(*last)->next;
-        *last = k;
+        TAILQ_INSERT_TAIL(&w->list, k, list);
         w->n++;
         if (!busy)
                 start_work(k);
@@ -616,7 +597,7 @@ void works_collect(Works *w) {
         if (!facts_document(w->facts))
                 return;
         remove_stale_files(w);
-        for (size_t i = 0; json_object_is_type(all, json_type_array) && i < json_object_array_length(all); i++) {
+        for (size_t i = 0; i < json_length(all); i++) {
                 json_object *allocation = json_object_array_get_idx(all, i);
                 ClaimRef ref = { 0 };
 
@@ -635,6 +616,7 @@ int works_new(sd_event *event, sd_bus *bus, Facts *facts, Api *api, const ClaimF
         if (!w)
                 return log_error_errno(-ENOMEM, "Failed to prepare claims: %m");
         *w = (Works) { event, bus, facts, api, files, node, .told = json_object_new_object() };
+        TAILQ_INIT(&w->list);
         *ret = w;
         return 0;
 }
@@ -642,8 +624,8 @@ int works_new(sd_event *event, sd_bus *bus, Facts *facts, Api *api, const ClaimF
 Works *works_free(Works *w) {
         if (!w)
                 return NULL;
-        while (w->first) {
-                Work *k = w->first;
+        while (!TAILQ_EMPTY(&w->list)) {
+                Work *k = TAILQ_FIRST(&w->list);
 
                 if (k->batch && --k->batch->n_left == 0) {
                         if (k->batch->call)
