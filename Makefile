@@ -161,8 +161,8 @@ SLURM_SOURCES := $(filter-out src/slurm/gres.c,$(sort $(wildcard src/slurm/*.c))
 NODESIM_SOURCES := $(sort $(wildcard tests/nodesim/*.c))
 NODESIM_MAIN := tests/nodesim/main.c tests/nodesim/mount.c
 PRINT_NODE_MAIN := tests/nodesim/print-node.c
-UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c))
-FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz-*.c))
+UNIT_SOURCES := $(filter-out $(if $(HAVE_DRA),,tests/unit/test-kube.c),$(sort $(wildcard tests/unit/test-*.c)))
+FUZZ_SOURCES := $(filter-out $(if $(HAVE_DRA),,tests/fuzz/fuzz-kube-%.c),$(sort $(wildcard tests/fuzz/fuzz-*.c)))
 TOOL_SOURCES := $(sort $(wildcard tests/*.c tests/bench/*.c tests/placement/*.c tests/lab/*.c))
 SHIM_SOURCES := $(sort $(wildcard tests/netlink/*.c))
 DYING_SOURCES := $(sort $(wildcard tests/dying/*.c))
@@ -278,6 +278,12 @@ $(SHIM) $(DYING) $(HYPERVISOR) $(NVIDIA):
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -shared -Wl,-z,now $(LDFLAGS) -o $@ $^
 $(call made,$(BUILD)/tests/unit/test-provider-tree,$(call object,$(PROVIDER_TREE_SOURCES)))
+ifneq ($(HAVE_DRA),)
+$(call made,$(BUILD)/tests/unit/test-kube,$(call object,$(DRA_PURE_SOURCES)))
+$(call made,$(BUILD)/tests/fuzz/fuzz-kube-claims,$(call object,$(DRA_PURE_SOURCES)))
+$(call made,$(BUILD)/tests/fuzz/fuzz-kube-grpc,$(call object,$(DRA_PURE_SOURCES) src/kube/grpc.c))
+$(BUILD)/tests/fuzz/fuzz-kube-grpc: PKG_LIBS = $(AGENT_LIBS) $(DRA_LIBS)
+endif
 $(foreach t,$(UNIT_TESTS) $(TOOLS),$(call made,$(t),$(t:$(BUILD)/%=$(BUILD)/obj/%.o) $(LIB)))
 $(UNIT_TESTS): MORE_LIBS = -lcmocka
 $(addprefix $(BUILD)/tests/unit/,test-http test-provider-tree): PKG_LIBS = $(AGENT_LIBS)
