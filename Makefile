@@ -21,8 +21,9 @@
 #                       Placement (AGENTS=), one with a real Keystone, 10,000
 #                       random operations (SOAK_OPERATIONS=, SOAK_SEED=), a
 #                       Fabric Manager that hangs for 65 s in each of its calls
-#                       (FABRIC_HANG=), and every domain document with libvirt
-#                       and QEMU of Debian 12, 13 and unstable (SUITES=)
+#                       (FABRIC_HANG=), every domain document with libvirt
+#                       and QEMU of Debian 12, 13 and unstable (SUITES=), and
+#                       CDI documents with podman
 # make mutate           change the code in MUTANTS=60 places, drawn by SEED=1, one
 #                       at a time: the tests must notice each (root);
 #                       FILES="a.c b.c:7", UNIT=1 for unit tests alone
@@ -42,11 +43,12 @@
 # make install, make uninstall
 #                       the daemon and passthroughctl into, or from,
 #                       $(DESTDIR)$(PREFIX)
-# make install-placement, make install-slurm, make uninstall-...
+# make install-placement, make install-slurm, make install-kubernetes, make uninstall-...
 #                       the agent for OpenStack Placement; the plugin and the
-#                       service for Slurm
+#                       service for Slurm; the driver for Kubernetes
 # make deb              Debian packages in build/: passthroughd,
-#                       passthroughd-placement and passthroughd-slurm
+#                       passthroughd-placement, passthroughd-slurm and
+#                       passthroughd-kubernetes
 # make deb-check        check them with lintian; install, start, upgrade, purge
 #                       them in a fresh Debian that runs (root, network)
 # make lab              the tests of tests/lab in an emulated machine with a real
@@ -207,7 +209,7 @@ OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDE
 # Recordings of the simulated nodes, for passthroughctl --node.
 NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
 
-.PHONY: all help deps deps-build deps-cluster demo demo-cluster check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-placement uninstall-placement install-slurm uninstall-slurm deb deb-check lab lab-shell clean tests no-slurm no-dra
+.PHONY: all help deps deps-build deps-cluster demo demo-cluster check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-placement uninstall-placement install-slurm uninstall-slurm install-kubernetes uninstall-kubernetes deb deb-check lab lab-shell clean tests no-slurm no-dra
 $(call made,all,$(PROGRAMS) $(NODES) $(if $(HAVE_SLURM),,no-slurm) $(if $(HAVE_DRA),,no-dra))
 no-dra:
 	@rm -f $(DRA)
@@ -343,7 +345,7 @@ golden:
 	$(Q)BUILD=$(BUILD) tests/update-golden
 
 check-long:
-	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 MIRROR_OPERATIONS=1000 PLACEMENT_OPERATIONS=1000 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/ledger-writes.t tests/bus/mirror.t tests/bus/torn.t tests/bus/several.t tests/bus/hostile.t tests/bus/slurm-random.t tests/bus/placement-random.t tests/long/soak.t tests/long/agents.t tests/long/keystone.t tests/long/fabric.t tests/long/libvirt)
+	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 MIRROR_OPERATIONS=1000 PLACEMENT_OPERATIONS=1000 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/ledger-writes.t tests/bus/mirror.t tests/bus/torn.t tests/bus/several.t tests/bus/hostile.t tests/bus/slurm-random.t tests/bus/placement-random.t tests/long/soak.t tests/long/agents.t tests/long/keystone.t tests/long/fabric.t tests/long/libvirt tests/long/podman)
 
 mutate:
 	$(Q)mkdir -p $(BUILD) && BUILD=$(BUILD) CC="$(CC)" MUTANTS=$(MUTANTS) SEED=$(SEED) FILES="$(FILES)" UNIT=$(UNIT) tests/mutate
@@ -388,7 +390,7 @@ INSTALLED = \
 	644:conf/passthroughctl.bash:$(PREFIX)/share/bash-completion/completions/passthroughctl \
 	644:conf/passthroughctl.zsh:$(PREFIX)/share/zsh/vendor-completions/_passthroughctl \
 	$(foreach p,$(patsubst conf/guest/%,%,$(wildcard conf/guest/lib/*/*.conf conf/guest/lib/systemd/system/*)),644:conf/guest/$(p):$(PREFIX)/share/passthroughd/guest/$(p)) \
-	$(foreach p,$(filter-out man/passthrough-placement.8 man/passthrough-slurm.7,$(wildcard man/*.[1-8])),644:$(p):$(PREFIX)/share/man/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
+	$(foreach p,$(filter-out man/passthrough-placement.8 man/passthrough-slurm.7 man/passthrough-dra.8,$(wildcard man/*.[1-8])),644:$(p):$(PREFIX)/share/man/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
 INSTALLED_PLACEMENT = \
 	755:$(BUILD)/passthrough-placement:$(PREFIX)/libexec/passthrough-placement \
 	644:$(BUILD)/passthrough-placement.service:$(UNITDIR)/passthrough-placement.service \
@@ -399,26 +401,31 @@ INSTALLED_SLURM = \
 	755:$(BUILD)/passthroughd-slurm:$(PREFIX)/libexec/passthroughd-slurm \
 	644:$(BUILD)/passthroughd-slurm.service:$(UNITDIR)/passthroughd-slurm.service \
 	644:man/passthrough-slurm.7:$(PREFIX)/share/man/man7/passthrough-slurm.7
+INSTALLED_KUBERNETES = \
+	755:$(DRA):$(PREFIX)/libexec/passthrough-dra \
+	644:$(BUILD)/passthrough-dra.service:$(UNITDIR)/passthrough-dra.service \
+	644:man/passthrough-dra.8:$(PREFIX)/share/man/man8/passthrough-dra.8
 CONFIG_FILE = $(SYSCONFDIR)/passthroughd/passthroughd.conf
 PLACEMENT_FILE = $(SYSCONFDIR)/passthroughd/passthrough-placement.conf
+DRA_FILE = $(SYSCONFDIR)/passthroughd/passthrough-dra.conf
 field = $(word $(1),$(subst :, ,$(2)))
 install_files = $(Q)$(foreach f,$(1),install -vDm$(call field,1,$(f)) $(call field,2,$(f)) "$$DESTDIR"$(call field,3,$(f)) &&) true
 remove_files = $(Q)rm -vf $(foreach f,$(1),"$$DESTDIR"$(call field,3,$(f)))
 # The configuration is the admin's: one that is there stays, also when the rest is uninstalled.
 install_config = $(Q)test -e "$$DESTDIR"$(1) || install -vDm644 conf/$(notdir $(1)) "$$DESTDIR"$(1)
 
-UNITS := $(BUILD)/passthroughd.service $(BUILD)/passthroughd-holders.service $(BUILD)/passthroughd-root@.service $(BUILD)/passthroughd-endpoints@.service $(BUILD)/passthroughd-metrics.service $(BUILD)/passthroughd-slurm.service $(BUILD)/passthrough-placement.service
+UNITS := $(BUILD)/passthroughd.service $(BUILD)/passthroughd-holders.service $(BUILD)/passthroughd-root@.service $(BUILD)/passthroughd-endpoints@.service $(BUILD)/passthroughd-metrics.service $(BUILD)/passthroughd-slurm.service $(BUILD)/passthrough-placement.service $(BUILD)/passthrough-dra.service
 $(UNITS): $(BUILD)/%: systemd/% Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)sed 's,/usr/\(\(s\?bin\|libexec\)/passthrough\),$(PREFIX)/\1,' $< > $@
 
 # Any directory will do, so the shell sees it only as a variable. The others stand in paths as words.
-install uninstall install-placement uninstall-placement install-slurm uninstall-slurm: export DESTDIR := $(DESTDIR)
+install uninstall install-placement uninstall-placement install-slurm uninstall-slurm install-kubernetes uninstall-kubernetes: export DESTDIR := $(DESTDIR)
 ifneq ($(words [$(PREFIX)] [$(SYSCONFDIR)] [$(UNITDIR)]),3)
 $(error PREFIX, SYSCONFDIR and UNITDIR are one path each, without blanks)
 endif
 
-$(call made,install install-placement install-slurm deb deb-check lab lab-shell,all)
+$(call made,install install-placement install-slurm install-kubernetes deb deb-check lab lab-shell,all)
 install: $(UNITS)
 	$(call install_files,$(INSTALLED))
 	$(Q)install -vd "$$DESTDIR"$(CONFIG_FILE).d
@@ -442,9 +449,17 @@ install-slurm: $(SLURM_PROGRAMS) $(UNITS)
 uninstall-slurm:
 	$(call remove_files,$(INSTALLED_SLURM))
 
-# Binary packages of what "make install", "make install-placement" and "make install-slurm" install.
+install-kubernetes: $(DRA) $(UNITS)
+	$(call install_files,$(INSTALLED_KUBERNETES))
+	$(call install_config,$(DRA_FILE))
+
+uninstall-kubernetes:
+	$(call remove_files,$(INSTALLED_KUBERNETES))
+	@echo "Left: $$DESTDIR"'$(DRA_FILE).'
+
+# Binary packages of what "make install", "make install-placement" and the like install.
 deb: $(UNITS)
-	$(Q)+VERSION=$(VERSION) HAVE_SLURM=$(HAVE_SLURM) conf/debian/build $(BUILD)
+	$(Q)+VERSION=$(VERSION) HAVE_SLURM=$(HAVE_SLURM) HAVE_DRA=$(HAVE_DRA) conf/debian/build $(BUILD)
 
 deb-check: deb
 	$(Q)+BUILD=$(BUILD) tests/deb/run
