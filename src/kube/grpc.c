@@ -50,7 +50,7 @@ struct Connection {
         LIST_HEAD(, GrpcCall) calls;
         WireBuffer out; /* bytes that the socket has not taken yet */
         size_t sent;
-        uint64_t last_write, last_call, begun;
+        uint64_t begun, last_write, last_call; /* 0: never */
         bool has_settings, is_broken;
 };
 
@@ -442,12 +442,13 @@ static int make_session(Connection *c) {
         return r == 0 ? 0 : -ENOMEM;
 }
 
-/* Closes the connection that is unused for the longest time. A kubelet connects again. False: each has a call. */
+/* Closes the connection that has made no call, or none for the longest time. A kubelet connects again. False: each has
+ * a call. */
 static bool make_room(GrpcServer *s) {
         Connection *c, *oldest = NULL;
 
         LIST_FOREACH(c, &s->connections, connections)
-        if (LIST_EMPTY(&c->calls) && (!oldest || c->last_call < oldest->last_call))
+        if (LIST_EMPTY(&c->calls) && (!oldest || c->last_call <= oldest->last_call))
                 oldest = c;
         if (oldest)
                 close_connection(oldest);
@@ -462,7 +463,7 @@ static int add_connection(GrpcServer *s, int fd) {
                 (void) close(fd);
                 return -ENOMEM;
         }
-        *c = (Connection) { .server = s, .fd = fd, .begun = now_usec(), .last_call = now_usec() };
+        *c = (Connection) { .server = s, .fd = fd, .begun = now_usec() };
         LIST_INSERT_HEAD(&s->connections, c, connections);
         s->n_connections++;
         r = make_session(c);

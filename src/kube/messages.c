@@ -28,7 +28,7 @@ static int copy_text(const WireField *f, char *ret, size_t size) {
 }
 
 static int parse_claim(const WireField *claim, ClaimRef *ret) {
-        WireReader r = { claim->data, claim->data + claim->size };
+        WireReader r = wire_read(claim->data, claim->size);
         WireField f;
         int more;
 
@@ -51,7 +51,7 @@ static int parse_claim(const WireField *claim, ClaimRef *ret) {
 
 int message_parse_claims(const uint8_t *data, size_t size, ClaimRef **ret, size_t *ret_n) {
         _cleanup_free_ ClaimRef *claims = calloc(CLAIMS_MAX, sizeof(*claims));
-        WireReader r = { data, data + size };
+        WireReader r = wire_read(data, size);
         WireField f;
         size_t n = 0;
         int more;
@@ -120,7 +120,7 @@ void message_put_plugin_info(WireBuffer *b, const char *type, const char *name, 
 }
 
 int message_parse_status(const uint8_t *data, size_t size, bool *ret_registered, char *error, size_t error_size) {
-        WireReader r = { data, data + size };
+        WireReader r = wire_read(data, size);
         bool registered = false;
         WireField f;
         int more;

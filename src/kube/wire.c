@@ -8,6 +8,10 @@
 
 #define NUMBER_MAX ((1U << 29) - 1)
 
+WireReader wire_read(const uint8_t *data, size_t size) {
+        return (WireReader) { data, size > 0 ? data + size : data };
+}
+
 static int read_varint(WireReader *r, uint64_t *ret) {
         uint64_t value = 0;
 

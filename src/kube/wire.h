@@ -17,6 +17,9 @@ typedef struct WireReader {
         const uint8_t *at, *end;
 } WireReader;
 
+/* data may be NULL when size is 0. */
+WireReader wire_read(const uint8_t *data, size_t size);
+
 typedef struct WireField {
         uint32_t number;
         unsigned type;

@@ -97,7 +97,14 @@ class Kubelet:
     def call(self, path, package, service, method, request, reply, timeout=45, **fields):
         stub = self.channel(path).unary_unary(f'/{package}.{service}/{method}', request_serializer=lambda m: m.SerializeToString(),
                                               response_deserializer=CLASS[package, reply].FromString)
-        return stub(CLASS[package, request](**fields), timeout=timeout, wait_for_ready=timeout > 5)
+        for attempt in range(20):
+            try:
+                return stub(CLASS[package, request](**fields), timeout=timeout, wait_for_ready=timeout > 5)
+            except grpc.RpcError as e:
+                # The plugin was killed: the kubelet tries again.
+                if e.code() != grpc.StatusCode.UNAVAILABLE or timeout <= 5 or attempt == 19:
+                    raise
+                time.sleep(0.1)
 
     def registration(self, method, request, reply, **fields):
         return self.call(f'{self.directory}/plugins_registry/{self.name}-reg.sock', 'pluginregistration', 'Registration', method, request, reply, **fields)
