@@ -19,7 +19,7 @@ my $text = qx($FindBin::Bin/../demo-kubernetes 2>&1);
 is($?, 0, 'it succeeds') or diag($text);
 like($text, qr/^ +Pod train-2 is Pending.*^ +Pod train-0 has ended.*^ +Pod train-2 runs/ms, 'two pods run, one waits and follows');
 like($text, qr/out-of-service=unhealthy:NoSchedule/, 'a taint');
-like($text, qr/unhealthy: 0000:\S+ is unhealthy/,    'the health of a GPU');
-like($text, qr/^ +Event of a pod.*0000:/m,            'an event with the sentence of the daemon');
+like($text, qr/^ +Health that.*\b0000:23:00\.0\b/m, 'the health of a GPU');
+is(($text =~ /^ +Event.* (0000:\S+):/m)[0], '0000:23:00.0', 'an event names the GPU');
 
 done_testing();
