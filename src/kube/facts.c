@@ -10,6 +10,9 @@
 #include "util/log.h"
 #include "util/strings.h"
 
+/* Changes that come together are read once. */
+#define SETTLE_USEC UINT64_C(200000)
+
 struct Facts {
         sd_bus *bus;
         sd_event_source *timer; /* the next try */
@@ -71,6 +74,16 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 static int on_change(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        Facts *f = userdata;
+        int enabled, r = sd_event_source_get_enabled(f->timer, &enabled);
+
+        if (r < 0 || enabled != SD_EVENT_OFF)
+                return r;
+        r = sd_event_source_set_time_relative(f->timer, SETTLE_USEC);
+        return r < 0 ? r : sd_event_source_set_enabled(f->timer, SD_EVENT_ONESHOT);
+}
+
+static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         facts_refresh(userdata);
         return 0;
 }
@@ -81,10 +94,12 @@ int facts_new(sd_event *event, sd_bus *bus, void (*on_facts)(void *userdata), vo
 
         if (f) {
                 *f = (Facts) { .bus = sd_bus_ref(bus), .on_facts = on_facts, .userdata = userdata };
-                r = daemon_watch(bus, on_change, on_change, f);
+                r = daemon_watch(bus, on_change, on_owner, f);
         }
         if (r >= 0)
                 r = sd_event_add_time(event, &f->timer, CLOCK_MONOTONIC, UINT64_MAX, 0, on_retry, f);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(f->timer, SD_EVENT_OFF);
         if (r < 0) {
                 facts_free(f);
                 return log_error_errno(r, "Failed to watch passthroughd: %m");
@@ -107,6 +122,10 @@ Facts *facts_free(Facts *f) {
 
 json_object *facts_document(const Facts *f) {
         return f->document;
+}
+
+uint64_t facts_next(const Facts *f) {
+        return f->asked + 1;
 }
 
 uint64_t facts_number(const Facts *f) {

@@ -16,6 +16,8 @@ int facts_new(sd_event *event, sd_bus *bus, void (*on_facts)(void *userdata), vo
 Facts *facts_free(Facts *f);
 
 uint64_t facts_refresh(Facts *f);
+/* The number of the next document that is not asked for yet. */
+uint64_t facts_next(const Facts *f);
 /* NULL: the daemon does not answer. */
 json_object *facts_document(const Facts *f);
 /* The number of the last answer. */

@@ -25,6 +25,7 @@ typedef struct Agent {
         sd_event *event;
         sd_bus *bus;
         sd_event_source *timer; /* the next comparison of files and claims */
+        sd_event_source *tell;  /* tells the API server and the kubelet of the node */
         Facts *facts;
         Api *api;
         Works *works;
@@ -43,6 +44,7 @@ static void agent_done(Agent *a) {
         api_free(a->api);
         facts_free(a->facts);
         sd_event_source_disable_unref(a->timer);
+        sd_event_source_disable_unref(a->tell);
         free(a->files.directory);
         sd_bus_flush_close_unref(a->bus);
         sd_event_unref(a->event);
@@ -55,11 +57,19 @@ static void on_facts(void *userdata) {
         bool has_facts = facts_document(a->facts);
 
         works_on_facts(a->works);
-        publisher_update(a->publisher, facts_document(a->facts));
-        plugin_on_facts(a->plugin);
+        (void) sd_event_source_set_enabled(a->tell, SD_EVENT_ONESHOT);
         if (has_facts && !a->had_facts)
                 works_collect(a->works);
         a->had_facts = has_facts;
+}
+
+/* After the answers that a pod waits for. */
+static int on_tell(sd_event_source *source, void *userdata) {
+        Agent *a = userdata;
+
+        publisher_update(a->publisher, facts_document(a->facts));
+        plugin_on_facts(a->plugin);
+        return 0;
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -98,6 +108,12 @@ static int prepare_loop(Agent *a) {
                 r = sd_event_add_signal(a->event, NULL, SIGINT, NULL, NULL);
         if (r >= 0)
                 r = sd_event_add_time_relative(a->event, &a->timer, CLOCK_MONOTONIC, COLLECT_USEC, 0, on_timer, a);
+        if (r >= 0)
+                r = sd_event_add_defer(a->event, &a->tell, on_tell, a);
+        if (r >= 0)
+                r = sd_event_source_set_priority(a->tell, SD_EVENT_PRIORITY_IDLE);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(a->tell, SD_EVENT_OFF);
         if (r >= 0)
                 r = sd_bus_attach_event(a->bus, a->event, SD_EVENT_PRIORITY_NORMAL);
         if (r >= 0)

@@ -25,6 +25,7 @@ struct Publisher {
         json_object *wanted;    /* NULL: the daemon has not answered yet */
         json_object *items;     /* what the API server has; NULL: to be read */
         json_object *before;    /* what it had when it was read last */
+        json_object *writes;    /* those that are left of a difference: all have one generation */
         json_object *write;     /* the one under way */
         bool is_busy;           /* a request is under way */
         uint64_t delay;         /* until the next try; 0: the last one succeeded */
@@ -48,6 +49,7 @@ static void set_next(Publisher *p) {
 
 static void forget_items(Publisher *p) {
         json_object_put(TAKE_PTR(p->items));
+        json_object_put(TAKE_PTR(p->writes));
 }
 
 static void try_later(Publisher *p) {
@@ -148,7 +150,6 @@ static void settle(Publisher *p) {
 
 /* The next request, if one is needed. */
 static void step(Publisher *p) {
-        _cleanup_json_ json_object *writes = NULL;
         SliceOwner owner = { p->node, p->node_uid };
         _cleanup_free_ char *path = NULL;
         json_object *first;
@@ -166,18 +167,22 @@ static void step(Publisher *p) {
                         start(p, "GET", path, NULL, p->node_uid ? on_list : on_node);
                 return;
         }
-        if (slices_difference(&owner, p->wanted, p->items, &writes) < 0) {
-                try_later(p);
-                return;
+        if (json_length(p->writes) == 0) {
+                json_object_put(TAKE_PTR(p->writes));
+                if (slices_difference(&owner, p->wanted, p->items, &p->writes) < 0) {
+                        try_later(p);
+                        return;
+                }
         }
-        first = json_object_array_get_idx(writes, 0);
+        first = json_object_array_get_idx(p->writes, 0);
         if (!first) {
                 settle(p);
                 return;
         }
         json_object_put(p->write);
         p->write = json_object_get(first);
-        start(p, member_text(first, "method"), member_text(first, "path"), member(first, "body"), on_written);
+        (void) json_object_array_del_idx(p->writes, 0, 1);
+        start(p, member_text(p->write, "method"), member_text(p->write, "path"), member(p->write, "body"), on_written);
 }
 
 void publisher_reread(Publisher *p) {
@@ -237,6 +242,7 @@ Publisher *publisher_free(Publisher *p) {
         sd_event_source_disable_unref(p->timer);
         json_object_put(p->wanted);
         json_object_put(p->items);
+        json_object_put(p->writes);
         json_object_put(p->write);
         free(p->node_uid);
         free(p);

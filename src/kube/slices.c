@@ -171,7 +171,7 @@ static bool add_taints(json_object *o, json_object *document, json_object *devic
                 return true;
         if (!streq(state, "allocated") && !streq(state, "reserved"))
                 return add_taint(o, "out-of-service", streq(verdict, "none") ? state : verdict);
-        return is_claimed(document, device) || add_taint(o, "in-use", state);
+        return is_claimed(document, device) || add_taint(o, "in-use", "allocation");
 }
 
 HealthStatus slice_health(json_object *device, const char **ret_reason) {

@@ -43,7 +43,8 @@ typedef struct Work {
         bool is_started;
         bool is_waiting;   /* for a document of the daemon, of this number or later */
         bool is_requested; /* the daemon has accepted the allocation, or the release */
-        uint64_t number;
+        uint64_t number;   /* 0: no document was asked for */
+        char *job;         /* the object of the daemon's job; NULL: none */
         json_object *record;
         sd_bus_slot *slot;
         sd_event_source *timer;
@@ -69,6 +70,7 @@ static void free_work(Work *k) {
         TAILQ_REMOVE(&k->works->list, k, list);
         k->works->n--;
         json_object_put(k->record);
+        free(k->job);
         sd_bus_slot_unref(k->slot);
         sd_event_source_disable_unref(k->timer);
         free(k);
@@ -154,7 +156,39 @@ static void wait_for_facts(Work *k) {
         k->number = facts_refresh(k->works->facts);
 }
 
+static void wait_for_change(Work *k) {
+        k->is_waiting = true;
+        k->number = facts_next(k->works->facts);
+}
+
 /* Calls of the daemon */
+
+/* Its end is worth a document; other documents come when the node changes. */
+static void wait_for_job(Work *k, sd_bus_message *reply) {
+        const char *job = NULL;
+        int r = k->kind == WORK_PREPARE ? sd_bus_message_skip(reply, "o") : 0;
+
+        if (r >= 0)
+                r = sd_bus_message_read(reply, "o", &job);
+        if (r < 0 || streq(job, "/") || string_copy(&k->job, job) < 0) {
+                wait_for_facts(k);
+                return;
+        }
+        wait_for_change(k);
+}
+
+static int on_job(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        const char *job;
+        Works *w = userdata;
+        Work *k;
+
+        if (sd_bus_message_read(m, "uo", NULL, &job) < 0)
+                return 0;
+        TAILQ_FOREACH(k, &w->list, list)
+        if (k->job && streq(k->job, job))
+                wait_for_facts(k);
+        return 0;
+}
 
 static int on_called(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
@@ -163,10 +197,11 @@ static int on_called(sd_bus_message *reply, void *userdata, sd_bus_error *ret_er
         k->slot = sd_bus_slot_unref(k->slot);
         if (!error) {
                 k->is_requested = true;
-                wait_for_facts(k);
+                wait_for_job(k, reply);
         } else if (sd_bus_error_has_names(error, SD_BUS_ERROR_NAME_HAS_NO_OWNER, SD_BUS_ERROR_SERVICE_UNKNOWN))
                 end_work(k, DAEMON_AWAY);
-        else if (sd_bus_error_has_name(error, BUS_ERROR_NO_SUCH_ALLOCATION) && k->kind != WORK_PREPARE)
+        else if (sd_bus_error_has_names(error, BUS_ERROR_NO_SUCH_ALLOCATION, BUS_ERROR_STALE) &&
+                 k->kind != WORK_PREPARE)
                 wait_for_facts(k);
         else
                 end_work(k, error->message ?: error->name);
@@ -252,6 +287,10 @@ static void allocate(Work *k) {
 
                 if (slice_has_pool(document, member_text(device, "pool")))
                         continue;
+                if (k->number == 0) { /* a device may be new */
+                        wait_for_facts(k);
+                        return;
+                }
                 (void) snprintf(sentence, sizeof(sentence), "This node has no device '%.64s' for Kubernetes.",
                                 member_text(json_object_array_get_idx(member(k->record, "devices"), i), "device"));
                 end_work(k, sentence);
@@ -339,7 +378,7 @@ static void on_claim(HttpReply *reply, void *userdata) {
         else if (r < 0)
                 end_work_errno(k, r, "Failed to read the claim");
         else
-                wait_for_facts(k);
+                allocate(k);
 }
 
 static int get_claim(Work *k, http_done_t done) {
@@ -358,7 +397,7 @@ static void start_prepare(Work *k) {
             files_read_record(k->works->files, k->ref.uid, &k->record) < 0)
                 r = get_claim(k, on_claim);
         else
-                wait_for_facts(k);
+                allocate(k);
         if (r < 0)
                 end_work(k, "The API server cannot be asked for the claim: see the journal of passthrough-dra.");
 }
@@ -384,13 +423,23 @@ static void continue_release(Work *k) {
 
         if (!allocation)
                 finish_release(k);
-        else if (!k->is_requested && !state_is(allocation, "releasing")) {
+        else if (state_is(allocation, "releasing"))
+                wait_for_change(k);
+        else if (!k->is_requested) {
                 k->is_waiting = false;
                 r = send_release(k, allocation, true);
                 if (r < 0)
                         end_work_errno(k, r, "Failed to call passthroughd");
-        } else if (!state_is(allocation, "releasing"))
+        } else
                 end_work(k, member_text(allocation, "reason") ?: "The devices could not be released.");
+}
+
+/* What is not known to be there may be new. */
+static void start_release(Work *k) {
+        if (facts_allocation(k->works->facts, k->name))
+                continue_release(k);
+        else
+                wait_for_facts(k);
 }
 
 /* What the API server says of a claim whose allocation is here. */
@@ -402,7 +451,7 @@ static void on_orphan(HttpReply *reply, void *userdata) {
                          !streq_ptr(member_text(member(reply->document, "metadata"), "uid"), k->ref.uid));
 
         if (has_gone)
-                wait_for_facts(k);
+                start_release(k);
         else if (reply->status == 403)
                 /* With the credential of a node, only claims of its pods can be read. */
                 end_work(k, api_reason(reply, sentence, sizeof(sentence)));
@@ -417,7 +466,7 @@ static void start_work(Work *k) {
         if (k->kind == WORK_PREPARE)
                 start_prepare(k);
         else if (k->kind == WORK_UNPREPARE)
-                wait_for_facts(k);
+                start_release(k);
         else if (get_claim(k, on_orphan) < 0)
                 end_work(k, NULL);
 }
@@ -612,11 +661,17 @@ void works_collect(Works *w) {
 int works_new(sd_event *event, sd_bus *bus, Facts *facts, Api *api, const ClaimFiles *files, const char *node,
               Works **ret) {
         Works *w = calloc(1, sizeof(*w));
+        int r;
 
         if (!w)
                 return log_error_errno(-ENOMEM, "Failed to prepare claims: %m");
         *w = (Works) { event, bus, facts, api, files, node, .told = json_object_new_object() };
         TAILQ_INIT(&w->list);
+        r = sd_bus_match_signal(bus, NULL, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "JobRemoved", on_job, w);
+        if (r < 0) {
+                works_free(w);
+                return log_error_errno(r, "Failed to watch the jobs of passthroughd: %m");
+        }
         *ret = w;
         return 0;
 }

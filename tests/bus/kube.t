@@ -94,7 +94,7 @@ is((slices())[0]{spec}{pool}{generation}, 1, '... which needs no new generation'
 is(allocate($bus, 'human', rdma => 1), 'done', 'a person has a VF');
 configure($pools);
 my ($held) = map { device_named($_->{address}) } @{ allocation($bus, 'human')->{devices} };
-ok(wait_until(sub { "@{ taints($held) }" eq 'passthroughd.org/in-use=allocated:NoSchedule' }), 'the VF of the person is tainted');
+ok(wait_until(sub { "@{ taints($held) }" eq 'passthroughd.org/in-use=allocation:NoSchedule' }), 'the VF of the person is tainted');
 is_deeply(taints('pci-0000-13-00-0'), [], '... the devices of a claim are not');
 release($bus, 'human');
 ok(wait_until(sub { !@{ taints($held) } }), 'released, it is for Kubernetes again');
