@@ -9,6 +9,7 @@
 # make demo             the main job on a simulated node
 # make demo-cluster     Slurm and OpenStack Placement with the devices of two
 #                       simulated nodes (root)
+# make demo-kubernetes  claims of Kubernetes on a simulated node (root)
 # make tests            build what tests run, and what tests/with-node needs
 # make check            all tests (root); with VALGRIND=1 most of those of
 #                       tests/bus, the daemon under valgrind
@@ -21,8 +22,9 @@
 #                       Placement (AGENTS=), one with a real Keystone, 10,000
 #                       random operations (SOAK_OPERATIONS=, SOAK_SEED=), a
 #                       Fabric Manager that hangs for 65 s in each of its calls
-#                       (FABRIC_HANG=), and every domain document with libvirt
-#                       and QEMU of Debian 12, 13 and unstable (SUITES=)
+#                       (FABRIC_HANG=), every domain document with libvirt
+#                       and QEMU of Debian 12, 13 and unstable (SUITES=), and
+#                       CDI documents with podman
 # make mutate           change the code in MUTANTS=60 places, drawn by SEED=1, one
 #                       at a time: the tests must notice each (root);
 #                       FILES="a.c b.c:7", UNIT=1 for unit tests alone
@@ -42,11 +44,12 @@
 # make install, make uninstall
 #                       the daemon and passthroughctl into, or from,
 #                       $(DESTDIR)$(PREFIX)
-# make install-placement, make install-slurm, make uninstall-...
+# make install-placement, make install-slurm, make install-kubernetes, make uninstall-...
 #                       the agent for OpenStack Placement; the plugin and the
-#                       service for Slurm
+#                       service for Slurm; the driver for Kubernetes
 # make deb              Debian packages in build/: passthroughd,
-#                       passthroughd-placement and passthroughd-slurm
+#                       passthroughd-placement, passthroughd-slurm and
+#                       passthroughd-kubernetes
 # make deb-check        check them with lintian; install, start, upgrade, purge
 #                       them in a fresh Debian that runs (root, network)
 # make lab              the tests of tests/lab in an emulated machine with a real
@@ -117,7 +120,11 @@ FUSE_CFLAGS = $(eval FUSE_CFLAGS := $$(shell pkg-config --cflags fuse3))$(FUSE_C
 LIBVIRT_CFLAGS = $(eval LIBVIRT_CFLAGS := $$(shell pkg-config --cflags libvirt))$(LIBVIRT_CFLAGS)
 LIBVIRT_LIBS = $(eval LIBVIRT_LIBS := $$(shell pkg-config --libs libvirt libxml-2.0 libsystemd))$(LIBVIRT_LIBS)
 ROOT_LIBS = $(eval ROOT_LIBS := $$(shell pkg-config --libs libsystemd inih libpci libxml-2.0 json-c numa))$(ROOT_LIBS)
-PLACEMENT_LIBS = $(eval PLACEMENT_LIBS := $$(shell pkg-config --libs libsystemd json-c inih libcurl uuid))$(PLACEMENT_LIBS)
+# The driver for Kubernetes is built where its libraries are.
+DRA_PACKAGES := libnghttp2 yaml-0.1
+HAVE_DRA = $(eval HAVE_DRA := $$(shell pkg-config --exists $(DRA_PACKAGES) 2>/dev/null && echo yes))$(HAVE_DRA)
+DRA_LIBS = $(eval DRA_LIBS := $$(shell pkg-config --libs $(DRA_PACKAGES)))$(DRA_LIBS)
+AGENT_LIBS = $(eval AGENT_LIBS := $$(shell pkg-config --libs libsystemd json-c inih libcurl uuid))$(AGENT_LIBS)
 SLURM_LIBS = $(eval SLURM_LIBS := $$(shell pkg-config --libs libsystemd json-c))$(SLURM_LIBS)
 HOLDERS_LIBS = $(eval HOLDERS_LIBS := $$(shell pkg-config --libs libsystemd))$(HOLDERS_LIBS)
 FUSE_LIBS = $(eval FUSE_LIBS := $$(shell pkg-config --libs fuse3))$(FUSE_LIBS)
@@ -140,7 +147,7 @@ ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(SANITIZE_FLAGS) $(LDFLAGS)
 
 # The rooms in their order (src/README.md): a file uses its own room and those before it. The first ones are pure.
 PURE_ROOMS := model config ledger steps guest plan
-ROOMS := util $(PURE_ROOMS) host bus replay
+ROOMS := util $(PURE_ROOMS) host bus replay agent
 LIB_SOURCES := $(sort $(foreach room,$(ROOMS),$(wildcard src/$(room)/*.c)) $(addprefix src/slurm/,cores.c cpus.c gres.c request.c))
 DAEMON_SOURCES := $(sort $(wildcard src/daemon/*.c))
 CTL_SOURCES := $(sort $(wildcard src/ctl/*.c))
@@ -148,16 +155,18 @@ HOLDERS_SOURCES := $(sort $(wildcard src/holders/*.c))
 ENDPOINTS_SOURCES := $(sort $(wildcard src/endpoints/*.c))
 ROOT_SOURCES := $(sort $(wildcard src/root/*.c))
 PLACEMENT_SOURCES := $(sort $(wildcard src/placement/*.c))
+DRA_SOURCES := $(sort $(wildcard src/kube/*.c))
 # Of these, the pure ones.
+DRA_PURE_SOURCES := $(addprefix src/kube/,json.c wire.c messages.c slices.c claim.c)
 PROVIDER_TREE_SOURCES := src/placement/tree.c src/placement/wanted.c src/placement/difference.c src/placement/claim.c src/placement/provider-name.c
 VIRT_SOURCES := $(sort $(wildcard src/virt/*.c))
 SLURM_SOURCES := $(filter-out src/slurm/gres.c,$(sort $(wildcard src/slurm/*.c)))
 NODESIM_SOURCES := $(sort $(wildcard tests/nodesim/*.c))
 NODESIM_MAIN := tests/nodesim/main.c tests/nodesim/mount.c
 PRINT_NODE_MAIN := tests/nodesim/print-node.c
-UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c))
+UNIT_SOURCES := $(filter-out $(if $(HAVE_DRA),,tests/unit/test-kube.c),$(sort $(wildcard tests/unit/test-*.c)))
 UNIT_MAIN := tests/unit/main.c
-FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz-*.c))
+FUZZ_SOURCES := $(filter-out $(if $(HAVE_DRA),,tests/fuzz/fuzz-kube-%.c),$(sort $(wildcard tests/fuzz/fuzz-*.c)))
 TOOL_SOURCES := $(sort $(wildcard tests/*.c tests/bench/*.c tests/placement/*.c tests/lab/*.c))
 SHIM_SOURCES := $(sort $(wildcard tests/netlink/*.c))
 DYING_SOURCES := $(sort $(wildcard tests/dying/*.c))
@@ -182,9 +191,11 @@ SLURM_FEATURES := $(shell src/slurm/features $(BUILD) $(CC) $(CFLAGS))
 endif
 HAVE_SLURM := $(filter yes,$(firstword $(SLURM_FEATURES)))
 SLURM_PROGRAMS := $(PLUGIN) $(BUILD)/passthroughd-slurm
+DRA := $(BUILD)/passthrough-dra
+NO_DRA := Kubernetes: $(DRA_PACKAGES) are not installed; passthrough-dra is not built
 NO_SLURM := Slurm: $(SLURM_FEATURES); passthrough.so and passthroughd-slurm are not built
 
-PROGRAMS := $(if $(HAVE_SLURM),$(SLURM_PROGRAMS)) $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-root $(BUILD)/passthroughd-endpoints $(BUILD)/passthroughd-libvirt $(BUILD)/passthrough-placement
+PROGRAMS := $(if $(HAVE_SLURM),$(SLURM_PROGRAMS)) $(if $(HAVE_DRA),$(DRA)) $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-root $(BUILD)/passthroughd-endpoints $(BUILD)/passthroughd-libvirt $(BUILD)/passthrough-placement
 NODESIM := $(BUILD)/tests/nodesim
 # Prints what nodesim serves, without FUSE.
 PRINT_NODE := $(BUILD)/tests/print-node
@@ -197,13 +208,16 @@ UNIT_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
 TOOLS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TOOL_SOURCES))
 FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
-OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(ROOT_SOURCES) $(ENDPOINTS_SOURCES) $(VIRT_SOURCES) $(PLACEMENT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(UNIT_MAIN) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(RECORDER_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES))
+OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(ROOT_SOURCES) $(ENDPOINTS_SOURCES) $(VIRT_SOURCES) $(PLACEMENT_SOURCES) $(if $(HAVE_DRA),$(DRA_SOURCES)) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(UNIT_MAIN) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(RECORDER_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES))
 
 # Recordings of the simulated nodes, for passthroughctl --node.
 NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
 
-.PHONY: all help deps deps-build deps-cluster demo demo-cluster check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-placement uninstall-placement install-slurm uninstall-slurm deb deb-check lab lab-shell clean tests no-slurm
-$(call made,all,$(PROGRAMS) $(NODES) $(if $(HAVE_SLURM),,no-slurm))
+.PHONY: all help deps deps-build deps-cluster demo demo-cluster demo-kubernetes check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-placement uninstall-placement install-slurm uninstall-slurm install-kubernetes uninstall-kubernetes deb deb-check lab lab-shell clean tests no-slurm no-dra
+$(call made,all,$(PROGRAMS) $(NODES) $(if $(HAVE_SLURM),,no-slurm) $(if $(HAVE_DRA),,no-dra))
+no-dra:
+	@rm -f $(DRA)
+	@echo '$(NO_DRA)'
 no-slurm:
 	@rm -f $(SLURM_PROGRAMS)
 	@echo '$(NO_SLURM)'
@@ -240,7 +254,9 @@ link = $(Q)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $(1) $(PKG_LIBS) $(MORE_
 $(call made,$(BUILD)/passthroughd,$(call object,$(DAEMON_SOURCES)) $(LIB))
 $(call made,$(BUILD)/passthroughctl,$(call object,$(CTL_SOURCES)) $(LIB))
 $(call made,$(BUILD)/passthrough-placement,$(call object,$(PLACEMENT_SOURCES)) $(LIB))
-$(BUILD)/passthrough-placement: PKG_LIBS = $(PLACEMENT_LIBS)
+$(BUILD)/passthrough-placement: PKG_LIBS = $(AGENT_LIBS)
+$(call made,$(DRA),$(call object,$(DRA_SOURCES)) $(LIB))
+$(DRA): PKG_LIBS = $(AGENT_LIBS) $(DRA_LIBS)
 # These three have rights that the daemon lacks: the fewer libraries the better.
 $(call made,$(BUILD)/passthroughd-holders,$(call object,$(HOLDERS_SOURCES)) $(LIB))
 $(BUILD)/passthroughd-holders: PKG_LIBS = $(HOLDERS_LIBS)
@@ -269,10 +285,16 @@ $(SHIM) $(DYING) $(RECORDER) $(HYPERVISOR) $(NVIDIA):
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -shared -Wl,-z,now $(LDFLAGS) -o $@ $^
 $(call made,$(BUILD)/tests/unit/test-provider-tree,$(call object,$(PROVIDER_TREE_SOURCES)))
+ifneq ($(HAVE_DRA),)
+$(call made,$(BUILD)/tests/unit/test-kube,$(call object,$(DRA_PURE_SOURCES)))
+$(call made,$(BUILD)/tests/fuzz/fuzz-kube-claims,$(call object,$(DRA_PURE_SOURCES)))
+$(call made,$(BUILD)/tests/fuzz/fuzz-kube-grpc,$(call object,$(DRA_PURE_SOURCES) src/kube/grpc.c))
+$(BUILD)/tests/fuzz/fuzz-kube-grpc: PKG_LIBS = $(AGENT_LIBS) $(DRA_LIBS)
+endif
 $(foreach t,$(UNIT_TESTS),$(call made,$(t),$(t:$(BUILD)/%=$(BUILD)/obj/%.o) $(call object,$(UNIT_MAIN)) $(LIB)))
 $(foreach t,$(TOOLS),$(call made,$(t),$(t:$(BUILD)/%=$(BUILD)/obj/%.o) $(LIB)))
 $(UNIT_TESTS): MORE_LIBS = -lcmocka
-$(BUILD)/tests/unit/test-provider-tree: PKG_LIBS = $(PLACEMENT_LIBS)
+$(addprefix $(BUILD)/tests/unit/,test-http test-provider-tree): PKG_LIBS = $(AGENT_LIBS)
 # Xen's parser of configurations of xl.
 $(BUILD)/tests/xlcfg: MORE_LIBS = -lxlutil -lxenlight
 # tests/fuzz/run has libFuzzer's main instead: FUZZ_MAIN= LDFLAGS=-fsanitize=fuzzer
@@ -321,6 +343,10 @@ $(call made,demo-cluster,all $(SLURM_PROGRAMS) $(NODESIM) $(SHIM))
 demo-cluster:
 	$(Q)BUILD=$(abspath $(BUILD)) tests/demo-cluster
 
+$(call made,demo-kubernetes,all $(NODESIM) $(SHIM))
+demo-kubernetes:
+	$(Q)BUILD=$(abspath $(BUILD)) tests/demo-kubernetes
+
 $(call made,check golden check-long check-placement bench,tests)
 check:
 	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) CHECK_VALGRIND=$(VALGRIND) tests/run $(TESTS)
@@ -329,7 +355,7 @@ golden:
 	$(Q)BUILD=$(BUILD) tests/update-golden
 
 check-long:
-	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 MIRROR_OPERATIONS=1000 PLACEMENT_OPERATIONS=1000 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/ledger-writes.t tests/bus/mirror.t tests/bus/torn.t tests/bus/several.t tests/bus/hostile.t tests/bus/slurm-random.t tests/bus/placement-random.t tests/long/soak.t tests/long/agents.t tests/long/keystone.t tests/long/fabric.t tests/long/libvirt)
+	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 MIRROR_OPERATIONS=1000 PLACEMENT_OPERATIONS=1000 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/ledger-writes.t tests/bus/mirror.t tests/bus/torn.t tests/bus/several.t tests/bus/hostile.t tests/bus/slurm-random.t tests/bus/placement-random.t tests/long/soak.t tests/long/agents.t tests/long/keystone.t tests/long/fabric.t tests/long/libvirt tests/long/podman)
 
 mutate:
 	$(Q)mkdir -p $(BUILD) && BUILD=$(BUILD) CC="$(CC)" MUTANTS=$(MUTANTS) SEED=$(SEED) FILES="$(FILES)" UNIT=$(UNIT) tests/mutate
@@ -374,7 +400,7 @@ INSTALLED = \
 	644:conf/passthroughctl.bash:$(PREFIX)/share/bash-completion/completions/passthroughctl \
 	644:conf/passthroughctl.zsh:$(PREFIX)/share/zsh/vendor-completions/_passthroughctl \
 	$(foreach p,$(patsubst conf/guest/%,%,$(wildcard conf/guest/lib/*/*.conf conf/guest/lib/systemd/system/*)),644:conf/guest/$(p):$(PREFIX)/share/passthroughd/guest/$(p)) \
-	$(foreach p,$(filter-out man/passthrough-placement.8 man/passthrough-slurm.7,$(wildcard man/*.[1-8])),644:$(p):$(PREFIX)/share/man/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
+	$(foreach p,$(filter-out man/passthrough-placement.8 man/passthrough-slurm.7 man/passthrough-dra.8,$(wildcard man/*.[1-8])),644:$(p):$(PREFIX)/share/man/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
 INSTALLED_PLACEMENT = \
 	755:$(BUILD)/passthrough-placement:$(PREFIX)/libexec/passthrough-placement \
 	644:$(BUILD)/passthrough-placement.service:$(UNITDIR)/passthrough-placement.service \
@@ -385,26 +411,31 @@ INSTALLED_SLURM = \
 	755:$(BUILD)/passthroughd-slurm:$(PREFIX)/libexec/passthroughd-slurm \
 	644:$(BUILD)/passthroughd-slurm.service:$(UNITDIR)/passthroughd-slurm.service \
 	644:man/passthrough-slurm.7:$(PREFIX)/share/man/man7/passthrough-slurm.7
+INSTALLED_KUBERNETES = \
+	755:$(DRA):$(PREFIX)/libexec/passthrough-dra \
+	644:$(BUILD)/passthrough-dra.service:$(UNITDIR)/passthrough-dra.service \
+	644:man/passthrough-dra.8:$(PREFIX)/share/man/man8/passthrough-dra.8
 CONFIG_FILE = $(SYSCONFDIR)/passthroughd/passthroughd.conf
 PLACEMENT_FILE = $(SYSCONFDIR)/passthroughd/passthrough-placement.conf
+DRA_FILE = $(SYSCONFDIR)/passthroughd/passthrough-dra.conf
 field = $(word $(1),$(subst :, ,$(2)))
 install_files = $(Q)$(foreach f,$(1),install -vDm$(call field,1,$(f)) $(call field,2,$(f)) "$$DESTDIR"$(call field,3,$(f)) &&) true
 remove_files = $(Q)rm -vf $(foreach f,$(1),"$$DESTDIR"$(call field,3,$(f)))
 # The configuration is the admin's: one that is there stays, also when the rest is uninstalled.
 install_config = $(Q)test -e "$$DESTDIR"$(1) || install -vDm644 conf/$(notdir $(1)) "$$DESTDIR"$(1)
 
-UNITS := $(BUILD)/passthroughd.service $(BUILD)/passthroughd-holders.service $(BUILD)/passthroughd-root@.service $(BUILD)/passthroughd-endpoints@.service $(BUILD)/passthroughd-metrics.service $(BUILD)/passthroughd-slurm.service $(BUILD)/passthrough-placement.service
+UNITS := $(BUILD)/passthroughd.service $(BUILD)/passthroughd-holders.service $(BUILD)/passthroughd-root@.service $(BUILD)/passthroughd-endpoints@.service $(BUILD)/passthroughd-metrics.service $(BUILD)/passthroughd-slurm.service $(BUILD)/passthrough-placement.service $(BUILD)/passthrough-dra.service
 $(UNITS): $(BUILD)/%: systemd/% Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)sed 's,/usr/\(\(s\?bin\|libexec\)/passthrough\),$(PREFIX)/\1,' $< > $@
 
 # Any directory will do, so the shell sees it only as a variable. The others stand in paths as words.
-install uninstall install-placement uninstall-placement install-slurm uninstall-slurm: export DESTDIR := $(DESTDIR)
+install uninstall install-placement uninstall-placement install-slurm uninstall-slurm install-kubernetes uninstall-kubernetes: export DESTDIR := $(DESTDIR)
 ifneq ($(words [$(PREFIX)] [$(SYSCONFDIR)] [$(UNITDIR)]),3)
 $(error PREFIX, SYSCONFDIR and UNITDIR are one path each, without blanks)
 endif
 
-$(call made,install install-placement install-slurm deb deb-check lab lab-shell,all)
+$(call made,install install-placement install-slurm install-kubernetes deb deb-check lab lab-shell,all)
 install: $(UNITS)
 	$(call install_files,$(INSTALLED))
 	$(Q)install -vd "$$DESTDIR"$(CONFIG_FILE).d
@@ -428,9 +459,17 @@ install-slurm: $(SLURM_PROGRAMS) $(UNITS)
 uninstall-slurm:
 	$(call remove_files,$(INSTALLED_SLURM))
 
-# Binary packages of what "make install", "make install-placement" and "make install-slurm" install.
+install-kubernetes: $(DRA) $(UNITS)
+	$(call install_files,$(INSTALLED_KUBERNETES))
+	$(call install_config,$(DRA_FILE))
+
+uninstall-kubernetes:
+	$(call remove_files,$(INSTALLED_KUBERNETES))
+	@echo "Left: $$DESTDIR"'$(DRA_FILE).'
+
+# Binary packages of what "make install", "make install-placement" and the like install.
 deb: $(UNITS)
-	$(Q)+VERSION=$(VERSION) HAVE_SLURM=$(HAVE_SLURM) conf/debian/build $(BUILD)
+	$(Q)+VERSION=$(VERSION) HAVE_SLURM=$(HAVE_SLURM) HAVE_DRA=$(HAVE_DRA) conf/debian/build $(BUILD)
 
 deb-check: deb
 	$(Q)+BUILD=$(BUILD) tests/deb/run

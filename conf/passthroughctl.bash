@@ -66,7 +66,7 @@ _passthroughctl() {
         explain,* | history,*) words=$(_passthroughctl_column 1 list --all) ;;
         sriov,*) words=$(_passthroughctl_column 1 sriov) ;;
         quarantine,*) words=$(_passthroughctl_column 1 quarantine) ;;
-        release,* | accept,* | prepare,* | renew,* | xml,* | define,*) words=$(_passthroughctl_column 1 allocations) ;;
+        release,* | accept,* | prepare,* | renew,* | xml,* | define,* | cdi,*) words=$(_passthroughctl_column 1 allocations) ;;
         attach,*) words="$(_passthroughctl_column 1 allocations) $(_passthroughctl_column 2 list | sed 's/$/=/')" ;;
         detach,*) words="$(_passthroughctl_column 1 allocations) $(_passthroughctl_slots "${COMP_WORDS[i + 1]}")" ;;
         plan,* | allocate,*) words=$(_passthroughctl_column 2 list | sed 's/$/=/') ;;

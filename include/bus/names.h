@@ -61,7 +61,7 @@
 #define REQUEST_KEY_RELEASE_WITH_DOMAIN "release-with-domain" /* b: release it when its domain stops */
 #define REQUEST_KEY_HOLD                "hold"                /* u: seconds of a lease, after which it is gone */
 #define REQUEST_KEY_TAG                 "tag"                 /* s: free text that is shown with the allocation */
-#define REQUEST_KEY_CONSUMER            "consumer"            /* s: UUID of the consumer in OpenStack Placement */
+#define REQUEST_KEY_CONSUMER            "consumer"            /* s: UUID of the claim of the pool's scheduler */
 #define REQUEST_KEY_TOKEN               "token"               /* s: the same call again means the same allocation */
 #define REQUEST_KEY_FABRIC              "fabric"              /* s: partition, off */
 #define REQUEST_KEY_FORCE               "force"               /* b: allow the boot VGA and the console's card */
@@ -83,6 +83,7 @@
 
 #define DOCUMENT_FORMAT_XML "xml" /* a domain of libvirt */
 #define DOCUMENT_FORMAT_XL  "xl"  /* a configuration of xl, for Xen */
+#define DOCUMENT_FORMAT_CDI "cdi" /* device nodes of a container */
 
 /* Values of the result argument of JobRemoved. */
 #define JOB_RESULT_DONE    "done"

@@ -106,9 +106,10 @@ VfPlacement vf_placement_from_string(const char *s);
 
 /* Who decides which guest gets the devices of a pool. */
 typedef enum PoolScheduler {
-        POOL_SCHEDULER_NONE,      /* the daemon, for each request (the default) */
-        POOL_SCHEDULER_PLACEMENT, /* OpenStack Placement: a request names its consumer there, and the exact devices */
-        POOL_SCHEDULER_NOVA,      /* Nova assigns the devices itself; the daemon only prepares and cleans them */
+        POOL_SCHEDULER_NONE,       /* the daemon, for each request (the default) */
+        POOL_SCHEDULER_PLACEMENT,  /* OpenStack Placement: a request names its consumer there, and the exact devices */
+        POOL_SCHEDULER_KUBERNETES, /* Kubernetes: a request names its ResourceClaim, and the exact devices */
+        POOL_SCHEDULER_NOVA,       /* Nova assigns the devices itself; the daemon only prepares and cleans them */
         _POOL_SCHEDULER_MAX,
         _POOL_SCHEDULER_INVALID = -22,
 } PoolScheduler;

@@ -137,7 +137,7 @@ typedef struct Allocation {
         uint64_t lease_end;       /* CLOCK_BOOTTIME, microseconds; 0: no lease */
         char *tag;                /* what the caller wants to be shown with it; NULL: nothing */
         char *token;              /* of the request: the same request again means this allocation; NULL: none */
-        char *consumer;           /* UUID of its consumer in OpenStack Placement, lower case; NULL: none */
+        char *consumer;           /* UUID of its claim in Placement or Kubernetes, lower case; NULL: none */
         bool release_with_domain; /* release the allocation when its domain ends */
         bool had_domain;          /* a domain has run with the allocation */
         bool forced;              /* requested with force: the console's device may be allocated */

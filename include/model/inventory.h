@@ -21,6 +21,7 @@
 #define PCI_BARS_MAX           7U /* six BARs and the expansion ROM: the first lines of the sysfs "resource" file */
 #define PCI_VF_BARS_MAX        6U /* the next lines: the BARs of all VFs of a PF */
 #define PAGE_SIZES_MAX         8U
+#define VFIO_CDEV_MAX          16U
 #define INVENTORY_VARIANTS_MAX 1024U
 #define PCIBACK_DRIVER         "pciback" /* of the module xen-pciback */
 
@@ -85,10 +86,10 @@ typedef struct PciDevice {
         int iommu_group;   /* kernel's number, valid only until the next scan (domain.md A2); -1: none, or a group of
                               VFIO's no-IOMMU mode (A17) */
         char *driver;      /* NULL when unbound */
-        char *driver_override; /* NULL when not set */
-        bool has_override;     /* the driver_override file exists */
-        bool vfio;             /* vfio-dev/ exists: the device is bound to a VFIO driver (domain.md B11) */
-        bool vfio_cdev;        /* the device has a VFIO character device, which iommufd needs */
+        char *driver_override;         /* NULL when not set */
+        bool has_override;             /* the driver_override file exists */
+        bool vfio;                     /* vfio-dev/ exists: the device is bound to a VFIO driver (domain.md B11) */
+        char vfio_cdev[VFIO_CDEV_MAX]; /* its VFIO character device, which iommufd needs: "vfio3"; "": none */
         bool sets_guids;    /* the GUIDs of its VFs can be set: it has a network interface (for InfiniBand that of the
                                module ib_ipoib), or the directory sriov of MLNX_OFED */
         char *vgpu_types;   /* the vGPU types that can be created on this VF (model/vgpu.h); NULL: the VF is not on a

@@ -49,10 +49,10 @@ struct Answer {
         const char *name; /* the allocation */
         char id[37];      /* of the allocation of that name, when the caller was found to have the right to read it */
         DomainTemplate template;
-        const char *slot; /* of the only device to write; NULL: the whole document */
-        GuestInfo info;   /* of the whole document */
-        bool xl;          /* for xl instead of libvirt */
-        bool validate;    /* the text is for passthroughd-libvirt: domxml_make_with_lines() */
+        const char *slot;   /* of the only device to write; NULL: the whole document */
+        GuestInfo info;     /* of the whole document */
+        const char *format; /* DOCUMENT_FORMAT_*; NULL: xml */
+        bool validate;      /* the text is for passthroughd-libvirt: domxml_make_with_lines() */
 
         int text; /* the memfd that the child writes to; -1: the child was not started */
         ChildWatch child;

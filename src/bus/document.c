@@ -6,6 +6,7 @@
 
 #include "bus/names.h"
 #include "error.h"
+#include "guest/cdi.h"
 #include "guest/domxml.h"
 #include "guest/xlcfg.h"
 #include "server-internal.h"
@@ -39,12 +40,15 @@ static Verdict find_option(const char *key, size_t n_options, DocumentOption *re
         return refuse_request(ret_refusal, all, "There is no option '%s'.", QUOTABLE(key));
 }
 
-static Verdict check_format(const char *format, Answer *a, Refusal *ret) {
-        a->xl = streq(format, DOCUMENT_FORMAT_XL);
-        if (a->xl || streq(format, DOCUMENT_FORMAT_XML))
+static Verdict check_format(Answer *a, Refusal *ret) {
+        if (streq(a->format, DOCUMENT_FORMAT_XML))
+                a->format = NULL;
+        if (!a->format || streq(a->format, DOCUMENT_FORMAT_XL) || streq(a->format, DOCUMENT_FORMAT_CDI))
                 return VERDICT_NONE;
-        return refuse_request(ret, "The formats are '" DOCUMENT_FORMAT_XML "' and '" DOCUMENT_FORMAT_XL "'.",
-                              "There is no format '%s'.", QUOTABLE(format));
+        return refuse_request(ret,
+                              "The formats are '" DOCUMENT_FORMAT_XML "', '" DOCUMENT_FORMAT_XL
+                              "' and '" DOCUMENT_FORMAT_CDI "'.",
+                              "There is no format '%s'.", QUOTABLE(a->format));
 }
 
 /* Parses one option, and adds it to seen, the set of options that the call has. on is the set of options that are true.
@@ -53,8 +57,8 @@ static Verdict read_option(sd_bus_message *m, const char *key, size_t n_options,
                            Answer *a, Refusal *ret) {
         DocumentOption option;
         Verdict v = find_option(key, n_options, &option, ret);
-        const char *format = NULL, **texts[_DOCUMENT_OPTION_MAX] = {
-                [DOCUMENT_TEMPLATE] = &a->template.text, [DOCUMENT_DEVICE] = &a->slot, [DOCUMENT_FORMAT] = &format
+        const char **texts[_DOCUMENT_OPTION_MAX] = {
+                [DOCUMENT_TEMPLATE] = &a->template.text, [DOCUMENT_DEVICE] = &a->slot, [DOCUMENT_FORMAT] = &a->format
         };
         int r, value = false;
 
@@ -74,8 +78,8 @@ static Verdict read_option(sd_bus_message *m, const char *key, size_t n_options,
                 *on |= 1U << option;
         else
                 *on &= ~(1U << option);
-        if (format)
-                return check_format(format, a, ret);
+        if (option == DOCUMENT_FORMAT)
+                return check_format(a, ret);
         return option == DOCUMENT_TEMPLATE ? domxml_check_size(a->template.text, ret) : VERDICT_NONE;
 }
 
@@ -105,10 +109,10 @@ static Verdict read_options(sd_bus_message *m, size_t n_options, Answer *a, Refu
                 return refuse_request(ret, "Leave out one of them.",
                                       "With 'guest-info' false, there is nothing to add '%s' to.",
                                       OPTION_KEY_HOST_ADDRESSES);
-        if (a->xl && (a->slot || a->template.text))
+        if (a->format && (a->slot || a->template.text))
                 return refuse_request(ret, "Leave out one of them.",
-                                      "The option '%s' is for libvirt, not for the format '" DOCUMENT_FORMAT_XL "'.",
-                                      a->slot ? OPTION_KEY_DEVICE : OPTION_KEY_TEMPLATE);
+                                      "The option '%s' is for libvirt, not for the format '%s'.",
+                                      a->slot ? OPTION_KEY_DEVICE : OPTION_KEY_TEMPLATE, a->format);
         a->info = !info ? GUEST_INFO_NONE : host ? GUEST_INFO_HOST : GUEST_INFO_GUEST;
         a->template.qemu_commandline = on & (1U << DOCUMENT_QEMU_COMMANDLINE);
         return VERDICT_NONE;
@@ -154,7 +158,9 @@ static Verdict make_domain_xml(const HostView *view, const Answer *a, Refusal *r
 
         if (!allocation)
                 return ret->verdict;
-        if (a->xl)
+        if (a->format && streq(a->format, DOCUMENT_FORMAT_CDI))
+                v = cdi_make(view->inventory, view->config, allocation, &document, ret);
+        else if (a->format)
                 v = xl_config_make(view->inventory, view->config, allocation, a->info, &document, ret);
         else if (a->slot)
                 v = domxml_hostdev(view->inventory, view->config, allocation, template_of(a), a->slot, &document, ret);

@@ -326,6 +326,22 @@ static json_object *json_withdrawn(const HostView *view) {
         return array;
 }
 
+static json_object *json_partitions(const FabricTable *t) {
+        json_object *array = json_object_new_array();
+
+        for (size_t i = 0; i < t->n; i++) {
+                json_object *o = json_object_new_object(), *modules = json_object_new_array();
+
+                for (unsigned m = 1; m <= FABRIC_MODULE_MAX; m++)
+                        if (t->partitions[i].modules & fabric_bit(m))
+                                (void) json_object_array_add(modules, json_object_new_int((int) m));
+                json_object_object_add(o, "id", json_object_new_int((int) t->partitions[i].id));
+                json_object_object_add(o, "modules", modules);
+                (void) json_object_array_add(array, o);
+        }
+        return array;
+}
+
 char *json_describe(const HostView *view, const char *version, uint32_t reader) {
         JsonText t = json_text_new();
 
@@ -341,6 +357,8 @@ char *json_describe(const HostView *view, const char *version, uint32_t reader) 
         json_text_object(&t, json_pools(view));
         json_text_key(&t, "nodes");
         json_text_object(&t, json_nodes(view));
+        json_text_key(&t, "partitions");
+        json_text_object(&t, json_partitions(&view->config->fabric));
         json_text_key(&t, "allocations");
         json_text_object(&t, json_allocations(view, reader));
         json_text_key(&t, "quarantine");

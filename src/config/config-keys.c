@@ -540,7 +540,7 @@ static const struct Key {
         { SECTION_POOL, "Bind", parse_bind, "allocate", "allocate or start" },
         { SECTION_POOL, "NumaPolicy", parse_numa_policy, "preferred", "preferred, legacy, socket, required or single" },
         { SECTION_POOL, "VfPlacement", parse_vf_placement, "spread", "spread or pack" },
-        { SECTION_POOL, "Scheduler", parse_scheduler, "none", "none, placement or nova" },
+        { SECTION_POOL, "Scheduler", parse_scheduler, "none", "none, placement, kubernetes or nova" },
         { SECTION_POOL, "OneTimeUse", parse_one_time_use, "no", "yes or no" },
         { SECTION_POOL, "ResetMethod", parse_reset_method, "default",
           "default, device_specific, acpi, flr, af_flr, pm, bus or cxl_bus" },

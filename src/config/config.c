@@ -60,6 +60,7 @@ DEFINE_STRING_TABLE(vf_placement, VfPlacement, _VF_PLACEMENT_MAX)
 static const char *const pool_scheduler_table[_POOL_SCHEDULER_MAX] = {
         [POOL_SCHEDULER_NONE] = "none",
         [POOL_SCHEDULER_PLACEMENT] = "placement",
+        [POOL_SCHEDULER_KUBERNETES] = "kubernetes",
         [POOL_SCHEDULER_NOVA] = "nova",
 };
 

@@ -13,6 +13,10 @@
 
 #define BIT OPTION_BIT
 
+static const OptionNote cdi_notes[] = {
+        { OPTION_JSON, "The document is JSON in any case" },
+        { 0 },
+};
 static const OptionNote monitor_notes[] = {
         { OPTION_JSON, "Print each line as a JSON object" },
         { 0 },
@@ -91,6 +95,7 @@ static const Verb verbs[] = {
           BIT(OPTION_TEMPLATE) | BIT(OPTION_ALLOW_QEMU_COMMANDLINE) | BIT(OPTION_NO_GUEST_INFO) |
                   BIT(OPTION_HOST_ADDRESSES) | BIT(OPTION_START) | BIT(OPTION_CONNECT),
           "Define the domain of an allocation in libvirt" },
+        { "cdi", verb_cdi, "NAME", 1, 1, 0, "Print an allocation for a container, by CDI", cdi_notes },
         { "sriov", verb_sriov, "[PF [NUMBER]]", 0, 2, BIT(OPTION_NO_WAIT),
           "List PFs or VFs of a PF, or set their number" },
         { "monitor", verb_monitor, "", 0, 0, 0, "Print each change as it happens", monitor_notes },

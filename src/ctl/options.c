@@ -57,7 +57,7 @@ static const OptionInfo options[_OPTION_MAX] = {
                            "Allocate for this user (default: yourself)" },
         [OPTION_HOLD] = { "--hold", 0, OPTION_TYPE_NUMBER, "SECONDS", HOLD_MAX, "Only reserve, for so long" },
         [OPTION_TAG] = { "--tag", 0, OPTION_TYPE_TEXT, "TEXT", 0, "Show this text with the allocation" },
-        [OPTION_CONSUMER] = { "--consumer", 0, OPTION_TYPE_TEXT, "UUID", 0, "The consumer in OpenStack Placement" },
+        [OPTION_CONSUMER] = { "--consumer", 0, OPTION_TYPE_TEXT, "UUID", 0, "The claim in Placement or Kubernetes" },
         [OPTION_TOKEN] = { "--token", 0, OPTION_TYPE_TEXT, "TEXT", 0, "The same call again means the same allocation" },
         [OPTION_RELEASE_WITH_DOMAIN] = { "--release-with-domain", 0, OPTION_TYPE_FLAG, NULL, 0,
                                          "Release the allocation when its domain is gone" },

@@ -39,6 +39,7 @@ int verb_attach(const Args *args);
 int verb_detach(const Args *args);
 int verb_define(const Args *args);
 int verb_xml(const Args *args);
+int verb_cdi(const Args *args);
 int verb_sriov(const Args *args);
 int verb_monitor(const Args *args);
 int verb_snapshot(const Args *args);

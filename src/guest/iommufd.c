@@ -44,8 +44,8 @@ void iommufd_find_cdevs(const Inventory *inv, IommufdFacts *f) {
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *dev = &inv->devices[i];
 
-                f->has_cdev = f->has_cdev || dev->vfio_cdev;
-                f->lacks_cdev = f->lacks_cdev || (dev->vfio && !dev->vfio_cdev);
+                f->has_cdev = f->has_cdev || *dev->vfio_cdev;
+                f->lacks_cdev = f->lacks_cdev || (dev->vfio && !*dev->vfio_cdev);
         }
 }
 

@@ -303,22 +303,20 @@ int device_dir_read_address(const DeviceDir *d, const char *link, PciDevice *dev
         return 1;
 }
 
-bool device_dir_has_vfio_cdev(const DeviceDir *d) {
+void device_dir_read_vfio_cdev(const DeviceDir *d, char ret[static VFIO_CDEV_MAX]) {
         _cleanup_close_ int dir = openat(d->fd, "vfio-dev", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        char **names = NULL;
-        bool has = false;
+        _cleanup_names_ char **names = NULL;
         size_t n = 0;
 
         if (dir < 0 || list_dir_at(dir, ".", VFIO_DEVS_MAX, &names, &n) < 0)
-                return false;
-        for (size_t i = 0; i < n && !has; i++) {
+                return;
+        for (size_t i = 0; i < n && !*ret; i++) {
                 char path[SYSFS_ATTRIBUTE_MAX];
 
                 (void) snprintf(path, sizeof(path), "%s/dev", names[i]);
-                has = faccessat(dir, path, F_OK, 0) == 0;
+                if (strlen(names[i]) < VFIO_CDEV_MAX && faccessat(dir, path, F_OK, 0) == 0)
+                        (void) strcpy(ret, names[i]);
         }
-        (void) free_names(names, n);
-        return has;
 }
 
 /* A VF has at most one mediated device, a GPU without VFs may have many. Of a locked GPU only its mediated devices are

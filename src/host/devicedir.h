@@ -69,8 +69,8 @@ void device_dir_set_locked(DeviceDir *d);
 uint64_t device_dir_instance(const DeviceDir *d);
 
 bool device_dir_has(const DeviceDir *d, Attribute a);
-/* Whether vfio-dev/vfioN has a device number, so that the kernel has created /dev/vfio/devices/vfioN. */
-bool device_dir_has_vfio_cdev(const DeviceDir *d);
+/* The name of vfio-dev/vfioN if it has a device number, so that the kernel has created /dev/vfio/devices/vfioN. */
+void device_dir_read_vfio_cdev(const DeviceDir *d, char ret[static VFIO_CDEV_MAX]);
 /* Reads the members that pci_device_copy_vgpu() copies, unless the device is locked: the vendor's driver may wait for
  * its GPU. Returns 0 or -ENOMEM. */
 int device_dir_read_vgpu(const DeviceDir *d, PciDevice *dev);

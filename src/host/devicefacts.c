@@ -193,7 +193,9 @@ int device_facts_read_driver(const DeviceDir *d, PciDevice *dev) {
         int r;
 
         dev->vfio = device_dir_has(d, ATTRIBUTE_VFIO_DEV);
-        dev->vfio_cdev = dev->vfio && device_dir_has_vfio_cdev(d);
+        *dev->vfio_cdev = '\0';
+        if (dev->vfio)
+                device_dir_read_vfio_cdev(d, dev->vfio_cdev);
         r = device_dir_read_link(d, ATTRIBUTE_DRIVER, dev, buf);
         if (r >= 0)
                 r = string_copy(&dev->driver, r > 0 ? buf : NULL);

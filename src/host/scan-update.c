@@ -208,7 +208,7 @@ static int take_driver(PciDevice *dev, PciDevice *now) {
         dev->has_override = now->has_override;
         dev->sets_guids = now->sets_guids;
         dev->vfio = now->vfio;
-        dev->vfio_cdev = now->vfio_cdev;
+        memcpy(dev->vfio_cdev, now->vfio_cdev, sizeof(dev->vfio_cdev));
         dev->runtime_pm = now->runtime_pm;
         dev->d3cold = now->d3cold;
         return pci_device_copy_vgpu(dev, now);

@@ -3,14 +3,12 @@
 
 /*
  * HTTP requests to Placement, with a token of Keystone where the settings have one. A call waits for the reply,
- * API_TIMEOUT_SEC at most.
+ * HTTP_TIMEOUT_SEC of agent/http.h at most.
  */
 
 #include <json-c/json.h>
 
 #include "settings.h"
-
-#define API_TIMEOUT_SEC 30L
 
 typedef struct Api Api;
 
@@ -30,9 +28,6 @@ int api_call(Api *a, const char *method, const char *path, json_object *body, js
 int api_try(Api *a, const char *method, const char *path, json_object *body, json_object **ret_reply);
 /* Logs that Placement does not reply so to the request; returns -EADDRNOTAVAIL. */
 int api_wrong_address(Api *a, const char *method, const char *path, int status);
-
-/* Escapes a text for use in a query. The caller frees; NULL when out of memory. */
-char *api_escape(Api *a, const char *text);
 
 /* The number of requests so far. */
 unsigned api_requests(const Api *a);

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "member.h"
+#include "agent/member.h"
 #include "provider-name.h"
 #include "util/strings.h"
 

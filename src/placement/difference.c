@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "member.h"
+#include "agent/member.h"
 #include "util/strings.h"
 #include "util/stringtable.h"
 

@@ -6,35 +6,23 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/random.h>
 #include <sysexits.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 #include <uuid/uuid.h>
 
-#include "bus/names.h"
-#include "bus/reply-text.h"
+#include "agent/daemon.h"
+#include "agent/retry.h"
 #include "claim.h"
-#include "model/json-parse.h"
 #include "read.h"
 #include "sync.h"
 #include "util/log.h"
 #include "util/strings.h"
 
-#define SECOND_USEC    UINT64_C(1000000)
-#define FULL_USEC      (600 * SECOND_USEC) /* between full comparisons, at most */
-#define RETRY_MIN_USEC (1 * SECOND_USEC)
-#define RETRY_MAX_USEC (60 * SECOND_USEC)
-#define DESCRIBE_USEC  (120 * SECOND_USEC)
-#define ACCURACY_USEC  (SECOND_USEC / 10)
-
-#define MATCH_EPOCH                                                                                                    \
-        "type='signal',sender='" BUS_NAME "',path='" BUS_PATH "',interface='org.freedesktop.DBus.Properties',"         \
-        "member='PropertiesChanged',arg0='" BUS_MANAGER_INTERFACE "'"
-#define MATCH_OWNER                                                                                                    \
-        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"      \
-        "path='/org/freedesktop/DBus',arg0='" BUS_NAME "'"
+#define SECOND_USEC   UINT64_C(1000000)
+#define FULL_USEC     (600 * SECOND_USEC) /* between full comparisons, at most */
+#define ACCURACY_USEC (SECOND_USEC / 10)
 
 typedef struct Agent {
         Sync sync;
@@ -48,26 +36,10 @@ typedef struct Agent {
 static const char *arg_config = SETTINGS_FILE, *arg_claim;
 static bool arg_dry_run, arg_once;
 
-/* -ESRCH: passthroughd does not run. It is not started for this: the administrator may have stopped it. */
 static int describe(void *userdata, json_object **ret) {
         const Agent *a = userdata;
-        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
-        _cleanup_free_ char *text = NULL;
-        int r = sd_bus_message_new_method_call(a->bus, &call, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "Describe");
 
-        if (r >= 0)
-                r = sd_bus_message_set_auto_start(call, false);
-        if (r >= 0)
-                r = sd_bus_call(a->bus, call, DESCRIBE_USEC, &error, &reply);
-        if (sd_bus_error_has_names(&error, SD_BUS_ERROR_NAME_HAS_NO_OWNER, SD_BUS_ERROR_SERVICE_UNKNOWN))
-                return log_warning_errno(-ESRCH, "passthroughd does not run.");
-        if (r < 0)
-                return log_warning_errno(r, "Failed to ask passthroughd: %s", error.message ?: strerror(-r));
-        r = bus_read_reply_text(reply, &text);
-        if (r >= 0)
-                r = json_parse(text, strlen(text), ret);
-        return r < 0 ? log_warning_errno(r, "Failed to parse the reply of passthroughd: %m") : 0;
+        return daemon_describe(a->bus, ret);
 }
 
 /* One comparison. 0 or a negative errno, logged. */
@@ -115,15 +87,6 @@ static int set_timer(Agent *a, uint64_t usec) {
         return r < 0 ? r : sd_event_source_set_enabled(a->timer, SD_EVENT_ONESHOT);
 }
 
-/* Below max. Without random numbers, all agents that a restart of Placement has cut off would return at once. */
-static uint64_t random_usec(uint64_t max) {
-        uint64_t n = 0;
-
-        if (getrandom(&n, sizeof(n), GRND_NONBLOCK) < 0)
-                return 0;
-        return n % max;
-}
-
 static int compare_and_plan(Agent *a) {
         uint64_t usec;
         int r = compare(a);
@@ -135,8 +98,7 @@ static int compare_and_plan(Agent *a) {
                                  r >= 0 ? "STATUS=Placement equals the node." : "STATUS=Waiting for passthroughd.");
                 return 0;
         }
-        a->delay = a->delay == 0 ? RETRY_MIN_USEC : MIN(a->delay * 2, RETRY_MAX_USEC);
-        usec = a->delay / 2 + random_usec(a->delay);
+        usec = retry_usec(&a->delay);
         (void) sd_notifyf(false, "STATUS=%s The next comparison is in %.1f s.",
                           r == -EADDRNOTAVAIL ? "The address is not that of Placement: correct Url= or the catalog."
                                               : "The last comparison failed: see the journal.",
@@ -214,9 +176,7 @@ static int prepare_loop(Agent *a) {
         if (r >= 0)
                 r = sd_bus_set_exit_on_disconnect(a->bus, true);
         if (r >= 0)
-                r = sd_bus_add_match(a->bus, NULL, MATCH_EPOCH, on_signal, a);
-        if (r >= 0)
-                r = sd_bus_add_match(a->bus, NULL, MATCH_OWNER, on_owner, a);
+                r = daemon_watch(a->bus, on_signal, on_owner, a);
         return r < 0 ? log_error_errno(r, "Failed to prepare the loop: %m") : 0;
 }
 

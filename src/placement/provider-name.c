@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "member.h"
+#include "agent/member.h"
 #include "util/strings.h"
 
 void name_make_class(char *s) {

@@ -5,8 +5,9 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "agent/http.h"
+#include "agent/member.h"
 #include "difference.h"
-#include "member.h"
 #include "util/log.h"
 #include "util/strings.h"
 
@@ -79,7 +80,7 @@ int placement_read_provider(Sync *s, const char *uuid) {
 }
 
 static int get_by_name(Sync *s, const char *name, json_object **ret) {
-        _cleanup_free_ char *escaped = api_escape(s->api, name);
+        _cleanup_free_ char *escaped = http_escape(name);
 
         return escaped ? get(s, "resource_providers", ret, "/resource_providers?name=", escaped) : -ENOMEM;
 }

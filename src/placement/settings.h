@@ -17,7 +17,8 @@ typedef struct Settings {
 
         char *keystone_url; /* NULL: no Keystone */
         char *credential;   /* the id of the application credential */
-        char *secret;       /* the text of SecretFile=, or of the service's credential */
+        char *secret_file;  /* NULL: the credential of the service */
+        char *secret;       /* its text */
         char *region;       /* NULL: any */
         char *interface;    /* public, internal, admin */
 } Settings;

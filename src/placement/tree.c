@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <uuid/uuid.h>
 
-#include "member.h"
+#include "agent/member.h"
 #include "util/strings.h"
 
 /* The namespace of provider uuids (version 5). It must never change: all providers would be created anew. */

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "member.h"
+#include "agent/member.h"
 #include "provider-name.h"
 #include "util/strings.h"
 
@@ -267,9 +267,15 @@ static json_object *find_pool(const Builder *b, json_object *device) {
         return NULL;
 }
 
-/* A pool of the daemon has the device. Nova itself reports the devices of a pool that it schedules. */
+static const char *scheduler_of(const Builder *b, json_object *device) {
+        return member_text(find_pool(b, device), "scheduler") ?: "none";
+}
+
+/* A pool has the device. Another scheduler reports the devices that it gives out itself. */
 static bool is_reported(const Builder *b, json_object *device) {
-        return member_text(device, "pool") && !streq_ptr(member_text(find_pool(b, device), "scheduler"), "nova");
+        const char *scheduler = scheduler_of(b, device);
+
+        return member_text(device, "pool") && (streq(scheduler, "none") || streq(scheduler, "placement"));
 }
 
 static bool is_one_time_use(json_object *pool) {
@@ -285,7 +291,7 @@ static bool is_one_time_use(json_object *pool) {
 static int add_cleaned(Builder *b, json_object *device) {
         _cleanup_free_ char *name = NULL;
 
-        if (is_reported(b, device) || !is_one_time_use(find_pool(b, device)) ||
+        if (!streq(scheduler_of(b, device), "nova") || !is_one_time_use(find_pool(b, device)) ||
             member_text(device, "physical_function") || !streq_ptr(member_text(device, "state"), "available"))
                 return 0;
         name = name_make(b->options->host, member_text(device, "address"));

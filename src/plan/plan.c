@@ -62,24 +62,38 @@ static Verdict check_architecture(const HostView *view, const Request *r, Refusa
                       QUOTABLE(inventory_architecture(view->inventory)));
 }
 
-/* A scheduler that gives out the devices of the pool has chosen them already: the daemon obeys, and chooses none. */
+/* Who gives out the devices of a pool. A scheduler with claims has chosen the devices already: the daemon obeys a
+ * request of such a claim, and chooses none. */
+static const struct {
+        const char *name; /* NULL: the daemon */
+        bool has_claims;
+        const char *remedy;
+} schedulers[_POOL_SCHEDULER_MAX] = {
+        [POOL_SCHEDULER_PLACEMENT] = { "OpenStack Placement", true,
+                                       "Claim the devices in Placement; 'passthrough-placement --claim CONSUMER' then "
+                                       "prints the request." },
+        [POOL_SCHEDULER_KUBERNETES] = { "Kubernetes", true,
+                                        "Create a ResourceClaim for the devices; passthrough-dra makes the request "
+                                        "when a pod uses it." },
+        [POOL_SCHEDULER_NOVA] = { "Nova", false, "Ask Nova for an instance with such a device." },
+};
+
 static Verdict check_scheduler(const Pool *pool, const Request *r, unsigned count, Refusal *ret) {
+        const char *name = schedulers[pool->scheduler].name, *remedy = schedulers[pool->scheduler].remedy;
         unsigned named = 0;
 
-        if (pool->scheduler == POOL_SCHEDULER_NOVA)
-                return refuse(ret, VERDICT_SCHEDULED, NULL, "Ask Nova for an instance with such a device.",
-                              "Nova gives out the devices of pool '%s'.", pool->name);
-        if (pool->scheduler == POOL_SCHEDULER_NONE)
+        if (!name)
                 return VERDICT_NONE;
+        if (!schedulers[pool->scheduler].has_claims)
+                return refuse(ret, VERDICT_SCHEDULED, NULL, remedy, "%s gives out the devices of pool '%s'.", name,
+                              pool->name);
         for (size_t i = 0; i < r->n_at; i++)
                 named += streq(r->at[i].pool, pool->name);
         if (r->consumer && named == count)
                 return VERDICT_NONE;
-        return refuse(
-                ret, VERDICT_SCHEDULED, NULL,
-                "Claim the devices in Placement; 'passthrough-placement --claim CONSUMER' then prints the request.",
-                "OpenStack Placement gives out the devices of pool '%s', and the request names %s.", pool->name,
-                r->consumer ? "not each of them with 'at'" : "no consumer");
+        return refuse(ret, VERDICT_SCHEDULED, NULL, remedy,
+                      "%s gives out the devices of pool '%s', and the request names %s.", name, pool->name,
+                      r->consumer ? "not each of them with 'at'" : "no consumer");
 }
 
 /* Before the pools are checked, because the request does not name the pool of Via=. */

@@ -420,12 +420,15 @@ static Verdict check_text(const char *key, const char *text, size_t max, Refusal
         return refuse_request(ret, NULL, "The %s must have 1 to %zu bytes of printable UTF-8 text.", key, max);
 }
 
-/* Placement writes UUIDs in lower case, and a comparison must not depend on the spelling of the caller. */
+/* Placement and Kubernetes write UUIDs in lower case, and a comparison must not depend on the spelling of the caller.
+ */
 static Verdict check_consumer(const char *consumer, Refusal *ret) {
         return !consumer || text_is_uuid(consumer)
                        ? VERDICT_NONE
-                       : refuse_request(ret, "Name the UUID of the consumer in Placement, in lower case.",
-                                        "The consumer '%s' is not a UUID.", QUOTABLE(consumer));
+                       : refuse_request(
+                                 ret,
+                                 "Name the UUID of the consumer in Placement, or of the ResourceClaim, in lower case.",
+                                 "The consumer '%s' is not a UUID.", QUOTABLE(consumer));
 }
 
 /* What a caller wants besides hardware. */

@@ -22,9 +22,9 @@ delete @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES DESTDIR PREFIX)};
 
 # Nothing is built: what is installed need not be programs.
 make_path("$tmp/build", "$tmp/cwd");
-spew("$tmp/build/$_", "$_\n") for qw(passthroughd passthroughctl passthroughd-holders passthroughd-root passthroughd-endpoints passthroughd-libvirt passthrough-placement passthroughd-slurm passthrough.so);
-my @install   = qw(install install-placement install-slurm);
-my @uninstall = qw(uninstall uninstall-placement uninstall-slurm);
+spew("$tmp/build/$_", "$_\n") for qw(passthroughd passthroughctl passthroughd-holders passthroughd-root passthroughd-endpoints passthroughd-libvirt passthrough-placement passthrough-dra passthroughd-slurm passthrough.so);
+my @install   = qw(install install-placement install-slurm install-kubernetes);
+my @uninstall = qw(uninstall uninstall-placement uninstall-slurm uninstall-kubernetes);
 
 sub make {
         my (@arguments) = @_;
@@ -51,7 +51,7 @@ for my $name ('plain', 'x y', q{it's "quoted"; a&b *}) {
         is(make(@install, "DESTDIR=$dest"), 0, "$name: once more");
         is(slurp("$dest/etc/passthroughd/passthroughd.conf"), "mine too\n", "$name: the configuration stays");
         is(make(@uninstall, "DESTDIR=$dest"), 0, "$name: uninstall");
-        is_deeply([files_below($dest)], ['/etc/passthroughd/passthrough-placement.conf', '/etc/passthroughd/passthroughd.conf', '/mine'], "$name: what is not ours is left");
+        is_deeply([files_below($dest)], ['/etc/passthroughd/passthrough-dra.conf', '/etc/passthroughd/passthrough-placement.conf', '/etc/passthroughd/passthroughd.conf', '/mine'], "$name: what is not ours is left");
 }
 is_deeply([grep { !m{^/(?:plain|x y|it's)} } files_below("$tmp/dest")], [], 'nothing is anywhere else');
 

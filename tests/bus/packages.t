@@ -41,8 +41,8 @@ sub make {
 is(make('deb'), 0, 'make deb') or diag(slurp("$tmp/out"));
 my ($version) = slurp("$source/conf/debian/changelog") =~ /^passthroughd \((\S+)\) /;
 chomp(my $architecture = `dpkg --print-architecture`);
-my %deb = map { ($_ => "$tmp/build/${_}_${version}_$architecture.deb") } qw(passthroughd passthroughd-placement passthroughd-slurm);
-is_deeply([sort glob "$tmp/build/*.deb"], [sort values %deb], 'there are three packages of the newest version');
+my %deb = map { ($_ => "$tmp/build/${_}_${version}_$architecture.deb") } qw(passthroughd passthroughd-kubernetes passthroughd-placement passthroughd-slurm);
+is_deeply([sort glob "$tmp/build/*.deb"], [sort values %deb], 'there are four packages of the newest version');
 
 my (%files, %field, %control);
 for my $name (sort keys %deb) {
@@ -78,6 +78,12 @@ is_deeply(own('passthroughd-slurm'), [sort "/usr/lib/$triplet/slurm-wlm/passthro
         /usr/libexec/passthroughd-slurm
         /usr/share/man/man7/passthrough-slurm.7
 )], 'passthroughd-slurm has the plugin and the service');
+is_deeply(own('passthroughd-kubernetes'), [sort qw(
+        /etc/passthroughd/passthrough-dra.conf
+        /usr/lib/systemd/system/passthrough-dra.service
+        /usr/libexec/passthrough-dra
+        /usr/share/man/man8/passthrough-dra.8
+)], 'passthroughd-kubernetes has the driver');
 my %daemon = map { $_ => 1 } @{ own('passthroughd') };
 is_deeply([grep { !$daemon{$_} } qw(
         /etc/passthroughd/passthroughd.conf
@@ -88,12 +94,13 @@ is_deeply([grep { !$daemon{$_} } qw(
         /usr/share/bash-completion/completions/passthroughctl
         /usr/share/dbus-1/system.d/org.passthroughd1.conf
         /usr/share/man/man1/passthroughctl.1
+        /usr/share/man/man7/passthroughd-kubernetes.7
         /usr/share/man/man7/passthroughd-schedulers.7
         /usr/share/man/man8/passthroughd.8
         /usr/share/polkit-1/actions/org.passthroughd1.policy
         /usr/share/zsh/vendor-completions/_passthroughctl
 )], [], 'passthroughd has the daemon');
-is_deeply([grep { /slurm|placement/ } sort keys %daemon], [], 'and nothing of the others');
+is_deeply([grep { /slurm|placement|-dra/ } sort keys %daemon], [], 'and nothing of the others');
 ok(-d "$tmp/passthroughd/etc/passthroughd/passthroughd.conf.d", 'there is a place for drop-ins');
 for my $name (sort keys %deb) {
         is_deeply([split /\n/, $control{$name}{conffiles} // ''], [grep { m{^/etc/} } @{ $files{$name} }], "$name: files in /etc are the administrator's");
@@ -103,7 +110,7 @@ for my $name (sort keys %deb) {
 
 # ---- The same as without packages
 
-is(make("install$_", "DESTDIR=$tmp/installed", 'PREFIX=/usr'), 0, "make install$_") or diag(slurp("$tmp/out")) for '', '-placement', '-slurm';
+is(make("install$_", "DESTDIR=$tmp/installed", 'PREFIX=/usr'), 0, "make install$_") or diag(slurp("$tmp/out")) for '', '-placement', '-slurm', '-kubernetes';
 my @packaged = sort map { @{ own($_) } } keys %files;
 is_deeply([files_below("$tmp/installed")], \@packaged, '"make install" and its like install the same files');
 is_deeply([grep { my $file = $_; (grep { -e "$tmp/$_$file" && (stat "$tmp/$_$file")[2] != (stat "$tmp/installed$file")[2] } keys %deb) } @packaged], [], 'with the same rights');
@@ -112,7 +119,7 @@ is_deeply([grep { my $file = $_; (grep { -e "$tmp/$_$file" && (stat "$tmp/$_$fil
 
 sub needs { my ($name, $field) = @_; return { map { /^(\S+)(?: \((.*)\))?$/ } split /, /, $field{$name}{ $field // 'Depends' } // '' } }
 
-unlike($field{passthroughd}{Depends}, qr/curl|slurm/, 'passthroughd needs nothing of OpenStack or Slurm');
+unlike($field{passthroughd}{Depends}, qr/curl|slurm|nghttp2|yaml/, 'passthroughd needs nothing of OpenStack, Slurm or Kubernetes');
 ok(exists needs('passthroughd')->{"lib$_"}, "passthroughd needs lib$_") for qw(c6 json-c5 pci3 systemd0 virt0);
 my $agent = needs('passthroughd-placement');
 is($agent->{passthroughd}, "= $version", 'passthroughd-placement needs passthroughd of its version');
@@ -120,6 +127,9 @@ ok((grep { /^libcurl/ } keys %$agent), 'and curl');
 for my $field (qw(Breaks Replaces)) {
         is(needs('passthroughd-placement', $field)->{passthroughd}, '<< 0.3', "$field: an earlier passthroughd has its files");
 }
+my $kubernetes = needs('passthroughd-kubernetes');
+is($kubernetes->{passthroughd}, "= $version", 'passthroughd-kubernetes needs passthroughd of its version');
+for my $library (qw(curl nghttp2 yaml)) { ok((grep { /^lib$library/ } keys %$kubernetes), "and $library") }
 my $slurm = $field{'passthroughd-slurm'};
 ok((grep { /^libslurm\d/ } keys %{ needs('passthroughd-slurm') }), 'passthroughd-slurm needs the library of Slurm');
 my ($release) = $slurm->{Depends} =~ /slurm-wlm-basic-plugins \(>= (\d+\.\d+)\), slurm-wlm-basic-plugins \(<< \1\.99\)/;
@@ -129,7 +139,7 @@ is(needs('passthroughd-slurm', 'Recommends')->{passthroughd}, "= $version", 'a h
 
 # ---- Their scripts: each deals with its own service
 
-my %service = (passthroughd => 'passthroughd', 'passthroughd-placement' => 'passthrough-placement', 'passthroughd-slurm' => 'passthroughd-slurm');
+my %service = (passthroughd => 'passthroughd', 'passthroughd-kubernetes' => 'passthrough-dra', 'passthroughd-placement' => 'passthrough-placement', 'passthroughd-slurm' => 'passthroughd-slurm');
 for my $name (sort keys %deb) {
         my $scripts = join '', @{ $control{$name} }{qw(postinst prerm postrm)};
         like($scripts, qr/\b\Q$service{$name}\E\.service\b/, "$name: its scripts know its service");

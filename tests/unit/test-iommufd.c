@@ -149,7 +149,7 @@ TEST(test_count) {
         assert_false(iommufd_facts(c.inv, c.config, c.a).lacks_cdev);
         gpu->vfio = true;
         assert_true(iommufd_facts(c.inv, c.config, c.a).lacks_cdev);
-        gpu->vfio_cdev = true;
+        (void) strcpy(gpu->vfio_cdev, "vfio0");
         assert_true(iommufd_facts(c.inv, c.config, c.a).has_cdev);
         assert_false(iommufd_facts(c.inv, c.config, c.a).lacks_cdev);
         c.a->devices[0].vgpu_type = 7;

@@ -274,7 +274,7 @@ TEST_WITH(test_vfio_cdev, setup, teardown) {
         Fixture *f = *state;
 
         tree_dir(f->root, "sys/devices/" NIC "/vfio-dev/vfio0");
-        assert_true(scan_nic(f)->vfio && !scan_nic(f)->vfio_cdev);
+        assert_true(scan_nic(f)->vfio && !*scan_nic(f)->vfio_cdev);
         tree_file(f->root, "sys/devices/" NIC "/vfio-dev/vfio0/dev", "511:0");
-        assert_true(scan_nic(f)->vfio_cdev);
+        assert_string_equal(scan_nic(f)->vfio_cdev, "vfio0");
 }

@@ -128,6 +128,24 @@ TEST(test_providers) {
         assert_true(provider_has_trait(find(t, "n1_0000:14:00.0"), "CUSTOM_PASSTHROUGHD_POOL_IB_VF"));
 }
 
+TEST(test_other_schedulers) {
+        static const struct {
+                const char *name;
+                bool is_reported;
+        } schedulers[] = { { "none", true }, { "placement", true }, { "kubernetes", false }, { "nova", false } };
+
+        for (size_t i = 0; i < ELEMENTSOF(schedulers); i++) {
+                _cleanup_free_ char *text = string_format(
+                        "{'nodes':[" NODE
+                        "],'devices':[" GPU("available", "null") "],'allocations':[],"
+                                                                 "'pools':[{'name':'gpu','scheduler':'%s'}]}",
+                        schedulers[i].name);
+                _cleanup_(cleanup_tree_free) Tree *t = make(text);
+
+                assert_int_equal(!!tree_find_name(t, "n1_0000:1A:00.0"), schedulers[i].is_reported);
+        }
+}
+
 TEST(test_counts) {
         _cleanup_(cleanup_tree_free) Tree *t = make(DOCUMENT(
                 GPU("allocated", "'vm1'") "," PF "," VF("1", "allocated", "'vm1'") "," VF("2", "available", "null"),

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Files of settings: [SECTION], KEY=VALUE, and comments, by a table of keys. */
+
+#include <stddef.h>
+
+typedef struct AgentKey {
+        const char *section, *name;
+        /* Sets the member to the value, which is "" for none. -EINVAL: it is no such value. */
+        int (*parse)(const char *value, void *member);
+        size_t offset; /* of the member */
+} AgentKey;
+
+int agent_parse_text(const char *value, void *member);    /* char *; NULL for "" */
+int agent_parse_boolean(const char *value, void *member); /* bool, yes or no; "" leaves the default */
+
+/* Reads all lines into the members of target. 0 or a negative errno, logged: -EINVAL when a line is wrong. */
+int agent_read_settings(const char *path, const AgentKey *keys, size_t n, void *target);
+/* Frees the texts. */
+void agent_free_settings(const AgentKey *keys, size_t n, void *target);
+
+/* Reads the first line of a file that root and this program may read: a secret, a token. The caller frees. 0 or a
+ * negative errno, not logged. */
+int agent_read_secret(const char *path, char **ret);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Requests to the API server of Kubernetes, with the credential of a kubeconfig. A file of a token is read before each
+ * request, and certificates for each connection, so that both may be renewed.
+ */
+
+#include "agent/http.h"
+
+typedef struct Api Api;
+
+/* path: of the kubeconfig. 0 or a negative errno, logged. */
+int api_new(sd_event *event, const char *path, Api **ret);
+Api *api_free(Api *a);
+
+/* Sends a request; done() gets its reply, from the loop. 0 or a negative errno, logged; done() is then not called. */
+int api_start(Api *a, const char *method, const char *path, json_object *body, http_done_t done, void *userdata);
+/* The sentence for a reply that is no success: that of the API server's Status, or of its status. */
+const char *api_reason(const HttpReply *reply, char *buf, size_t size);

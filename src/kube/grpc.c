@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "grpc.h"
+
+#include <errno.h>
+#include <nghttp2/nghttp2.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/strings.h"
+
+#define PREFIX_SIZE  5U /* of a message: a flag and a big-endian length */
+#define PATH_SIZE    128U
+#define READ_SIZE    16384U
+#define TIMEOUT_USEC (GRPC_TIMEOUT_SEC * UINT64_C(1000000))
+
+typedef struct Connection Connection;
+
+struct GrpcCall {
+        LIST_ENTRY(GrpcCall) calls;
+        Connection *connection;
+        int32_t id;
+        uint64_t begun;
+        /* The request. */
+        char path[PATH_SIZE];
+        bool is_post, is_grpc, is_complete;
+        size_t headers_size;
+        WireBuffer in;
+        /* The answer. */
+        bool is_answered, has_headers;
+        WireBuffer out;
+        size_t sent;
+        GrpcStatus status;
+        void (*gone)(GrpcCall *c, void *userdata);
+        void *userdata;
+};
+
+struct Connection {
+        LIST_ENTRY(Connection) connections;
+        GrpcServer *server;
+        int fd;
+        nghttp2_session *session;
+        sd_event_source *io, *timer;
+        LIST_HEAD(, GrpcCall) calls;
+        WireBuffer out; /* bytes that the socket has not taken yet */
+        size_t sent;
+        uint64_t begun, last_write, last_call; /* 0: never */
+        bool has_settings, is_broken;
+};
+
+struct GrpcServer {
+        sd_event *event;
+        sd_event_source *io;
+        int fd;
+        const char *path;
+        ino_t inode;
+        const GrpcMethod *methods;
+        size_t n_methods;
+        void *userdata;
+        LIST_HEAD(, Connection) connections;
+        size_t n_connections;
+};
+
+static uint64_t now_usec(void) {
+        return clock_usec(CLOCK_MONOTONIC);
+}
+
+/* Calls */
+
+static void free_call(GrpcCall *call) {
+        LIST_REMOVE(call, calls);
+        if (call->gone && !call->is_answered)
+                call->gone(call, call->userdata);
+        wire_done(&call->in);
+        wire_done(&call->out);
+        free(call);
+}
+
+/* What was submitted is sent in the next turn of the loop: a method may answer while the session reads. */
+static void wake_connection(Connection *c) {
+        if (sd_event_source_set_io_events(c->io, EPOLLIN | EPOLLOUT) < 0)
+                c->is_broken = true;
+}
+
+static nghttp2_nv header(const char *name, const char *value) {
+        return (nghttp2_nv) { (uint8_t *) (uintptr_t) name, (uint8_t *) (uintptr_t) value, strlen(name), strlen(value),
+                              NGHTTP2_NV_FLAG_NONE };
+}
+
+static int submit_trailer(GrpcCall *call) {
+        char status[16];
+        nghttp2_nv trailer;
+
+        (void) snprintf(status, sizeof(status), "%d", (int) call->status);
+        trailer = header("grpc-status", status);
+        return nghttp2_submit_trailer(call->connection->session, call->id, &trailer, 1);
+}
+
+static ssize_t on_read_answer(nghttp2_session *session, int32_t id, uint8_t *buf, size_t size, uint32_t *flags,
+                              nghttp2_data_source *source, void *userdata) {
+        GrpcCall *call = source->ptr;
+        size_t n = MIN(size, call->out.size - call->sent);
+
+        if (n > 0)
+                memcpy(buf, call->out.data + call->sent, n);
+        call->sent += n;
+        if (call->sent < call->out.size)
+                return (ssize_t) n;
+        if (!call->is_answered)
+                return n > 0 ? (ssize_t) n : NGHTTP2_ERR_DEFERRED;
+        *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
+        return submit_trailer(call) < 0 ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE : (ssize_t) n;
+}
+
+static void reset_call(GrpcCall *call) {
+        if (nghttp2_submit_rst_stream(call->connection->session, NGHTTP2_FLAG_NONE, call->id, NGHTTP2_INTERNAL_ERROR) !=
+            0)
+                call->connection->is_broken = true;
+        wake_connection(call->connection);
+}
+
+/* Submits the headers, or continues with the data. */
+static void submit_answer(GrpcCall *call) {
+        nghttp2_session *session = call->connection->session;
+        const nghttp2_nv headers[] = { header(":status", "200"), header("content-type", "application/grpc") };
+        nghttp2_data_provider provider = { .source.ptr = call, .read_callback = on_read_answer };
+        int r = call->has_headers ? nghttp2_session_resume_data(session, call->id)
+                                  : nghttp2_submit_response(session, call->id, headers, ELEMENTSOF(headers), &provider);
+
+        call->has_headers = true;
+        /* The data need not be resumed while they are still being sent. */
+        if (r != 0 && r != NGHTTP2_ERR_INVALID_ARGUMENT)
+                reset_call(call);
+        wake_connection(call->connection);
+}
+
+static void put_message(GrpcCall *call, const WireBuffer *message) {
+        uint8_t prefix[PREFIX_SIZE] = { 0, (uint8_t) (message->size >> 24), (uint8_t) (message->size >> 16),
+                                        (uint8_t) (message->size >> 8), (uint8_t) message->size };
+
+        if (call->sent == call->out.size)
+                call->sent = call->out.size = 0;
+        wire_append(&call->out, prefix, sizeof(prefix));
+        wire_append(&call->out, message->data, message->size);
+}
+
+void grpc_reply(GrpcCall *call, const WireBuffer *message) {
+        put_message(call, message);
+        if (message->is_failed || call->out.is_failed) {
+                grpc_fail(call, GRPC_INTERNAL, "Out of memory.");
+                return;
+        }
+        call->is_answered = true;
+        submit_answer(call);
+}
+
+void grpc_send(GrpcCall *call, const WireBuffer *message) {
+        put_message(call, message);
+        if (message->is_failed || call->out.is_failed || call->out.size - call->sent > GRPC_UNREAD_MAX)
+                reset_call(call);
+        else
+                submit_answer(call);
+}
+
+void grpc_fail(GrpcCall *call, GrpcStatus status, const char *message) {
+        char number[16];
+        nghttp2_nv headers[4];
+
+        call->is_answered = true;
+        call->status = status;
+        if (call->has_headers) {
+                submit_answer(call);
+                return;
+        }
+        (void) snprintf(number, sizeof(number), "%d", (int) status);
+        headers[0] = header(":status", "200");
+        headers[1] = header("content-type", "application/grpc");
+        headers[2] = header("grpc-status", number);
+        headers[3] = header("grpc-message", message);
+        if (nghttp2_submit_response(call->connection->session, call->id, headers, ELEMENTSOF(headers), NULL) != 0)
+                call->connection->is_broken = true;
+        wake_connection(call->connection);
+}
+
+void grpc_call_watch(GrpcCall *call, void (*gone)(GrpcCall *c, void *userdata), void *userdata) {
+        call->gone = gone;
+        call->userdata = userdata;
+}
+
+/* The request is complete: it has one message. */
+static void run_call(GrpcCall *call) {
+        const GrpcServer *s = call->connection->server;
+        const uint8_t *in = call->in.data;
+        size_t size;
+
+        call->is_complete = true;
+        call->connection->last_call = now_usec();
+        if (!call->is_post || !call->is_grpc || call->in.is_failed || call->in.size < PREFIX_SIZE) {
+                grpc_fail(call, GRPC_INTERNAL, "This is no call of gRPC with one message.");
+                return;
+        }
+        size = (size_t) in[1] << 24 | (size_t) in[2] << 16 | (size_t) in[3] << 8 | in[4];
+        if (in[0] != 0) {
+                grpc_fail(call, GRPC_UNIMPLEMENTED, "Compressed messages are not supported.");
+                return;
+        }
+        if (size != call->in.size - PREFIX_SIZE) {
+                grpc_fail(call, GRPC_INTERNAL, "The call has not one message.");
+                return;
+        }
+        for (size_t i = 0; i < s->n_methods; i++)
+                if (streq(call->path, s->methods[i].path)) {
+                        s->methods[i].run(call, in + PREFIX_SIZE, size, s->userdata);
+                        return;
+                }
+        grpc_fail(call, GRPC_UNIMPLEMENTED, "There is no such method.");
+}
+
+/* What the session reads */
+
+static GrpcCall *find_call(const Connection *c, int32_t id) {
+        GrpcCall *call;
+
+        LIST_FOREACH(call, &c->calls, calls)
+        if (call->id == id)
+                return call;
+        return NULL;
+}
+
+static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *userdata) {
+        Connection *c = userdata;
+        GrpcCall *call;
+
+        if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+                return 0;
+        call = calloc(1, sizeof(*call));
+        if (!call)
+                return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+        *call = (GrpcCall) { .connection = c, .id = frame->hd.stream_id, .begun = now_usec() };
+        LIST_INSERT_HEAD(&c->calls, call, calls);
+        return 0;
+}
+
+static bool header_is(const uint8_t *name, size_t size, const char *wanted) {
+        return size == strlen(wanted) && memcmp(name, wanted, size) == 0;
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_size,
+                     const uint8_t *value, size_t value_size, uint8_t flags, void *userdata) {
+        static const char grpc[] = "application/grpc";
+        GrpcCall *call = find_call(userdata, frame->hd.stream_id);
+
+        if (!call)
+                return 0;
+        call->headers_size += name_size + value_size + 32;
+        if (call->headers_size > GRPC_HEADERS_MAX)
+                return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+        if (header_is(name, name_size, ":path") && value_size < sizeof(call->path)) {
+                memcpy(call->path, value, value_size);
+                call->path[value_size] = '\0';
+        } else if (header_is(name, name_size, ":method"))
+                call->is_post = header_is(value, value_size, "POST");
+        else if (header_is(name, name_size, "content-type"))
+                call->is_grpc = value_size >= strlen(grpc) && memcmp(value, grpc, strlen(grpc)) == 0;
+        return 0;
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data, size_t size,
+                   void *userdata) {
+        GrpcCall *call = find_call(userdata, id);
+
+        if (!call || call->is_complete)
+                return 0;
+        if (call->in.size + size > GRPC_REQUEST_MAX + PREFIX_SIZE)
+                reset_call(call);
+        else
+                wire_append(&call->in, data, size);
+        return 0;
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *userdata) {
+        Connection *c = userdata;
+        GrpcCall *call;
+
+        if (frame->hd.type == NGHTTP2_SETTINGS)
+                c->has_settings = true;
+        if ((frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS) ||
+            !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+                return 0;
+        call = find_call(c, frame->hd.stream_id);
+        if (call && !call->is_complete)
+                run_call(call);
+        return 0;
+}
+
+static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error, void *userdata) {
+        GrpcCall *call = find_call(userdata, id);
+
+        if (call)
+                free_call(call);
+        return 0;
+}
+
+/* Connections */
+
+static void close_connection(Connection *c) {
+        GrpcServer *s = c->server;
+
+        LIST_REMOVE(c, connections);
+        s->n_connections--;
+        while (!LIST_EMPTY(&c->calls))
+                free_call(LIST_FIRST(&c->calls));
+        nghttp2_session_del(c->session);
+        sd_event_source_disable_unref(c->io);
+        sd_event_source_disable_unref(c->timer);
+        wire_done(&c->out);
+        (void) close(c->fd);
+        free(c);
+}
+
+/* Sends what the session has, as far as the socket takes it. */
+static int write_connection(Connection *c) {
+        for (;;) {
+                const uint8_t *data;
+                ssize_t n;
+
+                if (c->sent == c->out.size) {
+                        c->sent = c->out.size = 0;
+                        n = nghttp2_session_mem_send(c->session, &data);
+                        if (n <= 0)
+                                return n < 0 ? -EIO : 0;
+                        wire_append(&c->out, data, (size_t) n);
+                        if (c->out.is_failed)
+                                return -ENOMEM;
+                }
+                n = send(c->fd, c->out.data + c->sent, c->out.size - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+                if (n < 0)
+                        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+                c->sent += (size_t) n;
+                c->last_write = now_usec();
+        }
+}
+
+static int read_connection(Connection *c) {
+        uint8_t buf[READ_SIZE];
+        ssize_t n = recv(c->fd, buf, sizeof(buf), MSG_DONTWAIT);
+
+        if (n < 0)
+                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        if (n == 0)
+                return -EPIPE;
+        return nghttp2_session_mem_recv(c->session, buf, (size_t) n) < 0 ? -EPROTO : 0;
+}
+
+static bool is_pending(const Connection *c) {
+        return c->sent < c->out.size;
+}
+
+/* The peer owes something: the rest of a request, or to read. */
+static bool has_deadline(const Connection *c) {
+        const GrpcCall *call;
+
+        if (!c->has_settings || is_pending(c))
+                return true;
+        LIST_FOREACH(call, &c->calls, calls)
+        if (!call->is_complete)
+                return true;
+        return false;
+}
+
+static int update_connection(Connection *c) {
+        int enabled, r = sd_event_source_set_io_events(c->io, EPOLLIN | (is_pending(c) ? EPOLLOUT : 0U));
+
+        if (r >= 0)
+                r = sd_event_source_get_enabled(c->timer, &enabled);
+        if (r < 0 || (enabled != SD_EVENT_OFF) == has_deadline(c))
+                return r;
+        if (enabled != SD_EVENT_OFF)
+                return sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
+        r = sd_event_source_set_time_relative(c->timer, TIMEOUT_USEC);
+        return r < 0 ? r : sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
+}
+
+static int on_connection(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        Connection *c = userdata;
+        int r = events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? read_connection(c) : 0;
+
+        if (r >= 0)
+                r = write_connection(c);
+        if (r >= 0)
+                r = update_connection(c);
+        if (r < 0 || c->is_broken ||
+            (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session) && !is_pending(c)))
+                close_connection(c);
+        return 0;
+}
+
+static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
+        Connection *c = userdata;
+        uint64_t limit = now_usec() - TIMEOUT_USEC;
+        GrpcCall *call;
+
+        if ((!c->has_settings && c->begun <= limit) || (is_pending(c) && c->last_write <= limit)) {
+                close_connection(c);
+                return 0;
+        }
+        LIST_FOREACH(call, &c->calls, calls)
+        if (!call->is_complete && call->begun <= limit)
+                reset_call(call);
+        /* The next one that is too old is so in a second at the earliest. */
+        if (sd_event_source_set_time_relative(c->timer, TIMEOUT_USEC / 10) < 0 ||
+            sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT) < 0)
+                close_connection(c);
+        return 0;
+}
+
+static int make_session(Connection *c) {
+        static const nghttp2_settings_entry settings[] = {
+                { NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, GRPC_CALLS_MAX },
+                { NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, GRPC_HEADERS_MAX },
+        };
+        nghttp2_session_callbacks *callbacks = NULL;
+        int r = nghttp2_session_callbacks_new(&callbacks);
+
+        if (r != 0)
+                return -ENOMEM;
+        nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+        nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+        nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+        nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
+        r = nghttp2_session_server_new(&c->session, callbacks, c);
+        nghttp2_session_callbacks_del(callbacks);
+        if (r == 0)
+                r = nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings, ELEMENTSOF(settings));
+        return r == 0 ? 0 : -ENOMEM;
+}
+
+/* Closes the connection that has made no call, or none for the longest time. A kubelet connects again. False: each has
+ * a call. */
+static bool make_room(GrpcServer *s) {
+        Connection *c, *oldest = NULL;
+
+        LIST_FOREACH(c, &s->connections, connections)
+        if (LIST_EMPTY(&c->calls) && (!oldest || c->last_call <= oldest->last_call))
+                oldest = c;
+        if (oldest)
+                close_connection(oldest);
+        return oldest;
+}
+
+static int add_connection(GrpcServer *s, int fd) {
+        Connection *c = calloc(1, sizeof(*c));
+        int r;
+
+        if (!c) {
+                (void) close(fd);
+                return -ENOMEM;
+        }
+        *c = (Connection) { .server = s, .fd = fd, .begun = now_usec() };
+        LIST_INSERT_HEAD(&s->connections, c, connections);
+        s->n_connections++;
+        r = make_session(c);
+        if (r >= 0)
+                r = sd_event_add_io(s->event, &c->io, fd, EPOLLIN | EPOLLOUT, on_connection, c);
+        if (r >= 0)
+                r = sd_event_add_time_relative(s->event, &c->timer, CLOCK_MONOTONIC, TIMEOUT_USEC, 0, on_deadline, c);
+        if (r < 0)
+                close_connection(c);
+        return r;
+}
+
+static int on_accept(sd_event_source *source, int listening, uint32_t events, void *userdata) {
+        GrpcServer *s = userdata;
+        int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd < 0)
+                return 0;
+        if (s->n_connections >= GRPC_CONNECTIONS_MAX && !make_room(s)) {
+                (void) close(fd);
+                return 0;
+        }
+        (void) add_connection(s, fd);
+        return 0;
+}
+
+/* The server */
+
+static int listen_at(GrpcServer *s) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        struct stat st;
+
+        if (strlen(s->path) >= sizeof(address.sun_path))
+                return -ENAMETOOLONG;
+        (void) strcpy(address.sun_path, s->path);
+        s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (s->fd < 0 || (unlink(s->path) < 0 && errno != ENOENT) ||
+            bind(s->fd, (struct sockaddr *) &address, sizeof(address)) < 0 || chmod(s->path, 0600) < 0 ||
+            stat(s->path, &st) < 0 || listen(s->fd, SOMAXCONN) < 0)
+                return -errno;
+        s->inode = st.st_ino;
+        return 0;
+}
+
+int grpc_server_new(sd_event *event, const char *path, const GrpcMethod *methods, size_t n, void *userdata,
+                    GrpcServer **ret) {
+        GrpcServer *s = calloc(1, sizeof(*s));
+        int r = -ENOMEM;
+
+        if (s) {
+                *s = (GrpcServer) { .event = sd_event_ref(event),
+                                    .fd = -1,
+                                    .path = path,
+                                    .methods = methods,
+                                    .n_methods = n,
+                                    .userdata = userdata };
+                r = listen_at(s);
+        }
+        if (r >= 0)
+                r = sd_event_add_io(event, &s->io, s->fd, EPOLLIN, on_accept, s);
+        if (r < 0) {
+                grpc_server_free(s);
+                return log_error_errno(r, "Failed to listen at %s: %m", path);
+        }
+        *ret = s;
+        return 0;
+}
+
+bool grpc_server_is_reachable(const GrpcServer *s) {
+        struct stat st;
+
+        return stat(s->path, &st) == 0 && st.st_ino == s->inode;
+}
+
+GrpcServer *grpc_server_free(GrpcServer *s) {
+        if (!s)
+                return NULL;
+        while (!LIST_EMPTY(&s->connections))
+                close_connection(LIST_FIRST(&s->connections));
+        sd_event_source_disable_unref(s->io);
+        if (s->inode && grpc_server_is_reachable(s))
+                (void) unlink(s->path);
+        if (s->fd >= 0)
+                (void) close(s->fd);
+        sd_event_unref(s->event);
+        free(s);
+        return NULL;
+}

@@ -1,0 +1,151 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# passthrough-dra while something fails: the daemon, the API server, a guest that still runs, a person beside Kubernetes, kill -9, a boot,
+# claims that vanish, credentials that are renewed.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Kube;
+use Node;
+
+kube_needed();
+node('hgx-h100', configure => 1);
+
+my $pools = "[Pool gpu]\nMatch=vendor=10de class=0302\nScheduler=kubernetes\n[Pool own]\nMatch=vendor=15b3 type=vf id=15b3:101e\nVirtualFunctions=1\n";
+configure($pools);
+kube_start();
+dra_start();
+my $bus = Bus->new->listen;
+
+sub error_of { my ($do, $ref) = @_; my $answer = kubelet($do, claims => [$ref]); return $answer->{claims}{ $ref->{uid} }{error} // $answer->{code} // 'no answer' }
+sub ledger { return join ' ', sort map { $_->{name} } @{ describe($bus)->{allocations} } }
+
+# ---- What cannot be prepared
+
+my $one = claim('one', gpu => '0000:13:00.0');
+is(allocate($bus, 'human', gpu => 1, at => [['gpu', '0000:13:00.0']], consumer => uid_of(99)), 'done', 'a person has the GPU');
+like(error_of(prepare => $one), qr/0000:13:00\.0 is held by 'human'/, 'the kubelet gets the sentence of the daemon');
+release($bus, 'human');
+prepared_ok($one, 'released, the next try prepares it');
+like(error_of(prepare => { %$one, uid => uid_of(98) }), qr/another claim/, 'a claim of another UID');
+like(error_of(prepare => { %$one, name => 'none', uid => uid_of(97) }), qr/not found/, 'a claim that the API server does not have');
+my $foreign = claim('foreign', gpu => '0000:14:00.1');
+like(error_of(prepare => $foreign), qr/no device 'pci-0000-14-00-1' for Kubernetes/, 'a device of a pool that Kubernetes does not have');
+is(kubelet('prepare', claims => [{ namespace => '../x', uid => uid_of(96), name => 'x' }])->{code}, 'INVALID_ARGUMENT', 'names that are no names');
+my $two = claim('two', gpu => '0000:23:00.0');
+my $both = prepare($two, $foreign);
+is_deeply([map { $both->{claims}{ $_->{uid} }{error} ? 'error' : 'done' } $two, $foreign], ['done', 'error'], 'of two claims in a call, each has its answer');
+is(ledger(), "claim-$one->{uid} claim-$two->{uid}", 'the ledger has what was prepared');
+unprepared_ok($two, 'unprepared');
+
+# ---- The daemon is away
+
+daemon('stop', 'KILL');
+like(error_of(prepare => $two), qr/passthroughd does not run/, 'without the daemon a claim is not prepared');
+like(error_of(unprepare => $one), qr/passthroughd does not run/, '... nor unprepared');
+daemon('start');
+$bus = Bus->new->listen;
+ok(wait_until(sub { error_of(prepare => $two) eq '' }), 'when it is back the kubelet\'s next try is');
+is(error_of(prepare => $one), '', 'and a prepared claim is still prepared');
+unprepared_ok($two, 'unprepared');
+
+# ---- A guest runs
+
+my ($group) = map { $_->{iommu_group} } grep { $_->{address} eq '0000:13:00.0' } @{ describe($bus)->{devices} };
+fault('set proc/4242/comm qemu-system-x86', "link proc/4242/fd/7 /dev/vfio/$group");
+like(error_of(unprepare => $one), qr/claim-|in use|uses|open/, 'a claim is not released under a guest');
+is(ledger(), "claim-$one->{uid}", '... and stays in the ledger');
+ok(cdi_of($one), '... with its files');
+fault('remove proc/4242');
+unprepared_ok($one, 'when the guest has ended it is');
+
+# ---- A job that fails: its devices are not lost
+
+my $path = readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/0000:33:00.0") =~ s{^(?:\.\./)+}{sys/}r;
+my $three = claim('three', gpu => '0000:33:00.0');
+fault('fail ' . (writes() + 1) . ' EIO');
+my $error = error_of(prepare => $three);
+isnt($error, '', 'a write to sysfs fails: so does the claim') or diag($error);
+fault('reset');
+ok(wait_until(sub { error_of(prepare => $three) eq '' }, 60), '... and a later try prepares it');
+unprepared_ok($three, 'unprepared');
+
+# ---- kill -9 at each point
+
+for my $delay (0, 1, 3, 8, 20, 50, 100, 200) {
+        my $ref = claim("kill-$delay", gpu => '0000:43:00.0');
+        for my $do (qw(prepare unprepare)) {
+                my $pid = fork // die "fork: $!";
+                if (!$pid) { select undef, undef, undef, $delay / 1000; dra_stop('KILL'); require POSIX; POSIX::_exit(0) }
+                kubelet($do, claims => [$ref], timeout => 1);
+                waitpid $pid, 0;
+                dra_stop('KILL');
+                dra_start();
+                is(error_of($do => $ref), '', "killed after $delay ms of $do: again") or diag(dra_log());
+                is_deeply([ledger(), claim_files()], $do eq 'prepare' ? ["claim-$ref->{uid}", $ref->{uid}] : [''], '... the ledger and the files agree');
+        }
+}
+
+# ---- The daemon is killed below it
+
+my $four = claim('four', gpu => '0000:43:00.0');
+for my $delay (1, 10, 40) {
+        my $pid = fork // die "fork: $!";
+        if (!$pid) { select undef, undef, undef, $delay / 1000; restart('KILL'); require POSIX; POSIX::_exit(0) }
+        error_of(prepare => $four);
+        waitpid $pid, 0;
+        ok(wait_until(sub { error_of(prepare => $four) eq '' }), "the daemon killed after $delay ms: prepared in the end");
+        ok(wait_until(sub { error_of(unprepare => $four) eq '' }), '... and unprepared');
+}
+$bus = Bus->new->listen;
+is(ledger(), '', 'nothing is left');
+
+# ---- A boot
+
+prepared_ok($four, 'prepared');
+my $before = cdi_of($four);
+dra_stop('KILL');
+system('rm', '-rf', "$ENV{NODE_TMP}/cdi") == 0 or die 'rm';
+dra_start();
+ok(wait_until(sub { cdi_of($four) }), 'after a boot the CDI document is written again');
+is_deeply(cdi_of($four), $before, '... as it was');
+
+# ---- Claims that vanished while it was down
+
+control(faults => { missing => 403 });
+dra_stop('KILL');
+delete_claim($four);
+dra_start();
+ok(wait_until(sub { dra_log() =~ /claim default\/four has gone|default\/four has gone/ }), 'a claim that may not be read: the journal says so');
+is(ledger(), "claim-$four->{uid}", '... and it stays');
+control(faults => {});
+dra_stop('KILL');
+dra_start();
+ok(wait_until(sub { ledger() eq '' }), 'a claim that has gone is released');
+ok(wait_until(sub { !claim_files() }), '... and its files are removed');
+
+# ---- The token is renewed, and the API server does not know taints
+
+dra_stop();
+spew("$ENV{NODE_TMP}/token", "wrong\n");
+spew("$ENV{NODE_TMP}/kubeconfig", slurp("$ENV{NODE_TMP}/kubeconfig") =~ s/token: node/tokenFile: token/r);
+control(drop => ['taints']);
+dra_start();
+my $five = claim('five', gpu => '0000:43:00.0');
+like(error_of(prepare => $five), qr/Unauthorized/, 'a token that has expired');
+spew("$ENV{NODE_TMP}/token", "node\n");
+prepared_ok($five, 'a new token in the file is used');
+is(allocate($bus, 'human', gpu => 1, at => [['gpu', '0000:13:00.0']], consumer => uid_of(99)), 'done', 'a taint that the API server leaves out');
+sub n_puts { return scalar grep { $_->{method} eq 'PUT' } @{ control()->{log} } }
+sleep 1;
+my $writes = n_puts();
+sleep 1;
+is(n_puts(), $writes, '... is not sent again and again');
+
+is(dra_stop(), 0, 'it ends');
+done_testing();

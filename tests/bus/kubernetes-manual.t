@@ -1,0 +1,88 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The objects of Kubernetes in passthroughd-kubernetes(7): they can be parsed, and name the driver, classes, requests and attributes that there are.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use JSON::XS;
+use Test::More;
+
+use Node;
+
+my $page = slurp("$FindBin::Bin/../../man/passthroughd-kubernetes.7");
+my $yaml = 'import sys, json, yaml; print(json.dumps([d for d in yaml.safe_load_all(sys.stdin) if d]))';
+plan skip_all => 'python3-yaml is not installed' if system('python3 -c "import yaml" 2>/dev/null') != 0;
+plan skip_all => 'passthrough-dra is not built'  if !-x "$ENV{BUILD}/passthrough-dra";
+
+# What the program publishes of a node with everything.
+node('hgx-h100', configure => 1);
+configure(<<'END');
+[Daemon]
+Fabric=yes
+[Pool gpu]
+Match=vendor=10de class=0302
+Scheduler=kubernetes
+[Pool rdma]
+Match=vendor=15b3 type=vf id=15b3:101e
+VirtualFunctions=4
+Scheduler=kubernetes
+END
+my $slices = JSON::XS->new->decode(scalar qx($ENV{BUILD}/passthrough-dra --config=$ENV{NODE_TMP}/none --print));
+my @devices = map { @{ $_->{devices} // [] } } @$slices;
+cmp_ok(scalar @devices, '>', 8, 'devices are published');
+my %pools      = map { $_->{attributes}{pool}{string} => 1 } @devices;
+my %attributes = map { $_ => 1 } map { keys %{ $_->{attributes} } } @devices;
+# Only some nodes have these; their names are those of the source.
+my $source = slurp("$FindBin::Bin/../../src/kube/slices.c");
+ok($source =~ /"vgpuType"/ && $source =~ /"partition%zu"/, 'names of attributes in the source');
+$attributes{$_} = 1 for 'vgpuType', map { "partition$_" } 1, 2, 4, 8;
+
+my @blocks = grep { /^apiVersion:/ } $page =~ /^\.Bd -literal[^\n]*\n(.*?)^\.Ed$/gms;
+spew("$ENV{NODE_TMP}/all.yaml", join "---\n", map { s/\\e/\\/gr } @blocks);
+my $text = qx(python3 -c '$yaml' <$ENV{NODE_TMP}/all.yaml);
+is($?, 0, 'the objects can be parsed') or BAIL_OUT('no objects');
+my @objects = @{ JSON::XS->new->decode($text) };
+is(@objects, @blocks, 'each block is one object');
+
+my %kind;
+push @{ $kind{ $_->{kind} } }, $_ for @objects;
+is_deeply({ map { $_ => scalar @{ $kind{$_} } } keys %kind }, { DeviceClass => 1, ResourceClaimTemplate => 3, VirtualMachine => 1 }, 'their kinds');
+is_deeply([grep { !/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/ } map { $_->{metadata}{name} } @objects], [], 'their names');
+is_deeply([map { $_->{apiVersion} } @{ $kind{DeviceClass} }, @{ $kind{ResourceClaimTemplate} }], [('resource.k8s.io/v1') x 4], 'the version of the API');
+like($kind{DeviceClass}[0]{spec}{selectors}[0]{cel}{expression}, qr/^device\.driver == "passthroughd\.org"$/, 'the class has the devices of the driver');
+
+my $is_ours = sub {
+        my ($name) = @_;
+        return $name =~ m{^resource\.kubernetes\.io/} ? $attributes{$name} : $name =~ m{^passthroughd\.org/(\w+)$} && $attributes{$1};
+};
+for my $template (@{ $kind{ResourceClaimTemplate} }) {
+        my ($name, $claim) = ($template->{metadata}{name}, $template->{spec}{spec}{devices});
+        my @requests = map { $_->{name} } @{ $claim->{requests} };
+        is_deeply([grep { $_->{exactly}{deviceClassName} ne $kind{DeviceClass}[0]{metadata}{name} } @{ $claim->{requests} }], [], "$name: the class");
+        is_deeply([grep { ($_->{exactly}{count} // 1) != 1 } @{ $claim->{requests} }], [], "$name: KubeVirt takes one device for each request");
+        my @expressions = map { $_->{cel}{expression} } map { @{ $_->{exactly}{selectors} } } @{ $claim->{requests} };
+        is(scalar(grep { /device\.attributes\["passthroughd\.org"\]/ } @expressions), @requests, "$name: each request chooses by attributes");
+        is_deeply([grep { !$attributes{$_} } map { /\["passthroughd\.org"\]\.\??(\w+)/g } @expressions], [], "$name: which there are");
+        is_deeply([grep { !$pools{$_} } map { /\.pool == "(\w+)"/ } @expressions], [], "$name: pools");
+        for my $constraint (@{ $claim->{constraints} // [] }) {
+                ok($is_ours->($constraint->{matchAttribute}), "$name: $constraint->{matchAttribute} is an attribute");
+                is_deeply([sort @{ $constraint->{requests} }], [sort @requests], "$name: of all its requests");
+        }
+}
+
+my $spec      = $kind{VirtualMachine}[0]{spec}{template}{spec};
+my %templates = map { $_->{metadata}{name} => $_ } @{ $kind{ResourceClaimTemplate} };
+my %claims    = map { $_->{name} => $templates{ $_->{resourceClaimTemplateName} } } @{ $spec->{resourceClaims} };
+my $domain    = $spec->{domain}{devices};
+my @used      = map { "$_->{claimName} $_->{requestName}" } @{ $domain->{gpus} }, @{ $domain->{hostDevices} };
+is_deeply(\@used, [map { my $c = $_; map { "$c $_->{name}" } @{ $claims{$c}{spec}{spec}{devices}{requests} } } sort keys %claims], 'the machine has each request of its claim');
+
+# The pools of the page are those of its configuration, which the daemon takes.
+my ($ini) = $page =~ /^\.Bd -literal -offset indent\n(\[Pool .*?)^\.Ed$/ms;
+configure($ini);
+is_deeply({ map { $_->{name} => $_->{scheduler} } @{ describe(Bus->new)->{pools} } }, { map { $_ => 'kubernetes' } keys %pools }, 'the pools of the page');
+
+done_testing();

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <errno.h>
+#include <stdio.h>
+/* after those */
+
+#include "unit.h"
+
+#include "kube/claim.h"
+#include "kube/json.h"
+#include "kube/slices.h"
+#include "model/fabric.h"
+#include "util/strings.h"
+
+#define POOLS                                                                                                          \
+        "'pools': [{'name': 'gpu', 'scheduler': 'kubernetes', 'vgpu_type': null}, {'name': 'vgpu', 'scheduler': "      \
+        "'kubernetes', 'vgpu_type': 'H100-20C'}, {'name': 'own', 'scheduler': 'none', 'vgpu_type': null}]"
+
+static json_object *device_at(json_object *slices, size_t slice, size_t i) {
+        return json_object_array_get_idx(member(json_object_array_get_idx(slices, slice), "devices"), i);
+}
+
+static int attribute(json_object *device, const char *name) {
+        return json_object_get_int(member(member(member(device, "attributes"), name), "int"));
+}
+
+static json_object *make_wanted(json_object *document) {
+        json_object *wanted = NULL;
+
+        assert_non_null(document);
+        assert_int_equal(slices_wanted(document, &wanted), 0);
+        return wanted;
+}
+
+/* Messages */
+
+TEST(test_messages) {
+        static const char uid[] = "33333333-0000-4000-8000-000000000001";
+        _cleanup_(wire_done) WireBuffer b = { 0 }, claim = { 0 };
+        _cleanup_free_ ClaimRef *refs = NULL;
+        size_t n;
+
+        wire_put_text(&claim, 1, "default");
+        wire_put_text(&claim, 2, uid);
+        wire_put_text(&claim, 3, "a.b-c");
+        wire_put_message(&b, 1, &claim);
+        assert_int_equal(message_parse_claims(b.data, b.size, &refs, &n), 0);
+        assert_int_equal(n, 1);
+        assert_string_equal(refs[0].name, "a.b-c");
+        assert_int_equal(message_parse_claims(b.data, b.size - 1, &refs, &n), -EBADMSG);
+        for (unsigned i = 0; i < CLAIMS_MAX; i++)
+                wire_put_message(&b, 1, &claim);
+        assert_int_equal(message_parse_claims(b.data, b.size, &refs, &n), -E2BIG);
+}
+
+/* A name of a claim becomes part of a URL and of files. */
+TEST(test_names) {
+        static const char *const wrong[] = { "", "..", "../x", "a/b", "-a", "a-", "A", "a?b", "a%2f", "." };
+
+        for (size_t i = 0; i < ELEMENTSOF(wrong); i++)
+                assert_false(name_is_valid(wrong[i]));
+        assert_true(name_is_valid("a") && name_is_valid("pair-0.x"));
+}
+
+/* Slices */
+
+static json_object *fabric_document(const FabricTable *t) {
+        _cleanup_json_ json_object *o = json_format("{'devices': [], 'partitions': [], " POOLS "}");
+
+        for (unsigned m = 1; m <= 8; m++)
+                assert_true(
+                        json_append(member(o, "devices"),
+                                    json_format("{'address': '0000:%02x:00.0', 'pool': 'gpu', 'state': 'available', "
+                                                "'iommu_group': %u, 'module': %u}",
+                                                m, m, m)));
+        for (size_t i = 0; i < t->n; i++) {
+                json_object *p = json_format("{'id': %u, 'modules': []}", t->partitions[i].id);
+
+                assert_true(json_append(member(o, "partitions"), p));
+                for (unsigned m = 1; m <= 8; m++)
+                        if (t->partitions[i].modules & fabric_bit(m))
+                                assert_true(json_append(member(p, "modules"), json_object_new_int((int) m)));
+        }
+        return TAKE_PTR(o);
+}
+
+/* A claim for n GPUs with matchAttribute partitionN can be satisfied by a set of n GPUs exactly when Fabric Manager has
+ * that partition: all sets of GPUs are tried. */
+TEST(test_partitions) {
+        FabricTable t = { 0 };
+        _cleanup_json_ json_object *document = NULL, *wanted = NULL;
+
+        assert_int_equal(fabric_table_of("hgx-h100", &t), 0);
+        document = fabric_document(&t);
+        wanted = make_wanted(document);
+        for (unsigned set = 1; set < 256; set++) {
+                unsigned n = fabric_count(set);
+                bool is_partition = false, matches = true;
+                int id = -1;
+                char name[32];
+
+                for (size_t i = 0; i < t.n; i++)
+                        is_partition |= t.partitions[i].modules == (uint64_t) set << 1;
+                (void) snprintf(name, sizeof(name), "partition%u", n);
+                for (unsigned m = 1; m <= 8; m++) {
+                        json_object *device = device_at(wanted, 0, m - 1);
+
+                        if (!(set & 1U << (m - 1)))
+                                continue;
+                        /* The scheduler refuses a device without the attribute. */
+                        matches &= member(member(device, "attributes"), name) != NULL &&
+                                   (id < 0 || id == attribute(device, name));
+                        id = attribute(device, name);
+                }
+                assert_int_equal(matches, is_partition);
+        }
+}
+
+static json_object *many_document(unsigned n, const char *state) {
+        _cleanup_json_ json_object *o = json_format("{'devices': [], " POOLS "}");
+
+        for (unsigned i = 0; i < n; i++)
+                assert_true(json_append(member(o, "devices"),
+                                        json_format("{'address': '0000:%02x:%02x.0', 'pool': 'gpu', 'state': '%s', "
+                                                    "'iommu_group': %u}",
+                                                    i / 32, i % 32, i == 0 ? state : "available", i)));
+        return TAKE_PTR(o);
+}
+
+/* Does what the writes say, as an API server does. */
+static void apply(json_object *items, json_object *writes) {
+        for (size_t i = 0; i < json_length(writes); i++) {
+                json_object *write = json_object_array_get_idx(writes, i), *body = member(write, "body");
+                const char *path = member_text(write, "path"), *name = member_text(member(body, "metadata"), "name");
+
+                for (size_t k = 0; k < json_length(items); k++) {
+                        const char *own = member_text(member(json_object_array_get_idx(items, k), "metadata"), "name");
+
+                        if (streq(own, name ?: strrchr(path, '/') + 1)) {
+                                (void) json_object_array_del_idx(items, k, 1);
+                                break;
+                        }
+                }
+                if (body)
+                        assert_true(json_append(items, json_object_get(body)));
+        }
+}
+
+static size_t count_writes(json_object *items, json_object *document) {
+        const SliceOwner owner = { "n1", "uid-of-n1" };
+        _cleanup_json_ json_object *wanted = make_wanted(document), *writes = NULL, *none = NULL;
+        size_t n;
+
+        assert_int_equal(slices_difference(&owner, wanted, items, &writes), 0);
+        n = json_length(writes);
+        apply(items, writes);
+        assert_int_equal(slices_difference(&owner, wanted, items, &none), 0);
+        assert_int_equal(json_length(none), 0);
+        return n;
+}
+
+static int64_t generation(json_object *items) {
+        json_object *spec = member(json_object_array_get_idx(items, 0), "spec");
+
+        return json_object_get_int64(member(member(spec, "pool"), "generation"));
+}
+
+TEST(test_difference) {
+        _cleanup_json_ json_object *items = json_object_new_array(), *many = many_document(500, "available"),
+                                   *failed = many_document(500, "stuck"), *few = many_document(64, "available"),
+                                   *none = many_document(0, "available");
+
+        assert_int_equal(count_writes(items, many), 8);
+        assert_int_equal(generation(items), 1);
+        assert_int_equal(count_writes(items, failed), 1);
+        assert_int_equal(generation(items), 1);
+        assert_int_equal(count_writes(items, many), 1);
+        /* The first slice has another count, and seven go. */
+        assert_int_equal(count_writes(items, few), 8);
+        assert_int_equal(generation(items), 2);
+        assert_int_equal(count_writes(items, none), 1);
+        assert_int_equal(json_length(items), 0);
+}
+
+/* A GPU with room for two vGPUs, of which a claim has one; a person has another VF. */
+TEST(test_vgpu) {
+        _cleanup_json_ json_object *document = json_format(
+                "{'devices': ["
+                "{'address': '0000:13:00.4', 'pool': 'vgpu', 'type': 'vf', 'state': 'allocated', 'allocation': "
+                "'claim-u', 'physical_function': '0000:13:00.0', 'iommu_group': 1},"
+                "{'address': '0000:13:00.5', 'pool': 'vgpu', 'type': 'vf', 'state': 'available', "
+                "'physical_function': '0000:13:00.0', 'iommu_group': 2},"
+                "{'address': '0000:13:00.6', 'pool': 'vgpu', 'type': 'vf', 'state': 'host', 'verdict': 'no-vgpu', "
+                "'physical_function': '0000:13:00.0', 'iommu_group': 3},"
+                "{'address': '0000:13:00.7', 'pool': 'vgpu', 'type': 'vf', 'state': 'allocated', 'allocation': 'vm1', "
+                "'physical_function': '0000:13:00.0', 'iommu_group': 4}],"
+                "'allocations': [{'name': 'claim-u', 'consumer': 'u'}, {'name': 'vm1', 'consumer': null}], " POOLS "}");
+        _cleanup_json_ json_object *wanted = make_wanted(document);
+        json_object *counters = member_first(json_object_array_get_idx(wanted, 1), "sharedCounters");
+
+        assert_int_equal(json_length(wanted), 2);
+        assert_string_equal(member_text(counters, "name"), "pci-0000-13-00-0");
+        assert_string_equal(member_text(member(member(counters, "counters"), "slots"), "value"), "2");
+        for (size_t i = 0; i < 4; i++) {
+                json_object *device = device_at(wanted, 0, i);
+
+                assert_string_equal(member_text(member_first(device, "consumesCounters"), "counterSet"),
+                                    "pci-0000-13-00-0");
+                assert_int_equal(member(device, "taints") != NULL, i == 3);
+        }
+}
+
+/* One device of a group, and of pools of Kubernetes alone. */
+TEST(test_devices) {
+        _cleanup_json_ json_object *document = json_format(
+                "{'devices': ["
+                "{'address': '0000:01:00.0', 'pool': 'gpu', 'state': 'available', 'iommu_group': 1},"
+                "{'address': '0000:01:00.1', 'pool': 'gpu', 'state': 'available', 'iommu_group': 1},"
+                "{'address': '0000:02:00.0', 'pool': 'own', 'state': 'available', 'iommu_group': 2},"
+                "{'address': '0000:03:00.0', 'pool': null, 'state': 'host', 'iommu_group': null},"
+                "{'address': '0000:04:00.0', 'pool': 'gpu', 'state': 'quarantined', 'verdict': 'quarantined', "
+                "'iommu_group': 4}], " POOLS "}");
+        _cleanup_json_ json_object *wanted = make_wanted(document), *wrong = json_format("{'devices': 1}"),
+                                   *none = NULL;
+        json_object *last = device_at(wanted, 0, 1);
+
+        assert_int_equal(json_length(member(json_object_array_get_idx(wanted, 0), "devices")), 2);
+        assert_string_equal(member_text(last, "name"), "pci-0000-04-00-0");
+        assert_string_equal(member_text(member_first(last, "taints"), "key"), "passthroughd.org/out-of-service");
+        assert_string_equal(member_text(member_first(last, "taints"), "value"), "quarantined");
+        assert_int_equal(slices_wanted(wrong, &none), -EBADMSG);
+}
+
+/* Claims */
+
+static int read_claim(const char *results, json_object **ret) {
+        static const ClaimRef ref = { "default", "u", "c" };
+        _cleanup_json_ json_object *claim = json_format(
+                "{'metadata': {'uid': 'u'}, 'status': {'allocation': {'devices': {'results': %s}}}}", results);
+        char sentence[CLAIM_SENTENCE_SIZE];
+
+        return claim_from_document(claim, &ref, "n1", ret, sentence);
+}
+
+TEST(test_claim) {
+        static const char *const wrong[] = {
+                "[]",
+                "[{'request': 'r', 'driver': 'other.org', 'pool': 'n1', 'device': 'd'}]",
+                "[{'request': 'r', 'driver': 'passthroughd.org', 'pool': 'n2', 'device': 'd'}]",
+                "[{'request': '../r', 'driver': 'passthroughd.org', 'pool': 'n1', 'device': 'd'}]",
+                "[{'request': 'r', 'driver': 'passthroughd.org', 'pool': 'n1', 'device': '../d'}]",
+                "[{'driver': 'passthroughd.org', 'pool': 'n1'}]",
+                "3",
+        };
+        _cleanup_json_ json_object *record = NULL;
+        char request[NAME_SIZE];
+
+        for (size_t i = 0; i < ELEMENTSOF(wrong); i++)
+                assert_int_equal(read_claim(wrong[i], &record), -EINVAL);
+        assert_int_equal(read_claim("[{'request': 'a/b', 'driver': 'passthroughd.org', 'pool': 'n1', 'device': 'd'},"
+                                    "{'request': 'a/b', 'driver': 'passthroughd.org', 'pool': 'n1', 'device': 'e'}]",
+                                    &record),
+                         0);
+        assert_int_equal(claim_check_record(record, "u"), 0);
+        assert_int_equal(claim_check_record(record, "v"), -EBADMSG);
+        claim_request_name(record, 1, request);
+        assert_string_equal(request, "a");
+        assert_true(claim_is_first(record, 0) && !claim_is_first(record, 1));
+}
