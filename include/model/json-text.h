@@ -37,6 +37,7 @@ void json_text_string(JsonText *t, const char *s);
 void json_text_words(JsonText *t, const char *words); /* "flr bus" becomes ["flr","bus"] */
 void json_text_address(JsonText *t, PciAddress a);
 void json_text_hex(JsonText *t, unsigned value, unsigned digits);
+void json_text_boolean(JsonText *t, bool value);
 void json_text_number(JsonText *t, uint64_t n);
 void json_text_known(JsonText *t, int n);
 void json_text_value(JsonText *t, json_object *o);

@@ -118,6 +118,8 @@ static void put_vgpu(JsonText *t, const PciDevice *dev) {
                 json_text_string(t, name);
         }
         json_text_literal(t, "]");
+        json_text_key(t, "mediated");
+        json_text_boolean(t, dev->mdev_parent);
         json_text_key(t, "mdev");
         json_text_string(t, *dev->mdev ? dev->mdev : NULL);
         json_text_literal(t, "}");
@@ -170,10 +172,7 @@ static void put_facts(JsonText *t, const HostView *view, const PciDevice *dev) {
         json_text_key(t, "acs");
         json_text_string(t, pci_acs_to_string(dev->acs));
         json_text_key(t, "isolated");
-        if (inventory_path_is_isolated(view->inventory, dev, NULL))
-                json_text_literal(t, "true");
-        else
-                json_text_literal(t, "false");
+        json_text_boolean(t, inventory_path_is_isolated(view->inventory, dev, NULL));
         json_text_key(t, "fault");
         json_text_string(t, dev->fault);
 }

@@ -129,6 +129,13 @@ void json_text_hex(JsonText *t, unsigned value, unsigned digits) {
         json_text_put(t, text, (size_t) (end - text));
 }
 
+void json_text_boolean(JsonText *t, bool value) {
+        if (value)
+                json_text_literal(t, "true");
+        else
+                json_text_literal(t, "false");
+}
+
 void json_text_number(JsonText *t, uint64_t n) {
         char text[20];
 

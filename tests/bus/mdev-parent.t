@@ -76,6 +76,7 @@ is(device($bus, $slots[0])->{physical_function}, $gpu, 'a slot names its GPU');
         like($reply->{body}[0], names($slots[0], $gpu), '... and is not called a VF');
 }
 is_deeply([sort @{ device($bus, $slots[0])->{vgpu}{creatable} }], ['GRID T4-16Q', 'GRID T4-1B', 'GRID T4-8Q'], '... and its types');
+ok(device($bus, $slots[0])->{vgpu}{mediated}, '... and its vGPU is a mediated device');
 
 fault('reset');
 is(allocate($bus, 'vm1', vgpu => 1, @vm), 'done', 'an allocation');
