@@ -2,7 +2,7 @@
 /* Checks of devices: what keeps them from guests, or from the next guest. */
 #include "check-internal.h"
 #include "model/cmdline.h"
-#include "resets.h"
+#include "plan/device-state.h"
 #include "util/strings.h"
 
 /* The IOMMU groups of GPUs that are in no pool yet. check_pools() reports those of devices in pools. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "plan-internal.h"
+#include "plan/device-state.h"
 #include "util/strings.h"
 
 static Verdict check_device(const HostView *view, const RequestDevice *d, Refusal *ret) {
@@ -19,7 +20,7 @@ static Verdict check_device(const HostView *view, const RequestDevice *d, Refusa
                               "'passthroughctl list' shows the pools of devices.", "%s is not in pool '%s'.",
                               PCI_ADDRESS_STR(d->address), d->pool);
         v = planner_check_device(view, dev, ret);
-        if (v == VERDICT_NONE && planner_is_in_use(view, dev))
+        if (v == VERDICT_NONE && device_is_in_use(view, dev))
                 v = refuse(ret, VERDICT_BUSY, &d->address, NULL, "%s is in use.", PCI_ADDRESS_STR(d->address));
         return v;
 }

@@ -109,9 +109,6 @@ char *planner_list_memory(const Planner *p);
 Verdict planner_check_exact(const HostView *view, const Request *r, Refusal *ret);
 /* Adds to the refusal what the request names, within which there is no plan. */
 void planner_add_exact(const Request *r, Refusal *ret);
-/* The device, or a member of its IOMMU group, is one of view->in_use. */
-bool planner_is_in_use(const HostView *view, const PciDevice *dev);
-
 /* VERDICT_NONE when a new allocation may have the device; device_check_vgpu() included. */
 Verdict planner_check_device(const HostView *view, const PciDevice *dev, Refusal *ret);
 /* The NVLink partition of the allocation; NULL: none, or not in the configuration. */
