@@ -4,9 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cpus.h"
 #include "page.h"
-#include "peerpath.h"
 #include "reply.h"
 #include "report.h"
 #include "request.h"
@@ -14,6 +12,7 @@
 #include "util/strings.h"
 #include "verbs.h"
 #include "view.h"
+#include "words.h"
 
 /* The slot of a device of the plan; its address when it has no slot. */
 static const char *slot_of(json_object *plan, const char *address) {

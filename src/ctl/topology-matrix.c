@@ -4,13 +4,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cpus.h"
 #include "page.h"
 #include "report.h"
 #include "table.h"
 #include "topology.h"
 #include "util/strings.h"
 #include "util/stringtable.h"
+#include "words.h"
 
 #define WORD_WIDTH 4U /* columns of "NODE", the longest distance word */
 

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "peerpath.h"
 #include "topology.h"
 #include "util/strings.h"
+#include "words.h"
 
 bool pair_is_redirected(json_object *pair) {
         return pair && streq_ptr(reply_text(reply_member(pair, "path"), "peer_to_peer"), "redirected");

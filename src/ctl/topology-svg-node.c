@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cpus.h"
 #include "topology-svg.h"
 #include "util/strings.h"
+#include "words.h"
 
 #define HEAD          26
 #define LINE          20

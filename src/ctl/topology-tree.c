@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "device-name.h"
 #include "table.h"
 #include "topology.h"
 #include "util/strings.h"
 #include "view.h"
+#include "words.h"
 
 static const Column columns[] = {
         { "DEVICE", .tree = true },    { "POOL" }, { "STATE" },
