@@ -165,7 +165,8 @@ static int add_vgpu(AllocationDevice *d, const HostView *view, const PciDevice *
         return string_copy(&d->vgpu_name, pool->vgpu_type) < 0 ? -ENOMEM : string_copy(&d->vfio_driver, dev->driver);
 }
 
-static AllocationDevice *add_device(Allocation *a, const HostView *view, const PciDevice *dev, DeviceRole role) {
+static AllocationDevice *add_planned_device(Allocation *a, const HostView *view, const PciDevice *dev,
+                                            DeviceRole role) {
         const Pool *pool = policy_pool(view->policy, dev);
         AllocationDevice *d = allocation_add_device(a, dev->address, role);
 
@@ -204,7 +205,8 @@ static int add_members(Allocation *a, const HostView *view, const NodeChoice *ch
                 if (m == dev || policy_group_role(view->policy, dev, m) != role || is_pick(view, choice, m) ||
                     allocation_find_device(a, m->address))
                         continue;
-                d = add_device(a, view, m, role == GROUP_ROLE_COMPANION ? DEVICE_ROLE_COMPANION : DEVICE_ROLE_HELD);
+                d = add_planned_device(a, view, m,
+                                       role == GROUP_ROLE_COMPANION ? DEVICE_ROLE_COMPANION : DEVICE_ROLE_HELD);
                 if (!d || (slot && string_replace(&d->slot, "%s-%u", slot, m->address.function) < 0))
                         return -ENOMEM;
         }
@@ -213,7 +215,7 @@ static int add_members(Allocation *a, const HostView *view, const NodeChoice *ch
 
 static int add_slot(Allocation *a, const HostView *view, const NodeChoice *choice, const PciDevice *dev,
                     unsigned index) {
-        AllocationDevice *d = add_device(a, view, dev, DEVICE_ROLE_ASSIGNED);
+        AllocationDevice *d = add_planned_device(a, view, dev, DEVICE_ROLE_ASSIGNED);
         char slot[SLOT_NAME_MAX];
 
         (void) slot_name(policy_pool(view->policy, dev)->name, index, slot);
@@ -226,8 +228,8 @@ static int add_slot(Allocation *a, const HostView *view, const NodeChoice *choic
  * Adds the slots of a pool: first NICs in the order of their GPUs, so that gpu0 and its NIC have the same index, then
  * the other devices by address.
  */
-static int add_pool(Allocation *a, const Planner *p, const NodeChoice *choice, const Pool *pool, const PlanPair *pairs,
-                    size_t n_pairs) {
+static int add_pool_slots(Allocation *a, const Planner *p, const NodeChoice *choice, const Pool *pool,
+                          const PlanPair *pairs, size_t n_pairs) {
         const HostView *view = p->context;
         unsigned index = 0;
         int r = 0;
@@ -253,7 +255,7 @@ static int add_devices(Allocation *a, const Planner *p, const NodeChoice *choice
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < p->request->n_pools; i++)
-                r = add_pool(a, p, choice, p->pools[i].pool, pairs, n_pairs);
+                r = add_pool_slots(a, p, choice, p->pools[i].pool, pairs, n_pairs);
         for (size_t i = 0; r == 0 && i < choice->picks.n; i++)
                 r = add_members(a, p->context, choice, &p->context->inventory->devices[choice->picks.devices[i]],
                                 GROUP_ROLE_HOLD, NULL);

@@ -93,7 +93,7 @@ static const char *choose_memory_remedy(const Planner *p, bool used, bool idle) 
                     : "Ask for less, or lower ReserveMemory=.";
 }
 
-static Verdict refuse_memory(const Planner *p, Refusal *ret) {
+static Verdict refuse_requested_memory(const Planner *p, Refusal *ret) {
         _cleanup_free_ char *list = list_memory(p), *details = NULL;
         bool idle = false, used = false;
 
@@ -241,7 +241,9 @@ static Verdict check_room(const Planner *p, Refusal *ret) {
                 return v;
         planner_ignore_memory(&roomy);
         does = is_feasible(&roomy, &r);
-        return does < 0 ? planner_give_up(does, ret) : does ? refuse_memory(p, ret) : refuse_cpus(&roomy, &r, ret);
+        return does < 0 ? planner_give_up(does, ret)
+               : does   ? refuse_requested_memory(p, ret)
+                        : refuse_cpus(&roomy, &r, ret);
 }
 
 /* The first few free devices of each pool: "0000:01:00.0 is on node 0, 0000:81:00.0 is on an unknown node and 5 more of
@@ -386,7 +388,7 @@ static int find_limit(const Planner *p) {
 
 #define NOT_CLOSE "Enough devices are free, but "
 
-static Verdict refuse_limit(const Planner *p, size_t index, const char *remedy, Refusal *ret) {
+static Verdict refuse_limit_of_pools(const Planner *p, size_t index, const char *remedy, Refusal *ret) {
         const RequestLimit *l = &p->request->limits[index];
         const SearchPool *pools[] = { &p->pools[p->limits[index][0]], &p->pools[p->limits[index][1]] };
         bool swap = pools[0]->wanted < pools[1]->wanted;
@@ -408,7 +410,7 @@ static Verdict refuse_proximity(const Planner *p, Refusal *ret) {
         if (culprit < 0)
                 return planner_give_up(culprit, ret);
         if (culprit < n)
-                return refuse_limit(p, (size_t) culprit, remedy, ret);
+                return refuse_limit_of_pools(p, (size_t) culprit, remedy, ret);
         if (culprit == n)
                 return refuse(ret, VERDICT_PROXIMITY, NULL, remedy,
                               NOT_CLOSE "not every GPU and NIC can be paired within '%s'.",

@@ -38,16 +38,12 @@ static Verdict check_named_node(const HostView *view, const Request *r, int id, 
         return VERDICT_NONE;
 }
 
-static Verdict refuse_cpu(unsigned cpu, Refusal *ret, const char *why) {
-        return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL, NULL, "CPU %u, which the request names, %s.", cpu, why);
-}
-
 static Verdict refuse_taken_cpu(const HostView *view, unsigned id, Refusal *ret) {
-        return refuse_cpu(id, ret,
-                          !inventory_find_cpu(view->inventory, id)      ? "is not online"
-                          : cpuset_has(&view->config->housekeeping, id) ? "is a housekeeping CPU"
-                          : cpuset_has(&view->ledger->cpus, id)         ? "belongs to another allocation"
-                                                                        : "shares its core with a housekeeping CPU");
+        return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL, NULL, "CPU %u, which the request names, %s.", id,
+                      !inventory_find_cpu(view->inventory, id)      ? "is not online"
+                      : cpuset_has(&view->config->housekeeping, id) ? "is a housekeeping CPU"
+                      : cpuset_has(&view->ledger->cpus, id)         ? "belongs to another allocation"
+                                                                    : "shares its core with a housekeeping CPU");
 }
 
 /* Each CPU is free, and the set has whole cores. */
