@@ -178,14 +178,11 @@ int verb_xml(const Args *args) {
 
 extern char **environ;
 
-/* The libvirt of --connect, else of virsh's variable, else the one that the document is for. */
-static const char *find_uri(const Args *args) {
-        return args->text[OPTION_CONNECT] ?: getenv("LIBVIRT_DEFAULT_URI") ?: "";
-}
-
 /* Runs the program with these descriptors as standard input and output. Returns its exit status or a negative errno. */
 static int run_program(const Args *args, int input, int output) {
-        char program[PATH_MAX], *const arguments[] = { (char *) PROGRAM, (char *) find_uri(args), (char *) DEFINE_WORD,
+        /* The libvirt of --connect, else of virsh's variable, else the one that the document is for. */
+        const char *uri = args->text[OPTION_CONNECT] ?: getenv("LIBVIRT_DEFAULT_URI") ?: "";
+        char program[PATH_MAX], *const arguments[] = { (char *) PROGRAM, (char *) uri, (char *) DEFINE_WORD,
                                                        args_has(args, OPTION_START) ? (char *) DEFINE_START_WORD : NULL,
                                                        NULL };
         posix_spawn_file_actions_t files;

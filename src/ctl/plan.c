@@ -36,7 +36,7 @@ static char *pairs_of(json_object *plan, const char *address) {
         return text ? TAKE_PTR(text) : strdup("-");
 }
 
-static int print_devices(const Args *args, json_object *plan) {
+static int print_plan_devices(const Args *args, json_object *plan) {
         static const Column columns[] = {
                 { "SLOT" }, { "DEVICE" }, { "DOMAIN ADDRESS" }, { "VF OF" }, { "DISTANCE" },
         };
@@ -106,7 +106,7 @@ static int print_attributes(json_object *plan) {
 }
 
 /* Prints "8 on node 0: 1-4,113-116". */
-static int print_cpus(json_object *plan) {
+static int print_plan_cpus(json_object *plan) {
         unsigned n = view_count_cpus(plan, "cpus");
         _cleanup_free_ char *list = cpus_shorten(reply_text(plan, "cpus") ?: ""),
                             *nodes = view_join(plan, "numa_nodes", ", "), *text = NULL;
@@ -120,7 +120,7 @@ static int print_cpus(json_object *plan) {
         return 0;
 }
 
-static int print_memory(json_object *plan) {
+static int print_plan_memory(json_object *plan) {
         _cleanup_free_ char *text = view_memory(plan);
         int64_t page_size;
         int r = 0;
@@ -283,10 +283,11 @@ static int print_more(const Args *args, json_object *plan) {
 /* Prints a plan so that it fits a screen: devices with the distance of each pair, CPUs, memory, cost, runner-up.
  * --paths adds what ACS and ATS allow between the pairs, --steps the steps. 0 or a negative errno, reported. */
 static int print_plan(const Args *args, json_object *plan) {
-        static int (*const parts[])(json_object *) = { print_held, print_assumptions, print_partition, print_attributes,
-                                                       print_cpus, print_memory,      print_iommufd,   print_limits,
-                                                       print_cost, print_runner_up };
-        int r = print_devices(args, plan);
+        static int (*const parts[])(json_object *) = { print_held,       print_assumptions, print_partition,
+                                                       print_attributes, print_plan_cpus,   print_plan_memory,
+                                                       print_iommufd,    print_limits,      print_cost,
+                                                       print_runner_up };
+        int r = print_plan_devices(args, plan);
 
         if (r < 0)
                 return r;
@@ -304,7 +305,7 @@ static int print_plan(const Args *args, json_object *plan) {
 }
 
 /* "2 of gpu1:9999, 1 of gpu2:9999": the slots of services. NULL: none. */
-static char *list_slots(json_object *fit) {
+static char *list_service_slots(json_object *fit) {
         char *text = NULL;
 
         for (size_t i = 0; i < reply_length(fit, "services"); i++) {
@@ -322,7 +323,7 @@ static void print_fit(json_object *fit, size_t number) {
         _cleanup_free_ char *nodes = view_join(fit, "numa_nodes", ","), *devices = view_join(fit, "devices", " ");
         json_object *score = reply_object(fit, "score");
         const char *worst = score ? reply_text(score, "worst_distance") : NULL;
-        _cleanup_free_ char *slots = list_slots(fit);
+        _cleanup_free_ char *slots = list_service_slots(fit);
 
         page_print(stdout, FIT_INDENT, "%4zu. %s%s%s%s%s%s%s%s", number, nodes ? "node " : "", nodes ?: "",
                    nodes && devices ? ": " : "", devices ?: "", worst ? ", at most " : "", worst ?: "",

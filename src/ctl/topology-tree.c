@@ -245,7 +245,7 @@ static const char *colour_of(const char *state, const char *pool) {
         return "red";
 }
 
-static struct libscols_line *add_device(Table *t, struct libscols_line *above, const Item *item) {
+static struct libscols_line *add_device_line(Table *t, struct libscols_line *above, const Item *item) {
         _cleanup_free_ char *name = device_short_name(item->device), *link = view_link_short(item->device);
         const char *state = reply_cell(item->device, "state"), *pool = reply_cell(item->device, "pool");
 
@@ -350,7 +350,7 @@ static void add_list(Table *t, struct libscols_line *above, const Item *list, bo
                         return;
                 }
                 line = item->is_bridge && !all ? add_bridge(t, above, item->address, bridge_word(item))
-                                               : add_device(t, above, item);
+                                               : add_device_line(t, above, item);
                 add_list(t, line, item->child, all, depth + 1);
         }
 }

@@ -30,15 +30,6 @@ int verb_rescan(const Args *args) {
 /* reload: the daemon reads its configuration again; prints which devices that withdrew, and the problems
  * found in it. */
 
-/* The consequence first, then its causes. Returns whether broken lines withdraw devices. */
-static bool print_config_problems(json_object *node) {
-        bool withdrawn = view_not_offered(node);
-
-        for (size_t i = 0; i < reply_length(node, "config_problems"); i++)
-                page_wrap(stderr, reply_element_cell(node, "config_problems", i), 0, 0);
-        return withdrawn;
-}
-
 static int print_withdrawn(const Args *args, json_object *node) {
         json_object *o = json_object_new_object();
 
@@ -64,7 +55,10 @@ int verb_reload(const Args *args) {
                 r = reply_ask(c, "Describe", NULL, NULL, &node);
         if (r < 0)
                 return r;
-        withdrawn = print_config_problems(node);
+        /* The consequence first, then its causes. */
+        withdrawn = view_not_offered(node);
+        for (size_t i = 0; i < reply_length(node, "config_problems"); i++)
+                page_wrap(stderr, reply_element_cell(node, "config_problems", i), 0, 0);
         if (args_has(args, OPTION_JSON))
                 r = print_withdrawn(args, node);
         return r < 0 ? r : withdrawn ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -210,17 +204,13 @@ static void print_verdict(json_object *d) {
                 page_wrap(stdout, remedy, 0, 0);
 }
 
-static int print_group(const Args *args, json_object *d) {
-        if (reply_length(d, "group") == 0)
-                return 0;
-        printf("\nMembers of IOMMU group %s, which is allocated as a whole:\n", reply_cell(d, "iommu_group"));
-        return table_print_array(args, group_columns, ELEMENTSOF(group_columns), reply_member(d, "group"), NULL);
-}
-
 static int print_explanation(const Args *args, json_object *device) {
         view_read_only(device);
         print_verdict(device);
-        return print_group(args, device);
+        if (reply_length(device, "group") == 0)
+                return 0;
+        printf("\nMembers of IOMMU group %s, which is allocated as a whole:\n", reply_cell(device, "iommu_group"));
+        return table_print_array(args, group_columns, ELEMENTSOF(group_columns), reply_member(device, "group"), NULL);
 }
 
 int verb_explain(const Args *args) {
