@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The state of a device as a scheduler sees it, derived from inventory, configuration and ledger. Pure. */
+/* The state of a device as a scheduler sees it, derived from inventory, configuration and ledger, and what the state
+ * depends on. Pure. */
 
 #include "plan/plan.h"
 
@@ -21,6 +22,13 @@ typedef enum DeviceState {
         _DEVICE_STATE_MAX,
 } DeviceState;
 const char *device_state_to_string(DeviceState s);
+
+/* The device, or a member of its IOMMU group, is one of view->in_use. */
+bool device_is_in_use(const HostView *view, const PciDevice *dev);
+
+/* Whether a release can reset the device of a pool, as far as that is known before. False: each release will put it in
+ * quarantine. ret (or NULL): why. */
+bool device_can_be_reset(const Policy *policy, const PciDevice *dev, Refusal *ret);
 
 /*
  * VERDICT_CONTESTED for a VF, or a slot, with a vGPU that no allocation made, in any pool but those of Nova. In a pool

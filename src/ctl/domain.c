@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-
-#include "domain.h"
-
+/* passthroughctl xml and define: the libvirt domain of an allocation. */
 #include <errno.h>
 #include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "bus/names.h"
+#include "document.h"
+#include "guest/define.h"
 #include "report.h"
+#include "request.h"
 #include "util/fileio.h"
+#include "util/program.h"
 #include "util/strings.h"
+#include "verbs.h"
 
 #define TEMPLATE_MAX ((size_t) 256 * 1024)
 
@@ -32,7 +39,9 @@ static bool is_utf8(const char *text) {
         return copy && text_is_clean(copy);
 }
 
-int domain_read_template(const Args *args, char **ret) {
+/* Reads the file of --template. The caller frees *ret, which is unchanged without the option. 0 or EXIT_USAGE or
+ * another failure, reported. */
+static int read_template(const Args *args, char **ret) {
         const char *file = args->text[OPTION_TEMPLATE];
         _cleanup_free_ char *data = NULL;
         size_t size = 0;
@@ -59,7 +68,9 @@ static int append_text(sd_bus_message *call, const char *key, const char *text) 
         return text ? sd_bus_message_append(call, "{sv}", key, "s", text) : 0;
 }
 
-int domain_request(Client *c, const char *name, const char *template, char **ret) {
+/* Asks for the document that the options describe. template: NULL for none. The caller frees. Negative errno, reported.
+ */
+static int request_document(Client *c, const char *name, const char *template, char **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
         bool nccl = args_has(c->args, OPTION_NCCL);
         int r = client_method(c, nccl ? "GetNcclTopology" : "GetDomainXML", &call);
@@ -87,4 +98,185 @@ int domain_request(Client *c, const char *name, const char *template, char **ret
                 return report_errno(c->args, r, "Cannot build the D-Bus call");
         r = client_call(c, call, &reply);
         return r < 0 ? r : client_read_text(c, reply, ret);
+}
+
+/* xml: prints the libvirt domain of an allocation, alone or filled into a template; or the <hostdev> of
+ * one device, the configuration for xl, or the topology file for NCCL in the guest. On a recorded node, which has no
+ * allocations, a request is allocated first. */
+
+/* xml takes a request only for a recorded node; elsewhere it prints an existing allocation. */
+static int check_xml_request(const Args *args) {
+        uint64_t request = args->given & OPTIONS_REQUEST;
+
+        if (args_has(args, OPTION_NODE) || (args->n_operands == 1 && !request))
+                return 0;
+        return report_usage(args,
+                            "xml takes %s only with --node; without --node it prints the domain of an allocation "
+                            "that 'passthroughctl allocate' made",
+                            args->n_operands > 1 ? args->operands[1] : option_name((Option) __builtin_ctzll(request)));
+}
+
+/* Allocates on a recorded node; no hardware is involved. */
+static int allocate_recorded(Client *c, const char *name, const PoolCounts *pools) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
+        int r;
+
+        r = client_method(c, "Allocate", &call);
+        if (r >= 0)
+                r = request_append(c->args, name, pools, call);
+        return r < 0 ? r : client_call(c, call, NULL);
+}
+
+static int print_xml_json(const Args *args, const char *name, const char *xml) {
+        json_object *o = json_object_new_object();
+
+        if (!o || !document_add(o, "name", name) || !document_add(o, "xml", xml)) {
+                json_object_put(o);
+                return report_errno(args, -ENOMEM, "Cannot print");
+        }
+        return document_print(args, o);
+}
+
+int verb_xml(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_pool_counts_ PoolCounts pools = { 0 };
+        _cleanup_free_ char *template = NULL, *xml = NULL;
+        const char *name = args->operands[0];
+        int r;
+
+        if (args_has(args, OPTION_NCCL) && args_has(args, OPTION_DEVICE))
+                return report_usage(args, "--nccl and --device are different documents: give only one of them");
+        if (args_has(args, OPTION_NCCL) && args_has(args, OPTION_FORMAT))
+                return report_usage(args, "--nccl and --format are different documents: give only one of them");
+        r = check_xml_request(args);
+        if (r == 0)
+                r = pool_counts_parse(args, 1, &pools);
+        if (r != 0)
+                return r;
+        r = read_template(args, &template);
+        if (r != 0)
+                return r;
+        r = client_new(args, &c);
+        if (r >= 0 && args_has(args, OPTION_NODE))
+                r = allocate_recorded(c, name, &pools);
+        if (r >= 0)
+                r = request_document(c, name, template, &xml);
+        if (r < 0)
+                return r;
+        if (args_has(args, OPTION_JSON))
+                return print_xml_json(args, name, xml);
+        printf("%s%s", xml, *xml && xml[strlen(xml) - 1] == '\n' ? "" : "\n");
+        return 0;
+}
+
+/*
+ * passthroughctl define: defines the libvirt domain of an allocation, over the caller's own connection to libvirt.
+ * passthroughd-libvirt does it: linking libvirt would make every verb start several times slower.
+ */
+
+#define PROGRAM "passthroughd-libvirt"
+
+extern char **environ;
+
+/* Runs the program with these descriptors as standard input and output. Returns its exit status or a negative errno. */
+static int run_program(const Args *args, int input, int output) {
+        /* The libvirt of --connect, else of virsh's variable, else the one that the document is for. */
+        const char *uri = args->text[OPTION_CONNECT] ?: getenv("LIBVIRT_DEFAULT_URI") ?: "";
+        char program[PATH_MAX], *const arguments[] = { (char *) PROGRAM, (char *) uri, (char *) DEFINE_WORD,
+                                                       args_has(args, OPTION_START) ? (char *) DEFINE_START_WORD : NULL,
+                                                       NULL };
+        posix_spawn_file_actions_t files;
+        int status, r = program_find(PROGRAM, program);
+        pid_t pid;
+
+        if (r < 0)
+                return r;
+        (void) posix_spawn_file_actions_init(&files);
+        r = posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
+        if (r == 0)
+                r = posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+        if (r == 0)
+                r = posix_spawn(&pid, program, &files, NULL, arguments, environ);
+        (void) posix_spawn_file_actions_destroy(&files);
+        if (r > 0)
+                return -r;
+        while (waitpid(pid, &status, 0) < 0)
+                if (errno != EINTR)
+                        return -errno;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -EPROTO;
+}
+
+/* Hands the document to libvirt. Returns a DefineResult or a negative errno. *ret_reason: the caller frees. */
+static int define(const Args *args, const char *document, char **ret_reason) {
+        _cleanup_close_ int input = memfd_create("document", MFD_CLOEXEC), output = memfd_create("reason", MFD_CLOEXEC);
+        size_t size;
+        int r, result;
+
+        if (input < 0 || output < 0)
+                return -errno;
+        r = write_all_fd(input, document, strlen(document));
+        if (r < 0)
+                return r;
+        if (lseek(input, 0, SEEK_SET) < 0)
+                return -errno;
+        result = run_program(args, input, output);
+        if (result < 0)
+                return result;
+        if (lseek(output, 0, SEEK_SET) < 0)
+                return -errno;
+        r = read_all_fd(output, DEFINE_REASON_MAX, ret_reason, &size);
+        return r < 0 ? r : result;
+}
+
+/* Prints the failure as a sentence. reason: of libvirt, which may end with a full stop. */
+static int report_definition(const Args *args, int result, const char *name, char *reason) {
+        size_t n = strlen(reason);
+
+        while (n > 0 && strchr(". ", reason[n - 1]))
+                reason[--n] = '\0';
+        switch (result) {
+        case DEFINE_NOT_CONNECTED:
+                return report_failure(args, NULL, "Cannot connect to libvirt: %s.", reason);
+        case DEFINE_REFUSED:
+                return report_failure(args, NULL, "libvirt refuses the domain '%s': %s.", name, reason);
+        default:
+                return report_failure(args, NULL, "libvirt has defined the domain '%s', but does not start it: %s.",
+                                      name, reason);
+        }
+}
+
+static int print_defined(const Args *args, const char *name) {
+        bool started = args_has(args, OPTION_START);
+        json_object *o;
+
+        if (!args_has(args, OPTION_JSON)) {
+                printf("libvirt has defined %sthe domain '%s'.\n", started ? "and started " : "", name);
+                return 0;
+        }
+        o = json_object_new_object();
+        if (!o || !document_add(o, "name", name) ||
+            json_object_object_add(o, "started", json_object_new_boolean(started)) < 0) {
+                json_object_put(o);
+                return report_errno(args, -ENOMEM, "Cannot print");
+        }
+        return document_print(args, o);
+}
+
+int verb_define(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_free_ char *template = NULL, *xml = NULL, *reason = NULL;
+        const char *name = args->operands[0];
+        int r = read_template(args, &template);
+
+        if (r != 0)
+                return r;
+        r = client_new(args, &c);
+        if (r >= 0)
+                r = request_document(c, name, template, &xml);
+        if (r < 0)
+                return r;
+        r = define(args, xml, &reason);
+        if (r < 0)
+                return report_errno(args, r, "Cannot run " PROGRAM);
+        return r == DEFINE_DONE ? print_defined(args, name) : report_definition(args, r, name, reason);
 }

@@ -9,7 +9,6 @@
 #include "job.h"
 #include "page.h"
 #include "progress.h"
-#include "properties.h"
 #include "reply.h"
 #include "report.h"
 #include "util/strings.h"
@@ -101,7 +100,7 @@ static int handle_step(Watch *w, sd_bus_message *m) {
         r = sd_bus_message_read(m, "s", &interface);
         if (r < 0 || !streq(interface, BUS_JOB_INTERFACE))
                 return r;
-        r = properties_read(m, &properties);
+        r = reply_read_properties(m, &properties);
         if (r >= 0)
                 r = string_copy(&before, w->step);
         if (r >= 0)

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "bus/names.h"
-#include "device-name.h"
 #include "document.h"
 #include "reply.h"
 #include "report.h"
@@ -13,6 +12,7 @@
 #include "util/strings.h"
 #include "verbs.h"
 #include "view.h"
+#include "words.h"
 
 static const Column columns[] = {
         { "ADDRESS", "address" },

@@ -6,7 +6,6 @@
 
 #include "bus/names.h"
 #include "document.h"
-#include "properties.h"
 #include "reply.h"
 #include "report.h"
 #include "util/clock.h"
@@ -189,7 +188,7 @@ static int read_interfaces(sd_bus_message *msg, const Kind *kind, json_object **
         while (r >= 0 && (r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_DICT_ENTRY, "sa{sv}")) > 0) {
                 r = sd_bus_message_read(msg, "s", &interface);
                 if (r >= 0)
-                        r = streq(interface, kind->interface) && !properties ? properties_read(msg, &properties)
+                        r = streq(interface, kind->interface) && !properties ? reply_read_properties(msg, &properties)
                                                                              : sd_bus_message_skip(msg, "a{sv}");
                 if (r >= 0)
                         r = sd_bus_message_exit_container(msg);
@@ -253,7 +252,7 @@ static int handle_changed(Monitor *m, sd_bus_message *msg) {
         r = sd_bus_message_read(msg, "s", &interface);
         if (r < 0 || !kind || !streq(interface, kind->interface))
                 return r;
-        r = properties_read(msg, &properties);
+        r = reply_read_properties(msg, &properties);
         if (r < 0 || json_object_object_length(properties) == 0 || (kind == &kind_job && !is_step(properties)))
                 return r;
         return print_line(m, &(Line) { kind, label, kind == &kind_job ? WHAT_STEP : "changed", properties });

@@ -1,18 +1,311 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* passthroughctl plan: what allocate would choose, or how many such requests fit. */
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "page.h"
-#include "plan-view.h"
 #include "reply.h"
 #include "report.h"
 #include "request.h"
+#include "table.h"
 #include "util/strings.h"
 #include "verbs.h"
 #include "view.h"
+#include "words.h"
+
+/* The slot of a device of the plan; its address when it has no slot. */
+static const char *slot_of(json_object *plan, const char *address) {
+        json_object *device = reply_find(plan, "devices", "address", address);
+
+        return device ? reply_text(device, "slot") ?: address : address;
+}
+
+/* "PIX to gpu0" for each pair of this NIC. "-" for other devices. */
+static char *pairs_of(json_object *plan, const char *address) {
+        _cleanup_free_ char *text = NULL;
+
+        for (size_t i = 0; i < reply_length(plan, "pairs"); i++) {
+                json_object *pair = reply_element(plan, "pairs", i);
+
+                if (streq(reply_cell(pair, "nic"), address) &&
+                    string_append(&text, ", ", "%s to %s", reply_cell(pair, "distance"),
+                                  slot_of(plan, reply_cell(pair, "gpu"))) < 0)
+                        return NULL;
+        }
+        return text ? TAKE_PTR(text) : strdup("-");
+}
+
+static int print_plan_devices(const Args *args, json_object *plan) {
+        static const Column columns[] = {
+                { "SLOT" }, { "DEVICE" }, { "DOMAIN ADDRESS" }, { "VF OF" }, { "DISTANCE" },
+        };
+        _cleanup_table_ Table t;
+
+        table_init(&t, columns, ELEMENTSOF(columns));
+        for (size_t i = 0; i < reply_length(plan, "devices"); i++) {
+                json_object *d = reply_element(plan, "devices", i);
+                const char *address = reply_cell(d, "address"), *role = reply_cell(d, "role");
+                _cleanup_free_ char *pairs = pairs_of(plan, address);
+
+                /* The guest does not get held devices. */
+                if (!streq(role, "held"))
+                        table_add(&t, (const char *[]) { reply_text(d, "slot") ?: role, address,
+                                                         reply_cell(d, "guest_address"),
+                                                         reply_cell(d, "physical_function"), pairs });
+        }
+        return table_print(&t, args, NULL);
+}
+
+static int print_held(json_object *plan) {
+        _cleanup_free_ char *held = view_held(plan, " ");
+
+        if (held)
+                view_field("Held with it", "%s", held);
+        return 0;
+}
+
+static int print_assumptions(json_object *plan) {
+        for (size_t i = 0; i < reply_length(plan, "assumptions"); i++)
+                view_field(i ? "" : "Assumed", "%s", reply_element_cell(plan, "assumptions", i));
+        return 0;
+}
+
+/* Prints "3, of modules 1, 3". */
+static int print_partition(json_object *plan) {
+        const char *partition = reply_text(plan, "partition");
+        _cleanup_free_ char *modules = NULL;
+
+        for (size_t i = 0; partition && i < reply_length(plan, "devices"); i++) {
+                const char *module = reply_text(reply_element(plan, "devices", i), "module");
+
+                if (module && string_append(&modules, ", ", "%s", module) < 0)
+                        return -ENOMEM;
+        }
+        if (partition)
+                view_field("Partition", "%s, of modules %s", partition, modules ?: "-");
+        return 0;
+}
+
+static int print_attributes(json_object *plan) {
+        bool any = false;
+
+        for (size_t i = 0; i < reply_length(plan, "devices"); i++) {
+                json_object *d = reply_element(plan, "devices", i);
+                _cleanup_free_ char *attributes = view_attributes(d), *text = NULL;
+
+                if (!attributes)
+                        continue;
+                text = string_format("%s: %s", reply_cell(d, "slot"), attributes);
+                if (!text)
+                        return -ENOMEM;
+                view_field(any ? "" : "Attributes", "%s", text);
+                any = true;
+        }
+        return 0;
+}
+
+/* Prints "8 on node 0: 1-4,113-116". */
+static int print_plan_cpus(json_object *plan) {
+        unsigned n = view_count_cpus(plan, "cpus");
+        _cleanup_free_ char *list = cpus_shorten(reply_text(plan, "cpus") ?: ""),
+                            *nodes = view_join(plan, "numa_nodes", ", "), *text = NULL;
+
+        if (n == 0)
+                return 0;
+        if (!list || string_append(&text, "", "%u on node%s %s: %s", n, PLURAL(reply_length(plan, "numa_nodes")),
+                                   nodes ?: "-", list) < 0)
+                return -ENOMEM;
+        view_field("CPUs", "%s", text);
+        return 0;
+}
+
+static int print_plan_memory(json_object *plan) {
+        _cleanup_free_ char *text = view_memory(plan);
+        int64_t page_size;
+        int r = 0;
+
+        if (text && reply_number(plan, "page_size", &page_size))
+                r = string_append(&text, "", ", pages of %s", FORMAT_SIZE((uint64_t) page_size));
+        if (text && r >= 0)
+                view_field("Memory", "%s", text);
+        return r;
+}
+
+/* Nothing is told of a node whose libvirt is unknown. */
+static int print_iommufd(json_object *plan) {
+        json_object *o = reply_object(plan, "iommufd");
+        _cleanup_free_ char *text = NULL;
+
+        if (!o || streq_ptr(reply_text(o, "reason"), "libvirt-unknown"))
+                return 0;
+        text = string_format("%s. %s", json_object_get_boolean(reply_member(o, "used")) ? "yes" : "no",
+                             reply_cell(o, "message"));
+        if (!text)
+                return -ENOMEM;
+        view_field("iommufd", "%s", text);
+        return 0;
+}
+
+static int print_limits(json_object *plan) {
+        for (size_t i = 0; i < reply_length(plan, "limits"); i++) {
+                json_object *limit = reply_element(plan, "limits", i);
+                _cleanup_free_ char *pools = view_join(limit, "pools", ":");
+
+                view_field(i ? "" : "Proximity", "%s=%s: %s at most", pools ?: "-", reply_cell(limit, "limit"),
+                           reply_cell(limit, "distance"));
+        }
+        return 0;
+}
+
+/* The members of a score in words: before, the value, after, plural unless the value is 1, and rest. A member with
+ * value 0 costs nothing. */
+static const struct {
+        const char *member, *before, *after, *plural, *rest;
+} costs[] = {
+        { "numa_nodes", "", " NUMA node", "s", "" },
+        { "off_node", "", " device", "s", " off these nodes" },
+        { "remote", "", " of them on another known node", "", "" },
+        { "worst_distance", "NICs at most ", " from their GPUs", "", "" },
+        { "total_distance", "GPUs and their NICs ", " apart in all", "", "" },
+        { "nic_off_node", "", " NIC", "s", " off these nodes" },
+        { "gpu_distance", "GPUs ", " apart in all", "", "" },
+        { "node_distance", "nodes ", " apart in all", "", "" },
+        { "spoiled", "", " free device", "s", " on these nodes" },
+        { "held", "", " device", "s", " held only for the IOMMU group" },
+        { "left_over", "", " device", "s", " left free or held on these switches plus these nodes" },
+        { "vf_load", "", " pair", "s", " of VFs on one PF" },
+        { "vf_left", "", " VF", "s", " left free or held on these PFs" },
+        { "broken", "", " GPU", "s", " of the larger NVLink partitions that this breaks, added up" },
+};
+
+static int append_cost(char **text, const char *member, const char *value) {
+        for (size_t i = 0; i < ELEMENTSOF(costs); i++)
+                if (streq(costs[i].member, member))
+                        return string_append(text, ", ", "%s%s%s%s%s", costs[i].before, value, costs[i].after,
+                                             streq(value, "1") ? "" : costs[i].plural, costs[i].rest);
+        return string_append(text, ", ", "%s %s", member, value);
+}
+
+static int print_cost(json_object *plan) {
+        json_object *score = reply_object(plan, "score");
+        _cleanup_free_ char *text = NULL, *held = string_format("%zu", view_count_held(plan));
+
+        if (!score)
+                return 0;
+        if (!held)
+                return -ENOMEM;
+        json_object_object_foreach(score, member, value) {
+                const char *s = json_object_get_string(value);
+
+                /* The score counts pairs in some groups. */
+                if (s && !streq(s, "0") && streq(member, "held"))
+                        s = held;
+                if (s && !streq(s, "0") && text_is_clean(s) && append_cost(&text, member, s) < 0)
+                        return -ENOMEM;
+        }
+        view_field("Cost", "%s", text ?: "nothing");
+        return 0;
+}
+
+static int print_runner_up(json_object *plan) {
+        json_object *second = reply_object(plan, "runner_up");
+        _cleanup_free_ char *nodes = second ? view_join(second, "numa_nodes", ", ") : NULL, *text = NULL;
+
+        if (!second) {
+                view_field("Runner-up", "none: no other choice of as many NUMA nodes fits");
+                return 0;
+        }
+        if (string_append(&text, "", "on NUMA node%s %s. %s", PLURAL(reply_length(second, "numa_nodes")), nodes ?: "-",
+                          reply_cell(second, "reason")) < 0)
+                return -ENOMEM;
+        view_field("Runner-up", "%s", text);
+        return 0;
+}
+
+static json_object *path_of(json_object *plan, size_t pair) {
+        return reply_member(reply_element(plan, "pairs", pair), "path");
+}
+
+/* Prints the settings that would make paths direct. Pairs with the same one share it. */
+static void print_settings(json_object *plan) {
+        bool any = false;
+
+        for (size_t i = 0; i < reply_length(plan, "pairs"); i++) {
+                const char *setting = reply_text(path_of(plan, i), "setting");
+                bool seen = !setting;
+
+                for (size_t j = 0; j < i && !seen; j++)
+                        seen = streq_ptr(reply_text(path_of(plan, j), "setting"), setting);
+                if (seen)
+                        continue;
+                view_field(any ? "" : "Settings", "%s", setting);
+                any = true;
+        }
+}
+
+static int print_paths(json_object *plan) {
+        for (size_t i = 0; i < reply_length(plan, "pairs"); i++) {
+                json_object *pair = reply_element(plan, "pairs", i);
+                _cleanup_free_ char *path = peer_path_text(path_of(plan, i), false), *text = NULL;
+
+                if (!path || string_append(&text, "", "%s-%s: %s", slot_of(plan, reply_cell(pair, "gpu")),
+                                           slot_of(plan, reply_cell(pair, "nic")), path) < 0)
+                        return -ENOMEM;
+                view_field(i ? "" : "Paths", "%s", text);
+        }
+        print_settings(plan);
+        return 0;
+}
+
+static void print_steps(json_object *plan) {
+        for (size_t i = 0; i < reply_length(plan, "steps"); i++)
+                view_field(i ? "" : "Steps", "%zu. %s", i + 1, reply_element_cell(plan, "steps", i));
+}
+
+/* Says what --paths and --steps would add. */
+static int print_more(const Args *args, json_object *plan) {
+        size_t steps = reply_length(plan, "steps"), redirected = 0;
+        _cleanup_free_ char *text = NULL;
+        int r = 0;
+
+        for (size_t i = 0; i < reply_length(plan, "pairs"); i++)
+                redirected += streq_ptr(reply_text(path_of(plan, i), "peer_to_peer"), "redirected");
+        if (!args_has(args, OPTION_PATHS) && redirected > 0)
+                r = string_append(&text, "", "ACS redirects %zu pair%s (--paths)", redirected, PLURAL(redirected));
+        if (r >= 0 && !args_has(args, OPTION_STEPS) && steps > 0)
+                r = string_append(&text, ", ", "%zu step%s (--steps)", steps, PLURAL(steps));
+        if (text && r >= 0)
+                view_field("More", "%s", text);
+        return r;
+}
+
+/* Prints a plan so that it fits a screen: devices with the distance of each pair, CPUs, memory, cost, runner-up.
+ * --paths adds what ACS and ATS allow between the pairs, --steps the steps. 0 or a negative errno, reported. */
+static int print_plan(const Args *args, json_object *plan) {
+        static int (*const parts[])(json_object *) = { print_held,       print_assumptions, print_partition,
+                                                       print_attributes, print_plan_cpus,   print_plan_memory,
+                                                       print_iommufd,    print_limits,      print_cost,
+                                                       print_runner_up };
+        int r = print_plan_devices(args, plan);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(parts); i++)
+                r = parts[i](plan);
+        view_regions(plan);
+        view_services(plan);
+        if (r >= 0 && args_has(args, OPTION_PATHS))
+                r = print_paths(plan);
+        if (r >= 0 && args_has(args, OPTION_STEPS))
+                print_steps(plan);
+        if (r >= 0)
+                r = print_more(args, plan);
+        return r < 0 ? report_errno(args, r, "Cannot print") : 0;
+}
 
 /* "2 of gpu1:9999, 1 of gpu2:9999": the slots of services. NULL: none. */
-static char *list_slots(json_object *fit) {
+static char *list_service_slots(json_object *fit) {
         char *text = NULL;
 
         for (size_t i = 0; i < reply_length(fit, "services"); i++) {
@@ -30,7 +323,7 @@ static void print_fit(json_object *fit, size_t number) {
         _cleanup_free_ char *nodes = view_join(fit, "numa_nodes", ","), *devices = view_join(fit, "devices", " ");
         json_object *score = reply_object(fit, "score");
         const char *worst = score ? reply_text(score, "worst_distance") : NULL;
-        _cleanup_free_ char *slots = list_slots(fit);
+        _cleanup_free_ char *slots = list_service_slots(fit);
 
         page_print(stdout, FIT_INDENT, "%4zu. %s%s%s%s%s%s%s%s", number, nodes ? "node " : "", nodes ?: "",
                    nodes && devices ? ": " : "", devices ?: "", worst ? ", at most " : "", worst ?: "",
@@ -84,7 +377,7 @@ int verb_plan(const Args *args) {
                 return r;
         view_read_only(node);
         if (!args_has(args, OPTION_REPEAT))
-                return plan_print(args, plan);
+                return print_plan(args, plan);
         print_repeat(plan);
         return 0;
 }

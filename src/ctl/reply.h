@@ -49,3 +49,11 @@ const char *reply_element_cell(json_object *o, const char *key, size_t i);
 
 /* The first element of array key whose member id is value; NULL when there is none. */
 json_object *reply_find(json_object *o, const char *key, const char *id, const char *value);
+
+/*
+ * Converts the properties of a D-Bus object, an a{sv}, to an object with the keys and values of the daemon's JSON: the
+ * key "NumaNode" becomes "numa_node", the values "" and -1 become null, and a PCI class becomes six hex digits. Arrays
+ * of anything but strings are left out. 0 or a negative errno, not reported: -ENOMEM, or another one for a bad message.
+ * The caller frees *ret.
+ */
+int reply_read_properties(sd_bus_message *msg, json_object **ret);

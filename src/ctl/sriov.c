@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "bus/names.h"
-#include "device-name.h"
 #include "document.h"
 #include "job.h"
 #include "page.h"
@@ -15,6 +14,7 @@
 #include "util/strings.h"
 #include "verbs.h"
 #include "view.h"
+#include "words.h"
 
 #define COUNT_MAX 65535U
 

@@ -40,9 +40,6 @@ Spot svg_below(Spot s, int height);
 /* The root complexes of a section, side by side, each with the devices below it. */
 int svg_devices(Drawing *d, int64_t section, Spot s);
 
-/* topology-svg-node.c. A box as high as its content, with one NUMA node, or with node NULL another section. */
-int svg_section(Drawing *d, json_object *node, int64_t section, Spot s);
-
 /* topology-svg-matrix.c. The distances between GPUs and NICs, a legend, and notes on peer-to-peer access. */
 int svg_matrix(Drawing *d, Spot s);
 /* The width of its table; 0 when there is none. */

@@ -4,12 +4,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cpus.h"
 #include "page.h"
 #include "report.h"
 #include "topology.h"
 #include "util/strings.h"
 #include "verbs.h"
+#include "words.h"
 
 #define INDENT      "  "
 #define KEY_WIDTH   12U

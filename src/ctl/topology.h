@@ -56,7 +56,7 @@ const char *bridge_word(const Item *item);
  * module 3". The caller frees; NULL when out of memory. */
 char *device_short_name(json_object *device);
 
-/* topology-sections.c: available and total devices of each pool in a section, "2 of 4 gpu, 62 of 64 rdma". *ret is NULL
+/* topology-tree.c: available and total devices of each pool in a section, "2 of 4 gpu, 62 of 64 rdma". *ret is NULL
  * when the section has no device in a pool. The caller frees. 0 or -ENOMEM. */
 int items_offers(const Items *items, int64_t section, char **ret);
 /* The distances from node id to the other NUMA nodes, "21 to node 1, 31 to node 2". *ret is NULL when there is no other
@@ -108,7 +108,7 @@ const char *matrix_distance(json_object *matrix, const Member *a, const Member *
 /* True when ACS redirects peer-to-peer access between the two. pair may be NULL. */
 bool pair_is_redirected(json_object *pair);
 
-/* topology-notes.c. What ACS or ATS make of peer-to-peer access between some pairs. */
+/* What ACS or ATS make of peer-to-peer access between some pairs. */
 typedef struct Note {
         char *pairs; /* "GPU0-NIC0, GPU1-NIC1" */
         char *text;  /* "redirected by ACS at 0000:12:00.0" */

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The verbs, one file each. A verb returns an exit status or a negative errno; it has reported the error by then. It
- * checks all of its arguments before it connects to the daemon.
+ * The verbs, those of a few lines in verbs.c, the others one file each. A verb returns an exit status or a negative
+ * errno; it has reported the error by then. It checks all of its arguments before it connects to the daemon.
  */
 
 #include "options.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The checks of check_node(), each in a file of its own, and what they share. */
+/* The checks of check_node(), and what they share. */
 
 #include "plan/check.h"
 

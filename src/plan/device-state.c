@@ -1,11 +1,193 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The state of a device: whether it can be reset, has room for a vGPU, and is available. */
 
 #include "plan/device-state.h"
 
+#include "model/mdev-slots.h"
+#include "model/vgpu.h"
 #include "plan/promise.h"
-#include "resets.h"
 #include "util/strings.h"
 #include "util/stringtable.h"
+
+static bool has_method(const PciDevice *dev, const char *method) {
+        size_t n = strlen(method);
+
+        for (const char *at = dev->reset_methods; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
+                if (strcspn(at, " ") == n && strncmp(at, method, n) == 0)
+                        return true;
+        return false;
+}
+
+static bool same_bus(const PciDevice *a, const PciDevice *b) {
+        return a->address.domain == b->address.domain && a->address.bus == b->address.bus;
+}
+
+/* VFs are not counted: a PF with VFs is not allocated. */
+static const PciDevice *find_on_same_bus(const Inventory *inv, const PciDevice *dev) {
+        const PciDevice *at = dev;
+
+        while (at > inv->devices && same_bus(at - 1, dev))
+                at--;
+        for (; at < inv->devices + inv->n_devices && same_bus(at, dev); at++)
+                if (at != dev && at->type != PCI_TYPE_VF && !pci_device_is_slot(at))
+                        return at;
+        return NULL;
+}
+
+/* The kernel lists "bus" also for the first function that it found on a bus, and refuses the reset when there are
+ * others (pci_parent_bus_reset()). ret_other: the other function that prevents it, or NULL. */
+static bool bus_reset_works(const Inventory *inv, const PciDevice *dev, const PciDevice **ret_other) {
+        *ret_other = find_on_same_bus(inv, dev);
+        return !*ret_other;
+}
+
+static bool method_works(const Inventory *inv, const PciDevice *dev, ResetMethod m, const PciDevice **ret_other) {
+        if (!has_method(dev, reset_method_to_string(m)))
+                return false;
+        return (m != RESET_METHOD_BUS && m != RESET_METHOD_CXL_BUS) || bus_reset_works(inv, dev, ret_other);
+}
+
+/* Methods that a newer kernel lists count as well. */
+static bool any_works(const Inventory *inv, const PciDevice *dev, const PciDevice **ret_other) {
+        static const char *const only_bus[] = { "bus", "cxl_bus", "bus cxl_bus", "cxl_bus bus" };
+
+        if (!dev->reset_methods)
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(only_bus); i++)
+                if (streq(dev->reset_methods, only_bus[i]))
+                        return bus_reset_works(inv, dev, ret_other);
+        return true;
+}
+
+#define QUARANTINED "so each release will put it in quarantine."
+
+bool device_can_be_reset(const Policy *policy, const PciDevice *dev, Refusal *ret) {
+        const Pool *pool = policy_pool(policy, dev);
+        const char *address = PCI_ADDRESS_STR(dev->address), *method, *remedy;
+        const PciDevice *other = NULL;
+
+        if (!pool || pool->vgpu_type || pci_device_is_slot(dev))
+                return true;
+        if (pool->reset_method == RESET_METHOD_DEFAULT &&
+            (pool->allow_no_reset || any_works(policy->inventory, dev, &other)))
+                return true;
+        if (method_works(policy->inventory, dev, pool->reset_method, &other))
+                return true;
+        method = reset_method_to_string(pool->reset_method);
+        remedy = pool->reset_method == RESET_METHOD_DEFAULT
+                         ? "AllowNoReset=yes in its pool gives it to the next guest as the last one left it."
+                         : "Correct ResetMethod= of its pool.";
+        if (other)
+                (void) refuse(ret, VERDICT_NONE, &dev->address, remedy,
+                              "%s cannot be reset alone: a reset of its bus would reset %s too, " QUARANTINED, address,
+                              PCI_ADDRESS_STR(other->address));
+        else if (pool->reset_method == RESET_METHOD_DEFAULT)
+                (void) refuse(ret, VERDICT_NONE, &dev->address, remedy, "%s has no reset method, " QUARANTINED,
+                              address);
+        else
+                (void) refuse(ret, VERDICT_NONE, &dev->address, remedy,
+                              "%s lacks the reset method '%s' of its pool, " QUARANTINED " It has: %s.", address,
+                              method, dev->reset_methods ? QUOTABLE(dev->reset_methods) : "none");
+        return false;
+}
+
+bool device_is_in_use(const HostView *view, const PciDevice *dev) {
+        for (size_t i = 0; i < view->n_in_use; i++) {
+                const PciDevice *used = inventory_find(view->inventory, view->in_use[i]);
+
+                if (used && (used == dev || (dev->iommu_group >= 0 && used->iommu_group == dev->iommu_group)))
+                        return true;
+        }
+        return false;
+}
+
+/* Which VFs of a GPU, or slots for its mediated devices, offer a vGPU. A GPU has more of them than room for vGPUs: the
+ * first free ones offer what there is. */
+
+/* Most types that a refusal names. */
+#define TYPES_MAX 8U
+
+/* The VF has a vGPU of the allocation that is planned anew, or is promised one. */
+static bool is_kept(const HostView *view, const PciDevice *dev) {
+        const AllocationDevice *d = view->grown ? allocation_find_device(view->grown, dev->address) : NULL;
+
+        return d && d->vgpu_type > 0 && (dev->vgpu_type == 0 || allocation_device_has_vgpu(d, dev));
+}
+
+/* The number of VFs before dev that offer further vGPUs for the same pool. */
+static unsigned count_before(const HostView *view, const PciDevice *dev) {
+        const PciDevice *pf = inventory_find(view->inventory, dev->physfn);
+        const Pool *pool = policy_pool(view->policy, dev);
+        unsigned n = 0;
+
+        for (size_t i = 0; pf && i < pf->n_vfs; i++) {
+                const PciDevice *vf = inventory_find(view->inventory, pf->vfs[i]);
+
+                n += vf && pci_address_compare(vf->address, dev->address) < 0 && vf->vgpu_type == 0 &&
+                     policy_pool(view->policy, vf) == pool && policy_verdict(view->policy, vf) == VERDICT_NONE &&
+                     ledger_check_device(view->ledger, view->status, view->inventory, vf, NULL, NULL) == VERDICT_NONE &&
+                     !device_is_in_use(view, vf) && !is_kept(view, vf);
+        }
+        return n;
+}
+
+/* "NVIDIA H100L-12C, NVIDIA H100L-23C and 5 more"; "none". The caller frees; NULL when out of memory. */
+static char *list_types(const char *types) {
+        char *text = NULL;
+        unsigned n = 0;
+        VgpuType t;
+
+        while (vgpu_types_next(&types, &t)) {
+                _cleanup_free_ char *name = n++ < TYPES_MAX ? strndup(t.name, t.length) : NULL;
+
+                if (name && string_append(&text, ", ", "%s", QUOTABLE(name)) < 0)
+                        return text;
+        }
+        if (n > TYPES_MAX)
+                (void) string_append(&text, "", "%s", AND_MORE(n - TYPES_MAX));
+        return text ?: strdup("none");
+}
+
+static Verdict refuse_type(const PciDevice *dev, const char *name, Refusal *ret) {
+        _cleanup_free_ char *types = ret ? list_types(dev->vgpu_types) : NULL;
+
+        return refuse(ret, VERDICT_NO_VGPU, &dev->address,
+                      "Release a vGPU of its GPU, or correct VgpuType= of the pool; types backed by MIG need MIG mode "
+                      "and GPU instances.",
+                      "%s can have no vGPU of type '%s' now. Types it can have: %s.", PCI_ADDRESS_STR(dev->address),
+                      name, types ?: "?");
+}
+
+Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *ret) {
+        const Pool *pool = policy_pool(view->policy, dev);
+        VgpuRoom room;
+
+        /* Nova or the administrator made the vGPU: the VF stays on offer to Nova, and is not bound. */
+        if (!pool || pool->scheduler == POOL_SCHEDULER_NOVA || is_kept(view, dev))
+                return VERDICT_NONE;
+        /* Also in a pool of whole devices: unbinding the VF would remove the vGPU. */
+        if (dev->vgpu_type > 0)
+                return refuse(
+                        ret, VERDICT_CONTESTED, &dev->address,
+                        dev->mdev_parent
+                                ? "Release it where it was made, or write 1 to the remove attribute of its mediated "
+                                  "device."
+                                : "Release it where it was made, or write 0 to its nvidia/current_vgpu_type.",
+                        "%s has a vGPU, of type %u, that the daemon did not make.", PCI_ADDRESS_STR(dev->address),
+                        dev->vgpu_type);
+        if (!pool->vgpu_type)
+                return VERDICT_NONE;
+        ledger_vgpu_room(view->ledger, view->grown, view->inventory, dev, pool->vgpu_type, &room);
+        if (room.type == 0)
+                return refuse_type(dev, pool->vgpu_type, ret);
+        if (count_before(view, dev) < room.further)
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_NO_VGPU, &dev->address,
+                      room.further > 0 ? "Ask for a device that is available." : "Release a vGPU of its GPU.",
+                      "Its GPU %s has room for %u more vGPU%s of type '%s'%s.", PCI_ADDRESS_STR(dev->physfn),
+                      room.further, PLURAL(room.further), pool->vgpu_type,
+                      room.further > 0 ? ", and other devices of its pool offer them" : "");
+}
 
 static const char *const device_state_table[_DEVICE_STATE_MAX] = {
         [DEVICE_STATE_HOST] = "host",           [DEVICE_STATE_AVAILABLE] = "available",

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "plan-internal.h"
+#include "plan/device-state.h"
 #include "plan/vfidentity.h"
 #include "util/strings.h"
 
@@ -16,7 +17,7 @@ static bool can_take(const HostView *view, const AllocationDevice *d) {
 
         return d->role == DEVICE_ROLE_ASSIGNED && pool && streq_ptr(pool->name, d->pool) &&
                allocation_device_is(d, dev) && planner_check_device(view, dev, NULL) == VERDICT_NONE &&
-               !planner_is_in_use(view, dev);
+               !device_is_in_use(view, dev);
 }
 
 /* Has the planner skip the other devices of a, such as one that is in another pool now. The caller frees *ret. */

@@ -78,6 +78,11 @@ int planner_is_feasible(const Planner *p, size_t *ret_n_nodes);
 /* Gives every node enough memory for the request. p: a copy of the Planner. */
 void planner_ignore_memory(Planner *p);
 
+/*
+ * The GPU-NIC pairs of a set of devices, by address of the GPU. pairs has room for REQUEST_DEVICES_MAX. Returns the
+ * number of pairs.
+ */
+size_t search_pairs(const HostView *view, const uint32_t *devices, size_t n, PlanPair *pairs);
 /* Sets plan->limits from the choice. 0 or -ENOMEM. */
 int plan_limits_make(const Planner *p, const NodeChoice *choice, Plan *plan);
 void plan_limits_free(Plan *plan);
@@ -100,18 +105,11 @@ void planner_nearest(const Planner *p, Verdict v, Refusal *ret);
 /* Makes an allocation with pins, cells, companions and held devices from the choice. */
 Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **ret, Refusal *ret_refusal);
 
-/* plan-memory.c: refuses because no set of nodes with enough CPUs has the memory. */
-Verdict planner_refuse_memory(const Planner *p, Refusal *ret);
-/* The free memory: "node 0 has 62 GiB, node 1 has 0". The caller frees. */
-char *planner_list_memory(const Planner *p);
-
-/* plan-exact.c: refuses when one of the devices, nodes or CPUs that the request names cannot be had, and says which. */
+/* plan-unavailable.c: refuses when one of the devices, nodes or CPUs that the request names cannot be had, and says
+ * which. */
 Verdict planner_check_exact(const HostView *view, const Request *r, Refusal *ret);
-/* Adds to the refusal what the request names, within which there is no plan. */
-void planner_add_exact(const Request *r, Refusal *ret);
-/* The device, or a member of its IOMMU group, is one of view->in_use. */
-bool planner_is_in_use(const HostView *view, const PciDevice *dev);
-
+/* Refuses when a pool has fewer free devices than the request wants. */
+Verdict planner_check_counts(const Planner *p, Refusal *ret);
 /* VERDICT_NONE when a new allocation may have the device; device_check_vgpu() included. */
 Verdict planner_check_device(const HostView *view, const PciDevice *dev, Refusal *ret);
 /* The NVLink partition of the allocation; NULL: none, or not in the configuration. */
@@ -129,9 +127,6 @@ Verdict planner_check_fabric(const Planner *p, Refusal *ret);
 
 /* plan-services.c: adds free slots of the services that the request wants to a, or refuses. */
 Verdict planner_pick_slots(const HostView *view, const Request *r, Allocation *a, Refusal *ret);
-
-/* plan-counts.c: refuses when a pool has fewer free devices than the request wants. */
-Verdict planner_check_counts(const Planner *p, Refusal *ret);
 
 /* plan-regions.c: shared memory. */
 Verdict planner_check_regions(const HostView *view, const Request *r, Refusal *ret);

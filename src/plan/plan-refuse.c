@@ -1,13 +1,110 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Why there is no plan. Runs only after the search found none, and plans relaxed requests to find out what is short. */
-
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "model/cores.h"
 #include "plan-internal.h"
 #include "plan/proximity.h"
 #include "util/strings.h"
+
+/* Most allocations that a refusal names. */
+#define NAMES_MAX 3U
+
+/* The free memory: "node 0 has 62 GiB, node 1 has 0". Nodes without CPUs are left out: guests get no memory from them.
+ * The caller frees. */
+static char *list_memory(const Planner *p) {
+        const Inventory *inv = p->context->inventory;
+        char *text = NULL;
+
+        for (size_t i = 0; i < inv->n_nodes; i++)
+                if (!cpuset_is_empty(&inv->nodes[i].cpus))
+                        (void) string_append(&text, ", ", "node %d has %s", inv->nodes[i].id,
+                                             FORMAT_SIZE(p->free_memory[i]));
+        return text;
+}
+
+/* True when a has memory on the node in this page size that the kernel has not allocated yet. */
+static bool has_idle_memory(const Planner *p, const Allocation *a, int node) {
+        for (size_t i = 0; !a->running && a->page_size == p->page_size && i < a->n_cells; i++)
+                if (a->cells[i].node == node)
+                        return true;
+        for (size_t i = 0; i < a->n_regions; i++)
+                if (a->regions[i].node == node && a->regions[i].page_size == p->page_size && a->shared[i]->n_ready == 0)
+                        return true;
+        return false;
+}
+
+/* "'vm1', 'vm2', 'vm3' and 2 more" */
+static char *list_idle_memory(const Planner *p, int node) {
+        const Ledger *l = p->context->ledger;
+        unsigned n = 0;
+        char *text = NULL;
+
+        for (size_t i = 0; i < l->n_allocations; i++)
+                if (has_idle_memory(p, l->allocations[i], node) && n++ < NAMES_MAX)
+                        (void) string_append(&text, ", ", "'%s'", l->allocations[i]->name);
+        if (n > NAMES_MAX)
+                (void) string_append(&text, "", "%s", AND_MORE(n - NAMES_MAX));
+        return text;
+}
+
+/*
+ * Appends " Node 0: 4 pages, 2 free, 2 promised to 'vm1' and not in use yet.", unless promised or reserved memory
+ * explains why the node has too little.
+ */
+static void explain_memory(const Planner *p, size_t index, char **text, bool *used, bool *waiting) {
+        const HostView *view = p->context;
+        const NumaNode *node = &view->inventory->nodes[index];
+        const PagePool *pages = p->page_size > 0 ? numa_node_pages(node, p->page_size) : NULL;
+        uint64_t idle = ledger_memory_idle(view->ledger, node->id, p->page_size);
+        uint64_t free_now = pages ? pages->free * pages->size : node->available;
+        _cleanup_free_ char *names = idle > 0 ? list_idle_memory(p, node->id) : NULL;
+
+        if (cpuset_is_empty(&node->cpus) || (p->page_size > 0 ? !pages : !node->available_known) ||
+            free_now - MIN(free_now, idle) > p->free_memory[index])
+                return;
+        *used = true;
+        *waiting = *waiting || names;
+        if (pages)
+                (void) string_append(text, "", " Node %d: %" PRIu64 " page%s, %" PRIu64 " free", node->id, pages->total,
+                                     PLURAL(pages->total), pages->free);
+        else
+                (void) string_append(text, "", " Node %d: %s, %s free", node->id,
+                                     FORMAT_SIZE(numa_node_base_memory(node)), FORMAT_SIZE(free_now));
+        if (pages && names)
+                (void) string_append(text, "", ", %" PRIu64 " promised to %s and not in use yet", idle / pages->size,
+                                     names);
+        else if (names)
+                (void) string_append(text, "", ", %s promised to %s and not in use yet", FORMAT_SIZE_WANTED(idle),
+                                     names);
+        (void) string_append(text, "", ".");
+}
+
+static const char *choose_memory_remedy(const Planner *p, bool used, bool idle) {
+        if (p->page_size > 0)
+                return idle ? "Ask for less, release one of these, or reserve more hugepages of that size on the "
+                              "node."
+                            : "Ask for less, or reserve more hugepages of that size on the node.";
+        if (idle)
+                return "Ask for less, release one of these, or stop processes that use the memory of the node.";
+        return used ? "Ask for less, or stop processes that use the memory of the node."
+                    : "Ask for less, or lower ReserveMemory=.";
+}
+
+static Verdict refuse_requested_memory(const Planner *p, Refusal *ret) {
+        _cleanup_free_ char *list = list_memory(p), *details = NULL;
+        bool idle = false, used = false;
+
+        for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
+                explain_memory(p, i, &details, &used, &idle);
+        return refuse(
+                ret, VERDICT_INSUFFICIENT_MEMORY, NULL, choose_memory_remedy(p, used, idle),
+                "%s of memory in %s pages wanted, in equal shares on the nodes of the CPUs. Left for guests: %s.%s",
+                FORMAT_SIZE_WANTED(p->request->memory), p->page_size > 0 ? FORMAT_SIZE(p->page_size) : "ordinary",
+                list ?: "none", details ?: "");
+}
 
 /* Most devices of a pool that a refusal names. */
 #define REASONS_MAX 3U
@@ -112,7 +209,7 @@ static Verdict check_single(const Planner *p, const Request *r, Refusal *ret) {
         if (does <= 0)
                 return does < 0 ? planner_give_up(does, ret) : VERDICT_NONE;
         cpus = list_cpus(p);
-        memory = planner_list_memory(p);
+        memory = list_memory(p);
         return refuse(ret, VERDICT_NUMA, NULL,
                       "Ask for less, or with the policy 'required', which allows several nodes.",
                       "No NUMA node alone has %u CPUs and %s of memory free, but the NUMA policy '%s' allows one node. "
@@ -145,7 +242,7 @@ static Verdict check_room(const Planner *p, Refusal *ret) {
         planner_ignore_memory(&roomy);
         does = is_feasible(&roomy, &r);
         return does < 0 ? planner_give_up(does, ret)
-               : does   ? planner_refuse_memory(p, ret)
+               : does   ? refuse_requested_memory(p, ret)
                         : refuse_cpus(&roomy, &r, ret);
 }
 
@@ -203,7 +300,7 @@ static const char *nodes_text(const Planner *p) {
 }
 
 static Verdict refuse_numa_memory(const Planner *p, const char *by, bool several, const char *remedy, Refusal *ret) {
-        _cleanup_free_ char *devices = list_devices(p), *memory = planner_list_memory(p);
+        _cleanup_free_ char *devices = list_devices(p), *memory = list_memory(p);
 
         return refuse(ret, VERDICT_NUMA, NULL, remedy,
                       "Enough devices and CPUs are free, but not enough memory on the %s that %s allow%s. Free "
@@ -291,7 +388,7 @@ static int find_limit(const Planner *p) {
 
 #define NOT_CLOSE "Enough devices are free, but "
 
-static Verdict refuse_limit(const Planner *p, size_t index, const char *remedy, Refusal *ret) {
+static Verdict refuse_limit_of_pools(const Planner *p, size_t index, const char *remedy, Refusal *ret) {
         const RequestLimit *l = &p->request->limits[index];
         const SearchPool *pools[] = { &p->pools[p->limits[index][0]], &p->pools[p->limits[index][1]] };
         bool swap = pools[0]->wanted < pools[1]->wanted;
@@ -313,7 +410,7 @@ static Verdict refuse_proximity(const Planner *p, Refusal *ret) {
         if (culprit < 0)
                 return planner_give_up(culprit, ret);
         if (culprit < n)
-                return refuse_limit(p, (size_t) culprit, remedy, ret);
+                return refuse_limit_of_pools(p, (size_t) culprit, remedy, ret);
         if (culprit == n)
                 return refuse(ret, VERDICT_PROXIMITY, NULL, remedy,
                               NOT_CLOSE "not every GPU and NIC can be paired within '%s'.",
@@ -335,6 +432,25 @@ static Verdict check_places(const Planner *p, Refusal *ret) {
         return does > 0 ? refuse_proximity(p, ret) : check_numa(p, ret);
 }
 
+/* Adds to the refusal what the request names, within which there is no plan. */
+static void add_named(const Request *r, Refusal *ret) {
+        _cleanup_free_ char *named = NULL, *cpus = NULL;
+        int k = 0;
+
+        if (!ret || !ret->message)
+                return;
+        for (size_t i = 0; i < r->n_at && k >= 0; i++)
+                k = string_append(&named, ", ", "%s", PCI_ADDRESS_STR(r->at[i].address));
+        for (size_t i = 0; i < r->n_host_nodes && k >= 0; i++)
+                k = string_append(&named, ", ", "NUMA node %d", r->host_nodes[i]);
+        if (!cpuset_is_empty(&r->cpus_from)) {
+                cpus = cpuset_format(&r->cpus_from);
+                k = cpus ? string_append(&named, ", ", "CPUs %s", cpus) : -ENOMEM;
+        }
+        if (k >= 0)
+                (void) string_replace(&ret->message, "%s The request names %s.", ret->message, named);
+}
+
 Verdict planner_refuse(const Planner *p, Refusal *ret) {
         Verdict v = planner_check_counts(p, ret);
 
@@ -345,7 +461,7 @@ Verdict planner_refuse(const Planner *p, Refusal *ret) {
         if (v == VERDICT_NONE)
                 v = check_places(p, ret);
         if (request_is_exact(p->request))
-                planner_add_exact(p->request, ret);
+                add_named(p->request, ret);
         else
                 planner_nearest(p, v, ret);
         return v;

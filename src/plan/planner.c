@@ -7,16 +7,6 @@
 #include "plan-internal.h"
 #include "plan/device-state.h"
 
-bool planner_is_in_use(const HostView *view, const PciDevice *dev) {
-        for (size_t i = 0; i < view->n_in_use; i++) {
-                const PciDevice *used = inventory_find(view->inventory, view->in_use[i]);
-
-                if (used && (used == dev || (dev->iommu_group >= 0 && used->iommu_group == dev->iommu_group)))
-                        return true;
-        }
-        return false;
-}
-
 Verdict planner_check_device(const HostView *view, const PciDevice *dev, Refusal *ret) {
         Verdict v = ledger_check_device(view->ledger, view->status, view->inventory, dev, NULL, ret);
 
@@ -27,7 +17,7 @@ Verdict planner_check_device(const HostView *view, const PciDevice *dev, Refusal
 
 static bool is_free(const HostView *view, const PciDevice *dev) {
         return policy_verdict(view->policy, dev) == VERDICT_NONE &&
-               planner_check_device(view, dev, NULL) == VERDICT_NONE && !planner_is_in_use(view, dev);
+               planner_check_device(view, dev, NULL) == VERDICT_NONE && !device_is_in_use(view, dev);
 }
 
 static void add_candidate(Planner *p, size_t index, const PciDevice *dev, size_t node) {

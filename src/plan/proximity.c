@@ -10,7 +10,7 @@
 
 #define FORM "Say switch, root-complex, node or any, or POOL:POOL= and one of these."
 
-static Verdict refuse_limit(const char *text, Refusal *ret) {
+static Verdict refuse_proximity_text(const char *text, Refusal *ret) {
         return refuse_request(ret, FORM, "There is no proximity '%s'.", QUOTABLE(text));
 }
 
@@ -18,7 +18,7 @@ static Verdict parse_general(const char *text, Request *r, bool *seen, Refusal *
         Proximity limit = proximity_from_string(text);
 
         if (limit == _PROXIMITY_INVALID)
-                return refuse_limit(text, ret);
+                return refuse_proximity_text(text, ret);
         if (*seen)
                 return refuse_request(ret, "Give one.", "There is more than one proximity of GPUs and NICs.");
         *seen = true;
@@ -37,7 +37,7 @@ static Verdict parse_between(char *text, Request *r, Refusal *ret) {
                 return refuse_no_memory(ret);
         limit = proximity_from_string(value + 1);
         if (!second || second > value || limit == _PROXIMITY_INVALID)
-                return refuse_limit(whole, ret);
+                return refuse_proximity_text(whole, ret);
         *second++ = *value = '\0';
         k = request_add_limit(r, text, second, limit);
         if (k == -E2BIG)

@@ -86,21 +86,3 @@ int search_devices(Search *s, const SearchTask *task, uint64_t *work, Picks *ret
 
 /* Whether any set of devices satisfies the counts and the limits: 0, -ENOENT, -ENOMEM or -E2BIG. */
 int search_is_feasible(Search *s, const SearchTask *task, uint64_t *work);
-
-typedef struct SearchPair {
-        uint32_t devices[2]; /* one device of each side, as inventory indices */
-        Distance distance;
-} SearchPair;
-
-/*
- * Pairs two sets of devices as described above, nearest first, each device of the larger side once. pairs has room for
- * REQUEST_DEVICES_MAX. Returns the number of pairs.
- */
-size_t search_match(const Locality *l, const uint32_t *first, size_t n_first, const uint32_t *second, size_t n_second,
-                    SearchPair *pairs);
-
-/*
- * The GPU-NIC pairs of a set of devices, by address of the GPU. pairs has room for REQUEST_DEVICES_MAX. Returns the
- * number of pairs.
- */
-size_t search_pairs(const HostView *view, const uint32_t *devices, size_t n, PlanPair *pairs);

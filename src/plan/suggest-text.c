@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "resets.h"
+#include "plan/device-state.h"
 #include "suggest-internal.h"
 #include "util/strings.h"
 

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "check-internal.h"
 #include "model/cmdline.h"
 #include "model/cores.h"
 #include "model/mdev-slots.h"

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 
-#include "cmdline.h"
 #include "host/cpuinfo.h"
 #include "host/critical.h"
 #include "host/numa.h"

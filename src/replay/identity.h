@@ -50,3 +50,7 @@ char *identities_hash(const Identities *i, const char *s);
 void identities_replace_digits(const Identities *i, char *text);
 /* Replaces a binary serial number in place. */
 void identities_replace_bytes(const Identities *i, unsigned char *bytes, size_t size);
+
+/* Writes a kernel command line to f, with a hash for each value except values of keys that are known to be harmless.
+ * Flags and keys stay; a hash replaces a word that is not a valid flag or key. Modifies text. */
+void cmdline_write(const Identities *i, char *text, FILE *f);

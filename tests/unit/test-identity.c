@@ -4,7 +4,7 @@
 
 #include "unit.h"
 
-#include "replay/cmdline.h"
+#include "replay/identity.h"
 #include "util/strings.h"
 
 #define HOST "node042"

@@ -1,10 +1,88 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Why a pool has too few free devices. */
-
+/* Devices, NUMA nodes and CPUs that the request wants and that are not free. */
+#include <errno.h>
 #include <stdio.h>
 
 #include "plan-internal.h"
+#include "plan/device-state.h"
 #include "util/strings.h"
+
+/* Devices, NUMA nodes and CPUs that the caller has chosen: the plan has exactly these, or there is no plan. */
+
+static Verdict check_named_device(const HostView *view, const RequestDevice *d, Refusal *ret) {
+        const PciDevice *dev = inventory_find(view->inventory, d->address);
+        const Pool *pool = dev ? policy_pool(view->policy, dev) : NULL;
+        Verdict v;
+
+        if (!dev)
+                return refuse(ret, VERDICT_NO_SUCH_DEVICE, &d->address, "'passthroughctl list' shows the devices.",
+                              "%s is not on this node.", PCI_ADDRESS_STR(d->address));
+        if (!pool || !streq(pool->name, d->pool))
+                return refuse(ret, VERDICT_NOT_IN_POOL, &d->address,
+                              "'passthroughctl list' shows the pools of devices.", "%s is not in pool '%s'.",
+                              PCI_ADDRESS_STR(d->address), d->pool);
+        v = planner_check_device(view, dev, ret);
+        if (v == VERDICT_NONE && device_is_in_use(view, dev))
+                v = refuse(ret, VERDICT_BUSY, &d->address, NULL, "%s is in use.", PCI_ADDRESS_STR(d->address));
+        return v;
+}
+
+static Verdict check_named_node(const HostView *view, const Request *r, int id, Refusal *ret) {
+        const NumaNode *node = inventory_find_node(view->inventory, id);
+
+        if (!node)
+                return refuse(ret, VERDICT_NUMA, NULL, "'passthroughctl topology' shows the NUMA nodes.",
+                              "There is no NUMA node %d.", id);
+        if (r->cpus > 0 && cpuset_is_empty(&node->cpus))
+                return refuse(ret, VERDICT_NUMA, NULL, "Name nodes with CPUs.", "NUMA node %d has no CPUs.", id);
+        return VERDICT_NONE;
+}
+
+static Verdict refuse_taken_cpu(const HostView *view, unsigned id, Refusal *ret) {
+        return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL, NULL, "CPU %u, which the request names, %s.", id,
+                      !inventory_find_cpu(view->inventory, id)      ? "is not online"
+                      : cpuset_has(&view->config->housekeeping, id) ? "is a housekeeping CPU"
+                      : cpuset_has(&view->ledger->cpus, id)         ? "belongs to another allocation"
+                                                                    : "shares its core with a housekeeping CPU");
+}
+
+/* Each CPU is free, and the set has whole cores. */
+static Verdict check_named_cpus(const HostView *view, const CpuSet *from, Refusal *ret) {
+        const Inventory *inv = view->inventory;
+        CpuSet taken = *from, cores = { 0 };
+
+        if (cpuset_is_empty(from))
+                return VERDICT_NONE;
+        for (size_t i = 0; i < inv->n_nodes; i++) {
+                CpuSet free_cpus;
+
+                ledger_cpus_free(view->ledger, inv, view->config, &inv->nodes[i], &free_cpus);
+                cpuset_subtract(&taken, &free_cpus);
+        }
+        if (!cpuset_is_empty(&taken))
+                return refuse_taken_cpu(view, (unsigned) cpuset_next(&taken, 0), ret);
+        for (size_t i = 0; i < inv->n_cpus; i++)
+                if (cpuset_has(from, inv->cpus[i].id))
+                        cpuset_add(&cores, inv->cpus[i].core);
+        for (size_t i = 0; i < inv->n_cpus; i++)
+                if (cpuset_has(&cores, inv->cpus[i].core) && !cpuset_has(from, inv->cpus[i].id))
+                        return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL, "Name whole cores.",
+                                      "The request names a CPU of a core without CPU %u of the same core.",
+                                      inv->cpus[i].id);
+        return VERDICT_NONE;
+}
+
+Verdict planner_check_exact(const HostView *view, const Request *r, Refusal *ret) {
+        Verdict v = VERDICT_NONE;
+
+        for (size_t i = 0; v == VERDICT_NONE && i < r->n_at; i++)
+                v = check_named_device(view, &r->at[i], ret);
+        for (size_t i = 0; v == VERDICT_NONE && i < r->n_host_nodes; i++)
+                v = check_named_node(view, r, r->host_nodes[i], ret);
+        return v == VERDICT_NONE ? check_named_cpus(view, &r->cpus_from, ret) : v;
+}
+
+/* Why a pool has too few free devices. */
 
 /* Most unavailable devices of a pool that a refusal names. */
 #define REASONS_MAX 3U
@@ -133,7 +211,7 @@ static Verdict refuse_empty_pool(const HostView *view, const Pool *pool, unsigne
 }
 
 /* held: devices that only an allocation keeps from being free. */
-static const char *advise(const SearchPool *pool, unsigned n_free, unsigned held) {
+static const char *choose_count_remedy(const SearchPool *pool, unsigned n_free, unsigned held) {
         if (n_free + held >= pool->wanted)
                 return "Release an allocation of these devices, or ask for fewer.";
         if (n_free > 0)
@@ -152,7 +230,7 @@ Verdict planner_check_counts(const Planner *p, Refusal *ret) {
                 count_pool(p, pool->pool, &all, &held);
                 if (all == 0)
                         return refuse_empty_pool(p->context, pool->pool, pool->wanted, ret);
-                (void) refuse(ret, VERDICT_INSUFFICIENT_DEVICES, NULL, advise(pool, n_free, held),
+                (void) refuse(ret, VERDICT_INSUFFICIENT_DEVICES, NULL, choose_count_remedy(pool, n_free, held),
                               "Pool '%s': %u wanted, %u of %u free.", pool->pool->name, pool->wanted, n_free, all);
                 if (ret && ret->message)
                         append_reasons(p->context, pool->pool, ret);

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The verbs of a few lines, most of which are one call each. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "bus/names.h"
+#include "daemon.h"
+#include "document.h"
+#include "job.h"
+#include "page.h"
+#include "replay/replay.h"
+#include "reply.h"
+#include "report.h"
+#include "table.h"
+#include "util/strings.h"
+#include "verbs.h"
+#include "view.h"
+
+/* rescan: the daemon reads the hardware again. */
+int verb_rescan(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        int r;
+
+        r = client_new(args, &c);
+        if (r >= 0)
+                r = client_ask(c, "Rescan", NULL, "");
+        return r < 0 ? r : document_print_done(args);
+}
+
+/* reload: the daemon reads its configuration again; prints which devices that withdrew, and the problems
+ * found in it. */
+
+static int print_withdrawn(const Args *args, json_object *node) {
+        json_object *o = json_object_new_object();
+
+        if (!o || !document_add(o, "result", JOB_RESULT_DONE) ||
+            !document_add(o, "none_offered", reply_text(node, "none_offered")) ||
+            json_object_object_add(o, "withdrawn", json_object_get(reply_member(node, "withdrawn"))) < 0) {
+                json_object_put(o);
+                return report_errno(args, -ENOMEM, "Cannot print");
+        }
+        return document_print(args, o);
+}
+
+int verb_reload(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_json_ json_object *node = NULL;
+        bool withdrawn;
+        int r;
+
+        r = client_new(args, &c);
+        if (r >= 0)
+                r = client_ask(c, "Reload", NULL, "");
+        if (r >= 0)
+                r = reply_ask(c, "Describe", NULL, NULL, &node);
+        if (r < 0)
+                return r;
+        /* The consequence first, then its causes. */
+        withdrawn = view_not_offered(node);
+        for (size_t i = 0; i < reply_length(node, "config_problems"); i++)
+                page_wrap(stderr, reply_element_cell(node, "config_problems", i), 0, 0);
+        if (args_has(args, OPTION_JSON))
+                r = print_withdrawn(args, node);
+        return r < 0 ? r : withdrawn ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* release, accept and prepare: start a job of an allocation and follow that job; renew: its lease. */
+
+static int run_job(const Args *args, const JobCall *call) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        const char *name = args->operands[0];
+        uint64_t generation;
+        int r;
+
+        r = client_new(args, &c);
+        if (r >= 0)
+                r = watch_generation(c, name, &generation);
+        return r < 0 ? r : watch_call(c, call, name, "st", name, generation);
+}
+
+int verb_release(const Args *args) {
+        return run_job(args, &(JobCall) { "Release", "release", "is released.", "is being released." });
+}
+
+int verb_accept(const Args *args) {
+        return run_job(args, &(JobCall) { "Accept", "prepare", "is ready.", "is being prepared." });
+}
+
+int verb_prepare(const Args *args) {
+        return run_job(args, &(JobCall) { "Prepare", "prepare", "is ready.", "is being prepared." });
+}
+
+int verb_renew(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const char *name = args->operands[0];
+        uint64_t generation, seconds;
+        int r;
+
+        if (parse_unsigned(args->operands[1], UINT32_MAX, &seconds) < 0)
+                return report_usage(args, "'%s' is not a number of seconds", args->operands[1]);
+        r = client_new(args, &c);
+        if (r >= 0)
+                r = watch_generation(c, name, &generation);
+        if (r >= 0)
+                r = client_ask(c, "Renew", &reply, "stu", name, generation, (uint32_t) seconds);
+        return r < 0 ? r : document_print_done(args);
+}
+
+/* quarantine: lists the devices in quarantine, or with --clear ends the quarantine of one. */
+
+static const Column quarantine_columns[] = {
+        { "ADDRESS", "address" },
+        { "OWNER", .text = view_owner },
+        { "ALLOCATION", "allocation" },
+        { "REASON", "reason", .wrapped = true },
+};
+
+/* The quarantine entries of that device, or with NULL all entries. NULL when out of memory. */
+static json_object *select_quarantine(json_object *node, const char *device) {
+        json_object *found = json_object_new_array();
+
+        for (size_t i = 0; found && i < reply_length(node, "quarantine"); i++) {
+                json_object *q = reply_element(node, "quarantine", i);
+
+                if (!device || streq_ptr(reply_text(q, "address"), device))
+                        (void) json_object_array_add(found, json_object_get(q));
+        }
+        return found;
+}
+
+static int print_quarantine(const Args *args, json_object *devices, const char *device) {
+        char empty[PCI_ADDRESS_STRING_MAX + 32] = "No device is in quarantine.";
+
+        if (device)
+                (void) snprintf(empty, sizeof(empty), "%s is not in quarantine.", device);
+        return table_print_array(args, quarantine_columns, ELEMENTSOF(quarantine_columns), devices, empty);
+}
+
+static int list_quarantine(Client *c, const char *device) {
+        _cleanup_json_ json_object *node = NULL, *devices = NULL;
+        int r = reply_ask(c, "Describe", NULL, NULL, &node);
+
+        if (r < 0)
+                return r;
+        devices = select_quarantine(node, device);
+        if (!devices)
+                return report_errno(c->args, -ENOMEM, "Cannot print");
+        if (args_has(c->args, OPTION_JSON))
+                return document_print(c->args, TAKE_PTR(devices));
+        return print_quarantine(c->args, devices, device);
+}
+
+static int clear_quarantine(Client *c, const char *device) {
+        static const JobCall call = { "ClearQuarantine", "clear the quarantine of", "is not in quarantine any more.",
+                                      "is being taken out of quarantine." };
+
+        return watch_call(c, &call, device, "s", device);
+}
+
+int verb_quarantine(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        char address[PCI_ADDRESS_STRING_MAX];
+        const char *device = args->n_operands > 0 ? address : NULL;
+        int r = 0;
+
+        if (args_has(args, OPTION_CLEAR) && args->n_operands == 0)
+                return report_usage(args, "quarantine --clear needs the address of a device");
+        if (!args_has(args, OPTION_CLEAR) && args_has(args, OPTION_NO_WAIT))
+                return report_usage(args, "quarantine takes --no-wait only with --clear");
+        if (device)
+                r = reply_device_address(args, args->operands[0], address);
+        if (r != 0)
+                return r;
+        r = client_new(args, &c);
+        if (r < 0)
+                return r;
+        return args_has(args, OPTION_CLEAR) ? clear_quarantine(c, device) : list_quarantine(c, device);
+}
+
+/* explain: whether a device is available; if not, the reason and the remedy. */
+
+static const Column group_columns[] = { { "ADDRESS", "address" }, { "DRIVER", "driver" }, { "ROLE", "role" } };
+
+static void print_verdict(json_object *d) {
+        const char *address = reply_cell(d, "address"), *name = reply_text(d, "name");
+        const char *reason = reply_text(d, "reason"), *remedy = reply_text(d, "remedy");
+        const char *allocation = reply_text(d, "allocation");
+        const char *module = reply_text(d, "module"), *partition = reply_text(d, "partition");
+        _cleanup_free_ char *device = string_format("%s%s%s%s", address, name ? " (" : "", name ?: "", name ? ")" : "");
+
+        if (streq_ptr(reply_text(d, "state"), "available"))
+                page_print(stdout, 0, "%s is available in pool '%s'.", device ?: address, reply_cell(d, "pool"));
+        else if (allocation)
+                page_print(stdout, 0, "%s is not available: allocation '%s' has it.", device ?: address, allocation);
+        else
+                page_print(stdout, 0, "%s is not available.", device ?: address);
+        if (module)
+                page_print(stdout, 0, "It is NVLink module %s%s%s.", module, partition ? ", in partition " : "",
+                           partition ?: "");
+        if (reason)
+                page_wrap(stdout, reason, 0, 0);
+        if (remedy)
+                page_wrap(stdout, remedy, 0, 0);
+}
+
+static int print_explanation(const Args *args, json_object *device) {
+        view_read_only(device);
+        print_verdict(device);
+        if (reply_length(device, "group") == 0)
+                return 0;
+        printf("\nMembers of IOMMU group %s, which is allocated as a whole:\n", reply_cell(device, "iommu_group"));
+        return table_print_array(args, group_columns, ELEMENTSOF(group_columns), reply_member(device, "group"), NULL);
+}
+
+int verb_explain(const Args *args) {
+        return reply_show_device(args, args->operands[0], print_explanation);
+}
+
+/* suggest: a configuration for the machine of the daemon, or with --node for a recorded one. It needs no
+ * daemon: then it looks at this machine. */
+
+int verb_suggest(const Args *args) {
+        _cleanup_daemon_report_ DaemonReport daemon = { 0 };
+        _cleanup_free_ char *problem = NULL, *text = NULL;
+        _cleanup_json_ json_object *node = NULL;
+        int r = args_has(args, OPTION_NODE) ? 0 : daemon_ask(args, &daemon, &node);
+
+        if (r >= 0)
+                r = replay_suggest(daemon_node(args, &daemon), &text, &problem);
+        if (r < 0)
+                return report_failure(args, NULL, "%s", problem ?: "Out of memory.");
+        fputs(text, stdout);
+        return EXIT_SUCCESS;
+}
+
+/* snapshot: writes this machine, or with --node a recorded one, to stdout as a .tree file. It needs no
+ * daemon. */
+
+int verb_snapshot(const Args *args) {
+        SnapshotFlags flags = args_has(args, OPTION_IDENTITIES) ? SNAPSHOT_IDENTITIES : 0;
+        _cleanup_free_ char *problem = NULL;
+        int r = snapshot_write(args->text[OPTION_NODE] ?: "/", flags, stdout, &problem);
+
+        if (r < 0 && problem)
+                return report_failure(args, NULL, "%s", problem);
+        return r < 0 ? report_errno(args, r, "Cannot record") : EXIT_SUCCESS;
+}

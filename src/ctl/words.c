@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Short texts for people: lists of CPUs, names of devices, and the PCI path between two devices. */
+
+#include "words.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/strings.h"
+#include "view.h"
+
+/* CPUs with equal gaps between them: first, first + step, ..., last. */
+typedef struct CpuRun {
+        unsigned long first, last, step;
+        size_t n;
+} CpuRun;
+
+/* Few CPUs with wide gaps are easier to read one by one. */
+static int append_cpu_run(char **text, const CpuRun *run) {
+        int r = 0;
+
+        if (run->n > 2 && run->n >= 2 * run->step)
+                return string_append(text, ",", "%lu-%lu:%lu", run->first, run->last, run->step);
+        for (size_t i = 0; r >= 0 && i < run->n; i++)
+                r = string_append(text, ",", "%lu", run->first + i * run->step);
+        return r;
+}
+
+/* Adds a CPU that follows no other CPU directly. */
+static int add_single_cpu(char **text, CpuRun *run, unsigned long cpu) {
+        CpuRun before = *run;
+
+        if (before.n == 1 || (before.n > 1 && cpu - before.last == before.step)) {
+                *run = (CpuRun) { before.first, cpu, cpu - before.last, before.n + 1 };
+                return 0;
+        }
+        *run = (CpuRun) { cpu, cpu, 0, 1 };
+        return append_cpu_run(text, &before);
+}
+
+char *cpus_shorten(const char *list) {
+        _cleanup_free_ char *text = NULL;
+        CpuRun run = { 0 };
+        int r = 0;
+
+        while (r >= 0 && *list) {
+                char *end;
+                unsigned long first = strtoul(list, &end, 10);
+
+                if (*end == '-') {
+                        r = append_cpu_run(&text, &run);
+                        run = (CpuRun) { 0 };
+                        if (r >= 0)
+                                r = string_append(&text, ",", "%lu-%lu", first, strtoul(end + 1, &end, 10));
+                } else
+                        r = add_single_cpu(&text, &run, first);
+                list = *end ? end + 1 : end;
+        }
+        if (r >= 0)
+                r = append_cpu_run(&text, &run);
+        return r < 0 ? NULL : text ? TAKE_PTR(text) : strdup("-");
+}
+
+/* Skips the vendor, with which names begin: "Advanced Micro Devices, Inc. [AMD] ". */
+static const char *skip_vendor(const char *name) {
+        static const char *const ends[] = {
+                " Corporation ", " Technologies ", " Inc. ", " Ltd. ", " Ltd ", " and subsidiaries ",
+        };
+        const char *after;
+
+        for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
+                const char *at = strstr(name, ends[i]);
+
+                /* Keep the last space of the match: the next one may begin with it. */
+                if (at)
+                        name = at + strlen(ends[i]) - 1;
+        }
+        name += *name == ' ';
+        after = *name == '[' ? strstr(name, "] ") : NULL;
+        return after ? after + 2 : name;
+}
+
+/* For a GPU or NIC the brackets have the product; for others a mode, for example. */
+static bool has_product(json_object *device) {
+        const char *class = reply_text(device, "class");
+
+        return class && (strncmp(class, "02", 2) == 0 || strncmp(class, "03", 2) == 0 || strncmp(class, "12", 2) == 0);
+}
+
+/* Shortens the vendor to its brand: "AMD/ATI" of "Advanced Micro Devices, Inc. [AMD/ATI] ", or its first word. rest:
+ * what follows the vendor. */
+static char *shorten_vendor(const char *name, const char *rest) {
+        const char *brand = memchr(name, '[', (size_t) (rest - name));
+
+        brand = brand ? brand + 1 : name;
+        return rest == name ? strdup(name) : string_format("%.*s %s", (int) strcspn(brand, " ,]"), brand, rest);
+}
+
+char *device_product(json_object *device) {
+        _cleanup_free_ char *id = string_format("%s:%s", reply_cell(device, "vendor"), reply_cell(device, "device"));
+        const char *name = reply_text(device, "name"), *rest, *brackets;
+        size_t n;
+
+        if (!name || !id)
+                return TAKE_PTR(id);
+        rest = skip_vendor(name);
+        n = strlen(rest);
+        brackets = n > 0 && rest[n - 1] == ']' ? strrchr(rest, '[') : NULL;
+        if (brackets && strncmp(brackets + 1, id, strlen(id)) == 0)
+                return shorten_vendor(name, rest);
+        return brackets && has_product(device) ? strndup(brackets + 1, n - 2 - (size_t) (brackets - rest))
+                                               : strdup(rest);
+}
+
+/* Adds the ports that redirect: "0000:12:00.0 (SV RR CR UF), 0000:12:01.0 (SV RR CR UF)". */
+static int add_redirecting_ports(char **text, json_object *path, bool brief) {
+        _cleanup_free_ char *ports = NULL;
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < reply_length(path, "ports"); i++) {
+                json_object *port = reply_element(path, "ports", i);
+                _cleanup_free_ char *bits = view_join(port, "acs_control", " ");
+
+                if (!streq_ptr(reply_text(port, "redirects"), "true"))
+                        continue;
+                r = brief ? string_append(&ports, ", ", "%s", reply_cell(port, "address"))
+                          : string_append(&ports, ", ", "%s (%s)", reply_cell(port, "address"), bits ?: "");
+        }
+        return r < 0 ? r : string_append(text, "", "redirected by ACS at %s", ports ?: "");
+}
+
+/* Adds ATS of both devices, or with brief of the first one, which is the requester. */
+static int add_ats(char **text, json_object *path, bool brief) {
+        json_object *ats = reply_object(path, "ats");
+
+        if (!ats)
+                return 0;
+        json_object_object_foreach(ats, address, state) {
+                const char *s = json_object_get_string(state);
+                int r = 0;
+
+                if (text_is_clean(address) && (!s || text_is_clean(s)))
+                        r = string_append(text, "; ", "ATS of %s %s", address, s ?: "unknown");
+                if (r < 0 || brief)
+                        return r;
+        }
+        return 0;
+}
+
+char *peer_path_text(json_object *path, bool brief) {
+        static const struct {
+                const char *access, *text;
+        } texts[] = {
+                { "translated", "direct for requests translated by ATS, else redirected by ACS" },
+                { "root-complex", "through the root complex, no switch is above both" },
+                { "card", "within one card" },
+        };
+        const char *access = reply_text(path, "peer_to_peer"), *known = access;
+        _cleanup_free_ char *text = NULL;
+        int r = brief ? 0 : string_append(&text, "", "peer-to-peer ");
+
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++)
+                if (streq_ptr(access, texts[i].access))
+                        known = texts[i].text;
+        if (r >= 0 && streq_ptr(access, "redirected"))
+                r = add_redirecting_ports(&text, path, brief);
+        else if (r >= 0)
+                r = string_append(&text, "", "%s", known ?: "unknown: ACS or ATS could not be read");
+        if (r >= 0 && (streq_ptr(access, "redirected") || (!access && !brief)))
+                r = add_ats(&text, path, brief);
+        return r < 0 ? NULL : TAKE_PTR(text);
+}
