@@ -9,6 +9,7 @@
 # make demo             the main job on a simulated node
 # make demo-cluster     Slurm and OpenStack Placement with the devices of two
 #                       simulated nodes (root)
+# make demo-kubernetes  claims of Kubernetes on a simulated node (root)
 # make tests            build what tests run, and what tests/with-node needs
 # make check            all tests (root); with VALGRIND=1 most of those of
 #                       tests/bus, the daemon under valgrind
@@ -209,7 +210,7 @@ OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDE
 # Recordings of the simulated nodes, for passthroughctl --node.
 NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
 
-.PHONY: all help deps deps-build deps-cluster demo demo-cluster check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-placement uninstall-placement install-slurm uninstall-slurm install-kubernetes uninstall-kubernetes deb deb-check lab lab-shell clean tests no-slurm no-dra
+.PHONY: all help deps deps-build deps-cluster demo demo-cluster demo-kubernetes check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-placement uninstall-placement install-slurm uninstall-slurm install-kubernetes uninstall-kubernetes deb deb-check lab lab-shell clean tests no-slurm no-dra
 $(call made,all,$(PROGRAMS) $(NODES) $(if $(HAVE_SLURM),,no-slurm) $(if $(HAVE_DRA),,no-dra))
 no-dra:
 	@rm -f $(DRA)
@@ -336,6 +337,10 @@ demo:
 $(call made,demo-cluster,all $(SLURM_PROGRAMS) $(NODESIM) $(SHIM))
 demo-cluster:
 	$(Q)BUILD=$(abspath $(BUILD)) tests/demo-cluster
+
+$(call made,demo-kubernetes,all $(NODESIM) $(SHIM))
+demo-kubernetes:
+	$(Q)BUILD=$(abspath $(BUILD)) tests/demo-kubernetes
 
 $(call made,check golden check-long check-placement bench,tests)
 check:

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "difference.h"
 #include "agent/member.h"
+#include "difference.h"
 #include "model/json-value.h"
 #include "read.h"
 #include "util/log.h"

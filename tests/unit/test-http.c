@@ -62,7 +62,9 @@ static int on_request(sd_event_source *source, int fd, uint32_t events, void *us
 
 static int on_connection(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         Fixture *f = userdata;
-        int connection = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        struct sockaddr_in address;
+        socklen_t size = sizeof(address);
+        int connection = accept4(fd, (struct sockaddr *) &address, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         assert_true(connection >= 0 && f->n_connections < ELEMENTSOF(f->connections));
         f->connections[f->n_connections++] = connection;
