@@ -57,7 +57,7 @@ struct Works {
         Api *api;
         const ClaimFiles *files;
         const char *node;
-        TAILQ_HEAD(, Work) list; /* in the order of their calls */
+        TAILQ_HEAD(WorkList, Work) list; /* in the order of their calls */
         size_t n;
         json_object *told; /* UIDs of orphans that the journal has a message of */
 };
