@@ -17,7 +17,7 @@ struct Api {
         Http *http;
 };
 
-int api_new(sd_event *event, const char *path, Api **ret) {
+int apiserver_new(sd_event *event, const char *path, Api **ret) {
         Api *a = calloc(1, sizeof(*a));
         const Kubeconfig *k;
         int r = a ? kubeconfig_read(path, &a->config) : log_error_errno(-ENOMEM, "Failed to prepare HTTP: %m");
@@ -29,13 +29,13 @@ int api_new(sd_event *event, const char *path, Api **ret) {
                 r = http_new(event, &a->tls, &a->http);
         }
         if (r < 0)
-                api_free(a);
+                apiserver_free(a);
         else
                 *ret = a;
         return r;
 }
 
-Api *api_free(Api *a) {
+Api *apiserver_free(Api *a) {
         if (!a)
                 return NULL;
         http_free(a->http);
@@ -54,7 +54,7 @@ static int make_authorization(const Api *a, char **ret) {
         return token ? string_replace(ret, "Authorization: Bearer %s", token) : 0;
 }
 
-int api_start(Api *a, const char *method, const char *path, json_object *body, http_done_t done, void *userdata) {
+int apiserver_start(Api *a, const char *method, const char *path, json_object *body, http_done_t done, void *userdata) {
         _cleanup_free_ char *url = string_format("%s%s", a->config.server, path), *authorization = NULL;
         int r = url ? make_authorization(a, &authorization) : -ENOMEM;
         const char *const headers[] = { "Accept: application/json", authorization, NULL };
@@ -63,7 +63,7 @@ int api_start(Api *a, const char *method, const char *path, json_object *body, h
         return r < 0 ? r : http_start(a->http, &request, done, userdata, NULL);
 }
 
-const char *api_reason(const HttpReply *reply, char *buf, size_t size) {
+const char *apiserver_reason(const HttpReply *reply, char *buf, size_t size) {
         const char *message = member_text(reply->document, "message");
 
         if (reply->status < 0)

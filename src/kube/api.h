@@ -11,10 +11,10 @@
 typedef struct Api Api;
 
 /* path: of the kubeconfig. 0 or a negative errno, logged. */
-int api_new(sd_event *event, const char *path, Api **ret);
-Api *api_free(Api *a);
+int apiserver_new(sd_event *event, const char *path, Api **ret);
+Api *apiserver_free(Api *a);
 
 /* Sends a request; done() gets its reply, from the loop. 0 or a negative errno, logged; done() is then not called. */
-int api_start(Api *a, const char *method, const char *path, json_object *body, http_done_t done, void *userdata);
+int apiserver_start(Api *a, const char *method, const char *path, json_object *body, http_done_t done, void *userdata);
 /* The sentence for a reply that is no success: that of the API server's Status, or of its status. */
-const char *api_reason(const HttpReply *reply, char *buf, size_t size);
+const char *apiserver_reason(const HttpReply *reply, char *buf, size_t size);

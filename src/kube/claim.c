@@ -34,7 +34,8 @@ static bool device_is_valid(json_object *device) {
 
 /* The record */
 
-static int add_device(json_object *devices, json_object *result, const char *node, char ret_sentence[static 1]) {
+static int add_device(json_object *devices, json_object *result, const char *node,
+                      char ret_sentence[static CLAIM_SENTENCE_SIZE]) {
         if (!streq_ptr(member_text(result, "pool"), node)) {
                 (void) snprintf(ret_sentence, CLAIM_SENTENCE_SIZE, "The claim has a device of pool '%s', not of '%s'.",
                                 QUOTABLE(member_text(result, "pool") ?: ""), node);

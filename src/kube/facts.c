@@ -11,7 +11,7 @@
 #include "util/strings.h"
 
 /* Changes that come together are read once. */
-#define SETTLE_USEC UINT64_C(200000)
+#define SETTLE_USEC UINT64_C(500000)
 
 struct Facts {
         sd_bus *bus;

@@ -47,7 +47,7 @@ struct Connection {
         int fd;
         nghttp2_session *session;
         sd_event_source *io, *timer;
-        LIST_HEAD(, GrpcCall) calls;
+        LIST_HEAD(CallList, GrpcCall) calls;
         WireBuffer out; /* bytes that the socket has not taken yet */
         size_t sent;
         uint64_t begun, last_write, last_call; /* 0: never */
@@ -63,7 +63,7 @@ struct GrpcServer {
         const GrpcMethod *methods;
         size_t n_methods;
         void *userdata;
-        LIST_HEAD(, Connection) connections;
+        LIST_HEAD(ConnectionList, Connection) connections;
         size_t n_connections;
 };
 
@@ -478,6 +478,7 @@ static int add_connection(GrpcServer *s, int fd) {
 
 static int on_accept(sd_event_source *source, int listening, uint32_t events, void *userdata) {
         GrpcServer *s = userdata;
+        /* cppcheck-suppress nullPointer */ /* the address of a peer without one */
         int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd < 0)

@@ -41,14 +41,14 @@ static void agent_done(Agent *a) {
         plugin_free(a->plugin);
         works_free(a->works);
         publisher_free(a->publisher);
-        api_free(a->api);
+        apiserver_free(a->api);
         facts_free(a->facts);
         sd_event_source_disable_unref(a->timer);
         sd_event_source_disable_unref(a->tell);
         free(a->files.directory);
         sd_bus_flush_close_unref(a->bus);
         sd_event_unref(a->event);
-        settings_done(&a->settings);
+        dra_settings_done(&a->settings);
 }
 
 /* The ledger is known from the first document on: claims may have gone while this program or the daemon did not run. */
@@ -130,7 +130,7 @@ static int make_parts(Agent *a) {
                 return log_error_errno(-ENOMEM, "Failed to prepare: %m");
         r = files_prepare(&a->files);
         if (r >= 0)
-                r = api_new(a->event, s->kubeconfig, &a->api);
+                r = apiserver_new(a->event, s->kubeconfig, &a->api);
         if (r >= 0)
                 r = publisher_new(a->event, a->api, s->node, &a->publisher);
         if (r >= 0)
@@ -176,7 +176,7 @@ static int print_slices(const Agent *a) {
 /* Returns the exit status. */
 static int run(void) {
         _cleanup_(agent_done) Agent a = { 0 };
-        int r = settings_read(arg_config, &a.settings);
+        int r = dra_settings_read(arg_config, &a.settings);
 
         if (r < 0) /* the unit says that systemd does not try again */
                 return r == -ENOMEM ? EXIT_FAILURE : EX_CONFIG;

@@ -64,12 +64,12 @@ static void try_later(Publisher *p) {
 static void fail(Publisher *p, const char *what, const HttpReply *reply) {
         char sentence[512];
 
-        log_warning("%s: %s", what, api_reason(reply, sentence, sizeof(sentence)));
+        log_warning("%s: %s", what, apiserver_reason(reply, sentence, sizeof(sentence)));
         try_later(p);
 }
 
 static void start(Publisher *p, const char *method, const char *path, json_object *body, http_done_t done) {
-        p->is_busy = api_start(p->api, method, path, body, done, p) >= 0;
+        p->is_busy = apiserver_start(p->api, method, path, body, done, p) >= 0;
         if (!p->is_busy)
                 try_later(p);
 }

@@ -20,7 +20,7 @@ static const AgentKey keys[] = {
         { "Kubernetes", "CdiDirectory", agent_parse_text, offsetof(Settings, cdi) },
 };
 
-void settings_done(Settings *s) {
+void dra_settings_done(Settings *s) {
         agent_free_settings(keys, ELEMENTSOF(keys), s);
 }
 
@@ -41,7 +41,7 @@ static int set_node(Settings *s) {
         return string_copy(&s->node, name);
 }
 
-int settings_read(const char *path, Settings *ret) {
+int dra_settings_read(const char *path, Settings *ret) {
         Settings s = { 0 };
         int r = access(path, F_OK) < 0 && errno == ENOENT ? 0 : agent_read_settings(path, keys, ELEMENTSOF(keys), &s);
 
@@ -56,7 +56,7 @@ int settings_read(const char *path, Settings *ret) {
         if (r >= 0 && (!name_is_valid(s.node) || strlen(s.node) > NODE_MAX))
                 r = log_error_errno(-EINVAL, "%s: '%s' is no name of a node.", path, QUOTABLE(s.node));
         if (r < 0) {
-                settings_done(&s);
+                dra_settings_done(&s);
                 return r;
         }
         *ret = s;

@@ -13,5 +13,5 @@ typedef struct Settings {
 } Settings;
 
 /* 0 or a negative errno, logged. A missing file is one without lines. */
-int settings_read(const char *path, Settings *ret);
-void settings_done(Settings *s);
+int dra_settings_read(const char *path, Settings *ret);
+void dra_settings_done(Settings *s);

@@ -57,7 +57,7 @@ struct Works {
         Api *api;
         const ClaimFiles *files;
         const char *node;
-        TAILQ_HEAD(, Work) list; /* in the order of their calls */
+        TAILQ_HEAD(WorkList, Work) list; /* in the order of their calls */
         size_t n;
         json_object *told; /* UIDs of orphans that the journal has a message of */
 };
@@ -367,7 +367,7 @@ static void on_claim(HttpReply *reply, void *userdata) {
         int r;
 
         if (reply->status != 200) {
-                end_work(k, api_reason(reply, sentence, sizeof(sentence)));
+                end_work(k, apiserver_reason(reply, sentence, sizeof(sentence)));
                 return;
         }
         r = claim_from_document(reply->document, &k->ref, k->works->node, &k->record, sentence);
@@ -386,7 +386,7 @@ static int get_claim(Work *k, http_done_t done) {
 
         (void) snprintf(path, sizeof(path), "/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims/%s",
                         k->ref.namespace, k->ref.name);
-        return api_start(k->works->api, "GET", path, NULL, done, k);
+        return apiserver_start(k->works->api, "GET", path, NULL, done, k);
 }
 
 /* A claim that is prepared already needs no API server. */
@@ -454,7 +454,7 @@ static void on_orphan(HttpReply *reply, void *userdata) {
                 start_release(k);
         else if (reply->status == 403)
                 /* With the credential of a node, only claims of its pods can be read. */
-                end_work(k, api_reason(reply, sentence, sizeof(sentence)));
+                end_work(k, apiserver_reason(reply, sentence, sizeof(sentence)));
         else
                 end_work(k, NULL);
 }
