@@ -54,13 +54,14 @@ static int make_authorization(const Api *a, char **ret) {
         return token ? string_replace(ret, "Authorization: Bearer %s", token) : 0;
 }
 
-int apiserver_start(Api *a, const char *method, const char *path, json_object *body, http_done_t done, void *userdata) {
+int apiserver_start(Api *a, const char *method, const char *path, json_object *body, http_done_t done, void *userdata,
+                    HttpCall **ret_call) {
         _cleanup_free_ char *url = string_format("%s%s", a->config.server, path), *authorization = NULL;
         int r = url ? make_authorization(a, &authorization) : -ENOMEM;
-        const char *const headers[] = { "Accept: application/json", authorization, NULL };
+        const char *const headers[] = { authorization, NULL };
         HttpRequest request = { .method = method, .url = url, .body = body, .headers = headers };
 
-        return r < 0 ? r : http_start(a->http, &request, done, userdata, NULL);
+        return r < 0 ? r : http_start(a->http, &request, done, userdata, ret_call);
 }
 
 const char *apiserver_reason(const HttpReply *reply, char *buf, size_t size) {

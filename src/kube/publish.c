@@ -69,7 +69,7 @@ static void fail(Publisher *p, const char *what, const HttpReply *reply) {
 }
 
 static void start(Publisher *p, const char *method, const char *path, json_object *body, http_done_t done) {
-        p->is_busy = apiserver_start(p->api, method, path, body, done, p) >= 0;
+        p->is_busy = apiserver_start(p->api, method, path, body, done, p, NULL) >= 0;
         if (!p->is_busy)
                 try_later(p);
 }
@@ -189,6 +189,8 @@ void publisher_reread(Publisher *p) {
         if (p->is_busy)
                 return;
         forget_items(p);
+        /* A Node that was deleted and registered again has another one, and slices of the old one are removed. */
+        free(TAKE_PTR(p->node_uid));
         step(p);
 }
 

@@ -212,7 +212,9 @@ json_object *slice_devices(json_object *document) {
                 json_object *device = json_object_array_get_idx(devices, i);
                 const char *group = member_text(device, "iommu_group");
 
+                /* A pod cannot use a mediated device: it has an IOMMU group of its own, which is not known. */
                 if (!member_text(device, "address") || !slice_has_pool(document, member_text(device, "pool")) ||
+                    json_object_get_boolean(member(member(device, "vgpu"), "mediated")) ||
                     (group && json_object_object_get_ex(groups, group, NULL)))
                         continue;
                 if ((group && json_object_object_add(groups, group, NULL) < 0) ||

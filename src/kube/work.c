@@ -46,6 +46,7 @@ typedef struct Work {
         uint64_t number;   /* 0: no document was asked for */
         char *job;         /* the object of the daemon's job; NULL: none */
         json_object *record;
+        HttpCall *request; /* to the API server; NULL: none is under way */
         sd_bus_slot *slot;
         sd_event_source *timer;
 } Work;
@@ -69,6 +70,7 @@ static void start_work(Work *k);
 static void free_work(Work *k) {
         TAILQ_REMOVE(&k->works->list, k, list);
         k->works->n--;
+        (void) http_cancel(k->request);
         json_object_put(k->record);
         free(k->job);
         sd_bus_slot_unref(k->slot);
@@ -366,6 +368,7 @@ static void on_claim(HttpReply *reply, void *userdata) {
         Work *k = userdata;
         int r;
 
+        k->request = NULL;
         if (reply->status != 200) {
                 end_work(k, apiserver_reason(reply, sentence, sizeof(sentence)));
                 return;
@@ -386,7 +389,7 @@ static int get_claim(Work *k, http_done_t done) {
 
         (void) snprintf(path, sizeof(path), "/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims/%s",
                         k->ref.namespace, k->ref.name);
-        return apiserver_start(k->works->api, "GET", path, NULL, done, k);
+        return apiserver_start(k->works->api, "GET", path, NULL, done, k, &k->request);
 }
 
 /* A claim that is prepared already needs no API server. */
@@ -450,6 +453,7 @@ static void on_orphan(HttpReply *reply, void *userdata) {
                         (reply->status == 200 &&
                          !streq_ptr(member_text(member(reply->document, "metadata"), "uid"), k->ref.uid));
 
+        k->request = NULL;
         if (has_gone)
                 start_release(k);
         else if (reply->status == 403)

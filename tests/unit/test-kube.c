@@ -210,7 +210,7 @@ TEST(test_vgpu) {
         }
 }
 
-/* One device of a group, and of pools of Kubernetes alone. */
+/* One device of a group, of pools of Kubernetes alone, and no mediated devices. */
 TEST(test_devices) {
         _cleanup_json_ json_object *document = json_format(
                 "{'devices': ["
@@ -218,6 +218,8 @@ TEST(test_devices) {
                 "{'address': '0000:01:00.1', 'pool': 'gpu', 'state': 'available', 'iommu_group': 1},"
                 "{'address': '0000:02:00.0', 'pool': 'own', 'state': 'available', 'iommu_group': 2},"
                 "{'address': '0000:03:00.0', 'pool': null, 'state': 'host', 'iommu_group': null},"
+                "{'address': '0000:03:00.1', 'pool': 'gpu', 'state': 'available', 'iommu_group': 3, 'vgpu': "
+                "{'mediated': true}},"
                 "{'address': '0000:04:00.0', 'pool': 'gpu', 'state': 'quarantined', 'verdict': 'quarantined', "
                 "'iommu_group': 4}], " POOLS "}");
         _cleanup_json_ json_object *wanted = make_wanted(document), *wrong = json_format("{'devices': 1}"),
