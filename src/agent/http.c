@@ -13,10 +13,11 @@
 #include "util/strings.h"
 
 /* The Placement tree of a node with 4096 devices is shorter than 4 MiB. */
-#define REPLY_MAX      ((size_t) 16 << 20)
+#define REPLY_MAX       ((size_t) 16 << 20)
 /* Its values cost 600,000. */
-#define REPLY_COST_MAX ((size_t) 2 << 20)
-#define POLL_MS        1000
+#define REPLY_COST_MAX  ((size_t) 2 << 20)
+#define POLL_MS         1000
+#define CONNECTIONS_MAX 4L /* to a server; further requests wait for one of them */
 
 struct Http {
         const HttpTls *tls;
@@ -142,6 +143,8 @@ static int set_options(HttpCall *c, const HttpRequest *q) {
         (void) curl_easy_setopt(c->easy, CURLOPT_PRIVATE, c);
         (void) curl_easy_setopt(c->easy, CURLOPT_PROTOCOLS_STR, "http,https");
         (void) curl_easy_setopt(c->easy, CURLOPT_NOSIGNAL, 1L);
+        /* The end of a request does not wait for a name server that does not answer. */
+        (void) curl_easy_setopt(c->easy, CURLOPT_QUICK_EXIT, 1L);
         (void) curl_easy_setopt(c->easy, CURLOPT_TIMEOUT, q->timeout_sec ?: HTTP_TIMEOUT_SEC);
         (void) curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->headers);
         (void) curl_easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, on_data);
@@ -310,6 +313,7 @@ int http_new(sd_event *event, const HttpTls *tls, Http **ret) {
 
         if (!h || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(h->multi = curl_multi_init()))
                 return log_error_errno(-ENOMEM, "Failed to prepare HTTP: %m");
+        (void) curl_multi_setopt(h->multi, CURLMOPT_MAX_HOST_CONNECTIONS, CONNECTIONS_MAX);
         h->tls = tls;
         h->event = event ? sd_event_ref(event) : NULL;
         if (event)

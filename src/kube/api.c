@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "agent/member.h"
 #include "agent/settings.h"
+#include "json.h"
 #include "kubeconfig.h"
 #include "util/log.h"
 #include "util/strings.h"
+
+#define MESSAGE_MAX 400U /* bytes of a message of the API server that are told */
 
 struct Api {
         Kubeconfig config;
@@ -70,7 +72,8 @@ const char *apiserver_reason(const HttpReply *reply, char *buf, size_t size) {
         if (reply->status < 0)
                 return "The API server does not answer.";
         if (message && text_is_clean(message))
-                (void) snprintf(buf, size, "The API server says: %.400s", message);
+                (void) snprintf(buf, size, "The API server says: %.*s", (int) text_prefix(message, MESSAGE_MAX),
+                                message);
         else
                 (void) snprintf(buf, size, "The API server answers with status %d.", reply->status);
         return buf;

@@ -41,6 +41,12 @@ static int add_device(json_object *devices, json_object *result, const char *nod
                                 QUOTABLE(member_text(result, "pool") ?: ""), node);
                 return -EINVAL;
         }
+        if (json_object_get_boolean(member(result, "adminAccess"))) {
+                (void) snprintf(ret_sentence, CLAIM_SENTENCE_SIZE,
+                                "The claim asks for adminAccess, which " KUBE_DRIVER " does not have: one claim has a "
+                                "device alone.");
+                return -EINVAL;
+        }
         if (!device_is_valid(result) || json_length(devices) == CLAIM_DEVICES_MAX) {
                 (void) snprintf(ret_sentence, CLAIM_SENTENCE_SIZE, "The allocation of the claim is not valid.");
                 return -EINVAL;
@@ -83,6 +89,18 @@ int claim_from_document(json_object *claim, const ClaimRef *ref, const char *nod
         return 0;
 }
 
+bool claim_has_gone(int status, json_object *reply, const ClaimRef *ref) {
+        const char *kind = member_text(reply, "kind"), *uid = member_text(member(reply, "metadata"), "uid");
+        json_object *details = member(reply, "details");
+
+        if (status == 404)
+                return streq_ptr(kind, "Status") && streq_ptr(member_text(reply, "reason"), "NotFound") &&
+                       streq_ptr(member_text(details, "kind"), "resourceclaims") &&
+                       streq_ptr(member_text(details, "name"), ref->name);
+        return status == 200 && streq_ptr(kind, "ResourceClaim") && uid &&
+               (!streq(uid, ref->uid) || !member(member(reply, "status"), "allocation"));
+}
+
 int claim_check_record(json_object *record, const char *uid) {
         size_t n = json_length(member(record, "devices"));
 
@@ -121,7 +139,7 @@ char *claim_metadata_directory(json_object *record, size_t i, const char *direct
         char request[NAME_SIZE];
 
         claim_request_name(record, i, request);
-        return string_format("%s/dra-device-metadata/%s/%s", directory, member_text(record, "uid"), request);
+        return string_format("%s/" CLAIM_METADATA "/%s/%s", directory, member_text(record, "uid"), request);
 }
 
 static int add_mount(json_object *edits, json_object *record, size_t i, const char *directory) {

@@ -16,6 +16,7 @@
 #define CLAIM_DEVICES_MAX   32U /* AllocationResultsMaxSize of kubernetes/api, resource/v1/types.go */
 #define CLAIM_CDI_ID_SIZE   128U
 #define CLAIM_SENTENCE_SIZE 512U
+#define CLAIM_METADATA      "dra-device-metadata"
 #define CLAIM_METADATA_FILE "metadata.json"
 
 /*
@@ -24,6 +25,11 @@
  */
 int claim_from_document(json_object *claim, const ClaimRef *ref, const char *node, json_object **ret,
                         char ret_sentence[static CLAIM_SENTENCE_SIZE]);
+/*
+ * The API server says that the claim has gone: it has none of this name, one of another UID, or one whose devices were
+ * taken from it. Anything else, like the page of a proxy, says nothing.
+ */
+bool claim_has_gone(int status, json_object *reply, const ClaimRef *ref);
 /* A record that this program has written. 0 or -EBADMSG. */
 int claim_check_record(json_object *record, const char *uid);
 

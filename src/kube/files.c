@@ -136,32 +136,37 @@ bool files_have_cdi(const ClaimFiles *f, const char *uid) {
 }
 
 /* The directory of the claim has a directory for each request, with one file. */
-static int remove_metadata(const ClaimFiles *f, json_object *record) {
-        for (size_t i = 0; i < json_length(member(record, "devices")); i++) {
-                _cleanup_free_ char *path = claim_metadata_directory(record, i, f->directory), *file = NULL;
+static int remove_metadata(const ClaimFiles *f, const char *uid) {
+        _cleanup_free_ char *path = string_format("%s/" CLAIM_METADATA "/%s", f->directory, uid);
+        _cleanup_close_ int fd = path ? open_directory(path) : -ENOMEM;
+        _cleanup_names_ char **names = NULL;
+        size_t n = 0;
+        int r = fd < 0 ? fd : list_dir_at(fd, ".", CLAIM_DEVICES_MAX, &names, &n);
 
-                file = path ? string_format("%s/" CLAIM_METADATA_FILE, path) : NULL;
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_free_ char *file = string_format("%s/" CLAIM_METADATA_FILE, names[i]);
+
                 if (!file)
                         return -ENOMEM;
-                (void) unlink(file);
-                (void) rmdir(path);
-                *strrchr(path, '/') = '\0';
-                (void) rmdir(path);
+                (void) unlinkat(fd, file, 0);
+                (void) unlinkat(fd, names[i], AT_REMOVEDIR);
         }
+        (void) rmdir(path);
         return 0;
 }
 
 int files_remove(const ClaimFiles *f, const char *uid) {
         _cleanup_close_ int cdi = open_directory(f->cdi), records = open_records(f);
-        _cleanup_json_ json_object *record = NULL;
         char name[NAME_MAX_CDI];
         int r = 0;
 
         cdi_name(uid, name);
         if (cdi >= 0)
                 r = remove_file_at(cdi, name);
-        if (r >= 0 && files_read_record(f, uid, &record) >= 0)
-                r = remove_metadata(f, record);
+        if (r >= 0)
+                r = remove_metadata(f, uid);
         if (r < 0)
                 return r;
         (void) snprintf(name, sizeof(name), "%s.json", uid);

@@ -32,3 +32,12 @@ bool json_append(json_object *array, json_object *value) {
 size_t json_length(json_object *array) {
         return json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
 }
+
+size_t text_prefix(const char *text, size_t max) {
+        size_t n = 0, size;
+        uint32_t code;
+
+        while (text[n] && (size = utf8_decode(text + n, strlen(text + n), &code)) > 0 && n + size <= max)
+                n += size;
+        return n;
+}

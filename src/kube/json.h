@@ -12,5 +12,7 @@
 json_object *json_format(const char *format, ...) _printf_(1, 2);
 /* Takes ownership of value. False when out of memory, also if value is NULL. */
 bool json_append(json_object *array, json_object *value);
+/* The bytes of the whole characters of a text that fit into max. */
+size_t text_prefix(const char *text, size_t max);
 /* 0 for what is no array. */
 size_t json_length(json_object *array);

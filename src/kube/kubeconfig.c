@@ -126,6 +126,12 @@ static int take_config(const char *path, yaml_document_t *d, Kubeconfig *k) {
                                        "%s: A program for credentials is not supported: use a token, a token file or a "
                                        "client certificate.",
                                        path);
+        if (value_of(d, cluster, "tls-server-name") || value_of(d, cluster, "proxy-url") ||
+            value_of(d, user, "username"))
+                return log_error_errno(-EINVAL,
+                                       "%s: tls-server-name, proxy-url and username are not supported: use a server "
+                                       "that is reached by its own name, and another credential.",
+                                       path);
         if (streq_ptr(text_of(d, cluster, "insecure-skip-tls-verify"), "true"))
                 return log_error_errno(
                         -EINVAL, "%s: insecure-skip-tls-verify is not supported: name a certificate-authority.", path);

@@ -48,20 +48,12 @@ bool slice_has_pool(json_object *document, const char *pool) {
 
 static bool add_text(json_object *attributes, const char *name, const char *value) {
         json_object *o;
-        size_t n = 0;
 
         if (!value)
                 return true;
-        /* Whole characters. */
-        for (size_t size; value[n]; n += size) {
-                uint32_t code;
-
-                size = utf8_decode(value + n, strlen(value + n), &code);
-                if (size == 0 || n + size >= ATTRIBUTE_SIZE)
-                        break;
-        }
         o = json_object_new_object();
-        return member_add(attributes, name, o) && member_add(o, "string", json_object_new_string_len(value, (int) n));
+        return member_add(attributes, name, o) &&
+               member_add(o, "string", json_object_new_string_len(value, (int) text_prefix(value, ATTRIBUTE_SIZE - 1)));
 }
 
 static bool add_number(json_object *attributes, const char *name, json_object *value) {

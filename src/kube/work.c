@@ -18,7 +18,7 @@
 #define TIMEOUT_USEC (WORK_TIMEOUT_SEC * UINT64_C(1000000))
 #define CALL_USEC    TIMEOUT_USEC
 #define TAG_MAX      255U /* of an allocation */
-#define DAEMON_AWAY  "passthroughd does not run on this node."
+#define DAEMON_AWAY  "passthroughd does not answer on this node."
 
 typedef enum WorkKind {
         WORK_PREPARE,
@@ -64,6 +64,21 @@ struct Works {
 };
 
 static void start_work(Work *k);
+
+static bool is_busy(const Works *w, const char *uid) {
+        const Work *k;
+
+        TAILQ_FOREACH(k, &w->list, list)
+        if (k->is_started && streq(k->ref.uid, uid))
+                return true;
+        return false;
+}
+
+/* The ledger of the daemon has allocations that it cannot read: one that is not known may be there. NULL: it has none.
+ */
+static const char *unread_ledger(const Works *w) {
+        return member_text(facts_document(w->facts), "read_only");
+}
 
 /* Ends */
 
@@ -139,6 +154,8 @@ static void end_work(Work *k, const char *error) {
         if (k->batch)
                 answer(k, error);
         free_work(k);
+        if (is_busy(w, ref.uid))
+                return;
         TAILQ_FOREACH(next, &w->list, list)
         if (!next->is_started && streq(next->ref.uid, ref.uid)) {
                 start_work(next);
@@ -332,14 +349,14 @@ static void finish_prepare(Work *k) {
                 end_work(k, NULL);
 }
 
-/* A failed allocation keeps its devices. It is released, so that the kubelet's next try begins anew. */
-static void drop_failed(Work *k, json_object *allocation) {
+/* Releases the allocation, so that the kubelet's next try begins anew. */
+static void drop_allocation(Work *k, json_object *allocation, const char *why) {
         int r = send_release(k, allocation, false);
 
         if (r < 0)
                 end_work_errno(k, r, "Failed to call passthroughd");
         else
-                end_work(k, member_text(allocation, "reason") ?: "The devices could not be prepared.");
+                end_work(k, why);
 }
 
 static bool state_is(json_object *allocation, const char *state) {
@@ -358,9 +375,19 @@ static void continue_prepare(Work *k) {
         else if (state_is(allocation, "ready") || state_is(allocation, "in-use"))
                 finish_prepare(k);
         else if (state_is(allocation, "failed"))
-                drop_failed(k, allocation);
+                drop_allocation(k, allocation,
+                                member_text(allocation, "reason") ?: "The devices could not be prepared.");
         else if (state_is(allocation, "releasing"))
                 end_work(k, "The devices of the claim are still being released.");
+}
+
+/* The claim was allocated anew since it was prepared. */
+static bool has_former_devices(const Work *k) {
+        _cleanup_json_ json_object *before = NULL;
+
+        return facts_allocation(k->works->facts, k->name) &&
+               files_read_record(k->works->files, k->ref.uid, &before) >= 0 &&
+               !json_object_equal(member(before, "devices"), member(k->record, "devices"));
 }
 
 static void on_claim(HttpReply *reply, void *userdata) {
@@ -370,7 +397,12 @@ static void on_claim(HttpReply *reply, void *userdata) {
 
         k->request = NULL;
         if (reply->status != 200) {
-                end_work(k, apiserver_reason(reply, sentence, sizeof(sentence)));
+                /* What is prepared stays so while the API server is away. */
+                if ((reply->status < 0 || reply->status >= 500) && facts_allocation(k->works->facts, k->name) &&
+                    files_read_record(k->works->files, k->ref.uid, &k->record) >= 0)
+                        allocate(k);
+                else
+                        end_work(k, apiserver_reason(reply, sentence, sizeof(sentence)));
                 return;
         }
         r = claim_from_document(reply->document, &k->ref, k->works->node, &k->record, sentence);
@@ -380,6 +412,9 @@ static void on_claim(HttpReply *reply, void *userdata) {
                 end_work(k, sentence);
         else if (r < 0)
                 end_work_errno(k, r, "Failed to read the claim");
+        else if (has_former_devices(k))
+                drop_allocation(k, facts_allocation(k->works->facts, k->name),
+                                "The claim has other devices than before, which are released first.");
         else
                 allocate(k);
 }
@@ -392,16 +427,8 @@ static int get_claim(Work *k, http_done_t done) {
         return apiserver_start(k->works->api, "GET", path, NULL, done, k, &k->request);
 }
 
-/* A claim that is prepared already needs no API server. */
 static void start_prepare(Work *k) {
-        int r = 0;
-
-        if (!facts_allocation(k->works->facts, k->name) ||
-            files_read_record(k->works->files, k->ref.uid, &k->record) < 0)
-                r = get_claim(k, on_claim);
-        else
-                allocate(k);
-        if (r < 0)
+        if (get_claim(k, on_claim) < 0)
                 end_work(k, "The API server cannot be asked for the claim: see the journal of passthrough-dra.");
 }
 
@@ -424,7 +451,9 @@ static void continue_release(Work *k) {
         json_object *allocation = facts_allocation(k->works->facts, k->name);
         int r;
 
-        if (!allocation)
+        if (!allocation && unread_ledger(k->works))
+                end_work(k, unread_ledger(k->works));
+        else if (!allocation)
                 finish_release(k);
         else if (state_is(allocation, "releasing"))
                 wait_for_change(k);
@@ -449,12 +478,9 @@ static void start_release(Work *k) {
 static void on_orphan(HttpReply *reply, void *userdata) {
         char sentence[CLAIM_SENTENCE_SIZE];
         Work *k = userdata;
-        bool has_gone = reply->status == 404 ||
-                        (reply->status == 200 &&
-                         !streq_ptr(member_text(member(reply->document, "metadata"), "uid"), k->ref.uid));
 
         k->request = NULL;
-        if (has_gone)
+        if (claim_has_gone(reply->status, reply->document, &k->ref))
                 start_release(k);
         else if (reply->status == 403)
                 /* With the credential of a node, only claims of its pods can be read. */
@@ -514,15 +540,6 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
                         WORK_TIMEOUT_SEC, k->name, state ?: "not made yet");
         end_work(k, sentence);
         return 0;
-}
-
-static bool is_busy(const Works *w, const char *uid) {
-        const Work *k;
-
-        TAILQ_FOREACH(k, &w->list, list)
-        if (k->is_started && streq(k->ref.uid, uid))
-                return true;
-        return false;
 }
 
 /* Appends a work to the list, and starts it unless another one for its claim runs. */
@@ -647,7 +664,7 @@ static void remove_stale_files(Works *w) {
 void works_collect(Works *w) {
         json_object *all = member(facts_document(w->facts), "allocations");
 
-        if (!facts_document(w->facts))
+        if (!facts_document(w->facts) || unread_ledger(w))
                 return;
         remove_stale_files(w);
         for (size_t i = 0; i < json_length(all); i++) {

@@ -115,6 +115,54 @@ dra_start();
 ok(wait_until(sub { cdi_of($four) }), 'after a boot the CDI document is written again');
 is_deeply(cdi_of($four), $before, '... as it was');
 
+# ---- What is no word of the API server about a claim: the page of a proxy
+
+for my $status (404, 200) {
+        control(faults => { page => $status }, log => []);
+        dra_stop('KILL');
+        dra_start();
+        ok(wait_until(sub { grep { $_->{path} =~ m{/resourceclaims/four$} } @{ control()->{log} } }), "a page with $status: the claim is asked for");
+        isnt(error_of(prepare => $four), '', '... which is no answer');
+        is(ledger(), "claim-$four->{uid}", '... and the claim keeps its devices');
+}
+control(faults => {});
+is(error_of(prepare => $four), '', 'the API server answers again');
+
+# ---- The daemon cannot read the allocation
+
+my $file = ledger_file("claim-$four->{uid}");
+my $text = slurp($file);
+daemon('stop');
+spew($file, substr $text, 0, 40);
+daemon('start');
+dra_stop('KILL');
+dra_start();
+isnt(error_of(unprepare => $four), '', 'a damaged ledger: the claim is not unprepared');
+ok(cdi_of($four), '... and keeps its files');
+daemon('stop');
+spew($file, $text);
+daemon('start');
+$bus = Bus->new->listen;
+ok(wait_until(sub { error_of(prepare => $four) eq '' }), 'repaired, the claim is prepared');
+
+# ---- The claim is allocated anew, with another device
+
+sub allocate_anew {
+        my (@addresses) = @_;
+        my @results = map { { request => 'gpu', driver => DRIVER, pool => NODE, device => device_named($_) } } @addresses;
+        return api('PUT', '/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/four', { metadata => $four, status => @results ? { allocation => { devices => { results => \@results } } } : {} });
+}
+allocate_anew('0000:93:00.0');
+isnt(error_of(prepare => $four), '', 'another device: the former one is released first');
+ok(wait_until(sub { error_of(prepare => $four) eq '' }), '... and a later try prepares the other');
+is((allocation($bus, "claim-$four->{uid}")->{devices}[0] // {})->{address}, '0000:93:00.0', '... which the claim has now');
+dra_stop('KILL');
+allocate_anew();
+dra_start();
+ok(wait_until(sub { ledger() eq '' }), 'a claim without devices: they are released');
+allocate_anew('0000:43:00.0');
+prepared_ok($four, 'prepared');
+
 # ---- Claims that vanished while it was down
 
 control(faults => { missing => 403 });

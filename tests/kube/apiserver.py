@@ -25,9 +25,9 @@ API = '/apis/resource.k8s.io/v1'
 
 
 class Refusal(Exception):
-    def __init__(self, code, reason, message):
+    def __init__(self, code, reason, message, **details):
         super().__init__(message)
-        self.code, self.reason = code, reason
+        self.code, self.reason, self.details = code, reason, details
 
 
 class State:
@@ -35,7 +35,7 @@ class State:
         self.version, self.node = 1, node
         self.nodes = {node: self.new({'metadata': {'name': node}}), 'other': self.new({'metadata': {'name': 'other'}})}
         self.slices, self.claims, self.log = {}, {}, []
-        self.faults = {}  # {"conflicts": N, "lost": N, "fail": STATUS, "missing": STATUS}
+        self.faults = {}  # {"conflicts": N, "lost": N, "fail": STATUS, "page": STATUS, "missing": STATUS}
         self.drop = []  # members that the API server does not know: those of a feature that is off
         self.tokens = {'node': node, 'admin': None}
 
@@ -133,13 +133,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         entry = {'method': self.command, 'path': self.path, 'token': token}
         s.log.append(entry)
         try:
+            if s.faults.get('page'):  # of a proxy
+                return self.send(s.faults['page'], {'page': 'not found'})
             if s.faults.get('fail'):
                 raise Refusal(s.faults['fail'], 'InternalError', 'the API server fails')
             if token not in s.tokens:
                 raise Refusal(401, 'Unauthorized', 'Unauthorized')
             code, document = self.route(s, s.tokens[token], url, body)
         except Refusal as e:
-            code, document = e.code, {'kind': 'Status', 'status': 'Failure', 'reason': e.reason, 'message': str(e), 'code': e.code}
+            code, document = e.code, {'kind': 'Status', 'status': 'Failure', 'reason': e.reason, 'message': str(e), 'details': e.details, 'code': e.code}
         entry['status'] = code
         if self.command != 'GET' and s.use('lost'):
             self.close_connection = True
@@ -172,8 +174,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return 200, {}
         if key not in s.claims:
             status = s.faults.get('missing', 404)  # 403: the node authorizer knows no pod with it
-            raise Refusal(status, 'NotFound' if status == 404 else 'Forbidden', f'resourceclaims "{key[1]}" not found')
-        return 200, s.claims[key]
+            raise Refusal(status, 'NotFound' if status == 404 else 'Forbidden', f'resourceclaims "{key[1]}" not found', kind='resourceclaims', name=key[1])
+        return 200, {'kind': 'ResourceClaim', **s.claims[key]}
 
     def slices(self, s, user, url, body, name):
         if self.command == 'GET' and not name:

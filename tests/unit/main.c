@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "unit.h"
@@ -24,6 +26,13 @@ void unit_add(const struct CMUnitTest *test) {
 }
 
 int main(void) {
-        cmocka_set_test_filter(getenv("UNIT_TEST"));
+        const char *filter = getenv("UNIT_TEST");
+        size_t n = 0;
+
+        for (size_t i = 0; filter && i < n_tests; i++)
+                n += fnmatch(filter, tests[i].name, 0) == 0;
+        if (filter && n == 0)
+                return fprintf(stderr, "There is no test '%s'.\n", filter), EXIT_FAILURE;
+        cmocka_set_test_filter(filter);
         return _cmocka_run_group_tests(program_invocation_short_name, tests, n_tests, set_up_group, tear_down_group);
 }

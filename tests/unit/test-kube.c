@@ -244,6 +244,41 @@ static int read_claim(const char *results, json_object **ret) {
         return claim_from_document(claim, &ref, "n1", ret, sentence);
 }
 
+static bool has_gone(int status, const char *text) {
+        static const ClaimRef ref = { "default", "u", "c" };
+        _cleanup_json_ json_object *reply = json_format("%s", text);
+
+        return claim_has_gone(status, reply, &ref);
+}
+
+#define NOT_FOUND(kind, name)                                                                                          \
+        "{'kind': 'Status', 'reason': 'NotFound', 'details': {'kind': '" kind "', 'name': '" name "'}}"
+#define CLAIM(uid, status) "{'kind': 'ResourceClaim', 'metadata': {'uid': " uid "}, 'status': " status "}"
+
+/* Only the API server's own word counts. */
+TEST(test_gone) {
+        assert_true(has_gone(404, NOT_FOUND("resourceclaims", "c")));
+        assert_false(has_gone(404, NOT_FOUND("resourceclaims", "d")));
+        assert_false(has_gone(404, NOT_FOUND("namespaces", "c")));
+        assert_false(has_gone(404, "{}"));
+        assert_false(has_gone(404, "404"));
+        assert_false(has_gone(403, NOT_FOUND("resourceclaims", "c")));
+        assert_false(has_gone(-EHOSTUNREACH, "{}"));
+        assert_true(has_gone(200, CLAIM("'v'", "{'allocation': {}}")));
+        assert_true(has_gone(200, CLAIM("'u'", "{}")));
+        assert_false(has_gone(200, CLAIM("'u'", "{'allocation': {}}")));
+        assert_false(has_gone(200, CLAIM("null", "{}")));
+        assert_false(has_gone(200, "{'metadata': {'uid': 'v'}}"));
+}
+
+/* No prefix ends within a character. */
+TEST(test_prefix) {
+        assert_int_equal(text_prefix("abc", 2), 2);
+        assert_int_equal(text_prefix("abc", 9), 3);
+        assert_int_equal(text_prefix("a\xc3\xa9", 2), 1);
+        assert_int_equal(text_prefix("a\xc3\xa9", 3), 3);
+}
+
 TEST(test_claim) {
         static const char *const wrong[] = {
                 "[]",
@@ -252,6 +287,7 @@ TEST(test_claim) {
                 "[{'request': '../r', 'driver': 'passthroughd.org', 'pool': 'n1', 'device': 'd'}]",
                 "[{'request': 'r', 'driver': 'passthroughd.org', 'pool': 'n1', 'device': '../d'}]",
                 "[{'driver': 'passthroughd.org', 'pool': 'n1'}]",
+                "[{'request': 'r', 'driver': 'passthroughd.org', 'pool': 'n1', 'device': 'd', 'adminAccess': true}]",
                 "3",
         };
         _cleanup_json_ json_object *record = NULL;
