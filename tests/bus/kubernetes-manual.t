@@ -45,13 +45,14 @@ spew("$ENV{NODE_TMP}/all.yaml", join "---\n", map { s/\\e/\\/gr } @blocks);
 my $text = qx(python3 -c '$yaml' <$ENV{NODE_TMP}/all.yaml);
 is($?, 0, 'the objects can be parsed') or BAIL_OUT('no objects');
 my @objects = @{ JSON::XS->new->decode($text) };
-is(@objects, @blocks, 'each block is one object');
+is(@objects, @blocks + (() = "@blocks" =~ /^---$/mg), 'each part of a block is one object');
 
 my %kind;
 push @{ $kind{ $_->{kind} } }, $_ for @objects;
-is_deeply({ map { $_ => scalar @{ $kind{$_} } } keys %kind }, { DeviceClass => 1, ResourceClaimTemplate => 3, VirtualMachine => 1 }, 'their kinds');
+is_deeply({ map { $_ => scalar @{ $kind{$_} } } keys %kind }, { ClusterRole => 1, ClusterRoleBinding => 1, DeviceClass => 1, ResourceClaimTemplate => 3, VirtualMachine => 1 }, 'their kinds');
 is_deeply([grep { !/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/ } map { $_->{metadata}{name} } @objects], [], 'their names');
 is_deeply([map { $_->{apiVersion} } @{ $kind{DeviceClass} }, @{ $kind{ResourceClaimTemplate} }], [('resource.k8s.io/v1') x 4], 'the version of the API');
+is($kind{ClusterRoleBinding}[0]{roleRef}{name}, $kind{ClusterRole}[0]{metadata}{name}, 'the binding is of the role');
 like($kind{DeviceClass}[0]{spec}{selectors}[0]{cel}{expression}, qr/^device\.driver == "passthroughd\.org"$/, 'the class has the devices of the driver');
 
 my $is_ours = sub {
