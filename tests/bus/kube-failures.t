@@ -188,12 +188,15 @@ my $five = claim('five', gpu => '0000:43:00.0');
 like(error_of(prepare => $five), qr/Unauthorized/, 'a token that has expired');
 spew("$ENV{NODE_TMP}/token", "node\n");
 prepared_ok($five, 'a new token in the file is used');
-is(allocate($bus, 'human', gpu => 1, at => [['gpu', '0000:13:00.0']], consumer => uid_of(99)), 'done', 'a taint that the API server leaves out');
 sub n_puts { return scalar grep { $_->{method} eq 'PUT' } @{ control()->{log} } }
-sleep 1;
+is(allocate($bus, 'human', gpu => 1, at => [['gpu', '0000:13:00.0']], consumer => uid_of(99)), 'done', 'a taint that the API server leaves out');
+sub sent { return grep { $_->{method} eq 'PUT' && $_->{taints} } @{ control()->{log} } }
+ok(wait_until(\&sent), '... is sent');
 my $writes = n_puts();
-sleep 1;
-is(n_puts(), $writes, '... is not sent again and again');
+# An answer to the kubelet needs a further document of the node, of which the slices are made again.
+is(error_of(prepare => $five), '', '... and with a further document of the node');
+is(error_of(prepare => $five), '', '... and one more');
+is(n_puts(), $writes, '... not again');
 
 is(dra_stop(), 0, 'it ends');
 done_testing();

@@ -70,7 +70,7 @@ is(scalar keys %$published, 40, 'eight GPUs and 32 VFs');
 my ($gpu, $vf) = @$published{qw(pci-0000-13-00-0 pci-0000-14-00-1)};
 is_deeply($gpu->{attributes}, {
                 'resource.kubernetes.io/pcieRoot' => { string => 'pci0000:10' }, 'resource.kubernetes.io/pciBusID' => { string => '0000:13:00.0' }, iommuGroup => { int => $group{'0000:13:00.0'} },
-                isVF => { bool => JSON::XS::false }, link => { string => 'gen5x16' }, model => { string => 'NVIDIA Corporation GH100[H100 SXM5 80GB]' }, numaNode => { int => 0 },
+                isVF => { bool => JSON::XS::false }, link => { string => 'gen5x16' }, model => { string => device($bus, '0000:13:00.0')->{name} }, numaNode => { int => 0 },
                 pool => { string => 'gpu' }, switch => { string => '0000:11:00.0' } }, 'the attributes of a GPU');
 is_deeply([map { $vf->{attributes}{$_} } qw(resource.kubernetes.io/pcieRoot switch isVF pool)],
         [{ string => 'pci0000:10' }, { string => '0000:11:00.0' }, { bool => JSON::XS::true }, { string => 'rdma' }], 'a VF beside it has the same root and switch');
@@ -85,7 +85,10 @@ sub log_length { return scalar @{ control()->{log} } }
 prepared_ok($pair, 'the claim again');
 # The slices follow the node; until they do, a write belongs to what was before.
 my $before;
-sub settled { my $n = -1; wait_until(sub { my $last = $n; $n = log_length(); return $n == $last }); return $before = log_length() }
+my $json = JSON::XS->new->canonical;
+sub text_of_devices { my (@devices) = @_; delete $_->{timeAdded} for map { @{ $_->{taints} // [] } } @devices; return $json->encode({ map { $_->{name} => $_ } @devices }) }
+sub wanted { return text_of_devices(map { @{ $_->{devices} // [] } } @{ $json->decode(scalar qx($ENV{BUILD}/passthrough-dra --config=$ENV{NODE_TMP}/dra.conf --print)) }) }
+sub settled { ok(wait_until(sub { text_of_devices(values %{ slice_devices() }) eq wanted() }), 'the slices are those of the node'); return $before = log_length() }
 settled();
 configure($pools =~ s/^Scheduler.*\n\z//mr);
 ok(wait_until(sub { @{ [keys %{ slice_devices() }] } == 8 }), 'a pool that Kubernetes has no more is not in the slices');

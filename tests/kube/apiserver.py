@@ -139,7 +139,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 raise Refusal(s.faults['fail'], 'InternalError', 'the API server fails')
             if token not in s.tokens:
                 raise Refusal(401, 'Unauthorized', 'Unauthorized')
-            code, document = self.route(s, s.tokens[token], url, body)
+            code, document = self.route(s, s.tokens[token], url, body, entry)
         except Refusal as e:
             code, document = e.code, {'kind': 'Status', 'status': 'Failure', 'reason': e.reason, 'message': str(e), 'details': e.details, 'code': e.code}
         entry['status'] = code
@@ -150,7 +150,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PUT = do_DELETE = handle_one
 
-    def route(self, s, user, url, body):
+    def route(self, s, user, url, body, entry):
         parts = url.path.split('/')
         if url.path.startswith('/api/v1/nodes/'):
             if user and parts[4] != user:
@@ -159,7 +159,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 raise Refusal(404, 'NotFound', f'nodes "{parts[4]}" not found')
             return 200, s.nodes[parts[4]]
         if url.path.startswith(API + '/resourceslices'):
-            return self.slices(s, user, url, body, parts[5] if len(parts) > 5 else None)
+            return self.slices(s, user, url, body, parts[5] if len(parts) > 5 else None, entry)
         match = re.fullmatch(API + r'/namespaces/([^/]+)/resourceclaims/([^/]+)', url.path)
         if match:
             return self.claim(s, user, match.groups(), body)
@@ -177,7 +177,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Refusal(status, 'NotFound' if status == 404 else 'Forbidden', f'resourceclaims "{key[1]}" not found', kind='resourceclaims', name=key[1])
         return 200, {'kind': 'ResourceClaim', **s.claims[key]}
 
-    def slices(self, s, user, url, body, name):
+    def slices(self, s, user, url, body, name, entry):
         if self.command == 'GET' and not name:
             selector = dict(part.split('=', 1) for part in urllib.parse.parse_qs(url.query).get('fieldSelector', [''])[0].split(',') if part)
             if user and selector.get('spec.nodeName') != user:
@@ -194,7 +194,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return 200, {}
         for device in body['spec'].get('devices', []):
             for key in s.drop:
-                device.pop(key, None)
+                entry[key] = device.pop(key, None) or entry.get(key)
         validate_slice(body)
         if self.command == 'POST':
             if body['metadata']['name'] in s.slices:
