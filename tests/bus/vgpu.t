@@ -65,7 +65,7 @@ is_deeply([@{ device($bus, $VFS[4]) }{qw(state verdict)}], ['host', 'no-vgpu'], 
 like(device($bus, $VFS[4])->{reason}, names($GPU, TYPE), '... with GPU and type');
 is(device($bus, $VFS[0])->{vgpu}{type}, undef, 'the VF has no vGPU');
 ok((grep { $_ eq TYPE } @{ device($bus, $VFS[0])->{vgpu}{creatable} }), 'and can have one of the type');
-ok(!device($bus, $VFS[0])->{vgpu}{mediated}, 'which is no mediated device');
+is(!!device($bus, $VFS[0])->{vgpu}{mediated}, $mdev, 'whether it is a mediated device');
 like((ctl('show', $VFS[0]))[1], names(TYPE), 'passthroughctl show lists it');
 my ($pool) = grep { $_->{name} eq 'vgpu' } @{ describe($bus)->{pools} };
 is_deeply([@$pool{qw(total available allocated out_of_service vgpu_type)}], [16, 4, 0, 12, TYPE], 'the pool as objects');
