@@ -11,7 +11,7 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-#define MESSAGE_MAX 400U /* bytes of a message of the API server that are told */
+#define TOLD_MAX 400U /* bytes of a message of the API server that are told */
 
 struct Api {
         Kubeconfig config;
@@ -72,8 +72,7 @@ const char *apiserver_reason(const HttpReply *reply, char *buf, size_t size) {
         if (reply->status < 0)
                 return "The API server does not answer.";
         if (message && text_is_clean(message))
-                (void) snprintf(buf, size, "The API server says: %.*s", (int) text_prefix(message, MESSAGE_MAX),
-                                message);
+                (void) snprintf(buf, size, "The API server says: %.*s", (int) text_prefix(message, TOLD_MAX), message);
         else
                 (void) snprintf(buf, size, "The API server answers with status %d.", reply->status);
         return buf;
