@@ -408,7 +408,8 @@ ok(wait_until(sub { !daemon_children('passthroughd-nv') }), 'NVML: nobody is ask
 library('nvml-hangs');
 ask('rescan');
 ok(wait_until(sub { slurp("$dir/nvml-hangs") && !daemon_children('passthroughd-nv') }), 'NVML: a library that hangs is waited for');
-is(slurp("$dir/nvml-hangs"), "asked\n", 'NVML: ... once');
+# A late event of a GPU asks once more.
+cmp_ok(scalar(() = slurp("$dir/nvml-hangs") =~ /^asked$/mg), '<=', 2, 'NVML: ... and not asked for each of eight GPUs');
 is(state_of(2),              'unhealthy', 'NVML: ... and clears no GPU');
 # The process that asks has the GPU open, so an allocation right after a release would be refused.
 if ($ENV{NODE_EVENTS} eq 'yes') {
