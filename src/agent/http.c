@@ -163,15 +163,15 @@ static int start_call(Http *h, const HttpRequest *q, http_done_t done, void *use
         _cleanup_(cleanup_http_cancel) HttpCall *c = calloc(1, sizeof(*c));
         int r = -ENOMEM;
 
-        if (c) {
-                c->http = h;
-                c->done = done;
-                c->userdata = userdata;
-                c->easy = curl_easy_init();
-                if (c->easy && string_copy(&c->method, q->method) >= 0 && string_copy(&c->url, q->url) >= 0 &&
-                    string_copy(&c->reply_header, q->reply_header) >= 0)
-                        r = add_headers(c, q);
-        }
+        if (!c)
+                return log_error_errno(r, "Failed to build the request to %s: %m", q->url);
+        c->http = h;
+        c->done = done;
+        c->userdata = userdata;
+        c->easy = curl_easy_init();
+        if (c->easy && string_copy(&c->method, q->method) >= 0 && string_copy(&c->url, q->url) >= 0 &&
+            string_copy(&c->reply_header, q->reply_header) >= 0)
+                r = add_headers(c, q);
         if (r >= 0)
                 r = set_options(c, q);
         if (r < 0)

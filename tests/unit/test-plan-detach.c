@@ -8,7 +8,8 @@
 
 #define PF "0000:81:00.0"
 
-/* Two GPUs, the first with its audio function; two VFs, the second in a group with a NIC that no pool and no driver has. */
+/* Two GPUs, the first with its audio function; two VFs, the second in a group with a NIC that no pool and no driver
+ * has. */
 static TestNode *make_node(void) {
         TestNode *t = node_new();
 
