@@ -98,7 +98,7 @@ for my $options ([], ['--no-requeue']) {
 }
 is(release($_->{bus}, 'other'), 'done', 'the GPUs are free') for @nodes;
 # The script of a refused job may start before slurmctld ends it.
-is_deeply([grep { slurp("$out/$_") =~ /^PASSTHROUGH_/m } running()], [], 'none of them had devices');
+is_deeply([grep { slurp("$out/$_") =~ /^PASSTHROUGH_ALLOCATION=/m } running()], [], 'none of them had devices');
 all_is_gone();
 is_up(@nodes);
 
