@@ -257,13 +257,20 @@ static JobResult settle(Manager *m, Job *job, Allocation *a, const Allocation *p
         return JOB_DONE;
 }
 
-static JobResult attach_finished(Manager *m, Job *job, JobResult result) {
-        Allocation *a = ledger_find(m->host.ledger, job->subject);
-        _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(a);
+/* The devices that the job was about, as they are after it; NULL when out of memory. */
+static Allocation *read_changing_part(Manager *m, const Allocation *a, JobResult result) {
+        Allocation *part = allocation_changing_part(a);
 
         /* After a timeout the child may still hold the device lock, and reading would block on it. */
         if (part && result != JOB_TIMEOUT)
                 (void) manager_refresh_groups(m, part);
+        return part;
+}
+
+static JobResult attach_finished(Manager *m, Job *job, JobResult result) {
+        Allocation *a = ledger_find(m->host.ledger, job->subject);
+        _cleanup_(cleanup_allocation_free) Allocation *part = read_changing_part(m, a, result);
+
         if (part && result == JOB_DONE)
                 return settle(m, job, a, part);
         if (part && result == JOB_FAILED && drop_changing(m, a))
@@ -397,11 +404,8 @@ static JobResult fail(Manager *m, const Job *job, Allocation *a, JobResult resul
 
 static JobResult detach_finished(Manager *m, Job *job, JobResult result) {
         Allocation *a = ledger_find(m->host.ledger, job->subject);
-        _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(a);
+        _cleanup_(cleanup_allocation_free) Allocation *part = read_changing_part(m, a, result);
 
-        /* After a timeout the child may still hold the device lock, and reading would block on it. */
-        if (part && result != JOB_TIMEOUT)
-                (void) manager_refresh_groups(m, part);
         if (result != JOB_DONE || !part)
                 return fail(m, job, a, result == JOB_DONE ? JOB_FAILED_DIRTY : result);
         if (manager_quarantine_used(m, part) < 0 || job->unsaved || !drop_changing(m, a)) {

@@ -25,7 +25,7 @@ struct Publisher {
         json_object *wanted;    /* NULL: the daemon has not answered yet */
         json_object *items;     /* what the API server has; NULL: to be read */
         json_object *before;    /* what it had when it was read last */
-        json_object *writes;    /* those that are left of a difference: all have one generation */
+        json_object *writes;    /* the requests still to be sent; their slices have one generation */
         json_object *write;     /* the one under way */
         bool is_busy;           /* a request is under way */
         uint64_t delay;         /* until the next try; 0: the last one succeeded */

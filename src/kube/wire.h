@@ -3,7 +3,8 @@
 
 /*
  * The wire format of Protocol Buffers (protobuf.dev/programming-guides/encoding): a message is a sequence of fields,
- * each with a number and a type. Pure. A reader never reads beyond its bytes, whatever these are.
+ * each with a number and a type. Pure. A reader stays within its bytes, also when they are no
+ * message.
  */
 
 #include <stdbool.h>
