@@ -23,8 +23,13 @@ typedef enum Validation {
 #define VALIDATION_PROGRAM    "passthroughd-libvirt"
 #define VALIDATION_ANSWER_MAX 1024U
 
-/* For one document. The program stops its search for the element after the first, and is killed after the second. */
-#define VALIDATION_SEARCH_SEC  4U
-#define VALIDATION_TIMEOUT_SEC 10U
+/*
+ * For one document: CPU time after which the program stops its search for the element, and ends; and the time after
+ * which it does so where other programs have the CPUs.
+ */
+#define VALIDATION_SEARCH_CPU_SEC 4U
+#define VALIDATION_CPU_SEC        10U
+#define VALIDATION_SEARCH_SEC     10U
+#define VALIDATION_TIMEOUT_SEC    20U
 /* nice(2): the daemon, which other callers wait for, gets the CPU before the program. */
-#define VALIDATION_NICE        10
+#define VALIDATION_NICE           10

@@ -40,8 +40,12 @@ typedef struct HolderQuery {
         size_t n_ignored;
 } HolderQuery;
 
-/* Time limit of a search, because a user may have very many files open and the search blocks the daemon. */
-#define HOLDER_LOOK_USEC (2U * 1000U * 1000U)
+/*
+ * A user may have very many files open, and a search blocks the daemon: the CPU time of a search, and the time that it
+ * takes where other programs have the CPUs.
+ */
+#define HOLDER_LOOK_USEC   (2U * 1000U * 1000U)
+#define HOLDER_ANSWER_USEC (4U * HOLDER_LOOK_USEC)
 
 /* The socket of the service. */
 #define HOLDERS_SOCKET "/run/passthroughd-holders"
@@ -83,9 +87,9 @@ typedef struct Holder {
 /*
  * Searches for a holder of any of the devices, in one pass over all processes. Returns 1 and *ret for the first holder,
  * 0 when no device is in use, or a negative errno when a process cannot be inspected; -ETIMEDOUT when the search takes
- * longer than HOLDER_LOOK_USEC; -E2BIG when sysfs has too many entries below a device; -EHOSTDOWN when
- * passthroughd-holders does not answer. The first question without an answer waits a second longer than a search may
- * take; until the service answers it, further questions fail at once.
+ * longer than HOLDER_LOOK_USEC or HOLDER_ANSWER_USEC; -E2BIG when sysfs has too many entries below a device; -EHOSTDOWN
+ * when passthroughd-holders does not answer. The first question without an answer waits a second longer than a search
+ * may take; until the service answers it, further questions fail at once.
  *
  * A device with a VFIO driver is in use when a process has dev/vfio/GROUP open or, as guests with iommufd do,
  * dev/vfio/devices/vfioX.

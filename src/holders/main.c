@@ -18,7 +18,7 @@
 /* The processes that answer at the same time. */
 #define WORKERS            8U
 /* A worker is killed after this time: the client may send nothing, and the kernel may make the worker wait. */
-#define ANSWER_TIMEOUT_SEC 5
+#define ANSWER_TIMEOUT_SEC (HOLDER_ANSWER_USEC / 1000000U + 2U)
 
 static const char help[] = "Usage: passthroughd-holders [OPTION...]\n"
                            "Tell passthroughd which processes have device nodes open. systemd starts this\n"

@@ -15,9 +15,9 @@
 
 #define NODES_MAX    65536U
 #define IGNORED_MAX  65536U
-#define PATIENCE_SEC (HOLDER_LOOK_USEC / 1000000U + 1U)
+#define PATIENCE_SEC (HOLDER_ANSWER_USEC / 1000000U + 1U)
 /* Up to 64 processes of a job ask at a time, and the service may have to start. */
-#define PATIENT_SEC  (5U * PATIENCE_SEC)
+#define PATIENT_SEC  (4U * PATIENCE_SEC)
 
 /* The arrays of nodes and of ignored units follow. */
 typedef struct Question {

@@ -58,14 +58,15 @@ int holder_found(Holder *ret, const char *remedy, const char *format, ...) _prin
  * Searches for processes that have one of the nodes open, by the links in PID/fd below proc_fd.
  *
  * by_number: proc_fd is the proc of this machine, so nodes are compared by device number; otherwise only the text of
- * the links is compared. usec: time limit in microseconds.
+ * the links is compared. usec: limit of the CPU time in microseconds, as HOLDER_LOOK_USEC;
+ * the limit of the time is HOLDER_ANSWER_USEC / HOLDER_LOOK_USEC times as long.
  *
  * Returns as holders_find(), without text and remedy in *ret. *ret_node: index of the node that the process has open.
  */
 int holder_search(const Sysfs *fs, int proc_fd, const HolderNodes *nodes, bool by_number, uint64_t usec, Holder *ret,
                   size_t *ret_node);
 
-/* Searches in the proc of the root, within HOLDER_LOOK_USEC. */
+/* holder_search() in the proc of the root, with HOLDER_LOOK_USEC. */
 int holder_search_root(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *ret_node);
 
 /* Has passthroughd-holders search, when holders_use_socket() was called; else as holder_search_root(). */

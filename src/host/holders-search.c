@@ -19,6 +19,9 @@
 /* Bytes that are read of proc/PID/cgroup. */
 #define CGROUPS_MAX 8192U
 
+/* The clocks are read once for so many descriptors: the one of the CPU time costs a system call. */
+#define LOOK_AT_CLOCKS 16U
+
 /* Digits of a container ID: in full, and as users see it. */
 #define CONTAINER_ID_LENGTH 64U
 #define CONTAINER_ID_SHOWN  12
@@ -121,6 +124,7 @@ typedef struct Search {
         bool counts;        /* the kernel shows the number of descriptors of a process */
         unsigned long seen; /* number of descriptors so far */
         uint64_t end;       /* CLOCK_MONOTONIC, microseconds */
+        uint64_t end_cpu;   /* the same of this thread's CPU time */
         Holder *holder;
         const HolderNode *found; /* the node that the holder has open */
 } Search;
@@ -239,8 +243,8 @@ static int search_descriptors(Search *s, int fd, const HolderNode **ret) {
 
                 if (name[0] == '.')
                         continue;
-                s->seen++;
-                if (clock_usec(CLOCK_MONOTONIC) >= s->end)
+                if (s->seen++ % LOOK_AT_CLOCKS == 0 &&
+                    (clock_usec(CLOCK_THREAD_CPUTIME_ID) >= s->end_cpu || clock_usec(CLOCK_MONOTONIC) >= s->end))
                         return -ETIMEDOUT;
                 n = readlinkat(fd, name, target, sizeof(target) - 1);
                 if (n < 0 && !is_gone(errno))
@@ -377,7 +381,8 @@ int holder_search(const Sysfs *fs, int proc_fd, const HolderNodes *nodes, bool b
         Search s = { .fs = fs,
                      .nodes = nodes,
                      .by_number = by_number,
-                     .end = clock_usec(CLOCK_MONOTONIC) + usec,
+                     .end = clock_usec(CLOCK_MONOTONIC) + HOLDER_ANSWER_USEC / HOLDER_LOOK_USEC * usec,
+                     .end_cpu = clock_usec(CLOCK_THREAD_CPUTIME_ID) + usec,
                      .holder = ret };
         Listing listing = { .fd = proc_fd };
         const char *name = "";

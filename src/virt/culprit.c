@@ -10,7 +10,7 @@
 typedef struct Search {
         Libvirt *libvirt;
         xmlDoc *doc;
-        uint64_t deadline;
+        uint64_t deadline, deadline_cpu;
         Culprit *found;
         Validation first; /* libvirt's verdict on the whole document */
         xmlNode **units;  /* the template's elements that the search leaves out, in document order */
@@ -34,7 +34,8 @@ static void leave_out(xmlNode *element, bool out) {
 }
 
 static bool is_time_over(const Search *s) {
-        return s->failed || clock_usec(CLOCK_MONOTONIC) >= s->deadline;
+        return s->failed || clock_usec(CLOCK_PROCESS_CPUTIME_ID) >= s->deadline_cpu ||
+               clock_usec(CLOCK_MONOTONIC) >= s->deadline;
 }
 
 /* Has libvirt validate the document without the elements that are left out. *ret_reason as libvirt_validate(). */
@@ -229,6 +230,7 @@ Validation culprit_find(Libvirt *l, xmlDoc *doc, Validation first, char *reason,
                      .doc = doc,
                      .first = first,
                      .deadline = clock_usec(CLOCK_MONOTONIC) + VALIDATION_SEARCH_SEC * UINT64_C(1000000),
+                     .deadline_cpu = VALIDATION_SEARCH_CPU_SEC * UINT64_C(1000000),
                      .found = ret };
         xmlNode *element, *root = xmlDocGetRootElement(doc);
         Validation v;

@@ -184,6 +184,7 @@ int main(int argc, char *argv[]) {
                 status = plug_run(argc - 1, argv + 1);
         else {
                 (void) setpriority(PRIO_PROCESS, 0, VALIDATION_NICE);
+                (void) setrlimit(RLIMIT_CPU, &(struct rlimit) { VALIDATION_CPU_SEC, VALIDATION_CPU_SEC });
                 (void) alarm(2 * VALIDATION_TIMEOUT_SEC);
                 status = (int) run();
         }

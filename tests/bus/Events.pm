@@ -9,7 +9,7 @@ use Fcntl;
 use Socket;
 use Time::HiRes qw(time);
 
-use constant { AF_NETLINK => 16, NETLINK_KOBJECT_UEVENT => 15, GROUP_UDEV => 2, DEADLINE => 30 };
+use constant { AF_NETLINK => 16, NETLINK_KOBJECT_UEVENT => 15, GROUP_UDEV => 2, DEADLINE => 90 };
 
 # Hears all from here on; options: buffer => so many bytes are kept while nobody reads, as the kernel counts them.
 sub new {

@@ -14,7 +14,7 @@ use Bus;
 
 our @EXPORT = qw(start_polkitd end_polkitd);
 
-use constant DEADLINE => 60;
+use constant DEADLINE => 90;
 
 my $tests = __FILE__ =~ s{/bus/[^/]*$}{}r;
 my $pid;

@@ -19,7 +19,7 @@ use Bus;
 # As src/bus/answers.h and src/bus/handouts.h have it.
 use constant { RUNNING_OF_ONE => 2, OF_ONE => 16, HANDOUTS_OF_ONE => 8, HANDOUTS_BYTES => 12 << 20 };
 use constant { F_GET_SEALS => 1034, ALL_SEALS => 0xf };
-use constant DEADLINE => 60;
+use constant DEADLINE => 90;
 
 my $root   = machine(4096);
 my $config = spew("$disk/answers.conf", "[Pool gpu]\nMatch=vendor=10de\n[Pool vf]\nMatch=vendor=15b3 type=vf\n");

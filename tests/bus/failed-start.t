@@ -18,7 +18,7 @@ use Test::More;
 use Hypervisor;
 use Node;
 
-use constant { UUID => '4b20d080-1b54-4048-85b3-a6a62d165c01', DEADLINE => 30, RECORD_MAX => 32_768 };
+use constant { UUID => '4b20d080-1b54-4048-85b3-a6a62d165c01', DEADLINE => 90, RECORD_MAX => 32_768 };
 
 my $dir      = tempdir(CLEANUP => 1) . '/domain';
 my $document = '<domain><uuid>' . UUID . '</uuid><devices/></domain>';

@@ -18,7 +18,7 @@ use Nobody;
 need_nobody();
 plan skip_all => 'no user daemon' if !defined getpwnam 'daemon';
 
-use constant { CONNECTIONS => 50, CALLS => 16, RUNNING_OF_ONE => 2, DEADLINE => 60 };
+use constant { CONNECTIONS => 50, CALLS => 16, RUNNING_OF_ONE => 2, DEADLINE => 90 };
 
 my $root   = machine(4096);
 my $config = spew("$disk/fair.conf", "[Pool gpu]\nMatch=vendor=10de\n[Pool vf]\nMatch=vendor=15b3 type=vf\n");

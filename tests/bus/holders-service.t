@@ -13,7 +13,7 @@ use Time::HiRes qw(sleep time);
 
 use Node;
 
-use constant PATIENCE => 3; # seconds that the daemon waits for an answer
+use constant PATIENCE => 9; # seconds that the daemon waits for an answer
 
 node('hgx-h100', configure => 1);
 

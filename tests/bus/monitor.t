@@ -18,7 +18,7 @@ $SIG{$_} = 'DEFAULT' for qw(INT HUP TERM);
 
 node('paper-testbed');
 
-use constant DEADLINE => 30;
+use constant DEADLINE => 90;
 
 my $gpu   = '0000:82:00.0';
 my $path  = "sys/devices/pci0000:80/0000:80:02.0/$gpu";

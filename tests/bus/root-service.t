@@ -19,7 +19,7 @@ use Node;
 
 use constant { STOP => 0, START => 1, CLEAN => 2, SET_OPTIONS => 3, REMOVE_OPTIONS => 4, PLUG => 5, ACTIVATE => 6, DEACTIVATE => 7, MODULE => 9, PERSISTENCE => 11, SET_PERSISTENCE => 12, CHECK_GPU => 13 };
 use constant { ATTACH => 0, DETACH => 1, DONE => 0, FAILED => 2 };
-use constant { MARK => "# Written by passthroughd\n", DEADLINE => 20 };
+use constant { MARK => "# Written by passthroughd\n", DEADLINE => 90 };
 
 node('hgx-h100', configure => 1);
 

@@ -96,10 +96,12 @@ rename "$program.away", $program or die $!;
 is(document($good)->{body}[0], $document, 'installed again: the document');
 
 mode('hang');
-@calls = map { post($other, $good) } 1 .. 2;
-is_error($other->reply($_), 'NotValidated', ['not-validated', 'passthroughd-libvirt'], 'it hangs: no document') for @calls;
+@calls = post($other, $good);
+ok(wait_until(sub { daemon_children('sleep') }), 'it hangs');
 mode('real');
-is(document($good)->{body}[0], $document, 'it hangs no more: the document');
+push @calls, post($other, $good);
+is_error($other->reply($calls[0]), 'NotValidated', ['not-validated', 'passthroughd-libvirt'], 'it hangs: no document');
+is($other->reply($calls[1])->{body}[0], $document, 'it hangs no more: the document');
 ok(wait_until(sub { !daemon_children() }), 'no process is left');
 
 # ---- the daemon ends meanwhile
