@@ -3,6 +3,7 @@
 
 #include "inventory.h"
 #include "operations.h"
+#include "plan/promise.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
@@ -58,7 +59,7 @@ int manager_set_state(Manager *m, Allocation *a, AllocationState state, const ch
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to write the state of '%s' to the ledger: %m", a->name);
-        manager_tell_allocation(m, a);
+        note_allocation(m, a);
         return r;
 }
 
@@ -70,7 +71,7 @@ static void set_uncertain(Manager *m, Allocation *a) {
         (void) string_replace(&a->reason,
                               "The disk may have a change that was refused because it could not be written. "
                               "Release it.");
-        manager_tell_allocation(m, a);
+        note_allocation(m, a);
 }
 
 Verdict manager_begin_state(Manager *m, Allocation *a, AllocationState state, Refusal *ret) {
@@ -111,8 +112,7 @@ Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Re
                 (*b)->halted = true;
                 if (!allocation_is_changing(*b))
                         set_uncertain(m, *b);
-                manager_tell_allocation(m, *b);
-                manager_publish_allocation(m, *b);
+                note_allocation(m, *b);
         }
         *b = a;
         return r < 0 ? refuse_storage(ret, r) : VERDICT_NONE;
@@ -133,15 +133,58 @@ void manager_delete_allocation(Manager *m, Allocation *a) {
                 ledger_set_state(m->host.ledger, a, ALLOCATION_FAILED);
                 (void) string_replace(&a->reason, "The devices are returned, but the file could not be removed from "
                                                   "the ledger. Release it again.");
-                manager_tell_allocation(m, a);
+                note_allocation(m, a);
                 return;
         }
         /* If the promise to a was broken, other allocations may share the shortage, which the release may end. */
-        m->reconcile.promises_unchecked = m->reconcile.promises_unchecked || a->reason;
+        m->notes.promises_unchecked = m->notes.promises_unchecked || a->reason;
         manager_forget_attributes(m, a);
         a = ledger_remove(m->host.ledger, a->name);
-        manager_tell_removed(m, a);
-        manager_publish_allocation(m, a);
-        history_record_allocation(HISTORY_RELEASED, a, NULL);
+        note_removed(m, a);
+        note_allocation_event(m, HISTORY_RELEASED, a, NULL);
         allocation_free(a);
+}
+
+/* After a boot the host may need a device that was allocated before. */
+static Verdict check_host_needs(const Manager *m, const Allocation *a, Refusal *ret) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
+                const Pool *pool;
+
+                if (streq_ptr(dev->driver, allocation_driver(a, &a->devices[i])))
+                        continue;
+                pool = a->devices[i].pool ? config_find_pool(m->host.config, a->devices[i].pool) : NULL;
+                if (policy_host_needs(dev, pool) || m->host.inventory->critical_error ||
+                    (pci_device_is_display(dev) && !a->forced))
+                        return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, "Release the allocation.",
+                                      "The host needs %s: %s", PCI_ADDRESS_STR(dev->address),
+                                      dev->critical                          ?: policy_host_needs(dev, pool)
+                                              ? "it has its memory online."
+                                              : m->host.inventory->critical_error
+                                              ?: dev->console ?: "it is the boot VGA.");
+        }
+        return VERDICT_NONE;
+}
+
+Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *ret) {
+        HostView view = host_state_view(&m->host);
+        Verdict v = promise_check_hardware(&view, a, ret);
+
+        if (v == VERDICT_NONE)
+                v = check_host_needs(m, a, ret);
+        return v != VERDICT_NONE ? v : manager_check_use(m, a, USE_RESUME, ret);
+}
+
+Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret) {
+        const Allocation *a;
+        HostView view;
+
+        if (manager_refresh_nodes(m) < 0)
+                return refuse_no_memory(ret);
+        note_turn(m);
+        a = ledger_find(m->host.ledger, name);
+        if (!a || a->state != ALLOCATION_READY || a->domain)
+                return VERDICT_NONE;
+        view = host_state_view(&m->host);
+        return promise_check_kept(&view, a, ret);
 }

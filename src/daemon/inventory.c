@@ -10,6 +10,7 @@
 #include "inventory.h"
 #include "model/mdev-slots.h"
 #include "operations.h"
+#include "plan/device-state.h"
 #include "util/digest.h"
 #include "util/log.h"
 #include "util/messages.h"
@@ -25,10 +26,10 @@ static void record_presence(Manager *m, const Claim *claim, bool there) {
         const char *device = PCI_ADDRESS_STR(claim->address), *name = claim->allocation->name;
 
         if (there)
-                history_record(HISTORY_BACK, claim->address, claim->allocation,
+                note_event(m, HISTORY_BACK, claim->address, claim->allocation,
                                "%s, allocated to '%s', is on this node again.", device, name);
         else
-                history_record(HISTORY_MISSING, claim->address, claim->allocation,
+                note_event(m, HISTORY_MISSING, claim->address, claim->allocation,
                                "%s is not on this node any more; '%s' keeps it until the allocation is released.",
                                device, name);
 }
@@ -45,7 +46,7 @@ static void check_claims(Manager *m, const Inventory *old) {
 
 static bool has_vfs_job(const Manager *m, PciAddress pf) {
         for (size_t i = 0; i < m->jobs.n; i++)
-                if (streq(m->jobs.list[i]->kind->verb, MANAGER_VERB_VFS) &&
+                if (!m->jobs.list[i]->gone && streq(m->jobs.list[i]->kind->verb, MANAGER_VERB_VFS) &&
                     streq(m->jobs.list[i]->subject, PCI_ADDRESS_STR(pf)))
                         return true;
         return false;
@@ -69,7 +70,7 @@ static void contest(Manager *m, const PciDevice *before, const PciDevice *now) {
 
         if (now->n_virtfns == ours) {
                 (void) device_status_set(&m->host.status, now->address, DEVICE_CONTESTED, NULL);
-                history_record(HISTORY_UNCONTESTED, now->address, NULL, "%s has %zu VF%s again.", address, ours,
+                note_event(m, HISTORY_UNCONTESTED, now->address, NULL, "%s has %zu VF%s again.", address, ours,
                                PLURAL(ours));
                 return;
         }
@@ -77,7 +78,7 @@ static void contest(Manager *m, const PciDevice *before, const PciDevice *now) {
                            now->n_virtfns) < 0 ||
             device_status_set_contested(&m->host.status, now->address, ours, message) < 0)
                 return;
-        history_record(HISTORY_CONTESTED, now->address, NULL,
+        note_event(m, HISTORY_CONTESTED, now->address, NULL,
                        "Another program changed the number of VFs of %s from %zu to %zu.", address, ours,
                        now->n_virtfns);
 }
@@ -99,13 +100,46 @@ static void check_vfs(Manager *m, const Inventory *old) {
 
 /* At startup all devices are new, and START_VFS handles the VFs that it creates. */
 static void find_arrived(Manager *m, const Inventory *old) {
-        if (!m->announced && m->reconcile.phase <= START_VFS)
+        if (!m->announced && m->settle.phase <= START_VFS)
                 return;
         for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
                 const PciDevice *now = &m->host.inventory->devices[i], *before = inventory_find(old, now->address);
 
                 if (!before || before->instance != now->instance)
-                        reconcile_queue(&m->reconcile, now->address);
+                        note_arrived(m, now->address);
+        }
+}
+
+/* Another program bound the device, or a crash came between the bind and the write that keeps the device awake. Devices
+ * of Nova that are bound already are cleaned first. */
+static bool may_suspend(const Pool *pool, const PciDevice *dev) {
+        return dev->vfio && dev->runtime_pm && pool->scheduler != POOL_SCHEDULER_NOVA;
+}
+
+bool manager_wants_binding(const HostState *host, const PciDevice *dev) {
+        HostView view = host_state_view(host);
+        const Pool *pool = policy_pool(host->policy, dev);
+
+        return pool && !pool->vgpu_type && (pool->bind == POOL_BIND_START || pool->scheduler == POOL_SCHEDULER_NOVA) &&
+               ((!dev->vfio && !streq_ptr(dev->driver, host->config->vfio_driver)) || may_suspend(pool, dev)) &&
+               dev->vgpu_type == 0 && device_state(&view, dev, NULL) == DEVICE_STATE_AVAILABLE;
+}
+
+int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n) {
+        int r = 0;
+
+        for (size_t i = 0; m->announced && r >= 0 && i < m->host.inventory->n_devices; i++)
+                if (manager_wants_binding(&m->host, &m->host.inventory->devices[i]))
+                        r = pci_address_append(ret, ret_n, m->host.inventory->devices[i].address);
+        return r;
+}
+
+void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n) {
+        for (size_t i = 0; m->announced && i < m->host.inventory->n_devices; i++) {
+                const PciDevice *dev = &m->host.inventory->devices[i];
+
+                if (manager_wants_binding(&m->host, dev) && !pci_addresses_have(unbound, n, dev->address))
+                        note_arrived(m, dev->address);
         }
 }
 
@@ -118,7 +152,7 @@ static int take_inventory(Manager *m, Inventory *inv) {
 
         if (r < 0)
                 return r;
-        m->reconcile.promises_unchecked = true;
+        note_facts(m);
         for (size_t i = 0; i < inv->n_devices; i++)
                 manager_name_gpu(m, &inv->devices[i]);
         manager_read_serials(m, old);
@@ -135,7 +169,7 @@ static int take_inventory(Manager *m, Inventory *inv) {
         check_vfs(m, old);
         manager_forget_health(m);
         find_arrived(m, old);
-        manager_publish(m);
+        note_all_devices(m);
         return 0;
 }
 
@@ -212,7 +246,7 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
             before.d3cold == dev->d3cold && streq_ptr(reset_methods, dev->reset_methods) &&
             pci_device_same_vgpu(&before, dev))
                 return 0;
-        m->reconcile.promises_unchecked = true;
+        note_facts(m);
         /* The number of slots that a pool offers depends on the types, which were not read while the GPU was busy. */
         if (mdev_types && !*mdev_types)
                 return host_state_remake_policy(&m->host) < 0 ? -ENOMEM : 1;
@@ -345,7 +379,7 @@ int manager_refresh_nodes(Manager *m) {
         if (r == -ESTALE)
                 return manager_scan(m) < 0 ? -ENOMEM : 1;
         if (r == 0 && capacity_digest(m->host.inventory) != before)
-                m->reconcile.promises_unchecked = true;
+                note_facts(m);
         return r;
 }
 
@@ -356,7 +390,7 @@ static int renew_policy(Manager *m) {
         if (r < 0)
                 return r;
         manager_write_options(m, false);
-        manager_publish(m);
+        note_all_devices(m);
         return 1;
 }
 
@@ -369,7 +403,7 @@ int manager_refresh_drivers(Manager *m) {
                 r = driver_list_refresh(m->fs, m->host.inventory);
         if (r <= 0)
                 return r;
-        m->reconcile.promises_unchecked = true;
+        note_facts(m);
         r = renew_policy(m);
         manager_bind_late(m, unbound, n);
         return r;

@@ -33,6 +33,14 @@ int manager_refresh_drivers(Manager *m);
 /* Reads again which devices the host needs: mounts, routes, consoles. Returns as manager_refresh(). */
 int manager_refresh_host(Manager *m);
 
+/* The device is in a Bind=start pool, is available, and is not bound to a VFIO driver or may be suspended there. */
+bool manager_wants_binding(const HostState *host, const PciDevice *dev);
+/* Appends the devices for which manager_wants_binding() is true, in ascending order. */
+int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n);
+/* After a change of drivers or policy: notes as arrived the devices that want binding and are not in unbound, the list
+ * from before it. */
+void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n);
+
 /* serials.c */
 /*
  * Reads the serial numbers of allocated and quarantined devices. Takes the known ones from old (NULL the first time),
@@ -57,21 +65,6 @@ void manager_load_modules(Manager *m);
 void manager_apply_modules(Manager *m, const Inventory *old);
 /* Remembers the module id of the GPU. */
 void manager_learn_module(Manager *m, PciAddress gpu, unsigned module);
-
-/* promise.c */
-/*
- * Compares what a, when ready, was promised with the known facts, and sets its reason to why a guest cannot run with it
- * as promised. Logs, records and publishes a change of the reason.
- */
-void manager_check_promise(Manager *m, Allocation *a);
-/* Checks all allocations when facts changed since the last check, except allocations that are about to be resumed. */
-void manager_check_promises(Manager *m);
-/*
- * VERDICT_NONE unless the allocation called name is ready, has no running guest, and a guest could not run with it as
- * promised. Reads hugepages again, for whose changes the kernel has no notification. Pointers into the inventory may be
- * invalid afterwards.
- */
-Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret);
 
 /* mlx4.c */
 /*

@@ -72,6 +72,9 @@ typedef struct Job {
         bool waited;            /* was held until another job ended */
         bool unsaved;           /* the quarantine of a device could not be written to disk */
         bool removed;           /* gone from the bus; what it is stuck on stays blocked until the child exits */
+        bool gone;              /* the child has exited, and the job is to be freed */
+        unsigned noted;         /* of JobNote */
+        JobResult result;       /* when has_result */
         PciAddress *devices;    /* blocked while the job runs; none of them is allocated */
         size_t n_devices;
 } Job;
@@ -89,7 +92,7 @@ typedef struct JobHandlers {
         void (*returned)(Job *job, const JobStuck *stuck);
         /* Called once, when the result is known. The child may still be alive: job_is_stuck(). */
         void (*ended)(Job *job, JobResult result);
-        /* Called after ended and returned, when the child has exited; the owner frees the job. */
+        /* Called after ended and returned, when the child has exited: the owner frees the job later. */
         void (*gone)(Job *job);
 } JobHandlers;
 

@@ -20,7 +20,7 @@ Job *job_queue_find(const JobQueue *q, uint32_t id) {
 
 bool job_queue_has(const JobQueue *q, const char *subject) {
         for (size_t i = 0; i < q->n; i++)
-                if (streq(q->list[i]->subject, subject))
+                if (!q->list[i]->gone && streq(q->list[i]->subject, subject))
                         return true;
         return false;
 }
@@ -47,6 +47,14 @@ bool job_queue_may_plug(const JobQueue *q, PciAddress device) {
         return orphans_have(&q->orphans, device);
 }
 
+void job_queue_drop_gone(JobQueue *q) {
+        for (size_t i = q->n; i-- > 0;)
+                if (q->list[i]->gone) {
+                        job_free(q->list[i]);
+                        q->list[i] = q->list[--q->n];
+                }
+}
+
 size_t job_queue_active(const JobQueue *q) {
         size_t n = 0;
 
@@ -68,23 +76,18 @@ static void unblock_devices(Manager *m, const Job *job) {
                 (void) device_status_set(&m->host.status, job->devices[i], DEVICE_BUSY, NULL);
 }
 
-/* Publishes the allocation of the job and all its devices. */
-static void publish(Manager *m, const Job *job) {
-        const Allocation *a = ledger_find(m->host.ledger, job->subject);
+/* The allocation of the job and all its devices. */
+static void note_subjects(Manager *m, const Job *job) {
+        Allocation *a = ledger_find(m->host.ledger, job->subject);
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
 
         if (a)
-                manager_publish_allocation(m, a);
+                note_allocation(m, a);
         (void) step_list_devices(job->steps, &devices, &n);
         for (size_t i = 0; i < job->n_devices; i++)
                 (void) pci_address_append(&devices, &n, job->devices[i]);
-        manager_publish_devices(m, devices, n);
-}
-
-static void publish_device_steps(const Job *job) {
-        if (!job->removed)
-                server_job_device_steps_changed(job->manager->publisher.server, job->id);
+        note_devices(m, devices, n);
 }
 
 /* While the job waited, a guest may have opened one of its devices. */
@@ -106,7 +109,7 @@ static int on_begin(Job *job) {
                 job->worker.lock = orphans_lock_job(&m->jobs.orphans, job);
         if (job->kind->begun)
                 job->kind->begun(m, job);
-        server_job_new(m->publisher.server, job->id);
+        note_job(job, JOB_NOTE_BEGUN);
         r = check_waited(m, job);
         manager_note_gpus(m, job->steps);
         /* The job may unbind the GPUs, and then their minors are invalid. The checks before it need the minors. */
@@ -135,12 +138,12 @@ static void on_report(Job *job, Step *step, const Report *report) {
         case REPORT_STEP:
                 log_full(LOG_DEBUG, 0, (&(LogFields) { .allocation = job->subject, .step = job->step }), "Job %u: %s",
                          job->id, job->step);
-                server_job_changed(m->publisher.server, job->id);
+                note_job(job, JOB_NOTE_CHANGED);
                 break;
         case REPORT_READING:
         case REPORT_UNDO:
         case REPORT_CHAIN_ENDED:
-                publish_device_steps(job);
+                note_job(job, JOB_NOTE_DEVICE_STEPS);
                 break;
         case REPORT_DEVICE_FAILED:
                 report_device_failed(job, step, report);
@@ -191,8 +194,8 @@ static void on_given_up(Job *job, const JobStuck *stuck) {
                         continue;
                 manager_set_stuck(m, devices[i], message);
         }
-        manager_publish_devices(m, devices, n);
-        publish_device_steps(job);
+        note_devices(m, devices, n);
+        note_job(job, JOB_NOTE_DEVICE_STEPS);
 }
 
 /* Devices whose locks a process that was given up may hold are marked as stuck, and read without their locks. */
@@ -209,10 +212,10 @@ static JobResult finish(Manager *m, Job *job, JobResult result) {
         JobResult after;
 
         if (result != JOB_DONE)
-                history_record_failure(m, job);
+                note_failure(m, job);
         after = job->kind->finished(m, job, result);
         if (result == JOB_DONE && after != JOB_DONE)
-                history_record_failure(m, job);
+                note_failure(m, job);
         return after;
 }
 
@@ -295,15 +298,14 @@ static void on_end(Job *job, JobResult result) {
                                          .step = job->step }),
                          "Job %u, %s %s: %s", job->id, job->kind->verb, job->subject, job->message);
         count_time(&m->jobs, job, result);
-        publish(m, job);
+        note_subjects(m, job);
         job->starting = false;
-        server_job_changed(m->publisher.server, job->id);
-        server_job_removed(m->publisher.server, job->id, job_result_to_string(result));
-        job->removed = true;
+        job->result = result;
+        note_job(job, JOB_NOTE_CHANGED | JOB_NOTE_ENDED);
         begin_waiting(m);
         /* A failed start-services job is tried again at the next start of the daemon only, to avoid a loop. */
-        m->reconcile.services_due = m->reconcile.services_due || !streq(job->kind->verb, MANAGER_VERB_START_SERVICES);
-        reconcile_want(&m->reconcile);
+        m->notes.services_due = m->notes.services_due || !streq(job->kind->verb, MANAGER_VERB_START_SERVICES);
+        note_turn(m);
 }
 
 /* Unblocks the devices that the process was stuck on, and reads them again. */
@@ -315,24 +317,20 @@ static void on_returned(Job *job, const JobStuck *stuck) {
         for (size_t i = 0; i < n; i++)
                 manager_set_stuck(m, devices[i], NULL);
         (void) manager_refresh(m, devices, n, false);
-        manager_publish_devices(m, devices, n);
-        publish_device_steps(job);
-        m->reconcile.released = true;
-        reconcile_want(&m->reconcile);
+        note_devices(m, devices, n);
+        note_job(job, JOB_NOTE_DEVICE_STEPS);
+        m->notes.released = true;
+        note_turn(m);
 }
 
 static void on_gone(Job *job) {
         Manager *m = job->manager;
-        size_t i = 0;
 
         if (!job->unlocked)
                 release_lock(m, job);
-        while (m->jobs.list[i] != job)
-                i++;
-        m->jobs.list[i] = m->jobs.list[--m->jobs.n];
-        job_free(job);
-        m->reconcile.released = true;
-        reconcile_want(&m->reconcile);
+        job->gone = true;
+        m->notes.released = true;
+        note_turn(m);
 }
 
 static const JobHandlers job_handlers = { on_begin, on_report, on_given_up, on_returned, on_end, on_gone };
@@ -416,7 +414,7 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
         }
         *ret_id = ++m->jobs.last_id;
         m->jobs.list[m->jobs.n++] = job;
-        manager_publish_devices(m, job->devices, job->n_devices);
+        note_devices(m, job->devices, job->n_devices);
         TAKE_PTR(job);
         return VERDICT_NONE;
 }
@@ -468,9 +466,9 @@ void manager_set_stuck(Manager *m, PciAddress device, const char *message) {
 
         (void) device_status_set(&m->host.status, device, DEVICE_STUCK, message);
         if (message)
-                history_record(HISTORY_STUCK, device, holder, "%s", message);
+                note_event(m, HISTORY_STUCK, device, holder, "%s", message);
         else
-                history_record(HISTORY_UNSTUCK, device, holder, "%s is no longer stuck.", PCI_ADDRESS_STR(device));
+                note_event(m, HISTORY_UNSTUCK, device, holder, "%s is no longer stuck.", PCI_ADDRESS_STR(device));
 }
 
 bool manager_is_busy(const Manager *m, PciAddress address) {

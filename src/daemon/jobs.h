@@ -69,6 +69,8 @@ uint32_t job_queue_find_subject(const JobQueue *q, const char *subject);
 bool job_queue_may_plug(const JobQueue *q, PciAddress device);
 /* The number of jobs that are not stuck. */
 size_t job_queue_active(const JobQueue *q);
+/* Frees the jobs whose child has exited, when clients were told of their end. */
+void job_queue_drop_gone(JobQueue *q);
 void job_queue_done(JobQueue *q);
 
 /*
@@ -103,7 +105,7 @@ void orphans_narrow_lock(const Orphans *o, const Job *job);
 /* Removes the lock of the job; its child has exited. */
 void orphans_unlock_job(const Orphans *o, const Job *job);
 
-/* Polls from the event loop for the exit of orphans, and queues their devices for manager_reconcile(). */
+/* Polls from the event loop for the exit of orphans, and queues their devices for the next round of settle.h. */
 int manager_follow_orphans(Manager *m);
 /* The child of the job has died. When one of its processes lives on, because the kernel has it, its devices are blocked
  * as those of an orphan until it exits. Returns false when none does. */

@@ -75,9 +75,11 @@ Manager *manager_free(Manager *m) {
         if (!m)
                 return NULL;
         job_queue_done(&m->jobs);
-        reconcile_done(&m->reconcile);
+        settle_done(&m->settle);
+        notes_done(&m->notes);
+        sd_event_source_disable_unref(m->lease_timer);
         watches_done(&m->watches);
-        publisher_done(&m->publisher);
+        told_done(&m->told);
         sd_event_unref(m->event);
         store_close(m->store);
         mlx4_done(&m->options);
@@ -103,7 +105,7 @@ static Verdict on_allocate(void *userdata, const char *name, const Request *r, u
         Verdict v = manager_allocate(m, name, r, owner, ret_job, ret);
 
         /* The fresh facts may leave work to do. */
-        reconcile_want(&m->reconcile);
+        note_turn(m);
         return v;
 }
 
@@ -111,7 +113,7 @@ static Verdict on_release(void *userdata, const char *name, uint64_t generation,
         Manager *m = userdata;
         Verdict v = manager_release(m, name, generation, ret_job, ret);
 
-        reconcile_want(&m->reconcile);
+        note_turn(m);
         return v;
 }
 
@@ -130,7 +132,7 @@ static Verdict on_prepare(void *userdata, const char *name, uint64_t generation,
         Manager *m = userdata;
         Verdict v = manager_prepare(m, name, generation, ret_job, ret);
 
-        reconcile_want(&m->reconcile);
+        note_turn(m);
         return v;
 }
 
@@ -143,7 +145,7 @@ static Verdict on_attach(void *userdata, const char *name, uint64_t generation, 
         Manager *m = userdata;
         Verdict v = manager_attach(m, name, generation, r, ret_job, ret);
 
-        reconcile_want(&m->reconcile);
+        note_turn(m);
         return v;
 }
 
@@ -152,7 +154,7 @@ static Verdict on_detach(void *userdata, const char *name, uint64_t generation, 
         Manager *m = userdata;
         Verdict v = manager_detach(m, name, generation, slot, ret_job, ret);
 
-        reconcile_want(&m->reconcile);
+        note_turn(m);
         return v;
 }
 
@@ -160,7 +162,7 @@ static Verdict on_accept(void *userdata, const char *name, uint64_t generation, 
         Manager *m = userdata;
         Verdict v = manager_accept(m, name, generation, ret_job, ret);
 
-        reconcile_want(&m->reconcile);
+        note_turn(m);
         return v;
 }
 
@@ -176,14 +178,14 @@ static Verdict on_rescan(void *userdata, Refusal *ret) {
         /* Who uses a device that was taken is known from the start of the daemon, and may have ended. */
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
                 m->host.ledger->allocations[i]->taken = false;
-        m->reconcile.promises_unchecked = true;
+        note_facts(m);
         manager_find_guests(m);
         manager_ask_guests(m);
         manager_make_attributes_due(m);
         manager_probe_gpus_again(m);
         manager_check_health(m, HEALTH_DUE_RESCAN);
         manager_check_endpoints(m);
-        reconcile_want(&m->reconcile);
+        note_turn(m);
         return r < 0 ? refuse(ret, VERDICT_LIMIT, NULL, NULL, "The node could not be read: %s.", strerror(-r))
                      : VERDICT_NONE;
 }
@@ -200,10 +202,10 @@ static Capacity *on_measure(void *userdata) {
         Manager *m = userdata;
         HostView view = host_state_view(&m->host);
 
-        if (!m->announced || !m->reconcile.unmeasured)
+        if (!m->announced || !m->notes.unmeasured)
                 return NULL;
-        m->reconcile.unmeasured = false;
-        return capacity_new(&view, m->publisher.shown);
+        m->notes.unmeasured = false;
+        return capacity_new(&view, m->told.devices);
 }
 
 static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
@@ -251,7 +253,7 @@ static const JobTime *on_list_job_times(void *userdata, size_t *ret_n) {
 static void on_bus_settled(void *userdata) {
         Manager *m = userdata;
 
-        reconcile_want(&m->reconcile);
+        note_turn(m);
 }
 
 static const ServerCallbacks server_callbacks = {
@@ -288,7 +290,7 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, v
                 log_info("Stopping when %zu running jobs have ended; a second signal stops at once.",
                          job_queue_active(&m->jobs));
         m->stopping = true;
-        reconcile_want(&m->reconcile);
+        note_turn(m);
         return 0;
 }
 
@@ -314,8 +316,8 @@ static int add_signals(Manager *m) {
         return r < 0 ? r : sd_event_add_signal(m->event, NULL, SIGHUP, on_hangup, m);
 }
 
-static int on_reconcile(sd_event_source *source, void *userdata) {
-        manager_reconcile(userdata);
+static int on_settle(sd_event_source *source, void *userdata) {
+        manager_settle(userdata);
         return 0;
 }
 
@@ -328,7 +330,7 @@ int manager_run(Manager *m) {
                 r = sd_event_set_watchdog(m->event, true);
         if (r < 0)
                 return log_error_errno(r, "Failed to set up the event loop: %m");
-        r = server_new(m->event, &server_callbacks, m, &m->publisher.server);
+        r = server_new(m->event, &server_callbacks, m, &m->told.server);
         if (r < 0)
                 return r;
         r = manager_follow_orphans(m);
@@ -341,7 +343,10 @@ int manager_run(Manager *m) {
         manager_follow_endpoints(m);
         manager_probe_gpus(m);
         /* Enabled at first, to begin the startup phases. */
-        r = sd_event_add_defer(m->event, &m->reconcile.source, on_reconcile, m);
+        r = sd_event_add_defer(m->event, &m->notes.settle, on_settle, m);
+        /* What one event changed is told before the next event changes more. */
+        if (r >= 0)
+                r = sd_event_source_set_priority(m->notes.settle, SD_EVENT_PRIORITY_IMPORTANT);
         if (r < 0)
                 return log_error_errno(r, "Failed to set up the event loop: %m");
         r = sd_event_loop(m->event);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The daemon in parts: the host state (what is known), jobs, watches, reconcile and the publisher. Operations
- * (operations.h) have no state of their own. The daemon has one thread, so no lock is needed.
+ * The daemon in parts: the host state (what is known), notes, jobs, watches and settle. Operations (operations.h) have
+ * no state of their own. The daemon has one thread, so no lock is needed.
  */
 
 #include <systemd/sd-event.h>
@@ -11,8 +11,8 @@
 #include "host/hoststate.h"
 #include "host/store.h"
 #include "jobs.h"
-#include "publish.h"
-#include "reconcile.h"
+#include "note.h"
+#include "settle.h"
 #include "util/sysfs.h"
 #include "watch.h"
 
@@ -30,8 +30,10 @@ typedef struct Manager {
         sd_event *event;
         JobQueue jobs;
         Watches watches;
-        Reconcile reconcile;
-        Publisher publisher;
+        sd_event_source *lease_timer; /* op-lease.c: the end of the lease that ends first; NULL: there is none */
+        Notes notes;
+        Settle settle;
+        Told told;
         bool announced; /* startup is finished, and clients see the daemon */
         bool ready;     /* systemd was told so */
         bool stopping;  /* after SIGTERM: no new jobs, running jobs finish */

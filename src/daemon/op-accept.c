@@ -9,10 +9,10 @@
 #include "util/strings.h"
 
 /* Records the replaced cards. a: with the identity of the old cards. */
-static void record(const HostView *view, const Allocation *a) {
+static void record(Manager *m, const HostView *view, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (plan_find_replacement(view, &a->devices[i]))
-                        history_record(HISTORY_ACCEPTED, a->devices[i].address, a,
+                        note_event(m, HISTORY_ACCEPTED, a->devices[i].address, a,
                                        "%s is a different card than before, and was accepted for '%s'.",
                                        PCI_ADDRESS_STR(a->devices[i].address), a->name);
 }
@@ -39,7 +39,7 @@ static Verdict accept_replacements(Manager *m, Allocation *a, uint32_t *ret_job,
         if (v != VERDICT_NONE)
                 return v;
         /* While the old allocation still has the identity of the old cards. */
-        record(&view, b);
+        record(m, &view, b);
         v = manager_start_prepare(m, accepted, true, ret_job, ret);
         if (v != VERDICT_NONE) {
                 (void) manager_set_state(m, accepted, ALLOCATION_FAILED, ret->message);
@@ -47,8 +47,7 @@ static Verdict accept_replacements(Manager *m, Allocation *a, uint32_t *ret_job,
         }
         /* As for a resumed job, only a release undoes a failure. */
         job_queue_find(&m->jobs, *ret_job)->resumed = true;
-        manager_tell_allocation(m, accepted);
-        manager_publish_allocation(m, accepted);
+        note_allocation(m, accepted);
         return VERDICT_NONE;
 }
 

@@ -50,9 +50,9 @@ static int refresh_planned(Manager *m, const Allocation *a) {
         int groups = host < 0 ? host : a ? manager_refresh_groups(m, a) : manager_refresh_refused(m);
 
         if (groups > 0 && a)
-                manager_publish_allocation(m, a);
+                note_devices_of(m, a);
         else if (groups > 0)
-                manager_publish(m);
+                note_all_devices(m);
         return groups < 0 ? groups : drivers | host | groups;
 }
 
@@ -234,17 +234,15 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
         claimed->lease_end = 0;
         (void) string_replace(&claimed->reason, "It was refused because the ledger could not be written, but the disk "
                                                 "may have it. Release it.");
-        manager_tell_allocation(m, claimed);
-        manager_publish_allocation(m, claimed);
+        note_allocation(m, claimed);
         return refuse_storage(ret, r);
 }
 
 /* A lease needs no job. */
 static Verdict announce_lease(Manager *m, Allocation *a, uint32_t *ret_job) {
         *ret_job = 0;
-        manager_tell_allocation(m, a);
-        manager_publish_allocation(m, a);
-        history_record_allocation(HISTORY_RESERVED, a, NULL);
+        note_allocation(m, a);
+        note_allocation_event(m, HISTORY_RESERVED, a, NULL);
         manager_follow_leases(m);
         return VERDICT_NONE;
 }
@@ -283,7 +281,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
                 return announce_lease(m, reserved, ret_job);
         v = manager_start_prepare(m, reserved, false, ret_job, ret);
         if (v != VERDICT_NONE) {
-                history_record_allocation(HISTORY_RESERVED, reserved, NULL);
+                note_allocation_event(m, HISTORY_RESERVED, reserved, NULL);
                 manager_delete_allocation(m, reserved);
                 return v;
         }

@@ -80,11 +80,11 @@ static Allocation *drop_changing(Manager *m, Allocation *a) {
         if (manager_replace_allocation(m, a, &b, NULL) != VERDICT_NONE)
                 return NULL;
         manager_forget_attributes(m, part);
-        manager_publish_allocation(m, part);
-        manager_tell_allocation(m, rest);
+        note_devices_of(m, part);
+        note_allocation(m, rest);
         /* The promise may have been broken by a device that is gone now, also for other allocations. */
-        m->reconcile.promises_unchecked = m->reconcile.promises_unchecked || rest->reason;
-        manager_check_promise(m, rest);
+        m->notes.promises_unchecked = m->notes.promises_unchecked || rest->reason;
+        note_facts(m);
         return rest;
 }
 
@@ -161,8 +161,7 @@ static Verdict attach(Manager *m, Allocation *a, Allocation *part, uint32_t *ret
                         extended->halted = true;
                 return v;
         }
-        manager_tell_allocation(m, extended);
-        manager_publish_allocation(m, extended);
+        note_allocation(m, extended);
         return VERDICT_NONE;
 }
 
@@ -199,7 +198,7 @@ static void attach_begun(Manager *m, Job *job) {
                 allocation_changing_part(ledger_find(m->host.ledger, job->subject));
 
         if (part)
-                history_record_allocation(HISTORY_RESERVED, part, NULL);
+                note_allocation_event(m, HISTORY_RESERVED, part, NULL);
 }
 
 static Verdict attach_check(Manager *m, const Job *job, Refusal *ret) {
@@ -251,9 +250,9 @@ static JobResult settle(Manager *m, Job *job, Allocation *a, const Allocation *p
                 return JOB_FAILED_DIRTY;
         }
         tell_lost_peers(m, job, a);
-        history_record_allocation(HISTORY_READY, part, NULL);
+        note_allocation_event(m, HISTORY_READY, part, NULL);
         manager_forget_attributes(m, part);
-        manager_check_promise(m, a);
+        note_facts(m);
         return JOB_DONE;
 }
 
@@ -276,7 +275,7 @@ static JobResult attach_finished(Manager *m, Job *job, JobResult result) {
         if (part && result == JOB_FAILED && drop_changing(m, a))
                 return result;
         a->halted = true;
-        manager_tell_allocation(m, a);
+        note_allocation(m, a);
         return result == JOB_DONE ? JOB_FAILED_DIRTY : result;
 }
 
@@ -357,7 +356,7 @@ static Verdict detach(Manager *m, Allocation *a, const char *slot, uint32_t *ret
         if (v == VERDICT_NONE)
                 v = start_detach(m, marked, ret_job, ret);
         if (v == VERDICT_NONE)
-                manager_tell_allocation(m, marked);
+                note_allocation(m, marked);
         else if (ledger_find(m->host.ledger, marked->name) == marked)
                 marked->halted = true;
         return v;
@@ -398,7 +397,7 @@ static JobResult fail(Manager *m, const Job *job, Allocation *a, JobResult resul
                 if (a->devices[i].phase == DEVICE_PHASE_DETACHING)
                         a->devices[i].phase = phase;
         (void) manager_set_state(m, a, a->state, a->reason);
-        manager_check_promise(m, a);
+        note_facts(m);
         return result;
 }
 
@@ -412,7 +411,7 @@ static JobResult detach_finished(Manager *m, Job *job, JobResult result) {
                 job_set_message(job, "The device is returned, but the ledger could not be written. Detach it again.");
                 return fail(m, job, a, JOB_FAILED_DIRTY);
         }
-        history_record_allocation(HISTORY_RELEASED, part, NULL);
+        note_allocation_event(m, HISTORY_RELEASED, part, NULL);
         return JOB_DONE;
 }
 
@@ -442,7 +441,7 @@ static void continue_change(Manager *m, Allocation *a) {
 void manager_continue_changes(Manager *m) {
         bool later = manager_may_miss_guests(m) || manager_check_may_change(m, NULL) != VERDICT_NONE;
 
-        m->reconcile.changes_due = false;
+        m->notes.changes_due = false;
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 Allocation *a = m->host.ledger->allocations[i];
 
@@ -452,7 +451,7 @@ void manager_continue_changes(Manager *m) {
                 if (later || a->state == ALLOCATION_PREPARING || manager_is_arriving(m, a) ||
                     manager_check_blocked(m, a, true, NULL) != VERDICT_NONE || job_queue_has(&m->jobs, a->name) ||
                     job_queue_check_room(&m->jobs, NULL) != VERDICT_NONE)
-                        m->reconcile.changes_due = true;
+                        m->notes.changes_due = true;
                 else if (a->state == ALLOCATION_READY)
                         continue_change(m, a);
         }

@@ -39,7 +39,7 @@ static void begin_again(Manager *m, Allocation *a) {
 }
 
 static void expire(Manager *m, Allocation *a) {
-        history_record_allocation(HISTORY_EXPIRED, a, NULL);
+        note_allocation_event(m, HISTORY_EXPIRED, a, NULL);
         manager_delete_allocation(m, a);
 }
 
@@ -72,9 +72,9 @@ void manager_follow_leases(Manager *m) {
                 return;
         while ((next = find_next(m)) && next->lease_end <= clock_usec(CLOCK_BOOTTIME))
                 expire(m, next);
-        m->reconcile.lease_timer = sd_event_source_disable_unref(m->reconcile.lease_timer);
+        m->lease_timer = sd_event_source_disable_unref(m->lease_timer);
         if (next)
-                r = sd_event_add_time(m->event, &m->reconcile.lease_timer, CLOCK_BOOTTIME, next->lease_end, 0, on_end,
+                r = sd_event_add_time(m->event, &m->lease_timer, CLOCK_BOOTTIME, next->lease_end, 0, on_end,
                                       m);
         if (r < 0)
                 log_warning_errno(r, "Leases do not end before the next one is made, ignoring: %m");
@@ -112,7 +112,7 @@ static Verdict end_lease(Manager *m, Allocation *a, Refusal *ret) {
                 return v;
         a->hold = 0;
         a->lease_end = 0;
-        manager_tell_allocation(m, a);
+        note_allocation(m, a);
         return VERDICT_NONE;
 }
 
@@ -129,7 +129,7 @@ static Verdict prepare(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *re
         v = end_lease(m, a, ret);
         if (v != VERDICT_NONE)
                 return v;
-        manager_publish_allocation(m, a);
+        note_allocation(m, a);
         v = manager_start_prepare(m, a, false, ret_job, ret);
         if (v != VERDICT_NONE)
                 manager_delete_allocation(m, a);
@@ -177,7 +177,7 @@ Verdict manager_renew(Manager *m, const char *name, uint64_t generation, uint32_
                         (void) store_save(m->store, a);
                 return refuse_storage(ret, r);
         }
-        manager_tell_allocation(m, a);
+        note_allocation(m, a);
         manager_follow_leases(m);
         return VERDICT_NONE;
 }

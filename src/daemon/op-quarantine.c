@@ -39,8 +39,8 @@ static int quarantine(Manager *m, const Allocation *a, const AllocationDevice *d
                 TAKE_PTR(rest);
         else
                 return -ENOMEM;
-        history_record(HISTORY_QUARANTINED, address, a, "%s is in quarantine: %s", PCI_ADDRESS_STR(address), evidence);
-        manager_publish_devices(m, &address, 1);
+        note_event(m, HISTORY_QUARANTINED, address, a, "%s is in quarantine: %s", PCI_ADDRESS_STR(address), evidence);
+        note_device(m, address);
         return r;
 }
 
@@ -205,7 +205,7 @@ bool manager_clean_used(Manager *m, PciAddress device) {
                 return true;
         /* What an admin reads who wonders why the device is not free. */
         if (!streq_ptr(rest->reason, refusal.message) && string_copy(&rest->reason, refusal.message) >= 0)
-                manager_publish_devices(m, &device, 1);
+                note_device(m, device);
         return false;
 }
 
@@ -219,7 +219,7 @@ static void clear_failed(Manager *m, Job *job, const Step *step _unused_, const 
         job_set_message(job, message);
         if (store_save_quarantined(m->store, rest) < 0)
                 job->unsaved = true;
-        history_record(HISTORY_QUARANTINED, job->devices[0], rest, "%s is in quarantine: %s",
+        note_event(m, HISTORY_QUARANTINED, job->devices[0], rest, "%s is in quarantine: %s",
                        PCI_ADDRESS_STR(job->devices[0]), message);
 }
 
@@ -254,7 +254,7 @@ static JobResult clear_finished(Manager *m, Job *job, JobResult result) {
                 return JOB_FAILED;
         }
         rest = ledger_unquarantine(m->host.ledger, device);
-        history_record(HISTORY_CLEARED, device, NULL, "%s is out of quarantine.", PCI_ADDRESS_STR(device));
+        note_event(m, HISTORY_CLEARED, device, NULL, "%s is out of quarantine.", PCI_ADDRESS_STR(device));
         manager_check_health_of(m, &device, 1);
         return result;
 }

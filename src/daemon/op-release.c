@@ -63,7 +63,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
         }
         /* A release that fails leaves nothing to resume. */
         job_queue_find(&m->jobs, *ret_job)->before = is_interrupted(before) ? ALLOCATION_FAILED : before;
-        manager_tell_allocation(m, a);
+        note_allocation(m, a);
         return VERDICT_NONE;
 }
 
@@ -142,7 +142,7 @@ Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusa
                 return v;
         if (manager_refresh_groups(m, a) < 0)
                 return refuse_no_memory(ret);
-        manager_publish_allocation(m, a);
+        note_allocation(m, a);
         v = manager_check_use(m, a, USE_RELEASE, ret);
         return v != VERDICT_NONE ? v : manager_start_release(m, a, ret_job, ret);
 }

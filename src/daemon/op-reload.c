@@ -89,7 +89,7 @@ static bool wants_start(const Policy *now, const Policy *before, const PciDevice
 static void take_config(Manager *m, Config *config, Policy *policy) {
         for (size_t i = 0; i < m->host.inventory->n_devices; i++)
                 if (wants_start(policy, m->host.policy, &m->host.inventory->devices[i]))
-                        reconcile_queue(&m->reconcile, m->host.inventory->devices[i].address);
+                        note_arrived(m, m->host.inventory->devices[i].address);
         host_state_take_config(&m->host, config, policy);
         log_policy(policy);
         log_dropped(&m->host);
@@ -99,8 +99,8 @@ static void take_config(Manager *m, Config *config, Policy *policy) {
         manager_follow_endpoints(m);
         manager_apply_modules(m, NULL);
         manager_probe_gpus_again(m);
-        manager_publish(m);
-        reconcile_want(&m->reconcile);
+        note_all_devices(m);
+        note_turn(m);
 }
 
 /* The configuration also decides which devices the host needs, so they are marked again first. */

@@ -214,12 +214,12 @@ static void record_done(Manager *m, const Job *job, PciAddress pf) {
                         to = steps->steps[i].to;
         }
         if (from && to)
-                history_record(HISTORY_VFS_CHANGED, pf, NULL, "Changed the number of VFs of %s from %s to %s.", address,
+                note_event(m, HISTORY_VFS_CHANGED, pf, NULL, "Changed the number of VFs of %s from %s to %s.", address,
                                from, to);
         else if (from)
-                history_record(HISTORY_VFS_REMOVED, pf, NULL, "Removed the VFs of %s.", address);
+                note_event(m, HISTORY_VFS_REMOVED, pf, NULL, "Removed the VFs of %s.", address);
         else if (to)
-                history_record(HISTORY_VFS_CREATED, pf, NULL, "Created VFs on %s.", address);
+                note_event(m, HISTORY_VFS_CREATED, pf, NULL, "Created VFs on %s.", address);
 }
 
 /* Queues the new VFs: while the job ran, their uevents could not be handled. */
@@ -227,7 +227,7 @@ static void queue_vfs(Manager *m, PciAddress address) {
         const PciDevice *pf = inventory_find(m->host.inventory, address);
 
         for (size_t i = 0; m->announced && pf && i < pf->n_vfs; i++)
-                reconcile_queue(&m->reconcile, pf->vfs[i]);
+                note_arrived(m, pf->vfs[i]);
 }
 
 /* The VFs exist all the same. An allocation sets the attributes of its VF again, and fails if that is impossible. */
@@ -267,14 +267,14 @@ static JobResult vfs_finished(Manager *m, Job *job, JobResult result) {
         if (result == JOB_DONE)
                 record_done(m, job, address);
         if (result == JOB_DONE && device_status_get(&m->host.status, address, DEVICE_CONTESTED))
-                history_record(HISTORY_UNCONTESTED, address, NULL,
+                note_event(m, HISTORY_UNCONTESTED, address, NULL,
                                "The number of VFs of %s was set by passthroughd again.", PCI_ADDRESS_STR(address));
         if (result == JOB_DONE)
                 (void) device_status_set(&m->host.status, address, DEVICE_CONTESTED, NULL);
         if (!changes_number(job))
                 return result;
         if (!m->announced)
-                (void) pci_address_append(&m->reconcile.unread, &m->reconcile.n_unread, address);
+                (void) pci_address_append(&m->notes.unread, &m->notes.n_unread, address);
         else
                 (void) manager_scan(m);
         if (result == JOB_DONE)

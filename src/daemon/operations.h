@@ -152,6 +152,14 @@ Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Re
 /* Removes a from ledger and disk, and frees it. When the file cannot be removed, a stays, in state failed. */
 void manager_delete_allocation(Manager *m, Allocation *a);
 Verdict refuse_storage(Refusal *ret, int error);
+/* VERDICT_NONE when all devices of a are present, are the allocated cards, and are not used or needed by the host. */
+Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *ret);
+/*
+ * VERDICT_NONE unless the allocation called name is ready, has no running guest, and a guest could not run with it as
+ * promised. Reads hugepages again, for whose changes the kernel has no notification. Pointers into the inventory may be
+ * invalid afterwards.
+ */
+Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret);
 
 /* holders.c */
 typedef enum UseCheck {

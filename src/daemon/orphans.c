@@ -175,9 +175,9 @@ void orphans_unlock_job(const Orphans *o, const Job *job) {
 static void queue_device(Manager *m, PciAddress address) {
         const PciDevice *dev = inventory_find(m->host.inventory, address);
 
-        reconcile_queue(&m->reconcile, address);
+        note_arrived(m, address);
         for (size_t i = 0; dev && i < dev->n_vfs; i++)
-                reconcile_queue(&m->reconcile, dev->vfs[i]);
+                note_arrived(m, dev->vfs[i]);
 }
 
 /* Queues the PFs that could get no VFs while the orphan held the kernel's lock for adding and removing VFs. */
@@ -186,7 +186,7 @@ static void queue_pfs(Manager *m) {
                 const PciDevice *dev = &m->host.inventory->devices[i];
 
                 if (dev->n_vfs == 0 && policy_vf_pool(m->host.policy, dev))
-                        reconcile_queue(&m->reconcile, dev->address);
+                        note_arrived(m, dev->address);
         }
 }
 
@@ -219,7 +219,7 @@ static bool handle_exits(Manager *m, size_t i) {
         }
         if (ended && orphan_changes_vfs(&lock))
                 queue_pfs(m);
-        manager_publish_devices(m, lock.devices, lock.n_devices);
+        note_devices(m, lock.devices, lock.n_devices);
         if (ended)
                 job_lock_done(&lock);
         return true;
@@ -233,8 +233,8 @@ static int on_poll(sd_event_source *source, uint64_t usec, void *userdata) {
         for (size_t i = o->n; i-- > 0;)
                 any = handle_exits(m, i) || any;
         if (any) {
-                m->reconcile.released = true;
-                reconcile_want(&m->reconcile);
+                m->notes.released = true;
+                note_turn(m);
         }
         if (o->n == 0) {
                 o->timer = sd_event_source_disable_unref(o->timer);

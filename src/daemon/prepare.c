@@ -19,9 +19,8 @@ static void prepare_begun(Manager *m, Job *job) {
         a->prepared_by = job->id;
         if (job->resumed)
                 return;
-        manager_tell_allocation(m, a);
-        manager_publish_allocation(m, a);
-        history_record_allocation(HISTORY_RESERVED, a, NULL);
+        note_allocation(m, a);
+        note_allocation_event(m, HISTORY_RESERVED, a, NULL);
 }
 
 static Verdict prepare_check(Manager *m, const Job *job, Refusal *ret) {
@@ -64,10 +63,10 @@ static JobResult prepare_ended(Manager *m, Job *job, Allocation *a, JobResult re
         /* The reason stays while it is the same, so that it is recorded once. */
         (void) manager_set_state(m, a, ALLOCATION_READY, a->partition_lost ? a->reason : NULL);
         if (!a->partition_lost)
-                history_record_allocation(HISTORY_READY, a, NULL);
+                note_allocation_event(m, HISTORY_READY, a, NULL);
         manager_forget_attributes(m, a);
-        manager_check_promise(m, a);
-        m->reconcile.changes_due = m->reconcile.changes_due || allocation_is_changing(a);
+        note_facts(m);
+        m->notes.changes_due = m->notes.changes_due || allocation_is_changing(a);
         return result;
 }
 

@@ -85,8 +85,8 @@ static int on_shm(sd_event_source *source, const struct inotify_event *event, vo
         /* An event without a name is an overflow, or about the directory itself. */
         if (event->len > 0 && strncmp(event->name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) != 0)
                 return 0;
-        m->reconcile.promises_unchecked = true;
-        manager_check_promises(m);
+        note_facts(m);
+        note_turn(m);
         return 0;
 }
 

@@ -122,12 +122,12 @@ static void record(Manager *m, const Allocation *a, const AllocationDevice *d, P
         const char *was = PCI_ADDRESS_STR(before), *is = PCI_ADDRESS_STR(d->address);
 
         if (d->lost)
-                history_record(HISTORY_MISSING, before, a,
+                note_event(m, HISTORY_MISSING, before, a,
                                "The card that was %s, allocated to '%s', is not on this node any more; another "
                                "allocated card has that address now.",
                                was, a->name);
         else if (!pci_address_equal(before, d->address))
-                history_record(HISTORY_MOVED, d->address, a,
+                note_event(m, HISTORY_MOVED, d->address, a,
                                "%s is the card that was %s, and is still allocated to '%s'; its domain must be defined "
                                "again, 'passthroughctl xml %s' prints it.",
                                is, was, a->name, a->name);
@@ -164,7 +164,7 @@ static int requarantine(Manager *m, Allocation *a, const PciDevice *now, bool on
                          (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(now->address) }),
                          "Failed to write the quarantine of %s to disk: %m", PCI_ADDRESS_STR(now->address));
         if (ledger_quarantine(m->host.ledger, a) == 0)
-                history_record(HISTORY_MOVED, now->address, NULL,
+                note_event(m, HISTORY_MOVED, now->address, NULL,
                                "%s is the card that was %s, and is still in quarantine.", PCI_ADDRESS_STR(now->address),
                                PCI_ADDRESS_STR(before));
         else

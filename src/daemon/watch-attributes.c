@@ -52,7 +52,7 @@ int manager_all_attributes_found(Manager *m, const Job *job) {
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to write the previous state of the devices of '%s' to the ledger: %m", a->name);
-        manager_tell_allocation(m, a);
+        note_allocation(m, a);
         return r;
 }
 
@@ -97,8 +97,8 @@ static void on_answer(PciAddress vf, const void *answer, void *userdata) {
         if (m->watches.attributes.due ||
             vf_report_set(&m->host.vfs, vf, told.result < 0 ? NULL : &told.attributes) <= 0)
                 return;
-        m->reconcile.promises_unchecked = true;
-        manager_publish_devices(m, &vf, 1);
+        note_facts(m);
+        note_device(m, vf);
 }
 
 static void on_late(const PciAddress *vfs, size_t n, void *userdata) {
@@ -109,7 +109,7 @@ static void on_late(const PciAddress *vfs, size_t n, void *userdata) {
 static void on_done(void *userdata) {
         Manager *m = userdata;
 
-        reconcile_want(&m->reconcile);
+        note_turn(m);
 }
 
 static void probe(Manager *m);
@@ -221,8 +221,8 @@ static void note_link(Manager *m, const char *interface) {
 
         /* The interface may be the one that a PF lacked. */
         if (manager_refresh_guids(m) > 0) {
-                manager_publish(m);
-                reconcile_want(&m->reconcile);
+                note_all_devices(m);
+                note_turn(m);
         }
         pf = interface ? find_pf(m, interface) : NULL;
         if (interface && !pf)

@@ -61,7 +61,7 @@ static void take_answer(Manager *m, EndpointStatus *s, EndpointAnswer answer) {
                 return;
         if (before == ENDPOINT_STATE_DOWN || s->state == ENDPOINT_STATE_DOWN)
                 log_state(m, s);
-        reconcile_want(&m->reconcile);
+        note_turn(m);
 }
 
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata);

@@ -24,7 +24,7 @@
 #define DEADLINE_USEC (ANSWER_USEC + 10U * 1000000U)
 
 /* The child's report. */
-typedef struct Told {
+typedef struct FabricAnswer {
         int32_t result;
         uint32_t last_job;                           /* the number of the last job when the child was started */
         uint32_t n;                                  /* partitions that it asked about */
@@ -35,7 +35,7 @@ typedef struct Told {
         uint64_t unknown; /* bit i: the partition is not active, and whether a process has its GPUs open is unknown */
         uint64_t held;    /* bit i: an allocation had the i-th partition of the table */
         FabricReport report; /* about the partitions */
-} Told;
+} FabricAnswer;
 
 /* The GPUs of an allocation that is being released may have lost their partition already. */
 static bool has_partition(const Allocation *a) {
@@ -52,7 +52,7 @@ static bool is_held(const Ledger *l, unsigned partition) {
 
 /* The child searches /proc, so that the event loop need not: for each allocation, because the users of one may be
  * unknown. */
-static void find_users(const Manager *m, const Sysfs *fs, Allocation *const *asked, uint64_t lost, Told *told) {
+static void find_users(const Manager *m, const Sysfs *fs, Allocation *const *asked, uint64_t lost, FabricAnswer *told) {
         const uint64_t end = clock_usec(CLOCK_MONOTONIC) + HOLDER_LOOK_USEC;
         size_t open;
 
@@ -77,7 +77,7 @@ static int run(const Sysfs *fs, void *userdata) {
         const Manager *m = userdata;
         Allocation *asked[FABRIC_PARTITIONS_MAX];
         unsigned ids[FABRIC_PARTITIONS_MAX];
-        Told told = { .last_job = m->jobs.last_id };
+        FabricAnswer told = { .last_job = m->jobs.last_id };
         uint64_t active = 0;
 
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
@@ -103,7 +103,7 @@ static int run(const Sysfs *fs, void *userdata) {
         worker_report(&told, sizeof(told));
         return EXIT_SUCCESS;
 }
-_Static_assert(sizeof(Told) <= PIPE_BUF, "a report is written atomically");
+_Static_assert(sizeof(FabricAnswer) <= PIPE_BUF, "a report is written atomically");
 
 /* Each report has an allocation resumed whose partition is lost: its guest may have ended since the last one. cause:
  * NULL when the partition is active. */
@@ -119,11 +119,11 @@ static void take_partition(Manager *m, Allocation *a, const char *cause, bool id
         if (!was_lost && !cause)
                 return;
         a->resume_refused = a->resume_refused || cause;
-        m->reconcile.promises_unchecked = true;
-        reconcile_want(&m->reconcile);
+        note_facts(m);
+        note_turn(m);
 }
 
-static const char *find_cause(const Manager *m, const Allocation *a, const Told *told, uint32_t k) {
+static const char *find_cause(const Manager *m, const Allocation *a, const FabricAnswer *told, uint32_t k) {
         const FabricPartition *partition = fabric_table_find(&m->host.config->fabric, (unsigned) a->partition);
 
         if (!partition || !fabric_table_has(&told->report.table, partition))
@@ -134,7 +134,7 @@ static const char *find_cause(const Manager *m, const Allocation *a, const Told 
 }
 
 /* The allocations may have changed since the child was started, and jobs may have activated their partitions. */
-static void take_partitions(Manager *m, const Told *told) {
+static void take_partitions(Manager *m, const FabricAnswer *told) {
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 Allocation *a = m->host.ledger->allocations[i];
 
@@ -230,7 +230,7 @@ static void take_stray(Manager *m, const FabricReport *r, uint64_t held) {
 
 static void on_readable(void *userdata) {
         Manager *m = userdata;
-        Told told;
+        FabricAnswer told;
 
         while (worker_read(&m->watches.fabric.worker, &told, sizeof(told))) {
                 if (told.result > 0)

@@ -78,7 +78,7 @@ static void show(Manager *m, PciAddress gpu) {
         if (!dev)
                 return;
         manager_name_gpu(m, &m->host.inventory->devices[inventory_device_index(m->host.inventory, dev)]);
-        manager_publish_devices(m, &gpu, 1);
+        note_device(m, gpu);
 }
 
 /* The answer of the child. */
@@ -164,7 +164,7 @@ static void on_done(void *userdata) {
                         show(m, g->address);
                 }
         (void) manager_refresh_host(m);
-        reconcile_want(&m->reconcile);
+        note_turn(m);
 }
 
 static void on_ended(void *userdata) {

@@ -27,8 +27,8 @@ static void set_domain(Manager *m, Allocation *a, const char *domain) {
                 log_full(LOG_INFO, 0, (&(LogFields) { .allocation = a->name }), "No domain runs with '%s' any more.",
                          a->name);
         if (m->announced) {
-                manager_tell_allocation(m, a);
-                manager_check_promise(m, a);
+                note_allocation(m, a);
+                note_facts(m);
         }
         /* Saved, so that a restarted daemon still releases the allocation when the domain has ended meanwhile. */
         if (domain && a->release_with_domain && !a->had_domain) {
@@ -62,11 +62,11 @@ static void set_foreign(Manager *m, PciAddress address, const char *domain) {
         if (streq_ptr(message, known) || device_status_set(&m->host.status, address, DEVICE_FOREIGN, message) < 0)
                 return;
         if (domain)
-                history_record(HISTORY_CONTESTED, address, NULL, "%s", message);
+                note_event(m, HISTORY_CONTESTED, address, NULL, "%s", message);
         else
-                history_record(HISTORY_UNCONTESTED, address, NULL, "No domain runs with %s any more.",
+                note_event(m, HISTORY_UNCONTESTED, address, NULL, "No domain runs with %s any more.",
                                PCI_ADDRESS_STR(address));
-        manager_publish_devices(m, &address, 1);
+        note_device(m, address);
 }
 
 /* Nova's guests are expected on the devices of its pools. */
@@ -81,7 +81,7 @@ static void set_assigned(Manager *m, PciAddress address, const char *domain) {
                 return;
         if (message)
                 manager_note_used(m, address, message);
-        manager_publish_devices(m, &address, 1);
+        note_device(m, address);
 }
 
 /* source: as guest/domain-facts.h names the host device of a guest. */
@@ -155,9 +155,8 @@ void manager_find_guests(Manager *m) {
         if (!known)
                 return;
         look_for_foreign(m, guests);
-        m->reconcile.guests_read = m->reconcile.cleaning_due = true;
-        m->reconcile.cleaning_delay = 0;
-        reconcile_want(&m->reconcile);
+        m->notes.guests_read = m->notes.cleaning_due = true;
+        note_turn(m);
 }
 
 /* Logs a loss of libvirt once. It is no loss that libvirt does not run when the daemon starts. */
@@ -182,8 +181,8 @@ static void on_guests(void *userdata) {
         note_status(&m->host.libvirt, guest_client_unknown(m->watches.guests));
         m->host.inventory->libvirt = guest_client_list(m->watches.guests)->features;
         manager_find_guests(m);
-        reconcile_want(&m->reconcile);
-        server_guests_listed(m->publisher.server, guest_client_answered(m->watches.guests));
+        note_turn(m);
+        m->notes.guests_answered = guest_client_answered(m->watches.guests);
 }
 
 void manager_ask_guests(Manager *m) {

@@ -89,10 +89,10 @@ void manager_set_unhealthy(Manager *m, PciAddress device, DeviceFinding finding,
         if (streq_ptr(why, known) || device_status_set(&m->host.status, device, finding, why) < 0)
                 return;
         if (why)
-                history_record(HISTORY_UNHEALTHY, device, a, "%s", why);
+                note_event(m, HISTORY_UNHEALTHY, device, a, "%s", why);
         else if (device_status_check_unhealthy(&m->host.status, device, NULL) == VERDICT_NONE)
-                history_record(HISTORY_HEALTHY, device, a, "%s is well again.", PCI_ADDRESS_STR(device));
-        manager_publish_devices(m, &device, 1);
+                note_event(m, HISTORY_HEALTHY, device, a, "%s is well again.", PCI_ADDRESS_STR(device));
+        note_device(m, device);
 }
 
 static void on_answer(PciAddress device, const void *answer, void *userdata) {

@@ -181,7 +181,7 @@ static int refresh_devices(Manager *m, const PciAddress *devices, size_t n, bool
         int r = manager_refresh(m, devices, n, locked);
 
         if (r > 0)
-                manager_publish_devices(m, devices, n);
+                note_devices(m, devices, n);
         return r;
 }
 
@@ -223,7 +223,7 @@ static void find_late_pfs(Manager *m, const Event *events, size_t n) {
                 const PciDevice *dev = inventory_find(m->host.inventory, events[i].address);
 
                 if (dev && events[i].bound && dev->n_vfs == 0 && policy_vf_pool(m->host.policy, dev))
-                        reconcile_queue(&m->reconcile, dev->address);
+                        note_arrived(m, dev->address);
         }
 }
 
@@ -255,7 +255,7 @@ static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
                 manager_check_health(m, HEALTH_DUE_EVENT);
         else
                 check_health(m, events, n);
-        reconcile_want(&m->reconcile);
+        note_turn(m);
         return 0;
 }
 

@@ -1,24 +1,153 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The work that follows from the state of the node: creating VFs, resuming interrupted allocations and binding devices
- * at startup and after a hot-plug, releasing allocations with their domain, and announcing the daemon.
+ * The start, and the same for devices that are plugged in later: creating VFs, resuming interrupted allocations and
+ * binding devices, in rounds of phases; announcing the daemon after the first round.
  */
 
-#include <systemd/sd-daemon.h>
+#include <errno.h>
 
 #include "inventory.h"
 #include "operations.h"
 #include "plan/device-state.h"
+#include "plan/promise.h"
+#include "settle.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
-
-#define CLEANING_DELAY_MAX_SEC 60U
 
 /* The start runs ParallelDevices= jobs at a time, within these limits. One that hangs must not keep the daemon from
  * getting ready in the time that systemd gives it, and the queue refuses more than SERVER_JOBS_MAX. */
 #define START_JOBS_MIN 8U
 #define START_JOBS_MAX 32U
+
+/* Fabric Manager has forgotten the partition, and no guest had its GPUs at the last report. The job checks again. */
+static bool may_activate(const Allocation *a) {
+        return a->partition_lost && a->partition_idle && !a->domain;
+}
+
+static bool needs_resume(const Manager *m, const Allocation *a) {
+        return a->state == ALLOCATION_PREPARING || a->state == ALLOCATION_RELEASING ||
+               (a->state == ALLOCATION_READY &&
+                (!allocation_is_bound(a, m->host.inventory) || !manager_has_regions(m, a) || may_activate(a)));
+}
+
+/* Only the partition is missing, and it could not be activated before: reported once. */
+static bool is_repeated(const Manager *m, const Allocation *a) {
+        return a->state == ALLOCATION_READY && a->partition_lost && a->partition_delay > 0 &&
+               allocation_is_bound(a, m->host.inventory) && manager_has_regions(m, a);
+}
+
+/* While an orphan works on a device of the allocation, the allocation is not resumed. */
+static bool has_to_wait(Manager *m, Allocation *a) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        if (manager_check_blocked(m, a, true, &refusal) == VERDICT_NONE)
+                return false;
+        log_full(LOG_WARNING, 0, (&(LogFields) { .id = MESSAGE_DEVIATION, .allocation = a->name }),
+                 "'%s' cannot be resumed yet: %s", a->name, refusal.message);
+        (void) manager_set_state(m, a, a->state, refusal.message);
+        return true;
+}
+
+/* The cause may pass, so the allocation stays ready, or becomes ready when its preparation was interrupted: a device
+ * may come back, a group may lose a member, a module may be loaded, a GPU may get room for a vGPU. */
+static bool can_pass(Verdict v) {
+        return v == VERDICT_MISSING || v == VERDICT_GROUP_NOT_VIABLE || v == VERDICT_NO_IOMMU ||
+               v == VERDICT_NO_VFIO_DRIVER || v == VERDICT_NO_VGPU;
+}
+
+/* A release that did not begin has put a stuck device in quarantine: no guest gets it. */
+static bool has_quarantined(Manager *m, Allocation *a) {
+        const AllocationDevice *d = ledger_find_quarantined_of(m->host.ledger, a);
+        _cleanup_free_ char *text = NULL;
+
+        if (!d || a->state == ALLOCATION_RELEASING ||
+            string_replace(&text, "%s is in quarantine.", PCI_ADDRESS_STR(d->address)) < 0)
+                return false;
+        (void) manager_set_state(m, a, ALLOCATION_FAILED, text);
+        return true;
+}
+
+static bool resume(Manager *m, Allocation *a, uint32_t *ret_job) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        AllocationState state = a->state;
+        Verdict v = VERDICT_NONE;
+        bool repeated, taken, stands;
+
+        if (has_to_wait(m, a) || has_quarantined(m, a))
+                return false;
+        /* At startup a job of the previous daemon may have run still, so the first scan read nothing that may block. */
+        (void) manager_refresh_groups(m, a);
+        repeated = is_repeated(m, a);
+        a->resume_refused = false;
+        if (state != ALLOCATION_READY && a->reason)
+                (void) manager_set_state(m, a, state, NULL);
+        /* A release skips missing devices, so it needs no check of the hardware. */
+        if (state == ALLOCATION_RELEASING)
+                v = manager_check_use(m, a, USE_RELEASE, &refusal);
+        else
+                v = manager_check_hardware(m, a, &refusal);
+        if (v == VERDICT_NONE && state == ALLOCATION_READY)
+                v = manager_check_drivers(&m->host, a, &refusal);
+        if (v == VERDICT_NONE && state == ALLOCATION_READY) {
+                /* No guest outlives a boot, and libvirt may not run yet to tell its end. */
+                if (!allocation_is_bound(a, m->host.inventory))
+                        allocation_forget_guest(a);
+                log_full(repeated ? LOG_DEBUG : LOG_NOTICE, 0, (&(LogFields) { .allocation = a->name }),
+                         !allocation_is_bound(a, m->host.inventory)
+                                 ? "The devices of '%s' are not as they were prepared, preparing them again."
+                         : a->partition_lost ? "The NVLink partition of '%s' is not active, activating it again."
+                                             : "The shared memory of '%s' is missing, creating it again.",
+                         a->name);
+                (void) manager_set_state(m, a, ALLOCATION_PREPARING, a->partition_lost ? a->reason : NULL);
+        }
+        if (v == VERDICT_NONE)
+                v = state == ALLOCATION_RELEASING ? manager_start_release(m, a, ret_job, &refusal)
+                                                  : manager_start_prepare(m, a, true, ret_job, &refusal);
+        if (v == VERDICT_NONE) {
+                a->partition_idle = false;
+                job_queue_find(&m->jobs, *ret_job)->resumed = true;
+                if (!repeated)
+                        note_allocation_event(m, HISTORY_RESUMED, a, NULL);
+                return true;
+        }
+        log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_DEVIATION, .allocation = a->name }),
+                 "'%s' cannot be resumed: %s", a->name, refusal.message);
+        /* Another program, or the host, has taken a device from a ready allocation: the device stays contested, as
+         * before a restart. */
+        taken = state == ALLOCATION_READY && (v == VERDICT_BUSY || v == VERDICT_HOST_CRITICAL);
+        stands = state != ALLOCATION_RELEASING && can_pass(v);
+        note_deviation(m, a, &refusal, stands);
+        a->taken = taken;
+        if (taken)
+                (void) manager_set_state(m, a, ALLOCATION_READY, refusal.message);
+        else if (stands) {
+                a->resume_refused = true;
+                ledger_set_state(m->host.ledger, a, ALLOCATION_READY);
+                settle_promise(m, a);
+        } else
+                (void) manager_set_state(m, a, ALLOCATION_FAILED, refusal.message);
+        return false;
+}
+
+/* The cause of the refusal has passed. */
+static bool may_retry(const Manager *m, const HostView *view, const Allocation *a) {
+        return a->n_devices > 0 && !manager_is_arriving(m, a) && !job_queue_has(&m->jobs, a->name) &&
+               promise_check_hardware(view, a, NULL) == VERDICT_NONE &&
+               manager_check_drivers(&m->host, a, NULL) == VERDICT_NONE;
+}
+
+void settle_retry_resumes(Manager *m) {
+        HostView view = host_state_view(&m->host);
+
+        for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
+                Allocation *a = m->host.ledger->allocations[i];
+
+                a->resume_refused = a->resume_refused && needs_resume(m, a);
+                if (a->resume_refused && may_retry(m, &view, a))
+                        note_arrived(m, a->devices[0].address);
+        }
+}
 
 static Verdict binding_check(Manager *m, const Job *job, Refusal *ret);
 static JobResult binding_finished(Manager *m, Job *job, JobResult result);
@@ -82,10 +211,10 @@ static JobResult binding_finished(Manager *m, Job *job, JobResult result) {
 /* A phase queues its subjects by name when it begins, because a scan may replace the inventory before it ends. */
 
 static void enqueue(Manager *m, const char *subject) {
-        if (ARRAY_RESERVE(m->reconcile.queue, m->reconcile.n_queue) < 0)
+        if (ARRAY_RESERVE(m->settle.queue, m->settle.n_queue) < 0)
                 return;
-        m->reconcile.queue[m->reconcile.n_queue] = strdup(subject);
-        m->reconcile.n_queue += m->reconcile.queue[m->reconcile.n_queue] != NULL;
+        m->settle.queue[m->settle.n_queue] = strdup(subject);
+        m->settle.n_queue += m->settle.queue[m->settle.n_queue] != NULL;
 }
 
 /* After the announcement an allocation counts as interrupted only when one of its devices is new and it has no job. */
@@ -104,11 +233,11 @@ static void find_interrupted(Manager *m) {
                 return;
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
                 if (may_be_interrupted(m, m->host.ledger->allocations[i]) &&
-                    manager_needs_resume(m, m->host.ledger->allocations[i]))
+                    needs_resume(m, m->host.ledger->allocations[i]))
                         enqueue(m, m->host.ledger->allocations[i]->name);
         for (size_t i = 0; !m->announced && i < m->host.ledger->n_allocations; i++)
-                m->reconcile.changes_due =
-                        m->reconcile.changes_due || allocation_is_changing(m->host.ledger->allocations[i]);
+                m->notes.changes_due =
+                        m->notes.changes_due || allocation_is_changing(m->host.ledger->allocations[i]);
         for (size_t i = 0; !m->announced && i < m->host.ledger->n_quarantined; i++)
                 if (m->host.ledger->quarantined[i]->state == ALLOCATION_RELEASING)
                         enqueue(m, PCI_ADDRESS_STR(m->host.ledger->quarantined[i]->devices[0].address));
@@ -144,13 +273,11 @@ static void find_pfs(Manager *m) {
 
 /* Reads the VFs that PFs have got at startup, and queues those to be bound, while other PFs still get theirs. */
 static void find_new_vfs(Manager *m) {
-        Reconcile *rec = &m->reconcile;
-
-        if (rec->n_unread == 0)
+        if (m->notes.n_unread == 0)
                 return;
-        (void) manager_read_vfs(m, rec->unread, rec->n_unread);
-        for (size_t i = 0; i < rec->n_unread; i++) {
-                const PciDevice *pf = inventory_find(m->host.inventory, rec->unread[i]);
+        (void) manager_read_vfs(m, m->notes.unread, m->notes.n_unread);
+        for (size_t i = 0; i < m->notes.n_unread; i++) {
+                const PciDevice *pf = inventory_find(m->host.inventory, m->notes.unread[i]);
 
                 for (size_t k = 0; pf && k < pf->n_vfs; k++) {
                         const PciDevice *vf = inventory_find(m->host.inventory, pf->vfs[k]);
@@ -159,16 +286,16 @@ static void find_new_vfs(Manager *m) {
                                 enqueue(m, PCI_ADDRESS_STR(vf->address));
                 }
         }
-        rec->n_unread = 0;
+        m->notes.n_unread = 0;
 }
 
 static void find_unbound(Manager *m) {
-        pci_addresses_sort(m->reconcile.tried, &m->reconcile.n_tried);
+        pci_addresses_sort(m->settle.tried, &m->settle.n_tried);
         for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
                 const PciDevice *dev = &m->host.inventory->devices[i];
 
                 if (manager_is_new(m, dev->address) && manager_wants_binding(&m->host, dev) &&
-                    !pci_addresses_have(m->reconcile.tried, m->reconcile.n_tried, dev->address))
+                    !pci_addresses_have(m->settle.tried, m->settle.n_tried, dev->address))
                         enqueue(m, PCI_ADDRESS_STR(dev->address));
                 else if (may_have_been_used(m, dev))
                         manager_note_used(m, dev->address, "A guest may have used it while the daemon did not run.");
@@ -184,7 +311,7 @@ static bool begin_binding(Manager *m, const char *subject, uint32_t *ret_job) {
         /* Another member of its IOMMU group was bound meanwhile, and the device with it. */
         if (!dev || !manager_wants_binding(&m->host, dev))
                 return false;
-        (void) pci_address_append(&m->reconcile.tried, &m->reconcile.n_tried, dev->address);
+        (void) pci_address_append(&m->settle.tried, &m->settle.n_tried, dev->address);
         /* One job for each device, so that a failure does not affect the other devices. */
         if (bind_device(m, dev, ret_job, &refusal) == VERDICT_NONE)
                 return true;
@@ -232,8 +359,8 @@ static bool begin_resume(Manager *m, const char *subject, uint32_t *ret_job) {
         if (!a)
                 return pci_address_parse(subject, &device) == 0 && manager_resume_clearing(m, device, ret_job);
         /* Since it was queued, its owner may have released it, and that release may have failed. */
-        return job_queue_find_subject(&m->jobs, subject) == 0 && manager_needs_resume(m, a) &&
-               manager_resume(m, a, ret_job);
+        return job_queue_find_subject(&m->jobs, subject) == 0 && needs_resume(m, a) &&
+               resume(m, a, ret_job);
 }
 
 /* VFs first, because an allocation may include VFs that a boot removed. */
@@ -254,166 +381,74 @@ static size_t starting_jobs(const Manager *m) {
         return n;
 }
 
-static void announce(Manager *m) {
-        HostView view = host_state_view(&m->host);
-
+void settle_announce(Manager *m) {
         /* Later signals report differences from the state that clients see now. */
-        m->publisher.shown = device_snapshot_list_new(&view);
-        if (!m->publisher.shown || manager_follow_uevents(m) < 0) {
+        if (settle_show(m) < 0 || manager_follow_uevents(m) < 0) {
                 (void) sd_event_exit(m->event, EXIT_FAILURE);
                 return;
         }
-        manager_show_allocations(m);
-        server_announce(m->publisher.server);
+        server_announce(m->told.server);
         m->announced = true;
         manager_expect_guests(m);
         /* A guest may have ended during startup. */
         manager_find_guests(m);
-        m->reconcile.cleaning_due = !manager_may_miss_guests(m);
+        m->notes.cleaning_due = !manager_may_miss_guests(m);
         manager_report_unknown_regions(m);
         manager_follow_leases(m);
         manager_make_attributes_due(m);
         manager_check_health(m, HEALTH_DUE_RESCAN);
+        /* Resumed jobs may stop the same services again, so this comes after them. */
+        manager_start_services(m);
+        note_turn(m);
 }
 
-/* Clients that systemd starts after the daemon find its name on the bus. */
-static void tell_ready(Manager *m) {
-        (void) sd_notifyf(false, "READY=1\nSTATUS=%zu device%s, %zu allocation%s%s", m->host.inventory->n_devices,
-                          PLURAL(m->host.inventory->n_devices), m->host.ledger->n_allocations,
-                          PLURAL(m->host.ledger->n_allocations), m->host.ledger->read_only ? ", read-only" : "");
-        log_info("Ready: %zu device%s, %zu allocation%s.", m->host.inventory->n_devices,
-                 PLURAL(m->host.inventory->n_devices), m->host.ledger->n_allocations,
-                 PLURAL(m->host.ledger->n_allocations));
-        m->ready = true;
+/* Starts a round for the devices that arrived. Returns false when there are none. */
+static bool begin_round(Manager *m) {
+        if (!m->announced || m->notes.n_arrived == 0)
+                return false;
+        free(m->settle.round);
+        m->settle.round = TAKE_PTR(m->notes.arrived);
+        m->settle.n_round = m->notes.n_arrived;
+        m->notes.n_arrived = 0;
+        m->settle.n_tried = 0;
+        pci_addresses_sort(m->settle.round, &m->settle.n_round);
+        m->settle.phase = START_CONNECTED;
+        return true;
 }
 
 /* Starts queued work, most of which is for one device. Returns true when the phase has neither queue nor jobs left. */
 static bool start_queued(Manager *m) {
         const size_t n = MIN(MAX(m->host.config->parallel_devices, START_JOBS_MIN), START_JOBS_MAX);
 
-        while (m->reconcile.n_queue > 0 && starting_jobs(m) < n) {
-                _cleanup_free_ char *subject = m->reconcile.queue[--m->reconcile.n_queue];
+        while (m->settle.n_queue > 0 && starting_jobs(m) < n) {
+                _cleanup_free_ char *subject = m->settle.queue[--m->settle.n_queue];
                 uint32_t job;
 
-                if (phases[m->reconcile.phase].begin(m, subject, &job))
+                if (phases[m->settle.phase].begin(m, subject, &job))
                         job_queue_find(&m->jobs, job)->starting = true;
         }
-        return m->reconcile.n_queue == 0 && starting_jobs(m) == 0;
+        return m->settle.n_queue == 0 && starting_jobs(m) == 0;
 }
 
-static void continue_startup(Manager *m) {
+void settle_continue_start(Manager *m) {
         /* While the minor of a GPU is unknown, any process with an NVIDIA device node open counts as its user. */
         if (m->stopping || (!m->announced && probe_is_asking(m->watches.gpu_probe)))
                 return;
         /* Another daemon may own the name and the hardware. */
-        if (!m->announced && server_waits_for_bus(m->publisher.server))
+        if (!m->announced && server_waits_for_bus(m->told.server))
                 return;
-        if (m->reconcile.phase == START_DONE && !manager_begin_round(m))
+        if (m->settle.phase == START_DONE && !begin_round(m))
                 return;
         find_new_vfs(m);
-        while (m->reconcile.phase == START_CONNECTED || start_queued(m)) {
-                m->reconcile.phase++;
-                if (m->reconcile.phase == START_DONE) {
-                        /* Resumed jobs may stop the same services again, so this comes after them. */
-                        if (!m->announced) {
-                                announce(m);
-                                manager_start_services(m);
-                        }
-                        if (!manager_begin_round(m))
+        while (m->settle.phase == START_CONNECTED || start_queued(m)) {
+                m->settle.phase++;
+                if (m->settle.phase == START_DONE) {
+                        if (!begin_round(m))
                                 return;
                         continue;
                 }
                 /* An unreadable ledger may contain an allocation of any device, so no device is changed. */
                 if (!m->host.ledger->read_only)
-                        phases[m->reconcile.phase].find(m);
+                        phases[m->settle.phase].find(m);
         }
-}
-
-/* Releases an allocation whose caller asked for a release at the end of its domain. False: a job has to end first. */
-static bool release_with_domain(Manager *m, Allocation *a) {
-        _cleanup_refusal_ Refusal refusal = { 0 };
-        uint32_t job;
-
-        if (!a->release_with_domain || !a->had_domain || a->domain || a->state != ALLOCATION_READY)
-                return true;
-        /* Otherwise a later start of the daemon releases it. */
-        if (manager_check_may_change(m, NULL) != VERDICT_NONE)
-                return true;
-        if (job_queue_find_subject(&m->jobs, a->name) > 0)
-                return false;
-        log_full(LOG_NOTICE, 0, (&(LogFields) { .allocation = a->name }),
-                 "The domain that ran with '%s' has ended, releasing the allocation as requested.", a->name);
-        if (manager_release_now(m, a, &job, &refusal) != VERDICT_NONE)
-                log_full(LOG_WARNING, 0, (&(LogFields) { .allocation = a->name }), "'%s' is not released: %s", a->name,
-                         refusal.message);
-        return true;
-}
-
-static void release_abandoned(Manager *m) {
-        m->reconcile.guests_read = false;
-        for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
-                if (!release_with_domain(m, m->host.ledger->allocations[i]))
-                        m->reconcile.guests_read = true;
-}
-
-static int on_cleaning(sd_event_source *source, uint64_t usec, void *userdata) {
-        Manager *m = userdata;
-
-        m->reconcile.cleaning_due = true;
-        reconcile_want(&m->reconcile);
-        return 0;
-}
-
-/* The process of a guest that has ended may have its devices open for a while. */
-static void clean_used(Manager *m) {
-        Reconcile *rec = &m->reconcile;
-        bool done = true;
-        int r;
-
-        rec->cleaning_due = false;
-        rec->cleaning_timer = sd_event_source_disable_unref(rec->cleaning_timer);
-        for (size_t i = 0; i < m->host.ledger->n_quarantined; i++)
-                done = manager_clean_used(m, m->host.ledger->quarantined[i]->devices[0].address) && done;
-        if (done)
-                return;
-        rec->cleaning_delay = rec->cleaning_delay == 0 ? 1 : MIN(2 * rec->cleaning_delay, CLEANING_DELAY_MAX_SEC);
-        r = sd_event_add_time_relative(m->event, &rec->cleaning_timer, CLOCK_MONOTONIC,
-                                       rec->cleaning_delay * UINT64_C(1000000), 0, on_cleaning, m);
-        if (r < 0)
-                log_warning_errno(r, "Devices that are in use are cleaned when a guest starts or ends, ignoring: %m");
-}
-
-/* Handles what was put off while a job or an orphan worked on the devices. */
-static void handle_released(Manager *m) {
-        if (!m->reconcile.released)
-                return;
-        m->reconcile.released = false;
-        manager_handle_kept_uevents(m);
-        manager_attributes_job_gone(m);
-        manager_probe_gpus(m);
-}
-
-void manager_reconcile(Manager *m) {
-        handle_released(m);
-        if (m->reconcile.services_due)
-                manager_start_services(m);
-        m->reconcile.services_due = false;
-        if (m->announced && m->reconcile.guests_read)
-                release_abandoned(m);
-        if (m->announced && m->reconcile.cleaning_due)
-                clean_used(m);
-        if (m->announced && m->reconcile.changes_due)
-                manager_continue_changes(m);
-        if (m->announced && m->reconcile.promises_unchecked)
-                manager_retry_resumes(m);
-        continue_startup(m);
-        if (m->announced && !m->ready && !server_waits_for_bus(m->publisher.server))
-                tell_ready(m);
-        manager_check_promises(m);
-        m->reconcile.unmeasured = true;
-        server_settle(m->publisher.server);
-        store_prepare(m->store);
-        /* Stuck jobs are not waited for. */
-        if (m->stopping && job_queue_active(&m->jobs) == 0)
-                (void) sd_event_exit(m->event, 0);
 }
