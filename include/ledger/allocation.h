@@ -157,6 +157,7 @@ typedef struct Allocation {
         uint64_t shown[ALLOCATION_SHOWN_MAX]; /* of its properties on the bus, as last signalled: bus/changes.h; not on
                                                  disk */
         bool is_shown;                        /* its object was signalled as added; not on disk */
+        bool is_noted;                        /* its object may have changed since; not on disk */
         uint32_t prepared_by;                 /* the last job that prepared it; 0: none; not on disk */
         bool resume_refused; /* ready, but its devices are not bound or its partition is lost: reconcile prepares it
                                 again when the cause has passed; not on disk */

@@ -9,7 +9,7 @@
 #include "bus/server.h"
 #include "host/joblock.h"
 #include "host/store.h"
-#include "job.h"
+#include "jobs-job.h"
 
 /* Children of an earlier daemon that are still alive. Their devices are blocked until they exit. */
 typedef struct Orphans {
@@ -73,25 +73,16 @@ size_t job_queue_active(const JobQueue *q);
 void job_queue_drop_gone(JobQueue *q);
 void job_queue_done(JobQueue *q);
 
-/*
- * The devices whose device lock a running job or an orphan may hold: reading driver_override would block, perhaps for
- * ever. The caller frees *ret.
- */
-int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n);
-/* Whether the device is one of manager_busy_devices(); true when out of memory. */
-bool manager_is_busy(const Manager *m, PciAddress address);
-
 /* Marks the device as stuck, as message says, or as no longer stuck (NULL), and records it in the history. */
 void manager_set_stuck(Manager *m, PciAddress device, const char *message);
 
-/* orphans.c */
+/* The verb of jobs that may change the number of VFs. */
+#define MANAGER_VERB_VFS "set-vfs"
+
+/* jobs-orphans.c */
 /* Finds orphans and blocks their devices. Call it before the first scan. */
 void manager_find_orphans(Manager *m, const char *state_dir);
 void orphans_done(Orphans *o);
-/* Whether an orphan works on this device, or did until it exited just now. */
-bool orphans_have(const Orphans *o, PciAddress address);
-/* Appends the devices of all orphans. */
-int orphans_devices(const Orphans *o, PciAddress **devices, size_t *n);
 /* The job may hold the kernel's lock for adding and removing VFs. */
 bool orphan_changes_vfs(const JobLock *lock);
 /* Verb and subject of an orphan's job that may hold that lock; NULL for none. */
@@ -111,7 +102,7 @@ int manager_follow_orphans(Manager *m);
  * as those of an orphan until it exits. Returns false when none does. */
 bool manager_adopt_orphan(Manager *m, const Job *job);
 
-/* services.c */
+/* jobs-services.c */
 /* Loads the services that an earlier daemon left stopped. text is from store_load(), and is modified. */
 int services_load(JobQueue *q, char *text);
 /* Writes the noted services to disk. Returns 0 or a negative errno. */

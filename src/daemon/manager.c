@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Creates and frees the manager, connects it to D-Bus and signals, and runs the event loop. */
 
-#include "inventory.h"
+#include "manager.h"
+#include "facts.h"
 #include "operations.h"
 
 #include <errno.h>

@@ -1,43 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * The daemon in parts: the host state (what is known), notes, jobs, watches and settle. Operations (operations.h) have
- * no state of their own. The daemon has one thread, so no lock is needed.
- */
+/* The daemon: wires the parts together, and runs the event loop. */
 
-#include <systemd/sd-event.h>
+#include "util/cleanup.h"
 
-#include "host/hoststate.h"
-#include "host/store.h"
-#include "jobs.h"
-#include "note.h"
-#include "settle.h"
-#include "util/sysfs.h"
-#include "watch.h"
-
-typedef struct Manager {
-        Sysfs *fs;
-        const char *modprobe_dir;
-        HostState host;
-        Mlx4 options; /* mlx4.c: module options and problem as of the last write */
-        struct {
-                uint64_t serial;
-                unsigned module;
-        } modules[FABRIC_MODULE_MAX]; /* modules.c: NVLink module ids of GPUs */
-        size_t n_modules;
-        Store *store; /* the ledger on disk */
-        sd_event *event;
-        JobQueue jobs;
-        Watches watches;
-        sd_event_source *lease_timer; /* op-lease.c: the end of the lease that ends first; NULL: there is none */
-        Notes notes;
-        Settle settle;
-        Told told;
-        bool announced; /* startup is finished, and clients see the daemon */
-        bool ready;     /* systemd was told so */
-        bool stopping;  /* after SIGTERM: no new jobs, running jobs finish */
-} Manager;
+typedef struct Manager Manager;
 
 /*
  * Reads configuration, node and ledger; changes no hardware. Returns 0, a negative errno, or EX_CONFIG when the

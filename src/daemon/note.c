@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "manager.h"
+#include "state.h"
 #include "util/fileio.h"
 #include "util/log.h"
 #include "util/strings.h"
@@ -34,6 +34,7 @@ void notes_done(Notes *n) {
         (void) free_names(n->removed, n->n_removed);
         free(n->arrived);
         free(n->unread);
+        free(n->unchecked);
         sd_event_source_disable_unref(n->settle);
 }
 
@@ -119,6 +120,12 @@ void note_facts(Manager *m) {
 void note_arrived(Manager *m, PciAddress device) {
         if (pci_address_append(&m->notes.arrived, &m->notes.n_arrived, device) < 0)
                 log_warning("The new device %s is not set up, ignoring: Out of memory.", PCI_ADDRESS_STR(device));
+        note_turn(m);
+}
+
+void note_unchecked(Manager *m, PciAddress device) {
+        /* Out of memory: the next check of all devices checks it. */
+        (void) pci_address_append(&m->notes.unchecked, &m->notes.n_unchecked, device);
         note_turn(m);
 }
 
@@ -219,7 +226,7 @@ void note_failure(Manager *m, const Job *job) {
                 note_allocation_event(m, HISTORY_FAILED, a, job->message);
         for (size_t i = 0; i < job->n_devices; i++)
                 note_event(m, HISTORY_FAILED, job->devices[i], NULL, "%s: %s", PCI_ADDRESS_STR(job->devices[i]),
-                               job->message);
+                           job->message);
 }
 
 void note_promise(Manager *m, const Allocation *a, const Refusal *why) {
@@ -244,8 +251,8 @@ void note_deviation(Manager *m, const Allocation *a, const Refusal *why, bool st
         for (size_t i = 0; why->verdict == VERDICT_MISSING && i < a->n_devices; i++)
                 if (!inventory_find(m->host.inventory, a->devices[i].address))
                         note_event(m, HISTORY_MISSING, a->devices[i].address, a,
-                                       "%s, allocated to '%s', is not on this node any more.",
-                                       PCI_ADDRESS_STR(a->devices[i].address), a->name);
+                                   "%s, allocated to '%s', is not on this node any more.",
+                                   PCI_ADDRESS_STR(a->devices[i].address), a->name);
         if (why->verdict == VERDICT_HARDWARE_CHANGED)
                 note_event(m, HISTORY_HARDWARE_CHANGED, why->device, a, "%s", why->message);
         if (!stands)

@@ -48,7 +48,7 @@ typedef struct NotedEvent {
         HistoryEvent kind;
         char *devices; /* their addresses, separated by ", " */
         char *message;
-        char *allocation, *tag;        /* NULL: the devices are of no allocation */
+        char *allocation, *tag;         /* NULL: the devices are of no allocation */
         char owner[16], generation[24]; /* of the allocation */
 } NotedEvent;
 
@@ -66,6 +66,10 @@ typedef struct Notes {
         size_t n_arrived;
         PciAddress *unread; /* PFs whose VFs were created at startup, and are not read yet */
         size_t n_unread;
+        PciAddress *unchecked; /* the health of these is to be checked */
+        size_t n_unchecked;
+        bool reloaded;            /* the watches are to follow the new configuration */
+        bool guests_due;          /* the allocations and devices of the guests are to be found again */
         uint64_t guests_answered; /* libvirt has answered the requests up to this one; 0: none since the last turn */
         bool guests_read;         /* the guests were read: an allocation may be due for release with its domain */
         bool cleaning_due;        /* a guest of Nova may have left its devices */
@@ -96,6 +100,9 @@ void note_removed(Manager *m, const Allocation *a);
 void note_facts(Manager *m);
 /* The device is new: it waits for the next round of settle.h. */
 void note_arrived(Manager *m, PciAddress device);
+
+/* The health of the device is to be checked. */
+void note_unchecked(Manager *m, PciAddress device);
 
 typedef enum JobNote {
         JOB_NOTE_BEGUN = 1U << 0U,

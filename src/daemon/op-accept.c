@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "inventory.h"
+#include "facts.h"
 #include "operations.h"
 #include "util/log.h"
 #include "util/strings.h"
@@ -13,8 +13,8 @@ static void record(Manager *m, const HostView *view, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (plan_find_replacement(view, &a->devices[i]))
                         note_event(m, HISTORY_ACCEPTED, a->devices[i].address, a,
-                                       "%s is a different card than before, and was accepted for '%s'.",
-                                       PCI_ADDRESS_STR(a->devices[i].address), a->name);
+                                   "%s is a different card than before, and was accepted for '%s'.",
+                                   PCI_ADDRESS_STR(a->devices[i].address), a->name);
 }
 
 static Verdict accept_replacements(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {

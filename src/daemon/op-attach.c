@@ -8,10 +8,10 @@
 
 #include <errno.h>
 
+#include "facts.h"
 #include "guest/domxml.h"
 #include "guest/guestpci.h"
 #include "guest/iommufd.h"
-#include "inventory.h"
 #include "operations.h"
 #include "util/fileio.h"
 #include "util/log.h"

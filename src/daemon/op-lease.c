@@ -7,7 +7,7 @@
 
 #include <systemd/sd-id128.h>
 
-#include "inventory.h"
+#include "facts.h"
 #include "operations.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -74,8 +74,7 @@ void manager_follow_leases(Manager *m) {
                 expire(m, next);
         m->lease_timer = sd_event_source_disable_unref(m->lease_timer);
         if (next)
-                r = sd_event_add_time(m->event, &m->lease_timer, CLOCK_BOOTTIME, next->lease_end, 0, on_end,
-                                      m);
+                r = sd_event_add_time(m->event, &m->lease_timer, CLOCK_BOOTTIME, next->lease_end, 0, on_end, m);
         if (r < 0)
                 log_warning_errno(r, "Leases do not end before the next one is made, ignoring: %m");
 }

@@ -2,7 +2,7 @@
 /* Quarantine: a device whose release failed, or whose pool has OneTimeUse=yes, stays out of use until an admin clears
  * it. */
 
-#include "inventory.h"
+#include "facts.h"
 #include "operations.h"
 
 #include <errno.h>
@@ -220,7 +220,7 @@ static void clear_failed(Manager *m, Job *job, const Step *step _unused_, const 
         if (store_save_quarantined(m->store, rest) < 0)
                 job->unsaved = true;
         note_event(m, HISTORY_QUARANTINED, job->devices[0], rest, "%s is in quarantine: %s",
-                       PCI_ADDRESS_STR(job->devices[0]), message);
+                   PCI_ADDRESS_STR(job->devices[0]), message);
 }
 
 static JobResult clear_finished(Manager *m, Job *job, JobResult result) {
@@ -255,6 +255,6 @@ static JobResult clear_finished(Manager *m, Job *job, JobResult result) {
         }
         rest = ledger_unquarantine(m->host.ledger, device);
         note_event(m, HISTORY_CLEARED, device, NULL, "%s is out of quarantine.", PCI_ADDRESS_STR(device));
-        manager_check_health_of(m, &device, 1);
+        note_unchecked(m, device);
         return result;
 }

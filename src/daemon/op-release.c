@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "inventory.h"
+#include "facts.h"
 #include "operations.h"
 #include "util/log.h"
 #include "util/strings.h"

@@ -6,9 +6,9 @@
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
+#include "facts.h"
 #include "host/configfiles.h"
 #include "host/critical.h"
-#include "inventory.h"
 #include "operations.h"
 #include "plan/promise.h"
 #include "util/clock.h"
@@ -95,12 +95,9 @@ static void take_config(Manager *m, Config *config, Policy *policy) {
         log_dropped(&m->host);
         log_info("Loaded the configuration, %zu file%s.", config->n_files, PLURAL(config->n_files));
         manager_write_options(m, true);
-        manager_follow_fabric(m);
-        manager_follow_endpoints(m);
         manager_apply_modules(m, NULL);
-        manager_probe_gpus_again(m);
+        m->notes.reloaded = true;
         note_all_devices(m);
-        note_turn(m);
 }
 
 /* The configuration also decides which devices the host needs, so they are marked again first. */

@@ -6,8 +6,8 @@
 
 #include <errno.h>
 
+#include "facts.h"
 #include "host/holders.h"
-#include "inventory.h"
 #include "operations.h"
 #include "plan/vfs.h"
 #include "util/log.h"
@@ -98,7 +98,8 @@ static int read_pf(Manager *m, PciAddress address) {
         }
         if (r >= 0)
                 r = manager_read_vfs(m, ports, n);
-        manager_find_guests(m);
+        m->notes.guests_due = true;
+        note_turn(m);
         return r;
 }
 
@@ -215,7 +216,7 @@ static void record_done(Manager *m, const Job *job, PciAddress pf) {
         }
         if (from && to)
                 note_event(m, HISTORY_VFS_CHANGED, pf, NULL, "Changed the number of VFs of %s from %s to %s.", address,
-                               from, to);
+                           from, to);
         else if (from)
                 note_event(m, HISTORY_VFS_REMOVED, pf, NULL, "Removed the VFs of %s.", address);
         else if (to)
@@ -268,7 +269,7 @@ static JobResult vfs_finished(Manager *m, Job *job, JobResult result) {
                 record_done(m, job, address);
         if (result == JOB_DONE && device_status_get(&m->host.status, address, DEVICE_CONTESTED))
                 note_event(m, HISTORY_UNCONTESTED, address, NULL,
-                               "The number of VFs of %s was set by passthroughd again.", PCI_ADDRESS_STR(address));
+                           "The number of VFs of %s was set by passthroughd again.", PCI_ADDRESS_STR(address));
         if (result == JOB_DONE)
                 (void) device_status_set(&m->host.status, address, DEVICE_CONTESTED, NULL);
         if (!changes_number(job))

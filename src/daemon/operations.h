@@ -6,7 +6,7 @@
  * the ledger and starts a job. Reconcile starts some of them without a caller.
  */
 
-#include "manager.h"
+#include "state.h"
 
 /* op-allocate.c */
 /* *ret_job: 0 when the allocation is there already, as request_is_again() tells, and no job works on it. */
@@ -19,7 +19,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
 Verdict manager_plan_idle(Manager *m, const Request *request, const Allocation *attach_to, Plan **ret,
                           Refusal *ret_refusal);
 
-/* prepare.c */
+/* op-prepare.c */
 /* VERDICT_NO_VFIO_DRIVER when the VFIO driver of a device of a is not registered with the kernel. */
 Verdict manager_check_drivers(const HostState *host, const Allocation *a, Refusal *ret);
 /*
@@ -102,8 +102,6 @@ Verdict manager_detach(Manager *m, const char *name, uint64_t generation, const 
 void manager_continue_changes(Manager *m);
 
 /* op-sriov.c */
-/* The verb of jobs that may change the number of VFs. */
-#define MANAGER_VERB_VFS "set-vfs"
 /*
  * Sets the attributes of existing VFs that are neither bound nor allocated and lack them, as after a crash. Returns
  * true when a job was started.
@@ -126,7 +124,7 @@ AfterRelease manager_after_release(const HostState *host, const Allocation *a);
 /* Reads the configuration again. Applies it completely, or refuses it and keeps the old one; logs the outcome. */
 Verdict manager_reload(Manager *m, Refusal *ret);
 
-/* allocation.c */
+/* op-allocation.c */
 /* VERDICT_NONE unless the ledger is read-only or the daemon is stopping. */
 Verdict manager_check_may_change(const Manager *m, Refusal *ret);
 /* VERDICT_NONE when no device of a, and no PF of its VFs, is blocked. only_orphaned: by an orphan. */
@@ -161,26 +159,7 @@ Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *r
  */
 Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret);
 
-/* holders.c */
-typedef enum UseCheck {
-        USE_ALLOCATE, /* no device may be in use */
-        USE_RESUME,   /* no device may be in use, but devices already bound to their VFIO driver are not checked */
-        USE_RELEASE,  /* no device may be open on its VFIO driver; devices with host drivers are not checked */
-} UseCheck;
-/* VERDICT_NONE when no device is in use. Reads /proc/PID/fd of all processes once. */
-Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
-/* Reads the devices and the other members of their IOMMU groups again, then does as manager_check_use(). */
-Verdict manager_check_use_again(Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
-/*
- * Finds an allocation with a device that a process has open on its VFIO driver, and sets *ret to its index. Reads
- * /proc/PID/fd of all processes once. fs: that of the calling process. Returns 1, 0 when there is none, or a negative
- * errno: -EBUSY when the host uses a device without a process, or one of holders_find().
- */
-int manager_find_open(const Manager *m, const Sysfs *fs, Allocation *const *allocations, size_t n, size_t *ret);
-/* The refusal for an error of holders_find(), a negative errno. */
-Verdict refuse_use_unknown(const PciAddress *device, int error, Refusal *ret);
-
-/* regions.c */
+/* op-regions.c */
 /*
  * Checks the files of the shared memory regions in the request: VERDICT_SHARED_MEMORY_TAKEN when a file exists for a
  * region that no allocation has, VERDICT_WRONG_STATE when it is missing for a region that an allocation has.
@@ -199,3 +178,8 @@ void manager_report_unknown_regions(const Manager *m);
  * same region wait for each other, so its members are known only when the job begins.
  */
 void manager_keep_shared(Manager *m, Job *job);
+
+/* op-prepare.c */
+/* JobKind.found and all_found of jobs that set the attributes of an allocation's VFs. */
+void manager_found_attributes(Manager *m, const Job *job, const Step *step, const VfAttributes *found);
+int manager_all_attributes_found(Manager *m, const Job *job);

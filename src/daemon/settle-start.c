@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "inventory.h"
+#include "facts.h"
 #include "operations.h"
 #include "plan/device-state.h"
 #include "plan/promise.h"
@@ -236,8 +236,7 @@ static void find_interrupted(Manager *m) {
                     needs_resume(m, m->host.ledger->allocations[i]))
                         enqueue(m, m->host.ledger->allocations[i]->name);
         for (size_t i = 0; !m->announced && i < m->host.ledger->n_allocations; i++)
-                m->notes.changes_due =
-                        m->notes.changes_due || allocation_is_changing(m->host.ledger->allocations[i]);
+                m->notes.changes_due = m->notes.changes_due || allocation_is_changing(m->host.ledger->allocations[i]);
         for (size_t i = 0; !m->announced && i < m->host.ledger->n_quarantined; i++)
                 if (m->host.ledger->quarantined[i]->state == ALLOCATION_RELEASING)
                         enqueue(m, PCI_ADDRESS_STR(m->host.ledger->quarantined[i]->devices[0].address));
@@ -359,8 +358,7 @@ static bool begin_resume(Manager *m, const char *subject, uint32_t *ret_job) {
         if (!a)
                 return pci_address_parse(subject, &device) == 0 && manager_resume_clearing(m, device, ret_job);
         /* Since it was queued, its owner may have released it, and that release may have failed. */
-        return job_queue_find_subject(&m->jobs, subject) == 0 && needs_resume(m, a) &&
-               resume(m, a, ret_job);
+        return job_queue_find_subject(&m->jobs, subject) == 0 && needs_resume(m, a) && resume(m, a, ret_job);
 }
 
 /* VFs first, because an allocation may include VFs that a boot removed. */

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "manager.h"
 #include "settle.h"
+#include "state.h"
 #include "util/fileio.h"
 #include "util/log.h"
 #include "util/messages.h"

@@ -3,7 +3,7 @@
 
 #include <systemd/sd-daemon.h>
 
-#include "inventory.h"
+#include "facts.h"
 #include "operations.h"
 #include "plan/promise.h"
 #include "settle.h"
@@ -120,7 +120,8 @@ static void clean_used(Manager *m) {
                 done = manager_clean_used(m, m->host.ledger->quarantined[i]->devices[0].address) && done;
         if (done)
                 return;
-        settle->cleaning_delay = settle->cleaning_delay == 0 ? 1 : MIN(2 * settle->cleaning_delay, CLEANING_DELAY_MAX_SEC);
+        settle->cleaning_delay =
+                settle->cleaning_delay == 0 ? 1 : MIN(2 * settle->cleaning_delay, CLEANING_DELAY_MAX_SEC);
         r = sd_event_add_time_relative(m->event, &settle->cleaning_timer, CLOCK_MONOTONIC,
                                        settle->cleaning_delay * UINT64_C(1000000), 0, on_cleaning, m);
         if (r < 0)
@@ -137,8 +138,26 @@ static void handle_released(Manager *m) {
         manager_probe_gpus(m);
 }
 
+static void update_watches(Manager *m) {
+        Notes *n = &m->notes;
+
+        if (n->reloaded) {
+                manager_follow_fabric(m);
+                manager_follow_endpoints(m);
+                manager_probe_gpus_again(m);
+        }
+        n->reloaded = false;
+        if (n->guests_due)
+                manager_find_guests(m);
+        n->guests_due = false;
+        if (n->n_unchecked > 0)
+                manager_check_health_of(m, n->unchecked, n->n_unchecked);
+        n->n_unchecked = 0;
+}
+
 void manager_settle(Manager *m) {
-        /* 1. Facts that could not be read before, and calls that waited for libvirt. */
+        /* 1. Watches follow what changed; facts that could not be read before; calls that waited for libvirt. */
+        update_watches(m);
         handle_released(m);
         if (m->notes.guests_answered > 0)
                 server_guests_listed(m->told.server, m->notes.guests_answered);

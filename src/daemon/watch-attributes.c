@@ -10,51 +10,15 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "facts.h"
 #include "host/linkmonitor.h"
 #include "host/pcipath.h"
 #include "host/vfattr.h"
-#include "inventory.h"
 #include "util/log.h"
 #include "util/messages.h"
 
 /* Notifications read in one iteration of the event loop. */
 #define NOTIFICATIONS_PER_TURN 256U
-
-static AllocationDevice *find_vf(const Manager *m, Allocation *a, const Step *step) {
-        for (size_t i = 0; i < a->n_devices; i++) {
-                const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
-
-                if (dev && a->devices[i].is_vf && pci_address_equal(a->devices[i].physfn, step->device) &&
-                    dev->vf_index == (int) step->vf)
-                        return &a->devices[i];
-        }
-        return NULL;
-}
-
-void manager_found_attributes(Manager *m, const Job *job, const Step *step, const VfAttributes *found) {
-        Allocation *a = ledger_find(m->host.ledger, job->subject);
-        AllocationDevice *d = a ? find_vf(m, a, step) : NULL;
-
-        /* A resumed job may find attributes that the interrupted job wrote; they are not the baseline. */
-        if (!d || d->has_baseline)
-                return;
-        d->baseline = *found;
-        d->has_baseline = true;
-        /* Drops generated attributes that the PF cannot set. Requested ones stay, and fail in their step. */
-        vf_attributes_keep(&d->attributes, found->set | ~d->generated);
-        d->generated &= found->set;
-}
-
-int manager_all_attributes_found(Manager *m, const Job *job) {
-        Allocation *a = ledger_find(m->host.ledger, job->subject);
-        int r = store_save(m->store, a);
-
-        if (r < 0)
-                log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
-                         "Failed to write the previous state of the devices of '%s' to the ledger: %m", a->name);
-        note_allocation(m, a);
-        return r;
-}
 
 /* The answer of the child for one VF. */
 typedef struct Answer {
@@ -181,12 +145,6 @@ void manager_attributes_job_gone(Manager *m) {
                 return;
         m->watches.attributes.busy = false;
         manager_make_attributes_due(m);
-}
-
-void manager_forget_attributes(Manager *m, const Allocation *a) {
-        for (size_t i = 0; i < a->n_devices; i++)
-                (void) vf_report_set(&m->host.vfs, a->devices[i].address, NULL);
-        m->watches.attributes.due = m->watches.attributes.due || m->watches.attributes.probe;
 }
 
 /* Returns the PF of an allocated VF that has the interface, or NULL. */

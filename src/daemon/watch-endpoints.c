@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "host/endpoints.h"
-#include "manager.h"
+#include "state.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"

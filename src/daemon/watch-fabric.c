@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "facts.h"
 #include "host/holders.h"
 #include "host/rootservice.h"
-#include "inventory.h"
 #include "operations.h"
 #include "util/clock.h"
 #include "util/log.h"

@@ -9,9 +9,9 @@
 
 #include <errno.h>
 
+#include "facts.h"
 #include "host/rootservice.h"
-#include "inventory.h"
-#include "manager.h"
+#include "state.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/strings.h"
@@ -20,57 +20,6 @@
 #define PATIENCE_SEC 20U
 /* Of which NVIDIA's library gets this. */
 #define MODULE_USEC  5000000U
-
-static GpuMinor *find(const Manager *m, PciAddress gpu) {
-        for (size_t i = 0; i < m->watches.n_gpus; i++)
-                if (pci_address_equal(m->watches.gpus[i].address, gpu))
-                        return &m->watches.gpus[i];
-        return NULL;
-}
-
-uint32_t manager_gpu_minor(const Manager *m, const PciDevice *gpu) {
-        const GpuMinor *g = find(m, gpu->address);
-
-        return g && g->instance == gpu->instance ? g->minor : NVIDIA_MINOR_UNKNOWN;
-}
-
-void manager_note_gpus(const Manager *m, StepList *steps) {
-        for (size_t i = 0; i < steps->n; i++) {
-                Step *s = &steps->steps[i];
-                const PciDevice *dev = s->checks_idle ? inventory_find(m->host.inventory, s->device) : NULL;
-
-                /* NVIDIA_MINOR_UNKNOWN + 1 is 0. */
-                if (dev)
-                        s->gpu_node = manager_gpu_minor(m, dev) + 1;
-        }
-}
-
-void manager_forget_gpu(Manager *m, PciAddress gpu) {
-        GpuMinor *g = find(m, gpu);
-
-        if (g)
-                *g = m->watches.gpus[--m->watches.n_gpus];
-}
-
-void manager_doubt_gpu(Manager *m, PciAddress gpu, bool suspect) {
-        GpuMinor *g = find(m, gpu);
-
-        if (!g)
-                return;
-        g->asked = false;
-        g->suspect |= suspect;
-}
-
-void manager_name_gpu(const Manager *m, PciDevice *dev) {
-        const GpuMinor *g = find(m, dev->address);
-
-        if (!streq_ptr(dev->driver, NVIDIA_DRIVER))
-                return;
-        /* Out of memory: the former name stays until the next scan. */
-        (void) nvidia_set_name(dev, manager_gpu_minor(m, dev));
-        dev->has_memory_node = g && g->instance == dev->instance && g->memory_node >= 0;
-        dev->memory_node = g ? g->memory_node : -1;
-}
 
 static void show(Manager *m, PciAddress gpu) {
         const PciDevice *dev = inventory_find(m->host.inventory, gpu);
@@ -99,7 +48,7 @@ static bool asks_library(const Manager *m, PciAddress gpu) {
 /* The process that asks opens the device node of the GPU, and then an allocation would be refused. So the library is
  * not asked when a driver was bound to a GPU whose module id is known. */
 static bool must_ask(const Manager *m, PciAddress gpu) {
-        const GpuMinor *g = find(m, gpu);
+        const GpuMinor *g = manager_find_gpu(m, gpu);
         const PciDevice *dev = inventory_find(m->host.inventory, gpu);
 
         return asks_library(m, gpu) && ((g && g->suspect) || config_module(m->host.config, dev) == 0);
@@ -132,7 +81,7 @@ static void set_lost(Manager *m, PciAddress gpu, bool lost) {
 
 /* Drops the answer when the driver was bound again since the probe began: the next probe reads the minor. */
 static void on_answer(PciAddress gpu, const void *answer, void *userdata) {
-        GpuMinor *g = find(userdata, gpu);
+        GpuMinor *g = manager_find_gpu(userdata, gpu);
         GpuAnswer a;
 
         if (!g || !g->asked)
@@ -219,7 +168,7 @@ static int gather(Manager *m, PciAddress **gpus, size_t *n) {
                 /* VFs have no device nodes of the driver. */
                 if (!streq_ptr(dev->driver, NVIDIA_DRIVER) || dev->vgpu_types || manager_is_busy(m, dev->address))
                         continue;
-                g = add(&m->watches, find(m, dev->address), dev);
+                g = add(&m->watches, manager_find_gpu(m, dev->address), dev);
                 if (g && g->asked)
                         continue;
                 if (!g || pci_address_append(gpus, n, dev->address) < 0)
@@ -246,14 +195,6 @@ void manager_probe_gpus(Manager *m) {
         free(gpus);
         if (r < 0)
                 log_warning_errno(r, "Failed to read the device minors of GPUs, ignoring: %m");
-}
-
-void manager_found_persistent(Manager *m, const Job *job, const Step *step) {
-        Allocation *a = ledger_find(m->host.ledger, job->subject);
-
-        for (size_t i = 0; a && i < a->n_devices; i++)
-                if (pci_address_equal(a->devices[i].address, step->device))
-                        a->devices[i].prior_persistence = true;
 }
 
 void manager_probe_gpus_again(Manager *m) {

@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Follows the guests that libvirt reports, and the devices that they use. */
 
-#include "inventory.h"
+#include "facts.h"
 #include "operations.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
-
-static const Guest *find_guest(const GuestList *guests, const Allocation *a) {
-        const Guest *guest = NULL;
-
-        for (size_t i = 0; !guest && i < a->n_devices; i++)
-                guest = guest_list_find_device(guests, ALLOCATION_DEVICE_SOURCE(&a->devices[i]));
-        /* For an allocation without devices: the domain document of the daemon has its id as UUID. */
-        return guest ?: guest_list_find(guests, a->id);
-}
 
 static void set_domain(Manager *m, Allocation *a, const char *domain) {
         if (streq_ptr(domain, a->domain) || string_copy(&a->domain, domain) < 0)
@@ -65,7 +56,7 @@ static void set_foreign(Manager *m, PciAddress address, const char *domain) {
                 note_event(m, HISTORY_CONTESTED, address, NULL, "%s", message);
         else
                 note_event(m, HISTORY_UNCONTESTED, address, NULL, "No domain runs with %s any more.",
-                               PCI_ADDRESS_STR(address));
+                           PCI_ADDRESS_STR(address));
         note_device(m, address);
 }
 
@@ -121,37 +112,21 @@ static void look_for_foreign(Manager *m, const GuestList *guests) {
                 }
 }
 
-bool manager_knows_guests(const Manager *m) {
-        return m->watches.guests && !guest_client_unknown(m->watches.guests);
-}
-
-bool manager_may_miss_guests(const Manager *m) {
-        return m->host.config->libvirt && !manager_knows_guests(m) &&
-               !(m->watches.guests && guest_client_is_idle(m->watches.guests));
-}
-
-const char *manager_find_uuid(const Manager *m, const Allocation *a) {
-        const Guest *guest = m->watches.guests ? find_guest(guest_client_list(m->watches.guests), a) : NULL;
-
-        return guest ? guest->uuid : a->id;
-}
-
 void manager_find_guests(Manager *m) {
         const GuestList *guests = m->watches.guests ? guest_client_list(m->watches.guests) : NULL;
         bool known = manager_knows_guests(m);
 
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 Allocation *a = m->host.ledger->allocations[i];
-                const Guest *guest = known ? find_guest(guests, a) : NULL;
+                const Guest *guest = known ? manager_find_guest(guests, a) : NULL;
 
                 /* Keep the last known domain: a refused release is better than a device removed from a guest. */
                 if (known) {
                         set_domain(m, a, guest ? guest->domain : NULL);
                         set_places(m, a, guest);
                 }
-                /* A guest that is unknown may have ended, and its memory may be free again. */
-                ledger_set_running(m->host.ledger, a, guest && !guest->starting);
         }
+        manager_mark_running(m);
         if (!known)
                 return;
         look_for_foreign(m, guests);

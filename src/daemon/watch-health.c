@@ -7,9 +7,10 @@
 
 #include <errno.h>
 
+#include "facts.h"
 #include "host/health.h"
 #include "host/holders.h"
-#include "manager.h"
+#include "state.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
@@ -80,19 +81,6 @@ static int look(const Sysfs *fs, const Probe *s, const PciAddress *devices, size
                 probe_tell(s, i, &reading);
         }
         return 0;
-}
-
-void manager_set_unhealthy(Manager *m, PciAddress device, DeviceFinding finding, const char *why) {
-        const char *known = device_status_get(&m->host.status, device, finding);
-        const Allocation *a = ledger_holder(m->host.ledger, device);
-
-        if (streq_ptr(why, known) || device_status_set(&m->host.status, device, finding, why) < 0)
-                return;
-        if (why)
-                note_event(m, HISTORY_UNHEALTHY, device, a, "%s", why);
-        else if (device_status_check_unhealthy(&m->host.status, device, NULL) == VERDICT_NONE)
-                note_event(m, HISTORY_HEALTHY, device, a, "%s is well again.", PCI_ADDRESS_STR(device));
-        note_device(m, device);
 }
 
 static void on_answer(PciAddress device, const void *answer, void *userdata) {
@@ -240,30 +228,4 @@ void manager_check_vfs_of(Manager *m, const PciAddress *pf) {
                         make_due(m, vf, HEALTH_DUE_EVENT);
         }
         begin(m);
-}
-
-void manager_found_health(Manager *m, const Job *job, const Step *step, const HealthReading *reading) {
-        const PciDevice *dev = inventory_find(m->host.inventory, step->device);
-        Allocation *a = ledger_find(m->host.ledger, job->subject);
-        Health *h = dev && reading->error < 0 ? health_list_add(&m->host.health, dev) : NULL;
-        _cleanup_free_ char *why = NULL;
-
-        if (h && health_evaluate(h, reading, HEALTH_DUE_EVENT, &why) > 0)
-                manager_set_unhealthy(m, step->device, DEVICE_UNHEALTHY, why);
-        for (size_t i = 0; a && reading->error == 0 && i < a->n_devices; i++)
-                if (pci_address_equal(a->devices[i].address, step->device)) {
-                        a->devices[i].has_fatal =
-                                reading->counted && reading->fatal <= UINT32_MAX && !a->devices[i].is_vf;
-                        a->devices[i].fatal = (unsigned) reading->fatal;
-                }
-}
-
-void manager_forget_health(Manager *m) {
-        for (size_t i = m->host.status.n; i-- > 0;) {
-                PciAddress address = m->host.status.devices[i].address;
-                const PciDevice *dev = inventory_find(m->host.inventory, address);
-
-                if (!dev || !health_list_find(&m->host.health, dev))
-                        (void) device_status_set(&m->host.status, address, DEVICE_UNHEALTHY, NULL);
-        }
 }

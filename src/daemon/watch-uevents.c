@@ -6,8 +6,8 @@
 
 #include <errno.h>
 
+#include "facts.h"
 #include "host/uevent.h"
-#include "inventory.h"
 #include "util/log.h"
 #include "util/strings.h"
 

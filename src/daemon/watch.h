@@ -11,11 +11,11 @@
 #include "host/endpoints.h"
 #include "host/guestclient.h"
 #include "host/nvidia.h"
+#include "jobs-worker.h"
 #include "model/device-status.h"
 #include "model/health.h"
-#include "probe.h"
 #include "steps/step.h"
-#include "worker.h"
+#include "watch-probe.h"
 
 typedef struct Manager Manager;
 typedef struct Job Job;
@@ -91,12 +91,6 @@ void manager_handle_kept_uevents(Manager *m);
 void manager_follow_guests(Manager *m);
 /* Finds the allocations and devices of the guests again. Call it when ledger, inventory or policy changed. */
 void manager_find_guests(Manager *m);
-/* libvirt reports which guests run. Otherwise the last known guests may have ended, and others may run. */
-bool manager_knows_guests(const Manager *m);
-/* libvirt may run guests, but does not report them. */
-bool manager_may_miss_guests(const Manager *m);
-/* The UUID of the domain that runs with a, else that of the domain document of a. Borrowed. */
-const char *manager_find_uuid(const Manager *m, const Allocation *a);
 /* Has libvirt list the guests again. */
 void manager_ask_guests(Manager *m);
 /* The daemon is ready, so libvirt must answer in time. */
@@ -109,47 +103,20 @@ void manager_check_health(Manager *m, HealthTrigger why);
 void manager_check_health_of(Manager *m, const PciAddress *devices, size_t n);
 /* Checks the allocated VFs of the PF (NULL: of all PFs), also those that guests have. */
 void manager_check_vfs_of(Manager *m, const PciAddress *pf);
-/* Records in the history that the device is unhealthy, or with why NULL healthy again, and publishes it. finding: of
- * those that device_status_check_unhealthy() checks. */
-void manager_set_unhealthy(Manager *m, PciAddress device, DeviceFinding finding, const char *why);
-/* The job is about to give the device of the step to a guest, and has read its health: marks a dead device as
- * unhealthy, and notes the fatal errors of any other in its allocation, which the job saves. */
-void manager_found_health(Manager *m, const Job *job, const Step *step, const HealthReading *reading);
-/* Clears the unhealthy mark of devices that were removed or replaced. */
-void manager_forget_health(Manager *m);
 
 /* watch-attributes.c */
 /* Has a child read the attributes of allocated VFs again, once the daemon is announced. */
 void manager_make_attributes_due(Manager *m);
 /* Reads the VFs that were skipped because of a job; that job has ended. */
 void manager_attributes_job_gone(Manager *m);
-/* Drops what was read of the VFs of a: a job has written their attributes since. */
-void manager_forget_attributes(Manager *m, const Allocation *a);
 /* Calls manager_make_attributes_due() when rtnetlink reports a change on a PF with allocated VFs. */
 void manager_follow_links(Manager *m);
-/* JobKind.found and all_found of jobs that set the attributes of an allocation's VFs. */
-void manager_found_attributes(Manager *m, const Job *job, const Step *step, const VfAttributes *found);
-int manager_all_attributes_found(Manager *m, const Job *job);
 
 /* watch-gpus.c */
 /* Reads the device minors of new NVIDIA GPUs in a child, also before the announcement. */
 void manager_probe_gpus(Manager *m);
-/* Returns NVIDIA_MINOR_UNKNOWN while the minor was not read. */
-uint32_t manager_gpu_minor(const Manager *m, const PciDevice *gpu);
-/* Puts the node of the GPU among its kernel_names, or removes it, as far as the minor is known. dev: also one that is
- * no GPU. */
-void manager_name_gpu(const Manager *m, PciDevice *dev);
-/* Sets Step.gpu_node of the steps that check whether a GPU is idle. */
-void manager_note_gpus(const Manager *m, StepList *steps);
-/* Drops the minor of the GPU: it is being unbound from its driver. */
-void manager_forget_gpu(Manager *m, PciAddress gpu);
-/* Asks about the GPU again at the next probe; what is known stays until then. suspect: ask NVIDIA's library, too. */
-void manager_doubt_gpu(Manager *m, PciAddress gpu, bool suspect);
 /* Asks about all GPUs again. */
 void manager_probe_gpus_again(Manager *m);
-/* Notes in the allocation that the GPU of the step was in persistence mode before the job.
- * manager_all_attributes_found() saves the note. */
-void manager_found_persistent(Manager *m, const Job *job, const Step *step);
 
 /* watch-fabric.c */
 /* Watches the Fabric Manager of Manager=, if the configuration has one, from now on: its restarts, the partitions of

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Runs a probe in a child process, and gives up on it after a deadline. */
 
-#include "probe.h"
+#include "watch-probe.h"
 
 #include <errno.h>
 
+#include "jobs-worker.h"
 #include "util/cleanup.h"
-#include "worker.h"
 
 /* A message from the child, shortened to the size of the answer. Smaller than PIPE_BUF, so it is written atomically. */
 typedef struct Message {

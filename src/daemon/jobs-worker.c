@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Starts, watches and ends child processes. */
 
-#include "worker.h"
+#include "jobs-worker.h"
 
 #include <errno.h>
 #include <fcntl.h>

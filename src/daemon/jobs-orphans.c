@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "inventory.h"
-#include "operations.h"
+#include "facts.h"
 #include "util/log.h"
 #include "util/strings.h"
 
@@ -18,26 +17,6 @@
  */
 #define FIND_TRIES 50
 #define FIND_PAUSE (20L * 1000L * 1000L) /* nsec */
-
-bool orphans_have(const Orphans *o, PciAddress address) {
-        for (size_t i = 0; i < o->n; i++)
-                for (size_t j = 0; j < o->locks[i].n_devices; j++)
-                        if (pci_address_equal(o->locks[i].devices[j], address))
-                                return true;
-        return false;
-}
-
-int orphans_devices(const Orphans *o, PciAddress **devices, size_t *n) {
-        int r = 0;
-
-        for (size_t i = 0; i < o->n; i++) {
-                const JobLock *lock = &o->locks[i];
-
-                for (size_t j = 0; r >= 0 && lock->fd >= 0 && j < lock->n_devices; j++)
-                        r = pci_address_append(devices, n, lock->devices[j]);
-        }
-        return r;
-}
 
 bool orphan_changes_vfs(const JobLock *lock) {
         return strncmp(lock->job, MANAGER_VERB_VFS " ", sizeof(MANAGER_VERB_VFS)) == 0;

@@ -6,9 +6,9 @@
 
 #include <errno.h>
 
+#include "facts.h"
 #include "host/modprobe.h"
 #include "host/rootservice.h"
-#include "inventory.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/messages.h"

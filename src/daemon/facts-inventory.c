@@ -3,13 +3,12 @@
 
 #include <errno.h>
 
+#include "facts.h"
 #include "host/critical.h"
 #include "host/driverlist.h"
 #include "host/numa.h"
 #include "host/scan.h"
-#include "inventory.h"
 #include "model/mdev-slots.h"
-#include "operations.h"
 #include "plan/device-state.h"
 #include "util/digest.h"
 #include "util/log.h"
@@ -27,11 +26,11 @@ static void record_presence(Manager *m, const Claim *claim, bool there) {
 
         if (there)
                 note_event(m, HISTORY_BACK, claim->address, claim->allocation,
-                               "%s, allocated to '%s', is on this node again.", device, name);
+                           "%s, allocated to '%s', is on this node again.", device, name);
         else
                 note_event(m, HISTORY_MISSING, claim->address, claim->allocation,
-                               "%s is not on this node any more; '%s' keeps it until the allocation is released.",
-                               device, name);
+                           "%s is not on this node any more; '%s' keeps it until the allocation is released.", device,
+                           name);
 }
 
 static void check_claims(Manager *m, const Inventory *old) {
@@ -71,7 +70,7 @@ static void contest(Manager *m, const PciDevice *before, const PciDevice *now) {
         if (now->n_virtfns == ours) {
                 (void) device_status_set(&m->host.status, now->address, DEVICE_CONTESTED, NULL);
                 note_event(m, HISTORY_UNCONTESTED, now->address, NULL, "%s has %zu VF%s again.", address, ours,
-                               PLURAL(ours));
+                           PLURAL(ours));
                 return;
         }
         if (string_replace(&message, "Another program changed the number of its VFs from %zu to %zu.", ours,
@@ -79,8 +78,7 @@ static void contest(Manager *m, const PciDevice *before, const PciDevice *now) {
             device_status_set_contested(&m->host.status, now->address, ours, message) < 0)
                 return;
         note_event(m, HISTORY_CONTESTED, now->address, NULL,
-                       "Another program changed the number of VFs of %s from %zu to %zu.", address, ours,
-                       now->n_virtfns);
+                   "Another program changed the number of VFs of %s from %zu to %zu.", address, ours, now->n_virtfns);
 }
 
 /* Finds PFs whose number of VFs another program changed. */

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
+#include "facts.h"
 #include "host/serial.h"
-#include "inventory.h"
 #include "ledger/rematch.h"
 #include "util/log.h"
 #include "util/messages.h"
@@ -123,14 +123,14 @@ static void record(Manager *m, const Allocation *a, const AllocationDevice *d, P
 
         if (d->lost)
                 note_event(m, HISTORY_MISSING, before, a,
-                               "The card that was %s, allocated to '%s', is not on this node any more; another "
-                               "allocated card has that address now.",
-                               was, a->name);
+                           "The card that was %s, allocated to '%s', is not on this node any more; another "
+                           "allocated card has that address now.",
+                           was, a->name);
         else if (!pci_address_equal(before, d->address))
                 note_event(m, HISTORY_MOVED, d->address, a,
-                               "%s is the card that was %s, and is still allocated to '%s'; its domain must be defined "
-                               "again, 'passthroughctl xml %s' prints it.",
-                               is, was, a->name, a->name);
+                           "%s is the card that was %s, and is still allocated to '%s'; its domain must be defined "
+                           "again, 'passthroughctl xml %s' prints it.",
+                           is, was, a->name, a->name);
 }
 
 static void set_addresses(Manager *m, const Rematch *list, size_t n, bool on_disk) {
@@ -165,8 +165,8 @@ static int requarantine(Manager *m, Allocation *a, const PciDevice *now, bool on
                          "Failed to write the quarantine of %s to disk: %m", PCI_ADDRESS_STR(now->address));
         if (ledger_quarantine(m->host.ledger, a) == 0)
                 note_event(m, HISTORY_MOVED, now->address, NULL,
-                               "%s is the card that was %s, and is still in quarantine.", PCI_ADDRESS_STR(now->address),
-                               PCI_ADDRESS_STR(before));
+                           "%s is the card that was %s, and is still in quarantine.", PCI_ADDRESS_STR(now->address),
+                           PCI_ADDRESS_STR(before));
         else
                 allocation_free(a);
         return r;

@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <sys/inotify.h>
 
+#include "facts.h"
 #include "host/region.h"
-#include "inventory.h"
 #include "operations.h"
 #include "util/fileio.h"
 #include "util/log.h"

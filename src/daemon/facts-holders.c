@@ -3,10 +3,9 @@
 
 #include <errno.h>
 
+#include "facts.h"
 #include "host/holders.h"
-#include "inventory.h"
 #include "model/mdev-slots.h"
-#include "operations.h"
 #include "util/strings.h"
 
 /* Sets *ret to a query for the uses of the device that forbid the operation. Returns false when no use does. */

@@ -8,8 +8,8 @@
 
 #include "bus/server.h"
 #include "host/executor.h"
+#include "jobs-worker.h"
 #include "ledger/allocation.h"
-#include "worker.h"
 
 typedef struct Manager Manager;
 
@@ -119,9 +119,6 @@ static inline const Step *job_current(const Job *job) {
         return job->current < job->steps->n ? &job->steps->steps[job->current] : NULL;
 }
 
-/* Appends the devices that a process of the job may work on: all of its steps, and once the result is known those of
- * stuck. Adds no address twice, but the array may have it already. 0 or -ENOMEM. */
-int job_busy_devices(const Job *job, PciAddress **devices, size_t *n);
 /* A process of the job begins this. A process that runs alone begins when all others have ended. */
 void job_note_begun(Job *job, const Step *step, Doing doing);
 /* The process that began this step has ended, or was given up. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Operations on allocations that several calls and jobs share: checks, state changes and removal. */
 
-#include "inventory.h"
+#include "facts.h"
 #include "operations.h"
 #include "plan/promise.h"
 #include "util/log.h"

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "inventory.h"
+#include "facts.h"
 #include "util/log.h"
 #include "util/strings.h"
 

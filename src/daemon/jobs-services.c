@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "manager.h"
+#include "state.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"

@@ -5,8 +5,8 @@
 #include <limits.h>
 
 #include "bus/names.h"
-#include "job.h"
-#include "manager.h"
+#include "jobs-job.h"
+#include "state.h"
 #include "util/clock.h"
 #include "util/strings.h"
 #include "util/stringtable.h"
@@ -247,20 +247,6 @@ static void remove_stuck(Job *job, size_t i) {
         job->stuck[i] = job->stuck[--job->n_stuck];
         job->handlers->returned(job, &stuck);
         free(stuck.devices);
-}
-
-int job_busy_devices(const Job *job, PciAddress **devices, size_t *n) {
-        int r = 0;
-
-        if (job_is_gone(job) || job->held)
-                return 0;
-        if (!job->has_result)
-                return step_list_devices(job->steps, devices, n);
-        for (size_t i = 0; i < job->n_stuck; i++)
-                for (size_t j = 0; r == 0 && j < job->stuck[i].n_devices; j++)
-                        r = pci_address_append(devices, n, job->stuck[i].devices[j]);
-        pci_addresses_sort(*devices, n);
-        return r;
 }
 
 static void on_given_up(Job *job, const Step *step, const Report *report) {
