@@ -55,7 +55,8 @@ typedef enum AllocationProperty {
 _Static_assert(_ALLOCATION_PROPERTY_MAX == ALLOCATION_SHOWN_MAX, "an allocation has a digest for each");
 /* The name of the property on the bus. */
 const char *allocation_property_to_string(AllocationProperty p);
-/* Stores the digests of the properties in a->shown. Returns a bit (1 << AllocationProperty) for each that differs. */
+/* Stores the digests of the properties in a->status.shown. Returns a bit (1 << AllocationProperty) for each that
+ * differs. */
 unsigned allocation_note_shown(Allocation *a);
 
 /* Takes a snapshot of every device. NULL when out of memory. */

@@ -128,6 +128,26 @@ typedef struct AllocationService {
 
 #define ALLOCATION_SHOWN_MAX 6
 
+/* What the daemon knows of an allocation, and does not write to disk. */
+typedef struct AllocationStatus {
+        char *domain;        /* the running domain that uses its devices; NULL: none known */
+        bool running;        /* the guest has all its memory allocated. Changed by ledger_set_running() */
+        bool taken;          /* the reason says who uses a device taken from it: a program, or the host */
+        bool halted;         /* the last job on its devices that are not settled has failed */
+        bool is_shown;       /* its object was signalled as added */
+        bool is_noted;       /* its object may have changed since */
+        bool resume_refused; /* ready, but its devices are not bound or its partition is lost: it is prepared again when
+                                the cause has passed */
+        bool partition_idle; /* partition_lost, no guest had its GPUs at the last report of Fabric Manager, and
+                                partition_retry has passed */
+        const char *partition_lost; /* ready, but its partition is not active: why, as a static sentence that starts in
+                                       lower case. NULL: as far as is known, it is active */
+        unsigned partition_delay;   /* seconds between the last two tries to activate it; 0: none has failed */
+        uint64_t partition_retry;   /* CLOCK_MONOTONIC, microseconds: it is not activated before */
+        uint32_t prepared_by;       /* the last job that prepared it; 0: none */
+        uint64_t shown[ALLOCATION_SHOWN_MAX]; /* digests of its properties as last signalled: bus/changes.h */
+} AllocationStatus;
+
 typedef struct Allocation {
         char *name;
         char id[37];              /* UUID; the domain has the same */
@@ -143,24 +163,7 @@ typedef struct Allocation {
         bool forced;              /* requested with force: the console's device may be allocated */
         uint64_t generation;      /* unique number: the node's allocation counter when it was made */
         AllocationState state;    /* as on disk: never in-use. In the ledger, changed by ledger_set_state() */
-        char *domain;             /* the running domain that uses its devices, NULL: none known; not on disk */
-        bool running; /* the guest has all its memory allocated; not on disk. Changed by ledger_set_running() */
-        bool taken;   /* the reason says who uses a device taken from a: a program, or the host; not on disk */
-        bool halted;  /* the last job on its devices that are not settled has failed; not on disk */
-        const char *partition_lost; /* ready, but its partition is not active: why, as a static sentence that starts in
-                                       lower case. NULL: as far as is known, it is active; not on disk */
-        bool partition_idle;        /* partition_lost, no guest had its GPUs at the last report of Fabric Manager, and
-                                       partition_retry has passed; not on disk */
-        unsigned partition_delay; /* seconds between the last two tries to activate it; 0: none has failed; not on disk
-                                   */
-        uint64_t partition_retry; /* CLOCK_MONOTONIC, microseconds: it is not activated before; not on disk */
-        uint64_t shown[ALLOCATION_SHOWN_MAX]; /* of its properties on the bus, as last signalled: bus/changes.h; not on
-                                                 disk */
-        bool is_shown;                        /* its object was signalled as added; not on disk */
-        bool is_noted;                        /* its object may have changed since; not on disk */
-        uint32_t prepared_by;                 /* the last job that prepared it; 0: none; not on disk */
-        bool resume_refused; /* ready, but its devices are not bound or its partition is lost: reconcile prepares it
-                                again when the cause has passed; not on disk */
+        AllocationStatus status;  /* what is not on disk */
         char *reason; /* a sentence: the cause of the state, or of a ready allocation that no guest can use as reserved.
                          NULL usually */
         char *vfio_driver; /* VFIO driver of its devices; a later change of VfioDriver= does not affect it */
@@ -202,9 +205,9 @@ AllocationState allocation_shown_state(const Allocation *a);
 #define PARTITION_UNSUPPORTED   "Fabric Manager does not have it, or has it with other GPUs."
 /* The partition is active. */
 static inline void allocation_keep_partition(Allocation *a) {
-        a->partition_lost = NULL;
-        a->partition_delay = 0;
-        a->partition_retry = 0;
+        a->status.partition_lost = NULL;
+        a->status.partition_delay = 0;
+        a->status.partition_retry = 0;
 }
 
 Allocation *allocation_new(const char *name);

@@ -107,9 +107,9 @@ unsigned allocation_note_shown(Allocation *a) {
         unsigned properties = 0;
 
         for (unsigned i = 0; i < _ALLOCATION_PROPERTY_MAX; i++)
-                if (a->shown[i] != now[i])
+                if (a->status.shown[i] != now[i])
                         properties |= 1U << i;
-        memcpy(a->shown, now, sizeof(now));
+        memcpy(a->status.shown, now, sizeof(now));
         return properties;
 }
 

@@ -169,7 +169,7 @@ static json_object *json_allocation_or_plan(const HostView *view, const Allocati
                 o, "state",
                 json_object_new_string(planned ? "planned" : allocation_state_to_string(allocation_shown_state(a))));
         json_object_object_add(o, "reason", json_string_or_null(a->reason));
-        json_object_object_add(o, "domain", json_string_or_null(a->domain));
+        json_object_object_add(o, "domain", json_string_or_null(a->status.domain));
         json_object_object_add(o, "generation", planned ? NULL : json_object_new_uint64(a->generation));
         json_object_object_add(o, "topology", json_string_or_null(guest_topology_to_string(a->topology)));
         json_object_object_add(o, "partition", json_known_or_null(a->partition));

@@ -122,7 +122,7 @@ static uint64_t on_ask_guests(void *userdata, const char *name) {
         Manager *m = userdata;
         const Allocation *a = ledger_find(m->host.ledger, name);
 
-        return a && a->domain && manager_knows_guests(m) ? guest_client_ask(m->watches.guests) : 0;
+        return a && a->status.domain && manager_knows_guests(m) ? guest_client_ask(m->watches.guests) : 0;
 }
 
 static Verdict on_check_runnable(void *userdata, const char *name, Refusal *ret) {
@@ -178,7 +178,7 @@ static Verdict on_rescan(void *userdata, Refusal *ret) {
 
         /* Who uses a device that was taken is known from the start of the daemon, and may have ended. */
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
-                m->host.ledger->allocations[i]->taken = false;
+                m->host.ledger->allocations[i]->status.taken = false;
         note_facts(m);
         manager_find_guests(m);
         manager_ask_guests(m);

@@ -83,15 +83,15 @@ static void note_members(Manager *m, const Allocation *a) {
                 const SharedRegion *s = ledger_find_region(m->host.ledger, a->regions[i].name);
 
                 for (size_t j = 0; s && j < s->n_members; j++)
-                        ledger_find(m->host.ledger, s->members[j]->name)->is_noted = true;
+                        ledger_find(m->host.ledger, s->members[j]->name)->status.is_noted = true;
         }
         m->notes.allocations = true;
 }
 
 void note_allocation(Manager *m, Allocation *a) {
-        a->is_noted = true;
+        a->status.is_noted = true;
         m->notes.allocations = true;
-        if (!a->is_shown)
+        if (!a->status.is_shown)
                 note_members(m, a);
         note_devices_of(m, a);
         note_turn(m);
@@ -103,7 +103,7 @@ void note_removed(Manager *m, const Allocation *a) {
         note_members(m, a);
         note_devices_of(m, a);
         note_turn(m);
-        if (!a->is_shown)
+        if (!a->status.is_shown)
                 return;
         if (ARRAY_RESERVE(n->removed, n->n_removed) >= 0)
                 n->removed[n->n_removed] = strdup(a->name);

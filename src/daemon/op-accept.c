@@ -32,7 +32,7 @@ static Verdict accept_replacements(Manager *m, Allocation *a, uint32_t *ret_job,
         if (v != VERDICT_NONE)
                 return v;
         b->state = ALLOCATION_PREPARING;
-        b->resume_refused = false;
+        b->status.resume_refused = false;
         if (string_copy(&b->reason, NULL) < 0)
                 return refuse_no_memory(ret);
         v = manager_replace_allocation(m, a, &b, ret);

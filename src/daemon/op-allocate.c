@@ -99,7 +99,7 @@ static Verdict plan_on_fresh_devices(Manager *m, const Search *s, Plan **ret, Re
 /* a counts as idle, so its memory is set aside from the free memory. A process with its devices open is a guest that
  * has allocated that memory already. */
 static bool may_run(const Allocation *a) {
-        return a->state == ALLOCATION_READY && !a->running && a->n_cells > 0 && a->n_devices > 0;
+        return a->state == ALLOCATION_READY && !a->status.running && a->n_cells > 0 && a->n_devices > 0;
 }
 
 /* The request would fit if the guests of these allocations ran. */

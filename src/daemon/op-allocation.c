@@ -109,7 +109,7 @@ Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Re
                 return refuse_storage(ret, r);
         }
         if (r < 0) {
-                (*b)->halted = true;
+                (*b)->status.halted = true;
                 if (!allocation_is_changing(*b))
                         set_uncertain(m, *b);
                 note_allocation(m, *b);
@@ -183,7 +183,7 @@ Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret) {
                 return refuse_no_memory(ret);
         note_turn(m);
         a = ledger_find(m->host.ledger, name);
-        if (!a || a->state != ALLOCATION_READY || a->domain)
+        if (!a || a->state != ALLOCATION_READY || a->status.domain)
                 return VERDICT_NONE;
         view = host_state_view(&m->host);
         return promise_check_kept(&view, a, ret);

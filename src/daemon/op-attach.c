@@ -76,7 +76,7 @@ static Allocation *drop_changing(Manager *m, Allocation *a) {
 
         if (!b || !part)
                 return NULL;
-        b->halted = false;
+        b->status.halted = false;
         if (manager_replace_allocation(m, a, &b, NULL) != VERDICT_NONE)
                 return NULL;
         manager_forget_attributes(m, part);
@@ -93,12 +93,12 @@ static Verdict check_guest_changeable(const Manager *m, const Allocation *a, Ref
         if (a->state != ALLOCATION_READY)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Release it.", "'%s' is %s.", a->name,
                               allocation_state_to_string(a->state));
-        if (a->domain && m->host.config->hypervisor == HYPERVISOR_XEN)
+        if (a->status.domain && m->host.config->hypervisor == HYPERVISOR_XEN)
                 return refuse(
                         ret, VERDICT_NOT_SUPPORTED, NULL, "Shut the guest down first, then try again.",
                         "The domain '%s' runs with '%s', and the daemon does not change the devices of a guest of "
                         "Xen while it runs.",
-                        a->domain, a->name);
+                        a->status.domain, a->name);
         if (manager_may_miss_guests(m))
                 return refuse(ret, VERDICT_BUSY, NULL, "Check libvirt, or set Libvirt= to nothing if it has no guests.",
                               "Whether a guest runs with '%s' is unknown: %s", a->name,
@@ -158,7 +158,7 @@ static Verdict attach(Manager *m, Allocation *a, Allocation *part, uint32_t *ret
         v = start_attach(m, extended, ret_job, ret);
         if (v != VERDICT_NONE) {
                 if (!drop_changing(m, extended))
-                        extended->halted = true;
+                        extended->status.halted = true;
                 return v;
         }
         note_allocation(m, extended);
@@ -212,7 +212,7 @@ static Verdict attach_check(Manager *m, const Job *job, Refusal *ret) {
 static void attach_placed(Manager *m, const Job *job, const Step *step, const char *place) {
         const Allocation *a = ledger_find(m->host.ledger, job->subject);
 
-        for (size_t i = 0; a && a->domain && i < a->n_devices; i++)
+        for (size_t i = 0; a && a->status.domain && i < a->n_devices; i++)
                 if (pci_address_equal(a->devices[i].address, step->device))
                         (void) guest_place_parse(place, &a->devices[i].guest);
 }
@@ -237,14 +237,14 @@ static void set_phase(Allocation *a, const Allocation *part, DevicePhase phase) 
 static JobResult settle(Manager *m, Job *job, Allocation *a, const Allocation *part) {
         if (!allocation_is_bound(part, m->host.inventory)) {
                 job_set_message(job, "All steps succeeded, but a device is not bound to its driver for guests.");
-                a->halted = true;
+                a->status.halted = true;
                 return JOB_FAILED_DIRTY;
         }
         set_phase(a, part, DEVICE_PHASE_SETTLED);
         /* As long as the disk has them as being attached, the next start detaches them. */
         if (manager_set_state(m, a, a->state, a->reason) < 0) {
                 set_phase(a, part, DEVICE_PHASE_ATTACHING);
-                a->halted = true;
+                a->status.halted = true;
                 job_set_message(job, "The devices are attached, but the ledger could not be written. Detach them, and "
                                      "attach them again.");
                 return JOB_FAILED_DIRTY;
@@ -274,7 +274,7 @@ static JobResult attach_finished(Manager *m, Job *job, JobResult result) {
                 return settle(m, job, a, part);
         if (part && result == JOB_FAILED && drop_changing(m, a))
                 return result;
-        a->halted = true;
+        a->status.halted = true;
         note_allocation(m, a);
         return result == JOB_DONE ? JOB_FAILED_DIRTY : result;
 }
@@ -333,8 +333,9 @@ static Verdict check_use(Manager *m, const Allocation *b, Refusal *ret) {
 
         if (!part || manager_refresh_groups(m, part) < 0)
                 return refuse_no_memory(ret);
-        return b->domain && m->host.config->hypervisor != HYPERVISOR_XEN ? VERDICT_NONE
-                                                                         : manager_check_use(m, part, USE_RELEASE, ret);
+        return b->status.domain && m->host.config->hypervisor != HYPERVISOR_XEN
+                       ? VERDICT_NONE
+                       : manager_check_use(m, part, USE_RELEASE, ret);
 }
 
 static Verdict detach(Manager *m, Allocation *a, const char *slot, uint32_t *ret_job, Refusal *ret) {
@@ -351,14 +352,14 @@ static Verdict detach(Manager *m, Allocation *a, const char *slot, uint32_t *ret
                 v = check_use(m, b, ret);
         if (v != VERDICT_NONE)
                 return v;
-        b->halted = false;
+        b->status.halted = false;
         v = manager_replace_allocation(m, a, &b, ret);
         if (v == VERDICT_NONE)
                 v = start_detach(m, marked, ret_job, ret);
         if (v == VERDICT_NONE)
                 note_allocation(m, marked);
         else if (ledger_find(m->host.ledger, marked->name) == marked)
-                marked->halted = true;
+                marked->status.halted = true;
         return v;
 }
 
@@ -391,9 +392,9 @@ static JobResult fail(Manager *m, const Job *job, Allocation *a, JobResult resul
         DevicePhase phase = kept ? DEVICE_PHASE_KEPT : DEVICE_PHASE_SETTLED;
 
         /* A device that was stuck is in quarantine, and is no device of the guest again. */
-        a->halted = ledger_find_quarantined_of(m->host.ledger, a) ||
-                    (!kept && !(result == JOB_FAILED && is_unchanged(job)));
-        for (size_t i = 0; !a->halted && i < a->n_devices; i++)
+        a->status.halted = ledger_find_quarantined_of(m->host.ledger, a) ||
+                           (!kept && !(result == JOB_FAILED && is_unchanged(job)));
+        for (size_t i = 0; !a->status.halted && i < a->n_devices; i++)
                 if (a->devices[i].phase == DEVICE_PHASE_DETACHING)
                         a->devices[i].phase = phase;
         (void) manager_set_state(m, a, a->state, a->reason);
@@ -433,7 +434,7 @@ static void continue_change(Manager *m, Allocation *a) {
                 job_queue_find(&m->jobs, job)->resumed = true;
                 return;
         }
-        a->halted = true;
+        a->status.halted = true;
         log_full(LOG_ERR, 0, (&(LogFields) { .allocation = a->name }), "Devices of '%s' are not detached: %s", a->name,
                  refusal.message);
 }
@@ -445,7 +446,7 @@ void manager_continue_changes(Manager *m) {
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 Allocation *a = m->host.ledger->allocations[i];
 
-                if (!allocation_is_changing(a) || a->halted)
+                if (!allocation_is_changing(a) || a->status.halted)
                         continue;
                 /* A process of an earlier daemon may still work on its devices. */
                 if (later || a->state == ALLOCATION_PREPARING || manager_is_arriving(m, a) ||

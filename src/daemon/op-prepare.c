@@ -54,7 +54,7 @@ int manager_all_attributes_found(Manager *m, const Job *job) {
 static void prepare_begun(Manager *m, Job *job) {
         Allocation *a = ledger_find(m->host.ledger, job->subject);
 
-        a->prepared_by = job->id;
+        a->status.prepared_by = job->id;
         if (job->resumed)
                 return;
         note_allocation(m, a);
@@ -78,12 +78,14 @@ static void note_partition(Allocation *a, const Job *job, const Step *lacking, i
                         allocation_keep_partition(a);
                 return;
         }
-        a->partition_delay = a->partition_delay == 0 ? RETRY_FIRST_SEC : MIN(2 * a->partition_delay, RETRY_MAX_SEC);
-        a->partition_retry = clock_usec(CLOCK_MONOTONIC) + a->partition_delay * UINT64_C(1000000);
+        a->status.partition_delay =
+                a->status.partition_delay == 0 ? RETRY_FIRST_SEC : MIN(2 * a->status.partition_delay, RETRY_MAX_SEC);
+        a->status.partition_retry = clock_usec(CLOCK_MONOTONIC) + a->status.partition_delay * UINT64_C(1000000);
         /* A guest has the devices. Only Fabric Manager knows whether their partition is active. */
         if (lacking->kind == STEP_CHECK_UNUSED && error == -EBUSY)
                 return;
-        a->partition_lost = lacking->kind == STEP_CHECK_UNUSED ? PARTITION_USERS_UNKNOWN : step_cause(lacking, error);
+        a->status.partition_lost =
+                lacking->kind == STEP_CHECK_UNUSED ? PARTITION_USERS_UNKNOWN : step_cause(lacking, error);
 }
 
 /* Without the lacking step, which is NULL for none, a is ready all the same. */
@@ -99,8 +101,8 @@ static JobResult prepare_ended(Manager *m, Job *job, Allocation *a, JobResult re
         }
         note_partition(a, job, lacking, job->error);
         /* The reason stays while it is the same, so that it is recorded once. */
-        (void) manager_set_state(m, a, ALLOCATION_READY, a->partition_lost ? a->reason : NULL);
-        if (!a->partition_lost)
+        (void) manager_set_state(m, a, ALLOCATION_READY, a->status.partition_lost ? a->reason : NULL);
+        if (!a->status.partition_lost)
                 note_allocation_event(m, HISTORY_READY, a, NULL);
         manager_forget_attributes(m, a);
         note_facts(m);
@@ -154,7 +156,8 @@ Verdict manager_start_prepare(Manager *m, const Allocation *a, bool again, uint3
             steps_make_regions(a, m->host.config, steps) < 0)
                 return refuse_no_memory(ret);
         /* While a guest has its GPUs, a partition is not activated, and the health of devices is not read. */
-        if (!a->domain && (steps_activate(a, m->host.config, again, steps) < 0 || steps_check_health(a, steps) < 0))
+        if (!a->status.domain &&
+            (steps_activate(a, m->host.config, again, steps) < 0 || steps_check_health(a, steps) < 0))
                 return refuse_no_memory(ret);
         return manager_start_job(m, &prepare_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
 }

@@ -105,9 +105,9 @@ Verdict manager_check_state(const Manager *m, const Allocation *a, const char *n
 
 static Verdict check_domain(const Manager *m, const Allocation *a, Refusal *ret) {
         /* When the guests are unknown, manager_check_use() finds a guest by its open devices. */
-        if (a->domain && (manager_knows_guests(m) || a->n_devices == 0))
+        if (a->status.domain && (manager_knows_guests(m) || a->n_devices == 0))
                 return refuse(ret, VERDICT_BUSY, NULL, "Shut the domain down first.", "The domain '%s' runs with '%s'.",
-                              QUOTABLE(a->domain), a->name);
+                              QUOTABLE(a->status.domain), a->name);
         return VERDICT_NONE;
 }
 

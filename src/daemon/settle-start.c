@@ -22,7 +22,7 @@
 
 /* Fabric Manager has forgotten the partition, and no guest had its GPUs at the last report. The job checks again. */
 static bool may_activate(const Allocation *a) {
-        return a->partition_lost && a->partition_idle && !a->domain;
+        return a->status.partition_lost && a->status.partition_idle && !a->status.domain;
 }
 
 static bool needs_resume(const Manager *m, const Allocation *a) {
@@ -33,7 +33,7 @@ static bool needs_resume(const Manager *m, const Allocation *a) {
 
 /* Only the partition is missing, and it could not be activated before: reported once. */
 static bool is_repeated(const Manager *m, const Allocation *a) {
-        return a->state == ALLOCATION_READY && a->partition_lost && a->partition_delay > 0 &&
+        return a->state == ALLOCATION_READY && a->status.partition_lost && a->status.partition_delay > 0 &&
                allocation_is_bound(a, m->host.inventory) && manager_has_regions(m, a);
 }
 
@@ -79,7 +79,7 @@ static bool resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         /* At startup a job of the previous daemon may have run still, so the first scan read nothing that may block. */
         (void) manager_refresh_groups(m, a);
         repeated = is_repeated(m, a);
-        a->resume_refused = false;
+        a->status.resume_refused = false;
         if (state != ALLOCATION_READY && a->reason)
                 (void) manager_set_state(m, a, state, NULL);
         /* A release skips missing devices, so it needs no check of the hardware. */
@@ -96,16 +96,16 @@ static bool resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                 log_full(repeated ? LOG_DEBUG : LOG_NOTICE, 0, (&(LogFields) { .allocation = a->name }),
                          !allocation_is_bound(a, m->host.inventory)
                                  ? "The devices of '%s' are not as they were prepared, preparing them again."
-                         : a->partition_lost ? "The NVLink partition of '%s' is not active, activating it again."
-                                             : "The shared memory of '%s' is missing, creating it again.",
+                         : a->status.partition_lost ? "The NVLink partition of '%s' is not active, activating it again."
+                                                    : "The shared memory of '%s' is missing, creating it again.",
                          a->name);
-                (void) manager_set_state(m, a, ALLOCATION_PREPARING, a->partition_lost ? a->reason : NULL);
+                (void) manager_set_state(m, a, ALLOCATION_PREPARING, a->status.partition_lost ? a->reason : NULL);
         }
         if (v == VERDICT_NONE)
                 v = state == ALLOCATION_RELEASING ? manager_start_release(m, a, ret_job, &refusal)
                                                   : manager_start_prepare(m, a, true, ret_job, &refusal);
         if (v == VERDICT_NONE) {
-                a->partition_idle = false;
+                a->status.partition_idle = false;
                 job_queue_find(&m->jobs, *ret_job)->resumed = true;
                 if (!repeated)
                         note_allocation_event(m, HISTORY_RESUMED, a, NULL);
@@ -118,11 +118,11 @@ static bool resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         taken = state == ALLOCATION_READY && (v == VERDICT_BUSY || v == VERDICT_HOST_CRITICAL);
         stands = state != ALLOCATION_RELEASING && can_pass(v);
         note_deviation(m, a, &refusal, stands);
-        a->taken = taken;
+        a->status.taken = taken;
         if (taken)
                 (void) manager_set_state(m, a, ALLOCATION_READY, refusal.message);
         else if (stands) {
-                a->resume_refused = true;
+                a->status.resume_refused = true;
                 ledger_set_state(m->host.ledger, a, ALLOCATION_READY);
                 settle_promise(m, a);
         } else
@@ -143,8 +143,8 @@ void settle_retry_resumes(Manager *m) {
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 Allocation *a = m->host.ledger->allocations[i];
 
-                a->resume_refused = a->resume_refused && needs_resume(m, a);
-                if (a->resume_refused && may_retry(m, &view, a))
+                a->status.resume_refused = a->status.resume_refused && needs_resume(m, a);
+                if (a->status.resume_refused && may_retry(m, &view, a))
                         note_arrived(m, a->devices[0].address);
         }
 }

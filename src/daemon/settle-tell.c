@@ -69,15 +69,15 @@ static void tell_allocations(Manager *m) {
                 Allocation *a = m->host.ledger->allocations[i];
                 unsigned properties;
 
-                if (!a->is_noted)
+                if (!a->status.is_noted)
                         continue;
-                a->is_noted = false;
+                a->status.is_noted = false;
                 properties = allocation_note_shown(a);
-                if (a->is_shown)
+                if (a->status.is_shown)
                         server_allocation_changed(m->told.server, a->name, properties);
                 else
                         server_allocation_new(m->told.server, a->name);
-                a->is_shown = true;
+                a->status.is_shown = true;
         }
         n->allocations = false;
 }
@@ -192,7 +192,7 @@ int settle_show(Manager *m) {
                 return -ENOMEM;
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 (void) allocation_note_shown(m->host.ledger->allocations[i]);
-                m->host.ledger->allocations[i]->is_shown = true;
+                m->host.ledger->allocations[i]->status.is_shown = true;
         }
         return 0;
 }

@@ -25,21 +25,21 @@ void settle_promise(Manager *m, Allocation *a) {
         if (promise_check_kept(&view, a, &why) != VERDICT_NONE) {
                 /* The driver was unloaded. When it is loaded again, the daemon binds the devices to it, or creates the
                  * vGPUs. */
-                a->resume_refused =
-                        a->resume_refused || why.verdict == VERDICT_NO_VFIO_DRIVER || why.verdict == VERDICT_NO_VGPU;
+                a->status.resume_refused = a->status.resume_refused || why.verdict == VERDICT_NO_VFIO_DRIVER ||
+                                           why.verdict == VERDICT_NO_VGPU;
                 /* The vGPU is lost, and its VF is there: no further event would follow. */
                 if (why.verdict == VERDICT_NO_VGPU && promise_check_hardware(&view, a, NULL) == VERDICT_NONE) {
                         note_arrived(m, why.device);
                         note_turn(m);
                 }
                 /* The reason says more already: who uses the device. */
-                if (a->taken && why.verdict == VERDICT_CONTESTED)
+                if (a->status.taken && why.verdict == VERDICT_CONTESTED)
                         return;
                 reason = refusal_text(&why);
                 if (!reason)
                         return;
         }
-        a->taken = false;
+        a->status.taken = false;
         if (streq_ptr(reason, a->reason))
                 return;
         note_promise(m, a, reason ? &why : NULL);
@@ -77,7 +77,7 @@ static bool release_with_domain(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         uint32_t job;
 
-        if (!a->release_with_domain || !a->had_domain || a->domain || a->state != ALLOCATION_READY)
+        if (!a->release_with_domain || !a->had_domain || a->status.domain || a->state != ALLOCATION_READY)
                 return true;
         /* Otherwise a later start of the daemon releases it. */
         if (manager_check_may_change(m, NULL) != VERDICT_NONE)

@@ -59,7 +59,7 @@ static void find_users(const Manager *m, const Sysfs *fs, Allocation *const *ask
         for (size_t i = 0; i < FABRIC_PARTITIONS_MAX; i++) {
                 int r = -ETIMEDOUT;
 
-                if (!(lost >> i & 1) || asked[i]->domain)
+                if (!(lost >> i & 1) || asked[i]->status.domain)
                         continue;
                 if (clock_usec(CLOCK_MONOTONIC) < end)
                         r = manager_find_open(m, fs, &asked[i], 1, &open);
@@ -87,7 +87,7 @@ static int run(const Sysfs *fs, void *userdata) {
                 if (!has_partition(a) || told.n == ELEMENTSOF(ids))
                         continue;
                 told.ready |= (uint64_t) (a->state == ALLOCATION_READY) << told.n;
-                is_active = !a->partition_lost && a->state != ALLOCATION_PREPARING;
+                is_active = !a->status.partition_lost && a->state != ALLOCATION_PREPARING;
                 active |= (uint64_t) is_active << told.n;
                 told.n_active += is_active;
                 told.generations[told.n] = a->generation;
@@ -108,17 +108,17 @@ _Static_assert(sizeof(FabricAnswer) <= PIPE_BUF, "a report is written atomically
 /* Each report has an allocation resumed whose partition is lost: its guest may have ended since the last one. cause:
  * NULL when the partition is active. */
 static void take_partition(Manager *m, Allocation *a, const char *cause, bool idle) {
-        bool was_lost = a->partition_lost;
+        bool was_lost = a->status.partition_lost;
 
         if (!cause)
                 allocation_keep_partition(a);
         /* Otherwise the cause is why the last try to activate it failed, and the next try follows. */
-        else if (!idle || a->partition_delay == 0)
-                a->partition_lost = cause;
-        a->partition_idle = idle && clock_usec(CLOCK_MONOTONIC) >= a->partition_retry;
+        else if (!idle || a->status.partition_delay == 0)
+                a->status.partition_lost = cause;
+        a->status.partition_idle = idle && clock_usec(CLOCK_MONOTONIC) >= a->status.partition_retry;
         if (!was_lost && !cause)
                 return;
-        a->resume_refused = a->resume_refused || cause;
+        a->status.resume_refused = a->status.resume_refused || cause;
         note_facts(m);
         note_turn(m);
 }
@@ -140,7 +140,7 @@ static void take_partitions(Manager *m, const FabricAnswer *told) {
 
                 for (uint32_t k = 0; k < told->n; k++)
                         if (told->generations[k] == a->generation && told->ready >> k & 1 &&
-                            a->state == ALLOCATION_READY && a->prepared_by <= told->last_job)
+                            a->state == ALLOCATION_READY && a->status.prepared_by <= told->last_job)
                                 take_partition(m, a, find_cause(m, a, told, k), told->idle >> k & 1);
         }
 }
@@ -295,8 +295,8 @@ void manager_follow_fabric(Manager *m) {
         m->host.has_fabric = false; /* Manager= or Partitions= may be others */
         /* A reload has each lost partition tried again at once. */
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
-                m->host.ledger->allocations[i]->partition_delay = 0;
-                m->host.ledger->allocations[i]->partition_retry = 0;
+                m->host.ledger->allocations[i]->status.partition_delay = 0;
+                m->host.ledger->allocations[i]->status.partition_retry = 0;
         }
         if (m->host.config->fabric_manager) {
                 if (m->watches.fabric.worker.pid == 0)

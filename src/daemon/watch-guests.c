@@ -9,7 +9,7 @@
 #include "util/strings.h"
 
 static void set_domain(Manager *m, Allocation *a, const char *domain) {
-        if (streq_ptr(domain, a->domain) || string_copy(&a->domain, domain) < 0)
+        if (streq_ptr(domain, a->status.domain) || string_copy(&a->status.domain, domain) < 0)
                 return;
         if (domain)
                 log_full(LOG_INFO, 0, (&(LogFields) { .allocation = a->name }), "The domain '%s' runs with '%s'.",

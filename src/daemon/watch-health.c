@@ -31,7 +31,7 @@ static bool may_be_checked(const Manager *m, const PciDevice *dev) {
         /* A VF never sleeps, and answers while a guest has it. */
         if (a && dev->type == PCI_TYPE_VF)
                 return !manager_is_busy(m, dev->address);
-        if (a && a->domain)
+        if (a && a->status.domain)
                 return false;
         /* An unhealthy device is checked even without a pool, to report when it is healthy again. */
         return unhealthy || (policy_offers(m->host.policy, dev) && pci_device_driver_is_harmless(dev));

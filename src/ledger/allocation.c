@@ -34,7 +34,7 @@ DEFINE_STRING_TABLE(device_phase, DevicePhase, _DEVICE_PHASE_MAX)
 AllocationState allocation_shown_state(const Allocation *a) {
         if (a->state != ALLOCATION_READY)
                 return a->state;
-        if (a->domain)
+        if (a->status.domain)
                 return ALLOCATION_IN_USE;
         return a->reason ? ALLOCATION_FAILED : ALLOCATION_READY;
 }
@@ -75,7 +75,7 @@ Allocation *allocation_free(Allocation *a) {
         free(a->services);
         free(a->pins);
         free(a->reason);
-        free(a->domain);
+        free(a->status.domain);
         free(a->tag);
         free(a->token);
         free(a->consumer);
@@ -124,7 +124,7 @@ Allocation *allocation_copy(const Allocation *a) {
         if (!copy)
                 return NULL;
         *copy = *a;
-        copy->name = copy->domain = copy->reason = copy->vfio_driver = copy->tag = copy->token = NULL;
+        copy->name = copy->status.domain = copy->reason = copy->vfio_driver = copy->tag = copy->token = NULL;
         copy->consumer = NULL;
         copy->devices = NULL;
         copy->n_devices = 0;
@@ -132,10 +132,10 @@ Allocation *allocation_copy(const Allocation *a) {
         copy->n_services = 0;
         memset(copy->shared, 0, sizeof(copy->shared));
         copy->pins = calloc(a->n_pins + 1, sizeof(*copy->pins));
-        if (!copy->pins || string_copy(&copy->name, a->name) < 0 || string_copy(&copy->domain, a->domain) < 0 ||
-            string_copy(&copy->reason, a->reason) < 0 || string_copy(&copy->vfio_driver, a->vfio_driver) < 0 ||
-            string_copy(&copy->tag, a->tag) < 0 || string_copy(&copy->token, a->token) < 0 ||
-            string_copy(&copy->consumer, a->consumer) < 0)
+        if (!copy->pins || string_copy(&copy->name, a->name) < 0 ||
+            string_copy(&copy->status.domain, a->status.domain) < 0 || string_copy(&copy->reason, a->reason) < 0 ||
+            string_copy(&copy->vfio_driver, a->vfio_driver) < 0 || string_copy(&copy->tag, a->tag) < 0 ||
+            string_copy(&copy->token, a->token) < 0 || string_copy(&copy->consumer, a->consumer) < 0)
                 return NULL;
         for (size_t i = 0; i < a->n_pins; i++)
                 copy->pins[i] = a->pins[i];
@@ -192,7 +192,7 @@ static Allocation *make_plain(Allocation *part) {
                 return NULL;
         part->state = ALLOCATION_READY;
         allocation_forget_guest(part);
-        free(TAKE_PTR(part->domain));
+        free(TAKE_PTR(part->status.domain));
         free(TAKE_PTR(part->reason));
         return part;
 }
@@ -237,7 +237,7 @@ bool allocation_has_guest(const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (a->devices[i].guest.known)
                         return true;
-        return a->domain;
+        return a->status.domain;
 }
 
 void allocation_forget_guest(Allocation *a) {

@@ -203,9 +203,9 @@ static void back_cells(Ledger *l, const Allocation *a, bool backed) {
 }
 
 void ledger_set_running(Ledger *l, Allocation *a, bool running) {
-        if (a->running == running)
+        if (a->status.running == running)
                 return;
-        a->running = running;
+        a->status.running = running;
         back_cells(l, a, running);
 }
 
@@ -232,7 +232,7 @@ int ledger_enter(Ledger *l, Allocation *a) {
         cpuset_merge(&l->cpus, &a->cpus);
         for (size_t i = 0; i < a->n_cells; i++)
                 ledger_memory_claim(l, a->cells[i].node, a->page_size)->bytes += a->cells[i].memory;
-        if (a->running)
+        if (a->status.running)
                 back_cells(l, a, true);
         for (size_t i = 0; i < a->n_services; i++)
                 enter_service(l, &a->services[i]);
@@ -252,7 +252,7 @@ Allocation *ledger_remove(Ledger *l, const char *name) {
         for (size_t i = 0; i < a->n_devices; i++)
                 leave_device(l, &a->devices[i]);
         cpuset_subtract(&l->cpus, &a->cpus);
-        if (a->running)
+        if (a->status.running)
                 back_cells(l, a, false);
         for (size_t i = 0; i < a->n_cells; i++)
                 find_memory(l, a->cells[i].node, a->page_size)->bytes -= a->cells[i].memory;

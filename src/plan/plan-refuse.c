@@ -27,7 +27,7 @@ static char *list_memory(const Planner *p) {
 
 /* True when a has memory on the node in this page size that the kernel has not allocated yet. */
 static bool has_idle_memory(const Planner *p, const Allocation *a, int node) {
-        for (size_t i = 0; !a->running && a->page_size == p->page_size && i < a->n_cells; i++)
+        for (size_t i = 0; !a->status.running && a->page_size == p->page_size && i < a->n_cells; i++)
                 if (a->cells[i].node == node)
                         return true;
         for (size_t i = 0; i < a->n_regions; i++)

@@ -47,10 +47,10 @@ Verdict plan_check_pf_free(const HostView *view, const PciDevice *pf, Refusal *r
 }
 
 static Verdict refuse_allocated(const Allocation *a, PciAddress vf, PciAddress pf, Refusal *ret) {
-        if (a->domain)
+        if (a->status.domain)
                 return refuse(ret, VERDICT_ALLOCATED, &vf, "Shut the domain down, then release the allocation.",
                               "%s, a VF of %s, is held by '%s', and the domain '%s' runs with it.", PCI_ADDRESS_STR(vf),
-                              PCI_ADDRESS_STR(pf), a->name, QUOTABLE(a->domain));
+                              PCI_ADDRESS_STR(pf), a->name, QUOTABLE(a->status.domain));
         return refuse(ret, VERDICT_ALLOCATED, &vf, "Release the allocation first.", "%s, a VF of %s, is held by '%s'.",
                       PCI_ADDRESS_STR(vf), PCI_ADDRESS_STR(pf), a->name);
 }

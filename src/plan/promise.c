@@ -315,7 +315,7 @@ static Verdict check_cell(const HostView *view, const Allocation *a, const Cell 
                               "Bring its memory online again, then run 'passthroughctl rescan'.",
                               "NUMA node %d, on which '%s' has memory, is no longer present.", cell->node, a->name);
         have = a->page_size == 0 ? numa_node_base_memory(node) : pages ? pages->total * pages->size : 0;
-        if (a->domain || promised <= have)
+        if (a->status.domain || promised <= have)
                 return VERDICT_NONE;
         return refuse_memory(node, a->page_size, have, promised, ret);
 }
@@ -333,12 +333,12 @@ static Verdict check_region(const SharedRegion *s, const Allocation *a, Refusal 
 }
 
 static Verdict check_partition(const Allocation *a, Refusal *ret) {
-        if (!a->partition_lost)
+        if (!a->status.partition_lost)
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_CONTESTED, NULL,
                       "If a guest runs with it, shut the guest down: it has no NVLink. The daemon then activates the "
                       "partition again.",
-                      "NVLink partition %d of '%s' is not active: %s", a->partition, a->name, a->partition_lost);
+                      "NVLink partition %d of '%s' is not active: %s", a->partition, a->name, a->status.partition_lost);
 }
 
 Verdict promise_check_kept(const HostView *view, const Allocation *a, Refusal *ret) {

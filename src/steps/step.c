@@ -231,7 +231,7 @@ static int give_attributes(StepList *l, const Allocation *a, const AllocationDev
         VfAttributes generated = d->attributes, wanted = d->attributes;
         int r;
 
-        if (!vf || a->domain)
+        if (!vf || a->status.domain)
                 return 0;
         /*
          * With a baseline, the PF offered these attributes once, and the allocation records that the VF has them: now

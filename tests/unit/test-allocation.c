@@ -33,7 +33,7 @@ TEST(test_shown_state) {
 
                 assert_non_null(a);
                 a->state = cases[i].state;
-                assert_int_equal(string_copy(&a->domain, cases[i].domain ? "guest" : NULL), 0);
+                assert_int_equal(string_copy(&a->status.domain, cases[i].domain ? "guest" : NULL), 0);
                 assert_int_equal(string_copy(&a->reason, cases[i].reason ? "A VF is missing." : NULL), 0);
                 assert_int_equal(allocation_shown_state(a), cases[i].shown);
         }

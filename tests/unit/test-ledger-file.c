@@ -266,12 +266,12 @@ TEST(test_copy) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
         const SharedRegion shared = { 0 };
 
-        assert_int_equal(string_copy(&a->domain, "guest"), 0);
+        assert_int_equal(string_copy(&a->status.domain, "guest"), 0);
         a->shared[0] = &shared;
         b = allocation_copy(a);
         assert_non_null(b);
         assert_same(a, b);
-        assert_string_equal(b->domain, "guest");
+        assert_string_equal(b->status.domain, "guest");
         assert_null(b->shared[0]);
 }
 

@@ -281,7 +281,7 @@ TEST(test_cpus_and_memory) {
         node->n_pages = 0;
         assert_kept(t, a, VERDICT_INSUFFICIENT_MEMORY, NULL);
         /* A guest that runs has its pages. */
-        assert_int_equal(string_copy(&a->domain, "vm1"), 0);
+        assert_int_equal(string_copy(&a->status.domain, "vm1"), 0);
         assert_kept(t, a, VERDICT_NONE, NULL);
         node->id = 7;
         assert_kept(t, a, VERDICT_INSUFFICIENT_MEMORY, NULL);

@@ -164,7 +164,7 @@ TEST(test_attributes_of_a_running_guest_stay) {
         add(a, t, VF, DEVICE_ROLE_ASSIGNED, "vf")->attributes = attributes_of("vlan=100");
         put_on_vfio(t, VF);
         assert_steps(prepare(a, t), "attributes " PF " vf0 to vlan=100");
-        assert_int_equal(string_copy(&a->domain, "guest"), 0);
+        assert_int_equal(string_copy(&a->status.domain, "guest"), 0);
         assert_steps(prepare(a, t), "");
 }
 
