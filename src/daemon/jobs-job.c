@@ -342,18 +342,26 @@ static void on_report(Job *job, const Report *report) {
 
 _Static_assert(sizeof(Report) <= PIPE_BUF, "writes of up to PIPE_BUF bytes to a pipe are atomic");
 
-static void on_readable(void *userdata) {
-        Job *job = userdata;
+static bool read_report(Job *job) {
         Report report;
 
-        while (worker_read(&job->worker, &report, sizeof(report)))
-                on_report(job, &report);
+        if (!worker_read(&job->worker, &report, sizeof(report)))
+                return false;
+        on_report(job, &report);
+        return true;
+}
+
+/* One report in a turn of the loop, so that clients are told of each step. */
+static void on_readable(void *userdata) {
+        (void) read_report(userdata);
 }
 
 static void on_exit_of_child(const siginfo_t *end, void *userdata) {
         Job *job = userdata;
         JobResult result = JOB_FAILED_DIRTY;
 
+        while (read_report(job))
+                continue;
         if (end->si_code == CLD_EXITED && end->si_status >= EXIT_RESULT &&
             (size_t) end->si_status - EXIT_RESULT < ELEMENTSOF(results))
                 result = results[end->si_status - EXIT_RESULT];

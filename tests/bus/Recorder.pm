@@ -27,7 +27,7 @@ use Test::More;
 
 use Node;
 
-our @EXPORT = qw(record_from operation ask act act_until in_any_order comes_to_rest until_told left_over);
+our @EXPORT = qw(record_from operation ask act act_until comes_to_rest until_told left_over);
 
 use constant { SOON => 2.5, CALL => 1, SIGNAL => 4 }; # seconds; types of messages
 
@@ -108,8 +108,8 @@ sub properties {
         return (@new, @again ? "again @again" : ());
 }
 
-# What is told once a turn of the daemon's loop: capacity, the epoch and the steps of a job. How many turns an operation takes, and how many
-# steps end in one, depends on the scheduler. So this is shown at the end of an act, and only what is another value by then.
+# What is told once a turn of the daemon's loop: capacity and the epoch. How many turns an operation takes, and which of the steps of its job
+# are told before the end of one, depends on the scheduler. So this is shown at the end of an act, and only what is another value by then.
 my %before;   # object => { property => value at the beginning of the act }
 my %repeated; # object => { property => 1 }: told without a difference
 
@@ -127,7 +127,7 @@ sub note_capacity {
 sub tell_capacity {
         for my $object (sort keys %before) {
                 my @new = map { "$_=$told{$object}{$_}" } grep { $before{$object}{$_} ne ($told{$object}{$_} // '') } sort keys %{ $before{$object} };
-                my @again = $object =~ /^job-/ ? () : sort keys %{ $repeated{$object} // {} };
+                my @again = sort keys %{ $repeated{$object} // {} };
                 add_line("settles $object: " . join ', ', @new, @again ? "again @again" : ()) if @new || @again;
         }
         %before = %repeated = ();
@@ -140,11 +140,10 @@ sub told_signal {
         my $member = $m->{member};
         my $object = object($member =~ /^Interfaces/ ? $body[0] : $m->{path});
         if ($member eq 'PropertiesChanged') {
-                return note_capacity($object, $body[1]) if $object =~ m{^(?:pool|node)/} || $object =~ /^job-/ || exists $body[1]{Epoch};
+                return note_capacity($object, $body[1]) if $object =~ m{^(?:pool|node)/} || exists $body[1]{Epoch};
                 return add_line("signal $object: " . join ', ', properties($object, $body[1]), map { "$_ invalidated" } sort @{ $body[2] });
         } elsif ($member eq 'InterfacesAdded') {
                 delete $told{$object};
-                for my $name ($object =~ /^job-/ ? qw(DeviceSteps Step StepsDone) : ()) { delete $_->{$name} for values %{ $body[1] } }
                 return add_line("signal $object added:", map { properties($object, $body[1]{$_}) } grep { !/^org[.]freedesktop/ } sort keys %{ $body[1] });
         } elsif ($member eq 'InterfacesRemoved') {
                 return add_line("signal $object removed: " . join ', ', map { s/.*[.]//r } grep { !/^org[.]freedesktop/ } sort @{ $body[1] });
@@ -308,16 +307,6 @@ sub operation {
 
 # Golden files that no operation has written.
 sub left_over { return grep { !$found{$_} } map { s{.*/}{}r } glob "$GOLDEN/*.txt" }
-
-# The job tells that it has given up a step, and its end: the daemon reads both in one turn of its loop, or in two, and tells after each.
-sub in_any_order {
-        my ($function) = @_;
-        my $begin = length $lines;
-        $function->();
-        my ($blank, $act, @told) = split /^(?=\S)/m, substr $lines, $begin;
-        substr($lines, $begin) = join '', $blank, $act, sort @told;
-        return;
-}
 
 # One thing that the test does, until the daemon rests.
 sub act {
