@@ -318,6 +318,7 @@ static int add_signals(Manager *m) {
 }
 
 static int on_settle(sd_event_source *source, void *userdata) {
+        (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
         manager_settle(userdata);
         return 0;
 }
@@ -345,9 +346,10 @@ int manager_run(Manager *m) {
         manager_probe_gpus(m);
         /* Enabled at first, to begin the startup phases. */
         r = sd_event_add_defer(m->event, &m->notes.settle, on_settle, m);
-        /* What one event changed is told before the next event changes more. */
+        /* Before the loop looks for the next event: what one event changed is told before the next changes more. The
+         * source itself is dispatched only when settle has noted something. */
         if (r >= 0)
-                r = sd_event_source_set_priority(m->notes.settle, SD_EVENT_PRIORITY_IMPORTANT);
+                r = sd_event_source_set_prepare(m->notes.settle, on_settle);
         if (r < 0)
                 return log_error_errno(r, "Failed to set up the event loop: %m");
         r = sd_event_loop(m->event);

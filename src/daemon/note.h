@@ -53,7 +53,7 @@ typedef struct NotedEvent {
 } NotedEvent;
 
 typedef struct Notes {
-        sd_event_source *settle; /* runs manager_settle() in the next loop iteration when enabled */
+        sd_event_source *settle; /* runs manager_settle() before the loop waits again, when enabled */
         bool all_devices;        /* devices is not complete */
         PciAddress *devices;     /* in any order, perhaps twice */
         size_t n_devices;
