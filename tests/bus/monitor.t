@@ -111,8 +111,8 @@ my ($new, @events) = events_until($json, 'job-removed');
 my $id = delete $new->{properties}{id};
 like($id, qr/^[0-9a-f-]{36}$/, 'the id of the allocation');
 my @deadlines = map { delete $_->{properties}{deadline} } @events[1 .. 4];
-is($deadlines[0], 0, 'a job has no deadline before it begins');
-cmp_ok(abs($deadlines[1] / 1e6 - time - 3 * 60), '<', 30, 'then that of JobTimeoutSec= for each step');
+is($deadlines[0], $deadlines[1], 'a job is new when it begins, with its deadline');
+cmp_ok(abs($deadlines[1] / 1e6 - time - 3 * 60), '<', 30, 'that of JobTimeoutSec= for each step');
 is_deeply([$new, @events[0 .. 2], @events[5 .. 7]], [
         { event => 'allocation-new', name => 'guest',
           properties => { name => 'guest', owner => $>, tag => undef, lease_end => 0, generation => 1, state => 'preparing', reason => undef, cpus => undef } },
