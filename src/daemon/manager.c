@@ -283,13 +283,14 @@ static const ServerCallbacks server_callbacks = {
 /* After the first SIGTERM running jobs finish. The second one kills them, and the next start resumes their work. */
 static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
         Manager *m = userdata;
+        const size_t active = job_queue_active(&m->jobs);
 
         (void) sd_notify(false, "STOPPING=1");
         if (m->stopping)
                 return sd_event_exit(m->event, 0);
-        if (job_queue_active(&m->jobs) > 0)
-                log_info("Stopping when %zu running jobs have ended; a second signal stops at once.",
-                         job_queue_active(&m->jobs));
+        if (active > 0)
+                log_info("Stopping when %zu running job%s %s ended; a second signal stops at once.", active,
+                         PLURAL(active), active == 1 ? "has" : "have");
         m->stopping = true;
         note_turn(m);
         return 0;

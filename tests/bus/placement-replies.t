@@ -54,7 +54,8 @@ sub names_address {
         my $name = "status $reply[0] with '$reply[2]' to $request";
         is($exit, 1, "$name: the comparison fails");
         like($messages, names(PROXY, $reply[0], 'Url=', '[Placement]'), '... a sentence says what to correct');
-        return is(scalar(() = $messages =~ /\bUrl=.*?\[Placement\]/g), 1, '... once') or diag($messages);
+        is(scalar(() = $messages =~ /\bUrl=.*?\[Placement\]/g), 1, '... once') or diag($messages);
+        return;
 }
 for my $request (@requests) {
         names_address($request, @$_) for [404, '', $page], [409, '', $page], [405, '', '{}'], [302, $location, ''], [200, '', $page];
