@@ -6,6 +6,7 @@ The bandwidth of the bus is that of NCCL's own tests: 2 (n - 1) / n bytes of eac
 
 import json
 import os
+import socket
 import time
 
 import torch
@@ -42,6 +43,6 @@ def work(rank, world):
 
 
 if __name__ == '__main__':
-    os.environ.setdefault('MASTER_ADDR', '127.0.0.1')
-    os.environ.setdefault('MASTER_PORT', '29577')
+    with socket.create_server(('127.0.0.1', 0)) as free:
+        os.environ.update(MASTER_ADDR='127.0.0.1', MASTER_PORT=str(free.getsockname()[1]))
     torch.multiprocessing.spawn(work, args=(torch.cuda.device_count(),), nprocs=torch.cuda.device_count())
