@@ -21,6 +21,9 @@ extern const char *const numa_meminfo_keys[];
 int numa_online_cpus(const Sysfs *fs, CpuSet *ret);
 int numa_online_nodes(const Sysfs *fs, CpuSet *ret);
 
+/* Adds the online nodes to a new inventory, with their ids only. The only error is -ENOMEM. */
+int numa_list_nodes(const Sysfs *fs, Inventory *inv);
+
 /* Fills nodes and cpus of a new inventory. An unreadable file becomes a note in the inventory. The only error is
  * -ENOMEM. */
 int numa_scan(const Sysfs *fs, Inventory *inv);

@@ -81,8 +81,8 @@ typedef struct PciDevice {
                        "LNXSYSTM:00/.../pci0000:80/..." */
         uint64_t instance; /* inode of its sysfs directory: changes when the card is replugged */
         int parent;        /* index of the bridge above, or -1 on a root bus */
-        int numa_node;     /* -1 unknown: never treat it as 0 (domain.md E1) */
-        int own_node;      /* the device's own numa_node attribute, before a parent's node replaces -1 */
+        int numa_node;     /* -1 unknown: never treat it as 0 (domain.md E1). Never -1 where there is one node */
+        int own_node;      /* the device's own numa_node attribute, before another node replaces -1 */
         int iommu_group;   /* kernel's number, valid only until the next scan (domain.md A2); -1: none, or a group of
                               VFIO's no-IOMMU mode (A17) */
         char *driver;      /* NULL when unbound */

@@ -375,6 +375,12 @@ static void relate_cpus(Inventory *inv) {
                                 inv->cpus[j].node = inv->nodes[i].id;
 }
 
+int numa_list_nodes(const Sysfs *fs, Inventory *inv) {
+        bool single;
+
+        return list_nodes(fs, inv, &single);
+}
+
 int numa_scan(const Sysfs *fs, Inventory *inv) {
         CpuSet online;
         bool single;

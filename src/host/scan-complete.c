@@ -50,6 +50,9 @@ static void inherit_nodes(Inventory *inv) {
                         dev->numa_node = node_above(inv, dev);
                 else if (dev->numa_node == DEVICE_NODE_DAMAGED)
                         dev->numa_node = -1;
+                /* Where there is one node, every device is on it. */
+                if (dev->numa_node == -1 && inv->n_nodes == 1)
+                        dev->numa_node = inv->nodes[0].id;
         }
 }
 

@@ -456,6 +456,8 @@ int scan_identities(const Sysfs *fs, const PciAddress *devices, size_t n, Invent
 
         if (r >= 0)
                 r = scan_pci(&s);
+        if (r >= 0)
+                r = numa_list_nodes(fs, inv);
         r = scan_end(&s, r, &inv, ret);
         (void) free_names(paths, s.n_paths);
         return r;

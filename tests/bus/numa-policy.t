@@ -53,9 +53,12 @@ for my $row (@table) {
 my $small = slurp("$ENV{BUILD}/nodes/paper-testbed.tree") =~ s/numa_node=[01]$/numa_node=-1/gmr =~ s{^.*/system/node/node1/.*\n}{}gmr =~ s{(/node0/cpulist=)0-7}{${1}0-15}r
         =~ s/distance=10 21/distance=10/r =~ s{(/system/node/[a-z_]+)=0-1}{$1=0}gr;
 spew("$ENV{NODE_TMP}/small.tree", $small);
+my @small = ('--node', "$ENV{NODE_TMP}/small.tree", '--config', "$ENV{NODE_TMP}/passthroughd.conf");
 for my $policy (qw(single required)) {
-        my ($status, $out, $err) = ctl('plan', 'gpu=1', qw(--cpus 4 --memory 1G --numa), $policy, '--node', "$ENV{NODE_TMP}/small.tree", '--config', "$ENV{NODE_TMP}/passthroughd.conf");
+        my ($status, $out, $err) = ctl('plan', 'gpu=1', qw(--cpus 4 --memory 1G --numa), $policy, @small);
         is($status, 0, "$policy: the only node has every device") or diag($err);
 }
+my ($status, $out, $err) = ctl('xml', 'guest', 'gpu=1', qw(--cpus 4 --memory 1G --nccl), @small);
+like($out, qr/<pci busid="[0-9a-f:.]+" class="0x03/, 'so its place in the guest is known, and NCCL is told of it') or diag($err);
 
 done_testing();

@@ -126,6 +126,9 @@ static inline void node_ready(TestNode *t, const char *config) {
 
         assert_int_equal(string_replace(&text, "[Daemon]\nReserveMemory=0\n%s", config), 0);
         assert_int_equal(inventory_finish(t->inventory), 0);
+        for (size_t i = 0; t->inventory->n_nodes == 1 && i < t->inventory->n_devices; i++) /* as a scan does */
+                if (t->inventory->devices[i].numa_node < 0)
+                        t->inventory->devices[i].numa_node = t->inventory->nodes[0].id;
         assert_int_equal(config_parse("test.conf", text, strlen(text), &t->config), 0);
         assert_int_equal(t->config->n_problems, 0);
         assert_int_equal(policy_new(t->config, t->inventory, &t->policy), 0);

@@ -41,6 +41,15 @@ static inline int setup(void **state) {
         return 0;
 }
 
+/* With a second node, the node of a device may be unknown. */
+static inline void add_node(const Fixture *f) {
+        nodes_have(f, "online", "0-1");
+        nodes_have(f, "node0/distance", "10 20");
+        nodes_have(f, "node1/cpulist", "");
+        nodes_have(f, "node1/distance", "20 10");
+        nodes_have(f, "node1/meminfo", "Node 1 MemTotal:       16777216 kB\nNode 1 MemFree: 15728640 kB");
+}
+
 static inline const PciDevice *scan_nic(Fixture *f) {
         const PciDevice *nic;
 

@@ -141,8 +141,11 @@ static const char *member(json_object *o, const char *key) {
 
 TEST(test_json_device) {
         _cleanup_node_ TestNode *t = make_node();
-        _cleanup_json_ json_object *o = json_device(&t->context, node_find(t, GPU));
+        const PciDevice *gpu = node_find(t, GPU);
+        _cleanup_json_ json_object *o = NULL;
 
+        t->inventory->devices[inventory_device_index(t->inventory, gpu)].numa_node = -1;
+        o = json_device(&t->context, gpu);
         assert_string_equal(member(o, "address"), GPU);
         assert_string_equal(member(o, "vendor"), "10de");
         assert_string_equal(member(o, "class"), "030200");

@@ -824,10 +824,10 @@ static unsigned count_vf_left(const Oracle *o, const Choice *c) {
         return left;
 }
 
-/* Is the device on a node of the set, on a socket of it? A node alone has all devices. */
+/* Is the device on a node of the set, on a socket of it? */
 static void judge(const Oracle *o, unsigned nodes, const PciDevice *dev, bool *ret_local, bool *ret_socket) {
         const Inventory *inv = o->node->inventory;
-        int node = dev->numa_node < 0 && inv->n_nodes == 1 ? inv->nodes[0].id : dev->numa_node, package = -1;
+        int node = dev->numa_node, package = -1;
 
         *ret_local = *ret_socket = false;
         for (size_t i = 0; i < inv->n_nodes; i++)

@@ -92,6 +92,7 @@ TEST_WITH(test_E4_numa_node, setup, teardown) {
         Fixture *f = *state;
         const PciDevice *nic;
 
+        add_node(f);
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 nic_has(f, "numa_node", cases[i].text);
                 nic = scan_nic(f);
@@ -109,10 +110,25 @@ TEST_WITH(test_E4_numa_node, setup, teardown) {
 TEST_WITH(test_numa_node_of_the_bridge, setup, teardown) {
         Fixture *f = *state;
 
+        add_node(f);
         nic_has(f, "numa_node", "-1");
         tree_attribute(f->root, "0000:00:01.0", "numa_node", "0");
         assert_int_equal(scan_nic(f)->numa_node, 0);
         nic_has(f, "numa_node", "junk"); /* damaged is not the same as not known to firmware */
+        assert_int_equal(scan_nic(f)->numa_node, -1);
+}
+
+TEST_WITH(test_numa_node_of_the_machine, setup, teardown) {
+        Fixture *f = *state;
+
+        nic_has(f, "numa_node", "-1");
+        assert_int_equal(scan_nic(f)->numa_node, 0);
+        nic_has(f, "numa_node", "junk");
+        assert_int_equal(scan_nic(f)->numa_node, 0);
+        tree_unlink(f->root, "sys/devices/" NIC "/numa_node"); /* as on a kernel without NUMA */
+        assert_int_equal(scan_nic(f)->numa_node, 0);
+        add_node(f);
+        nic_has(f, "numa_node", "-1");
         assert_int_equal(scan_nic(f)->numa_node, -1);
 }
 
@@ -194,6 +210,7 @@ TEST_WITH(test_directory_with_only_class, setup, teardown) {
         Fixture *f = *state;
         const PciDevice *nic;
 
+        add_node(f);
         tree_unlink(f->root, "sys/devices/" NIC "/vendor");
         tree_unlink(f->root, "sys/devices/" NIC "/device");
         nic = scan_nic(f);
@@ -300,6 +317,7 @@ TEST_WITH(test_too_long, setup, teardown) {
         assert_non_null(text);
         memset(text, '1', 10000);
         text[10000] = '\0';
+        add_node(f);
         nic_has(f, "numa_node", text);
         assert_int_equal(scan_nic(f)->numa_node, -1);
 }
