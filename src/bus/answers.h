@@ -27,7 +27,7 @@
 #define ANSWER_CPU_SEC         20U
 #define ANSWER_TIMEOUT_SEC     60U
 /* nice(2): the event loop, which other callers wait for, gets the CPU before the children. */
-#define ANSWER_NICE            10
+#define ANSWER_NICE            5
 /* A longer text is sent as a memfd. */
 #define ANSWER_STRING_MAX      16384U
 
