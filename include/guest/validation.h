@@ -32,4 +32,4 @@ typedef enum Validation {
 #define VALIDATION_SEARCH_SEC     10U
 #define VALIDATION_TIMEOUT_SEC    20U
 /* nice(2): the daemon, which other callers wait for, gets the CPU before the program. */
-#define VALIDATION_NICE           10
+#define VALIDATION_NICE           5

@@ -106,8 +106,8 @@ typedef struct StepList {
         unsigned timeout_sec;  /* JobTimeoutSec=, see step_timeout_sec(), 0: none; the limits for stopping and starting
                                   services and for the release of a device by its guest are part of it */
         unsigned question_sec; /* the least limit of a question to Fabric Manager, libvirt or NVIDIA's library, which
-                                  are waited for up to 20 s, and passthroughd-root, which asks them, for 3 s more.
-                                  step_list_new() sets it to 25. */
+                                  are waited for up to 20 s, and passthroughd-root, which asks them, for 8 s more.
+                                  step_list_new() sets it to 30. */
         Allocation *guest;     /* owned: the allocation whose domain STEP_FIND_PORTS looks at, with all devices settled;
                                   NULL    without such a step */
 } StepList;

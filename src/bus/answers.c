@@ -108,6 +108,7 @@ _Noreturn static void run_child(const Answer *a, pid_t parent) {
         if (child_settle(parent, "passthrough-txt", a->text, a->text, -1) < 0)
                 _exit(ANSWER_FAILED);
         (void) setpriority(PRIO_PROCESS, 0, ANSWER_NICE);
+        (void) setrlimit(RLIMIT_CPU, &(struct rlimit) { ANSWER_CPU_SEC, ANSWER_CPU_SEC });
         v = a->make(&view, a, &refusal);
         if (v != VERDICT_NONE)
                 write_refusal(&refusal);

@@ -17,7 +17,7 @@
 #define SYSTEM_BUS "unix:path=/run/dbus/system_bus_socket"
 
 /* How long the start of the daemon waits for a bus that does not answer. */
-#define PATIENCE_USEC (UINT64_C(5) * 1000000)
+#define PATIENCE_USEC (UINT64_C(15) * 1000000)
 
 /* The delay before the daemon connects again: it doubles until the daemon has its name. */
 #define DELAY_MIN_USEC (UINT64_C(100) * 1000)

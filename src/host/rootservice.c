@@ -17,7 +17,7 @@
 #include "util/strings.h"
 
 /* Time that the service needs besides: systemd starts it, and kills a command that takes too long. */
-#define GRACE_USEC 3000000U
+#define GRACE_USEC 8000000U
 
 static const char *socket_path = ROOT_SOCKET;
 

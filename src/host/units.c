@@ -16,6 +16,8 @@
 #define UNIT       SERVICE ".Unit"
 /* How long systemd may take to kill a command whose time limit has passed. */
 #define GRACE_USEC 1000000U
+/* How long systemd may take to queue a start, on a busy host: the time limit may be a part of a second. */
+#define ASK_USEC   2000000U
 
 /* A systemd job whose JobRemoved signal is awaited. */
 typedef struct UnitJob {
@@ -123,12 +125,13 @@ static int subscribe(sd_bus *bus, UnitJob *job, sd_bus_error *error) {
         return r < 0 ? r : sd_bus_call_method(bus, SERVICE, PATH, MANAGER, "Subscribe", error, NULL, NULL);
 }
 
-static int change_unit(const char *method, const char *name, uint64_t end, bool *ret_asked) {
+/* ask_end: when systemd must have queued the job. end: when the job must have ended. */
+static int change_unit(const char *method, const char *name, uint64_t ask_end, uint64_t end, bool *ret_asked) {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         UnitJob job = { 0 };
-        int r = open_bus(end, &bus);
+        int r = open_bus(ask_end, &bus);
 
         *ret_asked = false;
         if (r >= 0)
@@ -145,11 +148,11 @@ static int change_unit(const char *method, const char *name, uint64_t end, bool 
 int unit_stop(const char *name, uint64_t end) {
         bool asked;
 
-        return change_unit("StopUnit", name, end, &asked);
+        return change_unit("StopUnit", name, end, end, &asked);
 }
 
 int unit_start(const char *name, uint64_t end, bool *ret_asked) {
-        return change_unit("StartUnit", name, end, ret_asked);
+        return change_unit("StartUnit", name, MAX(end, clock_usec(CLOCK_MONOTONIC) + ASK_USEC), end, ret_asked);
 }
 
 static int append_command(sd_bus_message *m, const char *const *words) {

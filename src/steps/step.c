@@ -15,7 +15,7 @@ StepList *step_list_new(void) {
         StepList *l = calloc(1, sizeof(*l));
 
         if (l)
-                l->question_sec = 25;
+                l->question_sec = 30;
         return l;
 }
 

@@ -21,8 +21,8 @@
 #include "host/holders-internal.h"
 #include "host/nvidia.h"
 
-/* A process with descriptors of the kinds that most processes have. */
-static pid_t start_process(unsigned n) {
+/* A process with descriptors of the kinds that most processes have. It closes ready when it has them. */
+static pid_t start_process(unsigned n, int ready) {
         pid_t pid = fork();
 
         if (pid != 0)
@@ -40,6 +40,7 @@ static pid_t start_process(unsigned n) {
                 if (pair[0] < 0)
                         _exit(EXIT_FAILURE);
         }
+        (void) close(ready);
         for (;;)
                 (void) pause();
 }
@@ -94,6 +95,8 @@ int main(int argc, char *argv[]) {
         HolderNode node = { .name = "nvidia3", .part = HOLDER_NO_PART, .has_number = true, .major = 195, .minor = 3 };
         const HolderNodes nodes = { .nodes = &node, .n = 1 };
         unsigned processes, descriptors, n;
+        int ready[2];
+        char byte;
 
         if (argc != 5 || sysfs_new("/", &fs) < 0 || sysfs_new(argv[4], &closed) < 0) {
                 (void) fprintf(stderr, "usage: holders PROCESSES DESCRIPTORS N ROOT\n");
@@ -102,10 +105,14 @@ int main(int argc, char *argv[]) {
         processes = (unsigned) atoi(argv[1]);
         descriptors = (unsigned) atoi(argv[2]);
         n = (unsigned) atoi(argv[3]);
+        if (pipe(ready) < 0)
+                return EXIT_FAILURE;
         for (unsigned i = 0; i < processes; i++)
-                if (start_process(descriptors) < 0)
+                if (start_process(descriptors, ready[1]) < 0)
                         return EXIT_FAILURE;
-        (void) usleep(200000);
+        (void) close(ready[1]);
+        if (read(ready[0], &byte, 1) != 0) /* until all have closed it */
+                return EXIT_FAILURE;
         for (unsigned i = 0; i < n; i++) {
                 double times[4] = { now_us() };
                 Holder holder;

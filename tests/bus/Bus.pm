@@ -14,7 +14,7 @@ use Socket qw(SOL_SOCKET SCM_RIGHTS);
 use Socket::MsgHdr;
 use Time::HiRes qw(time);
 
-use constant { NAME => 'org.passthroughd1', PATH => '/org/passthroughd1', MANAGER => 'org.passthroughd1.Manager', DEADLINE => 90 };
+use constant { NAME => 'org.passthroughd1', PATH => '/org/passthroughd1', MANAGER => 'org.passthroughd1.Manager', DEADLINE => 240 };
 use constant { CALL => 1, RETURN => 2, ERROR => 3, SIGNAL => 4 };
 
 my %ALIGN  = (y => 1, b => 4, n => 2, q => 2, i => 4, u => 4, x => 8, t => 8, d => 8, s => 4, o => 4, h => 4, g => 1, v => 1, a => 4, '(' => 8, '{' => 8);

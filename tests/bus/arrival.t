@@ -35,7 +35,7 @@ SKIP: {
 
 # ---- a PF that a write hangs on stays out of circulation, whatever is asked
 
-configure("[Daemon]\nJobTimeoutSec=1\n$conf");
+configure("[Daemon]\nJobTimeoutSec=4\n$conf");
 my $n = vfs();
 fault("write $dir/sriov_numvfs 0");
 ok(!$bus->call('Rescan')->{error}, 'stuck: no VFs');

@@ -14,7 +14,7 @@ use Time::HiRes 'time';
 
 use Node;
 
-use constant { LIMIT => 3, RESET_LIMIT => 9, DELAY_MSEC => 50 };
+use constant { LIMIT => 4, RESET_LIMIT => 12, DELAY_MSEC => 50 };
 
 node('hgx-h100', configure => 1);
 configure("[Daemon]\nJobTimeoutSec=" . LIMIT . "\n" . slurp("$FindBin::Bin/../nodes/hgx-h100.conf") =~ s/^\[Daemon\]\n//r);

@@ -75,7 +75,7 @@ for my $gpu (@gpus) {
         is($text, $expected, "$gpu: its writes are in the order of a GPU alone");
 }
 
-configure("[Daemon]\nJobTimeoutSec=3\nParallelDevices=1\n$pools");
+configure("[Daemon]\nJobTimeoutSec=6\nParallelDevices=1\n$pools");
 $bus->forget_signals();
 fault('reset');
 is(allocate($bus, 'guest', gpu => 8), 'done', 'one at a time: allocated');
@@ -83,7 +83,7 @@ my @paths = map { (split / /)[1] } write_log();
 is_deeply([map { m{([^/]+)$} } @paths], [sort { order_of($a) <=> order_of($b) } map { m{([^/]+)$} } @paths], 'one at a time: all are unbound before one is bound') or diag("@paths");
 is(release($bus, 'guest'), 'done', 'one at a time: released');
 home('one at a time');
-configure("[Daemon]\nJobTimeoutSec=3\n$pools");
+configure("[Daemon]\nJobTimeoutSec=6\n$pools");
 $bus->forget_signals();
 
 # The place of a kind of file in the list of steps.

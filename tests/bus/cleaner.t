@@ -26,7 +26,7 @@ sub has_systemd { return Bus->new->ask('org.freedesktop.DBus', '/org/freedesktop
 
 ok(wait_until(sub { has_systemd() }), 'there is a systemd');
 
-sub pool { return join '', "[Daemon]\nJobTimeoutSec=4\n[Pool gpu]\n", (map { "Match=address=$_\n" } @_), "CleanerCommand=/usr/bin/env  --all\n" }
+sub pool { return join '', "[Daemon]\nJobTimeoutSec=10\n[Pool gpu]\n", (map { "Match=address=$_\n" } @_), "CleanerCommand=/usr/bin/env  --all\n" }
 
 configure(pool(@gpus));
 my $bus    = Bus->new->listen;

@@ -71,7 +71,7 @@ unlike(log_since($from), qr/\bswitchdev\b/, 'and is not blamed on that');
 # ---- a devlink that never answers
 
 mkfifo($fifo, oct 600) or die "$fifo: $!";
-configure("[Daemon]\nJobTimeoutSec=3\n$pools");
+configure("[Daemon]\nJobTimeoutSec=4\n$pools");
 $bus = Bus->new->listen;
 fault("remove $file", "link $file ../../../../../../../fifo");
 is(daemon('restart'), 0, 'hangs: the daemon starts');

@@ -178,7 +178,7 @@ sub is_shown {
 sub try {
         my ($where, $c) = @_;
         my $want = $c->{test} =~ /^status (\S+)$/ ? $1 : 0;
-        waitpid begin($c->{command}, "$HERE/.out", "$HERE/.err", qw(timeout 60)), 0;
+        waitpid begin($c->{command}, "$HERE/.out", "$HERE/.err", qw(timeout 600)), 0;
         my ($status, $output) = (status(), slurp("$HERE/.out") . slurp("$HERE/.err"));
         $run++;
         like($status, qr/^$want$/, "$where: $c->{command}") or diag($output);

@@ -227,7 +227,7 @@ for my $timeout (4, 60) {
         is_deeply([map { driver_of($gpu{$_}) } 5, 7], [('vfio-pci') x 2], '... and its GPUs are prepared');
         is(device($bus, $gpu{5})->{state}, 'allocated', '... and not stuck');
         unlink "$dir/hang";
-        ok(wait_until(sub { ask_quietly(); active() eq '5' && allocation_state($bus, 'vm') eq 'ready' }, 60), '... and later it is activated');
+        ok(wait_until(sub { ask_quietly(); active() eq '5' && allocation_state($bus, 'vm') eq 'ready' }), '... and later it is activated');
 }
 
 # Nothing tells who uses the GPUs: the partition is not activated, and the allocation says so. The job asks, and not the event loop.

@@ -120,7 +120,7 @@ runs($gpu);
 kill 'STOP', libvirt_process();
 my $asked = time;
 release_refused(names('md-worker', 'guest'), 'libvirt hangs: a release');
-cmp_ok(time - $asked, '<', 20, 'libvirt hangs: which is answered in time');
+cmp_ok(time - $asked, '<', 60, 'libvirt hangs: which is answered in time');
 ok(!$bus->ping()->{error}, 'libvirt hangs: and others are');
 my $hung = libvirt_process();
 kill 'KILL', $hung;

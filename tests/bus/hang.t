@@ -68,7 +68,7 @@ same_tree($before, 'a slow write: the tree is that of the start');
 
 # ---- writes that end with a signal: allocate
 
-configure("[Daemon]\nJobTimeoutSec=2\n$pools");
+configure("[Daemon]\nJobTimeoutSec=4\n$pools");
 $bus->forget_signals();
 for my $n (1 .. 3) {
         my $what = "allocate, write $n hangs";
@@ -172,7 +172,7 @@ for my $at (grep { $log[$_] =~ m{/(?:unbind|drivers_probe) } } 0 .. $#log) {
 }
 
 # The last bind, of a VF, fails, and then the first write of the undo hangs: that unbinds the GPU.
-configure("[Daemon]\nJobTimeoutSec=2\nParallelDevices=1\n$pools");
+configure("[Daemon]\nJobTimeoutSec=4\nParallelDevices=1\n$pools");
 $bus->forget_signals();
 fault('reset');
 is(allocate($bus, 'hanging', gpu => 1, 'ib-vf' => 1), 'done', 'undo: there is an allocation');

@@ -243,7 +243,7 @@ for my $after (qw(restore keep)) {
 
 # ---- one that does not answer at all
 
-start("[Daemon]\nJobTimeoutSec=2\n$pools");
+start("[Daemon]\nJobTimeoutSec=4\n$pools");
 dies($third);
 fault("unkillable-read $path{$gpu}/config");
 ctl('rescan');

@@ -58,7 +58,7 @@ sub ready { return wait_until(sub { allocation_state($bus, 'guest') eq 'ready' }
 
 # ---- nothing happened yet
 
-configure("[Daemon]\nJobTimeoutSec=2\n$pools");
+configure("[Daemon]\nJobTimeoutSec=4\n$pools");
 $bus->forget_signals();
 for my $device ($gpu, $absent) {
         is_deeply([ctl('history', $device, '--json')], [0, "[]\n", ''], "$device: nothing happened to it");

@@ -130,7 +130,7 @@ can_be_had('a GPU whose display server ended', 'gpu');
 # ---- a driver that never answers
 
 my $warning = names($gpu, 'driver', 'ignoring');
-spew("$ENV{NODE_TMP}/passthroughd.conf", "[Daemon]\nJobTimeoutSec=3\n" . pools());
+spew("$ENV{NODE_TMP}/passthroughd.conf", "[Daemon]\nJobTimeoutSec=10\n" . pools());
 fault('remove ' . information($gpu), 'fifo ' . information($gpu));
 my $before = log_since();
 restart();

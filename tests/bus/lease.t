@@ -144,7 +144,7 @@ for my $round (1 .. $ENV{LEASE_ROUNDS} // 10) {
         $bus->forget_signals();
 }
 ok(wait_until(sub { !grep { $_->{state} =~ /reserved|preparing/ } @{ describe($bus)->{allocations} } }), 'no lease is left');
-cmp_ok(time - $latest, '<', 10, 'none is held beyond its end');
+cmp_ok(time - $latest, '<', 60, 'none is held beyond its end');
 is(release($bus, $_->{name}), 'done', "$_->{name} was prepared, and is released") for @{ describe($bus)->{allocations} };
 same_tree($before, 'no device is lost');
 

@@ -223,7 +223,7 @@ same_tree($start, 'the tree is that of the start');
 
 # ---- the kernel does not return
 
-configure("[Daemon]\nJobTimeoutSec=1\n$conf");
+configure("[Daemon]\nJobTimeoutSec=4\n$conf");
 fault('reset', 'unkillable 1');
 is(allocate($bus, 'stuck', vgpu => 1, @vm), 'timeout', 'the kernel does not return from making one');
 is_deeply([map { device($bus, $_)->{state} } @slots[0, 1]], [qw(stuck stuck)], 'no other one of the GPU is available');

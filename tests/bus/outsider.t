@@ -77,7 +77,7 @@ sub ctl_as {
         my ($user, @words) = @_;
         my ($uid, $gid) = (getpwnam $user)[2, 3];
         my $groups = $user eq 'nobody' ? '--groups=' . Nobody::READERS : '--clear-groups'; # nobody is a member
-        my $text = `setpriv --reuid=$uid --regid=$gid $groups timeout 30 passthroughctl @words 2>&1`;
+        my $text = `setpriv --reuid=$uid --regid=$gid $groups timeout 120 passthroughctl @words 2>&1`;
         return ($? >> 8, $text);
 }
 for my $words ('list', 'rescan', 'monitor') {

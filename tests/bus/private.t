@@ -27,7 +27,7 @@ my $bus    = Bus->new;
 # Exit status and output of passthroughctl by the private socket, or by the bus where it cannot be opened.
 sub private_ctl {
         my (@words) = @_;
-        my $output = qx{env -u DBUS_SYSTEM_BUS_ADDRESS RUNTIME_DIRECTORY=/nonexistent timeout 30 passthroughctl @words 2>&1};
+        my $output = qx{env -u DBUS_SYSTEM_BUS_ADDRESS RUNTIME_DIRECTORY=/nonexistent timeout 120 passthroughctl @words 2>&1};
         return ($? >> 8, $output);
 }
 

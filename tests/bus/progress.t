@@ -152,7 +152,7 @@ is(release($bus, 'guest'), 'done', 'released');
 
 # ---- a device that is stuck
 
-configure("[Daemon]\nJobTimeoutSec=3\n$pools");
+configure("[Daemon]\nJobTimeoutSec=4\n$pools");
 fault('reset', "unkillable drivers_probe\@$gpus[3]");
 $bus->forget_signals();
 my ($signature, $entries) = request(gpu => 8);

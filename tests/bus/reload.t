@@ -266,12 +266,12 @@ same_tree($tree, 'the tree is that of the start');
 
 # ---- while a job runs: it goes on with what it began with
 
-$restart->("[Daemon]\nJobTimeoutSec=30\n$good");
+$restart->("[Daemon]\nJobTimeoutSec=120\n$good");
 fault('reset', 'hang 2');
 my ($signature, $entries) = request(gpu => 1);
 my $begun = $bus->call('Allocate', "s$signature", 'vm1', $entries)->{body}[1];
 ok(wait_until(sub { grep { /PENDING/ } write_log() }), 'a job hangs');
-$reload->("[Daemon]\nJobTimeoutSec=1\n$others");
+$reload->("[Daemon]\nJobTimeoutSec=4\n$others");
 is(device($bus, $gpu)->{state}, 'allocated', 'a device that is dropped meanwhile is allocated');
 fault('hang ' . (writes() + 2));
 is(allocate($bus, 'vm2', 'ib-vf' => 1), 'timeout', 'JobTimeoutSec= counts for the next job');

@@ -126,7 +126,7 @@ for my $n (grep { $_ % 2 == 0 } 1 .. $release) {
 
 # ---- out of time
 
-configure($conf =~ s/\[Daemon\]/[Daemon]\nJobTimeoutSec=3/r);
+configure($conf =~ s/\[Daemon\]/[Daemon]\nJobTimeoutSec=6/r);
 $bus->forget_signals();
 for my $n (1, $allocate) {
         my $what = "write $n of allocate hangs";
@@ -139,7 +139,7 @@ for my $n (1, $allocate) {
 
 # ---- a write that hangs costs the devices of its chain; what the others have to do is done or undone meanwhile
 
-configure($conf =~ s/\[Daemon\]/[Daemon]\nJobTimeoutSec=1/r);
+configure($conf =~ s/\[Daemon\]/[Daemon]\nJobTimeoutSec=4/r);
 $bus->forget_signals();
 
 # The device of the write that hangs: its directory, or what is written.

@@ -337,10 +337,10 @@ operation('ledger-fails', sub {
 # ---- a write that hangs
 
 operation('hang', sub {
-        act('the daemon starts, with two seconds for each step', sub { begin_restart(conf("JobTimeoutSec=2\n")) });
+        act('the daemon starts, with four seconds for each step', sub { begin_restart(conf("JobTimeoutSec=4\n")) });
         my ($signature, $entries) = request(gpu => 1);
         up_to_write(2, 'Allocate vm gpu 1', sub { ask('Allocate', "s$signature", 'vm', $entries) });
-        act_until('two seconds later', sub { }, sub { until_told(qr/JobRemoved/) && comes_to_rest(1) });
+        act_until('four seconds later', sub { }, sub { until_told(qr/JobRemoved/) && comes_to_rest(1) });
         act_until('Release vm', sub { begin_on_guest('Release', 'vm', '') }, sub { comes_to_rest(1) });
         node_does('the write comes back', 'release', 'reset');
         releases('vm');

@@ -121,7 +121,7 @@ for my $kind ('fail', 'fail-after', 'silent') {
                 my ($result, $message) = set_vfs($pf, 8);
                 is($result, 'failed', "$what: the job fails");
                 like($message // '', qr/^\S.*\.$/, "$what: with a sentence");
-                ok(wait_until(sub { tree() eq $mixed }, 5), "$what: the tree is as before") or same_tree($mixed, "$what: what differs") or mix();
+                ok(wait_until(sub { tree() eq $mixed }), "$what: the tree is as before") or same_tree($mixed, "$what: what differs") or mix();
                 is_deeply(devices_state($bus, 'vf'), { map { $_ => 'available' } vfs($pf), vfs($other) }, "$what: and so is what is on offer");
         }
 }
@@ -243,7 +243,7 @@ ok(wait_until(sub { tree() eq $four }), 'missing: the tree is as before') or sam
 
 # ---- a write that never returns
 
-start_with("[Daemon]\nJobTimeoutSec=1\n$pools");
+start_with("[Daemon]\nJobTimeoutSec=4\n$pools");
 for my $n (1, 2) {
         my $what = $n == 1 ? 'hanging removal' : 'hanging creation';
         fault('reset', "unkillable $n");

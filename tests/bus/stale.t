@@ -147,7 +147,7 @@ nothing_written('VfioDriver= changes: a start finds both in order');
 is((release($bus, $_))[0], 'done', "VfioDriver= changes: '$_' is released") for 'guest', 'new';
 same_tree($before, 'VfioDriver= changes: to the tree of the start');
 same_state($state, 'VfioDriver= changes: and the ledger');
-configure(config('JobTimeoutSec=2', @pools));
+configure(config('JobTimeoutSec=4', @pools));
 $bus->forget_signals();
 
 # ---- a second daemon

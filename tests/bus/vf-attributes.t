@@ -179,7 +179,7 @@ for my $how ('fail %d EBUSY', 'fail-after %d EIO', 'silent %d') {
 
 # ---- the driver of a PF that never answers holds nothing else up
 
-configure("[Daemon]\nJobTimeoutSec=2\n" . $pools);
+configure("[Daemon]\nJobTimeoutSec=4\n" . $pools);
 $bus    = Bus->new->listen;
 $before = tree();
 fault('reset', 'unkillable 2');

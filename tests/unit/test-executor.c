@@ -19,8 +19,8 @@
 #define SECOND      "0000:02:00.0"
 #define GONE        "0000:03:00.0"
 #define GUIDS       "node-guid=00:11:22:33:44:55:66:77 port-guid=00:11:22:33:44:55:66:78"
-/* Half of the time for which a step waits for an interface of the PF. */
-#define PROMPT_USEC 2500000U
+/* Less than the time for which a step waits for an interface of the PF. */
+#define PROMPT_USEC 4500000U
 
 #define REPORTS_MAX 32
 

@@ -269,7 +269,7 @@ TEST(test_client_certificate) {
                         "-port %u >/dev/null 2>&1",
                         f.port);
         server = spawn(directory, command);
-        for (int i = 0; i < 100; i++) {
+        for (int i = 0; i < 1200; i++) {
                 status = get(&(const HttpTls) { .ca_file = cert, .certificate_file = cert, .key_file = key }, f.port);
                 if (status == 200)
                         break;

@@ -251,7 +251,7 @@ TEST_WITH(test_never_reads_numvfs, setup, teardown) {
         _cleanup_free_ char *path = tree_path(f->root, "sys/devices/" NIC "/sriov_numvfs");
 
         assert_int_equal(mkfifo(path, 0600), 0);
-        (void) alarm(20);
+        (void) alarm(120);
         (void) scan_nic(f);
         (void) alarm(0);
 }
@@ -264,7 +264,7 @@ TEST_WITH(test_around_a_busy_device, setup, teardown) {
         const PciDevice *nic;
 
         assert_int_equal(mkfifo(path, 0600), 0);
-        (void) alarm(20);
+        (void) alarm(120);
         assert_int_equal(scan_inventory_except(f->fs, NULL, busy, ELEMENTSOF(busy), &f->inv), 0);
         (void) alarm(0);
         nic = find(f, "0000:01:00.0");

@@ -921,7 +921,7 @@ TEST(test_limits_in_the_manual) {
         static const Fact with_host = { "nvidia", NULL }, with_guest = { VFIO, VFIO };
         static const struct {
                 unsigned gpus, prepare_sec, release_sec;
-        } cases[] = { { 1, 300, 660 }, { 8, 300, 800 }, { 16, 300, 1000 } };
+        } cases[] = { { 1, 300, 660 }, { 8, 300, 840 }, { 16, 300, 1080 } };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(cases[i].gpus);
