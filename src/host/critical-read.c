@@ -72,13 +72,17 @@ static int walk_pattern(const Critical *c, const char *dir, const char *rest, Cr
         if (!star)
                 return take(c, parent, userdata);
         r = critical_list(c, parent, &names, &n);
-        for (size_t i = 0; i < n && r >= 0; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
                 _cleanup_free_ char *path = NULL;
 
                 if (strncmp(names[i], prefix, (size_t) (star - prefix)) != 0)
                         continue;
                 path = string_format("%s/%s", parent, names[i]);
                 r = path ? walk_pattern(c, path, star + 1, take, userdata) : -ENOMEM;
+                if (r < 0)
+                        return r;
         }
         return r;
 }

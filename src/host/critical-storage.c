@@ -45,10 +45,14 @@ static int mark_btrfs(const Critical *c, const char *name, const char *use) {
         size_t n;
         int r = critical_list(c, BTRFS, &uuids, &n);
 
-        for (size_t i = 0; i < n && r >= 0; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
                 _cleanup_free_ char *dir = string_format(BTRFS "/%s/devices", uuids[i]);
 
                 r = dir ? mark_btrfs_devices(c, dir, name, use) : -ENOMEM;
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -70,8 +74,9 @@ int critical_mark_node(const Critical *c, char *node, const char *use) {
         if (strncmp(node, "/dev/", strlen("/dev/")) != 0)
                 return 0;
         r = critical_resolve_node(c, node, &real);
-        if (r >= 0)
-                r = critical_mark_block(c, critical_last_component(real), use);
+        if (r < 0)
+                return r;
+        r = critical_mark_block(c, critical_last_component(real), use);
         return r < 0 ? r : mark_btrfs(c, critical_last_component(real), use);
 }
 
@@ -190,11 +195,13 @@ static int mark_assembled(const Critical *c) {
 int critical_mark_storage(const Critical *c) {
         int r = critical_lines(c, "proc/1/mountinfo", false, mark_mount);
 
-        if (r >= 0)
-                r = critical_lines(c, "proc/swaps", true, mark_swap);
+        if (r < 0)
+                return r;
+        r = critical_lines(c, "proc/swaps", true, mark_swap);
         for (size_t i = 0; i < ELEMENTSOF(mounted_dirs) && r >= 0; i++)
                 r = mark_mounted_dir(c, mounted_dirs[i]);
-        if (r >= 0)
-                r = mark_btrfs(c, NULL, CRITICAL_OTHER_NAMESPACE);
+        if (r < 0)
+                return r;
+        r = mark_btrfs(c, NULL, CRITICAL_OTHER_NAMESPACE);
         return r < 0 ? r : mark_assembled(c);
 }

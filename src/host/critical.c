@@ -20,13 +20,17 @@ int critical_mark(const Sysfs *fs, const Config *config, Inventory *inv) {
                 (void) string_copy(&inv->devices[i].console, NULL);
         }
         r = critical_mark_storage(&c);
-        if (r >= 0)
-                r = critical_mark_exports(&c);
-        if (r >= 0)
-                r = critical_mark_memory(&c);
-        if (r >= 0)
-                r = critical_mark_peers(&c);
-        if (r >= 0)
-                r = critical_mark_network(&c);
+        if (r < 0)
+                return r;
+        r = critical_mark_exports(&c);
+        if (r < 0)
+                return r;
+        r = critical_mark_memory(&c);
+        if (r < 0)
+                return r;
+        r = critical_mark_peers(&c);
+        if (r < 0)
+                return r;
+        r = critical_mark_network(&c);
         return r < 0 ? r : critical_mark_display(&c);
 }

@@ -297,9 +297,12 @@ int guest_client_new(sd_event *event, const Sysfs *fs, const char *uri, GuestsCh
         if (string_copy(&c->uri, uri) < 0 || string_copy(&c->unknown, GUEST_CLIENT_WAITS) < 0)
                 return -ENOMEM;
         r = sd_event_add_time_relative(event, &c->timer, CLOCK_MONOTONIC, 0, 0, on_timer, c);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
-        if (r >= 0 && streq(uri, SYSTEM_URI))
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        if (streq(uri, SYSTEM_URI))
                 r = watch(c);
         if (r < 0)
                 return r;

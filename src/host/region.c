@@ -56,7 +56,9 @@ static int open_hugepages(const Sysfs *fs, uint64_t page_size, char *path, size_
         size_t n = 0;
         int found = -ENODEV, r = dev < 0 ? dev : list_dir_at(dev, ".", DEV_ENTRIES_MAX, &names, &n);
 
-        for (size_t i = 0; r >= 0 && found < 0 && i < n; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; found < 0 && i < n; i++) {
                 _cleanup_close_ int fd = -1;
                 struct statfs s;
 
@@ -67,7 +69,7 @@ static int open_hugepages(const Sysfs *fs, uint64_t page_size, char *path, size_
                 if (fd >= 0 && s.f_type == HUGETLBFS_MAGIC && (uint64_t) s.f_bsize == page_size)
                         found = TAKE_FD(fd);
         }
-        return r < 0 ? r : found;
+        return found;
 }
 
 /* Lets the daemon create files in the hugetlbfs, which belongs to root and may be writable for root alone. */

@@ -261,15 +261,16 @@ static int add_device(Scan *s, const DeviceDir *d, const char *name, bool beside
         dev->fault = known->fault;
         dev->instance = device_dir_instance(d);
         r = read_path(s, name, beside, dev);
-        if (r >= 0)
-                r = add_sibling(s, d, dev);
-        if (r >= 0)
-                r = device_facts_read(d, dev);
-        if (r >= 0)
-                r = add_pf(s, beside, dev);
-        if (r >= 0)
-                r = read_config(s, d, shares_slot, dev);
-        return r;
+        if (r < 0)
+                return r;
+        r = add_sibling(s, d, dev);
+        if (r < 0)
+                return r;
+        r = device_facts_read(d, dev);
+        if (r < 0)
+                return r;
+        r = add_pf(s, beside, dev);
+        return r < 0 ? r : read_config(s, d, shares_slot, dev);
 }
 
 /*
@@ -331,11 +332,13 @@ static bool same_slot(const char *a, const char *b) {
 int scan_names(Scan *s, char *const *names, size_t n) {
         int r = 0;
 
-        for (size_t i = 0; i < n && r >= 0; i++) {
+        for (size_t i = 0; i < n; i++) {
                 bool shares_slot = (i > 0 && same_slot(names[i], names[i - 1])) ||
                                    (i + 1 < n && same_slot(names[i], names[i + 1]));
 
                 r = scan_device(s, names[i], shares_slot);
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -438,12 +441,15 @@ static int add_path(char **paths, size_t *n, const Sysfs *fs, PciAddress address
 static int read_paths(const Sysfs *fs, const PciAddress *devices, size_t n, char **paths, size_t *ret_n) {
         int r = 0;
 
-        for (size_t i = 0; i < n && r >= 0; i++) {
+        for (size_t i = 0; i < n; i++) {
                 const PciAddress function = pci_address_function(devices[i]);
 
                 r = add_path(paths, ret_n, fs, function, "");
-                if (r >= 0)
-                        r = add_path(paths, ret_n, fs, function, "/physfn");
+                if (r < 0)
+                        return r;
+                r = add_path(paths, ret_n, fs, function, "/physfn");
+                if (r < 0)
+                        return r;
         }
         return r;
 }

@@ -35,10 +35,12 @@ static int read_serial_at(int fd, int at, uint64_t *ret) {
         uint32_t low = 0, high = 0;
         int r = read_word(fd, at + SERIAL_LOW, &low);
 
-        if (r == 0)
-                r = read_word(fd, at + SERIAL_HIGH, &high);
-        if (r == 0)
-                *ret = pci_serial_known((uint64_t) high << 32 | low);
+        if (r < 0)
+                return r;
+        r = read_word(fd, at + SERIAL_HIGH, &high);
+        if (r < 0)
+                return r;
+        *ret = pci_serial_known((uint64_t) high << 32 | low);
         return r;
 }
 

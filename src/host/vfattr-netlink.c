@@ -323,8 +323,9 @@ static int put_changes(struct nl_msg *msg, unsigned vf, const VfAttributes *now,
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(puts_in_order); i++)
                 if (change->set & puts_in_order[i].bits)
                         r = puts_in_order[i].put(msg, &puts_in_order[i], vf, &v);
-        if (r >= 0)
-                (void) nla_nest_end(msg, list);
+        if (r < 0)
+                return r;
+        (void) nla_nest_end(msg, list);
         return r;
 }
 
@@ -469,7 +470,9 @@ static VfAttributes attributes_of(const VfTarget *t, unsigned dev) {
 int vf_netlink_read(const VfTarget *t, VfAttributes *ret) {
         int r = t->view->netdevs_asked ? 0 : ask_netdevs_twice(t);
 
-        for (unsigned i = 0; r >= 0 && i < t->view->n_devs; i++) {
+        if (r < 0)
+                return r;
+        for (unsigned i = 0; i < t->view->n_devs; i++) {
                 VfAttributes offered = attributes_of(t, i);
 
                 vf_attributes_merge(&offered, ret);

@@ -142,8 +142,9 @@ static int take_device(const Store *s, const char *directory, const char *entry,
 
         (void) snprintf(path, sizeof(path), "%s/%.16s", directory, entry);
         r = call_store(s, XS_READ, path, &m);
-        if (r >= 0)
-                r = pci_address_parse(m.payload, &address);
+        if (r < 0)
+                return r;
+        r = pci_address_parse(m.payload, &address);
         return r < 0 ? r : add_device(s, address, domain, name);
 }
 
@@ -153,7 +154,9 @@ static int read_backend(const Store *s, const char *directory, uint32_t domain) 
         Message list;
         int r = call_store(s, XS_DIRECTORY, directory, &list);
 
-        if (r == 0 && (r = read_name(s, domain, name)) == -ENOENT)
+        if (r < 0)
+                return r;
+        if ((r = read_name(s, domain, name)) == -ENOENT)
                 r = 0;
         for (const char *entry = list.payload; r == 0 && entry < list.payload + list.length; entry += strlen(entry) + 1)
                 if (strncmp(entry, "dev-", strlen("dev-")) == 0)
@@ -171,12 +174,15 @@ static int read_domain(const Store *s, const char *domain) {
                 return -EBADMSG;
         (void) snprintf(directory, sizeof(directory), BACKENDS "/%" PRIu64, id);
         r = call_store(s, XS_DIRECTORY, directory, &list);
-        for (const char *entry = list.payload; r == 0 && entry < list.payload + list.length;
-             entry += strlen(entry) + 1) {
+        if (r < 0)
+                return r;
+        for (const char *entry = list.payload; entry < list.payload + list.length; entry += strlen(entry) + 1) {
                 char path[192];
 
                 (void) snprintf(path, sizeof(path), "%s/%.16s", directory, entry);
                 r = read_backend(s, path, (uint32_t) id);
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -251,8 +257,9 @@ static int read_once(Store *s) {
 
         s->transaction = 0;
         r = call_store(s, XS_TRANSACTION_START, "", &m);
-        if (r >= 0)
-                r = parse_unsigned(m.payload, UINT32_MAX, &id);
+        if (r < 0)
+                return r;
+        r = parse_unsigned(m.payload, UINT32_MAX, &id);
         if (r < 0)
                 return r;
         s->transaction = (uint32_t) id;
