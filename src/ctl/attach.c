@@ -70,10 +70,12 @@ int verb_attach(const Args *args) {
         if (r != 0)
                 return r;
         r = client_new(args, &c);
-        if (r >= 0)
-                r = watch_allocation(c, name, &before);
-        if (r >= 0)
-                r = client_method(c, call.method, &message);
+        if (r < 0)
+                return r;
+        r = watch_allocation(c, name, &before);
+        if (r < 0)
+                return r;
+        r = client_method(c, call.method, &message);
         if (r < 0)
                 return r;
         call.before = before;
@@ -91,8 +93,9 @@ int verb_detach(const Args *args) {
         JobCall call = { "Detach", "detach", "has given back", "is giving back", list_detached };
         int r = client_new(args, &c);
 
-        if (r >= 0)
-                r = watch_allocation(c, name, &before);
+        if (r < 0)
+                return r;
+        r = watch_allocation(c, name, &before);
         if (r < 0)
                 return r;
         call.before = before;

@@ -196,8 +196,9 @@ int client_turn_until(Client *c, uint64_t end) {
         r = ppoll(&pfd, 1, time_left(c, end, &buf), &set) < 0 && errno != EINTR ? -errno : 0;
         if (interrupted)
                 return -EINTR;
-        if (r >= 0)
-                r = sd_bus_process(c->bus, NULL);
+        if (r < 0)
+                return r;
+        r = sd_bus_process(c->bus, NULL);
         return MIN(r, 0);
 }
 

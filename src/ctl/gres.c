@@ -63,8 +63,9 @@ int verb_gres(const Args *args) {
         int r;
 
         r = client_new(args, &c);
-        if (r >= 0)
-                r = reply_ask(c, "Describe", NULL, NULL, &node);
+        if (r < 0)
+                return r;
+        r = reply_ask(c, "Describe", NULL, NULL, &node);
         if (r < 0)
                 return r;
         if (gres_list_new(node, &list) < 0 || !(gres = gres_list_format(&list)))

@@ -209,8 +209,9 @@ int verb_list(const Args *args) {
         if (args->n_operands > 0 && args_has(args, OPTION_POOL))
                 return report_usage(args, "list takes one pool, '%s' or '%s'", pool, args->text[OPTION_POOL]);
         r = client_new(args, &c);
-        if (r >= 0)
-                r = reply_ask(c, "Describe", NULL, &text, &node);
+        if (r < 0)
+                return r;
+        r = reply_ask(c, "Describe", NULL, &text, &node);
         if (r < 0)
                 return r;
         if (pool && !reply_find(node, "pools", "name", pool))

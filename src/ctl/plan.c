@@ -358,14 +358,18 @@ int verb_plan(const Args *args) {
         if (r != 0)
                 return r;
         r = client_new(args, &c);
-        if (r >= 0)
-                r = client_method(c, "Plan", &call);
-        if (r >= 0)
-                r = request_append(args, NULL, &pools, call);
-        if (r >= 0)
-                r = client_call(c, call, &reply);
-        if (r >= 0)
-                r = reply_parse(c, reply, &text, &plan);
+        if (r < 0)
+                return r;
+        r = client_method(c, "Plan", &call);
+        if (r < 0)
+                return r;
+        r = request_append(args, NULL, &pools, call);
+        if (r < 0)
+                return r;
+        r = client_call(c, call, &reply);
+        if (r < 0)
+                return r;
+        r = reply_parse(c, reply, &text, &plan);
         if (r < 0)
                 return r;
         if (args_has(args, OPTION_JSON)) {

@@ -146,8 +146,9 @@ int verb_pools(const Args *args) {
         int r;
 
         r = client_new(args, &c);
-        if (r >= 0)
-                r = reply_ask(c, "Describe", NULL, NULL, &node);
+        if (r < 0)
+                return r;
+        r = reply_ask(c, "Describe", NULL, NULL, &node);
         if (r < 0)
                 return r;
         return args_has(args, OPTION_JSON) ? print_json(args, node) : print_tables(args, node);

@@ -221,7 +221,9 @@ static int print_notes(const Members *m, json_object *matrix) {
         _cleanup_notes_ Notes notes;
         int r = notes_init(&notes, m, matrix);
 
-        for (size_t i = 0; r >= 0 && i < notes.n; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < notes.n; i++) {
                 _cleanup_free_ char *text = string_format("%s: %s", notes.all[i].pairs, notes.all[i].text);
 
                 if (!text)

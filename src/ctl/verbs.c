@@ -22,8 +22,9 @@ int verb_rescan(const Args *args) {
         int r;
 
         r = client_new(args, &c);
-        if (r >= 0)
-                r = client_ask(c, "Rescan", NULL, "");
+        if (r < 0)
+                return r;
+        r = client_ask(c, "Rescan", NULL, "");
         return r < 0 ? r : document_print_done(args);
 }
 
@@ -49,10 +50,12 @@ int verb_reload(const Args *args) {
         int r;
 
         r = client_new(args, &c);
-        if (r >= 0)
-                r = client_ask(c, "Reload", NULL, "");
-        if (r >= 0)
-                r = reply_ask(c, "Describe", NULL, NULL, &node);
+        if (r < 0)
+                return r;
+        r = client_ask(c, "Reload", NULL, "");
+        if (r < 0)
+                return r;
+        r = reply_ask(c, "Describe", NULL, NULL, &node);
         if (r < 0)
                 return r;
         /* The consequence first, then its causes. */
@@ -73,8 +76,9 @@ static int run_job(const Args *args, const JobCall *call) {
         int r;
 
         r = client_new(args, &c);
-        if (r >= 0)
-                r = watch_generation(c, name, &generation);
+        if (r < 0)
+                return r;
+        r = watch_generation(c, name, &generation);
         return r < 0 ? r : watch_call(c, call, name, "st", name, generation);
 }
 
@@ -100,10 +104,12 @@ int verb_renew(const Args *args) {
         if (parse_unsigned(args->operands[1], UINT32_MAX, &seconds) < 0)
                 return report_usage(args, "'%s' is not a number of seconds", args->operands[1]);
         r = client_new(args, &c);
-        if (r >= 0)
-                r = watch_generation(c, name, &generation);
-        if (r >= 0)
-                r = client_ask(c, "Renew", &reply, "stu", name, generation, (uint32_t) seconds);
+        if (r < 0)
+                return r;
+        r = watch_generation(c, name, &generation);
+        if (r < 0)
+                return r;
+        r = client_ask(c, "Renew", &reply, "stu", name, generation, (uint32_t) seconds);
         return r < 0 ? r : document_print_done(args);
 }
 
