@@ -214,8 +214,9 @@ static int check_root(HostState *state, const char *node, const char *root, cons
                 r = root_read_cmdline(root, cmdline);
         facts.cmdline = cmdline;
         facts.policy = state->policy;
-        if (r >= 0)
-                r = read_check_facts(root, &facts);
+        if (r < 0)
+                return r;
+        r = read_check_facts(root, &facts);
         if (r < 0)
                 return r;
         r = check_node(&facts, &report);
@@ -246,8 +247,9 @@ static int suggest_root(HostState *state, const char *node, const char *root, ch
 
         state->config = config_new();
         r = state->config ? replay_read_facts(state, node, root, ret_problem) : -ENOMEM;
-        if (r >= 0)
-                r = root_read_cmdline(root, cmdline);
+        if (r < 0)
+                return r;
+        r = root_read_cmdline(root, cmdline);
         return r < 0 ? r : suggest_configuration(state->inventory, cmdline, ret);
 }
 

@@ -54,16 +54,18 @@ static int read_inventory(const HostState *n, const Sysfs *fs, Inventory **ret) 
         _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
         int r = scan_inventory(fs, &inv);
 
-        if (r >= 0) {
-                /* On a machine that is not recorded the driver may take long to answer. */
-                if (sysfs_root(fs)[0])
-                        nvidia_read_memories(fs, inv);
-                r = critical_mark(fs, n->config, inv);
-        }
-        if (r >= 0)
-                r = policy_expect_vfs(n->config, inv);
-        if (r >= 0)
-                *ret = TAKE_PTR(inv);
+        if (r < 0)
+                return r;
+        /* On a machine that is not recorded the driver may take long to answer. */
+        if (sysfs_root(fs)[0])
+                nvidia_read_memories(fs, inv);
+        r = critical_mark(fs, n->config, inv);
+        if (r < 0)
+                return r;
+        r = policy_expect_vfs(n->config, inv);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(inv);
         return r;
 }
 
@@ -150,12 +152,15 @@ int replay_node_load(const char *node, const char *config, ReplayNode **ret, cha
         if (!n->node.ledger)
                 return -ENOMEM;
         r = root_open(&root, node, ret_problem);
-        if (r >= 0)
-                r = replay_read(&n->node, node, root.dir, false, config, ret_problem);
-        if (r >= 0)
-                r = check_config(&n->node, ret_problem);
-        if (r >= 0)
-                r = name_gpus(&n->node, root.dir);
+        if (r < 0)
+                return r;
+        r = replay_read(&n->node, node, root.dir, false, config, ret_problem);
+        if (r < 0)
+                return r;
+        r = check_config(&n->node, ret_problem);
+        if (r < 0)
+                return r;
+        r = name_gpus(&n->node, root.dir);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(n);

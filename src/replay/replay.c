@@ -44,8 +44,9 @@ static int serve(ReplayNode *node) {
         (void) sigemptyset(&mask);
         (void) sigaddset(&mask, SIGCHLD);
         (void) sigprocmask(SIG_BLOCK, &mask, NULL);
-        if (r >= 0)
-                r = server_new_peer(event, BUS_FD, &replay_node_callbacks, node, &server);
+        if (r < 0)
+                return r;
+        r = server_new_peer(event, BUS_FD, &replay_node_callbacks, node, &server);
         return r < 0 ? r : sd_event_loop(event);
 }
 
