@@ -169,18 +169,21 @@ static int write_allocation(const Inventory *inv, const Allocation *a, bool iomm
         json_object *edits = cdi ? cdi_add_device(cdi, a->name) : NULL;
         int r = edits ? cdi_add_env(edits, "PASSTHROUGH_ALLOCATION", a->name) : -ENOMEM;
 
-        for (size_t i = 0; r >= 0 && i < a->n_devices; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
 
                 if (!guest_pci_shows(d))
                         continue;
                 if (d->pool && is_first_of_pool(a, i))
                         r = add_pool(edits, a, d->pool);
-                if (r >= 0)
-                        r = add_device(edits, inventory_find(inv, d->address), iommufd);
+                if (r < 0)
+                        return r;
+                r = add_device(edits, inventory_find(inv, d->address), iommufd);
+                if (r < 0)
+                        return r;
         }
-        if (r < 0)
-                return r;
         *ret = json_text(cdi);
         return *ret ? 0 : -ENOMEM;
 }

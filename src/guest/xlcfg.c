@@ -75,22 +75,26 @@ static int write_config(char **text, const Inventory *inv, const Allocation *a, 
 
         for (size_t i = 0; i < a->n_cells; i++)
                 memory += cell_size(&a->cells[i]);
-        if (r >= 0)
-                r = write_losses(text, losses);
-        if (r >= 0)
-                r = string_append(text, "",
-                                  "name = \"%s\"\nuuid = \"%s\"\ntype = \"hvm\"\nmemory = %llu\nmaxmem = %llu\n",
-                                  a->name, a->id, memory, memory);
-        if (r >= 0)
-                r = write_pins(text, a);
-        if (r >= 0)
-                r = write_cells(text, inv, a);
-        if (r >= 0)
-                r = string_append(text, "",
-                                  "on_poweroff = \"destroy\"\non_reboot = \"restart\"\non_crash = \"destroy\"\n"
-                                  "disk = [ \"format=qcow2,vdev=xvda,access=rw,target=" DOMXML_DISK "\" ]\n"
-                                  "vif = [ \"bridge=" XEN_BRIDGE "\" ]\nserial = \"pty\"\n",
-                                  a->name);
+        if (r < 0)
+                return r;
+        r = write_losses(text, losses);
+        if (r < 0)
+                return r;
+        r = string_append(text, "", "name = \"%s\"\nuuid = \"%s\"\ntype = \"hvm\"\nmemory = %llu\nmaxmem = %llu\n",
+                          a->name, a->id, memory, memory);
+        if (r < 0)
+                return r;
+        r = write_pins(text, a);
+        if (r < 0)
+                return r;
+        r = write_cells(text, inv, a);
+        if (r < 0)
+                return r;
+        r = string_append(text, "",
+                          "on_poweroff = \"destroy\"\non_reboot = \"restart\"\non_crash = \"destroy\"\n"
+                          "disk = [ \"format=qcow2,vdev=xvda,access=rw,target=" DOMXML_DISK "\" ]\n"
+                          "vif = [ \"bridge=" XEN_BRIDGE "\" ]\nserial = \"pty\"\n",
+                          a->name);
         return r < 0 ? r : write_devices(text, a);
 }
 
