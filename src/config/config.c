@@ -351,14 +351,18 @@ int config_finish(Config *c) {
                 else
                         r = config_add_problem(c, pool->place.file, pool->place.line,
                                                "[Pool %s] has no valid Match= line, so it offers nothing.", pool->name);
-                if (r >= 0)
-                        r = check_port_types(c, pool);
-                if (r >= 0)
-                        r = check_vgpu_type(c, pool);
-                if (r >= 0)
-                        r = check_vgpu_scheduler(c, pool);
-                if (r >= 0)
-                        r = check_fabric(c, pool);
+                if (r < 0)
+                        return r;
+                r = check_port_types(c, pool);
+                if (r < 0)
+                        return r;
+                r = check_vgpu_type(c, pool);
+                if (r < 0)
+                        return r;
+                r = check_vgpu_scheduler(c, pool);
+                if (r < 0)
+                        return r;
+                r = check_fabric(c, pool);
                 if (r < 0)
                         return r;
         }
