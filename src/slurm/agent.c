@@ -218,19 +218,22 @@ static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
 static int start(Agent *a) {
         int r = sd_event_default(&a->event);
 
-        if (r >= 0)
-                r = node_open_bus(NULL, &a->bus);
-        if (r >= 0)
-                r = sd_bus_attach_event(a->bus, a->event, SD_EVENT_PRIORITY_NORMAL);
-        if (r >= 0)
-                r = sd_bus_set_exit_on_disconnect(a->bus, true);
-        if (r >= 0)
-                r = sd_event_add_time_relative(a->event, &a->timer, CLOCK_MONOTONIC, 0, SETTLE_TIME, on_timer, a);
-        if (r >= 0)
-                r = sd_bus_add_match(a->bus, NULL, MATCH_DAEMON, on_signal, a);
-        if (r >= 0)
-                r = sd_bus_add_match(a->bus, NULL, MATCH_OWNER, on_signal, a);
-        return r;
+        if (r < 0)
+                return r;
+        r = node_open_bus(NULL, &a->bus);
+        if (r < 0)
+                return r;
+        r = sd_bus_attach_event(a->bus, a->event, SD_EVENT_PRIORITY_NORMAL);
+        if (r < 0)
+                return r;
+        r = sd_bus_set_exit_on_disconnect(a->bus, true);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time_relative(a->event, &a->timer, CLOCK_MONOTONIC, 0, SETTLE_TIME, on_timer, a);
+        if (r < 0)
+                return r;
+        r = sd_bus_add_match(a->bus, NULL, MATCH_DAEMON, on_signal, a);
+        return r < 0 ? r : sd_bus_add_match(a->bus, NULL, MATCH_OWNER, on_signal, a);
 }
 
 static int usage(void) {

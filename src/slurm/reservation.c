@@ -36,8 +36,9 @@ static int find_generation(sd_bus *bus, const char *name, uint64_t *ret, sd_bus_
 
         *ret = 0;
         r = node_call(bus, "ListAllocations", error, &reply, "");
-        if (r >= 0)
-                r = sd_bus_message_enter_container(reply, SD_BUS_TYPE_ARRAY, "(sstuo)");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_enter_container(reply, SD_BUS_TYPE_ARRAY, "(sstuo)");
         while (r >= 0 && (r = sd_bus_message_read(reply, "(sstuo)", &found, &state, &generation, &owner, &path)) > 0)
                 if (streq(found, name)) {
                         r = is_of_job(bus, path, error);
@@ -112,12 +113,15 @@ bool reservation_has_guest(const SlurmJob *job) {
 static int append_devices(sd_bus_message *m, const JobRequest *request) {
         int r = sd_bus_message_open_container(m, SD_BUS_TYPE_DICT_ENTRY, "sv");
 
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", REQUEST_KEY_DEVICES);
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, SD_BUS_TYPE_VARIANT, "a(su)");
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, SD_BUS_TYPE_ARRAY, "(su)");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "s", REQUEST_KEY_DEVICES);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, SD_BUS_TYPE_VARIANT, "a(su)");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, SD_BUS_TYPE_ARRAY, "(su)");
         for (size_t i = 0; r >= 0 && i < request->n_pools; i++)
                 r = sd_bus_message_append(m, "(su)", request->pools[i].pool, request->pools[i].count);
         for (size_t open = 3; r >= 0 && open > 0; open--)
@@ -131,10 +135,12 @@ static int append_cpus(sd_bus_message *m, const Wanted *w) {
         if (!reservation_has_guest(w->job))
                 return 0;
         r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_CPUS, "u", w->n_cpus);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_CPUS_FROM, "s", w->cpus);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_NUMA, "s", w->numa);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_CPUS_FROM, "s", w->cpus);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_NUMA, "s", w->numa);
         return r < 0 ? r : sd_bus_message_append(m, "{sv}", REQUEST_KEY_MEMORY, "t", w->job->memory);
 }
 
@@ -142,22 +148,30 @@ static int make_call(sd_bus *bus, const Wanted *w, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r = node_new_call(bus, "Allocate", &m);
 
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", w->name);
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, SD_BUS_TYPE_ARRAY, "{sv}");
-        if (r >= 0)
-                r = append_devices(m, w->request);
-        if (r >= 0)
-                r = append_cpus(m, w);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_OWNER, "u", w->uid);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_TOKEN, "s", w->token);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_TAG, "s", GRES_ALLOCATION_TAG);
-        if (r >= 0)
-                r = sd_bus_message_close_container(m);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "s", w->name);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, SD_BUS_TYPE_ARRAY, "{sv}");
+        if (r < 0)
+                return r;
+        r = append_devices(m, w->request);
+        if (r < 0)
+                return r;
+        r = append_cpus(m, w);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_OWNER, "u", w->uid);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_TOKEN, "s", w->token);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_TAG, "s", GRES_ALLOCATION_TAG);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_close_container(m);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(m);
