@@ -128,7 +128,7 @@ static int refuse_foreign(Loader *l, const char *path) {
 }
 
 /* Returns 1 when the file exists, readable or not, 0 when it does not exist, or -ENOMEM. */
-static int read_text(Loader *l, const char *path) {
+static int read_config_file(Loader *l, const char *path) {
         _cleanup_free_ char *text = NULL;
         size_t size;
         int r = refuse_foreign(l, path);
@@ -229,7 +229,7 @@ static int read_dropins(Loader *l) {
         if (l->n_dropins > 0)
                 qsort(l->dropins, l->n_dropins, sizeof(*l->dropins), compare_dropins);
         for (size_t i = 0; r >= 0 && i < l->n_dropins; i++)
-                r = read_text(l, l->dropins[i].path);
+                r = read_config_file(l, l->dropins[i].path);
         return r < 0 ? r : 0;
 }
 
@@ -242,7 +242,7 @@ static int load_searched(Loader *l) {
 
                 (void) snprintf(path, sizeof(path), "%s/" CONFIG_MAIN_FILE, config_directories[i]);
                 if (!found) {
-                        r = read_text(l, path);
+                        r = read_config_file(l, path);
                         found = r > 0;
                 }
                 (void) snprintf(path, sizeof(path), "%s/" CONFIG_MAIN_FILE ".d", config_directories[i]);
@@ -261,7 +261,7 @@ static int load_named(Loader *l, const char *file) {
 
         if (r < 0)
                 return r;
-        r = read_text(l, file);
+        r = read_config_file(l, file);
         if (r < 0)
                 return r;
         r = find_dropins(l, directory);

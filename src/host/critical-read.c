@@ -56,6 +56,16 @@ int critical_list(const Critical *c, const char *path, char ***ret, size_t *ret_
         return critical_unreadable(c, path, r);
 }
 
+int critical_each(const Critical *c, const char *path, int (*mark)(const Critical *c, const char *name)) {
+        _cleanup_names_ char **names = NULL;
+        size_t n;
+        int r = critical_list(c, path, &names, &n);
+
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = mark(c, names[i]);
+        return r;
+}
+
 /* dir: an existing directory, or "" for the root; rest: the pattern below it. */
 static int walk_pattern(const Critical *c, const char *dir, const char *rest, CriticalTake take, const void *userdata) {
         const char *star = strchr(rest, '*'), *prefix = star;

@@ -42,15 +42,6 @@ static int read_id(const DeviceDir *d, Attribute a, PciDevice *dev, uint16_t *re
         return r;
 }
 
-static int read_class(const DeviceDir *d, PciDevice *dev) {
-        uint64_t value;
-        int r = device_dir_read_hex(d, ATTRIBUTE_CLASS, dev, 0xffffff, &value);
-
-        if (r > 0)
-                dev->class = (uint32_t) value;
-        return r;
-}
-
 /* Reads the sizes in the next n lines "start end flags" of resource; all are 0 for a BAR that does not exist. */
 static int parse_bars(PciDevice *dev, char **rest, uint64_t *sizes, size_t n) {
         char *line;
@@ -114,10 +105,12 @@ static void copy_identity(const PciDevice *sibling, PciDevice *dev) {
 }
 
 int device_facts_read_identity(const DeviceDir *d, const PciDevice *sibling, PciDevice *dev) {
+        uint64_t class;
         int r = add_missing_faults(d, dev);
 
-        if (r >= 0)
-                r = read_id(d, ATTRIBUTE_DEVICE, dev, &dev->device);
+        if (r < 0)
+                return r;
+        r = read_id(d, ATTRIBUTE_DEVICE, dev, &dev->device);
         if (r > 0 && sibling && sibling->device == dev->device && has_identity(d)) {
                 copy_identity(sibling, dev);
                 return 0;
@@ -133,7 +126,9 @@ int device_facts_read_identity(const DeviceDir *d, const PciDevice *sibling, Pci
         r = read_id(d, ATTRIBUTE_SUBSYSTEM_DEVICE, dev, &dev->subsystem_device);
         if (r < 0)
                 return r;
-        r = read_class(d, dev);
+        r = device_dir_read_hex(d, ATTRIBUTE_CLASS, dev, 0xffffff, &class);
+        if (r > 0)
+                dev->class = (uint32_t) class;
         return r < 0 ? r : device_facts_read_bars(d, dev);
 }
 

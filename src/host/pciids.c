@@ -216,7 +216,7 @@ static int set_names(const Wanted *w, Inventory *inv) {
         return 0;
 }
 
-static int read_text(const char *file, char **ret) {
+static int read_ids_file(const char *file, char **ret) {
         size_t n = strlen(file), suffix = strlen(SUFFIX);
         int r = read_file_at(AT_FDCWD, file, FILE_MAX, ret, NULL);
 
@@ -237,7 +237,7 @@ int pciids_name_devices(const char *file, Inventory *inv) {
 
         if (r < 0 || wanted.devices.n == 0)
                 return r;
-        r = read_text(file, &text);
+        r = read_ids_file(file, &text);
         if (r < 0)
                 return r;
         r = find_names(&wanted, text);

@@ -163,13 +163,6 @@ static int move_aside(int dir, const char *name) {
         return 0;
 }
 
-/* In a sticky directory the kernel lets QEMU follow only its own links and those of the directory's owner
- * (fs.protected_symlinks). Without CAP_CHOWN, as in tests, the link stays the daemon's. */
-static void give_link_to_root(const Place *p, const char *name) {
-        if (geteuid() != 0)
-                (void) !fchownat(p->shm, name, 0, (gid_t) -1, AT_SYMLINK_NOFOLLOW);
-}
-
 /* Links a file in a hugetlbfs to dev/shm, where QEMU opens it for libvirt's <shmem>. -EEXIST: another file or link has
  * the name. */
 static int link_memory(const Place *p, const char *name) {
@@ -187,7 +180,10 @@ static int link_memory(const Place *p, const char *name) {
         n = readlinkat(p->shm, name, current, sizeof(current));
         if (n != (ssize_t) strlen(target) || memcmp(current, target, (size_t) n) != 0)
                 return -EEXIST;
-        give_link_to_root(p, name);
+        /* In a sticky directory the kernel lets QEMU follow only its own links and those of the directory's owner
+         * (fs.protected_symlinks). Without CAP_CHOWN, as in tests, the link stays the daemon's. */
+        if (geteuid() != 0)
+                (void) !fchownat(p->shm, name, 0, (gid_t) -1, AT_SYMLINK_NOFOLLOW);
         return 0;
 }
 

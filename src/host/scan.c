@@ -237,7 +237,8 @@ static int add_sibling(Scan *s, const DeviceDir *d, const PciDevice *dev) {
 
 /* Adds a device and reads its facts. known has the device's address, type and physfn; takes ownership of known->fault.
  */
-static int add_device(Scan *s, const DeviceDir *d, const char *name, bool beside, PciDevice *known, bool shares_slot) {
+static int add_read_device(Scan *s, const DeviceDir *d, const char *name, bool beside, PciDevice *known,
+                           bool shares_slot) {
         PciDevice *dev;
         int r = device_facts_read_identity(d, find_sibling(s, known), known);
 
@@ -271,14 +272,6 @@ static int add_device(Scan *s, const DeviceDir *d, const char *name, bool beside
                 return r;
         r = add_pf(s, beside, dev);
         return r < 0 ? r : read_config(s, d, shares_slot, dev);
-}
-
-/*
- * Tells whether the device lock may be held: events arrive while the kernel still probes drivers, and a job that
- * creates VFs on a PF makes the kernel probe the drivers of these VFs.
- */
-static bool may_be_locked(const Scan *s, const PciDevice *dev) {
-        return s->locked || is_busy(s, dev->address) || (dev->type == PCI_TYPE_VF && is_busy(s, dev->physfn));
 }
 
 /* Copies what is not read of a locked device from the previous inventory, for the device that was added last. */
@@ -315,10 +308,12 @@ static int scan_device(Scan *s, const char *name, bool shares_slot) {
         r = read_physfn(s, d, &known);
         if (r < 0)
                 return r;
-        locked = may_be_locked(s, &known);
+        /* The device lock may be held: events arrive while the kernel still probes drivers, and a job that creates VFs
+         * on a PF makes the kernel probe the drivers of these VFs. */
+        locked = s->locked || is_busy(s, known.address) || (known.type == PCI_TYPE_VF && is_busy(s, known.physfn));
         if (locked)
                 device_dir_set_locked(d);
-        r = add_device(s, d, name, beside, &known, shares_slot);
+        r = add_read_device(s, d, name, beside, &known, shares_slot);
         return r >= 0 && locked ? keep_locked(s, known.address) : r;
 }
 

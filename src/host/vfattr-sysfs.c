@@ -165,17 +165,6 @@ static int find_device(const VfTarget *t) {
         return view->iov_known ? 0 : r;
 }
 
-/*
- * Sets the name of the VF's directory. The driver builds it from the PF's domain and bus and the function number (the
- * PF is 0, VF n is n + 1): slot number / 8, function number % 8. The slot is decimal, so from slot 10 on the name
- * differs from the VF's PCI address.
- */
-static void name_vf(Iov *iov) {
-        unsigned number = iov->t->vf + 1;
-
-        (void) snprintf(iov->vf, sizeof(iov->vf), "%.8s%.2u.%u", PCI_ADDRESS_STR(iov->t->pf), number / 8, number % 8);
-}
-
 /* Ethernet ports are not used: their alias GUIDs have no effect, and their pkeys cannot be written. */
 static bool is_infiniband(const Iov *iov, unsigned port) {
         char path[MLX4_PATH_MAX], text[SYSFS_ATTRIBUTE_MAX];
@@ -206,11 +195,17 @@ static int find_ports(Iov *iov) {
  */
 static int find_iov(const VfTarget *t, Iov *iov) {
         int r = t->view->iov_known ? 0 : find_device(t);
+        unsigned number = t->vf + 1;
 
         *iov = (Iov) { .t = t, .device = t->view->iov_device };
         if (r < 0 || t->view->iov_device[0] == '\0')
                 return r;
-        name_vf(iov);
+        /*
+         * The driver builds the name of the VF's directory from the PF's domain and bus and the function number (the PF
+         * is 0, VF n is n + 1): slot number / 8, function number % 8. The slot is decimal, so from slot 10 on the name
+         * differs from the VF's PCI address.
+         */
+        (void) snprintf(iov->vf, sizeof(iov->vf), "%.8s%.2u.%u", PCI_ADDRESS_STR(t->pf), number / 8, number % 8);
         return find_ports(iov);
 }
 
