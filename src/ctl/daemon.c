@@ -121,14 +121,11 @@ static int read_libvirt(DaemonReport *d, json_object *libvirt) {
 }
 
 int daemon_ask(const Args *args, DaemonReport *ret, json_object **ret_node) {
-        _cleanup_(cleanup_client_free) Client *c = NULL;
         Args quiet = *args;
         int r;
 
         quiet.problem = &ret->unreachable;
-        r = client_new(&quiet, &c);
-        if (r >= 0)
-                r = reply_ask(c, "Describe", NULL, NULL, ret_node);
+        r = reply_ask_once(&quiet, "Describe", NULL, NULL, ret_node);
         if (r < 0)
                 return ret->unreachable ? 0 : report_errno(args, -ENOMEM, "Cannot ask the daemon");
         r = string_copy(&ret->read_only, reply_text(*ret_node, "read_only"));

@@ -20,7 +20,7 @@
 #define TEMPLATE_MAX ((size_t) 256 * 1024)
 
 /* file: "-" is standard input. *ret is NUL-terminated; *ret_size does not count the NUL. -E2BIG over TEMPLATE_MAX. */
-static int read_text(const char *file, char **ret, size_t *ret_size) {
+static int read_input(const char *file, char **ret, size_t *ret_size) {
         _cleanup_close_ int fd = -1;
 
         if (streq(file, "-"))
@@ -51,7 +51,7 @@ static int read_template(const Args *args, char **ret) {
                 return args_has(args, OPTION_ALLOW_QEMU_COMMANDLINE)
                                ? report_usage(args, "--allow-qemu-commandline needs --template")
                                : 0;
-        r = read_text(file, &data, &size);
+        r = read_input(file, &data, &size);
         if (r == -E2BIG)
                 return report_failure(args, BUS_ERROR_INVALID_TEMPLATE, "Template %s is longer than %zu KiB.", file,
                                       TEMPLATE_MAX / 1024);

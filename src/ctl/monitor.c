@@ -130,7 +130,7 @@ static json_object *label_value(const Line *line) {
                        : json_object_new_string(line->label);
 }
 
-static int print_json(const Monitor *m, const Line *line) {
+static int print_line_json(const Monitor *m, const Line *line) {
         _cleanup_json_ json_object *o = json_object_new_object();
         _cleanup_free_ char *event = NULL;
         char now[DOCUMENT_TIME_MAX];
@@ -152,7 +152,7 @@ static int print_line(Monitor *m, const Line *line) {
         int r = 0;
 
         if (args_has(m->client->args, OPTION_JSON))
-                r = print_json(m, line);
+                r = print_line_json(m, line);
         else
                 print_text(line);
         m->failed = fflush(stdout) != 0;

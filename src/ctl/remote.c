@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "remote.h"
+#include "verbs.h"
 
 #include <errno.h>
 #include <fcntl.h>

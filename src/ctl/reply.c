@@ -33,16 +33,18 @@ int reply_ask(Client *c, const char *member, const char *argument, char **ret_te
         return r < 0 ? r : reply_parse(c, reply, ret_text, ret);
 }
 
-int reply_show(const Args *args, const char *member, const char *argument, ReplyPrint print) {
+int reply_ask_once(const Args *args, const char *member, const char *argument, char **ret_text, json_object **ret) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
+        int r = client_new(args, &c);
+
+        return r < 0 ? r : reply_ask(c, member, argument, ret_text, ret);
+}
+
+int reply_show(const Args *args, const char *member, const char *argument, ReplyPrint print) {
         _cleanup_json_ json_object *o = NULL;
         _cleanup_free_ char *text = NULL;
-        int r;
+        int r = reply_ask_once(args, member, argument, &text, &o);
 
-        r = client_new(args, &c);
-        if (r < 0)
-                return r;
-        r = reply_ask(c, member, argument, &text, &o);
         if (r < 0)
                 return r;
         if (!args_has(args, OPTION_JSON))
