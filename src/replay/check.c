@@ -174,18 +174,6 @@ static int read_check_facts(const char *root, CheckFacts *facts) {
         return 0;
 }
 
-static void write_finding(JsonText *t, const Finding *f) {
-        json_text_first_key(t, "check");
-        json_text_string(t, f->check);
-        json_text_key(t, "result");
-        json_text_string(t, check_result_to_string(f->result));
-        json_text_key(t, "message");
-        json_text_string(t, f->message);
-        json_text_key(t, "remedy");
-        json_text_string(t, f->remedy);
-        json_text_literal(t, "}");
-}
-
 static char *report_to_json(const CheckReport *report) {
         JsonText t = json_text_new();
 
@@ -196,7 +184,15 @@ static char *report_to_json(const CheckReport *report) {
         for (size_t i = 0; i < report->n; i++) {
                 if (i > 0)
                         json_text_literal(&t, ",");
-                write_finding(&t, &report->findings[i]);
+                json_text_first_key(&t, "check");
+                json_text_string(&t, report->findings[i].check);
+                json_text_key(&t, "result");
+                json_text_string(&t, check_result_to_string(report->findings[i].result));
+                json_text_key(&t, "message");
+                json_text_string(&t, report->findings[i].message);
+                json_text_key(&t, "remedy");
+                json_text_string(&t, report->findings[i].remedy);
+                json_text_literal(&t, "}");
         }
         json_text_literal(&t, "]}");
         return json_text_finish(&t);

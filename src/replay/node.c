@@ -106,13 +106,6 @@ static int check_config(const HostState *n, char **ret_problem) {
         return 0;
 }
 
-static void warn_of_config(const Config *config, const char *node) {
-        config_log_problems(config);
-        if (config->n_files == 0 && !config->unreadable)
-                log_notice("There is no passthroughd.conf in %s: no device is in a pool. Name one with --config FILE.",
-                           node);
-}
-
 /* The daemon would create no VFs on these PFs, or it is unknown which. */
 static void warn_of_missing_vfs(const Policy *policy) {
         const Inventory *inv = policy->inventory;
@@ -135,7 +128,12 @@ static void warn_of_missing_vfs(const Policy *policy) {
 }
 
 void replay_node_warn(const ReplayNode *n, const char *node) {
-        warn_of_config(n->node.config, node);
+        const Config *config = n->node.config;
+
+        config_log_problems(config);
+        if (config->n_files == 0 && !config->unreadable)
+                log_notice("There is no passthroughd.conf in %s: no device is in a pool. Name one with --config FILE.",
+                           node);
         for (size_t i = 0; i < n->node.policy->n_problems; i++)
                 log_warning("%s", n->node.policy->problems[i]);
         warn_of_missing_vfs(n->node.policy);
