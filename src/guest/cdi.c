@@ -138,10 +138,6 @@ static Verdict check_allocation(const Config *config, const Allocation *a, Refus
         return VERDICT_NONE;
 }
 
-static int add_device(json_object *edits, const PciDevice *dev, bool iommufd) {
-        return iommufd ? cdi_add_cdev(edits, dev->vfio_cdev) : cdi_add_group(edits, dev->iommu_group);
-}
-
 static bool is_first_of_pool(const Allocation *a, size_t i) {
         for (size_t k = 0; k < i; k++)
                 if (streq_ptr(a->devices[k].pool, a->devices[i].pool))
@@ -173,6 +169,7 @@ static int write_allocation(const Inventory *inv, const Allocation *a, bool iomm
                 return r;
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
+                const PciDevice *dev = inventory_find(inv, d->address);
 
                 if (!guest_pci_shows(d))
                         continue;
@@ -180,7 +177,7 @@ static int write_allocation(const Inventory *inv, const Allocation *a, bool iomm
                         r = add_pool(edits, a, d->pool);
                 if (r < 0)
                         return r;
-                r = add_device(edits, inventory_find(inv, d->address), iommufd);
+                r = iommufd ? cdi_add_cdev(edits, dev->vfio_cdev) : cdi_add_group(edits, dev->iommu_group);
                 if (r < 0)
                         return r;
         }
