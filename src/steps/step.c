@@ -3,6 +3,7 @@
 
 #include "steps/step.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -54,6 +55,7 @@ int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *fro
 }
 
 void step_list_remove(StepList *l, size_t i) {
+        assert(i < l->n);
         free(l->steps[i].from);
         free(l->steps[i].to);
         memmove(&l->steps[i], &l->steps[i + 1], (--l->n - i) * sizeof(*l->steps));
