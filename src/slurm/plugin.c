@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "controller.h"
-#include "cpus.h"
+#include "cores.h"
 #include "handout.h"
 #include "request.h"
 #include "reservation.h"
