@@ -272,8 +272,9 @@ int config_parse(const char *file, const char *text, size_t size, Config **ret) 
         if (!c)
                 return -ENOMEM;
         r = config_read_text(c, file, text, size);
-        if (r >= 0)
-                r = config_finish(c);
+        if (r < 0)
+                return r;
+        r = config_finish(c);
         if (r < 0)
                 return r;
 

@@ -238,7 +238,7 @@ static int check_virtual_functions(Config *c, Pool *pool) {
 }
 
 /* Port types are options of mlx4_core, which the daemon sets only when it creates VFs. */
-static int check_port_types(Config *c, const Pool *pool) {
+static int check_port_types(Config *c, Pool *pool) {
         if (pool->n_port_types == 0 || pool->virtual_functions > 0)
                 return 0;
         return config_add_problem(c, pool->port_types_place.file, pool->port_types_place.line,
@@ -331,6 +331,8 @@ static int check_service(Config *c, const RemoteService *s) {
 }
 
 int config_finish(Config *c) {
+        static int (*const checks[])(Config *c, Pool *pool) = { check_port_types, check_vgpu_type, check_vgpu_scheduler,
+                                                                check_fabric };
         int r = drop_ambiguous_services(c);
 
         if (r >= 0 && c->hypervisor == HYPERVISOR_XEN && !c->libvirt_given)
@@ -351,14 +353,8 @@ int config_finish(Config *c) {
                 else
                         r = config_add_problem(c, pool->place.file, pool->place.line,
                                                "[Pool %s] has no valid Match= line, so it offers nothing.", pool->name);
-                if (r >= 0)
-                        r = check_port_types(c, pool);
-                if (r >= 0)
-                        r = check_vgpu_type(c, pool);
-                if (r >= 0)
-                        r = check_vgpu_scheduler(c, pool);
-                if (r >= 0)
-                        r = check_fabric(c, pool);
+                for (size_t k = 0; r >= 0 && k < ELEMENTSOF(checks); k++)
+                        r = checks[k](c, pool);
                 if (r < 0)
                         return r;
         }

@@ -159,19 +159,6 @@ bool policy_pf_has_roce_lag(const Policy *p, const PciDevice *pf) {
         return pf->kernel_names && strstr(pf->kernel_names, "mlx5_bond_");
 }
 
-/* A pattern that happens to match the PF is not enough to take the RDMA device from the host. */
-static Verdict check_roce_lag(const Policy *p, const PciDevice *pf, const Pool *pool, Refusal *ret) {
-        if (pf->n_virtfns > 0 || policy_names_pf(pool, pf) || !policy_pf_has_roce_lag(p, pf))
-                return VERDICT_NONE;
-        return refuse(
-                ret, VERDICT_HOST_CRITICAL, &pf->address,
-                "If the host can do without, name the PF with pf= in a Match= line of the pool; otherwise exclude "
-                "it with pf= in [Exclude].",
-                "No VFs are created on %s for pool '%s': it is a port of %s, and RoCE LAG ends with the first VF, "
-                "so the host would lose the RDMA device of the bond (mlx5_bond_0).",
-                PCI_ADDRESS_STR(pf->address), pool->name, QUOTABLE(pf->bond));
-}
-
 Verdict policy_check_vfs(const Policy *p, const PciDevice *pf, const Pool *pool, Refusal *ret) {
         const char *address = PCI_ADDRESS_STR(pf->address);
         const Match *m = policy_find_vf_exclude(p, pf);
@@ -190,7 +177,16 @@ Verdict policy_check_vfs(const Policy *p, const PciDevice *pf, const Pool *pool,
                               "No VFs are created on %s for pool '%s': QEMU can assign devices of PCI domains up to "
                               "ffff only.",
                               address, pool->name);
-        return check_roce_lag(p, pf, pool, ret);
+        /* A pattern that happens to match the PF is not enough to take the RDMA device from the host. */
+        if (pf->n_virtfns > 0 || policy_names_pf(pool, pf) || !policy_pf_has_roce_lag(p, pf))
+                return VERDICT_NONE;
+        return refuse(
+                ret, VERDICT_HOST_CRITICAL, &pf->address,
+                "If the host can do without, name the PF with pf= in a Match= line of the pool; otherwise exclude "
+                "it with pf= in [Exclude].",
+                "No VFs are created on %s for pool '%s': it is a port of %s, and RoCE LAG ends with the first VF, "
+                "so the host would lose the RDMA device of the bond (mlx5_bond_0).",
+                PCI_ADDRESS_STR(pf->address), pool->name, QUOTABLE(pf->bond));
 }
 
 Verdict policy_check_vf_number(const Policy *p, const PciDevice *pf, const Pool *pool, Refusal *ret) {

@@ -38,12 +38,17 @@ int policy_expect_vfs(const Config *config, Inventory *inv) {
         size_t n = 0;
         int r = policy_new(config, inv, &p);
 
-        if (r >= 0)
-                r = list_wishes(p, &wishes, &n);
-        for (size_t i = 0; r >= 0 && i < n; i++) {
+        if (r < 0)
+                return r;
+        r = list_wishes(p, &wishes, &n);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
                 r = inventory_expect_vfs(inv, wishes[i].pf, wishes[i].n);
                 if (r == -ENODATA || r == -ERANGE)
                         r = 0;
+                if (r < 0)
+                        return r;
         }
         return r;
 }

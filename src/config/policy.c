@@ -183,7 +183,7 @@ static int find_withheld(Policy *p) {
         const Inventory *inv = p->inventory;
         int r = 0;
 
-        for (size_t i = 0; i < p->config->n_pools && !p->config->block_reason && r >= 0; i++) {
+        for (size_t i = 0; i < p->config->n_pools && !p->config->block_reason; i++) {
                 const Pool *pool = &p->config->pools[i];
                 _cleanup_refusal_ Refusal why = { 0 };
                 bool gets;
@@ -198,6 +198,8 @@ static int find_withheld(Policy *p) {
                 if (why.message)
                         r = policy_add_problem(p, &pool->virtual_functions_place, "%s %s", why.message,
                                                why.remedy ?: "");
+                if (r < 0)
+                        return r;
         }
         return r;
 }

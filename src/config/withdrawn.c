@@ -24,7 +24,7 @@ static const char *former_pool(const WithdrawnList *l, const Policy *before, con
         return NULL;
 }
 
-static int add_device(WithdrawnList *l, const PciDevice *dev, const char *pool) {
+static int add_withdrawn(WithdrawnList *l, const PciDevice *dev, const char *pool) {
         char *name = strdup(pool);
 
         if (!name || ARRAY_RESERVE(l->devices, l->n) < 0) {
@@ -44,7 +44,7 @@ int withdrawn_update(WithdrawnList *l, const Policy *before, const Policy *now) 
                 const PciDevice *dev = &now->inventory->devices[i];
                 const char *pool = policy_offers(now, dev) ? NULL : former_pool(l, before, dev);
 
-                if (pool && add_device(&fresh, dev, pool) < 0) {
+                if (pool && add_withdrawn(&fresh, dev, pool) < 0) {
                         withdrawn_done(&fresh);
                         return -ENOMEM;
                 }

@@ -10,7 +10,7 @@
 #include "util/strings.h"
 #include "verbs.h"
 
-static bool add_device(json_object *devices, json_object *d) {
+static bool append_device(json_object *devices, json_object *d) {
         json_object *o = json_object_new_object();
 
         if (o && document_add(o, "slot", reply_text(d, "slot")) &&
@@ -30,7 +30,7 @@ static int select_devices(Client *c, json_object *allocation, const char *slot, 
                 const char *in = reply_text(d, "slot");
 
                 if (in && (slot ? streq(in, slot) : !reply_find(other, "devices", "slot", in)))
-                        ok = add_device(devices, d);
+                        ok = append_device(devices, d);
         }
         if (!ok)
                 return report_errno(c->args, -ENOMEM, "Cannot print");
@@ -70,10 +70,12 @@ int verb_attach(const Args *args) {
         if (r != 0)
                 return r;
         r = client_new(args, &c);
-        if (r >= 0)
-                r = watch_allocation(c, name, &before);
-        if (r >= 0)
-                r = client_method(c, call.method, &message);
+        if (r < 0)
+                return r;
+        r = watch_allocation(c, name, &before);
+        if (r < 0)
+                return r;
+        r = client_method(c, call.method, &message);
         if (r < 0)
                 return r;
         call.before = before;
@@ -91,8 +93,9 @@ int verb_detach(const Args *args) {
         JobCall call = { "Detach", "detach", "has given back", "is giving back", list_detached };
         int r = client_new(args, &c);
 
-        if (r >= 0)
-                r = watch_allocation(c, name, &before);
+        if (r < 0)
+                return r;
+        r = watch_allocation(c, name, &before);
         if (r < 0)
                 return r;
         call.before = before;

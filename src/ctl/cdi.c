@@ -11,11 +11,13 @@ int verb_cdi(const Args *args) {
         _cleanup_free_ char *text = NULL;
         int r = client_new(args, &c);
 
-        if (r >= 0)
-                r = client_ask(c, "GetDomainXML", &reply, "sa{sv}", args->operands[0], 1, OPTION_KEY_FORMAT, "s",
-                               DOCUMENT_FORMAT_CDI);
-        if (r >= 0)
-                r = client_read_text(c, reply, &text);
+        if (r < 0)
+                return r;
+        r = client_ask(c, "GetDomainXML", &reply, "sa{sv}", args->operands[0], 1, OPTION_KEY_FORMAT, "s",
+                       DOCUMENT_FORMAT_CDI);
+        if (r < 0)
+                return r;
+        r = client_read_text(c, reply, &text);
         if (r < 0)
                 return r;
         puts(text);

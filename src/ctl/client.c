@@ -68,12 +68,6 @@ static int connect_private(Client *c) {
         return 1;
 }
 
-static int connect_bus(Client *c) {
-        int r = sd_bus_open_system(&c->bus);
-
-        return r < 0 ? report_errno(c->args, r, "Cannot reach the system bus") : 0;
-}
-
 static int connect_node(Client *c, const char *node) {
         _cleanup_free_ char *problem = NULL;
         int r, fd;
@@ -99,7 +93,10 @@ static int connect_any(Client *c, bool bus_only) {
         if (args_has(c->args, OPTION_NODE))
                 return connect_node(c, c->args->text[OPTION_NODE]);
         r = bus_only ? 0 : connect_private(c);
-        return r != 0 ? r : connect_bus(c);
+        if (r != 0)
+                return r;
+        r = sd_bus_open_system(&c->bus);
+        return r < 0 ? report_errno(c->args, r, "Cannot reach the system bus") : 0;
 }
 
 static int client_new_full(const Args *args, bool bus_only, Client **ret) {
@@ -196,8 +193,9 @@ int client_turn_until(Client *c, uint64_t end) {
         r = ppoll(&pfd, 1, time_left(c, end, &buf), &set) < 0 && errno != EINTR ? -errno : 0;
         if (interrupted)
                 return -EINTR;
-        if (r >= 0)
-                r = sd_bus_process(c->bus, NULL);
+        if (r < 0)
+                return r;
+        r = sd_bus_process(c->bus, NULL);
         return MIN(r, 0);
 }
 

@@ -49,13 +49,15 @@ static int add_devices(DaemonReport *d, json_object *node, const char *state) {
 static int add_allocations(DaemonReport *d, json_object *node) {
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < reply_length(node, "allocations"); i++) {
+        for (size_t i = 0; i < reply_length(node, "allocations"); i++) {
                 json_object *a = reply_element(node, "allocations", i);
                 const char *reason = reply_text(a, "reason");
 
                 if (reason)
                         r = add_problem(d, "Allocation '%s' is %s: %s", reply_cell(a, "name"), reply_cell(a, "state"),
                                         reason);
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -64,12 +66,14 @@ static int add_allocations(DaemonReport *d, json_object *node) {
 static int add_endpoints(DaemonReport *d, json_object *pool) {
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < reply_length(pool, "endpoints"); i++) {
+        for (size_t i = 0; i < reply_length(pool, "endpoints"); i++) {
                 json_object *endpoint = reply_element(pool, "endpoints", i);
 
                 if (streq_ptr(reply_text(endpoint, "health"), "down"))
                         r = add_problem(d, "Endpoint %s of service '%s': %s", reply_cell(endpoint, "endpoint"),
                                         reply_cell(pool, "name"), reply_cell(endpoint, "reason"));
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -91,8 +95,9 @@ static int add_problems(DaemonReport *d, json_object *node) {
         r = add_withdrawn(d, node);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(states); i++)
                 r = add_devices(d, node, states[i]);
-        if (r >= 0)
-                r = add_allocations(d, node);
+        if (r < 0)
+                return r;
+        r = add_allocations(d, node);
         for (size_t i = 0; r >= 0 && i < reply_length(node, "pools"); i++)
                 r = add_endpoints(d, reply_element(node, "pools", i));
         for (size_t i = 0; r >= 0 && i < reply_length(node, "config_problems"); i++)
@@ -116,14 +121,11 @@ static int read_libvirt(DaemonReport *d, json_object *libvirt) {
 }
 
 int daemon_ask(const Args *args, DaemonReport *ret, json_object **ret_node) {
-        _cleanup_(cleanup_client_free) Client *c = NULL;
         Args quiet = *args;
         int r;
 
         quiet.problem = &ret->unreachable;
-        r = client_new(&quiet, &c);
-        if (r >= 0)
-                r = reply_ask(c, "Describe", NULL, NULL, ret_node);
+        r = reply_ask_once(&quiet, "Describe", NULL, NULL, ret_node);
         if (r < 0)
                 return ret->unreachable ? 0 : report_errno(args, -ENOMEM, "Cannot ask the daemon");
         r = string_copy(&ret->read_only, reply_text(*ret_node, "read_only"));

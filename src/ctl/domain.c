@@ -20,7 +20,7 @@
 #define TEMPLATE_MAX ((size_t) 256 * 1024)
 
 /* file: "-" is standard input. *ret is NUL-terminated; *ret_size does not count the NUL. -E2BIG over TEMPLATE_MAX. */
-static int read_text(const char *file, char **ret, size_t *ret_size) {
+static int read_input(const char *file, char **ret, size_t *ret_size) {
         _cleanup_close_ int fd = -1;
 
         if (streq(file, "-"))
@@ -51,7 +51,7 @@ static int read_template(const Args *args, char **ret) {
                 return args_has(args, OPTION_ALLOW_QEMU_COMMANDLINE)
                                ? report_usage(args, "--allow-qemu-commandline needs --template")
                                : 0;
-        r = read_text(file, &data, &size);
+        r = read_input(file, &data, &size);
         if (r == -E2BIG)
                 return report_failure(args, BUS_ERROR_INVALID_TEMPLATE, "Template %s is longer than %zu KiB.", file,
                                       TEMPLATE_MAX / 1024);
@@ -122,8 +122,9 @@ static int allocate_recorded(Client *c, const char *name, const PoolCounts *pool
         int r;
 
         r = client_method(c, "Allocate", &call);
-        if (r >= 0)
-                r = request_append(c->args, name, pools, call);
+        if (r < 0)
+                return r;
+        r = request_append(c->args, name, pools, call);
         return r < 0 ? r : client_call(c, call, NULL);
 }
 
@@ -149,18 +150,22 @@ int verb_xml(const Args *args) {
         if (args_has(args, OPTION_NCCL) && args_has(args, OPTION_FORMAT))
                 return report_usage(args, "--nccl and --format are different documents: give only one of them");
         r = check_xml_request(args);
-        if (r == 0)
-                r = pool_counts_parse(args, 1, &pools);
+        if (r != 0)
+                return r;
+        r = pool_counts_parse(args, 1, &pools);
         if (r != 0)
                 return r;
         r = read_template(args, &template);
         if (r != 0)
                 return r;
         r = client_new(args, &c);
-        if (r >= 0 && args_has(args, OPTION_NODE))
+        if (r < 0)
+                return r;
+        if (args_has(args, OPTION_NODE))
                 r = allocate_recorded(c, name, &pools);
-        if (r >= 0)
-                r = request_document(c, name, template, &xml);
+        if (r < 0)
+                return r;
+        r = request_document(c, name, template, &xml);
         if (r < 0)
                 return r;
         if (args_has(args, OPTION_JSON))
@@ -271,8 +276,9 @@ int verb_define(const Args *args) {
         if (r != 0)
                 return r;
         r = client_new(args, &c);
-        if (r >= 0)
-                r = request_document(c, name, template, &xml);
+        if (r < 0)
+                return r;
+        r = request_document(c, name, template, &xml);
         if (r < 0)
                 return r;
         r = define(args, xml, &reason);

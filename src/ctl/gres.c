@@ -40,7 +40,7 @@ static json_object *make_item(const Gres *g) {
         return NULL;
 }
 
-static int print_json(const Args *args, const GresList *list, const char *gres) {
+static int print_gres_json(const Args *args, const GresList *list, const char *gres) {
         json_object *o = json_object_new_object(), *items = json_object_new_array();
         bool ok = o && items && document_add(o, "gres", gres) && json_object_object_add(o, "resources", items) == 0;
 
@@ -56,18 +56,14 @@ static int print_json(const Args *args, const GresList *list, const char *gres) 
 }
 
 int verb_gres(const Args *args) {
-        _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_json_ json_object *node = NULL;
         _cleanup_gres_list_ GresList list = { 0 };
         _cleanup_free_ char *gres = NULL;
-        int r;
+        int r = reply_ask_once(args, "Describe", NULL, NULL, &node);
 
-        r = client_new(args, &c);
-        if (r >= 0)
-                r = reply_ask(c, "Describe", NULL, NULL, &node);
         if (r < 0)
                 return r;
         if (gres_list_new(node, &list) < 0 || !(gres = gres_list_format(&list)))
                 return report_errno(args, -ENOMEM, "Cannot print");
-        return args_has(args, OPTION_JSON) ? print_json(args, &list, gres) : print_text(&list, gres);
+        return args_has(args, OPTION_JSON) ? print_gres_json(args, &list, gres) : print_text(&list, gres);
 }

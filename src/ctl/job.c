@@ -190,13 +190,6 @@ int watch_interrupted(Watch *w) {
         return EXIT_INTERRUPTED;
 }
 
-static int report_lost(const Watch *w) {
-        return report_failure(w->client->args, SD_BUS_ERROR_NO_REPLY,
-                              "%s before the job to %s '%s' ended. Check later with 'passthroughctl show %s'.",
-                              w->lost ? "passthroughd stopped" : "The connection was lost", w->verb, w->subject,
-                              w->subject);
-}
-
 static int report_result(const Watch *w) {
         const Args *args = w->client->args;
 
@@ -230,7 +223,10 @@ int watch_wait(Watch *w, sd_bus_message *reply, const char *job) {
                 return report_result(w);
         if (r == -EINTR)
                 return watch_interrupted(w);
-        return report_lost(w);
+        return report_failure(w->client->args, SD_BUS_ERROR_NO_REPLY,
+                              "%s before the job to %s '%s' ended. Check later with 'passthroughctl show %s'.",
+                              w->lost ? "passthroughd stopped" : "The connection was lost", w->verb, w->subject,
+                              w->subject);
 }
 
 const char *watch_result(const Watch *w) {

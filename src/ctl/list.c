@@ -148,7 +148,7 @@ static json_object *fold(json_object *first, json_object *last, size_t n) {
         return ok ? TAKE_PTR(row) : NULL;
 }
 
-static void add_device(Table *table, json_object *node, size_t i) {
+static void add_device_row(Table *table, json_object *node, size_t i) {
         _cleanup_json_ json_object *row = NULL;
         size_t n, last = find_last_vf(node, i, &n);
 
@@ -171,7 +171,7 @@ static int print_table(const Args *args, json_object *node) {
                 else if (args_has(args, OPTION_ALL))
                         table_add_object(&table, reply_element(node, "devices", i));
                 else if (!is_folded(node, i))
-                        add_device(&table, node, i);
+                        add_device_row(&table, node, i);
         return table_print(&table, args,
                            args_has(args, OPTION_ALL) ? "This node has no PCI devices."
                            : wanted_pool(args)        ? "No device is in this pool."
@@ -180,7 +180,7 @@ static int print_table(const Args *args, json_object *node) {
 }
 
 /* With a pool the daemon's document is printed with only the devices of that pool. */
-static int print_json(const Args *args, const char *text, json_object *node) {
+static int print_devices_json(const Args *args, const char *text, json_object *node) {
         json_object *devices;
 
         if (!wanted_pool(args)) {
@@ -200,7 +200,6 @@ static int print_json(const Args *args, const char *text, json_object *node) {
 }
 
 int verb_list(const Args *args) {
-        _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_json_ json_object *node = NULL;
         _cleanup_free_ char *text = NULL;
         const char *pool = wanted_pool(args);
@@ -208,15 +207,13 @@ int verb_list(const Args *args) {
 
         if (args->n_operands > 0 && args_has(args, OPTION_POOL))
                 return report_usage(args, "list takes one pool, '%s' or '%s'", pool, args->text[OPTION_POOL]);
-        r = client_new(args, &c);
-        if (r >= 0)
-                r = reply_ask(c, "Describe", NULL, &text, &node);
+        r = reply_ask_once(args, "Describe", NULL, &text, &node);
         if (r < 0)
                 return r;
         if (pool && !reply_find(node, "pools", "name", pool))
                 return report_failure(args, BUS_ERROR_NO_SUCH_POOL, "There is no pool '%s'.", pool);
         if (args_has(args, OPTION_JSON))
-                return print_json(args, text, node);
+                return print_devices_json(args, text, node);
         view_read_only(node);
         /* The replay of a recorded node has said so. */
         if (!args_has(args, OPTION_NODE))

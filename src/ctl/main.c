@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "page.h"
-#include "remote.h"
 #include "report.h"
 #include "util/log.h"
 #include "verbs.h"

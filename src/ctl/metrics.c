@@ -207,12 +207,15 @@ int verb_metrics(const Args *args) {
         int r;
 
         r = client_new(args, &c);
-        if (r >= 0)
-                r = reply_ask(c, "Describe", NULL, NULL, &node);
-        if (r >= 0)
-                r = get_property(c, "Epoch", &epoch);
-        if (r >= 0)
-                r = get_property(c, "JobTimes", &times);
+        if (r < 0)
+                return r;
+        r = reply_ask(c, "Describe", NULL, NULL, &node);
+        if (r < 0)
+                return r;
+        r = get_property(c, "Epoch", &epoch);
+        if (r < 0)
+                return r;
+        r = get_property(c, "JobTimes", &times);
         if (r < 0)
                 return r;
         r = sd_bus_message_read(epoch, "v", "t", &n);

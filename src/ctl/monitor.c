@@ -130,7 +130,7 @@ static json_object *label_value(const Line *line) {
                        : json_object_new_string(line->label);
 }
 
-static int print_json(const Monitor *m, const Line *line) {
+static int print_line_json(const Monitor *m, const Line *line) {
         _cleanup_json_ json_object *o = json_object_new_object();
         _cleanup_free_ char *event = NULL;
         char now[DOCUMENT_TIME_MAX];
@@ -152,7 +152,7 @@ static int print_line(Monitor *m, const Line *line) {
         int r = 0;
 
         if (args_has(m->client->args, OPTION_JSON))
-                r = print_json(m, line);
+                r = print_line_json(m, line);
         else
                 print_text(line);
         m->failed = fflush(stdout) != 0;
@@ -185,13 +185,19 @@ static int read_interfaces(sd_bus_message *msg, const Kind *kind, json_object **
         const char *interface;
         int r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_ARRAY, "{sa{sv}}");
 
-        while (r >= 0 && (r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_DICT_ENTRY, "sa{sv}")) > 0) {
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_DICT_ENTRY, "sa{sv}")) > 0) {
                 r = sd_bus_message_read(msg, "s", &interface);
-                if (r >= 0)
-                        r = streq(interface, kind->interface) && !properties ? reply_read_properties(msg, &properties)
-                                                                             : sd_bus_message_skip(msg, "a{sv}");
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(msg);
+                if (r < 0)
+                        return r;
+                r = streq(interface, kind->interface) && !properties ? reply_read_properties(msg, &properties)
+                                                                     : sd_bus_message_skip(msg, "a{sv}");
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(msg);
+                if (r < 0)
+                        return r;
         }
         if (r < 0)
                 return r;
@@ -313,10 +319,12 @@ static int find_daemon(Monitor *m) {
         r = sd_bus_get_name_creds(m->client->bus, BUS_NAME, SD_BUS_CREDS_UNIQUE_NAME, &creds);
         if (r == -ENXIO)
                 return print_line(m, &(Line) { &kind_daemon, NULL, "gone" });
-        if (r >= 0)
-                r = sd_bus_creds_get_unique_name(creds, &name);
-        if (r >= 0)
-                r = string_copy(&m->daemon, name);
+        if (r < 0)
+                return r;
+        r = sd_bus_creds_get_unique_name(creds, &name);
+        if (r < 0)
+                return r;
+        r = string_copy(&m->daemon, name);
         return r < 0 ? r : print_line(m, &(Line) { &kind_daemon, NULL, "running" });
 }
 

@@ -13,16 +13,6 @@ static const char *text(json_object *o, const char *key) {
         return json_object_get_string(json_object_object_get(o, key)) ?: "";
 }
 
-static json_object *find_pool(json_object *pools, const char *name) {
-        for (size_t i = 0; i < json_object_array_length(pools); i++) {
-                json_object *pool = json_object_array_get_idx(pools, i);
-
-                if (streq(text(pool, "name"), name))
-                        return pool;
-        }
-        return NULL;
-}
-
 static bool is_one_time_use(json_object *pool) {
         json_object *traits = json_object_object_get(pool, "traits");
 
@@ -53,7 +43,7 @@ static int make_specs(json_object *node, json_object *ret, bool *ret_report) {
                 return -EBADMSG;
         for (size_t i = 0; i < json_object_array_length(devices); i++) {
                 json_object *device = json_object_array_get_idx(devices, i), *spec;
-                json_object *pool = find_pool(pools, text(device, "pool"));
+                json_object *pool = reply_find(node, "pools", "name", text(device, "pool"));
 
                 /* A device that the host needs stays with the host. */
                 if (!pool || !streq(text(pool, "scheduler"), "nova") || streq(text(device, "state"), "host"))
@@ -69,14 +59,11 @@ static int make_specs(json_object *node, json_object *ret, bool *ret_report) {
 }
 
 int verb_nova_config(const Args *args) {
-        _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_json_ json_object *node = NULL, *o = json_object_new_object();
         json_object *specs = json_object_new_array();
         bool report = false;
-        int r = client_new(args, &c);
+        int r = reply_ask_once(args, "Describe", NULL, NULL, &node);
 
-        if (r >= 0)
-                r = reply_ask(c, "Describe", NULL, NULL, &node);
         if (r < 0) {
                 json_object_put(specs);
                 return r;

@@ -92,15 +92,6 @@ static int print_list(const char *title, json_object *node, const char *key, cha
         return r;
 }
 
-static void print_problems(const DaemonReport *daemon) {
-        if (daemon->read_only)
-                view_field("Problems", "%s", daemon->read_only);
-        else
-                view_field("Problems", "%s", daemon->n_problems > 0 ? daemon->problems[0] : "none");
-        if (daemon->n_problems > 1)
-                view_field("", "and %zu more: 'passthroughctl check' lists them", daemon->n_problems - 1);
-}
-
 static int print_node(const DaemonReport *daemon, json_object *node) {
         int r;
 
@@ -113,7 +104,12 @@ static int print_node(const DaemonReport *daemon, json_object *node) {
                 r = print_list("Free", node, "nodes", describe_node, "unknown");
         if (r >= 0)
                 r = print_list("Allocations", node, "allocations", describe_allocation, "none");
-        print_problems(daemon);
+        if (daemon->read_only)
+                view_field("Problems", "%s", daemon->read_only);
+        else
+                view_field("Problems", "%s", daemon->n_problems > 0 ? daemon->problems[0] : "none");
+        if (daemon->n_problems > 1)
+                view_field("", "and %zu more: 'passthroughctl check' lists them", daemon->n_problems - 1);
         return r;
 }
 

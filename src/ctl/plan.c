@@ -258,11 +258,6 @@ static int print_paths(json_object *plan) {
         return 0;
 }
 
-static void print_steps(json_object *plan) {
-        for (size_t i = 0; i < reply_length(plan, "steps"); i++)
-                view_field(i ? "" : "Steps", "%zu. %s", i + 1, reply_element_cell(plan, "steps", i));
-}
-
 /* Says what --paths and --steps would add. */
 static int print_more(const Args *args, json_object *plan) {
         size_t steps = reply_length(plan, "steps"), redirected = 0;
@@ -297,8 +292,8 @@ static int print_plan(const Args *args, json_object *plan) {
         view_services(plan);
         if (r >= 0 && args_has(args, OPTION_PATHS))
                 r = print_paths(plan);
-        if (r >= 0 && args_has(args, OPTION_STEPS))
-                print_steps(plan);
+        for (size_t i = 0; r >= 0 && args_has(args, OPTION_STEPS) && i < reply_length(plan, "steps"); i++)
+                view_field(i ? "" : "Steps", "%zu. %s", i + 1, reply_element_cell(plan, "steps", i));
         if (r >= 0)
                 r = print_more(args, plan);
         return r < 0 ? report_errno(args, r, "Cannot print") : 0;
@@ -358,14 +353,18 @@ int verb_plan(const Args *args) {
         if (r != 0)
                 return r;
         r = client_new(args, &c);
-        if (r >= 0)
-                r = client_method(c, "Plan", &call);
-        if (r >= 0)
-                r = request_append(args, NULL, &pools, call);
-        if (r >= 0)
-                r = client_call(c, call, &reply);
-        if (r >= 0)
-                r = reply_parse(c, reply, &text, &plan);
+        if (r < 0)
+                return r;
+        r = client_method(c, "Plan", &call);
+        if (r < 0)
+                return r;
+        r = request_append(args, NULL, &pools, call);
+        if (r < 0)
+                return r;
+        r = client_call(c, call, &reply);
+        if (r < 0)
+                return r;
+        r = reply_parse(c, reply, &text, &plan);
         if (r < 0)
                 return r;
         if (args_has(args, OPTION_JSON)) {

@@ -130,7 +130,7 @@ static int print_tables(const Args *args, json_object *node) {
         return print_nodes(args, node);
 }
 
-static int print_json(const Args *args, json_object *node) {
+static int print_pools_json(const Args *args, json_object *node) {
         static const char *const keys[] = { "pools", "nodes" };
         json_object *o = json_object_new_object();
 
@@ -141,14 +141,10 @@ static int print_json(const Args *args, json_object *node) {
 }
 
 int verb_pools(const Args *args) {
-        _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_json_ json_object *node = NULL;
-        int r;
+        int r = reply_ask_once(args, "Describe", NULL, NULL, &node);
 
-        r = client_new(args, &c);
-        if (r >= 0)
-                r = reply_ask(c, "Describe", NULL, NULL, &node);
         if (r < 0)
                 return r;
-        return args_has(args, OPTION_JSON) ? print_json(args, node) : print_tables(args, node);
+        return args_has(args, OPTION_JSON) ? print_pools_json(args, node) : print_tables(args, node);
 }

@@ -61,8 +61,9 @@ static int add_line(Progress *p, const Progress *before, const char *text) {
         ProgressLine line = { .since = clock_usec(CLOCK_MONOTONIC) };
         int r = ARRAY_RESERVE(p->lines, p->n);
 
-        if (r >= 0)
-                r = string_copy(&line.text, text);
+        if (r < 0)
+                return r;
+        r = string_copy(&line.text, text);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < before->n; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "remote.h"
+#include "verbs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,12 +19,13 @@ static int append_word(char **command, const char *word) {
         const char *rest = word, *quote;
         int r = 0;
 
-        while (r >= 0 && (quote = strchr(rest, '\''))) {
+        while ((quote = strchr(rest, '\''))) {
                 r = string_append(&quoted, "", "%.*s'\\''", (int) (quote - rest), rest);
                 rest = quote + 1;
+                if (r < 0)
+                        return r;
         }
-        if (r >= 0)
-                r = string_append(&quoted, "", "%s", rest);
+        r = string_append(&quoted, "", "%s", rest);
         return r < 0 ? r : string_append(command, " ", "'%s'", quoted);
 }
 
@@ -34,12 +35,14 @@ static int make_command(const Args *args, char **ret) {
         _cleanup_free_ char *command = NULL;
         int r = args_words(args, &words);
 
-        if (r >= 0)
-                r = string_append(&command, "", "%spassthroughctl", no_colour && *no_colour ? "env NO_COLOR=1 " : "");
+        if (r < 0)
+                return r;
+        r = string_append(&command, "", "%spassthroughctl", no_colour && *no_colour ? "env NO_COLOR=1 " : "");
         for (size_t i = 0; r >= 0 && words[i]; i++)
                 r = append_word(&command, words[i]);
-        if (r >= 0)
-                *ret = TAKE_PTR(command);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(command);
         return r;
 }
 

@@ -33,15 +33,18 @@ int reply_ask(Client *c, const char *member, const char *argument, char **ret_te
         return r < 0 ? r : reply_parse(c, reply, ret_text, ret);
 }
 
-int reply_show(const Args *args, const char *member, const char *argument, ReplyPrint print) {
+int reply_ask_once(const Args *args, const char *member, const char *argument, char **ret_text, json_object **ret) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
+        int r = client_new(args, &c);
+
+        return r < 0 ? r : reply_ask(c, member, argument, ret_text, ret);
+}
+
+int reply_show(const Args *args, const char *member, const char *argument, ReplyPrint print) {
         _cleanup_json_ json_object *o = NULL;
         _cleanup_free_ char *text = NULL;
-        int r;
+        int r = reply_ask_once(args, member, argument, &text, &o);
 
-        r = client_new(args, &c);
-        if (r >= 0)
-                r = reply_ask(c, member, argument, &text, &o);
         if (r < 0)
                 return r;
         if (!args_has(args, OPTION_JSON))
@@ -162,8 +165,9 @@ static int read_words(sd_bus_message *msg, json_object **ret) {
         *ret = json_object_new_array();
         while (r >= 0 && (r = sd_bus_message_read(msg, "s", &word)) > 0)
                 r = *ret ? json_object_array_add(*ret, json_object_new_string(word)) : -ENOMEM;
-        if (r >= 0)
-                r = sd_bus_message_exit_container(msg);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_exit_container(msg);
         return r < 0 ? r : sd_bus_message_exit_container(msg);
 }
 
@@ -176,8 +180,9 @@ static int read_texts(sd_bus_message *msg, json_object **ret) {
         *ret = json_object_new_object();
         while (r >= 0 && (r = sd_bus_message_read(msg, "{ss}", &key, &text)) > 0)
                 r = *ret ? json_object_object_add(*ret, key, json_object_new_string(text)) : -ENOMEM;
-        if (r >= 0)
-                r = sd_bus_message_exit_container(msg);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_exit_container(msg);
         return r < 0 ? r : sd_bus_message_exit_container(msg);
 }
 
@@ -242,13 +247,19 @@ int reply_read_properties(sd_bus_message *msg, json_object **ret) {
         if (!properties)
                 return -ENOMEM;
         r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_ARRAY, "{sv}");
-        while (r >= 0 && (r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_DICT_ENTRY, "sv")) > 0) {
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_DICT_ENTRY, "sv")) > 0) {
                 r = read_property(msg, properties);
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(msg);
-        }
-        if (r >= 0)
+                if (r < 0)
+                        return r;
                 r = sd_bus_message_exit_container(msg);
+                if (r < 0)
+                        return r;
+        }
+        if (r < 0)
+                return r;
+        r = sd_bus_message_exit_container(msg);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(properties);

@@ -13,6 +13,8 @@
  * NULL. The caller frees *ret_text. 0 or a negative errno, reported.
  */
 int reply_ask(Client *c, const char *member, const char *argument, char **ret_text, json_object **ret);
+/* As reply_ask(), over a connection of its own. */
+int reply_ask_once(const Args *args, const char *member, const char *argument, char **ret_text, json_object **ret);
 /* As reply_ask(), for a reply that has arrived already. */
 int reply_parse(Client *c, sd_bus_message *reply, char **ret_text, json_object **ret);
 

@@ -168,10 +168,12 @@ static int open_array(sd_bus_message *m, const char *key, const char *array, con
         int r;
 
         r = sd_bus_message_open_container(m, SD_BUS_TYPE_DICT_ENTRY, "sv");
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", key);
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, SD_BUS_TYPE_VARIANT, array);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "s", key);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, SD_BUS_TYPE_VARIANT, array);
         return r < 0 ? r : sd_bus_message_open_container(m, SD_BUS_TYPE_ARRAY, element);
 }
 

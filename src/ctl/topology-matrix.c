@@ -221,7 +221,9 @@ static int print_notes(const Members *m, json_object *matrix) {
         _cleanup_notes_ Notes notes;
         int r = notes_init(&notes, m, matrix);
 
-        for (size_t i = 0; r >= 0 && i < notes.n; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < notes.n; i++) {
                 _cleanup_free_ char *text = string_format("%s: %s", notes.all[i].pairs, notes.all[i].text);
 
                 if (!text)
@@ -230,22 +232,6 @@ static int print_notes(const Members *m, json_object *matrix) {
                 page_wrap(stdout, text, 0, 2);
         }
         return r;
-}
-
-static int print_legend(const Args *args, const Members *m, json_object *matrix) {
-        int r = print_members(args, m);
-
-        if (r < 0)
-                return r;
-        putchar('\n');
-        for (size_t i = 0; i < DISTANCE_WORDS; i++)
-                printf("%-4s  %s\n", distance_words[i].word, distance_words[i].meaning);
-        r = print_notes(m, matrix);
-        if (r < 0)
-                return report_errno(args, r, "Cannot print");
-        if (m->skipped > 0)
-                printf("\n%zu more are in no pool; --all shows them.\n", m->skipped);
-        return 0;
 }
 
 int matrix_print(const Args *args, json_object *node) {
@@ -267,7 +253,18 @@ int matrix_print(const Args *args, json_object *node) {
                 return 0;
         }
         print_blocks(&members, matrix);
-        return print_legend(args, &members, matrix);
+        r = print_members(args, &members);
+        if (r < 0)
+                return r;
+        putchar('\n');
+        for (size_t i = 0; i < DISTANCE_WORDS; i++)
+                printf("%-4s  %s\n", distance_words[i].word, distance_words[i].meaning);
+        r = print_notes(&members, matrix);
+        if (r < 0)
+                return report_errno(args, r, "Cannot print");
+        if (members.skipped > 0)
+                printf("\n%zu more are in no pool; --all shows them.\n", members.skipped);
+        return 0;
 }
 
 /* Notes below the matrix: pairs without direct peer-to-peer access, which the distance does not show. */

@@ -158,18 +158,14 @@ static int place_device(Drawing *d, const Item *item, Spot s) {
         return height + BELOW;
 }
 
-/* Draws the box of a bridge, with its kind and address. */
-static void draw_bridge(Drawing *d, const Item *item, int height, Spot s) {
-        picture_box(&d->picture, (Box) { s.x, s.y, s.width, height }, &bridge_look);
-        picture_text(&d->picture, s.x + INSET, s.y + 15, s.width - 2 * INSET, &svg_small_strong, "%s %s",
-                     item->is_bridge ? bridge_word(item) : "device", item->address);
-}
-
 static int place_bridge(Drawing *d, const Item *item, unsigned depth, Spot s) {
         int height = HEADER + place_list(d, item->child, depth + 1, (Spot) { .width = s.width - 2 * INSET });
 
         if (s.draw) {
-                draw_bridge(d, item, height, s);
+                /* Draws the box of a bridge, with its kind and address. */
+                picture_box(&d->picture, (Box) { s.x, s.y, s.width, height }, &bridge_look);
+                picture_text(&d->picture, s.x + INSET, s.y + 15, s.width - 2 * INSET, &svg_small_strong, "%s %s",
+                             item->is_bridge ? bridge_word(item) : "device", item->address);
                 (void) place_list(d, item->child, depth + 1, inside(s, HEADER));
         }
         return height + BELOW;

@@ -314,9 +314,12 @@ static int drawing_init(Drawing *d, const Args *args, json_object *node) {
 
         *d = (Drawing) { .node = node, .matrix = reply_member(node, "matrix"), .all = args_has(args, OPTION_ALL) };
         r = picture_init(&d->picture);
-        if (r >= 0)
-                r = items_init(&d->items, node);
-        if (r >= 0 && d->matrix)
+        if (r < 0)
+                return r;
+        r = items_init(&d->items, node);
+        if (r < 0)
+                return r;
+        if (d->matrix)
                 r = members_init(&d->members, &d->items, node, d->all);
         return r;
 }

@@ -121,13 +121,17 @@ static int print_tree(const Args *args, json_object *node) {
 
         if (r < 0)
                 return report_errno(args, r, "Cannot print");
-        for (; r >= 0 && n < reply_length(node, "nodes"); n++) {
+        for (; n < reply_length(node, "nodes"); n++) {
                 fputs(n > 0 ? "\n" : "", stdout);
                 r = print_node(args, reply_element(node, "nodes", n), &items);
+                if (r < 0)
+                        return r;
         }
-        while (r >= 0 && items_next_section(&items, node, &section)) {
+        while (items_next_section(&items, node, &section)) {
                 printf("%s%s\n", n++ > 0 ? "\n" : "", section_title(section, title));
                 r = print_devices(args, &items, section);
+                if (r < 0)
+                        return r;
         }
         return r;
 }

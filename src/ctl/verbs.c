@@ -22,8 +22,9 @@ int verb_rescan(const Args *args) {
         int r;
 
         r = client_new(args, &c);
-        if (r >= 0)
-                r = client_ask(c, "Rescan", NULL, "");
+        if (r < 0)
+                return r;
+        r = client_ask(c, "Rescan", NULL, "");
         return r < 0 ? r : document_print_done(args);
 }
 
@@ -49,10 +50,12 @@ int verb_reload(const Args *args) {
         int r;
 
         r = client_new(args, &c);
-        if (r >= 0)
-                r = client_ask(c, "Reload", NULL, "");
-        if (r >= 0)
-                r = reply_ask(c, "Describe", NULL, NULL, &node);
+        if (r < 0)
+                return r;
+        r = client_ask(c, "Reload", NULL, "");
+        if (r < 0)
+                return r;
+        r = reply_ask(c, "Describe", NULL, NULL, &node);
         if (r < 0)
                 return r;
         /* The consequence first, then its causes. */
@@ -73,8 +76,9 @@ static int run_job(const Args *args, const JobCall *call) {
         int r;
 
         r = client_new(args, &c);
-        if (r >= 0)
-                r = watch_generation(c, name, &generation);
+        if (r < 0)
+                return r;
+        r = watch_generation(c, name, &generation);
         return r < 0 ? r : watch_call(c, call, name, "st", name, generation);
 }
 
@@ -100,10 +104,12 @@ int verb_renew(const Args *args) {
         if (parse_unsigned(args->operands[1], UINT32_MAX, &seconds) < 0)
                 return report_usage(args, "'%s' is not a number of seconds", args->operands[1]);
         r = client_new(args, &c);
-        if (r >= 0)
-                r = watch_generation(c, name, &generation);
-        if (r >= 0)
-                r = client_ask(c, "Renew", &reply, "stu", name, generation, (uint32_t) seconds);
+        if (r < 0)
+                return r;
+        r = watch_generation(c, name, &generation);
+        if (r < 0)
+                return r;
+        r = client_ask(c, "Renew", &reply, "stu", name, generation, (uint32_t) seconds);
         return r < 0 ? r : document_print_done(args);
 }
 
@@ -129,15 +135,8 @@ static json_object *select_quarantine(json_object *node, const char *device) {
         return found;
 }
 
-static int print_quarantine(const Args *args, json_object *devices, const char *device) {
-        char empty[PCI_ADDRESS_STRING_MAX + 32] = "No device is in quarantine.";
-
-        if (device)
-                (void) snprintf(empty, sizeof(empty), "%s is not in quarantine.", device);
-        return table_print_array(args, quarantine_columns, ELEMENTSOF(quarantine_columns), devices, empty);
-}
-
 static int list_quarantine(Client *c, const char *device) {
+        char empty[PCI_ADDRESS_STRING_MAX + 32] = "No device is in quarantine.";
         _cleanup_json_ json_object *node = NULL, *devices = NULL;
         int r = reply_ask(c, "Describe", NULL, NULL, &node);
 
@@ -148,17 +147,14 @@ static int list_quarantine(Client *c, const char *device) {
                 return report_errno(c->args, -ENOMEM, "Cannot print");
         if (args_has(c->args, OPTION_JSON))
                 return document_print(c->args, TAKE_PTR(devices));
-        return print_quarantine(c->args, devices, device);
-}
-
-static int clear_quarantine(Client *c, const char *device) {
-        static const JobCall call = { "ClearQuarantine", "clear the quarantine of", "is not in quarantine any more.",
-                                      "is being taken out of quarantine." };
-
-        return watch_call(c, &call, device, "s", device);
+        if (device)
+                (void) snprintf(empty, sizeof(empty), "%s is not in quarantine.", device);
+        return table_print_array(c->args, quarantine_columns, ELEMENTSOF(quarantine_columns), devices, empty);
 }
 
 int verb_quarantine(const Args *args) {
+        static const JobCall clear = { "ClearQuarantine", "clear the quarantine of", "is not in quarantine any more.",
+                                       "is being taken out of quarantine." };
         _cleanup_(cleanup_client_free) Client *c = NULL;
         char address[PCI_ADDRESS_STRING_MAX];
         const char *device = args->n_operands > 0 ? address : NULL;
@@ -175,7 +171,7 @@ int verb_quarantine(const Args *args) {
         r = client_new(args, &c);
         if (r < 0)
                 return r;
-        return args_has(args, OPTION_CLEAR) ? clear_quarantine(c, device) : list_quarantine(c, device);
+        return args_has(args, OPTION_CLEAR) ? watch_call(c, &clear, device, "s", device) : list_quarantine(c, device);
 }
 
 /* explain: whether a device is available; if not, the reason and the remedy. */

@@ -117,7 +117,7 @@ static int add_redirecting_ports(char **text, json_object *path, bool brief) {
         _cleanup_free_ char *ports = NULL;
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < reply_length(path, "ports"); i++) {
+        for (size_t i = 0; i < reply_length(path, "ports"); i++) {
                 json_object *port = reply_element(path, "ports", i);
                 _cleanup_free_ char *bits = view_join(port, "acs_control", " ");
 
@@ -125,8 +125,10 @@ static int add_redirecting_ports(char **text, json_object *path, bool brief) {
                         continue;
                 r = brief ? string_append(&ports, ", ", "%s", reply_cell(port, "address"))
                           : string_append(&ports, ", ", "%s (%s)", reply_cell(port, "address"), bits ?: "");
+                if (r < 0)
+                        return r;
         }
-        return r < 0 ? r : string_append(text, "", "redirected by ACS at %s", ports ?: "");
+        return string_append(text, "", "redirected by ACS at %s", ports ?: "");
 }
 
 /* Adds ATS of both devices, or with brief of the first one, which is the requester. */

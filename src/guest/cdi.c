@@ -138,10 +138,6 @@ static Verdict check_allocation(const Config *config, const Allocation *a, Refus
         return VERDICT_NONE;
 }
 
-static int add_device(json_object *edits, const PciDevice *dev, bool iommufd) {
-        return iommufd ? cdi_add_cdev(edits, dev->vfio_cdev) : cdi_add_group(edits, dev->iommu_group);
-}
-
 static bool is_first_of_pool(const Allocation *a, size_t i) {
         for (size_t k = 0; k < i; k++)
                 if (streq_ptr(a->devices[k].pool, a->devices[i].pool))
@@ -169,18 +165,22 @@ static int write_allocation(const Inventory *inv, const Allocation *a, bool iomm
         json_object *edits = cdi ? cdi_add_device(cdi, a->name) : NULL;
         int r = edits ? cdi_add_env(edits, "PASSTHROUGH_ALLOCATION", a->name) : -ENOMEM;
 
-        for (size_t i = 0; r >= 0 && i < a->n_devices; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
+                const PciDevice *dev = inventory_find(inv, d->address);
 
                 if (!guest_pci_shows(d))
                         continue;
                 if (d->pool && is_first_of_pool(a, i))
                         r = add_pool(edits, a, d->pool);
-                if (r >= 0)
-                        r = add_device(edits, inventory_find(inv, d->address), iommufd);
+                if (r < 0)
+                        return r;
+                r = iommufd ? cdi_add_cdev(edits, dev->vfio_cdev) : cdi_add_group(edits, dev->iommu_group);
+                if (r < 0)
+                        return r;
         }
-        if (r < 0)
-                return r;
         *ret = json_text(cdi);
         return *ret ? 0 : -ENOMEM;
 }

@@ -116,20 +116,6 @@ static void write_driver(Domain *d, xmlNode *hostdev, const AllocationDevice *de
                 node_set(d, driver, "iommufd", "no");
 }
 
-/* Writes the guest cell of the device itself (SRAT), as the expander does for all devices behind it. */
-static void write_nodeset(Domain *d, xmlNode *hostdev, const GuestFunction *f) {
-        int cell = guest_pci_port(d->pci, f)->cell;
-
-        if (d->inv->libvirt.acpi_nodeset && cell >= 0)
-                node_set(d, node_add(d, hostdev, "acpi"), "nodeset", "%d", cell);
-}
-
-static void write_mdev(Domain *d, xmlNode *hostdev, const AllocationDevice *dev) {
-        node_set(d, hostdev, "type", "mdev");
-        node_set(d, hostdev, "model", "vfio-pci");
-        node_set(d, node_add(d, node_add(d, hostdev, "source"), "address"), "uuid", "%s", dev->mdev);
-}
-
 static void write_function(Domain *d, xmlNode *hostdev, const AllocationDevice *dev) {
         node_set(d, hostdev, "type", "pci");
         node_set(d, hostdev, "managed", "no"); /* the daemon binds devices (domain.md F6) */
@@ -146,9 +132,11 @@ xmlNode *domain_write_hostdev(Domain *d, const AllocationDevice *dev) {
         xmlNode *hostdev = node_add(d, d->devices, "hostdev");
 
         node_set(d, hostdev, "mode", "subsystem");
-        if (*dev->mdev)
-                write_mdev(d, hostdev, dev);
-        else
+        if (*dev->mdev) {
+                node_set(d, hostdev, "type", "mdev");
+                node_set(d, hostdev, "model", "vfio-pci");
+                node_set(d, node_add(d, node_add(d, hostdev, "source"), "address"), "uuid", "%s", dev->mdev);
+        } else
                 write_function(d, hostdev, dev);
         if (dev->slot)
                 node_set(d, node_add(d, hostdev, "alias"), "name", "ua-%s", dev->slot);
@@ -160,7 +148,11 @@ void domain_write_address(Domain *d, xmlNode *hostdev, PciAddress a) {
 }
 
 void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f) {
-        write_nodeset(d, hostdev, f);
+        int cell = guest_pci_port(d->pci, f)->cell;
+
+        /* The guest cell of the device itself (SRAT), as the expander has it for all devices behind it. */
+        if (d->inv->libvirt.acpi_nodeset && cell >= 0)
+                node_set(d, node_add(d, hostdev, "acpi"), "nodeset", "%d", cell);
         write_address(d, hostdev, "pci", f->guest, f->multifunction);
 }
 

@@ -117,7 +117,9 @@ static int plug_lower_switch(GuestLayout *l, const GuestCard *first, unsigned to
 static int plug_tree(GuestLayout *l, const GuestCard *first, unsigned bus) {
         int top = add_switch(l, GUEST_ROOT_PORT, bus, first->cell), r = MIN(top, 0);
 
-        for (size_t i = 0; r == 0 && i < l->n_cards; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < l->n_cards; i++) {
                 GuestCard *card = &l->cards[i];
 
                 if (card->bus > 0 || !same_tree(first, card))
@@ -126,6 +128,8 @@ static int plug_tree(GuestLayout *l, const GuestCard *first, unsigned bus) {
                         r = plug(l, card, GUEST_DOWNSTREAM_PORT, (unsigned) top);
                 else
                         r = plug_lower_switch(l, card, (unsigned) top);
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -141,7 +145,7 @@ static bool shares_switch(const GuestLayout *l, const GuestCard *card) {
 static int plug_group(GuestLayout *l, int group, unsigned bus) {
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < l->n_cards; i++) {
+        for (size_t i = 0; i < l->n_cards; i++) {
                 GuestCard *card = &l->cards[i];
 
                 if (card->group != group || card->bus > 0)
@@ -150,6 +154,8 @@ static int plug_group(GuestLayout *l, int group, unsigned bus) {
                         r = plug_tree(l, card, bus);
                 else
                         r = plug(l, card, GUEST_ROOT_PORT, bus);
+                if (r < 0)
+                        return r;
         }
         return r;
 }

@@ -74,12 +74,14 @@ static int append_variables(const AllocationService *s, unsigned slots, char **t
 static int append_all_variables(const Allocation *a, char **text) {
         int r = 0;
 
-        for (size_t i = 0, next; r >= 0 && i < a->n_services; i = next) {
+        for (size_t i = 0, next; i < a->n_services; i = next) {
                 unsigned slots = 0;
 
                 for (next = i; next < a->n_services && streq(a->services[next].name, a->services[i].name); next++)
                         slots += a->services[next].slots;
                 r = append_variables(&a->services[i], slots, text);
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -89,14 +91,20 @@ int services_env(const Allocation *a, char **ret) {
         _cleanup_free_ char *text = NULL;
         int r = append_rcuda(a, &text);
 
-        if (r >= 0)
-                r = append_lupine(a, &text);
-        if (r >= 0 && cricket)
+        if (r < 0)
+                return r;
+        r = append_lupine(a, &text);
+        if (r < 0)
+                return r;
+        if (cricket)
                 r = string_append(&text, "", "REMOTE_GPU_ADDRESS=%s\n", cricket->endpoint);
-        if (r >= 0 && find_kind(a, REMOTE_KIND_GVIRTUS))
+        if (r < 0)
+                return r;
+        if (find_kind(a, REMOTE_KIND_GVIRTUS))
                 r = string_append(&text, "", "GVIRTUS_CONFIG=%s\n", GVIRTUS_FILE);
-        if (r >= 0)
-                r = append_all_variables(a, &text);
+        if (r < 0)
+                return r;
+        r = append_all_variables(a, &text);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(text);

@@ -56,18 +56,6 @@ static int write_cells(char **text, const Inventory *inv, const Allocation *a) {
         return r < 0 ? r : string_append(text, "", "]\n");
 }
 
-/* permissive=0: QEMU filters what the guest writes to the configuration space. rdm_policy=strict: the guest does not
- * start when its memory conflicts with memory that the host's firmware reserves for the device. */
-static int write_devices(char **text, const Allocation *a) {
-        int r = string_append(text, "", "pci = [\n");
-
-        for (size_t i = 0; i < a->n_devices && r >= 0; i++)
-                if (guest_pci_shows(&a->devices[i]))
-                        r = string_append(text, "", "    \"%s,permissive=0,rdm_policy=strict\",\n",
-                                          PCI_ADDRESS_STR(a->devices[i].address));
-        return r < 0 ? r : string_append(text, "", "]\n");
-}
-
 static int write_config(char **text, const Inventory *inv, const Allocation *a, GuestInfo info) {
         _cleanup_free_ char *losses = NULL;
         unsigned long long memory = 0;
@@ -75,23 +63,35 @@ static int write_config(char **text, const Inventory *inv, const Allocation *a, 
 
         for (size_t i = 0; i < a->n_cells; i++)
                 memory += cell_size(&a->cells[i]);
-        if (r >= 0)
-                r = write_losses(text, losses);
-        if (r >= 0)
-                r = string_append(text, "",
-                                  "name = \"%s\"\nuuid = \"%s\"\ntype = \"hvm\"\nmemory = %llu\nmaxmem = %llu\n",
-                                  a->name, a->id, memory, memory);
-        if (r >= 0)
-                r = write_pins(text, a);
-        if (r >= 0)
-                r = write_cells(text, inv, a);
-        if (r >= 0)
-                r = string_append(text, "",
-                                  "on_poweroff = \"destroy\"\non_reboot = \"restart\"\non_crash = \"destroy\"\n"
-                                  "disk = [ \"format=qcow2,vdev=xvda,access=rw,target=" DOMXML_DISK "\" ]\n"
-                                  "vif = [ \"bridge=" XEN_BRIDGE "\" ]\nserial = \"pty\"\n",
-                                  a->name);
-        return r < 0 ? r : write_devices(text, a);
+        if (r < 0)
+                return r;
+        r = write_losses(text, losses);
+        if (r < 0)
+                return r;
+        r = string_append(text, "", "name = \"%s\"\nuuid = \"%s\"\ntype = \"hvm\"\nmemory = %llu\nmaxmem = %llu\n",
+                          a->name, a->id, memory, memory);
+        if (r < 0)
+                return r;
+        r = write_pins(text, a);
+        if (r < 0)
+                return r;
+        r = write_cells(text, inv, a);
+        if (r < 0)
+                return r;
+        r = string_append(text, "",
+                          "on_poweroff = \"destroy\"\non_reboot = \"restart\"\non_crash = \"destroy\"\n"
+                          "disk = [ \"format=qcow2,vdev=xvda,access=rw,target=" DOMXML_DISK "\" ]\n"
+                          "vif = [ \"bridge=" XEN_BRIDGE "\" ]\nserial = \"pty\"\npci = [\n",
+                          a->name);
+        if (r < 0)
+                return r;
+        /* permissive=0: QEMU filters what the guest writes to the configuration space. rdm_policy=strict: the guest
+         * does not start when its memory conflicts with memory that the host's firmware reserves for the device. */
+        for (size_t i = 0; i < a->n_devices && r >= 0; i++)
+                if (guest_pci_shows(&a->devices[i]))
+                        r = string_append(text, "", "    \"%s,permissive=0,rdm_policy=strict\",\n",
+                                          PCI_ADDRESS_STR(a->devices[i].address));
+        return r < 0 ? r : string_append(text, "", "]\n");
 }
 
 Verdict xl_config_make(const Inventory *inv, const Config *config, const Allocation *a, GuestInfo info, char **ret,

@@ -128,7 +128,7 @@ static int refuse_foreign(Loader *l, const char *path) {
 }
 
 /* Returns 1 when the file exists, readable or not, 0 when it does not exist, or -ENOMEM. */
-static int read_text(Loader *l, const char *path) {
+static int read_config_file(Loader *l, const char *path) {
         _cleanup_free_ char *text = NULL;
         size_t size;
         int r = refuse_foreign(l, path);
@@ -229,7 +229,7 @@ static int read_dropins(Loader *l) {
         if (l->n_dropins > 0)
                 qsort(l->dropins, l->n_dropins, sizeof(*l->dropins), compare_dropins);
         for (size_t i = 0; r >= 0 && i < l->n_dropins; i++)
-                r = read_text(l, l->dropins[i].path);
+                r = read_config_file(l, l->dropins[i].path);
         return r < 0 ? r : 0;
 }
 
@@ -237,29 +237,34 @@ static int load_searched(Loader *l) {
         bool found = false;
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < CONFIG_DIRECTORIES; i++) {
+        for (size_t i = 0; i < CONFIG_DIRECTORIES; i++) {
                 char path[64];
 
                 (void) snprintf(path, sizeof(path), "%s/" CONFIG_MAIN_FILE, config_directories[i]);
                 if (!found) {
-                        r = read_text(l, path);
+                        r = read_config_file(l, path);
                         found = r > 0;
                 }
                 (void) snprintf(path, sizeof(path), "%s/" CONFIG_MAIN_FILE ".d", config_directories[i]);
-                if (r >= 0)
-                        r = find_dropins(l, path);
+                if (r < 0)
+                        return r;
+                r = find_dropins(l, path);
+                if (r < 0)
+                        return r;
         }
-        return r < 0 ? r : read_dropins(l);
+        return read_dropins(l);
 }
 
 static int load_named(Loader *l, const char *file) {
         _cleanup_free_ char *directory = NULL;
         int r = string_replace(&directory, "%s.d", file);
 
-        if (r >= 0)
-                r = read_text(l, file);
-        if (r >= 0)
-                r = find_dropins(l, directory);
+        if (r < 0)
+                return r;
+        r = read_config_file(l, file);
+        if (r < 0)
+                return r;
+        r = find_dropins(l, directory);
         return r < 0 ? r : read_dropins(l);
 }
 
@@ -288,10 +293,12 @@ int config_files_load(const char *root, const char *file, bool owned, Config **r
                 r = sysfs_new(*root ? root : "/", &fs);
                 loader.fs = fs;
         }
-        if (r >= 0)
-                r = file ? load_named(&loader, file) : load_searched(&loader);
-        if (r >= 0)
-                r = config_finish(config);
+        if (r < 0)
+                return r;
+        r = file ? load_named(&loader, file) : load_searched(&loader);
+        if (r < 0)
+                return r;
+        r = config_finish(config);
         if (r < 0)
                 return r;
 

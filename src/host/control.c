@@ -80,8 +80,9 @@ static int pciback_release(const Sysfs *fs, PciAddress address) {
                 r = sysfs_write(fs, PCIBACK "/remove_slot", PCI_ADDRESS_STR(address));
         if (r == -ENOENT)
                 return 0; /* it has none */
-        if (r >= 0)
-                r = has_slot(fs, address, 0);
+        if (r < 0)
+                return r;
+        r = has_slot(fs, address, 0);
         return r > 0 ? -EIO : r;
 }
 
@@ -132,8 +133,9 @@ int driver_set_override(const Sysfs *fs, PciAddress address, const char *driver)
                 return 0;
         /* The kernel ignores an empty write; a newline clears the override. */
         r = sysfs_write(fs, PCI_PATH(address, "driver_override"), driver ?: "\n");
-        if (r >= 0)
-                r = current_override(fs, address, now);
+        if (r < 0)
+                return r;
+        r = current_override(fs, address, now);
         if (r < 0)
                 return r;
         return streq(now, driver ?: "") ? 1 : -EIO;
@@ -154,10 +156,12 @@ int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const
         if (sriov_has_vf(fs, address, 0))
                 return -ENOTEMPTY;
         r = streq(now, PCIBACK_DRIVER) ? pciback_release(fs, address) : 0;
-        if (r >= 0)
-                r = sysfs_write(fs, PCI_PATH(address, "driver/unbind"), PCI_ADDRESS_STR(address));
-        if (r >= 0)
-                r = current_driver(fs, address, now);
+        if (r < 0)
+                return r;
+        r = sysfs_write(fs, PCI_PATH(address, "driver/unbind"), PCI_ADDRESS_STR(address));
+        if (r < 0)
+                return r;
+        r = current_driver(fs, address, now);
         if (r < 0)
                 return r;
         return now[0] == '\0' ? 1 : -EIO;
@@ -176,8 +180,9 @@ static int probe_driver(const Sysfs *fs, PciAddress address, const char *driver)
         char now[DRIVER_NAME_MAX];
         int r = sysfs_write(fs, "sys/bus/pci/drivers_probe", PCI_ADDRESS_STR(address));
 
-        if (r >= 0)
-                r = current_driver(fs, address, now);
+        if (r < 0)
+                return r;
+        r = current_driver(fs, address, now);
         if (r < 0)
                 return r;
         /* The write succeeds even if no driver was bound (domain.md B2). */
@@ -198,10 +203,11 @@ int driver_bind(const Sysfs *fs, PciAddress address, const char *driver) {
         if (now[0] != '\0')
                 return -EBUSY;
         r = current_override(fs, address, before);
-        if (r >= 0 && streq(before, driver))
+        if (r < 0)
+                return r;
+        if (streq(before, driver))
                 return probe_driver(fs, address, driver);
-        if (r >= 0)
-                r = driver_set_override(fs, address, driver);
+        r = driver_set_override(fs, address, driver);
         if (r < 0)
                 return r;
         r = probe_driver(fs, address, driver);
@@ -271,8 +277,9 @@ int reset_check(const Sysfs *fs, PciAddress address) {
         if (all_ones(header, 2))
                 return 0;
         r = sysfs_read(fs, PCI_PATH(address, "vendor"), text, sizeof(text));
-        if (r >= 0)
-                r = parse_hex(text, UINT16_MAX, &vendor);
+        if (r < 0)
+                return r;
+        r = parse_hex(text, UINT16_MAX, &vendor);
         if (r < 0)
                 return r;
         return vendor == (unsigned) (header[0] | header[1] << 8) ? 0 : -ENXIO;

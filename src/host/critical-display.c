@@ -42,13 +42,15 @@ static bool is_bmc_display(const PciDevice *dev) {
 static int mark_bmc(const Critical *c) {
         int r = 0;
 
-        for (size_t i = 0; i < c->inv->n_devices && r >= 0; i++) {
+        for (size_t i = 0; i < c->inv->n_devices; i++) {
                 const PciDevice *dev = &c->inv->devices[i];
 
                 if (dev->class >> 8 == CLASS_IPMI)
                         r = critical_mark_function(c, dev->path ?: "", dev->address, "BMC (IPMI)");
                 else if (is_bmc_display(dev))
                         r = critical_mark_function(c, dev->path ?: "", dev->address, "BMC (remote console)");
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -61,7 +63,9 @@ static int has_framebuffer_console(const Critical *c, bool *ret) {
         int r = critical_list(c, CONSOLES, &names, &n);
 
         *ret = false;
-        for (size_t i = 0; i < n && r >= 0 && !*ret; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n && !*ret; i++) {
                 _cleanup_free_ char *path = string_format(CONSOLES "/%s/name", names[i]);
                 char name[SYSFS_ATTRIBUTE_MAX];
 
@@ -72,8 +76,10 @@ static int has_framebuffer_console(const Critical *c, bool *ret) {
                         r = critical_unreadable(c, path, r);
                 else
                         *ret = strstr(name, "frame buffer");
+                if (r < 0)
+                        return r;
         }
-        return MIN(r, 0);
+        return 0;
 }
 
 /* Sets *ret to the number of the first framebuffer, or to -1. It is the console's unless the kernel option fbcon=map:

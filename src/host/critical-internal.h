@@ -31,6 +31,8 @@ int critical_lines(const Critical *c, const char *path, bool optional, int (*tak
 int critical_unreadable(const Critical *c, const char *path, int error);
 /* Lists the names in a directory below the root; none on an error, which goes to critical_unreadable(). */
 int critical_list(const Critical *c, const char *path, char ***ret, size_t *ret_n);
+/* Calls mark() for each of these names. */
+int critical_each(const Critical *c, const char *path, int (*mark)(const Critical *c, const char *name));
 typedef int (*CriticalTake)(const Critical *c, const char *path, const void *userdata);
 /* Calls take() for each path that matches pattern; "*" stands for the rest of a name. What follows the last "*" may not
  * exist. */

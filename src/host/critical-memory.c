@@ -163,16 +163,6 @@ static int mark_dax(const Critical *c, const char *name) {
         return critical_mark_user(c, link, ONLINE);
 }
 
-static int mark_dax_devices(const Critical *c) {
-        _cleanup_names_ char **names = NULL;
-        size_t n;
-        int r = critical_list(c, DAX, &names, &n);
-
-        for (size_t i = 0; i < n && r >= 0; i++)
-                r = mark_dax(c, names[i]);
-        return r;
-}
-
 int critical_mark_memory(const Critical *c) {
         Critical memory = *c;
         int r;
@@ -183,5 +173,5 @@ int critical_mark_memory(const Critical *c) {
         r = mark_regions(&memory);
         memory.remedy = "Take the memory offline first: daxctl-offline-memory(1), then daxctl reconfigure-device "
                         "--mode=devdax DEVICE.";
-        return r < 0 ? r : mark_dax_devices(&memory);
+        return r < 0 ? r : critical_each(&memory, DAX, mark_dax);
 }

@@ -269,7 +269,9 @@ static int take_route(const Critical *c, const Route *route) {
         bool is_default = route->length == (is_ipv4(route->destination) ? IPV4_LENGTH : 0);
         int r = is_default && route->interface ? critical_mark_interface(c, route->interface, "default route") : 0;
 
-        for (size_t i = 0; i < c->peers->n && r >= 0; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < c->peers->n; i++) {
                 Peer *p = &c->peers->items[i];
 
                 /* take_interface_address() finds these. */
@@ -277,6 +279,8 @@ static int take_route(const Critical *c, const Route *route) {
                         continue;
                 if (route_covers(route, p->address))
                         r = offer_route(c, p, route);
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -347,11 +351,13 @@ static int take_interface_address(const Critical *c, char *line) {
                 return 0;
         if (!parse_digits(words[0], &address) || parse_hex(words[1], UINT32_MAX, &index) < 0)
                 return 0;
-        for (size_t i = 0; i < c->peers->n && r >= 0; i++) {
+        for (size_t i = 0; i < c->peers->n; i++) {
                 const Peer *p = &c->peers->items[i];
 
                 if (p->scope > 0 ? p->scope == index : p->own && addresses_equal(p->address, address))
                         r = critical_mark_interface(c, words[5], p->use);
+                if (r < 0)
+                        return r;
         }
         return r;
 }

@@ -28,9 +28,11 @@ static int note_addresses(const Critical *c, char *list, const char *separators,
         char *address;
         int r = 0;
 
-        while (r >= 0 && (address = strsep(&list, separators))) {
+        while ((address = strsep(&list, separators))) {
                 address[strcspn(address, "@")] = '\0'; /* the network of a Lustre address */
                 r = critical_note_address(c, address, false, use);
+                if (r < 0)
+                        return r;
         }
         return r;
 }

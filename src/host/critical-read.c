@@ -56,6 +56,16 @@ int critical_list(const Critical *c, const char *path, char ***ret, size_t *ret_
         return critical_unreadable(c, path, r);
 }
 
+int critical_each(const Critical *c, const char *path, int (*mark)(const Critical *c, const char *name)) {
+        _cleanup_names_ char **names = NULL;
+        size_t n;
+        int r = critical_list(c, path, &names, &n);
+
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = mark(c, names[i]);
+        return r;
+}
+
 /* dir: an existing directory, or "" for the root; rest: the pattern below it. */
 static int walk_pattern(const Critical *c, const char *dir, const char *rest, CriticalTake take, const void *userdata) {
         const char *star = strchr(rest, '*'), *prefix = star;
@@ -72,13 +82,17 @@ static int walk_pattern(const Critical *c, const char *dir, const char *rest, Cr
         if (!star)
                 return take(c, parent, userdata);
         r = critical_list(c, parent, &names, &n);
-        for (size_t i = 0; i < n && r >= 0; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
                 _cleanup_free_ char *path = NULL;
 
                 if (strncmp(names[i], prefix, (size_t) (star - prefix)) != 0)
                         continue;
                 path = string_format("%s/%s", parent, names[i]);
                 r = path ? walk_pattern(c, path, star + 1, take, userdata) : -ENOMEM;
+                if (r < 0)
+                        return r;
         }
         return r;
 }

@@ -45,10 +45,14 @@ static int mark_btrfs(const Critical *c, const char *name, const char *use) {
         size_t n;
         int r = critical_list(c, BTRFS, &uuids, &n);
 
-        for (size_t i = 0; i < n && r >= 0; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
                 _cleanup_free_ char *dir = string_format(BTRFS "/%s/devices", uuids[i]);
 
                 r = dir ? mark_btrfs_devices(c, dir, name, use) : -ENOMEM;
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -70,8 +74,9 @@ int critical_mark_node(const Critical *c, char *node, const char *use) {
         if (strncmp(node, "/dev/", strlen("/dev/")) != 0)
                 return 0;
         r = critical_resolve_node(c, node, &real);
-        if (r >= 0)
-                r = critical_mark_block(c, critical_last_component(real), use);
+        if (r < 0)
+                return r;
+        r = critical_mark_block(c, critical_last_component(real), use);
         return r < 0 ? r : mark_btrfs(c, critical_last_component(real), use);
 }
 
@@ -152,18 +157,12 @@ static int mark_swap(const Critical *c, char *line) {
         return node ? critical_mark_node(c, node, "swap") : 0;
 }
 
-/* Marks file systems in dir, which are mounted in any mount namespace: mountinfo of process 1 lacks those of
- * containers. */
-static int mark_mounted_dir(const Critical *c, const char *dir) {
-        _cleanup_names_ char **names = NULL;
-        size_t n;
-        int r = critical_list(c, dir, &names, &n);
-
-        for (size_t i = 0; i < n && r >= 0; i++)
-                r = critical_mark_block(c, names[i], CRITICAL_OTHER_NAMESPACE);
-        return r;
+static int mark_mounted(const Critical *c, const char *name) {
+        return critical_mark_block(c, name, CRITICAL_OTHER_NAMESPACE);
 }
 
+/* A dm, md, bcache or loop device that is not mounted may be exported or be the disk of a guest. A loop device has no
+ * slaves: the walk finds what is behind it. */
 static int mark_stacked(const Critical *c, const char *name) {
         _cleanup_free_ char *dir = string_format("sys/class/block/%s/slaves", name);
         _cleanup_names_ char **slaves = NULL;
@@ -175,26 +174,17 @@ static int mark_stacked(const Critical *c, const char *name) {
         return critical_mark_block(c, name, "assembled volume");
 }
 
-/* A dm, md, bcache or loop device that is not mounted may be exported or be the disk of a guest. A loop device has no
- * slaves: the walk finds what is behind it. */
-static int mark_assembled(const Critical *c) {
-        _cleanup_names_ char **names = NULL;
-        size_t n;
-        int r = critical_list(c, "sys/class/block", &names, &n);
-
-        for (size_t i = 0; i < n && r >= 0; i++)
-                r = mark_stacked(c, names[i]);
-        return r;
-}
-
 int critical_mark_storage(const Critical *c) {
         int r = critical_lines(c, "proc/1/mountinfo", false, mark_mount);
 
-        if (r >= 0)
-                r = critical_lines(c, "proc/swaps", true, mark_swap);
+        if (r < 0)
+                return r;
+        r = critical_lines(c, "proc/swaps", true, mark_swap);
+        /* File systems that are mounted in any mount namespace: mountinfo of process 1 lacks those of containers. */
         for (size_t i = 0; i < ELEMENTSOF(mounted_dirs) && r >= 0; i++)
-                r = mark_mounted_dir(c, mounted_dirs[i]);
-        if (r >= 0)
-                r = mark_btrfs(c, NULL, CRITICAL_OTHER_NAMESPACE);
-        return r < 0 ? r : mark_assembled(c);
+                r = critical_each(c, mounted_dirs[i], mark_mounted);
+        if (r < 0)
+                return r;
+        r = mark_btrfs(c, NULL, CRITICAL_OTHER_NAMESPACE);
+        return r < 0 ? r : critical_each(c, "sys/class/block", mark_stacked);
 }

@@ -7,9 +7,11 @@
 #include "util/strings.h"
 
 int critical_mark(const Sysfs *fs, const Config *config, Inventory *inv) {
+        static int (*const marks[])(const Critical *c) = { critical_mark_storage, critical_mark_exports,
+                                                           critical_mark_memory,  critical_mark_peers,
+                                                           critical_mark_network, critical_mark_display };
         _cleanup_(cleanup_critical_peers_free) Peers *peers = critical_peers_new();
         const Critical c = { .fs = fs, .config = config, .inv = inv, .peers = peers };
-        int r;
 
         if (!peers)
                 return -ENOMEM;
@@ -19,14 +21,11 @@ int critical_mark(const Sysfs *fs, const Config *config, Inventory *inv) {
                 inv->devices[i].critical_remedy = NULL;
                 (void) string_copy(&inv->devices[i].console, NULL);
         }
-        r = critical_mark_storage(&c);
-        if (r >= 0)
-                r = critical_mark_exports(&c);
-        if (r >= 0)
-                r = critical_mark_memory(&c);
-        if (r >= 0)
-                r = critical_mark_peers(&c);
-        if (r >= 0)
-                r = critical_mark_network(&c);
-        return r < 0 ? r : critical_mark_display(&c);
+        for (size_t i = 0; i < ELEMENTSOF(marks); i++) {
+                int r = marks[i](&c);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }

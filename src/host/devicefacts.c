@@ -42,15 +42,6 @@ static int read_id(const DeviceDir *d, Attribute a, PciDevice *dev, uint16_t *re
         return r;
 }
 
-static int read_class(const DeviceDir *d, PciDevice *dev) {
-        uint64_t value;
-        int r = device_dir_read_hex(d, ATTRIBUTE_CLASS, dev, 0xffffff, &value);
-
-        if (r > 0)
-                dev->class = (uint32_t) value;
-        return r;
-}
-
 /* Reads the sizes in the next n lines "start end flags" of resource; all are 0 for a BAR that does not exist. */
 static int parse_bars(PciDevice *dev, char **rest, uint64_t *sizes, size_t n) {
         char *line;
@@ -114,22 +105,30 @@ static void copy_identity(const PciDevice *sibling, PciDevice *dev) {
 }
 
 int device_facts_read_identity(const DeviceDir *d, const PciDevice *sibling, PciDevice *dev) {
+        uint64_t class;
         int r = add_missing_faults(d, dev);
 
-        if (r >= 0)
-                r = read_id(d, ATTRIBUTE_DEVICE, dev, &dev->device);
+        if (r < 0)
+                return r;
+        r = read_id(d, ATTRIBUTE_DEVICE, dev, &dev->device);
         if (r > 0 && sibling && sibling->device == dev->device && has_identity(d)) {
                 copy_identity(sibling, dev);
                 return 0;
         }
-        if (r >= 0)
-                r = read_id(d, ATTRIBUTE_VENDOR, dev, &dev->vendor);
-        if (r >= 0)
-                r = read_id(d, ATTRIBUTE_SUBSYSTEM_VENDOR, dev, &dev->subsystem_vendor);
-        if (r >= 0)
-                r = read_id(d, ATTRIBUTE_SUBSYSTEM_DEVICE, dev, &dev->subsystem_device);
-        if (r >= 0)
-                r = read_class(d, dev);
+        if (r < 0)
+                return r;
+        r = read_id(d, ATTRIBUTE_VENDOR, dev, &dev->vendor);
+        if (r < 0)
+                return r;
+        r = read_id(d, ATTRIBUTE_SUBSYSTEM_VENDOR, dev, &dev->subsystem_vendor);
+        if (r < 0)
+                return r;
+        r = read_id(d, ATTRIBUTE_SUBSYSTEM_DEVICE, dev, &dev->subsystem_device);
+        if (r < 0)
+                return r;
+        r = device_dir_read_hex(d, ATTRIBUTE_CLASS, dev, 0xffffff, &class);
+        if (r > 0)
+                dev->class = (uint32_t) class;
         return r < 0 ? r : device_facts_read_bars(d, dev);
 }
 
@@ -178,12 +177,14 @@ static int read_kernel_names(const DeviceDir *d, PciDevice *dev) {
         int r = 0;
 
         dev->sets_guids = device_dir_has(d, ATTRIBUTE_SRIOV);
-        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(directories); i++) {
+        for (size_t i = 0; i < ELEMENTSOF(directories); i++) {
                 size_t length = strlen(dev->kernel_names ?: "");
 
                 r = device_dir_append_entries(d, directories[i], &dev->kernel_names);
                 if (directories[i] == ATTRIBUTE_NET && strlen(dev->kernel_names ?: "") > length)
                         dev->sets_guids = true;
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -197,21 +198,26 @@ int device_facts_read_driver(const DeviceDir *d, PciDevice *dev) {
         if (dev->vfio)
                 device_dir_read_vfio_cdev(d, dev->vfio_cdev);
         r = device_dir_read_link(d, ATTRIBUTE_DRIVER, dev, buf);
-        if (r >= 0)
-                r = string_copy(&dev->driver, r > 0 ? buf : NULL);
-        if (r >= 0)
-                r = read_kernel_names(d, dev);
-        if (r >= 0)
-                r = device_dir_read_bond(d, dev);
-        if (r >= 0)
-                r = device_dir_read_vgpu(d, dev);
+        if (r < 0)
+                return r;
+        r = string_copy(&dev->driver, r > 0 ? buf : NULL);
+        if (r < 0)
+                return r;
+        r = read_kernel_names(d, dev);
+        if (r < 0)
+                return r;
+        r = device_dir_read_bond(d, dev);
+        if (r < 0)
+                return r;
+        r = device_dir_read_vgpu(d, dev);
         if (r < 0)
                 return r;
 
         device_dir_read_power(d, dev);
         r = device_dir_read_text(d, ATTRIBUTE_RESET_METHOD, dev, buf);
-        if (r >= 0)
-                r = string_copy(&dev->reset_methods, r > 0 && *buf ? buf : NULL);
+        if (r < 0)
+                return r;
+        r = string_copy(&dev->reset_methods, r > 0 && *buf ? buf : NULL);
         if (r < 0)
                 return r;
         dev->has_override = device_dir_has(d, ATTRIBUTE_DRIVER_OVERRIDE);

@@ -96,12 +96,15 @@ int eswitch_ask(PciAddress pf, bool *ret_switchdev) {
         ModeQuery q = { .pf = pf };
         int r = netlink_open(NETLINK_GENERIC, &sk);
 
-        if (r >= 0)
-                r = find_family(sk, &q.family);
-        if (r >= 0)
-                r = query_mode(sk, &q);
-        if (r >= 0)
-                *ret_switchdev = q.switchdev;
+        if (r < 0)
+                return r;
+        r = find_family(sk, &q.family);
+        if (r < 0)
+                return r;
+        r = query_mode(sk, &q);
+        if (r < 0)
+                return r;
+        *ret_switchdev = q.switchdev;
         return r;
 }
 

@@ -3,6 +3,7 @@
 
 #include "fabricmanager.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -221,6 +222,7 @@ int fabric_manager_follow(FabricManager *f, const unsigned *ids, size_t n, uint6
         ActiveList list = { .version = STRUCT_VERSION(ActiveList) };
         int r = read_partitions(f);
 
+        assert(n <= ELEMENTSOF(list.ids));
         *ret = (FabricReport) { 0 };
         for (size_t i = 0; r == 0 && i < MIN(f->partitions.n, MANAGER_PARTITIONS); i++)
                 (void) fabric_table_add(&ret->table, f->partitions.partitions[i].id,

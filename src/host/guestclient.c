@@ -132,7 +132,7 @@ static int on_record(sd_event_source *source, int fd, uint32_t revents, void *us
         return 0;
 }
 
-static int on_exit_of_child(sd_event_source *source, const siginfo_t *info, void *userdata) {
+static int on_program_exit(sd_event_source *source, const siginfo_t *info, void *userdata) {
         GuestClient *c = userdata;
 
         /* Its last records may have the reason. */
@@ -149,7 +149,7 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *info, void
         return 0;
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         GuestClient *c = userdata;
 
         if (c->child.exit)
@@ -170,7 +170,7 @@ static int spawn(GuestClient *c) {
         (void) close(fds[1]);
         if (r < 0)
                 return r;
-        r = child_watch(&c->child, c->event, pid, 0, on_exit_of_child, NULL, c);
+        r = child_watch(&c->child, c->event, pid, 0, on_program_exit, NULL, c);
         if (r < 0)
                 return r;
         r = sd_event_add_io(c->event, &c->io, c->fd, EPOLLIN, on_record, c);
@@ -296,10 +296,13 @@ int guest_client_new(sd_event *event, const Sysfs *fs, const char *uri, GuestsCh
         *c = (GuestClient) { .event = event, .fs = fs, .changed = changed, .userdata = userdata, .delay = 1, .fd = -1 };
         if (string_copy(&c->uri, uri) < 0 || string_copy(&c->unknown, GUEST_CLIENT_WAITS) < 0)
                 return -ENOMEM;
-        r = sd_event_add_time_relative(event, &c->timer, CLOCK_MONOTONIC, 0, 0, on_timer, c);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
-        if (r >= 0 && streq(uri, SYSTEM_URI))
+        r = sd_event_add_time_relative(event, &c->timer, CLOCK_MONOTONIC, 0, 0, on_retry, c);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        if (streq(uri, SYSTEM_URI))
                 r = watch(c);
         if (r < 0)
                 return r;

@@ -309,13 +309,17 @@ static int walk_subsystems(Walk *w, const char *controller) {
 
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
-        for (size_t i = 0; r == 0 && i < n; i++) {
+        if (r != 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
                 char link[2 * NAME_MAX + 2];
                 struct stat st;
 
                 (void) snprintf(link, sizeof(link), "%s/%s", names[i], controller);
                 if (fstatat(fd, link, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
                         r = walk(w, fd, names[i], "", 0);
+                if (r != 0)
+                        return r;
         }
         return r;
 }

@@ -61,10 +61,12 @@ int host_state_take_inventory(HostState *s, const Sysfs *fs, Inventory *inv, Inv
         Policy *policy;
         int r = critical_mark(fs, s->config, inv);
 
-        if (r >= 0)
-                r = locality_new(inv, &locality);
-        if (r >= 0)
-                r = policy_new(s->config, inv, &policy);
+        if (r < 0)
+                return r;
+        r = locality_new(inv, &locality);
+        if (r < 0)
+                return r;
+        r = policy_new(s->config, inv, &policy);
         if (r < 0)
                 return r;
         take_policy(s, policy);

@@ -163,7 +163,9 @@ static int parse_lock_file(JobLock *l, char *text) {
         char *rest = text, *line = strsep(&rest, "\n");
         int r = string_copy(&l->job, line);
 
-        while (r >= 0 && (line = strsep(&rest, "\n"))) {
+        if (r < 0)
+                return r;
+        while ((line = strsep(&rest, "\n"))) {
                 const char *address = strsep(&line, " ");
                 uint64_t chain = 0;
                 PciAddress device;

@@ -55,8 +55,9 @@ int mdev_read_types(const Sysfs *fs, int dir_fd, char **ret) {
         size_t n = 0;
         int r = fd < 0 ? -errno : list_dir_at(fd, ".", TYPES_MAX, &names, &n);
 
-        if (r >= 0)
-                r = string_copy(&types, "");
+        if (r < 0)
+                return r;
+        r = string_copy(&types, "");
         for (size_t i = 0; r >= 0 && i < n; i++)
                 r = append_type(fs, fd, names[i], &types);
         if (r < 0)
@@ -117,8 +118,9 @@ static int write_uuid(const Sysfs *fs, PciAddress vf, const char *device) {
         size_t n = 0;
         int r = fd < 0 ? fd : list_dir_at(fd, ".", TYPES_MAX, &names, &n);
 
-        if (r >= 0)
-                r = wanted_type(device, &wanted);
+        if (r < 0)
+                return r;
+        r = wanted_type(device, &wanted);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < n; i++) {
@@ -181,8 +183,9 @@ int vgpu_set_type(const Sysfs *fs, PciAddress vf, const char *from, const char *
         if (!streq(now, from))
                 return -EBUSY;
         r = sysfs_write(fs, PCI_PATH(vf, VGPU_TYPE), to);
-        if (r >= 0)
-                r = sysfs_read(fs, PCI_PATH(vf, VGPU_TYPE), now, sizeof(now));
+        if (r < 0)
+                return r;
+        r = sysfs_read(fs, PCI_PATH(vf, VGPU_TYPE), now, sizeof(now));
         if (r < 0)
                 return r;
         return streq(now, to) ? 1 : -EIO;

@@ -54,13 +54,6 @@ static int read_fragment(int dir_fd, char **ret) {
         return 0;
 }
 
-/* Readable by all users, as the other files in modprobe.d: any user may run "modprobe --showconfig". */
-static int write_fragment(int dir_fd, const char *text) {
-        int r = write_file_atomic_mode_at(dir_fd, MODPROBE_FRAGMENT, 0644, text, strlen(text));
-
-        return r < 0 ? r : 1;
-}
-
 /* Of what modprobe.d(5) knows, "install" and "remove" run a program as root. */
 static bool has_only_options(const char *text) {
         while (*text) {
@@ -91,8 +84,8 @@ int modprobe_set(int dir_fd, const char *text) {
                 return r;
         if (text && !has_only_options(text))
                 return -EINVAL;
-        if (text)
-                return write_fragment(dir_fd, text);
-        r = remove_file_at(dir_fd, MODPROBE_FRAGMENT);
+        /* Readable by all users, as the other files in modprobe.d: any user may run "modprobe --showconfig". */
+        r = text ? write_file_atomic_mode_at(dir_fd, MODPROBE_FRAGMENT, 0644, text, strlen(text))
+                 : remove_file_at(dir_fd, MODPROBE_FRAGMENT);
         return r < 0 ? r : 1;
 }

@@ -330,8 +330,9 @@ static int read_cpus(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
 
         while (r >= 0 && !cpuset_is_empty(&left))
                 read_core(fs, inv, cpu_fd, online, &left, &unreadable);
-        if (r >= 0)
-                r = note_unreadable(inv, &unreadable);
+        if (r < 0)
+                return r;
+        r = note_unreadable(inv, &unreadable);
         if (r < 0)
                 return r;
         left = *online;
@@ -360,10 +361,14 @@ static void read_package(const Sysfs *fs, NumaNode *node) {
 static int read_nodes(const Sysfs *fs, Inventory *inv, bool single, const CpuSet *online) {
         int r = single ? read_single_node(fs, inv, online) : 0;
 
-        for (size_t i = 0; r >= 0 && i < inv->n_nodes; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < inv->n_nodes; i++) {
                 if (!single)
                         r = read_node(fs, inv, inv->nodes + i, online);
                 read_package(fs, inv->nodes + i);
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -387,12 +392,15 @@ int numa_scan(const Sysfs *fs, Inventory *inv) {
         int r;
 
         r = read_online(fs, inv, "CPU", numa_online_cpus, &online);
-        if (r >= 0)
-                r = read_cpus(fs, inv, &online);
-        if (r >= 0)
-                r = list_nodes(fs, inv, &single);
-        if (r >= 0)
-                r = read_nodes(fs, inv, single, &online);
+        if (r < 0)
+                return r;
+        r = read_cpus(fs, inv, &online);
+        if (r < 0)
+                return r;
+        r = list_nodes(fs, inv, &single);
+        if (r < 0)
+                return r;
+        r = read_nodes(fs, inv, single, &online);
         for (size_t i = 0; r >= 0 && !single && i < inv->n_nodes; i++)
                 r = read_distances(fs, inv, inv->nodes + i);
         if (r < 0)
@@ -452,10 +460,12 @@ int numa_refresh(const Sysfs *fs, Inventory *inv) {
         if (!now)
                 return -ENOMEM;
         r = list_nodes(fs, now, &single);
-        if (r >= 0)
-                r = copy_distances(inv, now);
-        if (r >= 0)
-                r = read_online(fs, now, "CPU", numa_online_cpus, &online);
+        if (r < 0)
+                return r;
+        r = copy_distances(inv, now);
+        if (r < 0)
+                return r;
+        r = read_online(fs, now, "CPU", numa_online_cpus, &online);
         if (r < 0)
                 return r;
         if (!single && same_cpus(inv, &online)) {

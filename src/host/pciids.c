@@ -170,7 +170,7 @@ static int find_names(const Wanted *w, char *text) {
         Heading heading = { 0 };
         int r = 0;
 
-        for (char *line = text, *next; r >= 0 && *line; line = next) {
+        for (char *line = text, *next; *line; line = next) {
                 char *newline = strchrnul(line, '\n');
 
                 next = newline + (*newline == '\n');
@@ -178,6 +178,8 @@ static int find_names(const Wanted *w, char *text) {
                         continue;
                 *newline = '\0';
                 r = *line == '\t' ? take_entry(&heading, line + 1) : take_heading(w, line, &heading);
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -214,7 +216,7 @@ static int set_names(const Wanted *w, Inventory *inv) {
         return 0;
 }
 
-static int read_text(const char *file, char **ret) {
+static int read_ids_file(const char *file, char **ret) {
         size_t n = strlen(file), suffix = strlen(SUFFIX);
         int r = read_file_at(AT_FDCWD, file, FILE_MAX, ret, NULL);
 
@@ -235,8 +237,9 @@ int pciids_name_devices(const char *file, Inventory *inv) {
 
         if (r < 0 || wanted.devices.n == 0)
                 return r;
-        r = read_text(file, &text);
-        if (r >= 0)
-                r = find_names(&wanted, text);
+        r = read_ids_file(file, &text);
+        if (r < 0)
+                return r;
+        r = find_names(&wanted, text);
         return r < 0 ? r : set_names(&wanted, inv);
 }

@@ -56,7 +56,9 @@ static int open_hugepages(const Sysfs *fs, uint64_t page_size, char *path, size_
         size_t n = 0;
         int found = -ENODEV, r = dev < 0 ? dev : list_dir_at(dev, ".", DEV_ENTRIES_MAX, &names, &n);
 
-        for (size_t i = 0; r >= 0 && found < 0 && i < n; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; found < 0 && i < n; i++) {
                 _cleanup_close_ int fd = -1;
                 struct statfs s;
 
@@ -67,7 +69,7 @@ static int open_hugepages(const Sysfs *fs, uint64_t page_size, char *path, size_
                 if (fd >= 0 && s.f_type == HUGETLBFS_MAGIC && (uint64_t) s.f_bsize == page_size)
                         found = TAKE_FD(fd);
         }
-        return r < 0 ? r : found;
+        return found;
 }
 
 /* Lets the daemon create files in the hugetlbfs, which belongs to root and may be writable for root alone. */
@@ -161,13 +163,6 @@ static int move_aside(int dir, const char *name) {
         return 0;
 }
 
-/* In a sticky directory the kernel lets QEMU follow only its own links and those of the directory's owner
- * (fs.protected_symlinks). Without CAP_CHOWN, as in tests, the link stays the daemon's. */
-static void give_link_to_root(const Place *p, const char *name) {
-        if (geteuid() != 0)
-                (void) !fchownat(p->shm, name, 0, (gid_t) -1, AT_SYMLINK_NOFOLLOW);
-}
-
 /* Links a file in a hugetlbfs to dev/shm, where QEMU opens it for libvirt's <shmem>. -EEXIST: another file or link has
  * the name. */
 static int link_memory(const Place *p, const char *name) {
@@ -185,7 +180,10 @@ static int link_memory(const Place *p, const char *name) {
         n = readlinkat(p->shm, name, current, sizeof(current));
         if (n != (ssize_t) strlen(target) || memcmp(current, target, (size_t) n) != 0)
                 return -EEXIST;
-        give_link_to_root(p, name);
+        /* In a sticky directory the kernel lets QEMU follow only its own links and those of the directory's owner
+         * (fs.protected_symlinks). Without CAP_CHOWN, as in tests, the link stays the daemon's. */
+        if (geteuid() != 0)
+                (void) !fchownat(p->shm, name, 0, (gid_t) -1, AT_SYMLINK_NOFOLLOW);
         return 0;
 }
 

@@ -176,13 +176,17 @@ static int check_returning(const RootHost *h, const RootView *view, const Pool *
         };
         int r = returning ? read_ledger(h, &(LedgerReader) { note_returning, &cleaning, true }) : -ENOMEM;
 
-        for (size_t i = 0; r >= 0 && i < n; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
                 if (find_pool_of(view, devices[i]) != pool)
                         r = log_denied("%s is no device of pool '%s' of the configuration.",
                                        PCI_ADDRESS_STR(devices[i]), pool->name);
                 else if (!returning[i])
                         r = log_denied("the ledger does not say that %s is on its way back to pool '%s'.",
                                        PCI_ADDRESS_STR(devices[i]), pool->name);
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -191,8 +195,9 @@ int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devi
         _cleanup_(view_done) RootView view = { 0 };
         int r = root_check_command(pool);
 
-        if (r >= 0)
-                r = view_read(h, devices, n, &view);
+        if (r < 0)
+                return r;
+        r = view_read(h, devices, n, &view);
         return r < 0 ? r : check_returning(h, &view, pool, devices, n);
 }
 
@@ -309,11 +314,15 @@ int root_check_partitions(const RootHost *h, const PartitionsPayload *p) {
         Claims claims = { .partitions = p };
         int r = p->active != 0 ? read_ledger(h, &(LedgerReader) { note_claims, &claims, false }) : 0;
 
-        for (size_t i = 0; r == 0 && i < p->n; i++) {
+        if (r != 0)
+                return r;
+        for (size_t i = 0; i < p->n; i++) {
                 if (!fabric_table_find(&h->config->fabric, p->ids[i]))
                         r = log_denied("the configuration has no NVLink partition %u.", p->ids[i]);
                 else if ((p->active & ~claims.found) >> i & 1)
                         r = log_denied("the ledger has no allocation with NVLink partition %u.", p->ids[i]);
+                if (r != 0)
+                        return r;
         }
         return r;
 }

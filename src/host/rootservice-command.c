@@ -80,7 +80,9 @@ static int check_path(Command *c, const char *text, bool is_program) {
 static int check_word(Command *c, char *word, bool is_program) {
         int r = check_path(c, word, is_program);
 
-        for (char *part = word, *end; r >= 0 && *part; part = end + strspn(end, SEPARATORS)) {
+        if (r < 0)
+                return r;
+        for (char *part = word, *end; *part; part = end + strspn(end, SEPARATORS)) {
                 char separator;
 
                 end = part + strcspn(part, SEPARATORS);
@@ -90,6 +92,8 @@ static int check_word(Command *c, char *word, bool is_program) {
                 if (r >= 0 && separator)
                         r = check_path(c, part, false);
                 *end = separator;
+                if (r < 0)
+                        return r;
         }
         return r;
 }

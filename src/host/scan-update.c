@@ -20,12 +20,16 @@ static int append_slot(const Inventory *old, PciAddress address, PciAddress **ar
 
         address = pci_address_function(address);
         r = pci_address_append(array, n, address);
-        for (uint8_t f = 0; r >= 0 && f < 8; f++) {
+        if (r < 0)
+                return r;
+        for (uint8_t f = 0; f < 8; f++) {
                 PciAddress neighbour = address;
 
                 neighbour.function = f;
                 if (inventory_find(old, neighbour))
                         r = pci_address_append(array, n, neighbour);
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -35,7 +39,9 @@ static int append_family(const Inventory *old, PciAddress address, PciAddress **
         const PciDevice *dev = inventory_find(old, address);
         int r = append_slot(old, address, array, n);
 
-        if (r >= 0 && dev && dev->type == PCI_TYPE_VF)
+        if (r < 0)
+                return r;
+        if (dev && dev->type == PCI_TYPE_VF)
                 r = append_slot(old, dev->physfn, array, n);
         for (size_t i = 0; r >= 0 && dev && i < dev->n_vfs; i++)
                 r = append_slot(old, dev->vfs[i], array, n);
@@ -137,14 +143,18 @@ static int update(Scan *s, const PciAddress *devices, size_t n) {
                         r = append_vfs(s, devices[i]);
         }
         pci_addresses_sort(s->reread, &s->n_reread);
-        if (r >= 0)
-                r = read_devices(s, s->reread, s->n_reread);
-        if (r >= 0)
-                r = read_new_pfs(s);
-        if (r >= 0)
-                r = copy_devices(s);
-        if (r >= 0)
-                r = copy_machine(s->old, s->inv);
+        if (r < 0)
+                return r;
+        r = read_devices(s, s->reread, s->n_reread);
+        if (r < 0)
+                return r;
+        r = read_new_pfs(s);
+        if (r < 0)
+                return r;
+        r = copy_devices(s);
+        if (r < 0)
+                return r;
+        r = copy_machine(s->old, s->inv);
         return r < 0 ? r : scan_complete(s);
 }
 

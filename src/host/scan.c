@@ -237,7 +237,8 @@ static int add_sibling(Scan *s, const DeviceDir *d, const PciDevice *dev) {
 
 /* Adds a device and reads its facts. known has the device's address, type and physfn; takes ownership of known->fault.
  */
-static int add_device(Scan *s, const DeviceDir *d, const char *name, bool beside, PciDevice *known, bool shares_slot) {
+static int add_read_device(Scan *s, const DeviceDir *d, const char *name, bool beside, PciDevice *known,
+                           bool shares_slot) {
         PciDevice *dev;
         int r = device_facts_read_identity(d, find_sibling(s, known), known);
 
@@ -261,23 +262,16 @@ static int add_device(Scan *s, const DeviceDir *d, const char *name, bool beside
         dev->fault = known->fault;
         dev->instance = device_dir_instance(d);
         r = read_path(s, name, beside, dev);
-        if (r >= 0)
-                r = add_sibling(s, d, dev);
-        if (r >= 0)
-                r = device_facts_read(d, dev);
-        if (r >= 0)
-                r = add_pf(s, beside, dev);
-        if (r >= 0)
-                r = read_config(s, d, shares_slot, dev);
-        return r;
-}
-
-/*
- * Tells whether the device lock may be held: events arrive while the kernel still probes drivers, and a job that
- * creates VFs on a PF makes the kernel probe the drivers of these VFs.
- */
-static bool may_be_locked(const Scan *s, const PciDevice *dev) {
-        return s->locked || is_busy(s, dev->address) || (dev->type == PCI_TYPE_VF && is_busy(s, dev->physfn));
+        if (r < 0)
+                return r;
+        r = add_sibling(s, d, dev);
+        if (r < 0)
+                return r;
+        r = device_facts_read(d, dev);
+        if (r < 0)
+                return r;
+        r = add_pf(s, beside, dev);
+        return r < 0 ? r : read_config(s, d, shares_slot, dev);
 }
 
 /* Copies what is not read of a locked device from the previous inventory, for the device that was added last. */
@@ -314,10 +308,12 @@ static int scan_device(Scan *s, const char *name, bool shares_slot) {
         r = read_physfn(s, d, &known);
         if (r < 0)
                 return r;
-        locked = may_be_locked(s, &known);
+        /* The device lock may be held: events arrive while the kernel still probes drivers, and a job that creates VFs
+         * on a PF makes the kernel probe the drivers of these VFs. */
+        locked = s->locked || is_busy(s, known.address) || (known.type == PCI_TYPE_VF && is_busy(s, known.physfn));
         if (locked)
                 device_dir_set_locked(d);
-        r = add_device(s, d, name, beside, &known, shares_slot);
+        r = add_read_device(s, d, name, beside, &known, shares_slot);
         return r >= 0 && locked ? keep_locked(s, known.address) : r;
 }
 
@@ -331,11 +327,13 @@ static bool same_slot(const char *a, const char *b) {
 int scan_names(Scan *s, char *const *names, size_t n) {
         int r = 0;
 
-        for (size_t i = 0; i < n && r >= 0; i++) {
+        for (size_t i = 0; i < n; i++) {
                 bool shares_slot = (i > 0 && same_slot(names[i], names[i - 1])) ||
                                    (i + 1 < n && same_slot(names[i], names[i + 1]));
 
                 r = scan_device(s, names[i], shares_slot);
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -438,12 +436,15 @@ static int add_path(char **paths, size_t *n, const Sysfs *fs, PciAddress address
 static int read_paths(const Sysfs *fs, const PciAddress *devices, size_t n, char **paths, size_t *ret_n) {
         int r = 0;
 
-        for (size_t i = 0; i < n && r >= 0; i++) {
+        for (size_t i = 0; i < n; i++) {
                 const PciAddress function = pci_address_function(devices[i]);
 
                 r = add_path(paths, ret_n, fs, function, "");
-                if (r >= 0)
-                        r = add_path(paths, ret_n, fs, function, "/physfn");
+                if (r < 0)
+                        return r;
+                r = add_path(paths, ret_n, fs, function, "/physfn");
+                if (r < 0)
+                        return r;
         }
         return r;
 }

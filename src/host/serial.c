@@ -35,10 +35,12 @@ static int read_serial_at(int fd, int at, uint64_t *ret) {
         uint32_t low = 0, high = 0;
         int r = read_word(fd, at + SERIAL_LOW, &low);
 
-        if (r == 0)
-                r = read_word(fd, at + SERIAL_HIGH, &high);
-        if (r == 0)
-                *ret = pci_serial_known((uint64_t) high << 32 | low);
+        if (r < 0)
+                return r;
+        r = read_word(fd, at + SERIAL_HIGH, &high);
+        if (r < 0)
+                return r;
+        *ret = pci_serial_known((uint64_t) high << 32 | low);
         return r;
 }
 
@@ -64,14 +66,6 @@ static int find_serial(int fd, uint64_t *ret) {
         return 0;
 }
 
-/* Tells whether the device has no extended config space. The config file of a conventional device has 256 bytes, that
- * of an express device 4096; without privilege a reader gets the first 64 bytes of either. */
-static bool is_conventional(int fd) {
-        off_t end = lseek(fd, 0, SEEK_END);
-
-        return end == PCI_CFG_SPACE_SIZE;
-}
-
 int serial_read(const Sysfs *fs, PciAddress address, uint64_t *ret) {
         char path[sizeof("sys/bus/pci/devices//config") + PCI_ADDRESS_STRING_MAX];
         _cleanup_close_ int fd = -1;
@@ -82,7 +76,9 @@ int serial_read(const Sysfs *fs, PciAddress address, uint64_t *ret) {
         fd = sysfs_open(fs, path, O_RDONLY);
         if (fd < 0)
                 return fd == -ENOENT ? -ENODEV : fd;
-        if (!is_conventional(fd))
+        /* The config file of a conventional device, which has no extended config space, has 256 bytes, that of an
+         * express device 4096; without privilege a reader gets the first 64 bytes of either. */
+        if (lseek(fd, 0, SEEK_END) != PCI_CFG_SPACE_SIZE)
                 r = find_serial(fd, &serial);
         if (r < 0)
                 return r;

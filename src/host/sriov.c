@@ -26,10 +26,6 @@ int sriov_set_autoprobe(const Sysfs *fs, PciAddress pf, const char *value) {
         return r == -ENOENT ? 0 : r;
 }
 
-static bool is_virtfn(const char *name) {
-        return strncmp(name, "virtfn", strlen("virtfn")) == 0;
-}
-
 /* Counts the VFs of pf by their virtfn links. *ret_bound is increased by the number of VFs that have a driver; NULL
  * skips this. */
 static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret, unsigned *ret_bound) {
@@ -48,7 +44,7 @@ static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret, unsigned *
         for (size_t i = 0; i < n; i++) {
                 char path[300], driver[256];
 
-                if (!is_virtfn(names[i]))
+                if (strncmp(names[i], "virtfn", strlen("virtfn")) != 0)
                         continue;
                 *ret += 1;
                 if (!ret_bound)

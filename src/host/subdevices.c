@@ -101,7 +101,7 @@ static int append_name(PciDevice *dev, const char *name) {
 static int append_names(const Subdevices *d, int fd) {
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < d->n; i++) {
+        for (size_t i = 0; i < d->n; i++) {
                 char target[PATH_MAX];
                 ssize_t length = readlinkat(fd, d->names[i], target, sizeof(target) - 1);
                 PciDevice *dev = NULL;
@@ -112,6 +112,8 @@ static int append_names(const Subdevices *d, int fd) {
                 }
                 if (dev && d->has(dev))
                         r = append_name(dev, d->names[i]);
+                if (r < 0)
+                        return r;
         }
         return r;
 }

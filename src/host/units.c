@@ -134,8 +134,9 @@ static int change_unit(const char *method, const char *name, uint64_t ask_end, u
         int r = open_bus(ask_end, &bus);
 
         *ret_asked = false;
-        if (r >= 0)
-                r = subscribe(bus, &job, &error);
+        if (r < 0)
+                return r;
+        r = subscribe(bus, &job, &error);
         if (r < 0)
                 return r;
         r = sd_bus_call_method(bus, SERVICE, PATH, MANAGER, method, &error, &reply, "ss", name, "replace");
@@ -158,20 +159,27 @@ int unit_start(const char *name, uint64_t end, bool *ret_asked) {
 static int append_command(sd_bus_message *m, const char *const *words) {
         int r = sd_bus_message_open_container(m, 'r', "sv");
 
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", "ExecStart");
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'v', "a(sasb)");
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'a', "(sasb)");
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'r', "sasb");
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", words[0]);
-        if (r >= 0)
-                r = sd_bus_message_append_strv(m, (char **) words);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "b", false);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "s", "ExecStart");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, 'v', "a(sasb)");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, 'a', "(sasb)");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, 'r', "sasb");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "s", words[0]);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append_strv(m, (char **) words);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "b", false);
         for (int i = 0; r >= 0 && i < 4; i++)
                 r = sd_bus_message_close_container(m);
         return r;
@@ -183,17 +191,22 @@ static int new_transient(sd_bus *bus, const char *name, const char *description,
                          sd_bus_message **ret) {
         int r = sd_bus_message_new_method_call(bus, ret, SERVICE, PATH, MANAGER, "StartTransientUnit");
 
-        if (r >= 0)
-                r = sd_bus_message_append(*ret, "ss", name, "fail");
-        if (r >= 0)
-                r = sd_bus_message_open_container(*ret, 'a', "(sv)");
-        if (r >= 0)
-                r = sd_bus_message_append(*ret, "(sv)(sv)(sv)", "Description", "s", description, "Type", "s", "oneshot",
-                                          "TimeoutStartUSec", "t", left_until(end));
-        if (r >= 0)
-                r = append_command(*ret, words);
-        if (r >= 0)
-                r = sd_bus_message_close_container(*ret);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(*ret, "ss", name, "fail");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(*ret, 'a', "(sv)");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(*ret, "(sv)(sv)(sv)", "Description", "s", description, "Type", "s", "oneshot",
+                                  "TimeoutStartUSec", "t", left_until(end));
+        if (r < 0)
+                return r;
+        r = append_command(*ret, words);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_close_container(*ret);
         return r < 0 ? r : sd_bus_message_append(*ret, "a(sa(sv))", 0);
 }
 
@@ -232,8 +245,9 @@ int unit_run(const char *name, const char *description, const char *const *words
         UnitJob job = { 0 };
         int r = open_bus(end, &bus);
 
-        if (r >= 0)
-                r = new_transient(bus, name, description, words, end, &call);
+        if (r < 0)
+                return r;
+        r = new_transient(bus, name, description, words, end, &call);
         if (r < 0)
                 return r;
         r = subscribe(bus, &job, &error);

@@ -68,7 +68,7 @@ static Verdict read_answer(const Validator *v, const siginfo_t *end, Refusal *re
         }
 }
 
-static int on_exit_of_child(sd_event_source *source, const siginfo_t *end, void *userdata) {
+static int on_validation_end(sd_event_source *source, const siginfo_t *end, void *userdata) {
         Validator *v = userdata;
         _cleanup_refusal_ Refusal refusal = { 0 };
         ValidatorEnded ended = v->ended;
@@ -84,7 +84,7 @@ void validator_kill(Validator *v) {
         child_watch_kill(&v->child);
 }
 
-static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+static int on_validation_late(sd_event_source *source, uint64_t usec, void *userdata) {
         Validator *v = userdata;
         _cleanup_refusal_ Refusal refusal = { 0 };
 
@@ -117,8 +117,8 @@ static int start_process(Validator *v, sd_event *event, int document) {
         output = fds[1];
         r = virt_program_start(NULL, 0, document, output, &pid);
         return r < 0 ? r
-                     : child_watch(&v->child, event, pid, VALIDATION_TIMEOUT_SEC * UINT64_C(1000000), on_exit_of_child,
-                                   on_timeout, v);
+                     : child_watch(&v->child, event, pid, VALIDATION_TIMEOUT_SEC * UINT64_C(1000000), on_validation_end,
+                                   on_validation_late, v);
 }
 
 Verdict validator_start(sd_event *event, int document, ValidatorAnswered answered, ValidatorEnded ended, void *userdata,

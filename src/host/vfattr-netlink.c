@@ -120,14 +120,6 @@ static void get_guid(struct nlattr *nla, VfAttribute a, VfAttributes *v) {
                 vf_attributes_put(v, a, guid.guid);
 }
 
-/* Of the VF of an IPoIB interface the kernel reports these attributes. The other attributes are zeros or the PF's
- * address. */
-static void get_infiniband(struct nlattr **tb, VfAttributes *v) {
-        get_guid(tb[IFLA_VF_IB_NODE_GUID], VF_NODE_GUID, v);
-        get_guid(tb[IFLA_VF_IB_PORT_GUID], VF_PORT_GUID, v);
-        get_link_state(tb[IFLA_VF_LINK_STATE], v);
-}
-
 /* Returns the entry of VF vf. VFs that the kernel does not report get an entry without attributes. NULL: out of memory.
  */
 static VfAttributes *add_vf(VfQuery *q, uint32_t vf) {
@@ -154,8 +146,12 @@ static int get_info(struct nlattr *info, unsigned type, VfQuery *q) {
                 return -ENOMEM;
         if (type == ARPHRD_ETHER)
                 return get_ethernet(tb, vf);
-        if (type == ARPHRD_INFINIBAND)
-                get_infiniband(tb, vf);
+        if (type != ARPHRD_INFINIBAND)
+                return 0;
+        /* The other attributes of the VF of an IPoIB interface are zeros or the PF's address. */
+        get_guid(tb[IFLA_VF_IB_NODE_GUID], VF_NODE_GUID, vf);
+        get_guid(tb[IFLA_VF_IB_PORT_GUID], VF_PORT_GUID, vf);
+        get_link_state(tb[IFLA_VF_LINK_STATE], vf);
         return 0;
 }
 
@@ -323,8 +319,9 @@ static int put_changes(struct nl_msg *msg, unsigned vf, const VfAttributes *now,
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(puts_in_order); i++)
                 if (change->set & puts_in_order[i].bits)
                         r = puts_in_order[i].put(msg, &puts_in_order[i], vf, &v);
-        if (r >= 0)
-                (void) nla_nest_end(msg, list);
+        if (r < 0)
+                return r;
+        (void) nla_nest_end(msg, list);
         return r;
 }
 
@@ -347,8 +344,8 @@ int vf_rtnl_write(struct nl_sock *sk, const PfNetdev *dev, unsigned vf, const Vf
 #define ENTRIES_MAX     4096U
 #define NETDEV_PATH_MAX 320
 
-static int read_text(const VfTarget *t, const char *netdev, const char *attribute,
-                     char text[static SYSFS_ATTRIBUTE_MAX]) {
+static int read_netdev_attribute(const VfTarget *t, const char *netdev, const char *attribute,
+                                 char text[static SYSFS_ATTRIBUTE_MAX]) {
         char path[NETDEV_PATH_MAX];
 
         (void) snprintf(path, sizeof(path), "%s/%s/%s", PCI_PATH(t->pf, "net"), netdev, attribute);
@@ -360,9 +357,9 @@ static unsigned read_port(const VfTarget *t, const char *netdev) {
         char text[SYSFS_ATTRIBUTE_MAX];
         uint64_t port = 0, id = 0;
 
-        if (read_text(t, netdev, "dev_port", text) >= 0)
+        if (read_netdev_attribute(t, netdev, "dev_port", text) >= 0)
                 (void) parse_unsigned(text, UINT16_MAX, &port);
-        if (read_text(t, netdev, "dev_id", text) >= 0)
+        if (read_netdev_attribute(t, netdev, "dev_id", text) >= 0)
                 (void) parse_hex(text, UINT16_MAX, &id);
         return (unsigned) MAX(port, id);
 }
@@ -372,7 +369,7 @@ static unsigned read_port(const VfTarget *t, const char *netdev) {
 static bool is_representor(const VfTarget *t, const char *netdev) {
         char text[SYSFS_ATTRIBUTE_MAX];
 
-        return read_text(t, netdev, "phys_port_name", text) >= 0 && strncmp(text, "pf", 2) == 0;
+        return read_netdev_attribute(t, netdev, "phys_port_name", text) >= 0 && strncmp(text, "pf", 2) == 0;
 }
 
 /* Adds dev to devs, which has one interface per port. Of several interfaces of one port the oldest is kept: an IPoIB
@@ -405,7 +402,7 @@ static int find_netdevs(const VfTarget *t) {
                 uint64_t ifindex;
 
                 /* The interface may have disappeared since it was listed. */
-                if (is_representor(t, names[i]) || read_text(t, names[i], "ifindex", text) < 0 ||
+                if (is_representor(t, names[i]) || read_netdev_attribute(t, names[i], "ifindex", text) < 0 ||
                     parse_unsigned(text, INT32_MAX, &ifindex) < 0)
                         continue;
                 add_netdev(t->view,
@@ -469,7 +466,9 @@ static VfAttributes attributes_of(const VfTarget *t, unsigned dev) {
 int vf_netlink_read(const VfTarget *t, VfAttributes *ret) {
         int r = t->view->netdevs_asked ? 0 : ask_netdevs_twice(t);
 
-        for (unsigned i = 0; r >= 0 && i < t->view->n_devs; i++) {
+        if (r < 0)
+                return r;
+        for (unsigned i = 0; i < t->view->n_devs; i++) {
                 VfAttributes offered = attributes_of(t, i);
 
                 vf_attributes_merge(&offered, ret);

@@ -165,17 +165,6 @@ static int find_device(const VfTarget *t) {
         return view->iov_known ? 0 : r;
 }
 
-/*
- * Sets the name of the VF's directory. The driver builds it from the PF's domain and bus and the function number (the
- * PF is 0, VF n is n + 1): slot number / 8, function number % 8. The slot is decimal, so from slot 10 on the name
- * differs from the VF's PCI address.
- */
-static void name_vf(Iov *iov) {
-        unsigned number = iov->t->vf + 1;
-
-        (void) snprintf(iov->vf, sizeof(iov->vf), "%.8s%.2u.%u", PCI_ADDRESS_STR(iov->t->pf), number / 8, number % 8);
-}
-
 /* Ethernet ports are not used: their alias GUIDs have no effect, and their pkeys cannot be written. */
 static bool is_infiniband(const Iov *iov, unsigned port) {
         char path[MLX4_PATH_MAX], text[SYSFS_ATTRIBUTE_MAX];
@@ -206,11 +195,17 @@ static int find_ports(Iov *iov) {
  */
 static int find_iov(const VfTarget *t, Iov *iov) {
         int r = t->view->iov_known ? 0 : find_device(t);
+        unsigned number = t->vf + 1;
 
         *iov = (Iov) { .t = t, .device = t->view->iov_device };
         if (r < 0 || t->view->iov_device[0] == '\0')
                 return r;
-        name_vf(iov);
+        /*
+         * The driver builds the name of the VF's directory from the PF's domain and bus and the function number (the PF
+         * is 0, VF n is n + 1): slot number / 8, function number % 8. The slot is decimal, so from slot 10 on the name
+         * differs from the VF's PCI address.
+         */
+        (void) snprintf(iov->vf, sizeof(iov->vf), "%.8s%.2u.%u", PCI_ADDRESS_STR(t->pf), number / 8, number % 8);
         return find_ports(iov);
 }
 
@@ -222,8 +217,9 @@ static int guid_path(const Iov *iov, unsigned port, char path[static MLX4_PATH_M
 
         (void) snprintf(path, MLX4_PATH_MAX, "%s/iov/%s/ports/%u/gid_idx/0", iov->device, iov->vf, port);
         r = sysfs_read(iov->t->fs, path, text, sizeof(text));
-        if (r >= 0)
-                r = parse_unsigned(text, UINT8_MAX, &index);
+        if (r < 0)
+                return r;
+        r = parse_unsigned(text, UINT8_MAX, &index);
         if (r < 0)
                 return r;
         (void) snprintf(path, MLX4_PATH_MAX, "%s/iov/ports/%u/admin_guids/%" PRIu64, iov->device, port, index);
@@ -276,12 +272,15 @@ int vf_mlx4_read(const VfTarget *t, VfAttributes *ret) {
         Iov iov;
         int r = find_iov(t, &iov);
 
-        for (unsigned i = 0; r >= 0 && i < iov.n_ports; i++) {
+        if (r < 0)
+                return r;
+        for (unsigned i = 0; i < iov.n_ports; i++) {
                 uint64_t guid, pkey;
 
                 r = read_guid(&iov, iov.ports[i], &guid);
-                if (r >= 0)
-                        r = read_pkey(&iov, iov.ports[i], &pkey);
+                if (r < 0)
+                        return r;
+                r = read_pkey(&iov, iov.ports[i], &pkey);
                 if (r < 0)
                         return r;
                 vf_attributes_put(ret, port_attributes[i].guid, guid);
@@ -299,8 +298,9 @@ static int write_guid(const Iov *iov, unsigned port, uint64_t guid) {
                 return r;
         (void) snprintf(text, sizeof(text), "%" PRIx64, guid);
         r = sysfs_write(iov->t->fs, path, text);
-        if (r >= 0)
-                r = read_hex(iov->t->fs, path, UINT64_MAX, &now);
+        if (r < 0)
+                return r;
+        r = read_hex(iov->t->fs, path, UINT64_MAX, &now);
         if (r < 0)
                 return r;
         return now == guid ? 0 : -EIO;
@@ -339,16 +339,23 @@ static int write_pkeys(const Iov *iov, const VfAttributes *change) {
         for (unsigned i = 0; r >= 0 && i < iov->n_ports; i++)
                 if (vf_attributes_have(change, port_attributes[i].pkey))
                         r = format_pkey_index(iov, iov->ports[i], change->value[port_attributes[i].pkey], texts[i]);
-        for (unsigned i = 0; r >= 0 && i < iov->n_ports; i++) {
+        if (r < 0)
+                return r;
+        for (unsigned i = 0; i < iov->n_ports; i++) {
                 uint64_t now = 0;
 
                 if (!vf_attributes_have(change, port_attributes[i].pkey))
                         continue;
                 r = sysfs_write(iov->t->fs, pkey_path(iov, iov->ports[i], path), texts[i]);
-                if (r >= 0)
-                        r = read_pkey(iov, iov->ports[i], &now);
-                if (r >= 0 && now != change->value[port_attributes[i].pkey])
+                if (r < 0)
+                        return r;
+                r = read_pkey(iov, iov->ports[i], &now);
+                if (r < 0)
+                        return r;
+                if (now != change->value[port_attributes[i].pkey])
                         r = -EIO;
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -357,9 +364,10 @@ int vf_mlx4_write(const VfTarget *t, const VfAttributes *change) {
         Iov iov;
         int r = find_iov(t, &iov);
 
+        if (r < 0)
+                return r;
         /* Pkeys first: a pkey can be refused because of its value, and then nothing has been written. */
-        if (r >= 0)
-                r = write_pkeys(&iov, change);
+        r = write_pkeys(&iov, change);
         for (unsigned i = 0; r >= 0 && i < iov.n_ports; i++)
                 if (vf_attributes_have(change, port_attributes[i].guid))
                         r = write_guid(&iov, iov.ports[i], change->value[port_attributes[i].guid]);

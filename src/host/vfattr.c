@@ -42,16 +42,19 @@ static int read_state(const VfTarget *t, State *ret) {
         State s = { 0 };
         int r = check_exists(t);
 
-        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(interfaces); i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < ELEMENTSOF(interfaces); i++) {
                 VfAttributes offered = { 0 };
 
                 r = interfaces[i].read(t, &offered);
                 s.own[i] = offered.set & ~s.all.set;
                 vf_attributes_merge(&offered, &s.all);
                 s.all = offered;
+                if (r < 0)
+                        return r;
         }
-        if (r >= 0)
-                *ret = s;
+        *ret = s;
         return r;
 }
 

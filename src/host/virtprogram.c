@@ -2,6 +2,7 @@
 
 #include "virtprogram.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
@@ -18,6 +19,7 @@ int virt_program_start(const char *const arguments[], size_t n, int input, int o
         sigset_t none, all;
         int r = program_find(VALIDATION_PROGRAM, program);
 
+        assert(n <= VIRT_ARGUMENTS_MAX);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < n; i++)

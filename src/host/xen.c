@@ -65,14 +65,17 @@ static int read_bound(const Sysfs *fs, XenGuests *ret) {
         size_t n = 0;
         int r = list_entries(fs, PCIBACK, &names, &n);
 
-        for (size_t i = 0; r == 0 && i < n; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
                 XenGuestDevice device = { .domain = XEN_DOMAIN_UNKNOWN };
 
                 if (pci_address_parse(names[i], &device.address) < 0)
                         continue;
                 r = ARRAY_RESERVE(ret->devices, ret->n);
-                if (r == 0)
-                        ret->devices[ret->n++] = device;
+                if (r < 0)
+                        return r;
+                ret->devices[ret->n++] = device;
         }
         return r;
 }

@@ -121,7 +121,7 @@ static int read_name(const Store *s, uint32_t domain, char *name) {
         return r;
 }
 
-static int add_device(const Store *s, PciAddress address, uint32_t domain, const char *name) {
+static int add_guest_device(const Store *s, PciAddress address, uint32_t domain, const char *name) {
         XenGuestDevice *device;
 
         if (s->guests->n == XEN_GUEST_DEVICES_MAX)
@@ -142,9 +142,10 @@ static int take_device(const Store *s, const char *directory, const char *entry,
 
         (void) snprintf(path, sizeof(path), "%s/%.16s", directory, entry);
         r = call_store(s, XS_READ, path, &m);
-        if (r >= 0)
-                r = pci_address_parse(m.payload, &address);
-        return r < 0 ? r : add_device(s, address, domain, name);
+        if (r < 0)
+                return r;
+        r = pci_address_parse(m.payload, &address);
+        return r < 0 ? r : add_guest_device(s, address, domain, name);
 }
 
 /* The devices of one backend, BACKENDS/DOMAIN/NUMBER. */
@@ -153,7 +154,9 @@ static int read_backend(const Store *s, const char *directory, uint32_t domain) 
         Message list;
         int r = call_store(s, XS_DIRECTORY, directory, &list);
 
-        if (r == 0 && (r = read_name(s, domain, name)) == -ENOENT)
+        if (r < 0)
+                return r;
+        if ((r = read_name(s, domain, name)) == -ENOENT)
                 r = 0;
         for (const char *entry = list.payload; r == 0 && entry < list.payload + list.length; entry += strlen(entry) + 1)
                 if (strncmp(entry, "dev-", strlen("dev-")) == 0)
@@ -171,25 +174,16 @@ static int read_domain(const Store *s, const char *domain) {
                 return -EBADMSG;
         (void) snprintf(directory, sizeof(directory), BACKENDS "/%" PRIu64, id);
         r = call_store(s, XS_DIRECTORY, directory, &list);
-        for (const char *entry = list.payload; r == 0 && entry < list.payload + list.length;
-             entry += strlen(entry) + 1) {
+        if (r < 0)
+                return r;
+        for (const char *entry = list.payload; entry < list.payload + list.length; entry += strlen(entry) + 1) {
                 char path[192];
 
                 (void) snprintf(path, sizeof(path), "%s/%.16s", directory, entry);
                 r = read_backend(s, path, (uint32_t) id);
+                if (r < 0)
+                        return r;
         }
-        return r;
-}
-
-/* No guest has ever had a PCI device when the directory does not exist. */
-static int read_domains(const Store *s) {
-        Message list;
-        int r = call_store(s, XS_DIRECTORY, BACKENDS, &list);
-
-        if (r == -ENOENT)
-                return 0;
-        for (const char *entry = list.payload; r == 0 && entry < list.payload + list.length; entry += strlen(entry) + 1)
-                r = read_domain(s, entry);
         return r;
 }
 
@@ -219,27 +213,28 @@ static int take_note(const Store *s, const char *entry) {
         Message m;
         int r = parse_note(entry, &address);
 
+        if (r < 0)
+                return r;
         (void) snprintf(path, sizeof(path), NOTES "/%.16s/domid", entry);
-        if (r >= 0)
-                r = call_store(s, XS_READ, path, &m);
+        r = call_store(s, XS_READ, path, &m);
         if (r >= 0)
                 r = parse_unsigned(m.payload, UINT16_MAX, &id);
         if (r >= 0)
                 r = read_name(s, (uint32_t) id, name);
         if (r >= 0)
-                r = add_device(s, address, (uint32_t) id, name);
+                r = add_guest_device(s, address, (uint32_t) id, name);
         return r == -ENOENT ? 0 : MIN(r, 0);
 }
 
-/* libxl notes the guest of a device before it gives the device to that guest. */
-static int read_notes(const Store *s) {
+/* Calls take() for each entry of a directory, which does not exist as long as no guest has had a PCI device. */
+static int read_entries(const Store *s, const char *directory, int (*take)(const Store *s, const char *entry)) {
         Message list;
-        int r = call_store(s, XS_DIRECTORY, NOTES, &list);
+        int r = call_store(s, XS_DIRECTORY, directory, &list);
 
         if (r == -ENOENT)
                 return 0;
         for (const char *entry = list.payload; r == 0 && entry < list.payload + list.length; entry += strlen(entry) + 1)
-                r = take_note(s, entry);
+                r = take(s, entry);
         return r;
 }
 
@@ -251,14 +246,16 @@ static int read_once(Store *s) {
 
         s->transaction = 0;
         r = call_store(s, XS_TRANSACTION_START, "", &m);
-        if (r >= 0)
-                r = parse_unsigned(m.payload, UINT32_MAX, &id);
+        if (r < 0)
+                return r;
+        r = parse_unsigned(m.payload, UINT32_MAX, &id);
         if (r < 0)
                 return r;
         s->transaction = (uint32_t) id;
-        r = read_domains(s);
+        r = read_entries(s, BACKENDS, read_domain);
+        /* libxl notes the guest of a device before it gives the device to that guest. */
         if (r == 0)
-                r = read_notes(s);
+                r = read_entries(s, NOTES, take_note);
         end = call_store(s, XS_TRANSACTION_END, "T", &m);
         return end < 0 ? end : r;
 }

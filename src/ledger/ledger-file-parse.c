@@ -34,10 +34,13 @@ static int get_text(json_object *o, const char *key, char *buf, size_t size) {
         _cleanup_free_ char *text = NULL;
         int r = get_string(o, key, false, &text);
 
-        if (r == 0 && strlen(text) >= size)
+        if (r < 0)
+                return r;
+        if (strlen(text) >= size)
                 r = -EBADMSG;
-        if (r == 0)
-                memcpy(buf, text, strlen(text) + 1);
+        if (r < 0)
+                return r;
+        memcpy(buf, text, strlen(text) + 1);
         return r;
 }
 

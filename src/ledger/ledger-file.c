@@ -89,15 +89,6 @@ static void put_device(JsonText *t, const AllocationDevice *d) {
         json_text_literal(t, " }");
 }
 
-static void put_region(JsonText *t, const Region *r) {
-        json_text_literal(t, "\n    { \"name\": ");
-        json_text_string(t, r->name);
-        put_value(t, "size", number, r->size);
-        put_value(t, "page_size", number, r->page_size);
-        put_value(t, "node", known, r->node);
-        json_text_literal(t, " }");
-}
-
 static void put_service(JsonText *t, const AllocationService *s) {
         json_text_literal(t, "\n    { \"name\": ");
         json_text_string(t, s->name);
@@ -106,23 +97,6 @@ static void put_service(JsonText *t, const AllocationService *s) {
         put_value(t, "endpoint", string, s->endpoint);
         put_value(t, "slots", number, s->slots);
         json_text_literal(t, " }");
-}
-
-static void put_cell(JsonText *t, const Cell *c) {
-        json_text_literal(t, "\n    { \"node\": ");
-        json_text_known(t, c->node);
-        put_value(t, "memory", number, c->memory);
-        json_text_literal(t, ", \"vcpus\": ");
-        put_text(t, cpuset_format(&c->vcpus));
-        json_text_literal(t, " }");
-}
-
-static void put_pin(JsonText *t, const Pin *pin) {
-        json_text_literal(t, "[");
-        json_text_number(t, pin->vcpu);
-        json_text_literal(t, ", ");
-        json_text_number(t, pin->cpu);
-        json_text_literal(t, "]");
 }
 
 static void put_lists(JsonText *t, const Allocation *a) {
@@ -134,18 +108,32 @@ static void put_lists(JsonText *t, const Allocation *a) {
         json_text_literal(t, "],\n  \"pins\": [");
         for (size_t i = 0; i < a->n_pins; i++) {
                 separate(t, i);
-                put_pin(t, &a->pins[i]);
+                json_text_literal(t, "[");
+                json_text_number(t, a->pins[i].vcpu);
+                json_text_literal(t, ", ");
+                json_text_number(t, a->pins[i].cpu);
+                json_text_literal(t, "]");
         }
         json_text_literal(t, "],\n  \"cells\": [");
         for (size_t i = 0; i < a->n_cells; i++) {
                 separate(t, i);
-                put_cell(t, &a->cells[i]);
+                json_text_literal(t, "\n    { \"node\": ");
+                json_text_known(t, a->cells[i].node);
+                put_value(t, "memory", number, a->cells[i].memory);
+                json_text_literal(t, ", \"vcpus\": ");
+                put_text(t, cpuset_format(&a->cells[i].vcpus));
+                json_text_literal(t, " }");
         }
         if (a->n_regions > 0)
                 json_text_literal(t, "],\n  \"shared_memory\": [");
         for (size_t i = 0; i < a->n_regions; i++) {
                 separate(t, i);
-                put_region(t, &a->regions[i]);
+                json_text_literal(t, "\n    { \"name\": ");
+                json_text_string(t, a->regions[i].name);
+                put_value(t, "size", number, a->regions[i].size);
+                put_value(t, "page_size", number, a->regions[i].page_size);
+                put_value(t, "node", known, a->regions[i].node);
+                json_text_literal(t, " }");
         }
         if (a->n_services > 0)
                 json_text_literal(t, "],\n  \"services\": [");

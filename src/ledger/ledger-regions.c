@@ -7,7 +7,7 @@
 #include "util/strings.h"
 
 /* Position of the first region whose name is not lower. */
-static size_t find(const Ledger *l, const char *name, bool *ret_found) {
+static size_t find_region(const Ledger *l, const char *name, bool *ret_found) {
         size_t i = 0;
 
         while (i < l->n_regions && strcmp(l->regions[i]->region.name, name) < 0)
@@ -18,14 +18,14 @@ static size_t find(const Ledger *l, const char *name, bool *ret_found) {
 
 const SharedRegion *ledger_find_region(const Ledger *l, const char *name) {
         bool found;
-        size_t i = find(l, name, &found);
+        size_t i = find_region(l, name, &found);
 
         return found ? l->regions[i] : NULL;
 }
 
 void ledger_set_region_removed(Ledger *l, const char *name, bool removed) {
         bool found;
-        size_t i = find(l, name, &found);
+        size_t i = find_region(l, name, &found);
 
         if (found)
                 l->regions[i]->removed = removed;
@@ -50,7 +50,7 @@ static void free_unused_regions(Ledger *l) {
 
 static int reserve(Ledger *l, const Allocation *a, const Region *r) {
         bool found;
-        size_t i = find(l, r->name, &found);
+        size_t i = find_region(l, r->name, &found);
 
         if (!found) {
                 SharedRegion *s = ARRAY_RESERVE(l->regions, l->n_regions) < 0 ? NULL : calloc(1, sizeof(*s));
@@ -79,7 +79,7 @@ void ledger_count_ready(Ledger *l, const Allocation *a, bool ready) {
         for (size_t i = 0; i < a->n_regions; i++) {
                 const Region *r = &a->regions[i];
                 bool found;
-                SharedRegion *s = l->regions[find(l, r->name, &found)];
+                SharedRegion *s = l->regions[find_region(l, r->name, &found)];
 
                 if (ready && s->n_ready++ == 0)
                         ledger_memory_claim(l, r->node, r->page_size)->backed += r->size;
@@ -92,7 +92,7 @@ void ledger_enter_regions(Ledger *l, Allocation *a) {
         for (size_t i = 0; i < a->n_regions; i++) {
                 const Region *r = &a->regions[i];
                 bool found;
-                SharedRegion *s = l->regions[find(l, r->name, &found)];
+                SharedRegion *s = l->regions[find_region(l, r->name, &found)];
                 size_t at = 0;
 
                 if (s->n_members == 0)
@@ -113,7 +113,7 @@ void ledger_leave_regions(Ledger *l, Allocation *a) {
         for (size_t i = 0; i < a->n_regions; i++) {
                 const Region *r = &a->regions[i];
                 bool found;
-                SharedRegion *s = l->regions[find(l, r->name, &found)];
+                SharedRegion *s = l->regions[find_region(l, r->name, &found)];
                 size_t n = 0;
 
                 for (size_t j = 0; j < s->n_members; j++)

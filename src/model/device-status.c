@@ -29,14 +29,10 @@ static const struct {
                                                     "NUMBER' restores it while no VF is in use." },
 };
 
-static void entry_done(DeviceStatus *s) {
-        for (size_t i = 0; i < ELEMENTSOF(s->findings); i++)
-                free(s->findings[i]);
-}
-
 void device_status_table_done(DeviceStatusTable *t) {
         for (size_t i = 0; i < t->n; i++)
-                entry_done(&t->devices[i]);
+                for (size_t k = 0; k < ELEMENTSOF(t->devices[i].findings); k++)
+                        free(t->devices[i].findings[k]);
         free(t->devices);
         *t = (DeviceStatusTable) { 0 };
 }

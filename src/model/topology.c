@@ -107,14 +107,6 @@ static int take_direct_groups(const Inventory *inv, IommuGroup **ret, size_t *re
         return 0;
 }
 
-static void drop_groups(Inventory *inv) {
-        for (size_t i = 0; i < inv->n_groups; i++)
-                free(inv->groups[i].members);
-        free(inv->groups);
-        inv->groups = NULL;
-        inv->n_groups = 0;
-}
-
 static int add_member(Inventory *inv, int number, uint32_t index) {
         IommuGroup *group = inv->n_groups > 0 ? inv->groups + inv->n_groups - 1 : NULL;
         int r;
@@ -155,7 +147,11 @@ static int make_groups(Inventory *inv) {
         r = take_direct_groups(inv, &direct, &n_direct);
         if (r < 0)
                 return r;
-        drop_groups(inv);
+        for (size_t i = 0; i < inv->n_groups; i++)
+                free(inv->groups[i].members);
+        free(inv->groups);
+        inv->groups = NULL;
+        inv->n_groups = 0;
         members = calloc(inv->n_devices + 1, sizeof(*members));
         if (!members)
                 return -ENOMEM;

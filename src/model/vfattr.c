@@ -197,10 +197,12 @@ int vf_attributes_parse_wanted(const char *text, VfAttributes *ret, char **ret_p
         VfAttributes v;
         int r = vf_attributes_parse(text, &v, ret_problem);
 
-        if (r == 0)
-                r = check_wanted(&v, ret_problem);
-        if (r == 0)
-                *ret = v;
+        if (r < 0)
+                return r;
+        r = check_wanted(&v, ret_problem);
+        if (r < 0)
+                return r;
+        *ret = v;
         return r;
 }
 

@@ -174,18 +174,6 @@ static int read_check_facts(const char *root, CheckFacts *facts) {
         return 0;
 }
 
-static void write_finding(JsonText *t, const Finding *f) {
-        json_text_first_key(t, "check");
-        json_text_string(t, f->check);
-        json_text_key(t, "result");
-        json_text_string(t, check_result_to_string(f->result));
-        json_text_key(t, "message");
-        json_text_string(t, f->message);
-        json_text_key(t, "remedy");
-        json_text_string(t, f->remedy);
-        json_text_literal(t, "}");
-}
-
 static char *report_to_json(const CheckReport *report) {
         JsonText t = json_text_new();
 
@@ -196,7 +184,15 @@ static char *report_to_json(const CheckReport *report) {
         for (size_t i = 0; i < report->n; i++) {
                 if (i > 0)
                         json_text_literal(&t, ",");
-                write_finding(&t, &report->findings[i]);
+                json_text_first_key(&t, "check");
+                json_text_string(&t, report->findings[i].check);
+                json_text_key(&t, "result");
+                json_text_string(&t, check_result_to_string(report->findings[i].result));
+                json_text_key(&t, "message");
+                json_text_string(&t, report->findings[i].message);
+                json_text_key(&t, "remedy");
+                json_text_string(&t, report->findings[i].remedy);
+                json_text_literal(&t, "}");
         }
         json_text_literal(&t, "]}");
         return json_text_finish(&t);
@@ -214,8 +210,9 @@ static int check_root(HostState *state, const char *node, const char *root, cons
                 r = root_read_cmdline(root, cmdline);
         facts.cmdline = cmdline;
         facts.policy = state->policy;
-        if (r >= 0)
-                r = read_check_facts(root, &facts);
+        if (r < 0)
+                return r;
+        r = read_check_facts(root, &facts);
         if (r < 0)
                 return r;
         r = check_node(&facts, &report);
@@ -246,8 +243,9 @@ static int suggest_root(HostState *state, const char *node, const char *root, ch
 
         state->config = config_new();
         r = state->config ? replay_read_facts(state, node, root, ret_problem) : -ENOMEM;
-        if (r >= 0)
-                r = root_read_cmdline(root, cmdline);
+        if (r < 0)
+                return r;
+        r = root_read_cmdline(root, cmdline);
         return r < 0 ? r : suggest_configuration(state->inventory, cmdline, ret);
 }
 

@@ -54,16 +54,18 @@ static int read_inventory(const HostState *n, const Sysfs *fs, Inventory **ret) 
         _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
         int r = scan_inventory(fs, &inv);
 
-        if (r >= 0) {
-                /* On a machine that is not recorded the driver may take long to answer. */
-                if (sysfs_root(fs)[0])
-                        nvidia_read_memories(fs, inv);
-                r = critical_mark(fs, n->config, inv);
-        }
-        if (r >= 0)
-                r = policy_expect_vfs(n->config, inv);
-        if (r >= 0)
-                *ret = TAKE_PTR(inv);
+        if (r < 0)
+                return r;
+        /* On a machine that is not recorded the driver may take long to answer. */
+        if (sysfs_root(fs)[0])
+                nvidia_read_memories(fs, inv);
+        r = critical_mark(fs, n->config, inv);
+        if (r < 0)
+                return r;
+        r = policy_expect_vfs(n->config, inv);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(inv);
         return r;
 }
 
@@ -104,13 +106,6 @@ static int check_config(const HostState *n, char **ret_problem) {
         return 0;
 }
 
-static void warn_of_config(const Config *config, const char *node) {
-        config_log_problems(config);
-        if (config->n_files == 0 && !config->unreadable)
-                log_notice("There is no passthroughd.conf in %s: no device is in a pool. Name one with --config FILE.",
-                           node);
-}
-
 /* The daemon would create no VFs on these PFs, or it is unknown which. */
 static void warn_of_missing_vfs(const Policy *policy) {
         const Inventory *inv = policy->inventory;
@@ -133,7 +128,12 @@ static void warn_of_missing_vfs(const Policy *policy) {
 }
 
 void replay_node_warn(const ReplayNode *n, const char *node) {
-        warn_of_config(n->node.config, node);
+        const Config *config = n->node.config;
+
+        config_log_problems(config);
+        if (config->n_files == 0 && !config->unreadable)
+                log_notice("There is no passthroughd.conf in %s: no device is in a pool. Name one with --config FILE.",
+                           node);
         for (size_t i = 0; i < n->node.policy->n_problems; i++)
                 log_warning("%s", n->node.policy->problems[i]);
         warn_of_missing_vfs(n->node.policy);
@@ -150,12 +150,15 @@ int replay_node_load(const char *node, const char *config, ReplayNode **ret, cha
         if (!n->node.ledger)
                 return -ENOMEM;
         r = root_open(&root, node, ret_problem);
-        if (r >= 0)
-                r = replay_read(&n->node, node, root.dir, false, config, ret_problem);
-        if (r >= 0)
-                r = check_config(&n->node, ret_problem);
-        if (r >= 0)
-                r = name_gpus(&n->node, root.dir);
+        if (r < 0)
+                return r;
+        r = replay_read(&n->node, node, root.dir, false, config, ret_problem);
+        if (r < 0)
+                return r;
+        r = check_config(&n->node, ret_problem);
+        if (r < 0)
+                return r;
+        r = name_gpus(&n->node, root.dir);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(n);

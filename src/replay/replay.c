@@ -44,8 +44,9 @@ static int serve(ReplayNode *node) {
         (void) sigemptyset(&mask);
         (void) sigaddset(&mask, SIGCHLD);
         (void) sigprocmask(SIG_BLOCK, &mask, NULL);
-        if (r >= 0)
-                r = server_new_peer(event, BUS_FD, &replay_node_callbacks, node, &server);
+        if (r < 0)
+                return r;
+        r = server_new_peer(event, BUS_FD, &replay_node_callbacks, node, &server);
         return r < 0 ? r : sd_event_loop(event);
 }
 
@@ -94,7 +95,7 @@ static int read_report(int bus, char **ret_problem) {
         return -EBADMSG;
 }
 
-static int start(Replay *r, const char *node, const char *config, char **ret_problem) {
+static int spawn_replay(Replay *r, const char *node, const char *config, char **ret_problem) {
         pid_t parent = getpid(), pid;
         int fds[2], error;
 
@@ -120,7 +121,7 @@ int replay_new(const char *node, const char *config, Replay **ret, char **ret_pr
 
         if (replay) {
                 replay->fd = -1;
-                r = start(replay, node, config, &problem);
+                r = spawn_replay(replay, node, config, &problem);
         }
         if (r >= 0) {
                 *ret = TAKE_PTR(replay);

@@ -86,8 +86,9 @@ static int open_dir(const Sysfs *fs, const char *path) {
         if (parent_fd < 0)
                 return parent_fd;
         r = make_dir_at(parent_fd, slash ? slash + 1 : path);
-        if (r >= 0)
-                r = check_depth(fs, path);
+        if (r < 0)
+                return r;
+        r = check_depth(fs, path);
         return r < 0 ? r : sysfs_open(fs, path, O_PATH | O_DIRECTORY);
 }
 

@@ -59,7 +59,7 @@ static void free_json(json_object **o) {
 }
 
 /* NULL: passthroughd does not run, or does not reply. A signal comes when it starts. */
-static json_object *describe(Agent *a) {
+static json_object *ask_daemon(Agent *a) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_free_ char *text = NULL;
@@ -176,7 +176,7 @@ static int check_allocations(Agent *a, json_object *description, GresList *list)
 }
 
 static void compare(Agent *a) {
-        _cleanup_(free_json) json_object *description = describe(a);
+        _cleanup_(free_json) json_object *description = ask_daemon(a);
         _cleanup_gres_list_ GresList list = { 0 };
         int r;
 
@@ -195,7 +195,7 @@ static void compare(Agent *a) {
         a->failed = r < 0;
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+static int on_compare_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Agent *a = userdata;
         int r;
 
@@ -215,22 +215,25 @@ static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
         return 0;
 }
 
-static int start(Agent *a) {
+static int agent_start(Agent *a) {
         int r = sd_event_default(&a->event);
 
-        if (r >= 0)
-                r = node_open_bus(NULL, &a->bus);
-        if (r >= 0)
-                r = sd_bus_attach_event(a->bus, a->event, SD_EVENT_PRIORITY_NORMAL);
-        if (r >= 0)
-                r = sd_bus_set_exit_on_disconnect(a->bus, true);
-        if (r >= 0)
-                r = sd_event_add_time_relative(a->event, &a->timer, CLOCK_MONOTONIC, 0, SETTLE_TIME, on_timer, a);
-        if (r >= 0)
-                r = sd_bus_add_match(a->bus, NULL, MATCH_DAEMON, on_signal, a);
-        if (r >= 0)
-                r = sd_bus_add_match(a->bus, NULL, MATCH_OWNER, on_signal, a);
-        return r;
+        if (r < 0)
+                return r;
+        r = node_open_bus(NULL, &a->bus);
+        if (r < 0)
+                return r;
+        r = sd_bus_attach_event(a->bus, a->event, SD_EVENT_PRIORITY_NORMAL);
+        if (r < 0)
+                return r;
+        r = sd_bus_set_exit_on_disconnect(a->bus, true);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time_relative(a->event, &a->timer, CLOCK_MONOTONIC, 0, SETTLE_TIME, on_compare_timer, a);
+        if (r < 0)
+                return r;
+        r = sd_bus_add_match(a->bus, NULL, MATCH_DAEMON, on_signal, a);
+        return r < 0 ? r : sd_bus_add_match(a->bus, NULL, MATCH_OWNER, on_signal, a);
 }
 
 static int usage(void) {
@@ -302,7 +305,7 @@ int main(int argc, char *argv[]) {
                 return access("/run/slurm", F_OK) >= 0 ? EXIT_FAILURE : EX_CONFIG;
         }
         controller_init();
-        r = start(&a);
+        r = agent_start(&a);
         if (r >= 0) {
                 (void) sd_notify(0, "READY=1");
                 r = sd_event_loop(a.event);

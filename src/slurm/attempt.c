@@ -33,16 +33,22 @@ static int take_properties(Attempt *a, sd_bus_message *m) {
         const char *interface, *key, *text;
         int r = sd_bus_message_read(m, "s", &interface);
 
-        if (r >= 0)
-                r = sd_bus_message_enter_container(m, SD_BUS_TYPE_ARRAY, "{sv}");
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, SD_BUS_TYPE_DICT_ENTRY, "sv")) > 0) {
+        if (r < 0)
+                return r;
+        r = sd_bus_message_enter_container(m, SD_BUS_TYPE_ARRAY, "{sv}");
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(m, SD_BUS_TYPE_DICT_ENTRY, "sv")) > 0) {
                 r = sd_bus_message_read(m, "s", &key);
                 if (r >= 0 && streq(key, "Message"))
                         r = sd_bus_message_read(m, "v", "s", &text) < 0 ? -EBADMSG : string_copy(&a->message, text);
                 else if (r >= 0)
                         r = sd_bus_message_skip(m, "v");
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(m);
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -75,8 +81,9 @@ static int open_attempt(const Settings *settings, Attempt *a) {
         static const char *const matches[] = { MATCH_JOBS, MATCH_REMOVED, MATCH_OWNER };
         int r = node_open_bus(settings->bus, &a->bus);
 
-        if (r >= 0)
-                r = sd_bus_set_method_call_timeout(a->bus, MAX(settings->wait, 1U) * SECOND);
+        if (r < 0)
+                return r;
+        r = sd_bus_set_method_call_timeout(a->bus, MAX(settings->wait, 1U) * SECOND);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(matches); i++)
                 r = sd_bus_add_match(a->bus, NULL, matches[i], on_signal, a);
         return r;

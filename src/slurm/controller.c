@@ -8,7 +8,6 @@
 
 #include "controller.h"
 #include "cores.h"
-#include "scontrol.h"
 #include "util/strings.h"
 
 #define MEBIBYTE UINT64_C(1048576)

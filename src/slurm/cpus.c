@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cpus.h"
+#include "cores.h"
 #include "model/cpuset.h"
 #include "util/fileio.h"
 #include "util/strings.h"

@@ -183,7 +183,7 @@ static bool has_pool(const char *entries, const Gres *g) {
         return false;
 }
 
-static const Gres *find_pool(const GresList *list, const char *entry) {
+static const Gres *find_gres(const GresList *list, const char *entry) {
         for (size_t i = 0; i < list->n; i++)
                 if (is_of_pool(entry, &list->items[i]))
                         return &list->items[i];
@@ -218,7 +218,7 @@ char *gres_list_update(const GresList *list, const char *present, const char *ty
         int r = copy && text ? 0 : -ENOMEM;
 
         while (r == 0 && (entry = strsep(&rest, ","))) {
-                const Gres *g = find_pool(list, entry);
+                const Gres *g = find_gres(list, entry);
 
                 if (g && g->healthy > 0)
                         r = string_append(&text, ",", "%.*s:%u", (int) name_length(entry), entry, g->healthy);

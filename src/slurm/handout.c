@@ -95,13 +95,17 @@ int handout_read(const char *directory, const char *name,
                 return dir_fd;
         r = file ? read_file_at(dir_fd, file, VARIABLES_MAX, &text, NULL) : -ENOMEM;
         rest = text;
-        while (r >= 0 && (line = strsep(&rest, "\n"))) {
+        if (r < 0)
+                return r;
+        while ((line = strsep(&rest, "\n"))) {
                 char *equals = strchr(line, '=');
 
                 if (!equals)
                         continue;
                 *equals = '\0';
                 r = set(line, equals + 1, userdata);
+                if (r < 0)
+                        return r;
         }
-        return MIN(r, 0);
+        return 0;
 }

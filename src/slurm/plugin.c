@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "controller.h"
-#include "cpus.h"
+#include "cores.h"
 #include "handout.h"
 #include "request.h"
 #include "reservation.h"
@@ -120,11 +120,13 @@ static int refuse(const SlurmJob *job, Outcome outcome, const char *sentence) {
         _cleanup_free_ char *reason = string_format("passthroughd: %s", or_no_memory(sentence));
         int r = reason ? 0 : -ENOMEM;
 
-        if (r == 0 && outcome == OUTCOME_BROKEN)
+        if (r != 0)
+                return r;
+        if (outcome == OUTCOME_BROKEN)
                 r = controller_drain(node_name(), reason);
-        if (r == 0)
-                r = controller_refuse_job(job, outcome == OUTCOME_INVALID, reason);
-        return r;
+        if (r != 0)
+                return r;
+        return controller_refuse_job(job, outcome == OUTCOME_INVALID, reason);
 }
 
 /* A value other than 0 drains the node with a reason of Slurm's own: only when slurmctld cannot be told a better one.

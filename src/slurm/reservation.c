@@ -36,8 +36,9 @@ static int find_generation(sd_bus *bus, const char *name, uint64_t *ret, sd_bus_
 
         *ret = 0;
         r = node_call(bus, "ListAllocations", error, &reply, "");
-        if (r >= 0)
-                r = sd_bus_message_enter_container(reply, SD_BUS_TYPE_ARRAY, "(sstuo)");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_enter_container(reply, SD_BUS_TYPE_ARRAY, "(sstuo)");
         while (r >= 0 && (r = sd_bus_message_read(reply, "(sstuo)", &found, &state, &generation, &owner, &path)) > 0)
                 if (streq(found, name)) {
                         r = is_of_job(bus, path, error);
@@ -112,12 +113,15 @@ bool reservation_has_guest(const SlurmJob *job) {
 static int append_devices(sd_bus_message *m, const JobRequest *request) {
         int r = sd_bus_message_open_container(m, SD_BUS_TYPE_DICT_ENTRY, "sv");
 
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", REQUEST_KEY_DEVICES);
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, SD_BUS_TYPE_VARIANT, "a(su)");
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, SD_BUS_TYPE_ARRAY, "(su)");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "s", REQUEST_KEY_DEVICES);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, SD_BUS_TYPE_VARIANT, "a(su)");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, SD_BUS_TYPE_ARRAY, "(su)");
         for (size_t i = 0; r >= 0 && i < request->n_pools; i++)
                 r = sd_bus_message_append(m, "(su)", request->pools[i].pool, request->pools[i].count);
         for (size_t open = 3; r >= 0 && open > 0; open--)
@@ -126,38 +130,36 @@ static int append_devices(sd_bus_message *m, const JobRequest *request) {
 }
 
 static int append_cpus(sd_bus_message *m, const Wanted *w) {
-        int r;
-
         if (!reservation_has_guest(w->job))
                 return 0;
-        r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_CPUS, "u", w->n_cpus);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_CPUS_FROM, "s", w->cpus);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_NUMA, "s", w->numa);
-        return r < 0 ? r : sd_bus_message_append(m, "{sv}", REQUEST_KEY_MEMORY, "t", w->job->memory);
+        return sd_bus_message_append(m, "{sv}{sv}{sv}{sv}", REQUEST_KEY_CPUS, "u", w->n_cpus, REQUEST_KEY_CPUS_FROM,
+                                     "s", w->cpus, REQUEST_KEY_NUMA, "s", w->numa, REQUEST_KEY_MEMORY, "t",
+                                     w->job->memory);
 }
 
 static int make_call(sd_bus *bus, const Wanted *w, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r = node_new_call(bus, "Allocate", &m);
 
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", w->name);
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, SD_BUS_TYPE_ARRAY, "{sv}");
-        if (r >= 0)
-                r = append_devices(m, w->request);
-        if (r >= 0)
-                r = append_cpus(m, w);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_OWNER, "u", w->uid);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_TOKEN, "s", w->token);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}", REQUEST_KEY_TAG, "s", GRES_ALLOCATION_TAG);
-        if (r >= 0)
-                r = sd_bus_message_close_container(m);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "s", w->name);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, SD_BUS_TYPE_ARRAY, "{sv}");
+        if (r < 0)
+                return r;
+        r = append_devices(m, w->request);
+        if (r < 0)
+                return r;
+        r = append_cpus(m, w);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "{sv}{sv}{sv}", REQUEST_KEY_OWNER, "u", w->uid, REQUEST_KEY_TOKEN, "s", w->token,
+                                  REQUEST_KEY_TAG, "s", GRES_ALLOCATION_TAG);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_close_container(m);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(m);
@@ -232,22 +234,29 @@ static int read_devices(sd_bus_message *reply, char **ret) {
         return r;
 }
 
-static int describe(sd_bus *bus, const char *name, char **ret_document, char **ret_devices, sd_bus_error *error) {
+static int read_description(sd_bus *bus, const char *name, char **ret_document, char **ret_devices,
+                            sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *document = NULL, *allocation = NULL, *devices = NULL;
         const char *path;
-        int r = 0;
+        int r;
 
-        if (ret_document)
+        if (ret_document) {
                 r = node_call(bus, "GetDomainXML", error, &document, "sa{sv}", name, 0);
-        if (ret_document && r >= 0)
+                if (r < 0)
+                        return r;
                 r = bus_read_reply_text(document, ret_document);
-        if (r >= 0)
-                r = node_call(bus, "GetAllocation", error, &allocation, "s", name);
-        if (r >= 0)
-                r = sd_bus_message_read(allocation, "o", &path);
-        if (r >= 0) /* its unique name, for which the bus starts nothing */
-                r = sd_bus_get_property(bus, sd_bus_message_get_sender(allocation), path, BUS_ALLOCATION_INTERFACE,
-                                        "Devices", error, &devices, "a(ss)");
+                if (r < 0)
+                        return r;
+        }
+        r = node_call(bus, "GetAllocation", error, &allocation, "s", name);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_read(allocation, "o", &path);
+        if (r < 0)
+                return r;
+        /* Its unique name, for which the bus starts nothing. */
+        r = sd_bus_get_property(bus, sd_bus_message_get_sender(allocation), path, BUS_ALLOCATION_INTERFACE, "Devices",
+                                error, &devices, "a(ss)");
         return r < 0 ? r : read_devices(devices, ret_devices);
 }
 
@@ -255,7 +264,7 @@ static Outcome try_describe(Attempt *a, const void *what, char **ret_sentence) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_free_ char *document = NULL, *devices = NULL;
         const DescribeCall *call = what;
-        int r = describe(a->bus, call->name, call->ret_document ? &document : NULL, &devices, &error);
+        int r = read_description(a->bus, call->name, call->ret_document ? &document : NULL, &devices, &error);
 
         if (r < 0)
                 return attempt_judge(r, &error, ret_sentence);

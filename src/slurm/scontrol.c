@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "scontrol.h"
+#include "cores.h"
 #include "util/fileio.h"
 #include "util/program.h"
 #include "util/strings.h"
@@ -19,7 +19,7 @@
 
 extern char **environ;
 
-static int start(const char *path, uint32_t id, int output, pid_t *ret) {
+static int spawn_scontrol(const char *path, uint32_t id, int output, pid_t *ret) {
         char number[sizeof("4294967295")], program[] = "scontrol", show[] = "show", job[] = "job", json[] = "--json";
         char *arguments[] = { program, json, show, job, number, NULL };
         posix_spawn_file_actions_t files;
@@ -65,7 +65,7 @@ int scontrol_show_job(uint32_t id, char **ret, size_t *ret_size) {
                 return -errno;
         input = ends[0];
         output = ends[1];
-        r = start(path, id, output, &pid);
+        r = spawn_scontrol(path, id, output, &pid);
         if (r < 0)
                 return r;
         (void) close(TAKE_FD(output));

@@ -54,11 +54,13 @@ static int choose_reset(Step *s, const AllocationDevice *d, const Pool *pool, co
 int steps_reset(const Allocation *a, const Inventory *inv, const Config *config, StepList *steps) {
         int r = 0;
 
-        for (Step *s = steps->steps; r == 0 && s < steps->steps + steps->n; s++) {
+        for (Step *s = steps->steps; s < steps->steps + steps->n; s++) {
                 const AllocationDevice *d = s->kind == STEP_RESET ? allocation_find_device(a, s->device) : NULL;
 
                 if (d)
                         r = choose_reset(s, d, pool_of_card(a, d, config), inventory_find(inv, s->device));
+                if (r != 0)
+                        return r;
         }
         return r;
 }
@@ -159,14 +161,15 @@ static int stop_services(StepList *l, size_t n, const Allocation *a, const Confi
 static int look_for_users(StepList *l, size_t n, const Allocation *a, const Config *config) {
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
                 const Pool *pool = pool_of_unbound(&l->steps[i], a, config);
 
                 if (!pool || pool->n_stop_services == 0)
                         continue;
                 r = step_list_add(l, STEP_CHECK_IDLE, l->steps[i].device, l->steps[i].from, NULL);
-                if (r == 0)
-                        l->steps[l->n - 1].vf = allocation_find_device(a, l->steps[i].device)->is_vf;
+                if (r != 0)
+                        return r;
+                l->steps[l->n - 1].vf = allocation_find_device(a, l->steps[i].device)->is_vf;
         }
         return r;
 }
@@ -191,10 +194,11 @@ int steps_around_services(const Allocation *a, const Config *config, StepList *s
 static int add_regions(StepList *l, StepKind kind, const Allocation *a, const char *to) {
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < a->n_regions; i++) {
+        for (size_t i = 0; i < a->n_regions; i++) {
                 r = step_list_add(l, kind, (PciAddress) { 0 }, NULL, to);
-                if (r == 0)
-                        l->steps[l->n - 1].region = a->regions[i];
+                if (r != 0)
+                        return r;
+                l->steps[l->n - 1].region = a->regions[i];
         }
         return r;
 }

@@ -24,10 +24,11 @@ static int strip_vf(StepList *l, const PciDevice *vf) {
 static int note_vfs(StepList *l, const PciDevice *pf) {
         int r = 0;
 
-        for (size_t i = 0; r == 0 && pci_device_is_nic(pf) && i < pf->n_virtfns; i++) {
+        for (size_t i = 0; pci_device_is_nic(pf) && i < pf->n_virtfns; i++) {
                 r = step_list_add(l, STEP_SAVE_VF_STATE, pf->address, NULL, NULL);
-                if (r == 0)
-                        l->steps[l->n - 1].vf = (unsigned) i;
+                if (r < 0)
+                        return r;
+                l->steps[l->n - 1].vf = (unsigned) i;
         }
         return r;
 }

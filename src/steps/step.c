@@ -3,6 +3,7 @@
 
 #include "steps/step.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -54,6 +55,7 @@ int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *fro
 }
 
 void step_list_remove(StepList *l, size_t i) {
+        assert(i < l->n);
         free(l->steps[i].from);
         free(l->steps[i].to);
         memmove(&l->steps[i], &l->steps[i + 1], (--l->n - i) * sizeof(*l->steps));
@@ -94,12 +96,13 @@ int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned
 int steps_check_unused(const Allocation *a, StepList *steps) {
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
+        for (size_t i = 0; i < a->n_devices; i++) {
                 const char *mdev = a->devices[i].mdev;
 
                 r = step_list_add(steps, STEP_CHECK_UNUSED, a->devices[i].address, *mdev ? mdev : NULL, NULL);
-                if (r == 0)
-                        steps->steps[steps->n - 1].vf = a->devices[i].is_vf;
+                if (r < 0)
+                        return r;
+                steps->steps[steps->n - 1].vf = a->devices[i].is_vf;
         }
         return r;
 }

@@ -211,8 +211,9 @@ int sysfs_set(const Sysfs *fs, const char *path, const char *value) {
         if (r < 0 || streq(now, value))
                 return MIN(r, 0);
         r = sysfs_write(fs, path, value);
-        if (r >= 0)
-                r = sysfs_read(fs, path, now, sizeof(now));
+        if (r < 0)
+                return r;
+        r = sysfs_read(fs, path, now, sizeof(now));
         if (r < 0)
                 return r;
         return streq(now, value) ? 1 : -EIO;

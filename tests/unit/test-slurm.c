@@ -9,7 +9,6 @@
 
 #include "model/cpuset.h"
 #include "slurm/cores.h"
-#include "slurm/cpus.h"
 #include "slurm/gres.h"
 #include "slurm/request.h"
 #include "tmptree.h"
