@@ -3,6 +3,8 @@
 #include "agent/daemon.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <systemd/sd-daemon.h>
 
 #include "bus/names.h"
 #include "bus/reply-text.h"
@@ -17,6 +19,41 @@
 #define MATCH_OWNER                                                                                                    \
         "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"      \
         "path='/org/freedesktop/DBus',arg0='" BUS_NAME "'"
+
+int agent_add_signal(sd_event *event, int number, sd_event_signal_handler_t on_signal, void *userdata) {
+        sigset_t set;
+
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, number);
+        (void) sigprocmask(SIG_BLOCK, &set, NULL);
+        return sd_event_add_signal(event, NULL, number, on_signal, userdata);
+}
+
+int agent_loop_new(sd_bus *bus, sd_event_signal_handler_t on_reload, void *userdata, sd_event **ret) {
+        int r = sd_event_default(ret);
+
+        if (r >= 0)
+                r = agent_add_signal(*ret, SIGHUP, on_reload, userdata);
+        if (r >= 0)
+                r = sd_bus_attach_event(bus, *ret, SD_EVENT_PRIORITY_NORMAL);
+        return r < 0 ? r : sd_bus_set_exit_on_disconnect(bus, true);
+}
+
+int agent_set_timer(sd_event_source *timer, uint64_t usec) {
+        int r = sd_event_source_set_time_relative(timer, usec);
+
+        return r < 0 ? r : sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+}
+
+int agent_loop_run(sd_event *event) {
+        int r;
+
+        (void) sd_notify(false, "READY=1");
+        r = sd_event_loop(event);
+        if (r > 0)
+                return log_error_errno(-ECONNRESET, "The system bus has closed the connection.");
+        return r < 0 ? log_error_errno(r, "The loop failed: %m") : 0;
+}
 
 int daemon_watch(sd_bus *bus, sd_bus_message_handler_t on_change, sd_bus_message_handler_t on_owner, void *userdata) {
         int r = sd_bus_add_match(bus, NULL, MATCH_EPOCH, on_change, userdata);

@@ -6,6 +6,7 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 
 #include "model/json-parse.h"
 #include "model/json-value.h"
@@ -17,6 +18,8 @@
 /* Its values cost 600,000. */
 #define REPLY_COST_MAX  ((size_t) 2 << 20)
 #define POLL_MS         1000
+#define RETRY_MIN_USEC  UINT64_C(1000000)
+#define RETRY_MAX_USEC  (60 * RETRY_MIN_USEC)
 #define CONNECTIONS_MAX 4L /* to a server; further requests wait for one of them */
 
 struct Http {
@@ -369,4 +372,17 @@ char *http_escape(const char *text) {
 
 unsigned http_requests(const Http *h) {
         return h->requests;
+}
+
+uint64_t random_usec(uint64_t max) {
+        uint64_t n = 0;
+
+        if (getrandom(&n, sizeof(n), GRND_NONBLOCK) < 0)
+                return 0;
+        return n % max;
+}
+
+uint64_t retry_usec(uint64_t *delay) {
+        *delay = *delay == 0 ? RETRY_MIN_USEC : MIN(*delay * 2, RETRY_MAX_USEC);
+        return *delay / 2 + random_usec(*delay);
 }

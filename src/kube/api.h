@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Requests to the API server of Kubernetes, with the credential of a kubeconfig. A file of a token is read before each
- * request, and certificates for each connection, so that both may be renewed.
+ * Requests to the API server of Kubernetes, with the address and the credential of a kubeconfig file
+ * (kubernetes.io/docs/reference/config-api/kubeconfig.v1). A file of a token is read before each request, and
+ * certificates for each connection, so that both may be renewed.
  */
 
 #include "agent/http.h"

@@ -37,6 +37,7 @@ struct GrpcCall {
         WireBuffer out;
         size_t sent;
         GrpcStatus status;
+        const char *message; /* NULL: none */
         void (*gone)(GrpcCall *c, void *userdata);
         void *userdata;
 };
@@ -64,7 +65,6 @@ struct GrpcServer {
         size_t n_methods;
         void *userdata;
         LIST_HEAD(ConnectionList, Connection) connections;
-        size_t n_connections;
 };
 
 static uint64_t now_usec(void) {
@@ -95,11 +95,12 @@ static nghttp2_nv header(const char *name, const char *value) {
 
 static int submit_trailer(GrpcCall *call) {
         char status[16];
-        nghttp2_nv trailer;
+        nghttp2_nv trailer[2];
 
         (void) snprintf(status, sizeof(status), "%d", (int) call->status);
-        trailer = header("grpc-status", status);
-        return nghttp2_submit_trailer(call->connection->session, call->id, &trailer, 1);
+        trailer[0] = header("grpc-status", status);
+        trailer[1] = header("grpc-message", call->message ?: "");
+        return nghttp2_submit_trailer(call->connection->session, call->id, trailer, call->message ? 2 : 1);
 }
 
 static ssize_t on_read_answer(nghttp2_session *session, int32_t id, uint8_t *buf, size_t size, uint32_t *flags,
@@ -118,7 +119,9 @@ static ssize_t on_read_answer(nghttp2_session *session, int32_t id, uint8_t *buf
         return submit_trailer(call) < 0 ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE : (ssize_t) n;
 }
 
+/* Nothing that still comes of the request counts. */
 static void reset_call(GrpcCall *call) {
+        call->is_complete = true;
         if (nghttp2_submit_rst_stream(call->connection->session, NGHTTP2_FLAG_NONE, call->id, NGHTTP2_INTERNAL_ERROR) !=
             0)
                 call->connection->is_broken = true;
@@ -169,23 +172,11 @@ void grpc_send(GrpcCall *call, const WireBuffer *message) {
 }
 
 void grpc_fail(GrpcCall *call, GrpcStatus status, const char *message) {
-        char number[16];
-        nghttp2_nv headers[4];
-
         call->is_answered = true;
         call->status = status;
-        if (call->has_headers) {
-                submit_answer(call);
-                return;
-        }
-        (void) snprintf(number, sizeof(number), "%d", (int) status);
-        headers[0] = header(":status", "200");
-        headers[1] = header("content-type", "application/grpc");
-        headers[2] = header("grpc-status", number);
-        headers[3] = header("grpc-message", message);
-        if (nghttp2_submit_response(call->connection->session, call->id, headers, ELEMENTSOF(headers), NULL) != 0)
-                call->connection->is_broken = true;
-        wake_connection(call->connection);
+        call->message = message;
+        call->out.size = call->sent;
+        submit_answer(call);
 }
 
 void grpc_call_watch(GrpcCall *call, void (*gone)(GrpcCall *c, void *userdata), void *userdata) {
@@ -197,21 +188,17 @@ void grpc_call_watch(GrpcCall *call, void (*gone)(GrpcCall *c, void *userdata), 
 static void run_call(GrpcCall *call) {
         const GrpcServer *s = call->connection->server;
         const uint8_t *in = call->in.data;
-        size_t size;
+        bool has_prefix = call->is_post && call->is_grpc && !call->in.is_failed && call->in.size >= PREFIX_SIZE;
+        size_t size = has_prefix ? (size_t) in[1] << 24 | (size_t) in[2] << 16 | (size_t) in[3] << 8 | in[4] : 0;
 
         call->is_complete = true;
         call->connection->last_call = now_usec();
-        if (!call->is_post || !call->is_grpc || call->in.is_failed || call->in.size < PREFIX_SIZE) {
+        if (!has_prefix || (in[0] == 0 && size != call->in.size - PREFIX_SIZE)) {
                 grpc_fail(call, GRPC_INTERNAL, "This is no call of gRPC with one message.");
                 return;
         }
-        size = (size_t) in[1] << 24 | (size_t) in[2] << 16 | (size_t) in[3] << 8 | in[4];
         if (in[0] != 0) {
                 grpc_fail(call, GRPC_UNIMPLEMENTED, "Compressed messages are not supported.");
-                return;
-        }
-        if (size != call->in.size - PREFIX_SIZE) {
-                grpc_fail(call, GRPC_INTERNAL, "The call has not one message.");
                 return;
         }
         for (size_t i = 0; i < s->n_methods; i++)
@@ -310,10 +297,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error,
 /* Connections */
 
 static void close_connection(Connection *c) {
-        GrpcServer *s = c->server;
-
         LIST_REMOVE(c, connections);
-        s->n_connections--;
         while (!LIST_EMPTY(&c->calls))
                 free_call(LIST_FIRST(&c->calls));
         nghttp2_session_del(c->session);
@@ -338,6 +322,7 @@ static int write_connection(Connection *c) {
                         wire_append(&c->out, data, (size_t) n);
                         if (c->out.is_failed)
                                 return -ENOMEM;
+                        c->last_write = now_usec();
                 }
                 n = send(c->fd, c->out.data + c->sent, c->out.size - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
                 if (n < 0)
@@ -362,29 +347,26 @@ static bool is_pending(const Connection *c) {
         return c->sent < c->out.size;
 }
 
-/* The peer owes something: the rest of a request, or to read. */
-static bool has_deadline(const Connection *c) {
+/* Since when the peer owes something: the rest of a request, or to read. UINT64_MAX: nothing. */
+static uint64_t owes_since(const Connection *c) {
+        uint64_t since = c->has_settings ? UINT64_MAX : c->begun;
         const GrpcCall *call;
 
-        if (!c->has_settings || is_pending(c))
-                return true;
+        if (is_pending(c))
+                since = MIN(since, c->last_write);
         LIST_FOREACH(call, &c->calls, calls)
         if (!call->is_complete)
-                return true;
-        return false;
+                since = MIN(since, call->begun);
+        return since;
 }
 
 static int update_connection(Connection *c) {
-        int enabled, r = sd_event_source_set_io_events(c->io, EPOLLIN | (is_pending(c) ? EPOLLOUT : 0U));
+        uint64_t since = owes_since(c);
+        int r = sd_event_source_set_io_events(c->io, EPOLLIN | (is_pending(c) ? EPOLLOUT : 0U));
 
-        if (r >= 0)
-                r = sd_event_source_get_enabled(c->timer, &enabled);
-        if (r < 0 || (enabled != SD_EVENT_OFF) == has_deadline(c))
-                return r;
-        if (enabled != SD_EVENT_OFF)
-                return sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
-        r = sd_event_source_set_time_relative(c->timer, TIMEOUT_USEC);
-        return r < 0 ? r : sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
+        if (r >= 0 && since < UINT64_MAX)
+                r = sd_event_source_set_time(c->timer, since + TIMEOUT_USEC);
+        return r < 0 ? r : sd_event_source_set_enabled(c->timer, since < UINT64_MAX ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
 static int on_connection(sd_event_source *source, int fd, uint32_t events, void *userdata) {
@@ -406,17 +388,14 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
         uint64_t limit = now_usec() - TIMEOUT_USEC;
         GrpcCall *call;
 
-        if ((!c->has_settings && c->begun <= limit) || (is_pending(c) && c->last_write <= limit)) {
-                close_connection(c);
-                return 0;
-        }
         LIST_FOREACH(call, &c->calls, calls)
         if (!call->is_complete && call->begun <= limit)
                 reset_call(call);
-        /* The next one that is too old is so in a second at the earliest. */
-        if (sd_event_source_set_time_relative(c->timer, TIMEOUT_USEC / 10) < 0 ||
-            sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT) < 0)
+        if ((!c->has_settings && c->begun <= limit) || (is_pending(c) && c->last_write <= limit) ||
+            update_connection(c) < 0)
                 close_connection(c);
+        else
+                wake_connection(c);
         return 0;
 }
 
@@ -442,30 +421,37 @@ static int make_session(Connection *c) {
         return r == 0 ? 0 : -ENOMEM;
 }
 
-/* Closes the connection that has made no call, or none for the longest time. A kubelet connects again. False: each has
- * a call. */
+/* Of too many connections, closes the one that has made no call, or none for the longest time. A kubelet connects
+ * again. False: each has a call. */
 static bool make_room(GrpcServer *s) {
         Connection *c, *oldest = NULL;
+        size_t n = 0;
 
-        LIST_FOREACH(c, &s->connections, connections)
-        if (LIST_EMPTY(&c->calls) && (!oldest || c->last_call <= oldest->last_call))
-                oldest = c;
+        LIST_FOREACH(c, &s->connections, connections) {
+                n++;
+                if (LIST_EMPTY(&c->calls) && (!oldest || c->last_call <= oldest->last_call))
+                        oldest = c;
+        }
+        if (n < GRPC_CONNECTIONS_MAX)
+                return true;
         if (oldest)
                 close_connection(oldest);
         return oldest;
 }
 
-static int add_connection(GrpcServer *s, int fd) {
-        Connection *c = calloc(1, sizeof(*c));
-        int r;
+static int on_accept(sd_event_source *source, int listening, uint32_t events, void *userdata) {
+        GrpcServer *s = userdata;
+        /* cppcheck-suppress nullPointer */ /* the address of a peer without one */
+        int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), r;
+        Connection *c = fd >= 0 && make_room(s) ? calloc(1, sizeof(*c)) : NULL;
 
         if (!c) {
-                (void) close(fd);
-                return -ENOMEM;
+                if (fd >= 0)
+                        (void) close(fd);
+                return 0;
         }
         *c = (Connection) { .server = s, .fd = fd, .begun = now_usec() };
         LIST_INSERT_HEAD(&s->connections, c, connections);
-        s->n_connections++;
         r = make_session(c);
         if (r >= 0)
                 r = sd_event_add_io(s->event, &c->io, fd, EPOLLIN | EPOLLOUT, on_connection, c);
@@ -473,21 +459,6 @@ static int add_connection(GrpcServer *s, int fd) {
                 r = sd_event_add_time_relative(s->event, &c->timer, CLOCK_MONOTONIC, TIMEOUT_USEC, 0, on_deadline, c);
         if (r < 0)
                 close_connection(c);
-        return r;
-}
-
-static int on_accept(sd_event_source *source, int listening, uint32_t events, void *userdata) {
-        GrpcServer *s = userdata;
-        /* cppcheck-suppress nullPointer */ /* the address of a peer without one */
-        int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-        if (fd < 0)
-                return 0;
-        if (s->n_connections >= GRPC_CONNECTIONS_MAX && !make_room(s)) {
-                (void) close(fd);
-                return 0;
-        }
-        (void) add_connection(s, fd);
         return 0;
 }
 

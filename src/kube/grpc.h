@@ -9,7 +9,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "wire.h"
+#include "messages.h"
 
 #define GRPC_CONNECTIONS_MAX 16U
 #define GRPC_CALLS_MAX       32U /* of a connection */
@@ -50,7 +50,7 @@ void grpc_call_watch(GrpcCall *c, void (*gone)(GrpcCall *c, void *userdata), voi
 
 /* Answers, and ends the call. The message is copied. */
 void grpc_reply(GrpcCall *c, const WireBuffer *message);
-/* message: ASCII without control characters and '%'. */
+/* message: ASCII without control characters and '%', which is not copied. */
 void grpc_fail(GrpcCall *c, GrpcStatus status, const char *message);
 /* Sends a message of a stream. A peer that does not take them loses its call. */
 void grpc_send(GrpcCall *c, const WireBuffer *message);

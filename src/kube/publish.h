@@ -16,7 +16,7 @@ Publisher *publisher_free(Publisher *p);
 
 /* The daemon's document; NULL: it is away, and what is published stays. */
 void publisher_update(Publisher *p, json_object *document);
-/* Reads all again, now. */
+/* Reads all again, and sends again what the API server has left out. */
 void publisher_reread(Publisher *p);
 /* The kubelet has started: it may remove slices until its plugins are registered, and a little after. */
 void publisher_kubelet_started(Publisher *p);

@@ -6,7 +6,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "json.h"
+#define PATH_SIZE 1024U /* of a device in sysfs: 13 bytes for each of 32 buses at most, and the root */
+
+size_t text_prefix(const char *text, size_t max) {
+        size_t n = 0, size;
+        uint32_t code;
+
+        while (text[n] && (size = utf8_decode(text + n, strlen(text + n), &code)) > 0 && n + size <= max)
+                n += size;
+        return n;
+}
 
 void slice_device_name(const char *address, char ret[static DEVICE_NAME_SIZE]) {
         (void) snprintf(ret, DEVICE_NAME_SIZE, "pci-%s", address);
@@ -19,25 +28,17 @@ json_object *slice_find_device(json_object *document, const char *name) {
         json_object *devices = member(document, "devices");
 
         for (size_t i = 0; i < json_length(devices); i++) {
-                json_object *device = json_object_array_get_idx(devices, i);
                 char own[DEVICE_NAME_SIZE];
 
-                slice_device_name(member_text(device, "address") ?: "", own);
+                slice_device_name(member_text(json_at(devices, i), "address") ?: "", own);
                 if (streq(own, name))
-                        return device;
+                        return json_at(devices, i);
         }
         return NULL;
 }
 
-static json_object *find_named(json_object *array, const char *name) {
-        for (size_t i = 0; i < json_length(array); i++)
-                if (streq_ptr(member_text(json_object_array_get_idx(array, i), "name"), name))
-                        return json_object_array_get_idx(array, i);
-        return NULL;
-}
-
 static json_object *find_pool(json_object *document, const char *name) {
-        return name ? find_named(member(document, "pools"), name) : NULL;
+        return name ? json_find(member(document, "pools"), "name", name) : NULL;
 }
 
 bool slice_has_pool(json_object *document, const char *pool) {
@@ -62,24 +63,20 @@ static bool add_number(json_object *attributes, const char *name, json_object *v
 
 /* The path is the root, a port below it, and then the bridges: an upstream and a downstream port for each switch. */
 static bool add_place(json_object *attributes, const char *path) {
-        char part[4][ATTRIBUTE_SIZE] = { 0 }; /* the last ones, the device first */
-        char root[ATTRIBUTE_SIZE];
+        char text[PATH_SIZE];
         size_t n = 0;
 
         if (!path)
                 return true;
-        (void) snprintf(root, sizeof(root), "%.*s", (int) strcspn(path, "/"), path);
-        for (;; n++) {
-                size_t size = strcspn(path, "/");
-
-                memmove(part[1], part[0], sizeof(part) - sizeof(part[0]));
-                (void) snprintf(part[0], sizeof(part[0]), "%.*s", (int) size, path);
-                if (!path[size])
-                        break;
-                path += size + 1;
-        }
-        return add_text(attributes, "resource.kubernetes.io/pcieRoot", root) &&
-               (n < 4 || add_text(attributes, "switch", part[2]));
+        (void) snprintf(text, sizeof(text), "%s", path);
+        for (const char *c = text; *c; c++)
+                n += *c == '/';
+        for (int i = 0; n >= 4 && i < 2; i++) /* the device and the port above it */
+                *strrchr(text, '/') = '\0';
+        if (n >= 4 && !add_text(attributes, "switch", strrchr(text, '/') + 1))
+                return false;
+        text[strcspn(text, "/")] = '\0';
+        return add_text(attributes, "resource.kubernetes.io/pcieRoot", text);
 }
 
 static bool add_link(json_object *attributes, json_object *link) {
@@ -98,15 +95,13 @@ static bool add_partitions(json_object *attributes, json_object *document, json_
         char name[32];
 
         for (size_t i = 0; module && i < json_length(partitions); i++) {
-                json_object *p = json_object_array_get_idx(partitions, i), *modules = member(p, "modules");
+                json_object *p = json_at(partitions, i), *modules = member(p, "modules");
 
-                for (size_t k = 0; k < json_length(modules); k++) {
-                        if (!json_object_equal(json_object_array_get_idx(modules, k), module))
-                                continue;
-                        (void) snprintf(name, sizeof(name), "partition%zu", json_length(modules));
-                        if (!add_number(attributes, name, member(p, "id")))
+                (void) snprintf(name, sizeof(name), "partition%zu", json_length(modules));
+                for (size_t k = 0; k < json_length(modules); k++)
+                        if (json_object_equal(json_at(modules, k), module) &&
+                            !add_number(attributes, name, member(p, "id")))
                                 return false;
-                }
         }
         return true;
 }
@@ -141,9 +136,10 @@ static bool is_vgpu(json_object *document, json_object *device) {
 /* The allocation of the device is that of a claim of Kubernetes: its name has the UID that is its consumer. */
 static bool is_claimed(json_object *document, json_object *device) {
         const char *name = member_text(device, "allocation");
-        const char *consumer = member_text(find_named(member(document, "allocations"), name ?: ""), "consumer");
+        const char *consumer = member_text(json_find(member(document, "allocations"), "name", name), "consumer");
 
-        return consumer && strncmp(name, "claim-", 6) == 0 && streq(name + 6, consumer);
+        return name && consumer && strncmp(name, CLAIM_PREFIX, strlen(CLAIM_PREFIX)) == 0 &&
+               streq(name + strlen(CLAIM_PREFIX), consumer);
 }
 
 static bool add_taint(json_object *o, const char *key, const char *value) {
@@ -201,7 +197,7 @@ json_object *slice_devices(json_object *document) {
         json_object *devices = member(document, "devices");
 
         for (size_t i = 0; i < json_length(devices); i++) {
-                json_object *device = json_object_array_get_idx(devices, i);
+                json_object *device = json_at(devices, i);
                 const char *group = member_text(device, "iommu_group");
 
                 /* A pod cannot use a mediated device: it has an IOMMU group of its own, which is not known. */
@@ -232,7 +228,7 @@ static json_object *wanted_device(json_object *document, json_object *device) {
 /* The array in the last slice, or in a new one when that has max elements or is of another kind. */
 static json_object *room_for(json_object *slices, const char *key, size_t max) {
         size_t n = json_length(slices);
-        json_object *slice = n > 0 ? json_object_array_get_idx(slices, n - 1) : NULL, *array = member(slice, key);
+        json_object *slice = n > 0 ? json_at(slices, n - 1) : NULL, *array = member(slice, key);
 
         if (array && json_length(array) < max)
                 return array;
@@ -264,7 +260,7 @@ int slices_wanted(json_object *document, json_object **ret) {
         if (!slices || !counts || !devices)
                 return -ENOMEM;
         for (size_t i = 0; i < json_length(devices); i++) {
-                json_object *device = json_object_array_get_idx(devices, i);
+                json_object *device = json_at(devices, i);
                 json_object *array = room_for(slices, "devices", SLICE_DEVICES_MAX);
 
                 if (!array || !json_append(array, wanted_device(document, device)) ||
@@ -279,130 +275,114 @@ int slices_wanted(json_object *document, json_object **ret) {
 
 /* Difference */
 
-static int64_t generation_of(json_object *slice) {
-        return json_object_get_int64(member(member(member(slice, "spec"), "pool"), "generation"));
-}
-
-static void slice_name(const SliceOwner *owner, size_t i, char *ret, size_t size) {
-        (void) snprintf(ret, size, "%s-" KUBE_DRIVER "-%zu", owner->node, i);
-}
-
-static json_object *make_spec(const SliceOwner *owner, json_object *part, size_t count, int64_t generation) {
-        _cleanup_json_ json_object *spec = json_format(
-                "{'driver': '" KUBE_DRIVER "', 'nodeName': '%s', 'pool': {'name': '%s', 'resourceSliceCount': %zu, "
-                "'generation': %" PRId64 "}}",
-                owner->node, owner->node, count, generation);
-
-        if (!spec)
-                return NULL;
-        json_object_object_foreach(part, key, value) {
-                if (!member_add(spec, key, json_object_get(value)))
-                        return NULL;
-        }
-        return TAKE_PTR(spec);
-}
-
-/* The API server adds times to taints. */
-static json_object *spec_without_times(json_object *item) {
-        json_object *spec = member(item, "spec"), *devices = member(spec, "devices");
-
-        for (size_t i = 0; i < json_length(devices); i++) {
-                json_object *taints = member(json_object_array_get_idx(devices, i), "taints");
-
-                for (size_t k = 0; k < json_length(taints); k++)
-                        json_object_object_del(json_object_array_get_idx(taints, k), "timeAdded");
-        }
-        return spec;
-}
-
-/* item: what the API server has, NULL for a slice that it does not have. */
-static json_object *make_body(const SliceOwner *owner, const char *name, json_object *item, json_object *spec) {
+/* The slice as it should be. item: what the API server has, NULL for a slice that it does not have. */
+static json_object *make_slice(const SliceOwner *owner, const char *name, json_object *part, size_t count,
+                               int64_t generation, json_object *item) {
         json_object *version = member(member(item, "metadata"), "resourceVersion");
         _cleanup_json_ json_object *o = json_format(
                 "{'apiVersion': 'resource.k8s.io/v1', 'kind': 'ResourceSlice', 'metadata': {'name': '%s', "
                 "'ownerReferences': [{'apiVersion': 'v1', 'kind': 'Node', 'name': '%s', 'uid': '%s', 'controller': "
-                "true}]}}",
-                name, owner->node, owner->node_uid);
+                "true}]}, 'spec': {'driver': '" KUBE_DRIVER "', 'nodeName': '%s', 'pool': {'name': '%s', "
+                "'resourceSliceCount': %zu, 'generation': %" PRId64 "}}}",
+                name, owner->node, owner->node_uid, owner->node, owner->node, count, generation);
 
-        return o && member_add(o, "spec", json_object_get(spec)) &&
-                               (!version ||
-                                member_add(member(o, "metadata"), "resourceVersion", json_object_get(version)))
-                       ? TAKE_PTR(o)
-                       : NULL;
+        if (!o || (version && !member_add(member(o, "metadata"), "resourceVersion", json_object_get(version))))
+                return NULL;
+        json_object_object_foreach(part, key, value) {
+                if (!member_add(member(o, "spec"), key, json_object_get(value)))
+                        return NULL;
+        }
+        return TAKE_PTR(o);
 }
 
+void slice_remove_times(json_object *slice) {
+        json_object *devices = member(member(slice, "spec"), "devices");
+
+        for (size_t i = 0; i < json_length(devices); i++) {
+                json_object *taints = member(json_at(devices, i), "taints");
+
+                for (size_t k = 0; k < json_length(taints); k++)
+                        json_object_object_del(json_at(taints, k), "timeAdded");
+        }
+}
+
+static bool is_current(json_object *item, json_object *spec, json_object *written) {
+        json_object *have = member(item, "spec");
+
+        return json_object_equal(have, spec) ||
+               (json_object_equal(member(written, "sent"), spec) && json_object_equal(member(written, "kept"), have));
+}
+
+/* body: NULL for none. */
 static bool add_write(json_object *writes, const char *method, const char *name, json_object *body) {
-        json_object *o = json_format("{'method': '%s', 'path': '" KUBE_SLICES_PATH "%s%s'}", method, name ? "/" : "",
-                                     name ?: "");
+        bool is_new = streq(method, "POST");
+        json_object *o = json_format("{'name': '%s', 'method': '%s', 'path': '" KUBE_SLICES_PATH "%s%s'}", name, method,
+                                     is_new ? "" : "/", is_new ? "" : name);
 
         return json_append(writes, o) && (!body || member_add(o, "body", json_object_get(body)));
 }
 
-/* A slice that this program would not make now. */
-static int add_removals(const SliceOwner *owner, json_object *items, size_t count, json_object *writes) {
-        for (size_t i = 0; i < json_length(items); i++) {
-                const char *name = member_text(member(json_object_array_get_idx(items, i), "metadata"), "name");
-                bool is_wanted = false;
-
-                for (size_t k = 0; k < count && !is_wanted; k++) {
-                        char own[300];
-
-                        slice_name(owner, k, own, sizeof(own));
-                        is_wanted = streq_ptr(name, own);
-                }
-                if (name && !is_wanted && !add_write(writes, "DELETE", name, NULL))
-                        return -ENOMEM;
-        }
-        return 0;
-}
-
-static json_object *find_item(json_object *items, const char *name) {
-        for (size_t i = 0; i < json_length(items); i++)
-                if (streq_ptr(member_text(member(json_object_array_get_idx(items, i), "metadata"), "name"), name))
-                        return json_object_array_get_idx(items, i);
-        return NULL;
-}
-
 /* The writes that make all slices have this generation. */
-static int make_writes(const SliceOwner *owner, json_object *wanted, json_object *items, int64_t generation,
-                       json_object **ret) {
-        _cleanup_json_ json_object *writes = json_object_new_array();
+static int make_writes(const SliceOwner *owner, json_object *wanted, json_object *items, json_object *written,
+                       int64_t generation, json_object **ret) {
+        _cleanup_json_ json_object *writes = json_object_new_array(), *names = json_object_new_object();
         size_t n = json_length(wanted);
 
         for (size_t i = 0; i < n; i++) {
-                _cleanup_json_ json_object *spec =
-                        make_spec(owner, json_object_array_get_idx(wanted, i), n, generation);
-                _cleanup_json_ json_object *body = NULL;
+                _cleanup_json_ json_object *slice = NULL;
                 json_object *item;
                 char name[300];
 
-                slice_name(owner, i, name, sizeof(name));
-                item = find_item(items, name);
-                if (writes && spec && item && json_object_equal(spec_without_times(item), spec))
-                        continue;
-                body = spec ? make_body(owner, name, item, spec) : NULL;
-                if (!writes || !body || !add_write(writes, item ? "PUT" : "POST", item ? name : NULL, body))
+                (void) snprintf(name, sizeof(name), "%s-" KUBE_DRIVER "-%zu", owner->node, i);
+                item = member(items, name);
+                slice = make_slice(owner, name, json_at(wanted, i), n, generation, item);
+                if (!slice || !names || json_object_object_add(names, name, NULL) < 0)
+                        return -ENOMEM;
+                if (!(item && is_current(item, member(slice, "spec"), member(written, name))) &&
+                    !add_write(writes, item ? "PUT" : "POST", name, slice))
                         return -ENOMEM;
         }
-        if (!writes || add_removals(owner, items, n, writes) < 0)
-                return -ENOMEM;
+        /* Slices that this program would not make now. */
+        json_object_object_foreach(items, name, item) {
+                (void) item;
+                if (!json_object_object_get_ex(names, name, NULL) && !add_write(writes, "DELETE", name, NULL))
+                        return -ENOMEM;
+        }
         *ret = TAKE_PTR(writes);
         return 0;
 }
 
-int slices_difference(const SliceOwner *owner, json_object *wanted, json_object *items, json_object **ret) {
-        _cleanup_json_ json_object *writes = NULL;
+int slices_difference(const SliceOwner *owner, json_object *wanted, json_object *items, json_object *written,
+                      json_object **ret) {
         int64_t generation = 0;
         int r;
 
-        for (size_t i = 0; i < json_length(items); i++)
-                generation = MAX(generation, generation_of(json_object_array_get_idx(items, i)));
-        r = make_writes(owner, wanted, items, MAX(generation, INT64_C(1)), &writes);
-        if (r >= 0 && generation > 0 && json_length(writes) > 1) {
-                json_object_put(TAKE_PTR(writes));
-                r = make_writes(owner, wanted, items, generation + 1, &writes);
+        json_object_object_foreach(items, name, item) {
+                json_object *pool = member(member(item, "spec"), "pool");
+
+                (void) name;
+                generation = MAX(generation, json_object_get_int64(member(pool, "generation")));
         }
-        if (r >= 0)
-                *ret = TAKE_PTR(writes);
-        return r;
+        r = make_writes(owner, wanted, items, written, MAX(generation, INT64_C(1)), ret);
+        if (r < 0 || generation == 0 || json_length(*ret) <= 1)
+                return r;
+        json_object_put(TAKE_PTR(*ret));
+        return make_writes(owner, wanted, items, written, generation + 1, ret);
+}
+
+int slices_dropped(json_object *sent, json_object *kept, json_object *dropped) {
+        for (size_t i = 0; i < json_length(sent); i++)
+                if (slices_dropped(json_at(sent, i), json_at(kept, i), dropped) < 0)
+                        return -ENOMEM;
+        if (!json_object_is_type(sent, json_type_object))
+                return 0;
+        json_object_object_foreach(sent, key, value) {
+                json_object *other = NULL;
+                int r = json_object_object_get_ex(kept, key, &other) ? slices_dropped(value, other, dropped)
+                                                                     : json_object_object_add(dropped, key, NULL);
+
+                if (r < 0)
+                        return -ENOMEM;
+        }
+        return 0;
 }
