@@ -211,15 +211,6 @@ static void run_call(GrpcCall *call) {
 
 /* What the session reads */
 
-static GrpcCall *find_call(const Connection *c, int32_t id) {
-        GrpcCall *call;
-
-        LIST_FOREACH(call, &c->calls, calls)
-        if (call->id == id)
-                return call;
-        return NULL;
-}
-
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *userdata) {
         Connection *c = userdata;
         GrpcCall *call;
@@ -231,7 +222,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
                 return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
         *call = (GrpcCall) { .connection = c, .id = frame->hd.stream_id, .begun = now_usec() };
         LIST_INSERT_HEAD(&c->calls, call, calls);
-        return 0;
+        return nghttp2_session_set_stream_user_data(session, call->id, call);
 }
 
 static bool header_is(const uint8_t *name, size_t size, const char *wanted) {
@@ -241,7 +232,7 @@ static bool header_is(const uint8_t *name, size_t size, const char *wanted) {
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_size,
                      const uint8_t *value, size_t value_size, uint8_t flags, void *userdata) {
         static const char grpc[] = "application/grpc";
-        GrpcCall *call = find_call(userdata, frame->hd.stream_id);
+        GrpcCall *call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
 
         if (!call)
                 return 0;
@@ -260,7 +251,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data, size_t size,
                    void *userdata) {
-        GrpcCall *call = find_call(userdata, id);
+        GrpcCall *call = nghttp2_session_get_stream_user_data(session, id);
 
         if (!call || call->is_complete)
                 return 0;
@@ -280,14 +271,14 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         if ((frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS) ||
             !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
                 return 0;
-        call = find_call(c, frame->hd.stream_id);
+        call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
         if (call && !call->is_complete)
                 run_call(call);
         return 0;
 }
 
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error, void *userdata) {
-        GrpcCall *call = find_call(userdata, id);
+        GrpcCall *call = nghttp2_session_get_stream_user_data(session, id);
 
         if (call)
                 free_call(call);

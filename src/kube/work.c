@@ -30,10 +30,8 @@ typedef struct Work {
         Batch *batch; /* NULL for WORK_ORPHAN */
         char name[CLAIM_NAME_SIZE];
         bool is_started;
-        bool is_waiting;   /* for a document of the daemon, of this number or later */
         bool is_requested; /* the daemon has accepted the allocation, or the release */
-        uint64_t number;   /* 0: no document was asked for */
-        char *job;         /* the object of the daemon's job; NULL: none */
+        uint64_t number;   /* of the document that is waited for; UINT64_MAX: none was asked for */
         json_object *record;
         HttpCall *request; /* to the API server; NULL: none is under way */
         sd_bus_slot *slot;
@@ -88,7 +86,6 @@ static void free_work(Work *k) {
         k->works->n_orphans -= k->kind == WORK_ORPHAN;
         (void) http_cancel(k->request);
         json_object_put(k->record);
-        free(k->job);
         sd_bus_slot_unref(k->slot);
         sd_event_source_disable_unref(k->timer);
         free(k);
@@ -153,60 +150,51 @@ static void end_work(Work *k, const char *error) {
         }
 }
 
-static void end_work_errno(Work *k, int r, const char *what) {
+static _printf_(2, 3) void fail_work(Work *k, const char *format, ...) {
         char sentence[CLAIM_SENTENCE_SIZE];
+        va_list ap;
 
-        (void) snprintf(sentence, sizeof(sentence), "%s: %s.", what, strerror(-r));
+        va_start(ap, format);
+        (void) vsnprintf(sentence, sizeof(sentence), format, ap);
+        va_end(ap);
         end_work(k, sentence);
-}
-
-static void wait_for_facts(Work *k) {
-        k->is_waiting = true;
-        k->number = facts_refresh(k->works->facts);
-}
-
-static void wait_for_change(Work *k) {
-        k->is_waiting = true;
-        k->number = k->works->facts->asked + 1;
 }
 
 /* Calls of the daemon */
 
-/* Its end is worth a document; other documents come when the node changes. */
-static void wait_for_job(Work *k, sd_bus_message *reply) {
-        const char *job = NULL;
-        int r = k->kind == WORK_PREPARE ? sd_bus_message_skip(reply, "o") : 0;
-
-        if (r >= 0)
-                r = sd_bus_message_read(reply, "o", &job);
-        if (r < 0 || streq(job, "/") || string_copy(&k->job, job) < 0) {
-                wait_for_facts(k);
-                return;
-        }
-        wait_for_change(k);
+/* Waits for what is true now. */
+static void wait_for_facts(Work *k) {
+        k->number = facts_refresh(k->works->facts);
 }
 
-static int on_job(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
-        const char *job;
-        Works *w = userdata;
-        Work *k;
+/* Waits for the next document: one comes when the node changes. */
+static void wait_for_change(Work *k) {
+        k->number = k->works->facts->asked + 1;
+}
 
-        if (sd_bus_message_read(m, "uo", NULL, &job) < 0)
-                return 0;
-        TAILQ_FOREACH(k, &w->list, list)
-        if (k->job && streq(k->job, job))
-                wait_for_facts(k);
+/* The end of a job is worth a document. */
+static int on_job(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        const Works *w = userdata;
+
+        if (w->n > 0)
+                facts_refresh(w->facts);
         return 0;
 }
 
 static int on_called(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
+        const char *job = "/";
         Work *k = userdata;
 
         k->slot = sd_bus_slot_unref(k->slot);
         if (!error) {
                 k->is_requested = true;
-                wait_for_job(k, reply);
+                if (k->kind == WORK_PREPARE) /* the object of the allocation is before that of the job */
+                        (void) sd_bus_message_skip(reply, "o");
+                if (sd_bus_message_read(reply, "o", &job) < 0 || streq(job, "/"))
+                        wait_for_facts(k);
+                else
+                        wait_for_change(k);
         } else if (sd_bus_error_has_names(error, SD_BUS_ERROR_NAME_HAS_NO_OWNER, SD_BUS_ERROR_SERVICE_UNKNOWN))
                 end_work(k, DAEMON_AWAY);
         else if (sd_bus_error_has_names(error, BUS_ERROR_NO_SUCH_ALLOCATION, BUS_ERROR_STALE) &&
@@ -278,17 +266,12 @@ static void allocate(Work *k) {
         int r;
 
         for (size_t i = 0; i < json_length(member(k->record, "devices")); i++) {
-                char sentence[CLAIM_SENTENCE_SIZE];
-
                 if (slice_has_pool(k->works->facts->document, member_text(device_of(k, i), "pool")))
                         continue;
-                if (k->number == 0) { /* a device may be new */
+                if (k->number == UINT64_MAX) /* a device may be new */
                         wait_for_facts(k);
-                        return;
-                }
-                (void) snprintf(sentence, sizeof(sentence), "This node has no device '%.64s' for Kubernetes.",
-                                claim_device(k->record, i));
-                end_work(k, sentence);
+                else
+                        fail_work(k, "This node has no device '%.64s' for Kubernetes.", claim_device(k->record, i));
                 return;
         }
         r = daemon_new_call(k->works->bus, "Allocate", &m);
@@ -297,7 +280,7 @@ static void allocate(Work *k) {
         if (r >= 0)
                 r = sd_bus_call_async(k->works->bus, &k->slot, m, on_called, k, TIMEOUT_USEC);
         if (r < 0)
-                end_work_errno(k, r, "Failed to call passthroughd");
+                fail_work(k, "Failed to call passthroughd: %s.", strerror(-r));
 }
 
 /* why: NULL to wait for the reply; otherwise the work ends with it. */
@@ -313,7 +296,7 @@ static void release(Work *k, const char *why) {
         else if (r >= 0)
                 r = sd_bus_call_async(k->works->bus, &k->slot, m, on_called, k, TIMEOUT_USEC);
         if (r < 0)
-                end_work_errno(k, r, "Failed to call passthroughd");
+                fail_work(k, "Failed to call passthroughd: %s.", strerror(-r));
         else if (why)
                 end_work(k, why);
 }
@@ -326,7 +309,7 @@ static void finish_prepare(Work *k) {
         if (r == -ENOENT)
                 end_work(k, "A device of the claim has no IOMMU group.");
         else if (r < 0)
-                end_work_errno(k, r, "Failed to write the files of the claim");
+                fail_work(k, "Failed to write the files of the claim: %s.", strerror(-r));
         else
                 end_work(k, NULL);
 }
@@ -335,10 +318,9 @@ static void finish_prepare(Work *k) {
 static void continue_prepare(Work *k) {
         json_object *allocation = find_allocation(k);
 
-        if (!k->is_requested) {
-                k->is_waiting = false;
+        if (!k->is_requested)
                 allocate(k);
-        } else if (!allocation)
+        else if (!allocation)
                 end_work(k, "The allocation of the claim was released meanwhile.");
         else if (state_is(allocation, "ready") || state_is(allocation, "in-use"))
                 finish_prepare(k);
@@ -377,19 +359,11 @@ static void on_claim(HttpReply *reply, void *userdata) {
         else if (r == -EINVAL)
                 end_work(k, sentence);
         else if (r < 0)
-                end_work_errno(k, r, "Failed to read the claim");
+                fail_work(k, "Failed to read the claim: %s.", strerror(-r));
         else if (has_former_devices(k))
                 release(k, "The claim has other devices than before, which are released first.");
         else
                 allocate(k);
-}
-
-static int get_claim(Work *k, http_done_t done) {
-        char path[NAMESPACE_SIZE + NAME_SIZE + 64];
-
-        (void) snprintf(path, sizeof(path), "/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims/%s",
-                        k->ref.namespace, k->ref.name);
-        return apiserver_start(k->works->api, "GET", path, NULL, done, k, &k->request);
 }
 
 /* Unprepare */
@@ -401,7 +375,7 @@ static void finish_release(Work *k) {
                 log_info("Released %s, whose claim %s/%s has gone.", k->name, k->ref.namespace, k->ref.name);
         json_object_object_del(k->works->told, k->ref.uid);
         if (r < 0)
-                end_work_errno(k, r, "Failed to remove the files of the claim");
+                fail_work(k, "Failed to remove the files of the claim: %s.", strerror(-r));
         else
                 end_work(k, NULL);
 }
@@ -416,10 +390,9 @@ static void continue_release(Work *k) {
                 finish_release(k);
         else if (state_is(allocation, "releasing"))
                 wait_for_change(k);
-        else if (!k->is_requested) {
-                k->is_waiting = false;
+        else if (!k->is_requested)
                 release(k, NULL);
-        } else
+        else
                 end_work(k, member_text(allocation, "reason") ?: "The devices could not be released.");
 }
 
@@ -449,57 +422,51 @@ static void on_orphan(HttpReply *reply, void *userdata) {
 /* Starts */
 
 static void start_work(Work *k) {
+        char path[NAMESPACE_SIZE + NAME_SIZE + 64];
+
         k->is_started = true;
         if (k->kind == WORK_UNPREPARE) {
                 start_release(k);
                 return;
         }
-        if (get_claim(k, k->kind == WORK_PREPARE ? on_claim : on_orphan) >= 0)
+        (void) snprintf(path, sizeof(path), "/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims/%s",
+                        k->ref.namespace, k->ref.name);
+        if (apiserver_start(k->works->api, "GET", path, NULL, k->kind == WORK_PREPARE ? on_claim : on_orphan, k,
+                            &k->request) >= 0)
                 return;
-        k->works->is_checking &= k->kind != WORK_ORPHAN; /* the others would fail as well */
-        end_work(k, k->kind == WORK_ORPHAN ? NULL
-                                           : "The API server cannot be asked for the claim: see the journal of "
-                                             "passthrough-dra.");
-}
-
-static void continue_work(Work *k) {
-        if (!k->works->facts->document)
-                end_work(k, DAEMON_AWAY);
-        else if (k->kind == WORK_PREPARE)
-                continue_prepare(k);
-        else
-                continue_release(k);
+        if (k->kind == WORK_PREPARE)
+                end_work(k, "The API server cannot be asked for the claim: see the journal of passthrough-dra.");
+        else {
+                k->works->is_checking = false; /* the next request would fail as well */
+                end_work(k, NULL);
+        }
 }
 
 /* A work that ends may end others with it, so the list is walked from its start after each. */
-static Work *find_ready(Works *w) {
-        uint64_t number = w->facts->number;
+void works_on_facts(Works *w) {
         Work *k;
 
-        TAILQ_FOREACH(k, &w->list, list)
-        if (k->is_waiting && k->number <= number) {
-                /* Until the next document. */
-                k->number = number + 1;
-                return k;
+again:
+        TAILQ_FOREACH(k, &w->list, list) {
+                if (k->slot || k->number > w->facts->number)
+                        continue;
+                k->number = w->facts->number + 1;
+                if (!w->facts->document)
+                        end_work(k, DAEMON_AWAY);
+                else if (k->kind == WORK_PREPARE)
+                        continue_prepare(k);
+                else
+                        continue_release(k);
+                goto again;
         }
-        return NULL;
-}
-
-void works_on_facts(Works *w) {
-        for (Work *k = find_ready(w); k; k = find_ready(w))
-                continue_work(k);
 }
 
 /* The next try of the kubelet finds the job where it is then. */
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         Work *k = userdata;
-        const char *state = member_text(find_allocation(k), "state");
-        char sentence[CLAIM_SENTENCE_SIZE];
 
-        (void) snprintf(sentence, sizeof(sentence),
-                        "Not done within %u s: the allocation %s is %s. It goes on, and the next try finds it.",
-                        WORK_TIMEOUT_SEC, k->name, state ?: "not made yet");
-        end_work(k, sentence);
+        fail_work(k, "Not done within %u s: the allocation %s is %s. It goes on, and the next try finds it.",
+                  WORK_TIMEOUT_SEC, k->name, member_text(find_allocation(k), "state") ?: "not made yet");
         return 0;
 }
 
@@ -510,7 +477,7 @@ static int add_work(Works *w, WorkKind kind, const ClaimRef *ref, Batch *batch) 
 
         if (!k)
                 return -ENOMEM;
-        *k = (Work) { .works = w, .kind = kind, .ref = *ref, .batch = batch };
+        *k = (Work) { .works = w, .kind = kind, .ref = *ref, .batch = batch, .number = UINT64_MAX };
         (void) snprintf(k->name, sizeof(k->name), CLAIM_PREFIX "%s", ref->uid);
         TAILQ_INSERT_TAIL(&w->list, k, list);
         w->n++;
