@@ -49,9 +49,8 @@ struct Connection {
         nghttp2_session *session;
         sd_event_source *io, *timer;
         LIST_HEAD(CallList, GrpcCall) calls;
-        WireBuffer out; /* bytes that the socket has not taken yet */
-        size_t sent;
-        uint64_t begun, last_write, last_call; /* 0: never */
+        uint64_t begun, last_call; /* 0: never */
+        uint64_t blocked;          /* since when the socket takes no bytes; UINT64_MAX: it does */
         bool has_settings, is_broken;
 };
 
@@ -294,33 +293,21 @@ static void close_connection(Connection *c) {
         nghttp2_session_del(c->session);
         sd_event_source_disable_unref(c->io);
         sd_event_source_disable_unref(c->timer);
-        wire_done(&c->out);
         (void) close(c->fd);
         free(c);
 }
 
-/* Sends what the session has, as far as the socket takes it. */
-static int write_connection(Connection *c) {
-        for (;;) {
-                const uint8_t *data;
-                ssize_t n;
+static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t size, int flags, void *userdata) {
+        Connection *c = userdata;
+        ssize_t n = send(c->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 
-                if (c->sent == c->out.size) {
-                        c->sent = c->out.size = 0;
-                        n = nghttp2_session_mem_send(c->session, &data);
-                        if (n <= 0)
-                                return n < 0 ? -EIO : 0;
-                        wire_append(&c->out, data, (size_t) n);
-                        if (c->out.is_failed)
-                                return -ENOMEM;
-                        c->last_write = now_usec();
-                }
-                n = send(c->fd, c->out.data + c->sent, c->out.size - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-                if (n < 0)
-                        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-                c->sent += (size_t) n;
-                c->last_write = now_usec();
-        }
+        if (n >= 0)
+                c->blocked = UINT64_MAX;
+        else if (errno != EAGAIN && errno != EINTR)
+                return NGHTTP2_ERR_CALLBACK_FAILURE;
+        else if (c->blocked == UINT64_MAX)
+                c->blocked = now_usec();
+        return n >= 0 ? n : NGHTTP2_ERR_WOULDBLOCK;
 }
 
 static int read_connection(Connection *c) {
@@ -334,17 +321,11 @@ static int read_connection(Connection *c) {
         return nghttp2_session_mem_recv(c->session, buf, (size_t) n) < 0 ? -EPROTO : 0;
 }
 
-static bool is_pending(const Connection *c) {
-        return c->sent < c->out.size;
-}
-
 /* Since when the peer owes something: the rest of a request, or to read. UINT64_MAX: nothing. */
 static uint64_t owes_since(const Connection *c) {
-        uint64_t since = c->has_settings ? UINT64_MAX : c->begun;
+        uint64_t since = c->has_settings ? c->blocked : MIN(c->begun, c->blocked);
         const GrpcCall *call;
 
-        if (is_pending(c))
-                since = MIN(since, c->last_write);
         LIST_FOREACH(call, &c->calls, calls)
         if (!call->is_complete)
                 since = MIN(since, call->begun);
@@ -353,7 +334,7 @@ static uint64_t owes_since(const Connection *c) {
 
 static int update_connection(Connection *c) {
         uint64_t since = owes_since(c);
-        int r = sd_event_source_set_io_events(c->io, EPOLLIN | (is_pending(c) ? EPOLLOUT : 0U));
+        int r = sd_event_source_set_io_events(c->io, EPOLLIN | (c->blocked < UINT64_MAX ? EPOLLOUT : 0U));
 
         if (r >= 0 && since < UINT64_MAX)
                 r = sd_event_source_set_time(c->timer, since + TIMEOUT_USEC);
@@ -365,11 +346,11 @@ static int on_connection(sd_event_source *source, int fd, uint32_t events, void 
         int r = events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? read_connection(c) : 0;
 
         if (r >= 0)
-                r = write_connection(c);
+                r = nghttp2_session_send(c->session);
         if (r >= 0)
                 r = update_connection(c);
         if (r < 0 || c->is_broken ||
-            (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session) && !is_pending(c)))
+            (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session)))
                 close_connection(c);
         return 0;
 }
@@ -382,8 +363,7 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
         LIST_FOREACH(call, &c->calls, calls)
         if (!call->is_complete && call->begun <= limit)
                 reset_call(call);
-        if ((!c->has_settings && c->begun <= limit) || (is_pending(c) && c->last_write <= limit) ||
-            update_connection(c) < 0)
+        if ((!c->has_settings && c->begun <= limit) || c->blocked <= limit || update_connection(c) < 0)
                 close_connection(c);
         else
                 wake_connection(c);
@@ -400,6 +380,7 @@ static int make_session(Connection *c) {
 
         if (r != 0)
                 return -ENOMEM;
+        nghttp2_session_callbacks_set_send_callback(callbacks, on_send);
         nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
         nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
@@ -441,7 +422,7 @@ static int on_accept(sd_event_source *source, int listening, uint32_t events, vo
                         (void) close(fd);
                 return 0;
         }
-        *c = (Connection) { .server = s, .fd = fd, .begun = now_usec() };
+        *c = (Connection) { .server = s, .fd = fd, .begun = now_usec(), .blocked = UINT64_MAX };
         LIST_INSERT_HEAD(&s->connections, c, connections);
         r = make_session(c);
         if (r >= 0)

@@ -24,8 +24,8 @@ struct Publisher {
         json_object *items;     /* what the API server has, by name; NULL: to be read */
         json_object *written;   /* what was sent, and what the API server has kept of it, by name */
         json_object *dropped;   /* members that it has left out; the journal has a message of each */
-        json_object *writes;    /* the requests still to be sent; their slices have one generation */
-        json_object *write;     /* the one under way */
+        json_object *write;     /* the request under way */
+        int64_t generation;     /* of the slices that are being written; 0: none */
         bool is_busy;           /* a request is under way */
         bool is_stale;          /* all is to be read again */
         uint64_t delay;         /* until the next try; 0: the last one succeeded */
@@ -34,7 +34,7 @@ struct Publisher {
 
 static void forget_items(Publisher *p) {
         json_object_put(TAKE_PTR(p->items));
-        json_object_put(TAKE_PTR(p->writes));
+        p->generation = 0;
 }
 
 static void set_timer(Publisher *p, uint64_t usec) {
@@ -177,19 +177,16 @@ static int start_reading(Publisher *p) {
 /* Compares, and starts the next write; settles when there is none. */
 static int start_writing(Publisher *p) {
         SliceOwner owner = { p->node, p->node_uid };
+        int n;
 
-        if (json_length(p->writes) == 0) {
-                json_object_put(TAKE_PTR(p->writes));
-                if (slices_difference(&owner, p->wanted, p->items, p->written, &p->writes) < 0)
-                        return -ENOMEM;
+        json_object_put(TAKE_PTR(p->write));
+        n = slices_difference(&owner, p->wanted, p->items, p->written, &p->generation, &p->write);
+        if (n <= 0) {
+                p->generation = 0;
+                if (n == 0)
+                        settle(p);
+                return n;
         }
-        if (json_length(p->writes) == 0) {
-                settle(p);
-                return 0;
-        }
-        json_object_put(p->write);
-        p->write = json_object_get(json_at(p->writes, 0));
-        (void) json_object_array_del_idx(p->writes, 0, 1);
         return start(p, member_text(p->write, "method"), member_text(p->write, "path"), member(p->write, "body"));
 }
 

@@ -313,20 +313,22 @@ static bool is_current(json_object *item, json_object *spec, json_object *writte
                (json_object_equal(member(written, "sent"), spec) && json_object_equal(member(written, "kept"), have));
 }
 
-/* body: NULL for none. */
-static bool add_write(json_object *writes, const char *method, const char *name, json_object *body) {
+/* Makes *ret a write, unless it is one. body: NULL to remove the slice. */
+static bool note_write(json_object **ret, const char *method, const char *name, json_object *body) {
         bool is_new = streq(method, "POST");
-        json_object *o = json_format("{'name': '%s', 'method': '%s', 'path': '" KUBE_SLICES_PATH "%s%s'}", name, method,
-                                     is_new ? "" : "/", is_new ? "" : name);
 
-        return json_append(writes, o) && (!body || member_add(o, "body", json_object_get(body)));
+        if (*ret)
+                return true;
+        *ret = json_format("{'name': '%s', 'method': '%s', 'path': '" KUBE_SLICES_PATH "%s%s'}", name, method,
+                           is_new ? "" : "/", is_new ? "" : name);
+        return *ret && (!body || member_add(*ret, "body", json_object_get(body)));
 }
 
-/* The writes that make all slices have this generation. */
-static int make_writes(const SliceOwner *owner, json_object *wanted, json_object *items, json_object *written,
+static int find_writes(const SliceOwner *owner, json_object *wanted, json_object *items, json_object *written,
                        int64_t generation, json_object **ret) {
-        _cleanup_json_ json_object *writes = json_object_new_array(), *names = json_object_new_object();
+        _cleanup_json_ json_object *names = json_object_new_object();
         size_t n = json_length(wanted);
+        int n_writes = 0;
 
         for (size_t i = 0; i < n; i++) {
                 _cleanup_json_ json_object *slice = NULL;
@@ -338,36 +340,41 @@ static int make_writes(const SliceOwner *owner, json_object *wanted, json_object
                 slice = make_slice(owner, name, json_at(wanted, i), n, generation, item);
                 if (!slice || !names || json_object_object_add(names, name, NULL) < 0)
                         return -ENOMEM;
-                if (!(item && is_current(item, member(slice, "spec"), member(written, name))) &&
-                    !add_write(writes, item ? "PUT" : "POST", name, slice))
+                if (item && is_current(item, member(slice, "spec"), member(written, name)))
+                        continue;
+                n_writes++;
+                if (!note_write(ret, item ? "PUT" : "POST", name, slice))
                         return -ENOMEM;
         }
         /* Slices that this program would not make now. */
         json_object_object_foreach(items, name, item) {
                 (void) item;
-                if (!json_object_object_get_ex(names, name, NULL) && !add_write(writes, "DELETE", name, NULL))
+                if (json_object_object_get_ex(names, name, NULL))
+                        continue;
+                n_writes++;
+                if (!note_write(ret, "DELETE", name, NULL))
                         return -ENOMEM;
         }
-        *ret = TAKE_PTR(writes);
-        return 0;
+        return n_writes;
 }
 
 int slices_difference(const SliceOwner *owner, json_object *wanted, json_object *items, json_object *written,
-                      json_object **ret) {
-        int64_t generation = 0;
-        int r;
+                      int64_t *generation, json_object **ret) {
+        int64_t last = 0;
+        int n;
 
         json_object_object_foreach(items, name, item) {
-                json_object *pool = member(member(item, "spec"), "pool");
-
                 (void) name;
-                generation = MAX(generation, json_object_get_int64(member(pool, "generation")));
+                last = MAX(last, json_object_get_int64(member(member(member(item, "spec"), "pool"), "generation")));
         }
-        r = make_writes(owner, wanted, items, written, MAX(generation, INT64_C(1)), ret);
-        if (r < 0 || generation == 0 || json_length(*ret) <= 1)
-                return r;
+        n = find_writes(owner, wanted, items, written, *generation ?: MAX(last, INT64_C(1)), ret);
+        if (n < 0 || *generation > 0)
+                return n;
+        *generation = n > 1 ? last + 1 : MAX(last, INT64_C(1));
+        if (n <= 1)
+                return n;
         json_object_put(TAKE_PTR(*ret));
-        return make_writes(owner, wanted, items, written, generation + 1, ret);
+        return find_writes(owner, wanted, items, written, *generation, ret);
 }
 
 int slices_dropped(json_object *sent, json_object *kept, json_object *dropped) {

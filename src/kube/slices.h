@@ -48,13 +48,14 @@ typedef struct SliceOwner {
 
 /*
  * Compares the wanted slices with the items: what the API server has, as an object of slices by their names, without
- * times. ret: an array of {"name", "method", "path", "body"}. As few writes as possible: the generation of the pool
- * stays when one write is enough, as in kubernetes/dynamic-resource-allocation,
+ * times. Returns how many writes make them equal, or -ENOMEM. ret: the first one, {"name", "method", "path", "body"};
+ * NULL: none. As few writes as possible: the generation of the pool, which is 0 before the first write and then the
+ * same until none is left, stays when one write is enough, as in kubernetes/dynamic-resource-allocation,
  * resourceslice/resourceslicecontroller.go. written: {"sent", "kept"} by the names of slices: an API server leaves out
  * members of features that are off, and what it has kept of a spec is as good as the spec.
  */
 int slices_difference(const SliceOwner *owner, json_object *wanted, json_object *items, json_object *written,
-                      json_object **ret);
+                      int64_t *generation, json_object **ret);
 /* The API server adds times to taints. */
 void slice_remove_times(json_object *slice);
 /* Adds the names of members that the API server has left out to the object. -ENOMEM. */
