@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "api.h"
+#include "dra.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,20 +8,11 @@
 #include <yaml.h>
 
 #include "agent/settings.h"
-#include "slices.h"
 #include "util/fileio.h"
 #include "util/log.h"
 
 #define KUBECONFIG_MAX (1U << 20)
 #define TOLD_MAX       400U /* bytes of a message of the API server that are told */
-
-struct Api {
-        char *server; /* without a slash at the end */
-        char *token, *token_file;
-        char *files[3], *texts[3]; /* of PEM: a CA, else those of the system; a certificate and its key */
-        HttpTls tls;
-        Http *http;
-};
 
 /* YAML */
 
@@ -172,24 +163,15 @@ static int read_kubeconfig(const char *path, Api *a) {
 
 /* Requests */
 
-int apiserver_new(sd_event *event, const char *path, Api **ret) {
-        Api *a = calloc(1, sizeof(*a));
-        int r = a ? read_kubeconfig(path, a) : log_error_errno(-ENOMEM, "Failed to prepare HTTP: %m");
+int apiserver_init(Manager *m) {
+        Api *a = &m->api;
+        int r = read_kubeconfig(m->kubeconfig, a);
 
-        if (r >= 0) {
-                a->tls = (HttpTls) { a->files[0], a->texts[0], a->files[1], a->texts[1], a->files[2], a->texts[2] };
-                r = http_new(event, &a->tls, &a->http);
-        }
-        if (r < 0)
-                apiserver_free(a);
-        else
-                *ret = a;
-        return r;
+        a->tls = (HttpTls) { a->files[0], a->texts[0], a->files[1], a->texts[1], a->files[2], a->texts[2] };
+        return r < 0 ? r : http_new(m->event, &a->tls, &a->http);
 }
 
-Api *apiserver_free(Api *a) {
-        if (!a)
-                return NULL;
+void apiserver_done(Api *a) {
         http_free(a->http);
         free(a->server);
         free(a->token);
@@ -198,12 +180,10 @@ Api *apiserver_free(Api *a) {
                 free(a->files[i]);
                 free(a->texts[i]);
         }
-        free(a);
-        return NULL;
 }
 
-int apiserver_start(Api *a, const char *method, const char *path, json_object *body, http_done_t done, void *userdata,
-                    HttpCall **ret_call) {
+int apiserver_start(const Api *a, const char *method, const char *path, json_object *body, http_done_t done,
+                    void *userdata, HttpCall **ret_call) {
         _cleanup_free_ char *url = string_format("%s%s", a->server, path), *read = NULL, *authorization = NULL;
         int r = a->token_file ? agent_read_secret(a->token_file, &read) : 0;
         const char *token = read ?: a->token;

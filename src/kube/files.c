@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "files.h"
+#include "dra.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "claim.h"
 #include "model/json-parse.h"
 #include "util/fileio.h"
 #include "util/log.h"
@@ -36,23 +35,21 @@ static int make_directory(const char *path) {
         return fd < 0 ? -errno : fd;
 }
 
-void files_done(ClaimFiles *f) {
-        free(f->records);
-        free(f->metadata);
-}
+int files_init(Manager *m) {
+        const char *paths[2];
 
-int files_prepare(ClaimFiles *f, const char *kubelet, const char *cdi) {
-        *f = (ClaimFiles) { string_format("%s/" OWN_DIRECTORY "/claims", kubelet),
-                            string_format("%s/" OWN_DIRECTORY "/dra-device-metadata", kubelet), cdi };
-        if (!f->records || !f->metadata)
+        m->records = string_format("%s/" OWN_DIRECTORY "/claims", m->kubelet);
+        m->metadata = string_format("%s/" OWN_DIRECTORY "/dra-device-metadata", m->kubelet);
+        if (!m->records || !m->metadata)
                 return log_error_errno(-ENOMEM, "Failed to prepare: %m");
-        for (size_t i = 0; i < 2; i++) {
-                const char *path = i == 0 ? f->records : cdi;
-                _cleanup_close_ int fd = make_directory(path);
+        paths[0] = m->records;
+        paths[1] = m->cdi;
+        for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
+                _cleanup_close_ int fd = make_directory(paths[i]);
                 int r = fd < 0 ? fd : remove_temporaries_at(fd);
 
                 if (r < 0)
-                        return log_error_errno(r, "Failed to make %s: %m", path);
+                        return log_error_errno(r, "Failed to make %s: %m", paths[i]);
         }
         return 0;
 }
@@ -79,42 +76,42 @@ static int write_text(const char *directory, const char *name, char *text) {
         return r < 0 ? r : 1;
 }
 
-static int write_metadata(const ClaimFiles *f, json_object *record, json_object *document, size_t i) {
+static int write_metadata(const Manager *m, json_object *record, size_t i) {
         _cleanup_free_ char *path = NULL;
         char request[NAME_SIZE], *text = NULL;
 
         claim_request_name(record, i, request);
-        path = string_format("%s/%s/%s", f->metadata, member_text(record, "uid"), request);
-        if (!path || claim_metadata(record, document, i, &text) < 0)
+        path = string_format("%s/%s/%s", m->metadata, member_text(record, "uid"), request);
+        if (!path || claim_metadata(record, m->facts.document, i, &text) < 0)
                 return -ENOMEM;
         return write_text(path, CLAIM_METADATA_FILE, text);
 }
 
-int files_write(const ClaimFiles *f, json_object *record, json_object *document) {
+int files_write(const Manager *m, json_object *record) {
         _cleanup_json_ json_object *cdi = NULL;
         const char *uid = member_text(record, "uid");
         char name[FILE_NAME_SIZE];
-        int r = claim_cdi(record, document, f->metadata, &cdi), n = 0;
+        int r = claim_cdi(record, m->facts.document, m->metadata, &cdi), n = 0;
 
         if (r < 0)
                 return r;
         record_name(uid, name);
-        r = n = write_text(f->records, name, json_text(record));
+        r = n = write_text(m->records, name, json_text(record));
         for (size_t i = 0; r >= 0 && i < json_length(member(record, "devices")); i++)
                 if (claim_is_first(record, i)) {
-                        r = write_metadata(f, record, document, i);
+                        r = write_metadata(m, record, i);
                         n += r;
                 }
         if (r < 0)
                 return r;
         cdi_name(uid, name);
-        r = write_text(f->cdi, name, json_text(cdi));
+        r = write_text(m->cdi, name, json_text(cdi));
         return r < 0 ? r : n + r;
 }
 
-int files_read_record(const ClaimFiles *f, const char *uid, json_object **ret) {
+int files_read_record(const Manager *m, const char *uid, json_object **ret) {
         _cleanup_json_ json_object *record = NULL;
-        _cleanup_free_ char *path = string_format("%s/%s.json", f->records, uid), *text = NULL;
+        _cleanup_free_ char *path = string_format("%s/%s.json", m->records, uid), *text = NULL;
         size_t size;
         int r = path ? read_file_at(AT_FDCWD, path, TEXT_MAX, &text, &size) : -ENOMEM;
 
@@ -128,8 +125,8 @@ int files_read_record(const ClaimFiles *f, const char *uid, json_object **ret) {
 }
 
 /* The directory of the claim has a directory for each request, with one file. */
-static int remove_metadata(const ClaimFiles *f, const char *uid) {
-        _cleanup_free_ char *path = string_format("%s/%s", f->metadata, uid);
+static int remove_metadata(const Manager *m, const char *uid) {
+        _cleanup_free_ char *path = string_format("%s/%s", m->metadata, uid);
         _cleanup_names_ char **names = NULL;
         size_t n = 0;
         int r = path ? list_dir_at(AT_FDCWD, path, CLAIM_DEVICES_MAX, &names, &n) : -ENOMEM;
@@ -157,20 +154,20 @@ static int remove_file(const char *directory, const char *name) {
         return remove_file_at(fd, name);
 }
 
-int files_remove(const ClaimFiles *f, const char *uid) {
+int files_remove(const Manager *m, const char *uid) {
         char name[FILE_NAME_SIZE];
         int r;
 
         cdi_name(uid, name);
-        r = remove_file(f->cdi, name);
+        r = remove_file(m->cdi, name);
         if (r >= 0)
-                r = remove_metadata(f, uid);
+                r = remove_metadata(m, uid);
         record_name(uid, name);
-        return r < 0 ? r : remove_file(f->records, name);
+        return r < 0 ? r : remove_file(m->records, name);
 }
 
-int files_list(const ClaimFiles *f, char ***ret, size_t *ret_n) {
-        int r = list_dir_at(AT_FDCWD, f->records, CLAIMS_KEPT_MAX, ret, ret_n);
+int files_list(const Manager *m, char ***ret, size_t *ret_n) {
+        int r = list_dir_at(AT_FDCWD, m->records, CLAIMS_KEPT_MAX, ret, ret_n);
 
         for (size_t i = 0; r >= 0 && i < *ret_n; i++)
                 (*ret)[i][strcspn((*ret)[i], ".")] = '\0';

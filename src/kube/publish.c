@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "publish.h"
+#include "dra.h"
 
 #include <errno.h>
 #include <systemd/sd-daemon.h>
 
-#include "agent/daemon.h"
-#include "slices.h"
 #include "util/log.h"
 
 #define SECOND        UINT64_C(1000000)
@@ -14,23 +12,6 @@
 #define KUBELET_USEC  (10 * SECOND)  /* between those after a start of the kubelet */
 #define KUBELET_TRIES 4U             /* 30 s: its grace for a plugin that is away */
 #define WRITES_MAX    64U            /* of one comparison that meet other writers */
-
-struct Publisher {
-        Api *api;
-        const char *node;
-        char *node_uid;         /* NULL: not read yet */
-        sd_event_source *timer; /* the next full comparison, or the next try */
-        json_object *wanted;    /* NULL: the daemon has not answered yet */
-        json_object *items;     /* what the API server has, by name; NULL: to be read */
-        json_object *written;   /* what was sent, and what the API server has kept of it, by name */
-        json_object *dropped;   /* members that it has left out; the journal has a message of each */
-        json_object *write;     /* the request under way */
-        int64_t generation;     /* of the slices that are being written; 0: none */
-        bool is_busy;           /* a request is under way */
-        bool is_stale;          /* all is to be read again */
-        uint64_t delay;         /* until the next try; 0: the last one succeeded */
-        unsigned n_writes, kubelet_tries;
-};
 
 static void forget_items(Publisher *p) {
         json_object_put(TAKE_PTR(p->items));
@@ -125,10 +106,11 @@ static const char *take_written(Publisher *p, const HttpReply *reply) {
                        : "write a ResourceSlice";
 }
 
-static void step(Publisher *p);
+static void step(Manager *m);
 
 static void on_reply(HttpReply *reply, void *userdata) {
-        Publisher *p = userdata;
+        Manager *m = userdata;
+        Publisher *p = &m->publisher;
         const char *failed = !p->node_uid ? take_node(p, reply)
                              : !p->items  ? take_list(p, reply)
                                           : take_written(p, reply);
@@ -136,7 +118,7 @@ static void on_reply(HttpReply *reply, void *userdata) {
 
         p->is_busy = false;
         if (!failed) {
-                step(p);
+                step(m);
                 return;
         }
         log_warning("Cannot %s: %s", failed, apiserver_reason(reply, sentence, sizeof(sentence)));
@@ -156,42 +138,45 @@ static void settle(Publisher *p) {
         (void) sd_notifyf(false, "STATUS=%d ResourceSlice%s equal%s the node.", n, PLURAL(n), n == 1 ? "s" : "");
 }
 
-static int start(Publisher *p, const char *method, const char *path, json_object *body) {
-        int r = path ? apiserver_start(p->api, method, path, body, on_reply, p, NULL) : -ENOMEM;
+static int start(Manager *m, const char *method, const char *path, json_object *body) {
+        int r = path ? apiserver_start(&m->api, method, path, body, on_reply, m, NULL) : -ENOMEM;
 
-        p->is_busy = r >= 0;
+        m->publisher.is_busy = r >= 0;
         return r;
 }
 
-static int start_reading(Publisher *p) {
+static int start_reading(Manager *m) {
         _cleanup_free_ char *path = NULL;
 
-        if (p->node_uid)
+        if (m->publisher.node_uid)
                 path = string_format(KUBE_SLICES_PATH "?fieldSelector=spec.nodeName%%3D%s,spec.driver%%3D" KUBE_DRIVER,
-                                     p->node);
+                                     m->node);
         else
-                path = string_format("/api/v1/nodes/%s", p->node);
-        return start(p, "GET", path, NULL);
+                path = string_format("/api/v1/nodes/%s", m->node);
+        return start(m, "GET", path, NULL);
 }
 
 /* Compares, and starts the next write; settles when there is none. */
-static int start_writing(Publisher *p) {
-        SliceOwner owner = { p->node, p->node_uid };
+static int start_writing(Manager *m) {
+        Publisher *p = &m->publisher;
+        SliceOwner owner = { m->node, p->node_uid };
         int n;
 
         json_object_put(TAKE_PTR(p->write));
         n = slices_difference(&owner, p->wanted, p->items, p->written, &p->generation, &p->write);
-        if (n <= 0) {
-                p->generation = 0;
-                if (n == 0)
-                        settle(p);
-                return n;
-        }
-        return start(p, member_text(p->write, "method"), member_text(p->write, "path"), member(p->write, "body"));
+        if (n > 0)
+                return start(m, member_text(p->write, "method"), member_text(p->write, "path"),
+                             member(p->write, "body"));
+        p->generation = 0;
+        if (n == 0)
+                settle(p);
+        return n;
 }
 
 /* The next request, if one is needed. */
-static void step(Publisher *p) {
+static void step(Manager *m) {
+        Publisher *p = &m->publisher;
+
         if (p->is_busy || !p->wanted)
                 return;
         if (p->is_stale) {
@@ -201,33 +186,34 @@ static void step(Publisher *p) {
                 free(TAKE_PTR(p->node_uid));
                 p->is_stale = false;
         }
-        if ((p->node_uid && p->items ? start_writing(p) : start_reading(p)) < 0)
+        if ((p->node_uid && p->items ? start_writing(m) : start_reading(m)) < 0)
                 try_later(p);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        Publisher *p = userdata;
+        Manager *m = userdata;
 
-        p->kubelet_tries -= p->kubelet_tries > 0;
-        p->is_stale = true;
-        step(p);
+        m->publisher.kubelet_tries -= m->publisher.kubelet_tries > 0;
+        m->publisher.is_stale = true;
+        step(m);
         return 0;
 }
 
-void publisher_reread(Publisher *p) {
-        p->is_stale = true;
-        json_object_put(TAKE_PTR(p->written));
-        step(p);
+void publisher_reread(Manager *m) {
+        m->publisher.is_stale = true;
+        json_object_put(TAKE_PTR(m->publisher.written));
+        step(m);
 }
 
-void publisher_kubelet_started(Publisher *p) {
-        p->kubelet_tries = KUBELET_TRIES;
-        publisher_reread(p);
+void publisher_kubelet_started(Manager *m) {
+        m->publisher.kubelet_tries = KUBELET_TRIES;
+        publisher_reread(m);
 }
 
-void publisher_update(Publisher *p, json_object *document) {
+void publisher_update(Manager *m) {
         _cleanup_json_ json_object *wanted = NULL;
-        int r = document ? slices_wanted(document, &wanted) : 0;
+        Publisher *p = &m->publisher;
+        int r = m->facts.document ? slices_wanted(m->facts.document, &wanted) : 0;
 
         if (r < 0)
                 log_error_errno(r, "Failed to make ResourceSlices of the document of passthroughd: %m");
@@ -237,28 +223,18 @@ void publisher_update(Publisher *p, json_object *document) {
         p->wanted = TAKE_PTR(wanted);
         /* While the API server does not answer, the timer decides about the next try. */
         if (p->delay == 0)
-                step(p);
+                step(m);
 }
 
-int publisher_new(sd_event *event, Api *api, const char *node, Publisher **ret) {
-        Publisher *p = calloc(1, sizeof(*p));
-        int r = -ENOMEM;
+int publisher_init(Manager *m) {
+        Publisher *p = &m->publisher;
+        int r = sd_event_add_time(m->event, &p->timer, CLOCK_MONOTONIC, UINT64_MAX, SECOND / 10, on_timer, m);
 
-        if (p)
-                *p = (Publisher) { .api = api, .node = node, .dropped = json_object_new_object() };
-        if (p && p->dropped)
-                r = sd_event_add_time(event, &p->timer, CLOCK_MONOTONIC, UINT64_MAX, SECOND / 10, on_timer, p);
-        if (r < 0) {
-                publisher_free(p);
-                return log_error_errno(r, "Failed to prepare ResourceSlices: %m");
-        }
-        *ret = p;
-        return 0;
+        p->dropped = json_object_new_object();
+        return r < 0 || !p->dropped ? log_error_errno(r < 0 ? r : -ENOMEM, "Failed to prepare ResourceSlices: %m") : 0;
 }
 
-Publisher *publisher_free(Publisher *p) {
-        if (!p)
-                return NULL;
+void publisher_done(Publisher *p) {
         sd_event_source_disable_unref(p->timer);
         forget_items(p);
         json_object_put(p->wanted);
@@ -266,6 +242,4 @@ Publisher *publisher_free(Publisher *p) {
         json_object_put(p->dropped);
         json_object_put(p->write);
         free(p->node_uid);
-        free(p);
-        return NULL;
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "work.h"
+#include "dra.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/queue.h>
 
 #include "bus/names.h"
-#include "claim.h"
 #include "util/fileio.h"
 #include "util/log.h"
 
@@ -24,7 +22,7 @@ typedef struct Batch {
 
 typedef struct Work {
         TAILQ_ENTRY(Work) list;
-        Works *works;
+        Manager *manager;
         WorkKind kind;
         ClaimRef ref;
         Batch *batch; /* NULL for WORK_ORPHAN */
@@ -38,21 +36,6 @@ typedef struct Work {
         sd_event_source *timer;
 } Work;
 
-struct Works {
-        sd_event *event;
-        sd_bus *bus;
-        Facts *facts;
-        Api *api;
-        const ClaimFiles *files;
-        const char *node;
-        TAILQ_HEAD(WorkList, Work) list; /* in the order of their calls */
-        size_t n, n_orphans;
-        bool is_checking;
-        sd_event_source *check;        /* asks the API server for further claims */
-        char checked[UUID_STRING_MAX]; /* the claim that it was asked for last; "": all had their turn */
-        json_object *told;             /* UIDs of orphans that the journal has a message of */
-};
-
 static void start_work(Work *k);
 
 static bool is_busy(const Works *w, const char *uid) {
@@ -65,7 +48,7 @@ static bool is_busy(const Works *w, const char *uid) {
 }
 
 static json_object *find_allocation(const Work *k) {
-        return facts_allocation(k->works->facts, k->name);
+        return facts_allocation(&k->manager->facts, k->name);
 }
 
 static bool state_is(json_object *allocation, const char *state) {
@@ -74,16 +57,18 @@ static bool state_is(json_object *allocation, const char *state) {
 
 /* The ledger of the daemon has allocations that it cannot read: one that is not known may be there. NULL: it has none.
  */
-static const char *unread_ledger(const Works *w) {
-        return member_text(w->facts->document, "read_only");
+static const char *unread_ledger(const Manager *m) {
+        return member_text(m->facts.document, "read_only");
 }
 
 /* Ends */
 
 static void free_work(Work *k) {
-        TAILQ_REMOVE(&k->works->list, k, list);
-        k->works->n--;
-        k->works->n_orphans -= k->kind == WORK_ORPHAN;
+        Works *w = &k->manager->works;
+
+        TAILQ_REMOVE(&w->list, k, list);
+        w->n--;
+        w->n_orphans -= k->kind == WORK_ORPHAN;
         (void) http_cancel(k->request);
         json_object_put(k->record);
         sd_bus_slot_unref(k->slot);
@@ -120,15 +105,15 @@ static void answer(Work *k, const char *error) {
 
 /* Each orphan that stays is told of once. */
 static void tell_orphan(const Work *k, const char *error) {
-        if (json_object_object_get_ex(k->works->told, k->ref.uid, NULL))
+        if (json_object_object_get_ex(k->manager->works.told, k->ref.uid, NULL))
                 return;
-        (void) json_object_object_add(k->works->told, k->ref.uid, NULL);
+        (void) json_object_object_add(k->manager->works.told, k->ref.uid, NULL);
         log_warning("Cannot release %s, whose claim %s/%s has gone: %s", k->name, k->ref.namespace, k->ref.name, error);
 }
 
 /* Frees the work, and starts the one that waits for it. */
 static void end_work(Work *k, const char *error) {
-        Works *w = k->works;
+        Works *w = &k->manager->works;
         ClaimRef ref = k->ref;
         Work *next;
 
@@ -164,20 +149,20 @@ static _printf_(2, 3) void fail_work(Work *k, const char *format, ...) {
 
 /* Waits for what is true now. */
 static void wait_for_facts(Work *k) {
-        k->number = facts_refresh(k->works->facts);
+        k->number = facts_refresh(k->manager);
 }
 
 /* Waits for the next document: one comes when the node changes. */
 static void wait_for_change(Work *k) {
-        k->number = k->works->facts->asked + 1;
+        k->number = k->manager->facts.asked + 1;
 }
 
 /* The end of a job is worth a document. */
-static int on_job(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
-        const Works *w = userdata;
+static int on_job(sd_bus_message *message, void *userdata, sd_bus_error *ret_error) {
+        Manager *m = userdata;
 
-        if (w->n > 0)
-                facts_refresh(w->facts);
+        if (m->works.n > 0)
+                facts_refresh(m);
         return 0;
 }
 
@@ -207,7 +192,7 @@ static int on_called(sd_bus_message *reply, void *userdata, sd_bus_error *ret_er
 
 /* The document's device of the record. */
 static json_object *device_of(const Work *k, size_t i) {
-        return slice_find_device(k->works->facts->document, claim_device(k->record, i));
+        return slice_find_device(k->manager->facts.document, claim_device(k->record, i));
 }
 
 /* The pools of the devices with their numbers, or with the address of each. */
@@ -266,7 +251,7 @@ static void allocate(Work *k) {
         int r;
 
         for (size_t i = 0; i < json_length(member(k->record, "devices")); i++) {
-                if (slice_has_pool(k->works->facts->document, member_text(device_of(k, i), "pool")))
+                if (slice_has_pool(k->manager->facts.document, member_text(device_of(k, i), "pool")))
                         continue;
                 if (k->number == UINT64_MAX) /* a device may be new */
                         wait_for_facts(k);
@@ -274,11 +259,11 @@ static void allocate(Work *k) {
                         fail_work(k, "This node has no device '%.64s' for Kubernetes.", claim_device(k->record, i));
                 return;
         }
-        r = daemon_new_call(k->works->bus, "Allocate", &m);
+        r = daemon_new_call(k->manager->bus, "Allocate", &m);
         if (r >= 0)
                 r = append_request(m, k);
         if (r >= 0)
-                r = sd_bus_call_async(k->works->bus, &k->slot, m, on_called, k, TIMEOUT_USEC);
+                r = sd_bus_call_async(k->manager->bus, &k->slot, m, on_called, k, TIMEOUT_USEC);
         if (r < 0)
                 fail_work(k, "Failed to call passthroughd: %s.", strerror(-r));
 }
@@ -287,14 +272,14 @@ static void allocate(Work *k) {
 static void release(Work *k, const char *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         uint64_t generation = json_object_get_uint64(member(find_allocation(k), "generation"));
-        int r = daemon_new_call(k->works->bus, "Release", &m);
+        int r = daemon_new_call(k->manager->bus, "Release", &m);
 
         if (r >= 0)
                 r = sd_bus_message_append(m, "st", k->name, generation);
         if (r >= 0 && why)
-                r = sd_bus_send(k->works->bus, m, NULL);
+                r = sd_bus_send(k->manager->bus, m, NULL);
         else if (r >= 0)
-                r = sd_bus_call_async(k->works->bus, &k->slot, m, on_called, k, TIMEOUT_USEC);
+                r = sd_bus_call_async(k->manager->bus, &k->slot, m, on_called, k, TIMEOUT_USEC);
         if (r < 0)
                 fail_work(k, "Failed to call passthroughd: %s.", strerror(-r));
         else if (why)
@@ -304,7 +289,7 @@ static void release(Work *k, const char *why) {
 /* Prepare */
 
 static void finish_prepare(Work *k) {
-        int r = files_write(k->works->files, k->record, k->works->facts->document);
+        int r = files_write(k->manager, k->record);
 
         if (r == -ENOENT)
                 end_work(k, "A device of the claim has no IOMMU group.");
@@ -334,7 +319,7 @@ static void continue_prepare(Work *k) {
 static bool has_former_devices(const Work *k) {
         _cleanup_json_ json_object *before = NULL;
 
-        return find_allocation(k) && files_read_record(k->works->files, k->ref.uid, &before) >= 0 &&
+        return find_allocation(k) && files_read_record(k->manager, k->ref.uid, &before) >= 0 &&
                !json_object_equal(member(before, "devices"), member(k->record, "devices"));
 }
 
@@ -347,13 +332,13 @@ static void on_claim(HttpReply *reply, void *userdata) {
         if (reply->status != 200) {
                 /* What is prepared stays so while the API server is away. */
                 if ((reply->status < 0 || reply->status == 429 || reply->status >= 500) && find_allocation(k) &&
-                    files_read_record(k->works->files, k->ref.uid, &k->record) >= 0)
+                    files_read_record(k->manager, k->ref.uid, &k->record) >= 0)
                         allocate(k);
                 else
                         end_work(k, apiserver_reason(reply, sentence, sizeof(sentence)));
                 return;
         }
-        r = claim_from_document(reply->document, &k->ref, k->works->node, &k->record, sentence);
+        r = claim_from_document(reply->document, &k->ref, k->manager->node, &k->record, sentence);
         if (r == -ENOENT)
                 end_work(k, "The API server has another claim of this name.");
         else if (r == -EINVAL)
@@ -369,11 +354,11 @@ static void on_claim(HttpReply *reply, void *userdata) {
 /* Unprepare */
 
 static void finish_release(Work *k) {
-        int r = files_remove(k->works->files, k->ref.uid);
+        int r = files_remove(k->manager, k->ref.uid);
 
         if (k->kind == WORK_ORPHAN && k->is_requested)
                 log_info("Released %s, whose claim %s/%s has gone.", k->name, k->ref.namespace, k->ref.name);
-        json_object_object_del(k->works->told, k->ref.uid);
+        json_object_object_del(k->manager->works.told, k->ref.uid);
         if (r < 0)
                 fail_work(k, "Failed to remove the files of the claim: %s.", strerror(-r));
         else
@@ -384,8 +369,8 @@ static void finish_release(Work *k) {
 static void continue_release(Work *k) {
         json_object *allocation = find_allocation(k);
 
-        if (!allocation && unread_ledger(k->works))
-                end_work(k, unread_ledger(k->works));
+        if (!allocation && unread_ledger(k->manager))
+                end_work(k, unread_ledger(k->manager));
         else if (!allocation)
                 finish_release(k);
         else if (state_is(allocation, "releasing"))
@@ -431,27 +416,27 @@ static void start_work(Work *k) {
         }
         (void) snprintf(path, sizeof(path), "/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims/%s",
                         k->ref.namespace, k->ref.name);
-        if (apiserver_start(k->works->api, "GET", path, NULL, k->kind == WORK_PREPARE ? on_claim : on_orphan, k,
+        if (apiserver_start(&k->manager->api, "GET", path, NULL, k->kind == WORK_PREPARE ? on_claim : on_orphan, k,
                             &k->request) >= 0)
                 return;
         if (k->kind == WORK_PREPARE)
                 end_work(k, "The API server cannot be asked for the claim: see the journal of passthrough-dra.");
         else {
-                k->works->is_checking = false; /* the next request would fail as well */
+                k->manager->works.is_checking = false; /* the next request would fail as well */
                 end_work(k, NULL);
         }
 }
 
 /* A work that ends may end others with it, so the list is walked from its start after each. */
-void works_on_facts(Works *w) {
+void works_on_facts(Manager *m) {
         Work *k;
 
 again:
-        TAILQ_FOREACH(k, &w->list, list) {
-                if (k->slot || k->number > w->facts->number)
+        TAILQ_FOREACH(k, &m->works.list, list) {
+                if (k->slot || k->number > m->facts.number)
                         continue;
-                k->number = w->facts->number + 1;
-                if (!w->facts->document)
+                k->number = m->facts.number + 1;
+                if (!m->facts.document)
                         end_work(k, DAEMON_AWAY);
                 else if (k->kind == WORK_PREPARE)
                         continue_prepare(k);
@@ -471,19 +456,20 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 /* Appends a work to the list, and starts it unless another one for its claim runs. */
-static int add_work(Works *w, WorkKind kind, const ClaimRef *ref, Batch *batch) {
+static int add_work(Manager *m, WorkKind kind, const ClaimRef *ref, Batch *batch) {
         Work *k = calloc(1, sizeof(*k));
+        Works *w = &m->works;
         bool busy = is_busy(w, ref->uid);
 
         if (!k)
                 return -ENOMEM;
-        *k = (Work) { .works = w, .kind = kind, .ref = *ref, .batch = batch, .number = UINT64_MAX };
+        *k = (Work) { .manager = m, .kind = kind, .ref = *ref, .batch = batch, .number = UINT64_MAX };
         (void) snprintf(k->name, sizeof(k->name), CLAIM_PREFIX "%s", ref->uid);
         TAILQ_INSERT_TAIL(&w->list, k, list);
         w->n++;
         w->n_orphans += kind == WORK_ORPHAN;
         if (batch &&
-            sd_event_add_time_relative(w->event, &k->timer, CLOCK_MONOTONIC, TIMEOUT_USEC, 0, on_timeout, k) < 0) {
+            sd_event_add_time_relative(m->event, &k->timer, CLOCK_MONOTONIC, TIMEOUT_USEC, 0, on_timeout, k) < 0) {
                 free_work(k);
                 return -ENOMEM;
         }
@@ -498,12 +484,12 @@ static void on_gone(GrpcCall *call, void *userdata) {
         b->call = NULL;
 }
 
-void works_run(Works *w, WorkKind kind, GrpcCall *call, const uint8_t *data, size_t size) {
+void works_run(Manager *m, WorkKind kind, GrpcCall *call, const uint8_t *data, size_t size) {
         _cleanup_free_ ClaimRef *refs = NULL;
         WireBuffer empty = { 0 };
         size_t n = 0;
         int r = message_parse_claims(data, size, &refs, &n);
-        Batch *b = r >= 0 && n > 0 && w->n + n <= WORKS_MAX ? calloc(1, sizeof(*b)) : NULL;
+        Batch *b = r >= 0 && n > 0 && m->works.n + n <= WORKS_MAX ? calloc(1, sizeof(*b)) : NULL;
 
         if (r < 0)
                 grpc_fail(call, r == -ENOMEM ? GRPC_INTERNAL : GRPC_INVALID_ARGUMENT, "The claims cannot be read.");
@@ -516,7 +502,7 @@ void works_run(Works *w, WorkKind kind, GrpcCall *call, const uint8_t *data, siz
         *b = (Batch) { .call = call, .n_left = n };
         grpc_call_watch(call, on_gone, b);
         for (size_t i = 0; i < n; i++)
-                if (add_work(w, kind, &refs[i], b) < 0)
+                if (add_work(m, kind, &refs[i], b) < 0)
                         end_batch(b);
 }
 
@@ -524,17 +510,17 @@ void works_run(Works *w, WorkKind kind, GrpcCall *call, const uint8_t *data, siz
 
 /* After a boot the directory of CDI documents is empty, and groups have other numbers: the files are made again of the
  * record and the ledger. */
-static void restore_files(const Works *w, json_object *allocation, const char *uid) {
+static void restore_files(const Manager *m, json_object *allocation, const char *uid) {
         _cleanup_json_ json_object *record = NULL;
         int r;
 
-        if ((!state_is(allocation, "ready") && !state_is(allocation, "in-use")) || is_busy(w, uid))
+        if ((!state_is(allocation, "ready") && !state_is(allocation, "in-use")) || is_busy(&m->works, uid))
                 return;
-        r = files_read_record(w->files, uid, &record);
+        r = files_read_record(m, uid, &record);
         if (r == -ENOENT) /* never prepared: the kubelet tries again */
                 return;
         if (r >= 0)
-                r = files_write(w->files, record, w->facts->document);
+                r = files_write(m, record);
         if (r < 0)
                 log_warning_errno(r, "Cannot write the files of claim %s again: %m, ignoring", uid);
         else if (r > 0)
@@ -542,32 +528,32 @@ static void restore_files(const Works *w, json_object *allocation, const char *u
 }
 
 /* A crash between the release and the removal of the files leaves files. */
-static void remove_stale_files(const Works *w) {
+static void remove_stale_files(const Manager *m) {
         _cleanup_names_ char **uids = NULL;
         size_t n = 0;
-        int r = files_list(w->files, &uids, &n);
+        int r = files_list(m, &uids, &n);
 
         if (r < 0)
-                log_warning_errno(r, "Cannot list %s: %m, ignoring", w->files->records);
+                log_warning_errno(r, "Cannot list %s: %m, ignoring", m->records);
         for (size_t i = 0; r >= 0 && i < n; i++) {
                 char name[CLAIM_NAME_SIZE];
 
                 (void) snprintf(name, sizeof(name), CLAIM_PREFIX "%.36s", uids[i]);
-                if (text_is_uuid(uids[i]) && !facts_allocation(w->facts, name) && !is_busy(w, uids[i]) &&
-                    files_remove(w->files, uids[i]) >= 0)
+                if (text_is_uuid(uids[i]) && !facts_allocation(&m->facts, name) && !is_busy(&m->works, uids[i]) &&
+                    files_remove(m, uids[i]) >= 0)
                         log_info("Removed the files of claim %s, which has no devices any more.", uids[i]);
         }
 }
 
 /* The claim with the next UID after the one that was checked last. */
-static bool next_claim(const Works *w, ClaimRef *ret) {
-        json_object *all = member(w->facts->document, "allocations");
+static bool next_claim(const Manager *m, ClaimRef *ret) {
+        json_object *all = member(m->facts.document, "allocations");
         bool found = false;
 
         for (size_t i = 0; i < json_length(all); i++) {
                 ClaimRef ref = { 0 };
 
-                if (!claim_of_allocation(json_at(all, i), &ref) || strcmp(ref.uid, w->checked) <= 0 ||
+                if (!claim_of_allocation(json_at(all, i), &ref) || strcmp(ref.uid, m->works.checked) <= 0 ||
                     (found && strcmp(ref.uid, ret->uid) >= 0))
                         continue;
                 *ret = ref;
@@ -578,61 +564,51 @@ static bool next_claim(const Works *w, ClaimRef *ret) {
 
 /* Some claims at a time, until each had its turn. */
 static int on_check(sd_event_source *source, void *userdata) {
-        Works *w = userdata;
+        Manager *m = userdata;
+        Works *w = &m->works;
         ClaimRef ref;
 
-        while (w->is_checking && !unread_ledger(w) && w->n_orphans < ORPHANS_MAX && w->n < WORKS_MAX / 2) {
-                w->is_checking = next_claim(w, &ref);
-                (void) strcpy(w->checked, w->is_checking ? ref.uid : "");
-                if (w->is_checking && !is_busy(w, ref.uid))
-                        (void) add_work(w, WORK_ORPHAN, &ref, NULL);
+        while (w->is_checking && !unread_ledger(m) && w->n_orphans < ORPHANS_MAX && w->n < WORKS_MAX / 2) {
+                w->is_checking = next_claim(m, &ref);
+                (void) strcpy(m->works.checked, w->is_checking ? ref.uid : "");
+                if (w->is_checking && !is_busy(&m->works, ref.uid))
+                        (void) add_work(m, WORK_ORPHAN, &ref, NULL);
         }
         return 0;
 }
 
-void works_collect(Works *w) {
-        json_object *all = member(w->facts->document, "allocations");
+void works_collect(Manager *m) {
+        json_object *all = member(m->facts.document, "allocations");
 
-        if (!w->facts->document || unread_ledger(w))
+        if (!m->facts.document || unread_ledger(m))
                 return;
-        remove_stale_files(w);
+        remove_stale_files(m);
         for (size_t i = 0; i < json_length(all); i++) {
                 ClaimRef ref = { 0 };
 
                 if (claim_of_allocation(json_at(all, i), &ref))
-                        restore_files(w, json_at(all, i), ref.uid);
+                        restore_files(m, json_at(all, i), ref.uid);
         }
-        w->is_checking = true;
-        (void) sd_event_source_set_enabled(w->check, SD_EVENT_ONESHOT);
+        m->works.is_checking = true;
+        (void) sd_event_source_set_enabled(m->works.check, SD_EVENT_ONESHOT);
 }
 
-int works_new(sd_event *event, sd_bus *bus, Facts *facts, Api *api, const ClaimFiles *files, const char *node,
-              Works **ret) {
-        Works *w = calloc(1, sizeof(*w));
-        int r = w ? sd_event_add_defer(event, &w->check, on_check, w) : -ENOMEM;
+int works_init(Manager *m) {
+        Works *w = &m->works;
+        int r = sd_event_add_defer(m->event, &w->check, on_check, m);
 
-        if (w) {
-                *w = (Works) { event, bus, facts, api, files, node, .check = w->check };
-                w->told = json_object_new_object();
-                TAILQ_INIT(&w->list);
-        }
+        w->told = json_object_new_object();
         if (r >= 0)
                 r = sd_event_source_set_enabled(w->check, SD_EVENT_OFF);
         if (r >= 0)
-                r = sd_bus_match_signal(bus, NULL, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "JobRemoved", on_job, w);
-        if (r < 0) {
-                works_free(w);
-                return log_error_errno(r, "Failed to watch the jobs of passthroughd: %m");
-        }
-        *ret = w;
-        return 0;
+                r = sd_bus_match_signal(m->bus, NULL, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "JobRemoved", on_job,
+                                        m);
+        return r < 0 ? log_error_errno(r, "Failed to watch the jobs of passthroughd: %m") : 0;
 }
 
-Works *works_free(Works *w) {
+void works_done(Works *w) {
         Work *k;
 
-        if (!w)
-                return NULL;
         while ((k = TAILQ_FIRST(&w->list))) {
                 if (k->batch)
                         end_batch(k->batch);
@@ -640,6 +616,4 @@ Works *works_free(Works *w) {
         }
         sd_event_source_disable_unref(w->check);
         json_object_put(w->told);
-        free(w);
-        return NULL;
 }
