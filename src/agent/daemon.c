@@ -11,6 +11,7 @@
 #include "model/json-parse.h"
 #include "util/log.h"
 
+#define ACCURACY_USEC UINT64_C(1000)
 #define DESCRIBE_USEC UINT64_C(120000000)
 
 #define MATCH_EPOCH                                                                                                    \
@@ -39,10 +40,26 @@ int agent_loop_new(sd_bus *bus, sd_event_signal_handler_t on_reload, void *userd
         return r < 0 ? r : sd_bus_set_exit_on_disconnect(bus, true);
 }
 
+int agent_add_idle(sd_event *event, sd_event_source **ret, sd_event_handler_t run, void *userdata) {
+        int r = sd_event_add_defer(event, ret, run, userdata);
+
+        if (r >= 0)
+                r = sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+        return r < 0 ? r : sd_event_source_set_priority(*ret, SD_EVENT_PRIORITY_IDLE);
+}
+
+int agent_add_timer(sd_event *event, sd_event_source **ret, sd_event_time_handler_t run, void *userdata) {
+        int r = sd_event_add_time(event, ret, CLOCK_MONOTONIC, UINT64_MAX, ACCURACY_USEC, run, userdata);
+
+        return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+}
+
 int agent_set_timer(sd_event_source *timer, uint64_t usec) {
         int r = sd_event_source_set_time_relative(timer, usec);
 
-        return r < 0 ? r : sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+        return r < 0 ? log_error_errno(r, "Failed to set a timer: %m") : 0;
 }
 
 int agent_loop_run(sd_event *event) {

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 
+#include "agent/daemon.h"
 #include "model/json-parse.h"
 #include "model/json-value.h"
 #include "util/log.h"
@@ -259,9 +260,10 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 static int want_timer(CURLM *multi, long ms, void *userdata) {
         const Http *h = userdata;
 
-        if (ms >= 0 && sd_event_source_set_time_relative(h->timer, (uint64_t) ms * 1000) < 0)
-                return -1;
-        return sd_event_source_set_enabled(h->timer, ms >= 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF) < 0 ? -1 : 0;
+        int r = ms >= 0 ? agent_set_timer(h->timer, (uint64_t) ms * 1000)
+                        : sd_event_source_set_enabled(h->timer, SD_EVENT_OFF);
+
+        return r < 0 ? -1 : 0;
 }
 
 static int want_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *assigned) {
@@ -283,10 +285,8 @@ static int want_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, v
 }
 
 static int add_to_loop(Http *h) {
-        int r = sd_event_add_time_relative(h->event, &h->timer, CLOCK_MONOTONIC, 0, 1000, on_timer, h);
+        int r = agent_add_timer(h->event, &h->timer, on_timer, h);
 
-        if (r >= 0)
-                r = sd_event_source_set_enabled(h->timer, SD_EVENT_OFF);
         if (r < 0)
                 return r;
         (void) curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, want_socket);

@@ -139,9 +139,12 @@ static int take_config(const char *path, yaml_document_t *d, Api *a) {
         return r < 0 ? log_error_errno(r, "%s: A value cannot be read: %m", path) : 0;
 }
 
-/* Logs. */
-static int read_kubeconfig(const char *path, Api *a) {
+/* Requests */
+
+int apiserver_init(Manager *m) {
+        const char *path = m->kubeconfig;
         _cleanup_free_ char *text = NULL;
+        Api *a = &m->api;
         yaml_parser_t p;
         yaml_document_t d;
         size_t size;
@@ -158,15 +161,6 @@ static int read_kubeconfig(const char *path, Api *a) {
         } else
                 r = log_error_errno(-EBADMSG, "%s is not YAML.", path);
         yaml_parser_delete(&p);
-        return r;
-}
-
-/* Requests */
-
-int apiserver_init(Manager *m) {
-        Api *a = &m->api;
-        int r = read_kubeconfig(m->kubeconfig, a);
-
         a->tls = (HttpTls) { a->files[0], a->texts[0], a->files[1], a->texts[1], a->files[2], a->texts[2] };
         return r < 0 ? r : http_new(m->event, &a->tls, &a->http);
 }

@@ -28,30 +28,13 @@ static bool device_is_valid(json_object *device) {
 
 /* The record */
 
-/* The sentence that says why a device cannot be prepared; NULL: it can be. */
-static const char *refuse_device(json_object *result, const char *node, char buf[static CLAIM_SENTENCE_SIZE]) {
-        const char *pool = member_text(result, "pool");
-
-        if (!device_is_valid(result))
-                return "The allocation of the claim is not valid.";
-        if (json_object_get_boolean(member(result, "adminAccess")))
-                return "The claim asks for adminAccess, which " KUBE_DRIVER
-                       " does not have: one claim has a device alone.";
-        if (streq_ptr(pool, node))
-                return NULL;
-        (void) snprintf(buf, CLAIM_SENTENCE_SIZE, "The claim has a device of pool '%s', not of '%s'.",
-                        QUOTABLE(pool ?: ""), node);
-        return buf;
-}
-
 int claim_from_document(json_object *claim, const ClaimRef *ref, const char *node, json_object **ret,
                         char ret_sentence[static CLAIM_SENTENCE_SIZE]) {
         json_object *results = member(member(member(member(claim, "status"), "allocation"), "devices"), "results");
-        json_object *metadata = member(claim, "metadata"), *annotations = member(metadata, "annotations"), *devices;
+        json_object *metadata = member(claim, "metadata"), *annotations = member(metadata, "annotations");
         _cleanup_json_ json_object *record =
                 json_format("{'namespace': '%s', 'name': '%s', 'uid': '%s', 'node': '%s', 'devices': []}",
                             ref->namespace, ref->name, ref->uid, node);
-        const char *why = NULL;
 
         if (!streq_ptr(member_text(metadata, "uid"), ref->uid))
                 return -ENOENT;
@@ -59,25 +42,32 @@ int claim_from_document(json_object *claim, const ClaimRef *ref, const char *nod
             (member_is_name(annotations, POD_CLAIM_ANNOTATION) &&
              !member_add(record, "podClaimName", json_object_get(member(annotations, POD_CLAIM_ANNOTATION)))))
                 return -ENOMEM;
-        devices = member(record, "devices");
-        for (size_t i = 0; !why && i < json_length(results); i++) {
-                json_object *result = json_at(results, i);
+        *ret_sentence = '\0';
+        for (size_t i = 0; i < json_length(results) && !*ret_sentence; i++) {
+                json_object *result = json_at(results, i), *device;
+                const char *pool = member_text(result, "pool") ?: "";
 
                 if (!streq_ptr(member_text(result, "driver"), KUBE_DRIVER))
                         continue;
-                why = refuse_device(result, node, ret_sentence);
-                if (!why &&
-                    !json_append(devices, json_format("{'request': '%s', 'device': '%s'}",
-                                                      member_text(result, "request"), member_text(result, "device"))))
+                if (!streq(pool, node))
+                        (void) snprintf(ret_sentence, CLAIM_SENTENCE_SIZE,
+                                        "The claim has a device of pool '%s', not of '%s'.", QUOTABLE(pool), node);
+                if (json_object_get_boolean(member(result, "adminAccess")))
+                        (void) snprintf(ret_sentence, CLAIM_SENTENCE_SIZE,
+                                        "The claim asks for adminAccess, which " KUBE_DRIVER
+                                        " does not have: one claim "
+                                        "has a device alone.");
+                device = json_object_new_object();
+                if (!json_append(member(record, "devices"), device) ||
+                    json_object_object_add(device, "request", json_object_get(member(result, "request"))) < 0 ||
+                    json_object_object_add(device, "device", json_object_get(member(result, "device"))) < 0)
                         return -ENOMEM;
         }
-        if (!why && json_length(devices) == 0)
-                why = "The claim has no device of " KUBE_DRIVER ".";
-        if (!why && json_length(devices) > CLAIM_DEVICES_MAX)
-                why = "The allocation of the claim is not valid.";
-        if (why && why != ret_sentence)
-                (void) snprintf(ret_sentence, CLAIM_SENTENCE_SIZE, "%s", why);
-        if (why)
+        if (!*ret_sentence && json_length(member(record, "devices")) == 0)
+                (void) snprintf(ret_sentence, CLAIM_SENTENCE_SIZE, "The claim has no device of " KUBE_DRIVER ".");
+        else if (!*ret_sentence && claim_check_record(record, ref->uid) < 0)
+                (void) snprintf(ret_sentence, CLAIM_SENTENCE_SIZE, "The allocation of the claim is not valid.");
+        if (*ret_sentence)
                 return -EINVAL;
         *ret = TAKE_PTR(record);
         return 0;
@@ -112,16 +102,15 @@ int claim_check_record(json_object *record, const char *uid) {
 
 bool claim_of_allocation(json_object *allocation, ClaimRef *ret) {
         const char *name = member_text(allocation, "name") ?: "", *tag = member_text(allocation, "tag") ?: "";
-        const char *slash = strchr(tag, '/');
-        size_t prefix = strlen(CLAIM_PREFIX);
+        const char *slash = strchr(tag, '/'), *uid = member_text(allocation, "consumer") ?: "";
 
-        if (strncmp(name, CLAIM_PREFIX, prefix) != 0 ||
-            !streq_ptr(member_text(allocation, "consumer"), name + prefix) || !text_is_uuid(name + prefix) || !slash ||
-            (size_t) (slash - tag) >= sizeof(ret->namespace) || strlen(slash + 1) >= sizeof(ret->name))
+        if (strncmp(name, CLAIM_PREFIX, strlen(CLAIM_PREFIX)) != 0 || !streq(name + strlen(CLAIM_PREFIX), uid) ||
+            !text_is_uuid(uid) || !slash || (size_t) (slash - tag) >= sizeof(ret->namespace) ||
+            strlen(slash + 1) >= sizeof(ret->name))
                 return false;
-        (void) strcpy(ret->uid, name + prefix);
+        (void) snprintf(ret->uid, sizeof(ret->uid), "%s", uid);
         (void) snprintf(ret->namespace, sizeof(ret->namespace), "%.*s", (int) (slash - tag), tag);
-        (void) strcpy(ret->name, slash + 1);
+        (void) snprintf(ret->name, sizeof(ret->name), "%s", slash + 1);
         return name_is_valid(ret->namespace) && name_is_valid(ret->name);
 }
 
@@ -153,33 +142,27 @@ void claim_cdi_id(json_object *record, size_t i, char ret[static CLAIM_CDI_ID_SI
                         claim_device(record, i));
 }
 
-static int add_mount(json_object *edits, json_object *record, size_t i, const char *metadata) {
-        _cleanup_free_ char *host = NULL, *path = NULL;
-        const char *pod = member_text(record, "podClaimName");
-        char request[NAME_SIZE];
-
-        claim_request_name(record, i, request);
-        host = string_format("%s/%s/%s/" CLAIM_METADATA_FILE, metadata, member_text(record, "uid"), request);
-        path = string_format(CONTAINER_DIRECTORY "/%s/%s/%s/" KUBE_DRIVER "-metadata.json",
-                             pod ? "resourceclaimtemplates" : "resourceclaims", pod ?: member_text(record, "name"),
-                             request);
-        return host && path ? cdi_add_mount(edits, host, path) : -ENOMEM;
-}
-
 int claim_cdi(json_object *record, json_object *document, const char *metadata, json_object **ret) {
+        const char *uid = member_text(record, "uid"), *pod = member_text(record, "podClaimName");
         _cleanup_json_ json_object *cdi = cdi_new(KUBE_DRIVER "/claim");
 
         for (size_t i = 0; i < json_length(member(record, "devices")); i++) {
                 json_object *group = member(slice_find_device(document, claim_device(record, i)), "iommu_group"),
                             *edits;
-                char id[CLAIM_CDI_ID_SIZE];
+                _cleanup_free_ char *host = NULL, *path = NULL;
+                char id[CLAIM_CDI_ID_SIZE], request[NAME_SIZE];
 
                 if (!group)
                         return -ENOENT;
                 claim_cdi_id(record, i, id);
+                claim_request_name(record, i, request);
+                host = string_format("%s/%s/%s/" CLAIM_METADATA_FILE, metadata, uid, request);
+                path = string_format(CONTAINER_DIRECTORY "/%s/%s/%s/" KUBE_DRIVER "-metadata.json",
+                                     pod ? "resourceclaimtemplates" : "resourceclaims",
+                                     pod ?: member_text(record, "name"), request);
                 edits = cdi ? cdi_add_device(cdi, strchr(id, '=') + 1) : NULL;
-                if (!edits || cdi_add_group(edits, json_object_get_int(group)) < 0 ||
-                    (claim_is_first(record, i) && add_mount(edits, record, i, metadata) < 0))
+                if (!host || !path || !edits || cdi_add_group(edits, json_object_get_int(group)) < 0 ||
+                    (claim_is_first(record, i) && cdi_add_mount(edits, host, path) < 0))
                         return -ENOMEM;
         }
         *ret = TAKE_PTR(cdi);

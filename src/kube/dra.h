@@ -36,7 +36,7 @@ typedef struct Facts {
         uint64_t delay;
 } Facts;
 
-/* Keeps the ResourceSlices of the API server equal to the node. */
+/* The ResourceSlices. */
 typedef struct Publisher {
         char *node_uid;         /* NULL: not read yet */
         sd_event_source *timer; /* the next full comparison, or the next try */
@@ -64,7 +64,7 @@ typedef struct Works {
 
 /* The two sockets that the kubelet calls. */
 typedef struct Plugin {
-        char *registration_path, *path;
+        char *path; /* of the second one */
         GrpcServer *registration, *server;
         GrpcCall *watchers[WATCHERS_MAX]; /* streams of DRAResourceHealth */
         WireBuffer health;                /* the last message, without times */
@@ -102,8 +102,9 @@ int apiserver_start(const Api *a, const char *method, const char *path, json_obj
 /* The sentence for a reply that is no success: that of the API server's Status, or of its status. */
 const char *apiserver_reason(const HttpReply *reply, char *buf, size_t size);
 
-/* One request at a time, each change with as few writes as possible, and all read again after a conflict, at times, and
- * when the kubelet starts, which removes slices. 0 or a negative errno, logged. */
+/* Keeps the ResourceSlices of the API server equal to the node: one request at a time, each change with as few writes
+ * as possible, and all read again after a conflict, at times, and when the kubelet starts, which removes slices. 0 or a
+ * negative errno, logged. */
 int publisher_init(Manager *m);
 void publisher_done(Publisher *p);
 /* The daemon's document is another one. While the daemon is away, what is published stays. */
@@ -147,17 +148,13 @@ int files_list(const Manager *m, char ***ret, size_t *ret_n);
  * and then looks at each new document of the daemon, so that a lost signal or a restart of either leaves it where it
  * was.
  */
-typedef enum WorkKind {
-        WORK_PREPARE,
-        WORK_UNPREPARE,
-        WORK_ORPHAN, /* release the claim if Kubernetes has it no more */
-} WorkKind;
 /* 0 or a negative errno, logged. */
 int works_init(Manager *m);
 /* After the server of the calls. */
 void works_done(Works *w);
-/* A method of DRAPlugin: answers the call. */
-void works_run(Manager *m, WorkKind kind, GrpcCall *call, const uint8_t *data, size_t size);
+/* Methods of DRAPlugin: they answer the call. */
+void works_prepare(GrpcCall *call, const uint8_t *data, size_t size, void *userdata);
+void works_unprepare(GrpcCall *call, const uint8_t *data, size_t size, void *userdata);
 /* The daemon has answered. */
 void works_on_facts(Manager *m);
 /* Compares files and allocations of claims with the ledger and with the API server. */

@@ -68,10 +68,8 @@ static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) 
 
 int facts_init(Manager *m, void (*on_facts)(Manager *m)) {
         Facts *f = &m->facts;
-        int r = sd_event_add_time(m->event, &f->timer, CLOCK_MONOTONIC, UINT64_MAX, 0, on_retry, m);
+        int r = agent_add_timer(m->event, &f->timer, on_retry, m);
 
-        if (r >= 0)
-                r = sd_event_source_set_enabled(f->timer, SD_EVENT_OFF);
         if (r >= 0)
                 r = daemon_watch(m->bus, on_change, on_owner, m);
         if (r < 0)

@@ -12,7 +12,8 @@
 #include "util/log.h"
 
 #define OWN_DIRECTORY   "plugins/" KUBE_DRIVER
-#define FILE_NAME_SIZE  128U
+#define RECORD_FILE     "%s.json" /* of a UID */
+#define CDI_FILE        KUBE_DRIVER "-claim_%s.json"
 #define TEXT_MAX        (1U << 20)
 #define CLAIMS_KEPT_MAX 65536U
 
@@ -54,18 +55,10 @@ int files_init(Manager *m) {
         return 0;
 }
 
-static void record_name(const char *uid, char ret[static FILE_NAME_SIZE]) {
-        (void) snprintf(ret, FILE_NAME_SIZE, "%s.json", uid);
-}
-
-static void cdi_name(const char *uid, char ret[static FILE_NAME_SIZE]) {
-        (void) snprintf(ret, FILE_NAME_SIZE, KUBE_DRIVER "-claim_%s.json", uid);
-}
-
-/* Takes ownership of the text. 1; 0: the file has this text. */
-static int write_text(const char *directory, const char *name, char *text) {
-        _cleanup_free_ char *own = text, *have = NULL;
-        _cleanup_close_ int fd = text ? make_directory(directory) : -ENOMEM;
+/* Takes ownership of name and text. 1; 0: the file has this text. */
+static int write_text(const char *directory, char *name, char *text) {
+        _cleanup_free_ char *own_name = name, *own_text = text, *have = NULL;
+        _cleanup_close_ int fd = name && text ? make_directory(directory) : -ENOMEM;
         int r;
 
         if (fd < 0)
@@ -76,42 +69,33 @@ static int write_text(const char *directory, const char *name, char *text) {
         return r < 0 ? r : 1;
 }
 
-static int write_metadata(const Manager *m, json_object *record, size_t i) {
-        _cleanup_free_ char *path = NULL;
-        char request[NAME_SIZE], *text = NULL;
-
-        claim_request_name(record, i, request);
-        path = string_format("%s/%s/%s", m->metadata, member_text(record, "uid"), request);
-        if (!path || claim_metadata(record, m->facts.document, i, &text) < 0)
-                return -ENOMEM;
-        return write_text(path, CLAIM_METADATA_FILE, text);
-}
-
 int files_write(const Manager *m, json_object *record) {
         _cleanup_json_ json_object *cdi = NULL;
         const char *uid = member_text(record, "uid");
-        char name[FILE_NAME_SIZE];
         int r = claim_cdi(record, m->facts.document, m->metadata, &cdi), n = 0;
 
-        if (r < 0)
-                return r;
-        record_name(uid, name);
-        r = n = write_text(m->records, name, json_text(record));
-        for (size_t i = 0; r >= 0 && i < json_length(member(record, "devices")); i++)
-                if (claim_is_first(record, i)) {
-                        r = write_metadata(m, record, i);
-                        n += r;
-                }
-        if (r < 0)
-                return r;
-        cdi_name(uid, name);
-        r = write_text(m->cdi, name, json_text(cdi));
-        return r < 0 ? r : n + r;
+        if (r >= 0)
+                n = r = write_text(m->records, string_format(RECORD_FILE, uid), json_text(record));
+        for (size_t i = 0; r >= 0 && i < json_length(member(record, "devices")); i++) {
+                _cleanup_free_ char *path = NULL;
+                char request[NAME_SIZE], *text = NULL;
+
+                if (!claim_is_first(record, i))
+                        continue;
+                claim_request_name(record, i, request);
+                path = string_format("%s/%s/%s", m->metadata, uid, request);
+                r = path ? claim_metadata(record, m->facts.document, i, &text) : -ENOMEM;
+                if (r >= 0)
+                        n += r = write_text(path, strdup(CLAIM_METADATA_FILE), text);
+        }
+        if (r >= 0)
+                n += r = write_text(m->cdi, string_format(CDI_FILE, uid), json_text(cdi));
+        return r < 0 ? r : n;
 }
 
 int files_read_record(const Manager *m, const char *uid, json_object **ret) {
         _cleanup_json_ json_object *record = NULL;
-        _cleanup_free_ char *path = string_format("%s/%s.json", m->records, uid), *text = NULL;
+        _cleanup_free_ char *path = string_format("%s/" RECORD_FILE, m->records, uid), *text = NULL;
         size_t size;
         int r = path ? read_file_at(AT_FDCWD, path, TEXT_MAX, &text, &size) : -ENOMEM;
 
@@ -146,24 +130,22 @@ static int remove_metadata(const Manager *m, const char *uid) {
         return 0;
 }
 
-static int remove_file(const char *directory, const char *name) {
+/* Takes ownership of name. */
+static int remove_file(const char *directory, char *name) {
+        _cleanup_free_ char *own_name = name;
         _cleanup_close_ int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
         if (fd < 0)
                 return errno == ENOENT ? 0 : -errno;
-        return remove_file_at(fd, name);
+        return name ? remove_file_at(fd, name) : -ENOMEM;
 }
 
 int files_remove(const Manager *m, const char *uid) {
-        char name[FILE_NAME_SIZE];
-        int r;
+        int r = remove_file(m->cdi, string_format(CDI_FILE, uid));
 
-        cdi_name(uid, name);
-        r = remove_file(m->cdi, name);
         if (r >= 0)
                 r = remove_metadata(m, uid);
-        record_name(uid, name);
-        return r < 0 ? r : remove_file(m->records, name);
+        return r < 0 ? r : remove_file(m->records, string_format(RECORD_FILE, uid));
 }
 
 int files_list(const Manager *m, char ***ret, size_t *ret_n) {

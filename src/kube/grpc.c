@@ -58,7 +58,7 @@ struct GrpcServer {
         sd_event *event;
         sd_event_source *io;
         int fd;
-        const char *path;
+        struct sockaddr_un address;
         ino_t inode;
         const GrpcMethod *methods;
         size_t n_methods;
@@ -92,20 +92,12 @@ static nghttp2_nv header(const char *name, const char *value) {
                               NGHTTP2_NV_FLAG_NONE };
 }
 
-static int submit_trailer(GrpcCall *call) {
-        char status[16];
-        nghttp2_nv trailer[2];
-
-        (void) snprintf(status, sizeof(status), "%d", (int) call->status);
-        trailer[0] = header("grpc-status", status);
-        trailer[1] = header("grpc-message", call->message ?: "");
-        return nghttp2_submit_trailer(call->connection->session, call->id, trailer, call->message ? 2 : 1);
-}
-
 static ssize_t on_read_answer(nghttp2_session *session, int32_t id, uint8_t *buf, size_t size, uint32_t *flags,
                               nghttp2_data_source *source, void *userdata) {
         GrpcCall *call = source->ptr;
         size_t n = MIN(size, call->out.size - call->sent);
+        char status[16];
+        nghttp2_nv trailer[2];
 
         if (n > 0)
                 memcpy(buf, call->out.data + call->sent, n);
@@ -114,8 +106,13 @@ static ssize_t on_read_answer(nghttp2_session *session, int32_t id, uint8_t *buf
                 return (ssize_t) n;
         if (!call->is_answered)
                 return n > 0 ? (ssize_t) n : NGHTTP2_ERR_DEFERRED;
+        (void) snprintf(status, sizeof(status), "%d", (int) call->status);
+        trailer[0] = header("grpc-status", status);
+        trailer[1] = header("grpc-message", call->message ?: "");
         *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
-        return submit_trailer(call) < 0 ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE : (ssize_t) n;
+        return nghttp2_submit_trailer(session, id, trailer, call->message ? 2 : 1) < 0
+                       ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE
+                       : (ssize_t) n;
 }
 
 /* Nothing that still comes of the request counts. */
@@ -310,32 +307,16 @@ static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t siz
         return n >= 0 ? n : NGHTTP2_ERR_WOULDBLOCK;
 }
 
-static int read_connection(Connection *c) {
-        uint8_t buf[READ_SIZE];
-        ssize_t n = recv(c->fd, buf, sizeof(buf), MSG_DONTWAIT);
-
-        if (n < 0)
-                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-        if (n == 0)
-                return -EPIPE;
-        return nghttp2_session_mem_recv(c->session, buf, (size_t) n) < 0 ? -EPROTO : 0;
-}
-
-/* Since when the peer owes something: the rest of a request, or to read. UINT64_MAX: nothing. */
-static uint64_t owes_since(const Connection *c) {
+/* The timer is set while the peer owes something: the rest of a request, or to read. */
+static int update_connection(Connection *c) {
         uint64_t since = c->has_settings ? c->blocked : MIN(c->begun, c->blocked);
         const GrpcCall *call;
+        int r;
 
         LIST_FOREACH(call, &c->calls, calls)
         if (!call->is_complete)
                 since = MIN(since, call->begun);
-        return since;
-}
-
-static int update_connection(Connection *c) {
-        uint64_t since = owes_since(c);
-        int r = sd_event_source_set_io_events(c->io, EPOLLIN | (c->blocked < UINT64_MAX ? EPOLLOUT : 0U));
-
+        r = sd_event_source_set_io_events(c->io, EPOLLIN | (c->blocked < UINT64_MAX ? EPOLLOUT : 0U));
         if (r >= 0 && since < UINT64_MAX)
                 r = sd_event_source_set_time(c->timer, since + TIMEOUT_USEC);
         return r < 0 ? r : sd_event_source_set_enabled(c->timer, since < UINT64_MAX ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
@@ -343,30 +324,19 @@ static int update_connection(Connection *c) {
 
 static int on_connection(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         Connection *c = userdata;
-        int r = events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? read_connection(c) : 0;
+        uint8_t buf[READ_SIZE];
+        ssize_t n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
 
-        if (r >= 0)
-                r = nghttp2_session_send(c->session);
-        if (r >= 0)
-                r = update_connection(c);
-        if (r < 0 || c->is_broken ||
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) ||
+            (n > 0 && nghttp2_session_mem_recv(c->session, buf, (size_t) n) < 0) ||
+            nghttp2_session_send(c->session) != 0 || update_connection(c) < 0 || c->is_broken ||
             (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session)))
                 close_connection(c);
         return 0;
 }
 
 static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
-        Connection *c = userdata;
-        uint64_t limit = now_usec() - TIMEOUT_USEC;
-        GrpcCall *call;
-
-        LIST_FOREACH(call, &c->calls, calls)
-        if (!call->is_complete && call->begun <= limit)
-                reset_call(call);
-        if ((!c->has_settings && c->begun <= limit) || c->blocked <= limit || update_connection(c) < 0)
-                close_connection(c);
-        else
-                wake_connection(c);
+        close_connection(userdata);
         return 0;
 }
 
@@ -436,36 +406,25 @@ static int on_accept(sd_event_source *source, int listening, uint32_t events, vo
 
 /* The server */
 
-static int listen_at(GrpcServer *s) {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        struct stat st;
-
-        if (strlen(s->path) >= sizeof(address.sun_path))
-                return -ENAMETOOLONG;
-        (void) strcpy(address.sun_path, s->path);
-        s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (s->fd < 0 || (unlink(s->path) < 0 && errno != ENOENT) ||
-            bind(s->fd, (struct sockaddr *) &address, sizeof(address)) < 0 || chmod(s->path, 0600) < 0 ||
-            stat(s->path, &st) < 0 || listen(s->fd, SOMAXCONN) < 0)
-                return -errno;
-        s->inode = st.st_ino;
-        return 0;
-}
-
 int grpc_server_new(sd_event *event, const char *path, const GrpcMethod *methods, size_t n, void *userdata,
                     GrpcServer **ret) {
         GrpcServer *s = calloc(1, sizeof(*s));
-        int r = -ENOMEM;
+        struct stat st;
+        int r = 0;
 
-        if (s) {
-                *s = (GrpcServer) { .event = sd_event_ref(event),
-                                    .fd = -1,
-                                    .path = path,
-                                    .methods = methods,
-                                    .n_methods = n,
-                                    .userdata = userdata };
-                r = listen_at(s);
-        }
+        if (!s)
+                return log_error_errno(-ENOMEM, "Failed to listen at %s: %m", path);
+        *s = (GrpcServer) { .event = sd_event_ref(event), .methods = methods, .n_methods = n, .userdata = userdata };
+        s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        s->address.sun_family = AF_UNIX;
+        if (snprintf(s->address.sun_path, sizeof(s->address.sun_path), "%s", path) >= (int) sizeof(s->address.sun_path))
+                r = -ENAMETOOLONG;
+        else if (s->fd < 0 || (unlink(path) < 0 && errno != ENOENT) ||
+                 bind(s->fd, (struct sockaddr *) &s->address, sizeof(s->address)) < 0 || chmod(path, 0600) < 0 ||
+                 stat(path, &st) < 0 || listen(s->fd, SOMAXCONN) < 0)
+                r = -errno;
+        else
+                s->inode = st.st_ino;
         if (r >= 0)
                 r = sd_event_add_io(event, &s->io, s->fd, EPOLLIN, on_accept, s);
         if (r < 0) {
@@ -479,7 +438,7 @@ int grpc_server_new(sd_event *event, const char *path, const GrpcMethod *methods
 bool grpc_server_is_reachable(const GrpcServer *s) {
         struct stat st;
 
-        return stat(s->path, &st) == 0 && st.st_ino == s->inode;
+        return stat(s->address.sun_path, &st) == 0 && st.st_ino == s->inode;
 }
 
 GrpcServer *grpc_server_free(GrpcServer *s) {
@@ -489,7 +448,7 @@ GrpcServer *grpc_server_free(GrpcServer *s) {
                 close_connection(LIST_FIRST(&s->connections));
         sd_event_source_disable_unref(s->io);
         if (s->inode && grpc_server_is_reachable(s))
-                (void) unlink(s->path);
+                (void) unlink(s->address.sun_path);
         if (s->fd >= 0)
                 (void) close(s->fd);
         sd_event_unref(s->event);

@@ -35,7 +35,6 @@ static void manager_done(Manager *m) {
         grpc_server_free(m->plugin.server);
         sd_event_source_disable_unref(m->plugin.renew);
         wire_done(&m->plugin.health);
-        free(m->plugin.registration_path);
         free(m->plugin.path);
         works_done(&m->works);
         facts_done(&m->facts);
@@ -161,16 +160,6 @@ static int on_renew(sd_event_source *source, uint64_t usec, void *userdata) {
         return agent_set_timer(m->plugin.renew, RENEW_USEC);
 }
 
-/* DRAPlugin */
-
-static void run_prepare(GrpcCall *call, const uint8_t *data, size_t size, void *userdata) {
-        works_run(userdata, WORK_PREPARE, call, data, size);
-}
-
-static void run_unprepare(GrpcCall *call, const uint8_t *data, size_t size, void *userdata) {
-        works_run(userdata, WORK_UNPREPARE, call, data, size);
-}
-
 /* The kubelet may call the plugin as soon as it sees the socket of the registration. */
 static int listen_at_both(Manager *m) {
         static const GrpcMethod registration[] = {
@@ -178,22 +167,21 @@ static int listen_at_both(Manager *m) {
                 { "/pluginregistration.Registration/NotifyRegistrationStatus", run_status },
         };
         static const GrpcMethod plugin[] = {
-                { "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources", run_prepare },
-                { "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodeUnprepareResources", run_unprepare },
+                { "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources", works_prepare },
+                { "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodeUnprepareResources", works_unprepare },
                 { "/v1alpha1.DRAResourceHealth/NodeWatchResources", run_watch },
                 { "/v1.DRAResourceHealth/NodeWatchResources", run_watch },
         };
+        _cleanup_free_ char *path = string_format("%s/plugins_registry/" KUBE_DRIVER "-reg.sock", m->kubelet);
         int r;
 
         m->plugin.path = string_format("%s/plugins/" KUBE_DRIVER "/dra.sock", m->kubelet);
-        m->plugin.registration_path = string_format("%s/plugins_registry/" KUBE_DRIVER "-reg.sock", m->kubelet);
-        if (!m->plugin.path || !m->plugin.registration_path)
+        if (!path || !m->plugin.path)
                 return log_error_errno(-ENOMEM, "Failed to prepare: %m");
         r = grpc_server_new(m->event, m->plugin.path, plugin, ELEMENTSOF(plugin), m, &m->plugin.server);
         if (r < 0)
                 return r;
-        return grpc_server_new(m->event, m->plugin.registration_path, registration, ELEMENTSOF(registration), m,
-                               &m->plugin.registration);
+        return grpc_server_new(m->event, path, registration, ELEMENTSOF(registration), m, &m->plugin.registration);
 }
 
 /* The loop */
@@ -243,7 +231,7 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
         return 0;
 }
 
-static int prepare_loop(Manager *m) {
+static int run_loop(Manager *m) {
         int r = agent_loop_new(m->bus, on_reload, m, &m->event);
 
         if (r >= 0)
@@ -257,19 +245,10 @@ static int prepare_loop(Manager *m) {
         if (r >= 0)
                 r = sd_event_add_time_relative(m->event, &m->plugin.renew, CLOCK_MONOTONIC, RENEW_USEC, 0, on_renew, m);
         if (r >= 0)
-                r = sd_event_add_defer(m->event, &m->tell, on_tell, m);
-        if (r >= 0)
-                r = sd_event_source_set_priority(m->tell, SD_EVENT_PRIORITY_IDLE);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(m->tell, SD_EVENT_OFF);
-        return r < 0 ? log_error_errno(r, "Failed to prepare the loop: %m") : 0;
-}
-
-static int run_loop(Manager *m) {
-        int r = prepare_loop(m);
-
-        if (r >= 0)
-                r = files_init(m);
+                r = agent_add_idle(m->event, &m->tell, on_tell, m);
+        if (r < 0)
+                return log_error_errno(r, "Failed to prepare the loop: %m");
+        r = files_init(m);
         if (r >= 0)
                 r = apiserver_init(m);
         if (r >= 0)

@@ -157,33 +157,22 @@ bool name_is_valid(const char *name) {
         return n > 0;
 }
 
-static int copy_text(const WireField *f, char *ret, size_t size) {
-        if (f->type != WIRE_BYTES)
-                return -EBADMSG;
-        if (f->size >= size || memchr(f->data, '\0', f->size))
-                return -EINVAL;
-        memcpy(ret, f->data, f->size);
-        ret[f->size] = '\0';
-        return 0;
-}
-
 static int parse_claim(const WireField *claim, ClaimRef *ret) {
-        const struct {
-                char *at;
-                size_t size;
-        } texts[] = { { ret->namespace, sizeof(ret->namespace) },
-                      { ret->uid, sizeof(ret->uid) },
-                      { ret->name, sizeof(ret->name) } }; /* fields 1 to 3 */
+        char *const texts[] = { ret->namespace, ret->uid, ret->name }; /* fields 1 to 3 */
+        const size_t sizes[] = { sizeof(ret->namespace), sizeof(ret->uid), sizeof(ret->name) };
         WireReader r = wire_read(claim->data, claim->size);
         WireField f;
         int more;
 
         while ((more = wire_next(&r, &f)) > 0) {
-                int e = f.number <= ELEMENTSOF(texts) ? copy_text(&f, texts[f.number - 1].at, texts[f.number - 1].size)
-                                                      : 0;
-
-                if (e < 0)
-                        return e;
+                if (f.number > ELEMENTSOF(texts))
+                        continue;
+                if (f.type != WIRE_BYTES)
+                        return -EBADMSG;
+                if (f.size >= sizes[f.number - 1] || memchr(f.data, '\0', f.size))
+                        return -EINVAL;
+                memcpy(texts[f.number - 1], f.data, f.size);
+                texts[f.number - 1][f.size] = '\0';
         }
         if (more < 0)
                 return more;

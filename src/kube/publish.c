@@ -18,18 +18,13 @@ static void forget_items(Publisher *p) {
         p->generation = 0;
 }
 
-static void set_timer(Publisher *p, uint64_t usec) {
-        if (agent_set_timer(p->timer, usec) < 0)
-                log_error("Failed to set the timer of the ResourceSlices.");
-}
-
 /* The API server may be another one then. */
 static void try_later(Publisher *p) {
         uint64_t usec = retry_usec(&p->delay);
 
         forget_items(p);
         json_object_put(TAKE_PTR(p->written));
-        set_timer(p, usec);
+        (void) agent_set_timer(p->timer, usec);
         (void) sd_notifyf(false, "STATUS=ResourceSlices are not current: see the journal. The next try is in %.1f s.",
                           (double) usec / SECOND);
 }
@@ -132,50 +127,19 @@ static void settle(Publisher *p) {
 
         if (p->n_writes > 0)
                 log_info("%u change%s of ResourceSlices; the node has %d.", p->n_writes, PLURAL(p->n_writes), n);
+        p->generation = 0;
         p->n_writes = 0;
         p->delay = 0;
-        set_timer(p, p->kubelet_tries > 0 ? KUBELET_USEC : FULL_USEC - random_usec(FULL_USEC / 10));
+        (void) agent_set_timer(p->timer, p->kubelet_tries > 0 ? KUBELET_USEC : FULL_USEC - random_usec(FULL_USEC / 10));
         (void) sd_notifyf(false, "STATUS=%d ResourceSlice%s equal%s the node.", n, PLURAL(n), n == 1 ? "s" : "");
-}
-
-static int start(Manager *m, const char *method, const char *path, json_object *body) {
-        int r = path ? apiserver_start(&m->api, method, path, body, on_reply, m, NULL) : -ENOMEM;
-
-        m->publisher.is_busy = r >= 0;
-        return r;
-}
-
-static int start_reading(Manager *m) {
-        _cleanup_free_ char *path = NULL;
-
-        if (m->publisher.node_uid)
-                path = string_format(KUBE_SLICES_PATH "?fieldSelector=spec.nodeName%%3D%s,spec.driver%%3D" KUBE_DRIVER,
-                                     m->node);
-        else
-                path = string_format("/api/v1/nodes/%s", m->node);
-        return start(m, "GET", path, NULL);
-}
-
-/* Compares, and starts the next write; settles when there is none. */
-static int start_writing(Manager *m) {
-        Publisher *p = &m->publisher;
-        SliceOwner owner = { m->node, p->node_uid };
-        int n;
-
-        json_object_put(TAKE_PTR(p->write));
-        n = slices_difference(&owner, p->wanted, p->items, p->written, &p->generation, &p->write);
-        if (n > 0)
-                return start(m, member_text(p->write, "method"), member_text(p->write, "path"),
-                             member(p->write, "body"));
-        p->generation = 0;
-        if (n == 0)
-                settle(p);
-        return n;
 }
 
 /* The next request, if one is needed. */
 static void step(Manager *m) {
         Publisher *p = &m->publisher;
+        const char *method = "GET", *path;
+        _cleanup_free_ char *text = NULL;
+        int n;
 
         if (p->is_busy || !p->wanted)
                 return;
@@ -186,7 +150,23 @@ static void step(Manager *m) {
                 free(TAKE_PTR(p->node_uid));
                 p->is_stale = false;
         }
-        if ((p->node_uid && p->items ? start_writing(m) : start_reading(m)) < 0)
+        json_object_put(TAKE_PTR(p->write));
+        if (p->node_uid && p->items) {
+                n = slices_difference(&(SliceOwner) { m->node, p->node_uid }, p->wanted, p->items, p->written,
+                                      &p->generation, &p->write);
+                if (n == 0) {
+                        settle(p);
+                        return;
+                }
+                method = member_text(p->write, "method");
+                path = n > 0 ? member_text(p->write, "path") : NULL;
+        } else if (p->node_uid)
+                path = text = string_format(
+                        KUBE_SLICES_PATH "?fieldSelector=spec.nodeName%%3D%s,spec.driver%%3D" KUBE_DRIVER, m->node);
+        else
+                path = text = string_format("/api/v1/nodes/%s", m->node);
+        p->is_busy = path && apiserver_start(&m->api, method, path, member(p->write, "body"), on_reply, m, NULL) >= 0;
+        if (!p->is_busy)
                 try_later(p);
 }
 
@@ -228,7 +208,7 @@ void publisher_update(Manager *m) {
 
 int publisher_init(Manager *m) {
         Publisher *p = &m->publisher;
-        int r = sd_event_add_time(m->event, &p->timer, CLOCK_MONOTONIC, UINT64_MAX, SECOND / 10, on_timer, m);
+        int r = agent_add_timer(m->event, &p->timer, on_timer, m);
 
         p->dropped = json_object_new_object();
         return r < 0 || !p->dropped ? log_error_errno(r < 0 ? r : -ENOMEM, "Failed to prepare ResourceSlices: %m") : 0;

@@ -106,24 +106,20 @@ static bool add_partitions(json_object *attributes, json_object *document, json_
         return true;
 }
 
-static bool add_attributes(json_object *attributes, json_object *document, json_object *device) {
-        const char *pool = member_text(device, "pool");
-        bool is_vf = streq_ptr(member_text(device, "type"), "vf");
-
-        return member_add(attributes, "isVF", json_format("{'bool': %s}", is_vf ? "true" : "false")) &&
-               add_text(attributes, "resource.kubernetes.io/pciBusID", member_text(device, "address")) &&
-               add_place(attributes, member_text(device, "path")) && add_text(attributes, "pool", pool) &&
-               add_text(attributes, "model", member_text(device, "name")) &&
-               add_text(attributes, "vgpuType", member_text(find_pool(document, pool), "vgpu_type")) &&
-               add_number(attributes, "numaNode", member(device, "numa_node")) &&
-               add_number(attributes, "iommuGroup", member(device, "iommu_group")) &&
-               add_link(attributes, member(device, "link")) && add_partitions(attributes, document, device);
-}
-
 json_object *slice_attributes(json_object *document, json_object *device) {
-        _cleanup_json_ json_object *attributes = json_object_new_object();
+        const char *pool = member_text(device, "pool");
+        _cleanup_json_ json_object *o =
+                json_format("{'isVF': {'bool': %s}}", streq_ptr(member_text(device, "type"), "vf") ? "true" : "false");
 
-        return attributes && add_attributes(attributes, document, device) ? TAKE_PTR(attributes) : NULL;
+        return o && add_text(o, "resource.kubernetes.io/pciBusID", member_text(device, "address")) &&
+                               add_place(o, member_text(device, "path")) && add_text(o, "pool", pool) &&
+                               add_text(o, "model", member_text(device, "name")) &&
+                               add_text(o, "vgpuType", member_text(find_pool(document, pool), "vgpu_type")) &&
+                               add_number(o, "numaNode", member(device, "numa_node")) &&
+                               add_number(o, "iommuGroup", member(device, "iommu_group")) &&
+                               add_link(o, member(device, "link")) && add_partitions(o, document, device)
+                       ? TAKE_PTR(o)
+                       : NULL;
 }
 
 /* Taints and counters */
@@ -174,22 +170,6 @@ HealthStatus slice_health(json_object *device, const char **ret_reason) {
         return streq(state, "host") ? HEALTH_UNKNOWN : HEALTH_UNHEALTHY;
 }
 
-/* A counter of a GPU is its room for vGPUs: the devices that are available, and those that claims have. */
-static bool count_vgpu(json_object *counts, json_object *document, json_object *device) {
-        const char *pf = member_text(device, "physical_function");
-        bool counts_here = streq_ptr(member_text(device, "state"), "available") || is_claimed(document, device);
-        int n = json_object_get_int(member(counts, pf)) + counts_here;
-
-        return json_object_object_add(counts, pf, json_object_new_int(n)) == 0;
-}
-
-static json_object *consumption(json_object *device) {
-        char name[DEVICE_NAME_SIZE];
-
-        slice_device_name(member_text(device, "physical_function"), name);
-        return json_format("[{'counterSet': '%s', 'counters': {'slots': {'value': '1'}}}]", name);
-}
-
 /* Wanted slices */
 
 json_object *slice_devices(json_object *document) {
@@ -218,9 +198,13 @@ static json_object *wanted_device(json_object *document, json_object *device) {
 
         slice_device_name(member_text(device, "address"), name);
         o = json_format("{'name': '%s'}", name);
-        return o && member_add(o, "attributes", slice_attributes(document, device)) &&
-                               add_taints(o, document, device) &&
-                               (!is_vgpu(document, device) || member_add(o, "consumesCounters", consumption(device)))
+        if (!o || !member_add(o, "attributes", slice_attributes(document, device)) || !add_taints(o, document, device))
+                return NULL;
+        if (!is_vgpu(document, device))
+                return TAKE_PTR(o);
+        slice_device_name(member_text(device, "physical_function"), name);
+        return member_add(o, "consumesCounters",
+                          json_format("[{'counterSet': '%s', 'counters': {'slots': {'value': '1'}}}]", name))
                        ? TAKE_PTR(o)
                        : NULL;
 }
@@ -262,9 +246,14 @@ int slices_wanted(json_object *document, json_object **ret) {
         for (size_t i = 0; i < json_length(devices); i++) {
                 json_object *device = json_at(devices, i);
                 json_object *array = room_for(slices, "devices", SLICE_DEVICES_MAX);
+                const char *pf = member_text(device, "physical_function");
+                /* A counter of a GPU is its room for vGPUs: the devices that are available, and those that claims have.
+                 */
+                int room = json_object_get_int(member(counts, pf ?: "")) +
+                           (streq_ptr(member_text(device, "state"), "available") || is_claimed(document, device));
 
                 if (!array || !json_append(array, wanted_device(document, device)) ||
-                    (is_vgpu(document, device) && !count_vgpu(counts, document, device)))
+                    (is_vgpu(document, device) && json_object_object_add(counts, pf, json_object_new_int(room)) < 0))
                         return -ENOMEM;
         }
         if (add_counters(slices, counts) < 0)
@@ -306,13 +295,6 @@ void slice_remove_times(json_object *slice) {
         }
 }
 
-static bool is_current(json_object *item, json_object *spec, json_object *written) {
-        json_object *have = member(item, "spec");
-
-        return json_object_equal(have, spec) ||
-               (json_object_equal(member(written, "sent"), spec) && json_object_equal(member(written, "kept"), have));
-}
-
 /* Makes *ret a write, unless it is one. body: NULL to remove the slice. */
 static bool note_write(json_object **ret, const char *method, const char *name, json_object *body) {
         bool is_new = streq(method, "POST");
@@ -332,7 +314,7 @@ static int find_writes(const SliceOwner *owner, json_object *wanted, json_object
 
         for (size_t i = 0; i < n; i++) {
                 _cleanup_json_ json_object *slice = NULL;
-                json_object *item;
+                json_object *item, *spec, *have;
                 char name[300];
 
                 (void) snprintf(name, sizeof(name), "%s-" KUBE_DRIVER "-%zu", owner->node, i);
@@ -340,7 +322,10 @@ static int find_writes(const SliceOwner *owner, json_object *wanted, json_object
                 slice = make_slice(owner, name, json_at(wanted, i), n, generation, item);
                 if (!slice || !names || json_object_object_add(names, name, NULL) < 0)
                         return -ENOMEM;
-                if (item && is_current(item, member(slice, "spec"), member(written, name)))
+                spec = member(slice, "spec");
+                have = member(item, "spec");
+                if (json_object_equal(have, spec) || (json_object_equal(member(member(written, name), "sent"), spec) &&
+                                                      json_object_equal(member(member(written, name), "kept"), have)))
                         continue;
                 n_writes++;
                 if (!note_write(ret, item ? "PUT" : "POST", name, slice))

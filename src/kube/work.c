@@ -13,6 +13,12 @@
 #define TAG_MAX      255U /* of an allocation */
 #define DAEMON_AWAY  "passthroughd does not answer on this node. Start passthroughd.service there."
 
+typedef enum WorkKind {
+        WORK_PREPARE,
+        WORK_UNPREPARE,
+        WORK_ORPHAN, /* release the claim if Kubernetes has it no more */
+} WorkKind;
+
 /* A call of the kubelet; its works fill the answer in. */
 typedef struct Batch {
         GrpcCall *call; /* NULL: the kubelet has given up */
@@ -103,14 +109,6 @@ static void answer(Work *k, const char *error) {
         end_batch(k->batch);
 }
 
-/* Each orphan that stays is told of once. */
-static void tell_orphan(const Work *k, const char *error) {
-        if (json_object_object_get_ex(k->manager->works.told, k->ref.uid, NULL))
-                return;
-        (void) json_object_object_add(k->manager->works.told, k->ref.uid, NULL);
-        log_warning("Cannot release %s, whose claim %s/%s has gone: %s", k->name, k->ref.namespace, k->ref.name, error);
-}
-
 /* Frees the work, and starts the one that waits for it. */
 static void end_work(Work *k, const char *error) {
         Works *w = &k->manager->works;
@@ -120,8 +118,12 @@ static void end_work(Work *k, const char *error) {
         if (error && k->kind != WORK_ORPHAN)
                 log_warning("Cannot %s claim %s/%s: %s", k->kind == WORK_PREPARE ? "prepare" : "unprepare",
                             ref.namespace, ref.name, error);
-        else if (error)
-                tell_orphan(k, error);
+        else if (error && !json_object_object_get_ex(w->told, ref.uid, NULL)) {
+                /* Each orphan that stays is told of once. */
+                (void) json_object_object_add(w->told, ref.uid, NULL);
+                log_warning("Cannot release %s, whose claim %s/%s has gone: %s", k->name, ref.namespace, ref.name,
+                            error);
+        }
         if (k->batch)
                 answer(k, error);
         else
@@ -288,53 +290,43 @@ static void release(Work *k, const char *why) {
 
 /* Prepare */
 
-static void finish_prepare(Work *k) {
-        int r = files_write(k->manager, k->record);
-
-        if (r == -ENOENT)
-                end_work(k, "A device of the claim has no IOMMU group.");
-        else if (r < 0)
-                fail_work(k, "Failed to write the files of the claim: %s.", strerror(-r));
-        else
-                end_work(k, NULL);
-}
-
 /* At each document after Allocate. What has failed is released, so that the kubelet's next try begins anew. */
 static void continue_prepare(Work *k) {
         json_object *allocation = find_allocation(k);
+        int r;
 
         if (!k->is_requested)
                 allocate(k);
         else if (!allocation)
                 end_work(k, "The allocation of the claim was released meanwhile.");
-        else if (state_is(allocation, "ready") || state_is(allocation, "in-use"))
-                finish_prepare(k);
         else if (state_is(allocation, "failed"))
                 release(k, member_text(allocation, "reason") ?: "The devices could not be prepared.");
         else if (state_is(allocation, "releasing"))
                 end_work(k, "The devices of the claim are still being released.");
-}
-
-/* The claim was allocated anew since it was prepared. */
-static bool has_former_devices(const Work *k) {
-        _cleanup_json_ json_object *before = NULL;
-
-        return find_allocation(k) && files_read_record(k->manager, k->ref.uid, &before) >= 0 &&
-               !json_object_equal(member(before, "devices"), member(k->record, "devices"));
+        else if (state_is(allocation, "ready") || state_is(allocation, "in-use")) {
+                r = files_write(k->manager, k->record);
+                if (r < 0 && r != -ENOENT)
+                        fail_work(k, "Failed to write the files of the claim: %s.", strerror(-r));
+                else
+                        end_work(k, r < 0 ? "A device of the claim has no IOMMU group." : NULL);
+        }
 }
 
 static void on_claim(HttpReply *reply, void *userdata) {
+        _cleanup_json_ json_object *before = NULL;
         char sentence[CLAIM_SENTENCE_SIZE];
         Work *k = userdata;
         int r;
 
         k->request = NULL;
+        if (find_allocation(k))
+                (void) files_read_record(k->manager, k->ref.uid, &before);
         if (reply->status != 200) {
                 /* What is prepared stays so while the API server is away. */
-                if ((reply->status < 0 || reply->status == 429 || reply->status >= 500) && find_allocation(k) &&
-                    files_read_record(k->manager, k->ref.uid, &k->record) >= 0)
+                if (before && (reply->status < 0 || reply->status == 429 || reply->status >= 500)) {
+                        k->record = TAKE_PTR(before);
                         allocate(k);
-                else
+                } else
                         end_work(k, apiserver_reason(reply, sentence, sizeof(sentence)));
                 return;
         }
@@ -345,7 +337,7 @@ static void on_claim(HttpReply *reply, void *userdata) {
                 end_work(k, sentence);
         else if (r < 0)
                 fail_work(k, "Failed to read the claim: %s.", strerror(-r));
-        else if (has_former_devices(k))
+        else if (before && !json_object_equal(member(before, "devices"), member(k->record, "devices")))
                 release(k, "The claim has other devices than before, which are released first.");
         else
                 allocate(k);
@@ -353,32 +345,29 @@ static void on_claim(HttpReply *reply, void *userdata) {
 
 /* Unprepare */
 
-static void finish_release(Work *k) {
-        int r = files_remove(k->manager, k->ref.uid);
-
-        if (k->kind == WORK_ORPHAN && k->is_requested)
-                log_info("Released %s, whose claim %s/%s has gone.", k->name, k->ref.namespace, k->ref.name);
-        json_object_object_del(k->manager->works.told, k->ref.uid);
-        if (r < 0)
-                fail_work(k, "Failed to remove the files of the claim: %s.", strerror(-r));
-        else
-                end_work(k, NULL);
-}
-
 /* At each document: until the allocation has gone. The daemon refuses to release it under a guest. */
 static void continue_release(Work *k) {
         json_object *allocation = find_allocation(k);
+        int r;
 
-        if (!allocation && unread_ledger(k->manager))
-                end_work(k, unread_ledger(k->manager));
-        else if (!allocation)
-                finish_release(k);
-        else if (state_is(allocation, "releasing"))
+        if (state_is(allocation, "releasing"))
                 wait_for_change(k);
-        else if (!k->is_requested)
-                release(k, NULL);
-        else
+        else if (allocation && k->is_requested)
                 end_work(k, member_text(allocation, "reason") ?: "The devices could not be released.");
+        else if (allocation)
+                release(k, NULL);
+        else if (unread_ledger(k->manager))
+                end_work(k, unread_ledger(k->manager));
+        else {
+                r = files_remove(k->manager, k->ref.uid);
+                if (k->kind == WORK_ORPHAN && k->is_requested)
+                        log_info("Released %s, whose claim %s/%s has gone.", k->name, k->ref.namespace, k->ref.name);
+                json_object_object_del(k->manager->works.told, k->ref.uid);
+                if (r < 0)
+                        fail_work(k, "Failed to remove the files of the claim: %s.", strerror(-r));
+                else
+                        end_work(k, NULL);
+        }
 }
 
 /* What is not known to be there may be new. */
@@ -484,7 +473,7 @@ static void on_gone(GrpcCall *call, void *userdata) {
         b->call = NULL;
 }
 
-void works_run(Manager *m, WorkKind kind, GrpcCall *call, const uint8_t *data, size_t size) {
+static void run_call(Manager *m, WorkKind kind, GrpcCall *call, const uint8_t *data, size_t size) {
         _cleanup_free_ ClaimRef *refs = NULL;
         WireBuffer empty = { 0 };
         size_t n = 0;
@@ -506,26 +495,15 @@ void works_run(Manager *m, WorkKind kind, GrpcCall *call, const uint8_t *data, s
                         end_batch(b);
 }
 
-/* Orphans */
-
-/* After a boot the directory of CDI documents is empty, and groups have other numbers: the files are made again of the
- * record and the ledger. */
-static void restore_files(const Manager *m, json_object *allocation, const char *uid) {
-        _cleanup_json_ json_object *record = NULL;
-        int r;
-
-        if ((!state_is(allocation, "ready") && !state_is(allocation, "in-use")) || is_busy(&m->works, uid))
-                return;
-        r = files_read_record(m, uid, &record);
-        if (r == -ENOENT) /* never prepared: the kubelet tries again */
-                return;
-        if (r >= 0)
-                r = files_write(m, record);
-        if (r < 0)
-                log_warning_errno(r, "Cannot write the files of claim %s again: %m, ignoring", uid);
-        else if (r > 0)
-                log_info("The files of claim %s are written again.", uid);
+void works_prepare(GrpcCall *call, const uint8_t *data, size_t size, void *userdata) {
+        run_call(userdata, WORK_PREPARE, call, data, size);
 }
+
+void works_unprepare(GrpcCall *call, const uint8_t *data, size_t size, void *userdata) {
+        run_call(userdata, WORK_UNPREPARE, call, data, size);
+}
+
+/* Orphans */
 
 /* A crash between the release and the removal of the files leaves files. */
 static void remove_stale_files(const Manager *m) {
@@ -577,6 +555,8 @@ static int on_check(sd_event_source *source, void *userdata) {
         return 0;
 }
 
+/* After a boot the directory of CDI documents is empty, and groups have other numbers: the files are made again of the
+ * record and the ledger. Without a record, the claim was never prepared: the kubelet tries again. */
 void works_collect(Manager *m) {
         json_object *all = member(m->facts.document, "allocations");
 
@@ -584,10 +564,23 @@ void works_collect(Manager *m) {
                 return;
         remove_stale_files(m);
         for (size_t i = 0; i < json_length(all); i++) {
+                json_object *allocation = json_at(all, i);
+                _cleanup_json_ json_object *record = NULL;
                 ClaimRef ref = { 0 };
+                int r;
 
-                if (claim_of_allocation(json_at(all, i), &ref))
-                        restore_files(m, json_at(all, i), ref.uid);
+                if (!claim_of_allocation(allocation, &ref) || is_busy(&m->works, ref.uid) ||
+                    (!state_is(allocation, "ready") && !state_is(allocation, "in-use")))
+                        continue;
+                r = files_read_record(m, ref.uid, &record);
+                if (r == -ENOENT)
+                        continue;
+                if (r >= 0)
+                        r = files_write(m, record);
+                if (r < 0)
+                        log_warning_errno(r, "Cannot write the files of claim %s again: %m, ignoring", ref.uid);
+                else if (r > 0)
+                        log_info("The files of claim %s are written again.", ref.uid);
         }
         m->works.is_checking = true;
         (void) sd_event_source_set_enabled(m->works.check, SD_EVENT_ONESHOT);
@@ -595,11 +588,9 @@ void works_collect(Manager *m) {
 
 int works_init(Manager *m) {
         Works *w = &m->works;
-        int r = sd_event_add_defer(m->event, &w->check, on_check, m);
+        int r = agent_add_idle(m->event, &w->check, on_check, m);
 
         w->told = json_object_new_object();
-        if (r >= 0)
-                r = sd_event_source_set_enabled(w->check, SD_EVENT_OFF);
         if (r >= 0)
                 r = sd_bus_match_signal(m->bus, NULL, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "JobRemoved", on_job,
                                         m);

@@ -19,9 +19,8 @@
 #include "util/program.h"
 #include "util/strings.h"
 
-#define SECOND_USEC   UINT64_C(1000000)
-#define FULL_USEC     (600 * SECOND_USEC) /* between full comparisons, at most */
-#define ACCURACY_USEC (SECOND_USEC / 10)
+#define SECOND_USEC UINT64_C(1000000)
+#define FULL_USEC   (600 * SECOND_USEC) /* between full comparisons, at most */
 
 typedef struct Agent {
         Sync sync;
@@ -148,15 +147,13 @@ static int connect_bus(Agent *a) {
 static int run_loop(Agent *a) {
         int r = agent_loop_new(a->bus, on_reload, a, &a->event);
 
-        if (r >= 0)
-                r = sd_event_add_defer(a->event, &a->change, on_change, a);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(a->change, SD_EVENT_OFF);
-        if (r >= 0) /* at once */
-                r = sd_event_add_time(a->event, &a->timer, CLOCK_MONOTONIC, 0, ACCURACY_USEC, on_timer, a);
         /* After the signals of the daemon, so that one comparison covers all that have arrived. */
         if (r >= 0)
-                r = sd_event_source_set_priority(a->change, SD_EVENT_PRIORITY_IDLE);
+                r = agent_add_idle(a->event, &a->change, on_change, a);
+        if (r >= 0)
+                r = agent_add_timer(a->event, &a->timer, on_timer, a);
+        if (r >= 0)
+                r = agent_set_timer(a->timer, 0);
         if (r >= 0)
                 r = daemon_watch(a->bus, on_signal, on_owner, a);
         return r < 0 ? log_error_errno(r, "Failed to prepare the loop: %m") : agent_loop_run(a->event);
