@@ -142,17 +142,25 @@ void claim_cdi_id(json_object *record, size_t i, char ret[static CLAIM_CDI_ID_SI
                         claim_device(record, i));
 }
 
+/* All devices of a pod have the same: a kernel has VFIO character devices for all or for none. */
+static int add_nodes(json_object *edits, json_object *document, json_object *device) {
+        const char *cdev = member_text(device, "vfio_device");
+
+        return cdev && streq_ptr(member_text(document, "iommufd"), "yes")
+                       ? cdi_add_cdev(edits, cdev)
+                       : cdi_add_group(edits, json_object_get_int(member(device, "iommu_group")));
+}
+
 int claim_cdi(json_object *record, json_object *document, const char *metadata, json_object **ret) {
         const char *uid = member_text(record, "uid"), *pod = member_text(record, "podClaimName");
         _cleanup_json_ json_object *cdi = cdi_new(KUBE_DRIVER "/claim");
 
         for (size_t i = 0; i < json_length(member(record, "devices")); i++) {
-                json_object *group = member(slice_find_device(document, claim_device(record, i)), "iommu_group"),
-                            *edits;
+                json_object *device = slice_find_device(document, claim_device(record, i)), *edits;
                 _cleanup_free_ char *host = NULL, *path = NULL;
                 char id[CLAIM_CDI_ID_SIZE], request[NAME_SIZE];
 
-                if (!group)
+                if (!member(device, "iommu_group"))
                         return -ENOENT;
                 claim_cdi_id(record, i, id);
                 claim_request_name(record, i, request);
@@ -161,7 +169,7 @@ int claim_cdi(json_object *record, json_object *document, const char *metadata, 
                                      pod ? "resourceclaimtemplates" : "resourceclaims",
                                      pod ?: member_text(record, "name"), request);
                 edits = cdi ? cdi_add_device(cdi, strchr(id, '=') + 1) : NULL;
-                if (!host || !path || !edits || cdi_add_group(edits, json_object_get_int(group)) < 0 ||
+                if (!host || !path || !edits || add_nodes(edits, document, device) < 0 ||
                     (claim_is_first(record, i) && cdi_add_mount(edits, host, path) < 0))
                         return -ENOMEM;
         }
