@@ -92,7 +92,7 @@ int daemon_new_call(sd_bus *bus, const char *member, sd_bus_message **ret) {
 
 static int log_refusal(const sd_bus_error *error, int r) {
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_NAME_HAS_NO_OWNER, SD_BUS_ERROR_SERVICE_UNKNOWN))
-                return log_warning_errno(-ESRCH, "passthroughd does not run.");
+                return log_warning_errno(-ESRCH, "passthroughd does not run. Start passthroughd.service.");
         return log_warning_errno(r, "Failed to ask passthroughd: %s",
                                  error && error->message ? error->message : strerror(-r));
 }
@@ -106,7 +106,9 @@ int daemon_read(sd_bus_message *reply, json_object **ret) {
         r = bus_read_reply_text(reply, &text);
         if (r >= 0)
                 r = json_parse(text, strlen(text), ret);
-        return r < 0 ? log_warning_errno(r, "Failed to parse the reply of passthroughd: %m") : 0;
+        return r < 0 ? log_warning_errno(
+                               r, "Failed to read the reply of passthroughd: %m. After an upgrade, restart both.")
+                     : 0;
 }
 
 int daemon_describe(sd_bus *bus, json_object **ret) {

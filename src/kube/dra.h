@@ -11,7 +11,7 @@
 #include "grpc.h"
 
 #define WORKS_MAX        512U
-#define ORPHANS_MAX      16U /* claims with an allocation that the API server is asked for at a time */
+#define ORPHANS_MAX      32U /* claims with an allocation that the API server is asked for at a time */
 /* The kubelet gives a call 45 s (kubernetes/kubernetes, pkg/kubelet/cm/dra/plugin). */
 #define WORK_TIMEOUT_SEC 40U
 #define WATCHERS_MAX     8U
@@ -139,8 +139,6 @@ int files_write(const Manager *m, json_object *record);
 int files_read_record(const Manager *m, const char *uid, json_object **ret);
 /* Removes the files, the record last. None is not an error. */
 int files_remove(const Manager *m, const char *uid);
-/* The UIDs of all records, among other names; cleanup_names(). */
-int files_list(const Manager *m, char ***ret, size_t *ret_n);
 
 /*
  * What is done for claims: prepare, unprepare, and release those that Kubernetes has no more. Each claim has one work

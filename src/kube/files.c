@@ -11,11 +11,10 @@
 #include "util/fileio.h"
 #include "util/log.h"
 
-#define OWN_DIRECTORY   "plugins/" KUBE_DRIVER
-#define RECORD_FILE     "%s.json" /* of a UID */
-#define CDI_FILE        KUBE_DRIVER "-claim_%s.json"
-#define TEXT_MAX        (1U << 20)
-#define CLAIMS_KEPT_MAX 65536U
+#define OWN_DIRECTORY "plugins/" KUBE_DRIVER
+#define RECORD_FILE   "%s.json" /* of a UID */
+#define CDI_FILE      KUBE_DRIVER "-claim_%s.json"
+#define TEXT_MAX      (1U << 20)
 
 /* Makes the directory with those above it, and opens it. */
 static int make_directory(const char *path) {
@@ -146,12 +145,4 @@ int files_remove(const Manager *m, const char *uid) {
         if (r >= 0)
                 r = remove_metadata(m, uid);
         return r < 0 ? r : remove_file(m->records, string_format(RECORD_FILE, uid));
-}
-
-int files_list(const Manager *m, char ***ret, size_t *ret_n) {
-        int r = list_dir_at(AT_FDCWD, m->records, CLAIMS_KEPT_MAX, ret, ret_n);
-
-        for (size_t i = 0; r >= 0 && i < *ret_n; i++)
-                (*ret)[i][strcspn((*ret)[i], ".")] = '\0';
-        return r;
 }

@@ -66,10 +66,6 @@ struct GrpcServer {
         LIST_HEAD(ConnectionList, Connection) connections;
 };
 
-static uint64_t now_usec(void) {
-        return clock_usec(CLOCK_MONOTONIC);
-}
-
 /* Calls */
 
 static void free_call(GrpcCall *call) {
@@ -188,7 +184,7 @@ static void run_call(GrpcCall *call) {
         size_t size = has_prefix ? (size_t) in[1] << 24 | (size_t) in[2] << 16 | (size_t) in[3] << 8 | in[4] : 0;
 
         call->is_complete = true;
-        call->connection->last_call = now_usec();
+        call->connection->last_call = clock_usec(CLOCK_MONOTONIC);
         if (!has_prefix || (in[0] == 0 && size != call->in.size - PREFIX_SIZE)) {
                 grpc_fail(call, GRPC_INTERNAL, "This is no call of gRPC with one message.");
                 return;
@@ -216,7 +212,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         call = calloc(1, sizeof(*call));
         if (!call)
                 return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-        *call = (GrpcCall) { .connection = c, .id = frame->hd.stream_id, .begun = now_usec() };
+        *call = (GrpcCall) { .connection = c, .id = frame->hd.stream_id, .begun = clock_usec(CLOCK_MONOTONIC) };
         LIST_INSERT_HEAD(&c->calls, call, calls);
         return nghttp2_session_set_stream_user_data(session, call->id, call);
 }
@@ -303,7 +299,7 @@ static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t siz
         else if (errno != EAGAIN && errno != EINTR)
                 return NGHTTP2_ERR_CALLBACK_FAILURE;
         else if (c->blocked == UINT64_MAX)
-                c->blocked = now_usec();
+                c->blocked = clock_usec(CLOCK_MONOTONIC);
         return n >= 0 ? n : NGHTTP2_ERR_WOULDBLOCK;
 }
 
@@ -392,7 +388,7 @@ static int on_accept(sd_event_source *source, int listening, uint32_t events, vo
                         (void) close(fd);
                 return 0;
         }
-        *c = (Connection) { .server = s, .fd = fd, .begun = now_usec(), .blocked = UINT64_MAX };
+        *c = (Connection) { .server = s, .fd = fd, .begun = clock_usec(CLOCK_MONOTONIC), .blocked = UINT64_MAX };
         LIST_INSERT_HEAD(&s->connections, c, connections);
         r = make_session(c);
         if (r >= 0)

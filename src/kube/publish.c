@@ -91,8 +91,6 @@ static const char *take_written(Publisher *p, const HttpReply *reply) {
         if (reply->status / 100 != 2 || (sent && !streq(name_of(slice), name)))
                 return "write a ResourceSlice";
         json_object_object_del(p->items, name);
-        if (p->written)
-                json_object_object_del(p->written, name);
         if (!sent)
                 return NULL;
         slice_remove_times(slice);

@@ -221,19 +221,6 @@ static json_object *room_for(json_object *slices, const char *key, size_t max) {
         return json_append(slices, slice) && member_add(slice, key, array) ? array : NULL;
 }
 
-static int add_counters(json_object *slices, json_object *counts) {
-        json_object_object_foreach(counts, pf, n) {
-                json_object *array = room_for(slices, "sharedCounters", SLICE_COUNTERS_MAX);
-                char name[DEVICE_NAME_SIZE];
-
-                slice_device_name(pf, name);
-                if (!array || !json_append(array, json_format("{'name': '%s', 'counters': {'slots': {'value': '%s'}}}",
-                                                              name, json_object_get_string(n))))
-                        return -ENOMEM;
-        }
-        return 0;
-}
-
 int slices_wanted(json_object *document, json_object **ret) {
         _cleanup_json_ json_object *slices = json_object_new_array(), *counts = json_object_new_object(),
                                    *devices = slice_devices(document);
@@ -256,8 +243,15 @@ int slices_wanted(json_object *document, json_object **ret) {
                     (is_vgpu(document, device) && json_object_object_add(counts, pf, json_object_new_int(room)) < 0))
                         return -ENOMEM;
         }
-        if (add_counters(slices, counts) < 0)
-                return -ENOMEM;
+        json_object_object_foreach(counts, pf, room) {
+                json_object *array = room_for(slices, "sharedCounters", SLICE_COUNTERS_MAX);
+                char name[DEVICE_NAME_SIZE];
+
+                slice_device_name(pf, name);
+                if (!array || !json_append(array, json_format("{'name': '%s', 'counters': {'slots': {'value': '%s'}}}",
+                                                              name, json_object_get_string(room))))
+                        return -ENOMEM;
+        }
         *ret = TAKE_PTR(slices);
         return 0;
 }

@@ -3,15 +3,17 @@
 #include "dra.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 
 #include "bus/names.h"
 #include "util/fileio.h"
 #include "util/log.h"
 
-#define TIMEOUT_USEC (WORK_TIMEOUT_SEC * UINT64_C(1000000))
-#define TAG_MAX      255U /* of an allocation */
-#define DAEMON_AWAY  "passthroughd does not answer on this node. Start passthroughd.service there."
+#define TIMEOUT_USEC    (WORK_TIMEOUT_SEC * UINT64_C(1000000))
+#define TAG_MAX         255U /* of an allocation */
+#define CLAIMS_KEPT_MAX 65536U
+#define DAEMON_AWAY     "passthroughd does not answer on this node. Start passthroughd.service there."
 
 typedef enum WorkKind {
         WORK_PREPARE,
@@ -35,7 +37,7 @@ typedef struct Work {
         char name[CLAIM_NAME_SIZE];
         bool is_started;
         bool is_requested; /* the daemon has accepted the allocation, or the release */
-        uint64_t number;   /* of the document that is waited for; UINT64_MAX: none was asked for */
+        uint64_t number;   /* of the document that is waited for: now or the next one. UINT64_MAX: none */
         json_object *record;
         HttpCall *request; /* to the API server; NULL: none is under way */
         sd_bus_slot *slot;
@@ -149,16 +151,6 @@ static _printf_(2, 3) void fail_work(Work *k, const char *format, ...) {
 
 /* Calls of the daemon */
 
-/* Waits for what is true now. */
-static void wait_for_facts(Work *k) {
-        k->number = facts_refresh(k->manager);
-}
-
-/* Waits for the next document: one comes when the node changes. */
-static void wait_for_change(Work *k) {
-        k->number = k->manager->facts.asked + 1;
-}
-
 /* The end of a job is worth a document. */
 static int on_job(sd_bus_message *message, void *userdata, sd_bus_error *ret_error) {
         Manager *m = userdata;
@@ -179,14 +171,14 @@ static int on_called(sd_bus_message *reply, void *userdata, sd_bus_error *ret_er
                 if (k->kind == WORK_PREPARE) /* the object of the allocation is before that of the job */
                         (void) sd_bus_message_skip(reply, "o");
                 if (sd_bus_message_read(reply, "o", &job) < 0 || streq(job, "/"))
-                        wait_for_facts(k);
+                        k->number = facts_refresh(k->manager);
                 else
-                        wait_for_change(k);
+                        k->number = k->manager->facts.asked + 1;
         } else if (sd_bus_error_has_names(error, SD_BUS_ERROR_NAME_HAS_NO_OWNER, SD_BUS_ERROR_SERVICE_UNKNOWN))
                 end_work(k, DAEMON_AWAY);
         else if (sd_bus_error_has_names(error, BUS_ERROR_NO_SUCH_ALLOCATION, BUS_ERROR_STALE) &&
                  k->kind != WORK_PREPARE)
-                wait_for_facts(k);
+                k->number = facts_refresh(k->manager);
         else
                 end_work(k, error->message ?: error->name);
         return 0;
@@ -256,7 +248,7 @@ static void allocate(Work *k) {
                 if (slice_has_pool(k->manager->facts.document, member_text(device_of(k, i), "pool")))
                         continue;
                 if (k->number == UINT64_MAX) /* a device may be new */
-                        wait_for_facts(k);
+                        k->number = facts_refresh(k->manager);
                 else
                         fail_work(k, "This node has no device '%.64s' for Kubernetes.", claim_device(k->record, i));
                 return;
@@ -306,7 +298,8 @@ static void continue_prepare(Work *k) {
         else if (state_is(allocation, "ready") || state_is(allocation, "in-use")) {
                 r = files_write(k->manager, k->record);
                 if (r < 0 && r != -ENOENT)
-                        fail_work(k, "Failed to write the files of the claim: %s.", strerror(-r));
+                        fail_work(k, "Failed to write the files of the claim in %s or %s: %s.", k->manager->kubelet,
+                                  k->manager->cdi, strerror(-r));
                 else
                         end_work(k, r < 0 ? "A device of the claim has no IOMMU group." : NULL);
         }
@@ -351,7 +344,7 @@ static void continue_release(Work *k) {
         int r;
 
         if (state_is(allocation, "releasing"))
-                wait_for_change(k);
+                k->number = k->manager->facts.asked + 1;
         else if (allocation && k->is_requested)
                 end_work(k, member_text(allocation, "reason") ?: "The devices could not be released.");
         else if (allocation)
@@ -364,7 +357,8 @@ static void continue_release(Work *k) {
                         log_info("Released %s, whose claim %s/%s has gone.", k->name, k->ref.namespace, k->ref.name);
                 json_object_object_del(k->manager->works.told, k->ref.uid);
                 if (r < 0)
-                        fail_work(k, "Failed to remove the files of the claim: %s.", strerror(-r));
+                        fail_work(k, "Failed to remove the files of the claim in %s or %s: %s.", k->manager->kubelet,
+                                  k->manager->cdi, strerror(-r));
                 else
                         end_work(k, NULL);
         }
@@ -375,7 +369,7 @@ static void start_release(Work *k) {
         if (find_allocation(k))
                 continue_release(k);
         else
-                wait_for_facts(k);
+                k->number = facts_refresh(k->manager);
 }
 
 /* What the API server says of a claim whose allocation is here. */
@@ -509,16 +503,21 @@ void works_unprepare(GrpcCall *call, const uint8_t *data, size_t size, void *use
 static void remove_stale_files(const Manager *m) {
         _cleanup_names_ char **uids = NULL;
         size_t n = 0;
-        int r = files_list(m, &uids, &n);
+        int r = list_dir_at(AT_FDCWD, m->records, CLAIMS_KEPT_MAX, &uids, &n);
 
         if (r < 0)
                 log_warning_errno(r, "Cannot list %s: %m, ignoring", m->records);
-        for (size_t i = 0; r >= 0 && i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
                 char name[CLAIM_NAME_SIZE];
 
+                uids[i][strcspn(uids[i], ".")] = '\0';
                 (void) snprintf(name, sizeof(name), CLAIM_PREFIX "%.36s", uids[i]);
-                if (text_is_uuid(uids[i]) && !facts_allocation(&m->facts, name) && !is_busy(&m->works, uids[i]) &&
-                    files_remove(m, uids[i]) >= 0)
+                if (!text_is_uuid(uids[i]) || facts_allocation(&m->facts, name) || is_busy(&m->works, uids[i]))
+                        continue;
+                r = files_remove(m, uids[i]);
+                if (r < 0)
+                        log_warning_errno(r, "Cannot remove the files of claim %s: %m, ignoring", uids[i]);
+                else
                         log_info("Removed the files of claim %s, which has no devices any more.", uids[i]);
         }
 }
@@ -573,10 +572,12 @@ void works_collect(Manager *m) {
                     (!state_is(allocation, "ready") && !state_is(allocation, "in-use")))
                         continue;
                 r = files_read_record(m, ref.uid, &record);
-                if (r == -ENOENT)
+                if (r < 0 && r != -ENOENT)
+                        log_warning_errno(r, "Cannot read %s/%s.json: %m. Remove it: the next Prepare writes it again.",
+                                          m->records, ref.uid);
+                if (r < 0)
                         continue;
-                if (r >= 0)
-                        r = files_write(m, record);
+                r = files_write(m, record);
                 if (r < 0)
                         log_warning_errno(r, "Cannot write the files of claim %s again: %m, ignoring", ref.uid);
                 else if (r > 0)
@@ -591,6 +592,8 @@ int works_init(Manager *m) {
         int r = agent_add_idle(m->event, &w->check, on_check, m);
 
         w->told = json_object_new_object();
+        if (!w->told)
+                r = -ENOMEM;
         if (r >= 0)
                 r = sd_bus_match_signal(m->bus, NULL, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "JobRemoved", on_job,
                                         m);

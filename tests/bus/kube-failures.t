@@ -114,6 +114,13 @@ system('rm', '-rf', "$ENV{NODE_TMP}/cdi") == 0 or die 'rm';
 dra_start();
 ok(wait_until(sub { cdi_of($four) }), 'after a boot the CDI document is written again');
 is_deeply(cdi_of($four), $before, '... as it was');
+my $record = "$ENV{NODE_TMP}/kubelet/plugins/" . DRIVER . "/claims/$four->{uid}.json";
+my $kept   = slurp($record);
+spew($record, '{');
+dra_stop('KILL');
+dra_start();
+ok(wait_until(sub { dra_log() =~ /Cannot read \Q$record\E: .* Remove it/ }), 'a record that cannot be read is named');
+spew($record, $kept);
 
 # ---- What is no word of the API server about a claim: the page of a proxy
 

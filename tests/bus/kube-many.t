@@ -78,6 +78,6 @@ for my $i (1 .. 300) {
 sub n_claims { return scalar grep { $_->{name} =~ /^claim-/ } @{ describe($bus)->{allocations} } }
 is(n_claims(), 300, '300 claims have VFs');
 dra_start();
-ok(wait_until(sub { n_claims() == 0 }, 120), '... and all are released') or diag(n_claims());
+ok(wait_until(sub { n_claims() == 0 }, 600), '... and all are released') or diag(n_claims());
 is(dra_stop(), 0, 'it ends');
 done_testing();
