@@ -158,7 +158,7 @@ ROOT_SOURCES := $(sort $(wildcard src/root/*.c))
 PLACEMENT_SOURCES := $(sort $(wildcard src/placement/*.c))
 DRA_SOURCES := $(sort $(wildcard src/kube/*.c))
 # Of these, the pure ones.
-DRA_PURE_SOURCES := $(addprefix src/kube/,json.c wire.c messages.c slices.c claim.c)
+DRA_PURE_SOURCES := $(addprefix src/kube/,messages.c slices.c claim.c)
 PROVIDER_TREE_SOURCES := src/placement/tree.c src/placement/wanted.c src/placement/difference.c src/placement/claim.c src/placement/provider-name.c
 VIRT_SOURCES := $(sort $(wildcard src/virt/*.c))
 SLURM_SOURCES := $(filter-out src/slurm/gres.c,$(sort $(wildcard src/slurm/*.c)))

@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What agents of schedulers ask passthroughd. It is never started for this: the administrator may have stopped it. */
+/* The loop of an agent of a scheduler, and what it asks passthroughd, which is never started for this: the
+ * administrator may have stopped it. */
 
 #include <json-c/json.h>
 #include <systemd/sd-bus.h>
+
+/* A loop with the bus, whose end ends it. It calls on_reload() at SIGHUP. */
+int agent_loop_new(sd_bus *bus, sd_event_signal_handler_t on_reload, void *userdata, sd_event **ret);
+/* Blocks the signal. on_signal: NULL to end the loop. */
+int agent_add_signal(sd_event *event, int number, sd_event_signal_handler_t on_signal, void *userdata);
+/* A source that calls its function once when it is enabled, after all others. */
+int agent_add_idle(sd_event *event, sd_event_source **ret, sd_event_handler_t run, void *userdata);
+/* A timer that is off until agent_set_timer(). */
+int agent_add_timer(sd_event *event, sd_event_source **ret, sd_event_time_handler_t run, void *userdata);
+/* The timer fires once, after this time. A negative errno was logged. */
+int agent_set_timer(sd_event_source *timer, uint64_t usec);
+/* Tells systemd that the agent is ready, and runs the loop. 0 or a negative errno, logged. */
+int agent_loop_run(sd_event *event);
 
 /* Calls on_change() when anything on the node has changed, and on_owner() when passthroughd starts or ends; guests may
  * have used devices while it did not run. */

@@ -9,7 +9,7 @@
  * resolution and TLS included, and done() is called from it. Connections stay open for further requests, HTTP_AGE_SEC
  * at most, so that renewed certificates are used; the files are read again for each connection.
  *
- * Redirections are not followed. A reply is 16 MiB at most. No request is repeated: see agent/retry.h.
+ * Redirections are not followed. A reply is 16 MiB at most. No request is repeated: see retry_usec().
  */
 
 #include <json-c/json.h>
@@ -71,3 +71,12 @@ char *http_escape(const char *text);
 
 /* The number of requests so far. */
 unsigned http_requests(const Http *h);
+
+/* Times between tries. Without random numbers, all agents that the restart of a server has cut off would return at
+ * once. */
+
+/* Below max. */
+uint64_t random_usec(uint64_t max);
+/* The time until the next try: 0.5 to 1.5 of *delay, which doubles with each call, from 1 to 60 s. *delay is 0 at the
+ * first failure. */
+uint64_t retry_usec(uint64_t *delay);

@@ -9,13 +9,15 @@ typedef struct AgentKey {
         const char *section, *name;
         /* Sets the member to the value, which is "" for none. -EINVAL: it is no such value. */
         int (*parse)(const char *value, void *member);
-        size_t offset; /* of the member */
+        size_t offset;       /* of the member */
+        const char *initial; /* the value of a key that is missing or empty; NULL: "" */
 } AgentKey;
 
 int agent_parse_text(const char *value, void *member);    /* char *; NULL for "" */
-int agent_parse_boolean(const char *value, void *member); /* bool, yes or no; "" leaves the default */
+int agent_parse_boolean(const char *value, void *member); /* bool, yes or no */
 
-/* Reads all lines into the members of target. 0 or a negative errno, logged: -EINVAL when a line is wrong. */
+/* Reads all lines into the members of target, which has no values yet. path: NULL for a file without lines. 0 or a
+ * negative errno, logged: -EINVAL when a line is wrong; agent_free_settings() in both cases. */
 int agent_read_settings(const char *path, const AgentKey *keys, size_t n, void *target);
 /* Frees the texts. */
 void agent_free_settings(const AgentKey *keys, size_t n, void *target);

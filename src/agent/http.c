@@ -6,7 +6,9 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 
+#include "agent/daemon.h"
 #include "model/json-parse.h"
 #include "model/json-value.h"
 #include "util/log.h"
@@ -17,6 +19,8 @@
 /* Its values cost 600,000. */
 #define REPLY_COST_MAX  ((size_t) 2 << 20)
 #define POLL_MS         1000
+#define RETRY_MIN_USEC  UINT64_C(1000000)
+#define RETRY_MAX_USEC  (60 * RETRY_MIN_USEC)
 #define CONNECTIONS_MAX 4L /* to a server; further requests wait for one of them */
 
 struct Http {
@@ -256,9 +260,10 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 static int want_timer(CURLM *multi, long ms, void *userdata) {
         const Http *h = userdata;
 
-        if (ms >= 0 && sd_event_source_set_time_relative(h->timer, (uint64_t) ms * 1000) < 0)
-                return -1;
-        return sd_event_source_set_enabled(h->timer, ms >= 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF) < 0 ? -1 : 0;
+        int r = ms >= 0 ? agent_set_timer(h->timer, (uint64_t) ms * 1000)
+                        : sd_event_source_set_enabled(h->timer, SD_EVENT_OFF);
+
+        return r < 0 ? -1 : 0;
 }
 
 static int want_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *assigned) {
@@ -280,10 +285,8 @@ static int want_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, v
 }
 
 static int add_to_loop(Http *h) {
-        int r = sd_event_add_time_relative(h->event, &h->timer, CLOCK_MONOTONIC, 0, 1000, on_timer, h);
+        int r = agent_add_timer(h->event, &h->timer, on_timer, h);
 
-        if (r >= 0)
-                r = sd_event_source_set_enabled(h->timer, SD_EVENT_OFF);
         if (r < 0)
                 return r;
         (void) curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, want_socket);
@@ -369,4 +372,17 @@ char *http_escape(const char *text) {
 
 unsigned http_requests(const Http *h) {
         return h->requests;
+}
+
+uint64_t random_usec(uint64_t max) {
+        uint64_t n = 0;
+
+        if (getrandom(&n, sizeof(n), GRND_NONBLOCK) < 0)
+                return 0;
+        return n % max;
+}
+
+uint64_t retry_usec(uint64_t *delay) {
+        *delay = *delay == 0 ? RETRY_MIN_USEC : MIN(*delay * 2, RETRY_MAX_USEC);
+        return *delay / 2 + random_usec(*delay);
 }

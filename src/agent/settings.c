@@ -32,17 +32,18 @@ int agent_parse_text(const char *value, void *member) {
 }
 
 int agent_parse_boolean(const char *value, void *member) {
-        if (*value && !streq(value, "yes") && !streq(value, "no"))
-                return -EINVAL;
-        if (*value)
-                *(bool *) member = streq(value, "yes");
-        return 0;
+        *(bool *) member = streq(value, "yes");
+        return streq(value, "yes") || streq(value, "no") ? 0 : -EINVAL;
+}
+
+static int set_value(void *target, const AgentKey *k, const char *value) {
+        return k->parse(*value ? value : k->initial ?: "", member_of(target, k));
 }
 
 static int set_key(const Reader *r, const char *section, const char *name, const char *value) {
         for (size_t i = 0; i < r->n_keys; i++)
                 if (streq(section, r->keys[i].section) && streq(name, r->keys[i].name))
-                        return r->keys[i].parse(value, member_of(r->target, &r->keys[i]));
+                        return set_value(r->target, &r->keys[i], value);
         return -ENOENT;
 }
 
@@ -89,13 +90,15 @@ int agent_read_settings(const char *path, const AgentKey *keys, size_t n, void *
         Reader r = { .keys = keys, .n_keys = n, .target = target, .path = path };
         _cleanup_free_ char *text = NULL;
         size_t size = 0;
-        int line, e = read_file_at(AT_FDCWD, path, FILE_MAX, &text, &size);
+        int line, e = path ? read_file_at(AT_FDCWD, path, FILE_MAX, &text, &size) : 0;
 
+        for (size_t i = 0; e >= 0 && i < n; i++)
+                e = set_value(target, &keys[i], "");
         if (e < 0)
-                return log_error_errno(e, "Failed to read %s: %m", path);
-        if (strlen(text) != size)
+                return log_error_errno(e, "Failed to read %s: %m", path ?: "the settings");
+        if (text && strlen(text) != size)
                 return log_error("%s: The file contains a NUL byte.", path), -EINVAL;
-        r.rest = text;
+        r.rest = text ?: "";
         line = ini_parse_stream(next_line, &r, on_line, &r);
         if (line > 0)
                 return log_error("%s:%d: The line is neither [SECTION] nor KEY=VALUE.", path, line), -EINVAL;

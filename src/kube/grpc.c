@@ -37,6 +37,7 @@ struct GrpcCall {
         WireBuffer out;
         size_t sent;
         GrpcStatus status;
+        const char *message; /* NULL: none */
         void (*gone)(GrpcCall *c, void *userdata);
         void *userdata;
 };
@@ -48,9 +49,8 @@ struct Connection {
         nghttp2_session *session;
         sd_event_source *io, *timer;
         LIST_HEAD(CallList, GrpcCall) calls;
-        WireBuffer out; /* bytes that the socket has not taken yet */
-        size_t sent;
-        uint64_t begun, last_write, last_call; /* 0: never */
+        uint64_t begun, last_call; /* 0: never */
+        uint64_t blocked;          /* since when the socket takes no bytes; UINT64_MAX: it does */
         bool has_settings, is_broken;
 };
 
@@ -58,18 +58,13 @@ struct GrpcServer {
         sd_event *event;
         sd_event_source *io;
         int fd;
-        const char *path;
+        struct sockaddr_un address;
         ino_t inode;
         const GrpcMethod *methods;
         size_t n_methods;
         void *userdata;
         LIST_HEAD(ConnectionList, Connection) connections;
-        size_t n_connections;
 };
-
-static uint64_t now_usec(void) {
-        return clock_usec(CLOCK_MONOTONIC);
-}
 
 /* Calls */
 
@@ -93,19 +88,12 @@ static nghttp2_nv header(const char *name, const char *value) {
                               NGHTTP2_NV_FLAG_NONE };
 }
 
-static int submit_trailer(GrpcCall *call) {
-        char status[16];
-        nghttp2_nv trailer;
-
-        (void) snprintf(status, sizeof(status), "%d", (int) call->status);
-        trailer = header("grpc-status", status);
-        return nghttp2_submit_trailer(call->connection->session, call->id, &trailer, 1);
-}
-
 static ssize_t on_read_answer(nghttp2_session *session, int32_t id, uint8_t *buf, size_t size, uint32_t *flags,
                               nghttp2_data_source *source, void *userdata) {
         GrpcCall *call = source->ptr;
         size_t n = MIN(size, call->out.size - call->sent);
+        char status[16];
+        nghttp2_nv trailer[2];
 
         if (n > 0)
                 memcpy(buf, call->out.data + call->sent, n);
@@ -114,11 +102,18 @@ static ssize_t on_read_answer(nghttp2_session *session, int32_t id, uint8_t *buf
                 return (ssize_t) n;
         if (!call->is_answered)
                 return n > 0 ? (ssize_t) n : NGHTTP2_ERR_DEFERRED;
+        (void) snprintf(status, sizeof(status), "%d", (int) call->status);
+        trailer[0] = header("grpc-status", status);
+        trailer[1] = header("grpc-message", call->message ?: "");
         *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
-        return submit_trailer(call) < 0 ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE : (ssize_t) n;
+        return nghttp2_submit_trailer(session, id, trailer, call->message ? 2 : 1) < 0
+                       ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE
+                       : (ssize_t) n;
 }
 
+/* Nothing that still comes of the request counts. */
 static void reset_call(GrpcCall *call) {
+        call->is_complete = true;
         if (nghttp2_submit_rst_stream(call->connection->session, NGHTTP2_FLAG_NONE, call->id, NGHTTP2_INTERNAL_ERROR) !=
             0)
                 call->connection->is_broken = true;
@@ -169,23 +164,11 @@ void grpc_send(GrpcCall *call, const WireBuffer *message) {
 }
 
 void grpc_fail(GrpcCall *call, GrpcStatus status, const char *message) {
-        char number[16];
-        nghttp2_nv headers[4];
-
         call->is_answered = true;
         call->status = status;
-        if (call->has_headers) {
-                submit_answer(call);
-                return;
-        }
-        (void) snprintf(number, sizeof(number), "%d", (int) status);
-        headers[0] = header(":status", "200");
-        headers[1] = header("content-type", "application/grpc");
-        headers[2] = header("grpc-status", number);
-        headers[3] = header("grpc-message", message);
-        if (nghttp2_submit_response(call->connection->session, call->id, headers, ELEMENTSOF(headers), NULL) != 0)
-                call->connection->is_broken = true;
-        wake_connection(call->connection);
+        call->message = message;
+        call->out.size = call->sent;
+        submit_answer(call);
 }
 
 void grpc_call_watch(GrpcCall *call, void (*gone)(GrpcCall *c, void *userdata), void *userdata) {
@@ -197,21 +180,17 @@ void grpc_call_watch(GrpcCall *call, void (*gone)(GrpcCall *c, void *userdata), 
 static void run_call(GrpcCall *call) {
         const GrpcServer *s = call->connection->server;
         const uint8_t *in = call->in.data;
-        size_t size;
+        bool has_prefix = call->is_post && call->is_grpc && !call->in.is_failed && call->in.size >= PREFIX_SIZE;
+        size_t size = has_prefix ? (size_t) in[1] << 24 | (size_t) in[2] << 16 | (size_t) in[3] << 8 | in[4] : 0;
 
         call->is_complete = true;
-        call->connection->last_call = now_usec();
-        if (!call->is_post || !call->is_grpc || call->in.is_failed || call->in.size < PREFIX_SIZE) {
+        call->connection->last_call = clock_usec(CLOCK_MONOTONIC);
+        if (!has_prefix || (in[0] == 0 && size != call->in.size - PREFIX_SIZE)) {
                 grpc_fail(call, GRPC_INTERNAL, "This is no call of gRPC with one message.");
                 return;
         }
-        size = (size_t) in[1] << 24 | (size_t) in[2] << 16 | (size_t) in[3] << 8 | in[4];
         if (in[0] != 0) {
                 grpc_fail(call, GRPC_UNIMPLEMENTED, "Compressed messages are not supported.");
-                return;
-        }
-        if (size != call->in.size - PREFIX_SIZE) {
-                grpc_fail(call, GRPC_INTERNAL, "The call has not one message.");
                 return;
         }
         for (size_t i = 0; i < s->n_methods; i++)
@@ -224,15 +203,6 @@ static void run_call(GrpcCall *call) {
 
 /* What the session reads */
 
-static GrpcCall *find_call(const Connection *c, int32_t id) {
-        GrpcCall *call;
-
-        LIST_FOREACH(call, &c->calls, calls)
-        if (call->id == id)
-                return call;
-        return NULL;
-}
-
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *userdata) {
         Connection *c = userdata;
         GrpcCall *call;
@@ -242,9 +212,9 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         call = calloc(1, sizeof(*call));
         if (!call)
                 return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-        *call = (GrpcCall) { .connection = c, .id = frame->hd.stream_id, .begun = now_usec() };
+        *call = (GrpcCall) { .connection = c, .id = frame->hd.stream_id, .begun = clock_usec(CLOCK_MONOTONIC) };
         LIST_INSERT_HEAD(&c->calls, call, calls);
-        return 0;
+        return nghttp2_session_set_stream_user_data(session, call->id, call);
 }
 
 static bool header_is(const uint8_t *name, size_t size, const char *wanted) {
@@ -254,7 +224,7 @@ static bool header_is(const uint8_t *name, size_t size, const char *wanted) {
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_size,
                      const uint8_t *value, size_t value_size, uint8_t flags, void *userdata) {
         static const char grpc[] = "application/grpc";
-        GrpcCall *call = find_call(userdata, frame->hd.stream_id);
+        GrpcCall *call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
 
         if (!call)
                 return 0;
@@ -273,7 +243,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data, size_t size,
                    void *userdata) {
-        GrpcCall *call = find_call(userdata, id);
+        GrpcCall *call = nghttp2_session_get_stream_user_data(session, id);
 
         if (!call || call->is_complete)
                 return 0;
@@ -293,14 +263,14 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         if ((frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS) ||
             !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
                 return 0;
-        call = find_call(c, frame->hd.stream_id);
+        call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
         if (call && !call->is_complete)
                 run_call(call);
         return 0;
 }
 
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error, void *userdata) {
-        GrpcCall *call = find_call(userdata, id);
+        GrpcCall *call = nghttp2_session_get_stream_user_data(session, id);
 
         if (call)
                 free_call(call);
@@ -310,113 +280,59 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error,
 /* Connections */
 
 static void close_connection(Connection *c) {
-        GrpcServer *s = c->server;
-
         LIST_REMOVE(c, connections);
-        s->n_connections--;
         while (!LIST_EMPTY(&c->calls))
                 free_call(LIST_FIRST(&c->calls));
         nghttp2_session_del(c->session);
         sd_event_source_disable_unref(c->io);
         sd_event_source_disable_unref(c->timer);
-        wire_done(&c->out);
         (void) close(c->fd);
         free(c);
 }
 
-/* Sends what the session has, as far as the socket takes it. */
-static int write_connection(Connection *c) {
-        for (;;) {
-                const uint8_t *data;
-                ssize_t n;
+static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t size, int flags, void *userdata) {
+        Connection *c = userdata;
+        ssize_t n = send(c->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 
-                if (c->sent == c->out.size) {
-                        c->sent = c->out.size = 0;
-                        n = nghttp2_session_mem_send(c->session, &data);
-                        if (n <= 0)
-                                return n < 0 ? -EIO : 0;
-                        wire_append(&c->out, data, (size_t) n);
-                        if (c->out.is_failed)
-                                return -ENOMEM;
-                }
-                n = send(c->fd, c->out.data + c->sent, c->out.size - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-                if (n < 0)
-                        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-                c->sent += (size_t) n;
-                c->last_write = now_usec();
-        }
+        if (n >= 0)
+                c->blocked = UINT64_MAX;
+        else if (errno != EAGAIN && errno != EINTR)
+                return NGHTTP2_ERR_CALLBACK_FAILURE;
+        else if (c->blocked == UINT64_MAX)
+                c->blocked = clock_usec(CLOCK_MONOTONIC);
+        return n >= 0 ? n : NGHTTP2_ERR_WOULDBLOCK;
 }
 
-static int read_connection(Connection *c) {
-        uint8_t buf[READ_SIZE];
-        ssize_t n = recv(c->fd, buf, sizeof(buf), MSG_DONTWAIT);
-
-        if (n < 0)
-                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-        if (n == 0)
-                return -EPIPE;
-        return nghttp2_session_mem_recv(c->session, buf, (size_t) n) < 0 ? -EPROTO : 0;
-}
-
-static bool is_pending(const Connection *c) {
-        return c->sent < c->out.size;
-}
-
-/* The peer owes something: the rest of a request, or to read. */
-static bool has_deadline(const Connection *c) {
+/* The timer is set while the peer owes something: the rest of a request, or to read. */
+static int update_connection(Connection *c) {
+        uint64_t since = c->has_settings ? c->blocked : MIN(c->begun, c->blocked);
         const GrpcCall *call;
+        int r;
 
-        if (!c->has_settings || is_pending(c))
-                return true;
         LIST_FOREACH(call, &c->calls, calls)
         if (!call->is_complete)
-                return true;
-        return false;
-}
-
-static int update_connection(Connection *c) {
-        int enabled, r = sd_event_source_set_io_events(c->io, EPOLLIN | (is_pending(c) ? EPOLLOUT : 0U));
-
-        if (r >= 0)
-                r = sd_event_source_get_enabled(c->timer, &enabled);
-        if (r < 0 || (enabled != SD_EVENT_OFF) == has_deadline(c))
-                return r;
-        if (enabled != SD_EVENT_OFF)
-                return sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
-        r = sd_event_source_set_time_relative(c->timer, TIMEOUT_USEC);
-        return r < 0 ? r : sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
+                since = MIN(since, call->begun);
+        r = sd_event_source_set_io_events(c->io, EPOLLIN | (c->blocked < UINT64_MAX ? EPOLLOUT : 0U));
+        if (r >= 0 && since < UINT64_MAX)
+                r = sd_event_source_set_time(c->timer, since + TIMEOUT_USEC);
+        return r < 0 ? r : sd_event_source_set_enabled(c->timer, since < UINT64_MAX ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
 static int on_connection(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         Connection *c = userdata;
-        int r = events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? read_connection(c) : 0;
+        uint8_t buf[READ_SIZE];
+        ssize_t n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
 
-        if (r >= 0)
-                r = write_connection(c);
-        if (r >= 0)
-                r = update_connection(c);
-        if (r < 0 || c->is_broken ||
-            (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session) && !is_pending(c)))
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) ||
+            (n > 0 && nghttp2_session_mem_recv(c->session, buf, (size_t) n) < 0) ||
+            nghttp2_session_send(c->session) != 0 || update_connection(c) < 0 || c->is_broken ||
+            (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session)))
                 close_connection(c);
         return 0;
 }
 
 static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
-        Connection *c = userdata;
-        uint64_t limit = now_usec() - TIMEOUT_USEC;
-        GrpcCall *call;
-
-        if ((!c->has_settings && c->begun <= limit) || (is_pending(c) && c->last_write <= limit)) {
-                close_connection(c);
-                return 0;
-        }
-        LIST_FOREACH(call, &c->calls, calls)
-        if (!call->is_complete && call->begun <= limit)
-                reset_call(call);
-        /* The next one that is too old is so in a second at the earliest. */
-        if (sd_event_source_set_time_relative(c->timer, TIMEOUT_USEC / 10) < 0 ||
-            sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT) < 0)
-                close_connection(c);
+        close_connection(userdata);
         return 0;
 }
 
@@ -430,6 +346,7 @@ static int make_session(Connection *c) {
 
         if (r != 0)
                 return -ENOMEM;
+        nghttp2_session_callbacks_set_send_callback(callbacks, on_send);
         nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
         nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
@@ -442,30 +359,37 @@ static int make_session(Connection *c) {
         return r == 0 ? 0 : -ENOMEM;
 }
 
-/* Closes the connection that has made no call, or none for the longest time. A kubelet connects again. False: each has
- * a call. */
+/* Of too many connections, closes the one that has made no call, or none for the longest time. A kubelet connects
+ * again. False: each has a call. */
 static bool make_room(GrpcServer *s) {
         Connection *c, *oldest = NULL;
+        size_t n = 0;
 
-        LIST_FOREACH(c, &s->connections, connections)
-        if (LIST_EMPTY(&c->calls) && (!oldest || c->last_call <= oldest->last_call))
-                oldest = c;
+        LIST_FOREACH(c, &s->connections, connections) {
+                n++;
+                if (LIST_EMPTY(&c->calls) && (!oldest || c->last_call <= oldest->last_call))
+                        oldest = c;
+        }
+        if (n < GRPC_CONNECTIONS_MAX)
+                return true;
         if (oldest)
                 close_connection(oldest);
         return oldest;
 }
 
-static int add_connection(GrpcServer *s, int fd) {
-        Connection *c = calloc(1, sizeof(*c));
-        int r;
+static int on_accept(sd_event_source *source, int listening, uint32_t events, void *userdata) {
+        GrpcServer *s = userdata;
+        /* cppcheck-suppress nullPointer */ /* the address of a peer without one */
+        int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), r;
+        Connection *c = fd >= 0 && make_room(s) ? calloc(1, sizeof(*c)) : NULL;
 
         if (!c) {
-                (void) close(fd);
-                return -ENOMEM;
+                if (fd >= 0)
+                        (void) close(fd);
+                return 0;
         }
-        *c = (Connection) { .server = s, .fd = fd, .begun = now_usec() };
+        *c = (Connection) { .server = s, .fd = fd, .begun = clock_usec(CLOCK_MONOTONIC), .blocked = UINT64_MAX };
         LIST_INSERT_HEAD(&s->connections, c, connections);
-        s->n_connections++;
         r = make_session(c);
         if (r >= 0)
                 r = sd_event_add_io(s->event, &c->io, fd, EPOLLIN | EPOLLOUT, on_connection, c);
@@ -473,56 +397,30 @@ static int add_connection(GrpcServer *s, int fd) {
                 r = sd_event_add_time_relative(s->event, &c->timer, CLOCK_MONOTONIC, TIMEOUT_USEC, 0, on_deadline, c);
         if (r < 0)
                 close_connection(c);
-        return r;
-}
-
-static int on_accept(sd_event_source *source, int listening, uint32_t events, void *userdata) {
-        GrpcServer *s = userdata;
-        /* cppcheck-suppress nullPointer */ /* the address of a peer without one */
-        int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-        if (fd < 0)
-                return 0;
-        if (s->n_connections >= GRPC_CONNECTIONS_MAX && !make_room(s)) {
-                (void) close(fd);
-                return 0;
-        }
-        (void) add_connection(s, fd);
         return 0;
 }
 
 /* The server */
 
-static int listen_at(GrpcServer *s) {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        struct stat st;
-
-        if (strlen(s->path) >= sizeof(address.sun_path))
-                return -ENAMETOOLONG;
-        (void) strcpy(address.sun_path, s->path);
-        s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (s->fd < 0 || (unlink(s->path) < 0 && errno != ENOENT) ||
-            bind(s->fd, (struct sockaddr *) &address, sizeof(address)) < 0 || chmod(s->path, 0600) < 0 ||
-            stat(s->path, &st) < 0 || listen(s->fd, SOMAXCONN) < 0)
-                return -errno;
-        s->inode = st.st_ino;
-        return 0;
-}
-
 int grpc_server_new(sd_event *event, const char *path, const GrpcMethod *methods, size_t n, void *userdata,
                     GrpcServer **ret) {
         GrpcServer *s = calloc(1, sizeof(*s));
-        int r = -ENOMEM;
+        struct stat st;
+        int r = 0;
 
-        if (s) {
-                *s = (GrpcServer) { .event = sd_event_ref(event),
-                                    .fd = -1,
-                                    .path = path,
-                                    .methods = methods,
-                                    .n_methods = n,
-                                    .userdata = userdata };
-                r = listen_at(s);
-        }
+        if (!s)
+                return log_error_errno(-ENOMEM, "Failed to listen at %s: %m", path);
+        *s = (GrpcServer) { .event = sd_event_ref(event), .methods = methods, .n_methods = n, .userdata = userdata };
+        s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        s->address.sun_family = AF_UNIX;
+        if (snprintf(s->address.sun_path, sizeof(s->address.sun_path), "%s", path) >= (int) sizeof(s->address.sun_path))
+                r = -ENAMETOOLONG;
+        else if (s->fd < 0 || (unlink(path) < 0 && errno != ENOENT) ||
+                 bind(s->fd, (struct sockaddr *) &s->address, sizeof(s->address)) < 0 || chmod(path, 0600) < 0 ||
+                 stat(path, &st) < 0 || listen(s->fd, SOMAXCONN) < 0)
+                r = -errno;
+        else
+                s->inode = st.st_ino;
         if (r >= 0)
                 r = sd_event_add_io(event, &s->io, s->fd, EPOLLIN, on_accept, s);
         if (r < 0) {
@@ -536,7 +434,7 @@ int grpc_server_new(sd_event *event, const char *path, const GrpcMethod *methods
 bool grpc_server_is_reachable(const GrpcServer *s) {
         struct stat st;
 
-        return stat(s->path, &st) == 0 && st.st_ino == s->inode;
+        return stat(s->address.sun_path, &st) == 0 && st.st_ino == s->inode;
 }
 
 GrpcServer *grpc_server_free(GrpcServer *s) {
@@ -546,7 +444,7 @@ GrpcServer *grpc_server_free(GrpcServer *s) {
                 close_connection(LIST_FIRST(&s->connections));
         sd_event_source_disable_unref(s->io);
         if (s->inode && grpc_server_is_reachable(s))
-                (void) unlink(s->path);
+                (void) unlink(s->address.sun_path);
         if (s->fd >= 0)
                 (void) close(s->fd);
         sd_event_unref(s->event);

@@ -9,7 +9,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "wire.h"
+#include "messages.h"
 
 #define GRPC_CONNECTIONS_MAX 16U
 #define GRPC_CALLS_MAX       32U /* of a connection */
@@ -36,7 +36,7 @@ typedef struct GrpcMethod {
         void (*run)(GrpcCall *c, const uint8_t *data, size_t size, void *userdata);
 } GrpcMethod;
 
-/* Listens at the path, which no other process uses any more. methods and path stay the caller's and outlive the server.
+/* Listens at the path, which no other process uses any more. methods stay the caller's and outlive the server.
  * 0 or a negative errno, logged. */
 int grpc_server_new(sd_event *event, const char *path, const GrpcMethod *methods, size_t n, void *userdata,
                     GrpcServer **ret);
@@ -50,7 +50,7 @@ void grpc_call_watch(GrpcCall *c, void (*gone)(GrpcCall *c, void *userdata), voi
 
 /* Answers, and ends the call. The message is copied. */
 void grpc_reply(GrpcCall *c, const WireBuffer *message);
-/* message: ASCII without control characters and '%'. */
+/* message: ASCII without control characters and '%', which is not copied. */
 void grpc_fail(GrpcCall *c, GrpcStatus status, const char *message);
 /* Sends a message of a stream. A peer that does not take them loses its call. */
 void grpc_send(GrpcCall *c, const WireBuffer *message);

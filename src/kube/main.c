@@ -1,167 +1,272 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthrough-dra: the loop, and the parts that it connects. */
+/* passthrough-dra: the settings, the loop, and the two sockets that the kubelet calls: the one by which it finds the
+ * plugin, and the one of the plugin, with DRAPlugin and DRAResourceHealth. */
 
+#include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sysexits.h>
-#include <systemd/sd-daemon.h>
+#include <time.h>
 
-#include "agent/daemon.h"
-#include "agent/retry.h"
-#include "model/json-value.h"
-#include "plugin.h"
-#include "settings.h"
-#include "slices.h"
+#include "agent/settings.h"
+#include "dra.h"
 #include "util/log.h"
-#include "util/strings.h"
+#include "util/program.h"
 
-#define COLLECT_USEC (UINT64_C(600) * 1000000)
+#define SETTINGS_FILE "/etc/passthroughd/passthrough-dra.conf"
+#define NODE_MAX      220U /* The name of a slice is that of the node and a suffix: 253 bytes together. */
+#define COLLECT_USEC  (UINT64_C(600) * 1000000)
+#define RENEW_USEC    (UINT64_C(15) * 1000000)
 
-typedef struct Agent {
-        Settings settings;
-        ClaimFiles files;
-        sd_event *event;
-        sd_bus *bus;
-        sd_event_source *timer; /* the next comparison of files and claims */
-        sd_event_source *tell;  /* tells the API server and the kubelet of the node */
-        Facts *facts;
-        Api *api;
-        Works *works;
-        Publisher *publisher;
-        Plugin *plugin;
-        bool had_facts;
-} Agent;
+static const AgentKey keys[] = {
+        { "Kubernetes", "Kubeconfig", agent_parse_text, offsetof(Manager, kubeconfig), "/etc/kubernetes/kubelet.conf" },
+        { "Kubernetes", "Node", agent_parse_text, offsetof(Manager, node), NULL },
+        { "Kubernetes", "KubeletDirectory", agent_parse_text, offsetof(Manager, kubelet), "/var/lib/kubelet" },
+        { "Kubernetes", "CdiDirectory", agent_parse_text, offsetof(Manager, cdi), "/var/run/cdi" },
+};
 
 static const char *arg_config = SETTINGS_FILE;
-static bool arg_print;
+static bool arg_print, arg_debug;
 
-static void agent_done(Agent *a) {
-        plugin_free(a->plugin);
-        works_free(a->works);
-        publisher_free(a->publisher);
-        apiserver_free(a->api);
-        facts_free(a->facts);
-        sd_event_source_disable_unref(a->timer);
-        sd_event_source_disable_unref(a->tell);
-        free(a->files.directory);
-        sd_bus_flush_close_unref(a->bus);
-        sd_event_unref(a->event);
-        dra_settings_done(&a->settings);
+static void manager_done(Manager *m) {
+        grpc_server_free(m->plugin.registration);
+        grpc_server_free(m->plugin.server);
+        sd_event_source_disable_unref(m->plugin.renew);
+        wire_done(&m->plugin.health);
+        free(m->plugin.path);
+        works_done(&m->works);
+        facts_done(&m->facts);
+        publisher_done(&m->publisher);
+        apiserver_done(&m->api);
+        sd_event_source_disable_unref(m->collect);
+        sd_event_source_disable_unref(m->tell);
+        free(m->records);
+        free(m->metadata);
+        sd_bus_flush_close_unref(m->bus);
+        sd_event_unref(m->event);
+        agent_free_settings(keys, ELEMENTSOF(keys), m);
 }
 
-/* The ledger is known from the first document on: claims may have gone while this program or the daemon did not run. */
-static void on_facts(void *userdata) {
-        Agent *a = userdata;
-        bool has_facts = facts_document(a->facts);
+/* A missing file is one without lines. The kubelet takes the name of the host in lower case. */
+static int read_settings(Manager *m) {
+        bool is_missing = access(arg_config, F_OK) < 0 && errno == ENOENT;
+        char name[HOST_NAME_MAX + 1] = "";
+        int r = agent_read_settings(is_missing ? NULL : arg_config, keys, ELEMENTSOF(keys), m);
 
-        works_on_facts(a->works);
-        (void) sd_event_source_set_enabled(a->tell, SD_EVENT_ONESHOT);
-        if (has_facts && !a->had_facts)
-                works_collect(a->works);
-        a->had_facts = has_facts;
-}
-
-/* After the answers that a pod waits for. */
-static int on_tell(sd_event_source *source, void *userdata) {
-        Agent *a = userdata;
-
-        publisher_update(a->publisher, facts_document(a->facts));
-        plugin_on_facts(a->plugin);
+        if (r < 0)
+                return r;
+        if (!m->node && gethostname(name, sizeof(name) - 1) < 0)
+                return log_error_errno(-errno, "Failed to read the name of the host: %m");
+        for (char *c = name; *c; c++)
+                *c = (char) tolower((unsigned char) *c);
+        if (!m->node && string_copy(&m->node, name) < 0)
+                return log_error_errno(-ENOMEM, "Failed to complete the settings: %m");
+        if (!name_is_valid(m->node) || strlen(m->node) > NODE_MAX)
+                return log_error_errno(-EINVAL, "%s: '%s' is no name of a node.", arg_config, QUOTABLE(m->node));
         return 0;
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        Agent *a = userdata;
-        int r = sd_event_source_set_time_relative(a->timer, COLLECT_USEC - random_usec(COLLECT_USEC / 10));
+/* Registration */
 
-        works_collect(a->works);
-        return r < 0 ? r : sd_event_source_set_enabled(a->timer, SD_EVENT_ONESHOT);
+static void run_info(GrpcCall *call, const uint8_t *data, size_t size, void *userdata) {
+        /* The names by which the kubelet knows the services: kubelet/pkg/apis/dra/v1/types.go and those beside it. */
+        static const char *const versions[] = { "v1.DRAPlugin", "v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth",
+                                                NULL };
+        _cleanup_(wire_done) WireBuffer info = { 0 };
+        const Manager *m = userdata;
+
+        message_put_plugin_info(&info, "DRAPlugin", KUBE_DRIVER, m->plugin.path, versions);
+        grpc_reply(call, &info);
+}
+
+static void run_status(GrpcCall *call, const uint8_t *data, size_t size, void *userdata) {
+        WireBuffer empty = { 0 };
+        bool registered = false;
+        Manager *m = userdata;
+        char error[256];
+
+        if (message_parse_status(data, size, &registered, error, sizeof(error)) < 0) {
+                grpc_fail(call, GRPC_INVALID_ARGUMENT, "The status cannot be read.");
+                return;
+        }
+        if (registered)
+                log_info("The kubelet has registered " KUBE_DRIVER ".");
+        else
+                log_error("The kubelet does not register " KUBE_DRIVER ": %s", QUOTABLE(error));
+        grpc_reply(call, &empty);
+        publisher_kubelet_started(m);
+}
+
+/* Health */
+
+static void put_health(const Manager *m, WireBuffer *b, uint64_t seconds) {
+        _cleanup_json_ json_object *devices = slice_devices(m->facts.document);
+
+        for (size_t i = 0; i < json_length(devices); i++) {
+                json_object *device = json_at(devices, i);
+                char name[DEVICE_NAME_SIZE];
+                const char *reason;
+                HealthStatus health = slice_health(device, &reason);
+
+                slice_device_name(member_text(device, "address"), name);
+                message_put_health(b, m->node, name, health, seconds, reason);
+        }
+}
+
+static void send_health(Manager *m) {
+        _cleanup_(wire_done) WireBuffer message = { 0 };
+
+        if (!m->facts.document)
+                return;
+        put_health(m, &message, (uint64_t) time(NULL));
+        for (size_t i = 0; i < WATCHERS_MAX; i++)
+                if (m->plugin.watchers[i])
+                        grpc_send(m->plugin.watchers[i], &message);
+}
+
+static void on_watcher_gone(GrpcCall *call, void *userdata) {
+        Manager *m = userdata;
+
+        for (size_t i = 0; i < WATCHERS_MAX; i++)
+                if (m->plugin.watchers[i] == call)
+                        m->plugin.watchers[i] = NULL;
+}
+
+static void run_watch(GrpcCall *call, const uint8_t *data, size_t size, void *userdata) {
+        Manager *m = userdata;
+
+        for (size_t i = 0; i < WATCHERS_MAX; i++)
+                if (!m->plugin.watchers[i]) {
+                        m->plugin.watchers[i] = call;
+                        grpc_call_watch(call, on_watcher_gone, m);
+                        send_health(m);
+                        return;
+                }
+        grpc_fail(call, GRPC_RESOURCE_EXHAUSTED, "Too many programs watch the health of devices.");
+}
+
+/* The kubelet takes health for unknown after 30 s without a message (pkg/kubelet/cm/dra/healthinfo.go), and a cleaner
+ * of its directories may have removed a socket. */
+static int on_renew(sd_event_source *source, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+
+        send_health(m);
+        if (!grpc_server_is_reachable(m->plugin.registration) || !grpc_server_is_reachable(m->plugin.server)) {
+                log_error("The sockets in %s have gone.", m->kubelet);
+                return sd_event_exit(m->event, -EIDRM);
+        }
+        return agent_set_timer(m->plugin.renew, RENEW_USEC);
+}
+
+/* The kubelet may call the plugin as soon as it sees the socket of the registration. */
+static int listen_at_both(Manager *m) {
+        static const GrpcMethod registration[] = {
+                { "/pluginregistration.Registration/GetInfo", run_info },
+                { "/pluginregistration.Registration/NotifyRegistrationStatus", run_status },
+        };
+        static const GrpcMethod plugin[] = {
+                { "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources", works_prepare },
+                { "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodeUnprepareResources", works_unprepare },
+                { "/v1alpha1.DRAResourceHealth/NodeWatchResources", run_watch },
+                { "/v1.DRAResourceHealth/NodeWatchResources", run_watch },
+        };
+        _cleanup_free_ char *path = string_format("%s/plugins_registry/" KUBE_DRIVER "-reg.sock", m->kubelet);
+        int r;
+
+        m->plugin.path = string_format("%s/plugins/" KUBE_DRIVER "/dra.sock", m->kubelet);
+        if (!path || !m->plugin.path)
+                return log_error_errno(-ENOMEM, "Failed to prepare: %m");
+        r = grpc_server_new(m->event, m->plugin.path, plugin, ELEMENTSOF(plugin), m, &m->plugin.server);
+        if (r < 0)
+                return r;
+        return grpc_server_new(m->event, path, registration, ELEMENTSOF(registration), m, &m->plugin.registration);
+}
+
+/* The loop */
+
+/* The ledger is known from the first document on: claims may have gone while this program or the daemon did not run. */
+static void on_facts(Manager *m) {
+        bool has_facts = m->facts.document;
+
+        works_on_facts(m);
+        (void) sd_event_source_set_enabled(m->tell, SD_EVENT_ONESHOT);
+        if (has_facts && !m->had_facts)
+                works_collect(m);
+        m->had_facts = has_facts;
+}
+
+/* After the answers that a pod waits for. Watchers get the health of devices when it has changed. */
+static int on_tell(sd_event_source *source, void *userdata) {
+        _cleanup_(wire_done) WireBuffer now = { 0 };
+        Manager *m = userdata;
+
+        publisher_update(m);
+        if (!m->facts.document)
+                return 0;
+        put_health(m, &now, 0);
+        if (now.size == m->plugin.health.size &&
+            (now.size == 0 || memcmp(now.data, m->plugin.health.data, now.size) == 0))
+                return 0;
+        wire_done(&m->plugin.health);
+        m->plugin.health = now;
+        now = (WireBuffer) { 0 };
+        send_health(m);
+        return 0;
+}
+
+static int on_collect(sd_event_source *source, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+
+        works_collect(m);
+        return agent_set_timer(m->collect, COLLECT_USEC - random_usec(COLLECT_USEC / 10));
 }
 
 static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
-        Agent *a = userdata;
+        Manager *m = userdata;
 
-        publisher_reread(a->publisher);
-        works_collect(a->works);
+        publisher_reread(m);
+        works_collect(m);
         return 0;
 }
 
-static int prepare_loop(Agent *a) {
-        sigset_t signals;
-        int r;
-
-        (void) sigemptyset(&signals);
-        (void) sigaddset(&signals, SIGHUP);
-        (void) sigaddset(&signals, SIGTERM);
-        (void) sigaddset(&signals, SIGINT);
-        (void) sigprocmask(SIG_BLOCK, &signals, NULL);
-        r = sd_event_default(&a->event);
-        if (r >= 0)
-                r = sd_event_set_watchdog(a->event, true);
-        if (r >= 0)
-                r = sd_event_add_signal(a->event, NULL, SIGHUP, on_reload, a);
-        if (r >= 0)
-                r = sd_event_add_signal(a->event, NULL, SIGTERM, NULL, NULL);
-        if (r >= 0)
-                r = sd_event_add_signal(a->event, NULL, SIGINT, NULL, NULL);
-        if (r >= 0)
-                r = sd_event_add_time_relative(a->event, &a->timer, CLOCK_MONOTONIC, COLLECT_USEC, 0, on_timer, a);
-        if (r >= 0)
-                r = sd_event_add_defer(a->event, &a->tell, on_tell, a);
-        if (r >= 0)
-                r = sd_event_source_set_priority(a->tell, SD_EVENT_PRIORITY_IDLE);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(a->tell, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_bus_attach_event(a->bus, a->event, SD_EVENT_PRIORITY_NORMAL);
-        if (r >= 0)
-                r = sd_bus_set_exit_on_disconnect(a->bus, true);
-        return r < 0 ? log_error_errno(r, "Failed to prepare the loop: %m") : 0;
-}
-
-static int make_parts(Agent *a) {
-        const Settings *s = &a->settings;
-        int r;
-
-        a->files = (ClaimFiles) { string_format("%s/plugins/" KUBE_DRIVER, s->kubelet), s->cdi };
-        if (!a->files.directory)
-                return log_error_errno(-ENOMEM, "Failed to prepare: %m");
-        r = files_prepare(&a->files);
-        if (r >= 0)
-                r = apiserver_new(a->event, s->kubeconfig, &a->api);
-        if (r >= 0)
-                r = publisher_new(a->event, a->api, s->node, &a->publisher);
-        if (r >= 0)
-                r = facts_new(a->event, a->bus, on_facts, a, &a->facts);
-        if (r >= 0)
-                r = works_new(a->event, a->bus, a->facts, a->api, &a->files, s->node, &a->works);
-        if (r >= 0)
-                r = plugin_new(&(const PluginParts) { a->event, a->works, a->publisher, a->facts, s->node, s->kubelet },
-                               &a->plugin);
-        return r;
-}
-
-static int run_loop(Agent *a) {
-        int r = prepare_loop(a);
+static int run_loop(Manager *m) {
+        int r = agent_loop_new(m->bus, on_reload, m, &m->event);
 
         if (r >= 0)
-                r = make_parts(a);
+                r = agent_add_signal(m->event, SIGTERM, NULL, NULL);
+        if (r >= 0)
+                r = agent_add_signal(m->event, SIGINT, NULL, NULL);
+        if (r >= 0)
+                r = sd_event_set_watchdog(m->event, true);
+        if (r >= 0)
+                r = sd_event_add_time_relative(m->event, &m->collect, CLOCK_MONOTONIC, COLLECT_USEC, 0, on_collect, m);
+        if (r >= 0)
+                r = sd_event_add_time_relative(m->event, &m->plugin.renew, CLOCK_MONOTONIC, RENEW_USEC, 0, on_renew, m);
+        if (r >= 0)
+                r = agent_add_idle(m->event, &m->tell, on_tell, m);
         if (r < 0)
-                return r;
-        (void) sd_notify(false, "READY=1");
-        r = sd_event_loop(a->event);
-        if (r > 0)
-                return log_error_errno(-ECONNRESET, "The system bus has closed the connection.");
-        return r < 0 ? log_error_errno(r, "The loop failed: %m") : 0;
+                return log_error_errno(r, "Failed to prepare the loop: %m");
+        r = files_init(m);
+        if (r >= 0)
+                r = apiserver_init(m);
+        if (r >= 0)
+                r = publisher_init(m);
+        if (r >= 0)
+                r = works_init(m);
+        if (r >= 0)
+                r = facts_init(m, on_facts);
+        if (r >= 0)
+                r = listen_at_both(m);
+        return r < 0 ? r : agent_loop_run(m->event);
 }
 
 /* What would be published. */
-static int print_slices(const Agent *a) {
+static int print_slices(const Manager *m) {
         _cleanup_json_ json_object *document = NULL, *wanted = NULL;
         _cleanup_free_ char *text = NULL;
-        int r = daemon_describe(a->bus, &document);
+        int r = daemon_describe(m->bus, &document);
 
         if (r < 0)
                 return r;
@@ -173,80 +278,35 @@ static int print_slices(const Agent *a) {
         return fflush(stdout) == 0 ? 0 : -errno;
 }
 
-/* Returns the exit status. */
-static int run(void) {
-        _cleanup_(agent_done) Agent a = { 0 };
-        int r = dra_settings_read(arg_config, &a.settings);
+static const char help[] = "Usage: passthrough-dra [OPTION...]\n"
+                           "Hand this node's PCI devices to Kubernetes: a driver of Dynamic Resource Allocation.\n"
+                           "\n"
+                           "  --config=FILE   Read FILE instead of " SETTINGS_FILE "\n"
+                           "  --print         Print the devices of the ResourceSlices as JSON, and exit\n"
+                           "  --debug         Log each request\n"
+                           "  -h, --help      Show this help\n"
+                           "  --version       Show the version\n"
+                           "\n"
+                           "See passthrough-dra(8).";
 
+int main(int argc, char *argv[]) {
+        static const ProgramOption options[] = { { "config", &arg_config, NULL },
+                                                 { "print", NULL, &arg_print },
+                                                 { "debug", NULL, &arg_debug } };
+        _cleanup_(manager_done) Manager m = { .works.list = TAILQ_HEAD_INITIALIZER(m.works.list) };
+        int r = program_read_arguments(argc, argv, "passthrough-dra", help, options, ELEMENTSOF(options));
+
+        if (r >= 0)
+                return r;
+        if (arg_debug)
+                log_set_max_level(LOG_DEBUG);
+        r = read_settings(&m);
         if (r < 0) /* the unit says that systemd does not try again */
                 return r == -ENOMEM ? EXIT_FAILURE : EX_CONFIG;
-        r = sd_bus_open_system(&a.bus);
+        r = sd_bus_open_system(&m.bus);
         if (r < 0)
                 log_error_errno(r, "Failed to connect to the system bus: %m");
         else
-                r = arg_print ? print_slices(&a) : run_loop(&a);
+                r = arg_print ? print_slices(&m) : run_loop(&m);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-}
-
-static void help(void) {
-        puts("Usage: passthrough-dra [OPTION...]\n"
-             "Hand this node's PCI devices to Kubernetes: a driver of Dynamic Resource Allocation.\n"
-             "\n"
-             "  --config=FILE   Read FILE instead of " SETTINGS_FILE "\n"
-             "  --print         Print the devices of the ResourceSlices as JSON, and exit\n"
-             "  --debug         Log each request\n"
-             "  -h, --help      Show this help\n"
-             "  --version       Show the version\n"
-             "\n"
-             "See passthrough-dra(8).");
-}
-
-/* 1: go on. 0: done. -1: usage error. */
-static int parse_arguments(int argc, char *argv[]) {
-        enum {
-                ARG_CONFIG = 0x100,
-                ARG_PRINT,
-                ARG_DEBUG,
-                ARG_VERSION
-        };
-        static const struct option options[] = {
-                { "config", required_argument, NULL, ARG_CONFIG }, { "print", no_argument, NULL, ARG_PRINT },
-                { "debug", no_argument, NULL, ARG_DEBUG },         { "help", no_argument, NULL, 'h' },
-                { "version", no_argument, NULL, ARG_VERSION },     { NULL, 0, NULL, 0 },
-        };
-        int c;
-
-        while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
-                switch (c) {
-                case ARG_CONFIG:
-                        arg_config = optarg;
-                        break;
-                case ARG_PRINT:
-                        arg_print = true;
-                        break;
-                case ARG_DEBUG:
-                        log_set_max_level(LOG_DEBUG);
-                        break;
-                case ARG_VERSION:
-                        puts("passthrough-dra " VERSION);
-                        return 0;
-                case 'h':
-                        help();
-                        return 0;
-                default:
-                        return -1;
-                }
-        return optind < argc ? -1 : 1;
-}
-
-int main(int argc, char *argv[]) {
-        int r = parse_arguments(argc, argv);
-
-        if (r < 0) {
-                (void) fprintf(stderr, "Try 'passthrough-dra --help'.\n");
-                return 2;
-        }
-        if (r == 0)
-                return fflush(stdout) != 0 || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
-        return run();
 }

@@ -4,6 +4,146 @@
 
 #include <errno.h>
 
+#define WIRE_VARINT 0U
+#define WIRE_BYTES  2U
+#define NUMBER_MAX  ((1U << 29) - 1)
+
+typedef struct WireReader {
+        const uint8_t *at, *end;
+} WireReader;
+
+typedef struct WireField {
+        uint32_t number;
+        unsigned type;
+        uint64_t value;      /* of WIRE_VARINT */
+        const uint8_t *data; /* of WIRE_BYTES: part of the message */
+        size_t size;
+} WireField;
+
+/* Reading */
+
+static WireReader wire_read(const uint8_t *data, size_t size) {
+        return (WireReader) { data, size > 0 ? data + size : data };
+}
+
+static int read_varint(WireReader *r, uint64_t *ret) {
+        uint64_t value = 0;
+
+        for (unsigned shift = 0; shift < 70; shift += 7) {
+                uint8_t byte;
+
+                if (r->at == r->end)
+                        return -EBADMSG;
+                byte = *r->at++;
+                if (shift == 63 && byte > 1)
+                        return -EBADMSG;
+                value |= (uint64_t) (byte & 0x7f) << shift;
+                if (byte < 0x80) {
+                        *ret = value;
+                        return 0;
+                }
+        }
+        return -EBADMSG;
+}
+
+static int skip(WireReader *r, uint64_t size) {
+        if ((uint64_t) (r->end - r->at) < size)
+                return -EBADMSG;
+        r->at += size;
+        return 0;
+}
+
+/* The next field. 1, 0 at the end of the message, or -EBADMSG. */
+static int wire_next(WireReader *r, WireField *ret) {
+        uint64_t tag, size;
+
+        if (r->at == r->end)
+                return 0;
+        *ret = (WireField) { 0 };
+        if (read_varint(r, &tag) < 0 || tag >> 3 == 0 || tag >> 3 > NUMBER_MAX)
+                return -EBADMSG;
+        ret->number = (uint32_t) (tag >> 3);
+        ret->type = tag & 7;
+        switch (ret->type) {
+        case WIRE_VARINT:
+                return read_varint(r, &ret->value) < 0 ? -EBADMSG : 1;
+        case WIRE_BYTES:
+                if (read_varint(r, &size) < 0)
+                        return -EBADMSG;
+                ret->data = r->at;
+                ret->size = (size_t) size;
+                return skip(r, size) < 0 ? -EBADMSG : 1;
+        case 1: /* 64 bits */
+                return skip(r, 8) < 0 ? -EBADMSG : 1;
+        case 5: /* 32 bits */
+                return skip(r, 4) < 0 ? -EBADMSG : 1;
+        default: /* groups have gone from the format */
+                return -EBADMSG;
+        }
+}
+
+/* Writing */
+
+void wire_done(WireBuffer *b) {
+        free(b->data);
+        *b = (WireBuffer) { 0 };
+}
+
+void wire_append(WireBuffer *b, const void *data, size_t size) {
+        if (b->is_failed || size == 0)
+                return;
+        if (b->size + size > b->capacity) {
+                size_t capacity = MAX(2 * b->capacity, b->size + size + 64);
+                uint8_t *larger = realloc(b->data, capacity);
+
+                if (!larger) {
+                        b->is_failed = true;
+                        return;
+                }
+                b->data = larger;
+                b->capacity = capacity;
+        }
+        memcpy(b->data + b->size, data, size);
+        b->size += size;
+}
+
+static void put_varint(WireBuffer *b, uint64_t value) {
+        uint8_t bytes[10];
+        size_t n = 0;
+
+        for (; value >= 0x80; value >>= 7)
+                bytes[n++] = (uint8_t) (value | 0x80);
+        bytes[n++] = (uint8_t) value;
+        wire_append(b, bytes, n);
+}
+
+void wire_put_number(WireBuffer *b, uint32_t number, uint64_t value) {
+        if (value == 0)
+                return;
+        put_varint(b, (uint64_t) number << 3 | WIRE_VARINT);
+        put_varint(b, value);
+}
+
+static void put_bytes(WireBuffer *b, uint32_t number, const void *data, size_t size) {
+        put_varint(b, (uint64_t) number << 3 | WIRE_BYTES);
+        put_varint(b, size);
+        wire_append(b, data, size);
+}
+
+void wire_put_text(WireBuffer *b, uint32_t number, const char *text) {
+        if (text && *text)
+                put_bytes(b, number, text, strlen(text));
+}
+
+void wire_put_message(WireBuffer *b, uint32_t number, const WireBuffer *message) {
+        if (message->is_failed)
+                b->is_failed = true;
+        else
+                put_bytes(b, number, message->data, message->size);
+}
+
+/* The messages */
+
 bool name_is_valid(const char *name) {
         size_t n = strlen(name);
 
@@ -17,32 +157,22 @@ bool name_is_valid(const char *name) {
         return n > 0;
 }
 
-static int copy_text(const WireField *f, char *ret, size_t size) {
-        if (f->type != WIRE_BYTES)
-                return -EBADMSG;
-        if (f->size >= size || memchr(f->data, '\0', f->size))
-                return -EINVAL;
-        memcpy(ret, f->data, f->size);
-        ret[f->size] = '\0';
-        return 0;
-}
-
 static int parse_claim(const WireField *claim, ClaimRef *ret) {
+        char *const texts[] = { ret->namespace, ret->uid, ret->name }; /* fields 1 to 3 */
+        const size_t sizes[] = { sizeof(ret->namespace), sizeof(ret->uid), sizeof(ret->name) };
         WireReader r = wire_read(claim->data, claim->size);
         WireField f;
         int more;
 
         while ((more = wire_next(&r, &f)) > 0) {
-                int e = 0;
-
-                if (f.number == 1)
-                        e = copy_text(&f, ret->namespace, sizeof(ret->namespace));
-                else if (f.number == 2)
-                        e = copy_text(&f, ret->uid, sizeof(ret->uid));
-                else if (f.number == 3)
-                        e = copy_text(&f, ret->name, sizeof(ret->name));
-                if (e < 0)
-                        return e;
+                if (f.number > ELEMENTSOF(texts))
+                        continue;
+                if (f.type != WIRE_BYTES)
+                        return -EBADMSG;
+                if (f.size >= sizes[f.number - 1] || memchr(f.data, '\0', f.size))
+                        return -EINVAL;
+                memcpy(texts[f.number - 1], f.data, f.size);
+                texts[f.number - 1][f.size] = '\0';
         }
         if (more < 0)
                 return more;
@@ -78,47 +208,6 @@ int message_parse_claims(const uint8_t *data, size_t size, ClaimRef **ret, size_
         return 0;
 }
 
-/* An entry of a map has its key in field 1 and its value in field 2. */
-static void put_entry(WireBuffer *b, const char *uid, const WireBuffer *value) {
-        _cleanup_(wire_done) WireBuffer entry = { 0 };
-
-        wire_put_text(&entry, 1, uid);
-        wire_put_message(&entry, 2, value);
-        wire_put_message(b, 1, &entry);
-}
-
-void message_put_prepared(WireBuffer *b, const char *uid, const MessageDevice *devices, size_t n, const char *error) {
-        _cleanup_(wire_done) WireBuffer value = { 0 };
-
-        for (size_t i = 0; i < n; i++) {
-                _cleanup_(wire_done) WireBuffer device = { 0 };
-
-                wire_put_text(&device, 1, devices[i].request);
-                wire_put_text(&device, 2, devices[i].pool);
-                wire_put_text(&device, 3, devices[i].device);
-                wire_put_text(&device, 4, devices[i].cdi_id);
-                wire_put_message(&value, 1, &device);
-        }
-        wire_put_text(&value, 2, error);
-        put_entry(b, uid, &value);
-}
-
-void message_put_unprepared(WireBuffer *b, const char *uid, const char *error) {
-        _cleanup_(wire_done) WireBuffer value = { 0 };
-
-        wire_put_text(&value, 1, error);
-        put_entry(b, uid, &value);
-}
-
-void message_put_plugin_info(WireBuffer *b, const char *type, const char *name, const char *endpoint,
-                             const char *const *versions) {
-        wire_put_text(b, 1, type);
-        wire_put_text(b, 2, name);
-        wire_put_text(b, 3, endpoint);
-        for (; *versions; versions++)
-                wire_put_text(b, 4, *versions);
-}
-
 int message_parse_status(const uint8_t *data, size_t size, bool *ret_registered, char *error, size_t error_size) {
         WireReader r = wire_read(data, size);
         bool registered = false;
@@ -139,6 +228,38 @@ int message_parse_status(const uint8_t *data, size_t size, bool *ret_registered,
         if (more == 0)
                 *ret_registered = registered;
         return more;
+}
+
+void message_put_device(WireBuffer *b, const char *request, const char *pool, const char *device, const char *cdi_id) {
+        _cleanup_(wire_done) WireBuffer value = { 0 };
+
+        wire_put_text(&value, 1, request);
+        wire_put_text(&value, 2, pool);
+        wire_put_text(&value, 3, device);
+        wire_put_text(&value, 4, cdi_id);
+        wire_put_message(b, 1, &value);
+}
+
+/* An entry of a map has its key in field 1 and its value in field 2. */
+void message_put_claim(WireBuffer *b, const char *uid, const WireBuffer *devices, const char *error) {
+        _cleanup_(wire_done) WireBuffer value = { 0 }, entry = { 0 };
+
+        if (devices)
+                wire_append(&value, devices->data, devices->size);
+        value.is_failed |= devices && devices->is_failed;
+        wire_put_text(&value, devices ? 2 : 1, error);
+        wire_put_text(&entry, 1, uid);
+        wire_put_message(&entry, 2, &value);
+        wire_put_message(b, 1, &entry);
+}
+
+void message_put_plugin_info(WireBuffer *b, const char *type, const char *name, const char *endpoint,
+                             const char *const *versions) {
+        wire_put_text(b, 1, type);
+        wire_put_text(b, 2, name);
+        wire_put_text(b, 3, endpoint);
+        for (; *versions; versions++)
+                wire_put_text(b, 4, *versions);
 }
 
 void message_put_health(WireBuffer *b, const char *pool, const char *device, HealthStatus health, uint64_t seconds,

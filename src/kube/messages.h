@@ -2,13 +2,29 @@
 #pragma once
 
 /*
- * The messages between the kubelet and this driver. The numbers of their fields are those of kubernetes/kubernetes 1.36
- * below staging/src/k8s.io/kubelet/pkg/apis: pluginregistration/v1/api.proto, dra/v1/api.proto,
- * dra-health/v1alpha1/api.proto and dra-health/v1/api.proto. Pure.
+ * The messages between the kubelet and this driver, in the wire format of Protocol Buffers
+ * (protobuf.dev/programming-guides/encoding): a message is a sequence of fields, each with a number and a type. The
+ * numbers are those of kubernetes/kubernetes 1.36 below staging/src/k8s.io/kubelet/pkg/apis:
+ * pluginregistration/v1/api.proto, dra/v1/api.proto, dra-health/v1alpha1/api.proto and dra-health/v1/api.proto. Pure. A
+ * reader stays within its bytes, also when they are no message.
  */
 
 #include "util/strings.h"
-#include "wire.h"
+
+/* A message being written. Once memory is short, is_failed is set and nothing more is written. */
+typedef struct WireBuffer {
+        uint8_t *data;
+        size_t size, capacity;
+        bool is_failed;
+} WireBuffer;
+
+void wire_done(WireBuffer *b);
+void wire_append(WireBuffer *b, const void *data, size_t size);
+/* These leave out 0 and "", as proto3 does. */
+void wire_put_number(WireBuffer *b, uint32_t number, uint64_t value);
+void wire_put_text(WireBuffer *b, uint32_t number, const char *text);
+/* The message may be empty. */
+void wire_put_message(WireBuffer *b, uint32_t number, const WireBuffer *message);
 
 #define CLAIMS_MAX 64U /* of a call: the kubelet sends those of a pod */
 
@@ -26,22 +42,18 @@ bool name_is_valid(const char *name);
 /* NodePrepareResourcesRequest and NodeUnprepareResourcesRequest. 0, -EBADMSG for bytes that are no such message,
  * -EINVAL for names that Kubernetes does not give, -E2BIG for too many claims, or -ENOMEM. The caller frees. */
 int message_parse_claims(const uint8_t *data, size_t size, ClaimRef **ret, size_t *ret_n);
+/* RegistrationStatus. 0 or -EBADMSG. The error is cut to fit. */
+int message_parse_status(const uint8_t *data, size_t size, bool *ret_registered, char *error, size_t error_size);
 
 /* Device of dra/v1. */
-typedef struct MessageDevice {
-        const char *request, *pool, *device, *cdi_id;
-} MessageDevice;
-
-/* A claim of NodePrepareResourcesResponse; error: NULL or "" for none. */
-void message_put_prepared(WireBuffer *b, const char *uid, const MessageDevice *devices, size_t n, const char *error);
-/* A claim of NodeUnprepareResourcesResponse. */
-void message_put_unprepared(WireBuffer *b, const char *uid, const char *error);
+void message_put_device(WireBuffer *b, const char *request, const char *pool, const char *device, const char *cdi_id);
+/* A claim of NodePrepareResourcesResponse, with what message_put_device() wrote, or with NULL one of
+ * NodeUnprepareResourcesResponse. error: NULL or "" for none. */
+void message_put_claim(WireBuffer *b, const char *uid, const WireBuffer *devices, const char *error);
 
 /* PluginInfo; versions ends with NULL. */
 void message_put_plugin_info(WireBuffer *b, const char *type, const char *name, const char *endpoint,
                              const char *const *versions);
-/* RegistrationStatus. 0 or -EBADMSG. The error is cut to fit. */
-int message_parse_status(const uint8_t *data, size_t size, bool *ret_registered, char *error, size_t error_size);
 
 typedef enum HealthStatus {
         HEALTH_UNKNOWN,

@@ -1,215 +1,197 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "publish.h"
+#include "dra.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <systemd/sd-daemon.h>
 
-#include "agent/retry.h"
-#include "json.h"
-#include "slices.h"
 #include "util/log.h"
-#include "util/strings.h"
 
 #define SECOND        UINT64_C(1000000)
 #define FULL_USEC     (600 * SECOND) /* between full comparisons, at most */
 #define KUBELET_USEC  (10 * SECOND)  /* between those after a start of the kubelet */
 #define KUBELET_TRIES 4U             /* 30 s: its grace for a plugin that is away */
-
-struct Publisher {
-        Api *api;
-        const char *node;
-        char *node_uid;         /* NULL: not read yet */
-        sd_event_source *timer; /* the next full comparison, or the next try */
-        json_object *wanted;    /* NULL: the daemon has not answered yet */
-        json_object *items;     /* what the API server has; NULL: to be read */
-        json_object *before;    /* what it had when it was read last */
-        json_object *writes;    /* the requests still to be sent; their slices have one generation */
-        json_object *write;     /* the one under way */
-        bool is_busy;           /* a request is under way */
-        uint64_t delay;         /* until the next try; 0: the last one succeeded */
-        unsigned n_writes, kubelet_tries;
-};
-
-static void step(Publisher *p);
-
-static void set_timer(Publisher *p, uint64_t usec) {
-        if (sd_event_source_set_time_relative(p->timer, usec) < 0 ||
-            sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT) < 0)
-                log_error("Failed to set the timer of the ResourceSlices.");
-}
-
-static void set_next(Publisher *p) {
-        if (p->kubelet_tries > 0)
-                set_timer(p, KUBELET_USEC);
-        else
-                set_timer(p, FULL_USEC - random_usec(FULL_USEC / 10));
-}
+#define WRITES_MAX    64U            /* of one comparison that meet other writers */
 
 static void forget_items(Publisher *p) {
         json_object_put(TAKE_PTR(p->items));
-        json_object_put(TAKE_PTR(p->writes));
+        p->generation = 0;
 }
 
+/* The API server may be another one then. */
 static void try_later(Publisher *p) {
         uint64_t usec = retry_usec(&p->delay);
 
         forget_items(p);
-        set_timer(p, usec);
+        json_object_put(TAKE_PTR(p->written));
+        (void) agent_set_timer(p->timer, usec);
         (void) sd_notifyf(false, "STATUS=ResourceSlices are not current: see the journal. The next try is in %.1f s.",
                           (double) usec / SECOND);
 }
 
-static void fail(Publisher *p, const char *what, const HttpReply *reply) {
+/* Replies: each returns NULL, or what has failed. */
+
+static const char *take_node(Publisher *p, const HttpReply *reply) {
+        const char *uid = member_text(member(reply->document, "metadata"), "uid");
+
+        return reply->status == 200 && uid && string_copy(&p->node_uid, uid) >= 0 ? NULL : "read the Node";
+}
+
+static const char *name_of(json_object *slice) {
+        return member_text(member(slice, "metadata"), "name") ?: "";
+}
+
+static const char *take_list(Publisher *p, const HttpReply *reply) {
+        _cleanup_json_ json_object *items = json_object_new_object();
+        json_object *list = member(reply->document, "items");
+
+        if (reply->status != 200 || !json_object_is_type(list, json_type_array) || !items)
+                return "read the ResourceSlices";
+        for (size_t i = 0; i < json_length(list); i++) {
+                slice_remove_times(json_at(list, i));
+                if (!member_add(items, name_of(json_at(list, i)), json_object_get(json_at(list, i))))
+                        return "read the ResourceSlices";
+        }
+        p->items = TAKE_PTR(items);
+        return NULL;
+}
+
+/* Remembers what the API server has kept of a slice, and tells of what it has left out. */
+static bool note_written(Publisher *p, const char *name, json_object *sent, json_object *kept) {
+        _cleanup_json_ json_object *both = json_object_new_object(), *dropped = json_object_new_object();
+
+        if (!p->written)
+                p->written = json_object_new_object();
+        if (!p->written || !dropped || !member_add(both, "sent", json_object_get(sent)) ||
+            !member_add(both, "kept", json_object_get(kept)) || slices_dropped(sent, kept, dropped) < 0)
+                return false;
+        json_object_object_foreach(dropped, key, unused) {
+                (void) unused;
+                if (json_object_object_get_ex(p->dropped, key, NULL))
+                        continue;
+                log_warning("The API server leaves '%s' out of the ResourceSlices: turn on the feature of Kubernetes "
+                            "that has it, see passthrough-dra(8), and reload passthrough-dra.",
+                            QUOTABLE(key));
+                if (json_object_object_add(p->dropped, key, NULL) < 0)
+                        return false;
+        }
+        return member_add(p->written, name, TAKE_PTR(both));
+}
+
+static const char *take_written(Publisher *p, const HttpReply *reply) {
+        _cleanup_json_ json_object *write = TAKE_PTR(p->write);
+        const char *name = member_text(write, "name");
+        json_object *sent = member(member(write, "body"), "spec"), *slice = reply->document;
+
+        p->n_writes++;
+        if (reply->status == 409 || reply->status == 404) { /* another program wrote meanwhile */
+                forget_items(p);
+                return p->n_writes > WRITES_MAX ? "write the ResourceSlices" : NULL;
+        }
+        if (reply->status / 100 != 2 || (sent && !streq(name_of(slice), name)))
+                return "write a ResourceSlice";
+        json_object_object_del(p->items, name);
+        if (!sent)
+                return NULL;
+        slice_remove_times(slice);
+        return note_written(p, name, sent, member(slice, "spec")) && member_add(p->items, name, json_object_get(slice))
+                       ? NULL
+                       : "write a ResourceSlice";
+}
+
+static void step(Manager *m);
+
+static void on_reply(HttpReply *reply, void *userdata) {
+        Manager *m = userdata;
+        Publisher *p = &m->publisher;
+        const char *failed = !p->node_uid ? take_node(p, reply)
+                             : !p->items  ? take_list(p, reply)
+                                          : take_written(p, reply);
         char sentence[512];
 
-        log_warning("%s: %s", what, apiserver_reason(reply, sentence, sizeof(sentence)));
+        p->is_busy = false;
+        if (!failed) {
+                step(m);
+                return;
+        }
+        log_warning("Cannot %s: %s", failed, apiserver_reason(reply, sentence, sizeof(sentence)));
         try_later(p);
 }
 
-static void start(Publisher *p, const char *method, const char *path, json_object *body, http_done_t done) {
-        p->is_busy = apiserver_start(p->api, method, path, body, done, p, NULL) >= 0;
+/* Requests */
+
+static void settle(Publisher *p) {
+        int n = json_object_object_length(p->items);
+
+        if (p->n_writes > 0)
+                log_info("%u change%s of ResourceSlices; the node has %d.", p->n_writes, PLURAL(p->n_writes), n);
+        p->generation = 0;
+        p->n_writes = 0;
+        p->delay = 0;
+        (void) agent_set_timer(p->timer, p->kubelet_tries > 0 ? KUBELET_USEC : FULL_USEC - random_usec(FULL_USEC / 10));
+        (void) sd_notifyf(false, "STATUS=%d ResourceSlice%s equal%s the node.", n, PLURAL(n), n == 1 ? "s" : "");
+}
+
+/* The next request, if one is needed. */
+static void step(Manager *m) {
+        Publisher *p = &m->publisher;
+        const char *method = "GET", *path;
+        _cleanup_free_ char *text = NULL;
+        int n;
+
+        if (p->is_busy || !p->wanted)
+                return;
+        if (p->is_stale) {
+                forget_items(p);
+                /* A Node that was deleted and registered again has another one, and slices of the old one are removed.
+                 */
+                free(TAKE_PTR(p->node_uid));
+                p->is_stale = false;
+        }
+        json_object_put(TAKE_PTR(p->write));
+        if (p->node_uid && p->items) {
+                n = slices_difference(&(SliceOwner) { m->node, p->node_uid }, p->wanted, p->items, p->written,
+                                      &p->generation, &p->write);
+                if (n == 0) {
+                        settle(p);
+                        return;
+                }
+                method = member_text(p->write, "method");
+                path = n > 0 ? member_text(p->write, "path") : NULL;
+        } else if (p->node_uid)
+                path = text = string_format(
+                        KUBE_SLICES_PATH "?fieldSelector=spec.nodeName%%3D%s,spec.driver%%3D" KUBE_DRIVER, m->node);
+        else
+                path = text = string_format("/api/v1/nodes/%s", m->node);
+        p->is_busy = path && apiserver_start(&m->api, method, path, member(p->write, "body"), on_reply, m, NULL) >= 0;
         if (!p->is_busy)
                 try_later(p);
 }
 
-static void on_node(HttpReply *reply, void *userdata) {
-        Publisher *p = userdata;
-        const char *uid = member_text(member(reply->document, "metadata"), "uid");
-
-        p->is_busy = false;
-        if (reply->status != 200 || !uid || string_copy(&p->node_uid, uid) < 0)
-                fail(p, "Cannot read the Node", reply);
-        else
-                step(p);
-}
-
-static void on_list(HttpReply *reply, void *userdata) {
-        Publisher *p = userdata;
-        json_object *items = member(reply->document, "items");
-
-        p->is_busy = false;
-        if (reply->status != 200 || !json_object_is_type(items, json_type_array)) {
-                fail(p, "Cannot read the ResourceSlices", reply);
-                return;
-        }
-        p->items = json_object_get(items);
-        step(p);
-}
-
-/* Takes the slice of the reply instead of the one that was there. */
-static int take_item(Publisher *p, json_object *slice, const char *name) {
-        for (size_t i = 0; i < json_length(p->items); i++)
-                if (streq_ptr(member_text(member(json_object_array_get_idx(p->items, i), "metadata"), "name"), name))
-                        return slice ? json_object_array_put_idx(p->items, i, json_object_get(slice))
-                                     : json_object_array_del_idx(p->items, i, 1);
-        return slice ? json_object_array_add(p->items, json_object_get(slice)) : 0;
-}
-
-/* A conflict, or a slice that has gone: another program wrote meanwhile. */
-static void on_written(HttpReply *reply, void *userdata) {
-        Publisher *p = userdata;
-        _cleanup_json_ json_object *write = TAKE_PTR(p->write);
-        bool is_removal = streq(member_text(write, "method"), "DELETE");
-        const char *name = is_removal ? strrchr(member_text(write, "path"), '/') + 1
-                                      : member_text(member(member(write, "body"), "metadata"), "name");
-
-        p->is_busy = false;
-        if (reply->status == 409 || reply->status == 404) {
-                forget_items(p);
-                if (p->n_writes++ > 64)
-                        fail(p, "Cannot write the ResourceSlices", reply);
-                else
-                        step(p);
-                return;
-        }
-        if (reply->status / 100 != 2) {
-                fail(p, "Cannot write a ResourceSlice", reply);
-                return;
-        }
-        p->n_writes++;
-        /* An API server leaves out what it does not know. What was sent is not sent again. */
-        if (!is_removal)
-                (void) member_add(reply->document, "spec", json_object_get(member(member(write, "body"), "spec")));
-        if (take_item(p, is_removal ? NULL : reply->document, name) < 0)
-                forget_items(p);
-        step(p);
-}
-
-static void settle(Publisher *p) {
-        size_t n = json_length(p->items);
-
-        if (p->n_writes > 0)
-                log_info("%u change%s of ResourceSlices; the node has %zu.", p->n_writes, PLURAL(p->n_writes), n);
-        p->n_writes = 0;
-        p->delay = 0;
-        set_next(p);
-        (void) sd_notifyf(false, "STATUS=%zu ResourceSlice%s equal%s the node.", n, PLURAL(n), n == 1 ? "s" : "");
-}
-
-/* The next request, if one is needed. */
-static void step(Publisher *p) {
-        SliceOwner owner = { p->node, p->node_uid };
-        _cleanup_free_ char *path = NULL;
-        json_object *first;
-
-        if (p->is_busy || !p->wanted)
-                return;
-        path = p->node_uid ? string_format(KUBE_SLICES_PATH
-                                           "?fieldSelector=spec.nodeName%%3D%s,spec.driver%%3D" KUBE_DRIVER,
-                                           p->node)
-                           : string_format("/api/v1/nodes/%s", p->node);
-        if (!path || !p->node_uid || !p->items) {
-                if (!path)
-                        try_later(p);
-                else
-                        start(p, "GET", path, NULL, p->node_uid ? on_list : on_node);
-                return;
-        }
-        if (json_length(p->writes) == 0) {
-                json_object_put(TAKE_PTR(p->writes));
-                if (slices_difference(&owner, p->wanted, p->items, &p->writes) < 0) {
-                        try_later(p);
-                        return;
-                }
-        }
-        first = json_object_array_get_idx(p->writes, 0);
-        if (!first) {
-                settle(p);
-                return;
-        }
-        json_object_put(p->write);
-        p->write = json_object_get(first);
-        (void) json_object_array_del_idx(p->writes, 0, 1);
-        start(p, member_text(p->write, "method"), member_text(p->write, "path"), member(p->write, "body"), on_written);
-}
-
-void publisher_reread(Publisher *p) {
-        if (p->is_busy)
-                return;
-        forget_items(p);
-        /* A Node that was deleted and registered again has another one, and slices of the old one are removed. */
-        free(TAKE_PTR(p->node_uid));
-        step(p);
-}
-
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        Publisher *p = userdata;
+        Manager *m = userdata;
 
-        p->kubelet_tries -= p->kubelet_tries > 0;
-        publisher_reread(p);
+        m->publisher.kubelet_tries -= m->publisher.kubelet_tries > 0;
+        m->publisher.is_stale = true;
+        step(m);
         return 0;
 }
 
-void publisher_kubelet_started(Publisher *p) {
-        p->kubelet_tries = KUBELET_TRIES;
-        publisher_reread(p);
+void publisher_reread(Manager *m) {
+        m->publisher.is_stale = true;
+        json_object_put(TAKE_PTR(m->publisher.written));
+        step(m);
 }
 
-void publisher_update(Publisher *p, json_object *document) {
+void publisher_kubelet_started(Manager *m) {
+        m->publisher.kubelet_tries = KUBELET_TRIES;
+        publisher_reread(m);
+}
+
+void publisher_update(Manager *m) {
         _cleanup_json_ json_object *wanted = NULL;
-        int r = document ? slices_wanted(document, &wanted) : 0;
+        Publisher *p = &m->publisher;
+        int r = m->facts.document ? slices_wanted(m->facts.document, &wanted) : 0;
 
         if (r < 0)
                 log_error_errno(r, "Failed to make ResourceSlices of the document of passthroughd: %m");
@@ -219,34 +201,23 @@ void publisher_update(Publisher *p, json_object *document) {
         p->wanted = TAKE_PTR(wanted);
         /* While the API server does not answer, the timer decides about the next try. */
         if (p->delay == 0)
-                step(p);
+                step(m);
 }
 
-int publisher_new(sd_event *event, Api *api, const char *node, Publisher **ret) {
-        Publisher *p = calloc(1, sizeof(*p));
-        int r = -ENOMEM;
+int publisher_init(Manager *m) {
+        Publisher *p = &m->publisher;
+        int r = agent_add_timer(m->event, &p->timer, on_timer, m);
 
-        if (p) {
-                *p = (Publisher) { .api = api, .node = node };
-                r = sd_event_add_time(event, &p->timer, CLOCK_MONOTONIC, UINT64_MAX, SECOND / 10, on_timer, p);
-        }
-        if (r < 0) {
-                publisher_free(p);
-                return log_error_errno(r, "Failed to prepare ResourceSlices: %m");
-        }
-        *ret = p;
-        return 0;
+        p->dropped = json_object_new_object();
+        return r < 0 || !p->dropped ? log_error_errno(r < 0 ? r : -ENOMEM, "Failed to prepare ResourceSlices: %m") : 0;
 }
 
-Publisher *publisher_free(Publisher *p) {
-        if (!p)
-                return NULL;
+void publisher_done(Publisher *p) {
         sd_event_source_disable_unref(p->timer);
+        forget_items(p);
         json_object_put(p->wanted);
-        json_object_put(p->items);
-        json_object_put(p->writes);
+        json_object_put(p->written);
+        json_object_put(p->dropped);
         json_object_put(p->write);
         free(p->node_uid);
-        free(p);
-        return NULL;
 }

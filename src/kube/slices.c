@@ -6,7 +6,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "json.h"
+#define PATH_SIZE 1024U /* of a device in sysfs: 13 bytes for each of 32 buses at most, and the root */
+
+size_t text_prefix(const char *text, size_t max) {
+        size_t n = 0, size;
+        uint32_t code;
+
+        while (text[n] && (size = utf8_decode(text + n, strlen(text + n), &code)) > 0 && n + size <= max)
+                n += size;
+        return n;
+}
 
 void slice_device_name(const char *address, char ret[static DEVICE_NAME_SIZE]) {
         (void) snprintf(ret, DEVICE_NAME_SIZE, "pci-%s", address);
@@ -19,25 +28,17 @@ json_object *slice_find_device(json_object *document, const char *name) {
         json_object *devices = member(document, "devices");
 
         for (size_t i = 0; i < json_length(devices); i++) {
-                json_object *device = json_object_array_get_idx(devices, i);
                 char own[DEVICE_NAME_SIZE];
 
-                slice_device_name(member_text(device, "address") ?: "", own);
+                slice_device_name(member_text(json_at(devices, i), "address") ?: "", own);
                 if (streq(own, name))
-                        return device;
+                        return json_at(devices, i);
         }
         return NULL;
 }
 
-static json_object *find_named(json_object *array, const char *name) {
-        for (size_t i = 0; i < json_length(array); i++)
-                if (streq_ptr(member_text(json_object_array_get_idx(array, i), "name"), name))
-                        return json_object_array_get_idx(array, i);
-        return NULL;
-}
-
 static json_object *find_pool(json_object *document, const char *name) {
-        return name ? find_named(member(document, "pools"), name) : NULL;
+        return name ? json_find(member(document, "pools"), "name", name) : NULL;
 }
 
 bool slice_has_pool(json_object *document, const char *pool) {
@@ -62,24 +63,20 @@ static bool add_number(json_object *attributes, const char *name, json_object *v
 
 /* The path is the root, a port below it, and then the bridges: an upstream and a downstream port for each switch. */
 static bool add_place(json_object *attributes, const char *path) {
-        char part[4][ATTRIBUTE_SIZE] = { 0 }; /* the last ones, the device first */
-        char root[ATTRIBUTE_SIZE];
+        char text[PATH_SIZE];
         size_t n = 0;
 
         if (!path)
                 return true;
-        (void) snprintf(root, sizeof(root), "%.*s", (int) strcspn(path, "/"), path);
-        for (;; n++) {
-                size_t size = strcspn(path, "/");
-
-                memmove(part[1], part[0], sizeof(part) - sizeof(part[0]));
-                (void) snprintf(part[0], sizeof(part[0]), "%.*s", (int) size, path);
-                if (!path[size])
-                        break;
-                path += size + 1;
-        }
-        return add_text(attributes, "resource.kubernetes.io/pcieRoot", root) &&
-               (n < 4 || add_text(attributes, "switch", part[2]));
+        (void) snprintf(text, sizeof(text), "%s", path);
+        for (const char *c = text; *c; c++)
+                n += *c == '/';
+        for (int i = 0; n >= 4 && i < 2; i++) /* the device and the port above it */
+                *strrchr(text, '/') = '\0';
+        if (n >= 4 && !add_text(attributes, "switch", strrchr(text, '/') + 1))
+                return false;
+        text[strcspn(text, "/")] = '\0';
+        return add_text(attributes, "resource.kubernetes.io/pcieRoot", text);
 }
 
 static bool add_link(json_object *attributes, json_object *link) {
@@ -98,37 +95,31 @@ static bool add_partitions(json_object *attributes, json_object *document, json_
         char name[32];
 
         for (size_t i = 0; module && i < json_length(partitions); i++) {
-                json_object *p = json_object_array_get_idx(partitions, i), *modules = member(p, "modules");
+                json_object *p = json_at(partitions, i), *modules = member(p, "modules");
 
-                for (size_t k = 0; k < json_length(modules); k++) {
-                        if (!json_object_equal(json_object_array_get_idx(modules, k), module))
-                                continue;
-                        (void) snprintf(name, sizeof(name), "partition%zu", json_length(modules));
-                        if (!add_number(attributes, name, member(p, "id")))
+                (void) snprintf(name, sizeof(name), "partition%zu", json_length(modules));
+                for (size_t k = 0; k < json_length(modules); k++)
+                        if (json_object_equal(json_at(modules, k), module) &&
+                            !add_number(attributes, name, member(p, "id")))
                                 return false;
-                }
         }
         return true;
 }
 
-static bool add_attributes(json_object *attributes, json_object *document, json_object *device) {
-        const char *pool = member_text(device, "pool");
-        bool is_vf = streq_ptr(member_text(device, "type"), "vf");
-
-        return member_add(attributes, "isVF", json_format("{'bool': %s}", is_vf ? "true" : "false")) &&
-               add_text(attributes, "resource.kubernetes.io/pciBusID", member_text(device, "address")) &&
-               add_place(attributes, member_text(device, "path")) && add_text(attributes, "pool", pool) &&
-               add_text(attributes, "model", member_text(device, "name")) &&
-               add_text(attributes, "vgpuType", member_text(find_pool(document, pool), "vgpu_type")) &&
-               add_number(attributes, "numaNode", member(device, "numa_node")) &&
-               add_number(attributes, "iommuGroup", member(device, "iommu_group")) &&
-               add_link(attributes, member(device, "link")) && add_partitions(attributes, document, device);
-}
-
 json_object *slice_attributes(json_object *document, json_object *device) {
-        _cleanup_json_ json_object *attributes = json_object_new_object();
+        const char *pool = member_text(device, "pool");
+        _cleanup_json_ json_object *o =
+                json_format("{'isVF': {'bool': %s}}", streq_ptr(member_text(device, "type"), "vf") ? "true" : "false");
 
-        return attributes && add_attributes(attributes, document, device) ? TAKE_PTR(attributes) : NULL;
+        return o && add_text(o, "resource.kubernetes.io/pciBusID", member_text(device, "address")) &&
+                               add_place(o, member_text(device, "path")) && add_text(o, "pool", pool) &&
+                               add_text(o, "model", member_text(device, "name")) &&
+                               add_text(o, "vgpuType", member_text(find_pool(document, pool), "vgpu_type")) &&
+                               add_number(o, "numaNode", member(device, "numa_node")) &&
+                               add_number(o, "iommuGroup", member(device, "iommu_group")) &&
+                               add_link(o, member(device, "link")) && add_partitions(o, document, device)
+                       ? TAKE_PTR(o)
+                       : NULL;
 }
 
 /* Taints and counters */
@@ -141,9 +132,10 @@ static bool is_vgpu(json_object *document, json_object *device) {
 /* The allocation of the device is that of a claim of Kubernetes: its name has the UID that is its consumer. */
 static bool is_claimed(json_object *document, json_object *device) {
         const char *name = member_text(device, "allocation");
-        const char *consumer = member_text(find_named(member(document, "allocations"), name ?: ""), "consumer");
+        const char *consumer = member_text(json_find(member(document, "allocations"), "name", name), "consumer");
 
-        return consumer && strncmp(name, "claim-", 6) == 0 && streq(name + 6, consumer);
+        return name && consumer && strncmp(name, CLAIM_PREFIX, strlen(CLAIM_PREFIX)) == 0 &&
+               streq(name + strlen(CLAIM_PREFIX), consumer);
 }
 
 static bool add_taint(json_object *o, const char *key, const char *value) {
@@ -178,22 +170,6 @@ HealthStatus slice_health(json_object *device, const char **ret_reason) {
         return streq(state, "host") ? HEALTH_UNKNOWN : HEALTH_UNHEALTHY;
 }
 
-/* A counter of a GPU is its room for vGPUs: the devices that are available, and those that claims have. */
-static bool count_vgpu(json_object *counts, json_object *document, json_object *device) {
-        const char *pf = member_text(device, "physical_function");
-        bool counts_here = streq_ptr(member_text(device, "state"), "available") || is_claimed(document, device);
-        int n = json_object_get_int(member(counts, pf)) + counts_here;
-
-        return json_object_object_add(counts, pf, json_object_new_int(n)) == 0;
-}
-
-static json_object *consumption(json_object *device) {
-        char name[DEVICE_NAME_SIZE];
-
-        slice_device_name(member_text(device, "physical_function"), name);
-        return json_format("[{'counterSet': '%s', 'counters': {'slots': {'value': '1'}}}]", name);
-}
-
 /* Wanted slices */
 
 json_object *slice_devices(json_object *document) {
@@ -201,7 +177,7 @@ json_object *slice_devices(json_object *document) {
         json_object *devices = member(document, "devices");
 
         for (size_t i = 0; i < json_length(devices); i++) {
-                json_object *device = json_object_array_get_idx(devices, i);
+                json_object *device = json_at(devices, i);
                 const char *group = member_text(device, "iommu_group");
 
                 /* A pod cannot use a mediated device: it has an IOMMU group of its own, which is not known. */
@@ -222,9 +198,13 @@ static json_object *wanted_device(json_object *document, json_object *device) {
 
         slice_device_name(member_text(device, "address"), name);
         o = json_format("{'name': '%s'}", name);
-        return o && member_add(o, "attributes", slice_attributes(document, device)) &&
-                               add_taints(o, document, device) &&
-                               (!is_vgpu(document, device) || member_add(o, "consumesCounters", consumption(device)))
+        if (!o || !member_add(o, "attributes", slice_attributes(document, device)) || !add_taints(o, document, device))
+                return NULL;
+        if (!is_vgpu(document, device))
+                return TAKE_PTR(o);
+        slice_device_name(member_text(device, "physical_function"), name);
+        return member_add(o, "consumesCounters",
+                          json_format("[{'counterSet': '%s', 'counters': {'slots': {'value': '1'}}}]", name))
                        ? TAKE_PTR(o)
                        : NULL;
 }
@@ -232,26 +212,13 @@ static json_object *wanted_device(json_object *document, json_object *device) {
 /* The array in the last slice, or in a new one when that has max elements or is of another kind. */
 static json_object *room_for(json_object *slices, const char *key, size_t max) {
         size_t n = json_length(slices);
-        json_object *slice = n > 0 ? json_object_array_get_idx(slices, n - 1) : NULL, *array = member(slice, key);
+        json_object *slice = n > 0 ? json_at(slices, n - 1) : NULL, *array = member(slice, key);
 
         if (array && json_length(array) < max)
                 return array;
         slice = json_object_new_object();
         array = json_object_new_array();
         return json_append(slices, slice) && member_add(slice, key, array) ? array : NULL;
-}
-
-static int add_counters(json_object *slices, json_object *counts) {
-        json_object_object_foreach(counts, pf, n) {
-                json_object *array = room_for(slices, "sharedCounters", SLICE_COUNTERS_MAX);
-                char name[DEVICE_NAME_SIZE];
-
-                slice_device_name(pf, name);
-                if (!array || !json_append(array, json_format("{'name': '%s', 'counters': {'slots': {'value': '%s'}}}",
-                                                              name, json_object_get_string(n))))
-                        return -ENOMEM;
-        }
-        return 0;
 }
 
 int slices_wanted(json_object *document, json_object **ret) {
@@ -264,145 +231,144 @@ int slices_wanted(json_object *document, json_object **ret) {
         if (!slices || !counts || !devices)
                 return -ENOMEM;
         for (size_t i = 0; i < json_length(devices); i++) {
-                json_object *device = json_object_array_get_idx(devices, i);
+                json_object *device = json_at(devices, i);
                 json_object *array = room_for(slices, "devices", SLICE_DEVICES_MAX);
+                const char *pf = member_text(device, "physical_function");
+                /* A counter of a GPU is its room for vGPUs: the devices that are available, and those that claims have.
+                 */
+                int room = json_object_get_int(member(counts, pf ?: "")) +
+                           (streq_ptr(member_text(device, "state"), "available") || is_claimed(document, device));
 
                 if (!array || !json_append(array, wanted_device(document, device)) ||
-                    (is_vgpu(document, device) && !count_vgpu(counts, document, device)))
+                    (is_vgpu(document, device) && json_object_object_add(counts, pf, json_object_new_int(room)) < 0))
                         return -ENOMEM;
         }
-        if (add_counters(slices, counts) < 0)
-                return -ENOMEM;
+        json_object_object_foreach(counts, pf, room) {
+                json_object *array = room_for(slices, "sharedCounters", SLICE_COUNTERS_MAX);
+                char name[DEVICE_NAME_SIZE];
+
+                slice_device_name(pf, name);
+                if (!array || !json_append(array, json_format("{'name': '%s', 'counters': {'slots': {'value': '%s'}}}",
+                                                              name, json_object_get_string(room))))
+                        return -ENOMEM;
+        }
         *ret = TAKE_PTR(slices);
         return 0;
 }
 
 /* Difference */
 
-static int64_t generation_of(json_object *slice) {
-        return json_object_get_int64(member(member(member(slice, "spec"), "pool"), "generation"));
-}
-
-static void slice_name(const SliceOwner *owner, size_t i, char *ret, size_t size) {
-        (void) snprintf(ret, size, "%s-" KUBE_DRIVER "-%zu", owner->node, i);
-}
-
-static json_object *make_spec(const SliceOwner *owner, json_object *part, size_t count, int64_t generation) {
-        _cleanup_json_ json_object *spec = json_format(
-                "{'driver': '" KUBE_DRIVER "', 'nodeName': '%s', 'pool': {'name': '%s', 'resourceSliceCount': %zu, "
-                "'generation': %" PRId64 "}}",
-                owner->node, owner->node, count, generation);
-
-        if (!spec)
-                return NULL;
-        json_object_object_foreach(part, key, value) {
-                if (!member_add(spec, key, json_object_get(value)))
-                        return NULL;
-        }
-        return TAKE_PTR(spec);
-}
-
-/* The API server adds times to taints. */
-static json_object *spec_without_times(json_object *item) {
-        json_object *spec = member(item, "spec"), *devices = member(spec, "devices");
-
-        for (size_t i = 0; i < json_length(devices); i++) {
-                json_object *taints = member(json_object_array_get_idx(devices, i), "taints");
-
-                for (size_t k = 0; k < json_length(taints); k++)
-                        json_object_object_del(json_object_array_get_idx(taints, k), "timeAdded");
-        }
-        return spec;
-}
-
-/* item: what the API server has, NULL for a slice that it does not have. */
-static json_object *make_body(const SliceOwner *owner, const char *name, json_object *item, json_object *spec) {
+/* The slice as it should be. item: what the API server has, NULL for a slice that it does not have. */
+static json_object *make_slice(const SliceOwner *owner, const char *name, json_object *part, size_t count,
+                               int64_t generation, json_object *item) {
         json_object *version = member(member(item, "metadata"), "resourceVersion");
         _cleanup_json_ json_object *o = json_format(
                 "{'apiVersion': 'resource.k8s.io/v1', 'kind': 'ResourceSlice', 'metadata': {'name': '%s', "
                 "'ownerReferences': [{'apiVersion': 'v1', 'kind': 'Node', 'name': '%s', 'uid': '%s', 'controller': "
-                "true}]}}",
-                name, owner->node, owner->node_uid);
+                "true}]}, 'spec': {'driver': '" KUBE_DRIVER "', 'nodeName': '%s', 'pool': {'name': '%s', "
+                "'resourceSliceCount': %zu, 'generation': %" PRId64 "}}}",
+                name, owner->node, owner->node_uid, owner->node, owner->node, count, generation);
 
-        return o && member_add(o, "spec", json_object_get(spec)) &&
-                               (!version ||
-                                member_add(member(o, "metadata"), "resourceVersion", json_object_get(version)))
-                       ? TAKE_PTR(o)
-                       : NULL;
-}
-
-static bool add_write(json_object *writes, const char *method, const char *name, json_object *body) {
-        json_object *o = json_format("{'method': '%s', 'path': '" KUBE_SLICES_PATH "%s%s'}", method, name ? "/" : "",
-                                     name ?: "");
-
-        return json_append(writes, o) && (!body || member_add(o, "body", json_object_get(body)));
-}
-
-/* A slice that this program would not make now. */
-static int add_removals(const SliceOwner *owner, json_object *items, size_t count, json_object *writes) {
-        for (size_t i = 0; i < json_length(items); i++) {
-                const char *name = member_text(member(json_object_array_get_idx(items, i), "metadata"), "name");
-                bool is_wanted = false;
-
-                for (size_t k = 0; k < count && !is_wanted; k++) {
-                        char own[300];
-
-                        slice_name(owner, k, own, sizeof(own));
-                        is_wanted = streq_ptr(name, own);
-                }
-                if (name && !is_wanted && !add_write(writes, "DELETE", name, NULL))
-                        return -ENOMEM;
+        if (!o || (version && !member_add(member(o, "metadata"), "resourceVersion", json_object_get(version))))
+                return NULL;
+        json_object_object_foreach(part, key, value) {
+                if (!member_add(member(o, "spec"), key, json_object_get(value)))
+                        return NULL;
         }
-        return 0;
+        return TAKE_PTR(o);
 }
 
-static json_object *find_item(json_object *items, const char *name) {
-        for (size_t i = 0; i < json_length(items); i++)
-                if (streq_ptr(member_text(member(json_object_array_get_idx(items, i), "metadata"), "name"), name))
-                        return json_object_array_get_idx(items, i);
-        return NULL;
+void slice_remove_times(json_object *slice) {
+        json_object *devices = member(member(slice, "spec"), "devices");
+
+        for (size_t i = 0; i < json_length(devices); i++) {
+                json_object *taints = member(json_at(devices, i), "taints");
+
+                for (size_t k = 0; k < json_length(taints); k++)
+                        json_object_object_del(json_at(taints, k), "timeAdded");
+        }
 }
 
-/* The writes that make all slices have this generation. */
-static int make_writes(const SliceOwner *owner, json_object *wanted, json_object *items, int64_t generation,
-                       json_object **ret) {
-        _cleanup_json_ json_object *writes = json_object_new_array();
+/* Makes *ret a write, unless it is one. body: NULL to remove the slice. */
+static bool note_write(json_object **ret, const char *method, const char *name, json_object *body) {
+        bool is_new = streq(method, "POST");
+
+        if (*ret)
+                return true;
+        *ret = json_format("{'name': '%s', 'method': '%s', 'path': '" KUBE_SLICES_PATH "%s%s'}", name, method,
+                           is_new ? "" : "/", is_new ? "" : name);
+        return *ret && (!body || member_add(*ret, "body", json_object_get(body)));
+}
+
+static int find_writes(const SliceOwner *owner, json_object *wanted, json_object *items, json_object *written,
+                       int64_t generation, json_object **ret) {
+        _cleanup_json_ json_object *names = json_object_new_object();
         size_t n = json_length(wanted);
+        int n_writes = 0;
 
         for (size_t i = 0; i < n; i++) {
-                _cleanup_json_ json_object *spec =
-                        make_spec(owner, json_object_array_get_idx(wanted, i), n, generation);
-                _cleanup_json_ json_object *body = NULL;
-                json_object *item;
+                _cleanup_json_ json_object *slice = NULL;
+                json_object *item, *spec, *have;
                 char name[300];
 
-                slice_name(owner, i, name, sizeof(name));
-                item = find_item(items, name);
-                if (writes && spec && item && json_object_equal(spec_without_times(item), spec))
+                (void) snprintf(name, sizeof(name), "%s-" KUBE_DRIVER "-%zu", owner->node, i);
+                item = member(items, name);
+                slice = make_slice(owner, name, json_at(wanted, i), n, generation, item);
+                if (!slice || !names || json_object_object_add(names, name, NULL) < 0)
+                        return -ENOMEM;
+                spec = member(slice, "spec");
+                have = member(item, "spec");
+                if (json_object_equal(have, spec) || (json_object_equal(member(member(written, name), "sent"), spec) &&
+                                                      json_object_equal(member(member(written, name), "kept"), have)))
                         continue;
-                body = spec ? make_body(owner, name, item, spec) : NULL;
-                if (!writes || !body || !add_write(writes, item ? "PUT" : "POST", item ? name : NULL, body))
+                n_writes++;
+                if (!note_write(ret, item ? "PUT" : "POST", name, slice))
                         return -ENOMEM;
         }
-        if (!writes || add_removals(owner, items, n, writes) < 0)
-                return -ENOMEM;
-        *ret = TAKE_PTR(writes);
-        return 0;
+        /* Slices that this program would not make now. */
+        json_object_object_foreach(items, name, item) {
+                (void) item;
+                if (json_object_object_get_ex(names, name, NULL))
+                        continue;
+                n_writes++;
+                if (!note_write(ret, "DELETE", name, NULL))
+                        return -ENOMEM;
+        }
+        return n_writes;
 }
 
-int slices_difference(const SliceOwner *owner, json_object *wanted, json_object *items, json_object **ret) {
-        _cleanup_json_ json_object *writes = NULL;
-        int64_t generation = 0;
-        int r;
+int slices_difference(const SliceOwner *owner, json_object *wanted, json_object *items, json_object *written,
+                      int64_t *generation, json_object **ret) {
+        int64_t last = 0;
+        int n;
 
-        for (size_t i = 0; i < json_length(items); i++)
-                generation = MAX(generation, generation_of(json_object_array_get_idx(items, i)));
-        r = make_writes(owner, wanted, items, MAX(generation, INT64_C(1)), &writes);
-        if (r >= 0 && generation > 0 && json_length(writes) > 1) {
-                json_object_put(TAKE_PTR(writes));
-                r = make_writes(owner, wanted, items, generation + 1, &writes);
+        json_object_object_foreach(items, name, item) {
+                (void) name;
+                last = MAX(last, json_object_get_int64(member(member(member(item, "spec"), "pool"), "generation")));
         }
-        if (r >= 0)
-                *ret = TAKE_PTR(writes);
-        return r;
+        n = find_writes(owner, wanted, items, written, *generation ?: MAX(last, INT64_C(1)), ret);
+        if (n < 0 || *generation > 0)
+                return n;
+        *generation = n > 1 ? last + 1 : MAX(last, INT64_C(1));
+        if (n <= 1)
+                return n;
+        json_object_put(TAKE_PTR(*ret));
+        return find_writes(owner, wanted, items, written, *generation, ret);
+}
+
+int slices_dropped(json_object *sent, json_object *kept, json_object *dropped) {
+        for (size_t i = 0; i < json_length(sent); i++)
+                if (slices_dropped(json_at(sent, i), json_at(kept, i), dropped) < 0)
+                        return -ENOMEM;
+        if (!json_object_is_type(sent, json_type_object))
+                return 0;
+        json_object_object_foreach(sent, key, value) {
+                json_object *other = NULL;
+                int r = json_object_object_get_ex(kept, key, &other) ? slices_dropped(value, other, dropped)
+                                                                     : json_object_object_add(dropped, key, NULL);
+
+                if (r < 0)
+                        return -ENOMEM;
+        }
+        return 0;
 }

@@ -6,13 +6,13 @@
  * in what it has. Limits and names are those of kubernetes/api, resource/v1/types.go. Pure.
  */
 
-#include <json-c/json.h>
-#include <stdbool.h>
-
+#include "agent/member.h"
 #include "messages.h"
+#include "model/json-value.h"
 
 #define KUBE_DRIVER      "passthroughd.org"
 #define KUBE_SLICES_PATH "/apis/resource.k8s.io/v1/resourceslices"
+#define CLAIM_PREFIX     "claim-" /* of the name of a claim's allocation, before the UID */
 
 /* ResourceSliceMaxDevicesWithAdvancedFeatures: taints and counters come and go, and the slice of a device should not.
  */
@@ -21,6 +21,9 @@
 #define SLICE_COUNTERS_MAX 8U
 /* DeviceAttributeMaxValueLength */
 #define ATTRIBUTE_SIZE     65U
+
+/* The bytes of the whole characters of a text that fit into max. */
+size_t text_prefix(const char *text, size_t max);
 
 #define DEVICE_NAME_SIZE 24U
 /* The name of a device in slices: "pci-0000-13-00-0". */
@@ -44,8 +47,16 @@ typedef struct SliceOwner {
 } SliceOwner;
 
 /*
- * Compares the wanted slices with the items that the API server has. ret: an array of {"method", "path", "body"}. As
- * few writes as possible: the generation of the pool stays when one write is enough, as in
- * kubernetes/dynamic-resource-allocation, resourceslice/resourceslicecontroller.go.
+ * Compares the wanted slices with the items: what the API server has, as an object of slices by their names, without
+ * times. Returns how many writes make them equal, or -ENOMEM. ret: the first one, {"name", "method", "path", "body"};
+ * NULL: none. As few writes as possible: the generation of the pool, which is 0 before the first write and then the
+ * same until none is left, stays when one write is enough, as in kubernetes/dynamic-resource-allocation,
+ * resourceslice/resourceslicecontroller.go. written: {"sent", "kept"} by the names of slices: an API server leaves out
+ * members of features that are off, and what it has kept of a spec is as good as the spec.
  */
-int slices_difference(const SliceOwner *owner, json_object *wanted, json_object *items, json_object **ret);
+int slices_difference(const SliceOwner *owner, json_object *wanted, json_object *items, json_object *written,
+                      int64_t *generation, json_object **ret);
+/* The API server adds times to taints. */
+void slice_remove_times(json_object *slice);
+/* Adds the names of members that the API server has left out to the object. -ENOMEM. */
+int slices_dropped(json_object *sent, json_object *kept, json_object *dropped);

@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "work.h"
+#include "dra.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
-#include <sys/queue.h>
 
-#include "agent/daemon.h"
 #include "bus/names.h"
-#include "claim.h"
-#include "json.h"
-#include "slices.h"
 #include "util/fileio.h"
 #include "util/log.h"
-#include "util/strings.h"
 
-#define TIMEOUT_USEC (WORK_TIMEOUT_SEC * UINT64_C(1000000))
-#define CALL_USEC    TIMEOUT_USEC
-#define TAG_MAX      255U /* of an allocation */
-#define DAEMON_AWAY  "passthroughd does not answer on this node."
+#define TIMEOUT_USEC    (WORK_TIMEOUT_SEC * UINT64_C(1000000))
+#define TAG_MAX         255U /* of an allocation */
+#define CLAIMS_KEPT_MAX 65536U
+#define DAEMON_AWAY     "passthroughd does not answer on this node. Start passthroughd.service there."
 
 typedef enum WorkKind {
         WORK_PREPARE,
@@ -35,33 +30,19 @@ typedef struct Batch {
 
 typedef struct Work {
         TAILQ_ENTRY(Work) list;
-        Works *works;
+        Manager *manager;
         WorkKind kind;
         ClaimRef ref;
         Batch *batch; /* NULL for WORK_ORPHAN */
         char name[CLAIM_NAME_SIZE];
         bool is_started;
-        bool is_waiting;   /* for a document of the daemon, of this number or later */
         bool is_requested; /* the daemon has accepted the allocation, or the release */
-        uint64_t number;   /* 0: no document was asked for */
-        char *job;         /* the object of the daemon's job; NULL: none */
+        uint64_t number;   /* of the document that is waited for: now or the next one. UINT64_MAX: none */
         json_object *record;
         HttpCall *request; /* to the API server; NULL: none is under way */
         sd_bus_slot *slot;
         sd_event_source *timer;
 } Work;
-
-struct Works {
-        sd_event *event;
-        sd_bus *bus;
-        Facts *facts;
-        Api *api;
-        const ClaimFiles *files;
-        const char *node;
-        TAILQ_HEAD(WorkList, Work) list; /* in the order of their calls */
-        size_t n;
-        json_object *told; /* UIDs of orphans that the journal has a message of */
-};
 
 static void start_work(Work *k);
 
@@ -74,20 +55,30 @@ static bool is_busy(const Works *w, const char *uid) {
         return false;
 }
 
+static json_object *find_allocation(const Work *k) {
+        return facts_allocation(&k->manager->facts, k->name);
+}
+
+static bool state_is(json_object *allocation, const char *state) {
+        return streq_ptr(member_text(allocation, "state"), state);
+}
+
 /* The ledger of the daemon has allocations that it cannot read: one that is not known may be there. NULL: it has none.
  */
-static const char *unread_ledger(const Works *w) {
-        return member_text(facts_document(w->facts), "read_only");
+static const char *unread_ledger(const Manager *m) {
+        return member_text(m->facts.document, "read_only");
 }
 
 /* Ends */
 
 static void free_work(Work *k) {
-        TAILQ_REMOVE(&k->works->list, k, list);
-        k->works->n--;
+        Works *w = &k->manager->works;
+
+        TAILQ_REMOVE(&w->list, k, list);
+        w->n--;
+        w->n_orphans -= k->kind == WORK_ORPHAN;
         (void) http_cancel(k->request);
         json_object_put(k->record);
-        free(k->job);
         sd_bus_slot_unref(k->slot);
         sd_event_source_disable_unref(k->timer);
         free(k);
@@ -104,141 +95,98 @@ static void end_batch(Batch *b) {
         free(b);
 }
 
-static void put_prepared(Work *k) {
-        json_object *devices = member(k->record, "devices");
-        size_t n = json_object_array_length(devices);
-        char ids[CLAIM_DEVICES_MAX][CLAIM_CDI_ID_SIZE], requests[CLAIM_DEVICES_MAX][NAME_SIZE];
-        MessageDevice list[CLAIM_DEVICES_MAX];
-
-        for (size_t i = 0; i < n; i++) {
-                json_object *o = json_object_array_get_idx(devices, i);
-
-                claim_cdi_id(k->record, i, ids[i]);
-                claim_request_name(k->record, i, requests[i]);
-                list[i] = (MessageDevice) { requests[i], member_text(k->record, "node"), member_text(o, "device"),
-                                            ids[i] };
-        }
-        message_put_prepared(&k->batch->answer, k->ref.uid, list, n, NULL);
-}
-
 /* Puts the claim into the answer. error: NULL for success. */
 static void answer(Work *k, const char *error) {
-        if (k->kind == WORK_PREPARE && !error)
-                put_prepared(k);
-        else if (k->kind == WORK_PREPARE)
-                message_put_prepared(&k->batch->answer, k->ref.uid, NULL, 0, error);
-        else
-                message_put_unprepared(&k->batch->answer, k->ref.uid, error);
-        end_batch(k->batch);
-}
+        _cleanup_(wire_done) WireBuffer devices = { 0 };
+        bool is_prepared = k->kind == WORK_PREPARE && !error;
 
-/* Each orphan that stays is told of once. */
-static void tell_orphan(Work *k, const char *error) {
-        if (json_object_object_get_ex(k->works->told, k->ref.uid, NULL))
-                return;
-        (void) json_object_object_add(k->works->told, k->ref.uid, NULL);
-        log_warning("Cannot release %s, whose claim %s/%s has gone: %s", k->name, k->ref.namespace, k->ref.name, error);
+        for (size_t i = 0; is_prepared && i < json_length(member(k->record, "devices")); i++) {
+                char id[CLAIM_CDI_ID_SIZE], request[NAME_SIZE];
+
+                claim_cdi_id(k->record, i, id);
+                claim_request_name(k->record, i, request);
+                message_put_device(&devices, request, member_text(k->record, "node"), claim_device(k->record, i), id);
+        }
+        message_put_claim(&k->batch->answer, k->ref.uid, k->kind == WORK_PREPARE ? &devices : NULL, error);
+        end_batch(k->batch);
 }
 
 /* Frees the work, and starts the one that waits for it. */
 static void end_work(Work *k, const char *error) {
-        static const char *const verbs[] = { "prepare", "unprepare", "release" };
-        Works *w = k->works;
+        Works *w = &k->manager->works;
         ClaimRef ref = k->ref;
         Work *next;
 
         if (error && k->kind != WORK_ORPHAN)
-                log_warning("Cannot %s claim %s/%s: %s", verbs[k->kind], ref.namespace, ref.name, error);
-        else if (error)
-                tell_orphan(k, error);
+                log_warning("Cannot %s claim %s/%s: %s", k->kind == WORK_PREPARE ? "prepare" : "unprepare",
+                            ref.namespace, ref.name, error);
+        else if (error && !json_object_object_get_ex(w->told, ref.uid, NULL)) {
+                /* Each orphan that stays is told of once. */
+                (void) json_object_object_add(w->told, ref.uid, NULL);
+                log_warning("Cannot release %s, whose claim %s/%s has gone: %s", k->name, ref.namespace, ref.name,
+                            error);
+        }
         if (k->batch)
                 answer(k, error);
+        else
+                (void) sd_event_source_set_enabled(w->check, SD_EVENT_ONESHOT);
         free_work(k);
-        if (is_busy(w, ref.uid))
-                return;
         TAILQ_FOREACH(next, &w->list, list)
-        if (!next->is_started && streq(next->ref.uid, ref.uid)) {
-                start_work(next);
+        if (streq(next->ref.uid, ref.uid)) {
+                if (!next->is_started)
+                        start_work(next);
                 return;
         }
 }
 
-static void end_work_errno(Work *k, int r, const char *what) {
+static _printf_(2, 3) void fail_work(Work *k, const char *format, ...) {
         char sentence[CLAIM_SENTENCE_SIZE];
+        va_list ap;
 
-        (void) snprintf(sentence, sizeof(sentence), "%s: %s.", what, strerror(-r));
+        va_start(ap, format);
+        (void) vsnprintf(sentence, sizeof(sentence), format, ap);
+        va_end(ap);
         end_work(k, sentence);
-}
-
-static void wait_for_facts(Work *k) {
-        k->is_waiting = true;
-        k->number = facts_refresh(k->works->facts);
-}
-
-static void wait_for_change(Work *k) {
-        k->is_waiting = true;
-        k->number = facts_next(k->works->facts);
 }
 
 /* Calls of the daemon */
 
-/* Its end is worth a document; other documents come when the node changes. */
-static void wait_for_job(Work *k, sd_bus_message *reply) {
-        const char *job = NULL;
-        int r = k->kind == WORK_PREPARE ? sd_bus_message_skip(reply, "o") : 0;
+/* The end of a job is worth a document. */
+static int on_job(sd_bus_message *message, void *userdata, sd_bus_error *ret_error) {
+        Manager *m = userdata;
 
-        if (r >= 0)
-                r = sd_bus_message_read(reply, "o", &job);
-        if (r < 0 || streq(job, "/") || string_copy(&k->job, job) < 0) {
-                wait_for_facts(k);
-                return;
-        }
-        wait_for_change(k);
-}
-
-static int on_job(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
-        const char *job;
-        Works *w = userdata;
-        Work *k;
-
-        if (sd_bus_message_read(m, "uo", NULL, &job) < 0)
-                return 0;
-        TAILQ_FOREACH(k, &w->list, list)
-        if (k->job && streq(k->job, job))
-                wait_for_facts(k);
+        if (m->works.n > 0)
+                facts_refresh(m);
         return 0;
 }
 
 static int on_called(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
+        const char *job = "/";
         Work *k = userdata;
 
         k->slot = sd_bus_slot_unref(k->slot);
         if (!error) {
                 k->is_requested = true;
-                wait_for_job(k, reply);
+                if (k->kind == WORK_PREPARE) /* the object of the allocation is before that of the job */
+                        (void) sd_bus_message_skip(reply, "o");
+                if (sd_bus_message_read(reply, "o", &job) < 0 || streq(job, "/"))
+                        k->number = facts_refresh(k->manager);
+                else
+                        k->number = k->manager->facts.asked + 1;
         } else if (sd_bus_error_has_names(error, SD_BUS_ERROR_NAME_HAS_NO_OWNER, SD_BUS_ERROR_SERVICE_UNKNOWN))
                 end_work(k, DAEMON_AWAY);
         else if (sd_bus_error_has_names(error, BUS_ERROR_NO_SUCH_ALLOCATION, BUS_ERROR_STALE) &&
                  k->kind != WORK_PREPARE)
-                wait_for_facts(k);
+                k->number = facts_refresh(k->manager);
         else
                 end_work(k, error->message ?: error->name);
         return 0;
 }
 
-static int send_call(Work *k, sd_bus_message *m) {
-        return sd_bus_call_async(k->works->bus, &k->slot, m, on_called, k, CALL_USEC);
-}
-
-static int append_text(sd_bus_message *m, const char *key, const char *value) {
-        return sd_bus_message_append(m, "{sv}", key, "s", value);
-}
-
-static json_object *claim_device(const Work *k, size_t i) {
-        json_object *o = json_object_array_get_idx(member(k->record, "devices"), i);
-
-        return slice_find_device(facts_document(k->works->facts), member_text(o, "device"));
+/* The document's device of the record. */
+static json_object *device_of(const Work *k, size_t i) {
+        return slice_find_device(k->manager->facts.document, claim_device(k->record, i));
 }
 
 /* The pools of the devices with their numbers, or with the address of each. */
@@ -254,16 +202,16 @@ static int append_devices(sd_bus_message *m, const Work *k, bool with_places) {
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'a', element);
         for (size_t i = 0; r >= 0 && i < n; i++) {
-                const char *pool = member_text(claim_device(k, i), "pool");
+                const char *pool = member_text(device_of(k, i), "pool");
                 uint32_t before = 0, count = 0;
 
                 for (size_t j = 0; j < n; j++)
-                        if (streq(member_text(claim_device(k, j), "pool"), pool)) {
+                        if (streq(member_text(device_of(k, j), "pool"), pool)) {
                                 before += j < i;
                                 count++;
                         }
                 if (with_places)
-                        r = sd_bus_message_append(m, element, pool, member_text(claim_device(k, i), "address"));
+                        r = sd_bus_message_append(m, element, pool, member_text(device_of(k, i), "address"));
                 else if (before == 0)
                         r = sd_bus_message_append(m, element, pool, count);
         }
@@ -287,191 +235,141 @@ static int append_request(sd_bus_message *m, const Work *k) {
         if (r >= 0)
                 r = append_devices(m, k, true);
         if (r >= 0)
-                r = append_text(m, REQUEST_KEY_CONSUMER, k->ref.uid);
-        if (r >= 0)
-                r = append_text(m, REQUEST_KEY_TOKEN, k->ref.uid);
-        if (r >= 0)
-                r = append_text(m, REQUEST_KEY_TAG, tag);
+                r = sd_bus_message_append(m, "{sv}{sv}{sv}", REQUEST_KEY_CONSUMER, "s", k->ref.uid, REQUEST_KEY_TOKEN,
+                                          "s", k->ref.uid, REQUEST_KEY_TAG, "s", tag);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
 static void allocate(Work *k) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        json_object *document = facts_document(k->works->facts);
         int r;
 
         for (size_t i = 0; i < json_length(member(k->record, "devices")); i++) {
-                json_object *device = claim_device(k, i);
-                char sentence[CLAIM_SENTENCE_SIZE];
-
-                if (slice_has_pool(document, member_text(device, "pool")))
+                if (slice_has_pool(k->manager->facts.document, member_text(device_of(k, i), "pool")))
                         continue;
-                if (k->number == 0) { /* a device may be new */
-                        wait_for_facts(k);
-                        return;
-                }
-                (void) snprintf(sentence, sizeof(sentence), "This node has no device '%.64s' for Kubernetes.",
-                                member_text(json_object_array_get_idx(member(k->record, "devices"), i), "device"));
-                end_work(k, sentence);
+                if (k->number == UINT64_MAX) /* a device may be new */
+                        k->number = facts_refresh(k->manager);
+                else
+                        fail_work(k, "This node has no device '%.64s' for Kubernetes.", claim_device(k->record, i));
                 return;
         }
-        r = daemon_new_call(k->works->bus, "Allocate", &m);
+        r = daemon_new_call(k->manager->bus, "Allocate", &m);
         if (r >= 0)
                 r = append_request(m, k);
         if (r >= 0)
-                r = send_call(k, m);
+                r = sd_bus_call_async(k->manager->bus, &k->slot, m, on_called, k, TIMEOUT_USEC);
         if (r < 0)
-                end_work_errno(k, r, "Failed to call passthroughd");
+                fail_work(k, "Failed to call passthroughd: %s.", strerror(-r));
 }
 
-/* waits: for the reply. */
-static int send_release(Work *k, json_object *allocation, bool waits) {
+/* why: NULL to wait for the reply; otherwise the work ends with it. */
+static void release(Work *k, const char *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        uint64_t generation = json_object_get_uint64(member(allocation, "generation"));
-        int r = daemon_new_call(k->works->bus, "Release", &m);
+        uint64_t generation = json_object_get_uint64(member(find_allocation(k), "generation"));
+        int r = daemon_new_call(k->manager->bus, "Release", &m);
 
         if (r >= 0)
                 r = sd_bus_message_append(m, "st", k->name, generation);
-        return r < 0 ? r : waits ? send_call(k, m) : sd_bus_send(k->works->bus, m, NULL);
+        if (r >= 0 && why)
+                r = sd_bus_send(k->manager->bus, m, NULL);
+        else if (r >= 0)
+                r = sd_bus_call_async(k->manager->bus, &k->slot, m, on_called, k, TIMEOUT_USEC);
+        if (r < 0)
+                fail_work(k, "Failed to call passthroughd: %s.", strerror(-r));
+        else if (why)
+                end_work(k, why);
 }
 
 /* Prepare */
 
-static void finish_prepare(Work *k) {
-        json_object *document = facts_document(k->works->facts);
-        int r = files_write(k->works->files, k->record, document);
-
-        if (r == -ENOENT)
-                end_work(k, "A device of the claim has no IOMMU group.");
-        else if (r < 0)
-                end_work_errno(k, r, "Failed to write the files of the claim");
-        else
-                end_work(k, NULL);
-}
-
-/* Releases the allocation, so that the kubelet's next try begins anew. */
-static void drop_allocation(Work *k, json_object *allocation, const char *why) {
-        int r = send_release(k, allocation, false);
-
-        if (r < 0)
-                end_work_errno(k, r, "Failed to call passthroughd");
-        else
-                end_work(k, why);
-}
-
-static bool state_is(json_object *allocation, const char *state) {
-        return streq_ptr(member_text(allocation, "state"), state);
-}
-
-/* At each document after Allocate. */
+/* At each document after Allocate. What has failed is released, so that the kubelet's next try begins anew. */
 static void continue_prepare(Work *k) {
-        json_object *allocation = facts_allocation(k->works->facts, k->name);
+        json_object *allocation = find_allocation(k);
+        int r;
 
-        if (!k->is_requested) {
-                k->is_waiting = false;
+        if (!k->is_requested)
                 allocate(k);
-        } else if (!allocation)
+        else if (!allocation)
                 end_work(k, "The allocation of the claim was released meanwhile.");
-        else if (state_is(allocation, "ready") || state_is(allocation, "in-use"))
-                finish_prepare(k);
         else if (state_is(allocation, "failed"))
-                drop_allocation(k, allocation,
-                                member_text(allocation, "reason") ?: "The devices could not be prepared.");
+                release(k, member_text(allocation, "reason") ?: "The devices could not be prepared.");
         else if (state_is(allocation, "releasing"))
                 end_work(k, "The devices of the claim are still being released.");
-}
-
-/* The claim was allocated anew since it was prepared. */
-static bool has_former_devices(const Work *k) {
-        _cleanup_json_ json_object *before = NULL;
-
-        return facts_allocation(k->works->facts, k->name) &&
-               files_read_record(k->works->files, k->ref.uid, &before) >= 0 &&
-               !json_object_equal(member(before, "devices"), member(k->record, "devices"));
+        else if (state_is(allocation, "ready") || state_is(allocation, "in-use")) {
+                r = files_write(k->manager, k->record);
+                if (r < 0 && r != -ENOENT)
+                        fail_work(k, "Failed to write the files of the claim in %s or %s: %s.", k->manager->kubelet,
+                                  k->manager->cdi, strerror(-r));
+                else
+                        end_work(k, r < 0 ? "A device of the claim has no IOMMU group." : NULL);
+        }
 }
 
 static void on_claim(HttpReply *reply, void *userdata) {
+        _cleanup_json_ json_object *before = NULL;
         char sentence[CLAIM_SENTENCE_SIZE];
         Work *k = userdata;
         int r;
 
         k->request = NULL;
+        if (find_allocation(k))
+                (void) files_read_record(k->manager, k->ref.uid, &before);
         if (reply->status != 200) {
                 /* What is prepared stays so while the API server is away. */
-                if ((reply->status < 0 || reply->status >= 500) && facts_allocation(k->works->facts, k->name) &&
-                    files_read_record(k->works->files, k->ref.uid, &k->record) >= 0)
+                if (before && (reply->status < 0 || reply->status == 429 || reply->status >= 500)) {
+                        k->record = TAKE_PTR(before);
                         allocate(k);
-                else
+                } else
                         end_work(k, apiserver_reason(reply, sentence, sizeof(sentence)));
                 return;
         }
-        r = claim_from_document(reply->document, &k->ref, k->works->node, &k->record, sentence);
+        r = claim_from_document(reply->document, &k->ref, k->manager->node, &k->record, sentence);
         if (r == -ENOENT)
                 end_work(k, "The API server has another claim of this name.");
         else if (r == -EINVAL)
                 end_work(k, sentence);
         else if (r < 0)
-                end_work_errno(k, r, "Failed to read the claim");
-        else if (has_former_devices(k))
-                drop_allocation(k, facts_allocation(k->works->facts, k->name),
-                                "The claim has other devices than before, which are released first.");
+                fail_work(k, "Failed to read the claim: %s.", strerror(-r));
+        else if (before && !json_object_equal(member(before, "devices"), member(k->record, "devices")))
+                release(k, "The claim has other devices than before, which are released first.");
         else
                 allocate(k);
 }
 
-static int get_claim(Work *k, http_done_t done) {
-        char path[NAMESPACE_SIZE + NAME_SIZE + 64];
-
-        (void) snprintf(path, sizeof(path), "/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims/%s",
-                        k->ref.namespace, k->ref.name);
-        return apiserver_start(k->works->api, "GET", path, NULL, done, k, &k->request);
-}
-
-static void start_prepare(Work *k) {
-        if (get_claim(k, on_claim) < 0)
-                end_work(k, "The API server cannot be asked for the claim: see the journal of passthrough-dra.");
-}
-
 /* Unprepare */
-
-static void finish_release(Work *k) {
-        int r = files_remove(k->works->files, k->ref.uid);
-
-        if (k->kind == WORK_ORPHAN && k->is_requested)
-                log_info("Released %s, whose claim %s/%s has gone.", k->name, k->ref.namespace, k->ref.name);
-        json_object_object_del(k->works->told, k->ref.uid);
-        if (r < 0)
-                end_work_errno(k, r, "Failed to remove the files of the claim");
-        else
-                end_work(k, NULL);
-}
 
 /* At each document: until the allocation has gone. The daemon refuses to release it under a guest. */
 static void continue_release(Work *k) {
-        json_object *allocation = facts_allocation(k->works->facts, k->name);
+        json_object *allocation = find_allocation(k);
         int r;
 
-        if (!allocation && unread_ledger(k->works))
-                end_work(k, unread_ledger(k->works));
-        else if (!allocation)
-                finish_release(k);
-        else if (state_is(allocation, "releasing"))
-                wait_for_change(k);
-        else if (!k->is_requested) {
-                k->is_waiting = false;
-                r = send_release(k, allocation, true);
-                if (r < 0)
-                        end_work_errno(k, r, "Failed to call passthroughd");
-        } else
+        if (state_is(allocation, "releasing"))
+                k->number = k->manager->facts.asked + 1;
+        else if (allocation && k->is_requested)
                 end_work(k, member_text(allocation, "reason") ?: "The devices could not be released.");
+        else if (allocation)
+                release(k, NULL);
+        else if (unread_ledger(k->manager))
+                end_work(k, unread_ledger(k->manager));
+        else {
+                r = files_remove(k->manager, k->ref.uid);
+                if (k->kind == WORK_ORPHAN && k->is_requested)
+                        log_info("Released %s, whose claim %s/%s has gone.", k->name, k->ref.namespace, k->ref.name);
+                json_object_object_del(k->manager->works.told, k->ref.uid);
+                if (r < 0)
+                        fail_work(k, "Failed to remove the files of the claim in %s or %s: %s.", k->manager->kubelet,
+                                  k->manager->cdi, strerror(-r));
+                else
+                        end_work(k, NULL);
+        }
 }
 
 /* What is not known to be there may be new. */
 static void start_release(Work *k) {
-        if (facts_allocation(k->works->facts, k->name))
+        if (find_allocation(k))
                 continue_release(k);
         else
-                wait_for_facts(k);
+                k->number = facts_refresh(k->manager);
 }
 
 /* What the API server says of a claim whose allocation is here. */
@@ -489,75 +387,75 @@ static void on_orphan(HttpReply *reply, void *userdata) {
                 end_work(k, NULL);
 }
 
-/* Starts and ends */
+/* Starts */
 
 static void start_work(Work *k) {
-        k->is_started = true;
-        if (k->kind == WORK_PREPARE)
-                start_prepare(k);
-        else if (k->kind == WORK_UNPREPARE)
-                start_release(k);
-        else if (get_claim(k, on_orphan) < 0)
-                end_work(k, NULL);
-}
+        char path[NAMESPACE_SIZE + NAME_SIZE + 64];
 
-static void continue_work(Work *k) {
-        if (!facts_document(k->works->facts))
-                end_work(k, DAEMON_AWAY);
-        else if (k->kind == WORK_PREPARE)
-                continue_prepare(k);
-        else
-                continue_release(k);
+        k->is_started = true;
+        if (k->kind == WORK_UNPREPARE) {
+                start_release(k);
+                return;
+        }
+        (void) snprintf(path, sizeof(path), "/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims/%s",
+                        k->ref.namespace, k->ref.name);
+        if (apiserver_start(&k->manager->api, "GET", path, NULL, k->kind == WORK_PREPARE ? on_claim : on_orphan, k,
+                            &k->request) >= 0)
+                return;
+        if (k->kind == WORK_PREPARE)
+                end_work(k, "The API server cannot be asked for the claim: see the journal of passthrough-dra.");
+        else {
+                k->manager->works.is_checking = false; /* the next request would fail as well */
+                end_work(k, NULL);
+        }
 }
 
 /* A work that ends may end others with it, so the list is walked from its start after each. */
-static Work *find_ready(Works *w) {
-        uint64_t number = facts_number(w->facts);
+void works_on_facts(Manager *m) {
         Work *k;
 
-        TAILQ_FOREACH(k, &w->list, list)
-        if (k->is_waiting && k->number <= number) {
-                /* Until the next document. */
-                k->number = number + 1;
-                return k;
+again:
+        TAILQ_FOREACH(k, &m->works.list, list) {
+                if (k->slot || k->number > m->facts.number)
+                        continue;
+                k->number = m->facts.number + 1;
+                if (!m->facts.document)
+                        end_work(k, DAEMON_AWAY);
+                else if (k->kind == WORK_PREPARE)
+                        continue_prepare(k);
+                else
+                        continue_release(k);
+                goto again;
         }
-        return NULL;
-}
-
-void works_on_facts(Works *w) {
-        for (Work *k = find_ready(w); k; k = find_ready(w))
-                continue_work(k);
 }
 
 /* The next try of the kubelet finds the job where it is then. */
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         Work *k = userdata;
-        const char *state = member_text(facts_allocation(k->works->facts, k->name), "state");
-        char sentence[CLAIM_SENTENCE_SIZE];
 
-        (void) snprintf(sentence, sizeof(sentence),
-                        "Not done within %u s: the allocation %s is %s. It goes on, and the next try finds it.",
-                        WORK_TIMEOUT_SEC, k->name, state ?: "not made yet");
-        end_work(k, sentence);
+        fail_work(k, "Not done within %u s: the allocation %s is %s. It goes on, and the next try finds it.",
+                  WORK_TIMEOUT_SEC, k->name, member_text(find_allocation(k), "state") ?: "not made yet");
         return 0;
 }
 
 /* Appends a work to the list, and starts it unless another one for its claim runs. */
-static int add_work(Works *w, WorkKind kind, const ClaimRef *ref, Batch *batch) {
+static int add_work(Manager *m, WorkKind kind, const ClaimRef *ref, Batch *batch) {
         Work *k = calloc(1, sizeof(*k));
+        Works *w = &m->works;
         bool busy = is_busy(w, ref->uid);
 
         if (!k)
                 return -ENOMEM;
-        *k = (Work) { .works = w, .kind = kind, .ref = *ref, .batch = batch };
+        *k = (Work) { .manager = m, .kind = kind, .ref = *ref, .batch = batch, .number = UINT64_MAX };
         (void) snprintf(k->name, sizeof(k->name), CLAIM_PREFIX "%s", ref->uid);
-        if (batch &&
-            sd_event_add_time_relative(w->event, &k->timer, CLOCK_MONOTONIC, TIMEOUT_USEC, 0, on_timeout, k) < 0) {
-                free(k);
-                return -ENOMEM;
-        }
         TAILQ_INSERT_TAIL(&w->list, k, list);
         w->n++;
+        w->n_orphans += kind == WORK_ORPHAN;
+        if (batch &&
+            sd_event_add_time_relative(m->event, &k->timer, CLOCK_MONOTONIC, TIMEOUT_USEC, 0, on_timeout, k) < 0) {
+                free_work(k);
+                return -ENOMEM;
+        }
         if (!busy)
                 start_work(k);
         return 0;
@@ -569,149 +467,147 @@ static void on_gone(GrpcCall *call, void *userdata) {
         b->call = NULL;
 }
 
-static Batch *new_batch(GrpcCall *call, size_t n) {
-        Batch *b = calloc(1, sizeof(*b));
-
-        if (!b)
-                return NULL;
-        *b = (Batch) { .call = call, .n_left = n };
-        grpc_call_watch(call, on_gone, b);
-        return b;
-}
-
-static void run_call(Works *w, WorkKind kind, GrpcCall *call, const uint8_t *data, size_t size) {
+static void run_call(Manager *m, WorkKind kind, GrpcCall *call, const uint8_t *data, size_t size) {
         _cleanup_free_ ClaimRef *refs = NULL;
         WireBuffer empty = { 0 };
-        Batch *b;
         size_t n = 0;
         int r = message_parse_claims(data, size, &refs, &n);
+        Batch *b = r >= 0 && n > 0 && m->works.n + n <= WORKS_MAX ? calloc(1, sizeof(*b)) : NULL;
 
-        if (r < 0) {
+        if (r < 0)
                 grpc_fail(call, r == -ENOMEM ? GRPC_INTERNAL : GRPC_INVALID_ARGUMENT, "The claims cannot be read.");
-                return;
-        }
-        if (n == 0) {
+        else if (n == 0)
                 grpc_reply(call, &empty);
-                return;
-        }
-        b = w->n + n <= WORKS_MAX ? new_batch(call, n) : NULL;
-        if (!b) {
+        else if (!b)
                 grpc_fail(call, GRPC_RESOURCE_EXHAUSTED, "Too many claims are under way.");
+        if (!b)
                 return;
-        }
+        *b = (Batch) { .call = call, .n_left = n };
+        grpc_call_watch(call, on_gone, b);
         for (size_t i = 0; i < n; i++)
-                if (add_work(w, kind, &refs[i], b) < 0)
+                if (add_work(m, kind, &refs[i], b) < 0)
                         end_batch(b);
 }
 
-void works_prepare(Works *w, GrpcCall *call, const uint8_t *data, size_t size) {
-        run_call(w, WORK_PREPARE, call, data, size);
+void works_prepare(GrpcCall *call, const uint8_t *data, size_t size, void *userdata) {
+        run_call(userdata, WORK_PREPARE, call, data, size);
 }
 
-void works_unprepare(Works *w, GrpcCall *call, const uint8_t *data, size_t size) {
-        run_call(w, WORK_UNPREPARE, call, data, size);
+void works_unprepare(GrpcCall *call, const uint8_t *data, size_t size, void *userdata) {
+        run_call(userdata, WORK_UNPREPARE, call, data, size);
 }
 
 /* Orphans */
 
-/* The claim of an allocation, by its name and tag. */
-static bool ref_of_allocation(json_object *allocation, ClaimRef *ret) {
-        const char *name = member_text(allocation, "name") ?: "", *tag = member_text(allocation, "tag") ?: "";
-        const char *slash = strchr(tag, '/');
-        size_t prefix = strlen(CLAIM_PREFIX);
-
-        if (strncmp(name, CLAIM_PREFIX, prefix) != 0 ||
-            !streq_ptr(member_text(allocation, "consumer"), name + prefix) || !text_is_uuid(name + prefix) || !slash ||
-            (size_t) (slash - tag) >= sizeof(ret->namespace) || strlen(slash + 1) >= sizeof(ret->name))
-                return false;
-        (void) strcpy(ret->uid, name + prefix);
-        (void) snprintf(ret->namespace, sizeof(ret->namespace), "%.*s", (int) (slash - tag), tag);
-        (void) strcpy(ret->name, slash + 1);
-        return name_is_valid(ret->namespace) && name_is_valid(ret->name);
-}
-
-/* After a boot the directory of CDI documents is empty: they are made again of the record and the ledger. */
-static void restore_files(Works *w, json_object *allocation, const char *uid) {
-        _cleanup_json_ json_object *record = NULL;
-        int r;
-
-        if (files_have_cdi(w->files, uid) || (!state_is(allocation, "ready") && !state_is(allocation, "in-use")) ||
-            files_read_record(w->files, uid, &record) < 0)
-                return;
-        r = files_write(w->files, record, facts_document(w->facts));
-        if (r < 0)
-                log_warning_errno(r, "Cannot write the files of claim %s again: %m, ignoring", uid);
-        else
-                log_info("The files of claim %s are written again.", uid);
-}
-
 /* A crash between the release and the removal of the files leaves files. */
-static void remove_stale_files(Works *w) {
+static void remove_stale_files(const Manager *m) {
         _cleanup_names_ char **uids = NULL;
         size_t n = 0;
+        int r = list_dir_at(AT_FDCWD, m->records, CLAIMS_KEPT_MAX, &uids, &n);
 
-        if (files_list(w->files, &uids, &n) < 0)
-                return;
+        if (r < 0)
+                log_warning_errno(r, "Cannot list %s: %m, ignoring", m->records);
         for (size_t i = 0; i < n; i++) {
                 char name[CLAIM_NAME_SIZE];
 
-                (void) snprintf(name, sizeof(name), CLAIM_PREFIX "%s", uids[i]);
-                if (!facts_allocation(w->facts, name) && !is_busy(w, uids[i]) && files_remove(w->files, uids[i]) >= 0)
+                uids[i][strcspn(uids[i], ".")] = '\0';
+                (void) snprintf(name, sizeof(name), CLAIM_PREFIX "%.36s", uids[i]);
+                if (!text_is_uuid(uids[i]) || facts_allocation(&m->facts, name) || is_busy(&m->works, uids[i]))
+                        continue;
+                r = files_remove(m, uids[i]);
+                if (r < 0)
+                        log_warning_errno(r, "Cannot remove the files of claim %s: %m, ignoring", uids[i]);
+                else
                         log_info("Removed the files of claim %s, which has no devices any more.", uids[i]);
         }
 }
 
-void works_collect(Works *w) {
-        json_object *all = member(facts_document(w->facts), "allocations");
+/* The claim with the next UID after the one that was checked last. */
+static bool next_claim(const Manager *m, ClaimRef *ret) {
+        json_object *all = member(m->facts.document, "allocations");
+        bool found = false;
 
-        if (!facts_document(w->facts) || unread_ledger(w))
-                return;
-        remove_stale_files(w);
         for (size_t i = 0; i < json_length(all); i++) {
-                json_object *allocation = json_object_array_get_idx(all, i);
                 ClaimRef ref = { 0 };
 
-                if (!ref_of_allocation(allocation, &ref))
+                if (!claim_of_allocation(json_at(all, i), &ref) || strcmp(ref.uid, m->works.checked) <= 0 ||
+                    (found && strcmp(ref.uid, ret->uid) >= 0))
                         continue;
-                restore_files(w, allocation, ref.uid);
-                if (!is_busy(w, ref.uid) && w->n < WORKS_MAX / 2)
-                        (void) add_work(w, WORK_ORPHAN, &ref, NULL);
+                *ret = ref;
+                found = true;
         }
+        return found;
 }
 
-int works_new(sd_event *event, sd_bus *bus, Facts *facts, Api *api, const ClaimFiles *files, const char *node,
-              Works **ret) {
-        Works *w = calloc(1, sizeof(*w));
-        int r;
+/* Some claims at a time, until each had its turn. */
+static int on_check(sd_event_source *source, void *userdata) {
+        Manager *m = userdata;
+        Works *w = &m->works;
+        ClaimRef ref;
 
-        if (!w)
-                return log_error_errno(-ENOMEM, "Failed to prepare claims: %m");
-        *w = (Works) { event, bus, facts, api, files, node, .told = json_object_new_object() };
-        TAILQ_INIT(&w->list);
-        r = sd_bus_match_signal(bus, NULL, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "JobRemoved", on_job, w);
-        if (r < 0) {
-                works_free(w);
-                return log_error_errno(r, "Failed to watch the jobs of passthroughd: %m");
+        while (w->is_checking && !unread_ledger(m) && w->n_orphans < ORPHANS_MAX && w->n < WORKS_MAX / 2) {
+                w->is_checking = next_claim(m, &ref);
+                (void) strcpy(m->works.checked, w->is_checking ? ref.uid : "");
+                if (w->is_checking && !is_busy(&m->works, ref.uid))
+                        (void) add_work(m, WORK_ORPHAN, &ref, NULL);
         }
-        *ret = w;
         return 0;
 }
 
-Works *works_free(Works *w) {
-        if (!w)
-                return NULL;
-        while (!TAILQ_EMPTY(&w->list)) {
-                Work *k = TAILQ_FIRST(&w->list);
+/* After a boot the directory of CDI documents is empty, and groups have other numbers: the files are made again of the
+ * record and the ledger. Without a record, the claim was never prepared: the kubelet tries again. */
+void works_collect(Manager *m) {
+        json_object *all = member(m->facts.document, "allocations");
 
-                if (k->batch && --k->batch->n_left == 0) {
-                        if (k->batch->call)
-                                grpc_call_watch(k->batch->call, NULL, NULL);
-                        wire_done(&k->batch->answer);
-                        free(k->batch);
-                }
+        if (!m->facts.document || unread_ledger(m))
+                return;
+        remove_stale_files(m);
+        for (size_t i = 0; i < json_length(all); i++) {
+                json_object *allocation = json_at(all, i);
+                _cleanup_json_ json_object *record = NULL;
+                ClaimRef ref = { 0 };
+                int r;
+
+                if (!claim_of_allocation(allocation, &ref) || is_busy(&m->works, ref.uid) ||
+                    (!state_is(allocation, "ready") && !state_is(allocation, "in-use")))
+                        continue;
+                r = files_read_record(m, ref.uid, &record);
+                if (r < 0 && r != -ENOENT)
+                        log_warning_errno(r, "Cannot read %s/%s.json: %m. Remove it: the next Prepare writes it again.",
+                                          m->records, ref.uid);
+                if (r < 0)
+                        continue;
+                r = files_write(m, record);
+                if (r < 0)
+                        log_warning_errno(r, "Cannot write the files of claim %s again: %m, ignoring", ref.uid);
+                else if (r > 0)
+                        log_info("The files of claim %s are written again.", ref.uid);
+        }
+        m->works.is_checking = true;
+        (void) sd_event_source_set_enabled(m->works.check, SD_EVENT_ONESHOT);
+}
+
+int works_init(Manager *m) {
+        Works *w = &m->works;
+        int r = agent_add_idle(m->event, &w->check, on_check, m);
+
+        w->told = json_object_new_object();
+        if (!w->told)
+                r = -ENOMEM;
+        if (r >= 0)
+                r = sd_bus_match_signal(m->bus, NULL, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, "JobRemoved", on_job,
+                                        m);
+        return r < 0 ? log_error_errno(r, "Failed to watch the jobs of passthroughd: %m") : 0;
+}
+
+void works_done(Works *w) {
+        Work *k;
+
+        while ((k = TAILQ_FIRST(&w->list))) {
+                if (k->batch)
+                        end_batch(k->batch);
                 free_work(k);
         }
+        sd_event_source_disable_unref(w->check);
         json_object_put(w->told);
-        free(w);
-        return NULL;
 }

@@ -89,9 +89,8 @@ static bool member_is(json_object *o, const char *key, const char *value) {
 static const char *find_endpoint(const Settings *s, json_object *service) {
         json_object *endpoints = member(service, "endpoints");
 
-        for (size_t i = 0; json_object_is_type(endpoints, json_type_array) && i < json_object_array_length(endpoints);
-             i++) {
-                json_object *e = json_object_array_get_idx(endpoints, i);
+        for (size_t i = 0; i < json_length(endpoints); i++) {
+                json_object *e = json_at(endpoints, i);
 
                 if (member_is(e, "interface", s->interface) && (!s->region || member_is(e, "region_id", s->region)))
                         return member_text(e, "url");
@@ -105,9 +104,8 @@ static int take_url(Api *a, json_object *reply) {
 
         if (a->settings->url)
                 return 0;
-        for (size_t i = 0; json_object_is_type(catalog, json_type_array) && i < json_object_array_length(catalog);
-             i++) {
-                json_object *service = json_object_array_get_idx(catalog, i);
+        for (size_t i = 0; i < json_length(catalog); i++) {
+                json_object *service = json_at(catalog, i);
                 const char *url = member_is(service, "type", "placement") ? find_endpoint(a->settings, service) : NULL;
 
                 if (url)

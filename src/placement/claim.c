@@ -18,7 +18,7 @@ typedef struct Words {
 } Words;
 
 static int add_count(Words *w, const char *pool, int64_t amount) {
-        int64_t n = json_object_get_int64(json_object_object_get(w->counts, pool));
+        int64_t n = json_object_get_int64(member(w->counts, pool));
 
         return json_object_object_add(w->counts, pool, json_object_new_int64(n + amount)) < 0 ? -ENOMEM : 0;
 }
@@ -35,8 +35,8 @@ static int add_device(Words *w, json_object *device) {
 static int add_devices(Words *w, json_object *devices, const ClaimPart *part, int64_t *left) {
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && *left > 0 && i < json_object_array_length(devices); i++) {
-                json_object *device = json_object_array_get_idx(devices, i);
+        for (size_t i = 0; r >= 0 && *left > 0 && i < json_length(devices); i++) {
+                json_object *device = json_at(devices, i);
                 char uuid[TREE_UUID_SIZE], class[TREE_NAME_SIZE];
 
                 if (!member_text(device, "pool") || !streq_ptr(member_text(device, "state"), "available"))
@@ -67,8 +67,8 @@ static bool add_amount(Words *w, const ClaimPart *part) {
 
 /* The part is on a NUMA node. Each node is named once, although the claim has CPUs and memory there. */
 static int add_node(Words *w, json_object *nodes, const Claim *claim, const ClaimPart *part) {
-        for (size_t i = 0; i < json_object_array_length(nodes); i++) {
-                int id = json_object_get_int(json_object_object_get(json_object_array_get_idx(nodes, i), "id"));
+        for (size_t i = 0; i < json_length(nodes); i++) {
+                int id = json_object_get_int(member(json_at(nodes, i), "id"));
                 char suffix[32], uuid[TREE_UUID_SIZE];
 
                 (void) snprintf(suffix, sizeof(suffix), "NUMA%d", id);
@@ -86,9 +86,9 @@ static int add_node(Words *w, json_object *nodes, const Claim *claim, const Clai
 
 /* A provider of this node's devices has the part, whether or not devices are available. */
 static int is_device_part(const Words *w, json_object *devices, const ClaimPart *part) {
-        for (size_t i = 0; i < json_object_array_length(devices); i++) {
+        for (size_t i = 0; i < json_length(devices); i++) {
                 char uuid[TREE_UUID_SIZE], class[TREE_NAME_SIZE];
-                json_object *device = json_object_array_get_idx(devices, i);
+                json_object *device = json_at(devices, i);
                 int r = member_text(device, "vendor") ? name_device(w->host, device, uuid, class) : -ENOENT;
 
                 if (r == -ENOMEM)
@@ -101,17 +101,17 @@ static int is_device_part(const Words *w, json_object *devices, const ClaimPart 
 
 /* The part is on an endpoint of the service. A request cannot name it: the daemon chooses the endpoints. */
 static int add_slots(Words *w, json_object *service, const ClaimPart *part) {
-        json_object *endpoints = json_object_object_get(service, "endpoints");
+        json_object *endpoints = member(service, "endpoints");
         const char *name = member_text(service, "name") ?: "";
         char uuid[TREE_UUID_SIZE], class[TREE_NAME_SIZE];
 
         name_slot_class(name, class);
         if (!streq(class, part->class) || !json_object_is_type(endpoints, json_type_array))
                 return 0;
-        for (size_t i = 0; i < json_object_array_length(endpoints); i++) {
-                json_object *o = json_object_array_get_idx(endpoints, i);
-                int64_t slots = json_object_get_int64(json_object_object_get(o, "slots"));
-                int64_t allocated = json_object_get_int64(json_object_object_get(o, "allocated"));
+        for (size_t i = 0; i < json_length(endpoints); i++) {
+                json_object *o = json_at(endpoints, i);
+                int64_t slots = json_object_get_int64(member(o, "slots"));
+                int64_t allocated = json_object_get_int64(member(o, "allocated"));
 
                 if (name_endpoint(w->host, member_text(o, "endpoint") ?: "", uuid) < 0)
                         return -ENOMEM;
@@ -126,11 +126,11 @@ static int add_slots(Words *w, json_object *service, const ClaimPart *part) {
 
 /* A part that is not of devices. */
 static int add_other(Words *w, json_object *describe, const Claim *claim, const ClaimPart *part) {
-        json_object *pools = json_object_object_get(describe, "pools");
-        int r = add_node(w, json_object_object_get(describe, "nodes"), claim, part);
+        json_object *pools = member(describe, "pools");
+        int r = add_node(w, member(describe, "nodes"), claim, part);
 
-        for (size_t i = 0; r >= 0 && i < json_object_array_length(pools); i++)
-                r = add_slots(w, json_object_array_get_idx(pools, i), part);
+        for (size_t i = 0; r >= 0 && i < json_length(pools); i++)
+                r = add_slots(w, json_at(pools, i), part);
         return r;
 }
 
@@ -156,13 +156,13 @@ static int join(Words *w, const char *consumer, char **ret) {
 }
 
 int claim_request(const Claim *claim, const char *host, json_object *describe, char **ret) {
-        json_object *devices = json_object_object_get(describe, "devices");
+        json_object *devices = member(describe, "devices");
         Words w = { .host = host, .counts = json_object_new_object() };
         int r = w.counts ? 0 : -ENOMEM;
 
         if (!json_object_is_type(devices, json_type_array) ||
-            !json_object_is_type(json_object_object_get(describe, "nodes"), json_type_array) ||
-            !json_object_is_type(json_object_object_get(describe, "pools"), json_type_array))
+            !json_object_is_type(member(describe, "nodes"), json_type_array) ||
+            !json_object_is_type(member(describe, "pools"), json_type_array))
                 r = -EBADMSG;
         for (size_t i = 0; r >= 0 && i < claim->n_parts; i++) {
                 const ClaimPart *part = &claim->parts[i];

@@ -205,12 +205,7 @@ static bool traits_equal(const Provider *wanted, const Provider *have) {
 }
 
 static bool append_trait(json_object *array, const char *trait) {
-        json_object *text = json_object_new_string(trait);
-
-        if (text && json_object_array_add(array, text) == 0)
-                return true;
-        json_object_put(text);
-        return false;
+        return json_append(array, json_object_new_string(trait));
 }
 
 static json_object *traits_body(const Provider *wanted, const Provider *have) {

@@ -3,8 +3,6 @@
  * SIGHUP. */
 
 #include <errno.h>
-#include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sysexits.h>
 #include <systemd/sd-bus.h>
@@ -13,16 +11,16 @@
 #include <uuid/uuid.h>
 
 #include "agent/daemon.h"
-#include "agent/retry.h"
+#include "agent/http.h"
 #include "claim.h"
 #include "read.h"
 #include "sync.h"
 #include "util/log.h"
+#include "util/program.h"
 #include "util/strings.h"
 
-#define SECOND_USEC   UINT64_C(1000000)
-#define FULL_USEC     (600 * SECOND_USEC) /* between full comparisons, at most */
-#define ACCURACY_USEC (SECOND_USEC / 10)
+#define SECOND_USEC UINT64_C(1000000)
+#define FULL_USEC   (600 * SECOND_USEC) /* between full comparisons, at most */
 
 typedef struct Agent {
         Sync sync;
@@ -34,7 +32,7 @@ typedef struct Agent {
 } Agent;
 
 static const char *arg_config = SETTINGS_FILE, *arg_claim;
-static bool arg_dry_run, arg_once;
+static bool arg_dry_run, arg_once, arg_debug;
 
 static int describe(void *userdata, json_object **ret) {
         const Agent *a = userdata;
@@ -81,12 +79,6 @@ static int print_claim(Agent *a, const char *consumer) {
         return fflush(stdout) == 0 ? 0 : -errno;
 }
 
-static int set_timer(Agent *a, uint64_t usec) {
-        int r = sd_event_source_set_time_relative(a->timer, usec);
-
-        return r < 0 ? r : sd_event_source_set_enabled(a->timer, SD_EVENT_ONESHOT);
-}
-
 static int compare_and_plan(Agent *a) {
         uint64_t usec;
         int r = compare(a);
@@ -103,7 +95,7 @@ static int compare_and_plan(Agent *a) {
                           r == -EADDRNOTAVAIL ? "The address is not that of Placement: correct Url= or the catalog."
                                               : "The last comparison failed: see the journal.",
                           (double) usec / SECOND_USEC);
-        return set_timer(a, usec);
+        return agent_set_timer(a->timer, usec);
 }
 
 static int on_change(sd_event_source *source, void *userdata) {
@@ -118,7 +110,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
          * read again. Agents that were started together drift apart. */
         if (a->delay == 0)
                 sync_reread(&a->sync);
-        r = set_timer(a, FULL_USEC - random_usec(FULL_USEC / 10));
+        r = agent_set_timer(a->timer, FULL_USEC - random_usec(FULL_USEC / 10));
         return r < 0 ? r : compare_and_plan(a);
 }
 
@@ -152,44 +144,19 @@ static int connect_bus(Agent *a) {
 }
 
 /* SIGTERM and SIGINT end the agent at once, also while it waits for a reply: the next start continues. */
-static int prepare_loop(Agent *a) {
-        sigset_t signals;
-        int r;
+static int run_loop(Agent *a) {
+        int r = agent_loop_new(a->bus, on_reload, a, &a->event);
 
-        (void) sigemptyset(&signals);
-        (void) sigaddset(&signals, SIGHUP);
-        (void) sigprocmask(SIG_BLOCK, &signals, NULL);
-        r = sd_event_default(&a->event);
-        if (r >= 0)
-                r = sd_event_add_signal(a->event, NULL, SIGHUP, on_reload, a);
-        if (r >= 0)
-                r = sd_event_add_defer(a->event, &a->change, on_change, a);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(a->change, SD_EVENT_OFF);
-        if (r >= 0) /* at once */
-                r = sd_event_add_time(a->event, &a->timer, CLOCK_MONOTONIC, 0, ACCURACY_USEC, on_timer, a);
         /* After the signals of the daemon, so that one comparison covers all that have arrived. */
         if (r >= 0)
-                r = sd_event_source_set_priority(a->change, SD_EVENT_PRIORITY_IDLE);
+                r = agent_add_idle(a->event, &a->change, on_change, a);
         if (r >= 0)
-                r = sd_bus_attach_event(a->bus, a->event, SD_EVENT_PRIORITY_NORMAL);
+                r = agent_add_timer(a->event, &a->timer, on_timer, a);
         if (r >= 0)
-                r = sd_bus_set_exit_on_disconnect(a->bus, true);
+                r = agent_set_timer(a->timer, 0);
         if (r >= 0)
                 r = daemon_watch(a->bus, on_signal, on_owner, a);
-        return r < 0 ? log_error_errno(r, "Failed to prepare the loop: %m") : 0;
-}
-
-static int run_loop(Agent *a) {
-        int r = prepare_loop(a);
-
-        if (r < 0)
-                return r;
-        (void) sd_notify(false, "READY=1");
-        r = sd_event_loop(a->event);
-        if (r > 0)
-                return log_error_errno(-ECONNRESET, "The system bus has closed the connection.");
-        return r < 0 ? log_error_errno(r, "The loop failed: %m") : 0;
+        return r < 0 ? log_error_errno(r, "Failed to prepare the loop: %m") : agent_loop_run(a->event);
 }
 
 static void agent_done(Agent *a) {
@@ -221,79 +188,33 @@ static int run(void) {
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static void help(void) {
-        puts("Usage: passthrough-placement [OPTION...]\n"
-             "Keep OpenStack Placement equal to this node's PCI devices, CPUs and memory.\n"
-             "\n"
-             "  --config=FILE   Read FILE instead of " SETTINGS_FILE "\n"
-             "  --claim=UUID    Print a consumer's claim as operands of 'passthroughctl allocate'\n"
-             "  --dry-run       Print what would change in Placement, and exit\n"
-             "  --once          Compare once, and exit\n"
-             "  --debug         Log each request\n"
-             "  -h, --help      Show this help\n"
-             "  --version       Show the version\n"
-             "\n"
-             "See passthrough-placement(8).");
-}
-
-/* 1: go on. 0: done. -1: usage error. */
-static int parse_arguments(int argc, char *argv[]) {
-        enum {
-                ARG_CONFIG = 0x100,
-                ARG_CLAIM,
-                ARG_DRY_RUN,
-                ARG_ONCE,
-                ARG_DEBUG,
-                ARG_VERSION
-        };
-        static const struct option options[] = {
-                { "config", required_argument, NULL, ARG_CONFIG }, { "claim", required_argument, NULL, ARG_CLAIM },
-                { "dry-run", no_argument, NULL, ARG_DRY_RUN },     { "once", no_argument, NULL, ARG_ONCE },
-                { "debug", no_argument, NULL, ARG_DEBUG },         { "help", no_argument, NULL, 'h' },
-                { "version", no_argument, NULL, ARG_VERSION },     { NULL, 0, NULL, 0 },
-        };
-        uuid_t uuid;
-        int c;
-
-        while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
-                switch (c) {
-                case ARG_CONFIG:
-                        arg_config = optarg;
-                        break;
-                case ARG_CLAIM:
-                        if (uuid_parse(optarg, uuid) < 0)
-                                return log_error("'%s' is no UUID.", QUOTABLE(optarg)), -1;
-                        arg_claim = optarg;
-                        break;
-                case ARG_DRY_RUN:
-                        arg_dry_run = true;
-                        break;
-                case ARG_ONCE:
-                        arg_once = true;
-                        break;
-                case ARG_DEBUG:
-                        log_set_max_level(LOG_DEBUG);
-                        break;
-                case ARG_VERSION:
-                        puts("passthrough-placement " VERSION);
-                        return 0;
-                case 'h':
-                        help();
-                        return 0;
-                default:
-                        return -1;
-                }
-        return optind < argc ? -1 : 1;
-}
+static const char help[] = "Usage: passthrough-placement [OPTION...]\n"
+                           "Keep OpenStack Placement equal to this node's PCI devices, CPUs and memory.\n"
+                           "\n"
+                           "  --config=FILE   Read FILE instead of " SETTINGS_FILE "\n"
+                           "  --claim=UUID    Print a consumer's claim as operands of 'passthroughctl allocate'\n"
+                           "  --dry-run       Print what would change in Placement, and exit\n"
+                           "  --once          Compare once, and exit\n"
+                           "  --debug         Log each request\n"
+                           "  -h, --help      Show this help\n"
+                           "  --version       Show the version\n"
+                           "\n"
+                           "See passthrough-placement(8).";
 
 int main(int argc, char *argv[]) {
-        int r = parse_arguments(argc, argv);
+        static const ProgramOption options[] = { { "config", &arg_config, NULL },
+                                                 { "claim", &arg_claim, NULL },
+                                                 { "dry-run", NULL, &arg_dry_run },
+                                                 { "once", NULL, &arg_once },
+                                                 { "debug", NULL, &arg_debug } };
+        int r = program_read_arguments(argc, argv, "passthrough-placement", help, options, ELEMENTSOF(options));
+        uuid_t uuid;
 
-        if (r < 0) {
-                (void) fprintf(stderr, "Try 'passthrough-placement --help'.\n");
-                return 2;
-        }
-        if (r == 0)
-                return fflush(stdout) != 0 || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+        if (r >= 0)
+                return r;
+        if (arg_claim && uuid_parse(arg_claim, uuid) < 0)
+                return log_error("'%s' is no UUID.", QUOTABLE(arg_claim)), 2;
+        if (arg_debug)
+                log_set_max_level(LOG_DEBUG);
         return run();
 }

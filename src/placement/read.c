@@ -126,10 +126,10 @@ static int read_known(Sync *s, const char *path, const char *key) {
         if (r < 0)
                 return r;
         all = member(reply, key);
-        for (size_t i = 0; i < json_object_array_length(all); i++) {
-                json_object *o = json_object_array_get_idx(all, i);
-                const char *name = json_object_get_string(
-                        json_object_is_type(o, json_type_object) ? json_object_object_get(o, "name") : o);
+        for (size_t i = 0; i < json_length(all); i++) {
+                json_object *o = json_at(all, i);
+                const char *name =
+                        json_object_get_string(json_object_is_type(o, json_type_object) ? member(o, "name") : o);
 
                 if (name && json_object_object_add(s->known, name, NULL) < 0)
                         return -ENOMEM;
@@ -145,8 +145,8 @@ static int read_providers(Sync *s) {
         if (r < 0)
                 return r;
         all = member(reply, "resource_providers");
-        for (size_t i = 0; i < json_object_array_length(all); i++)
-                if (tree_parse_provider(s->have, json_object_array_get_idx(all, i)) < 0)
+        for (size_t i = 0; i < json_length(all); i++)
+                if (tree_parse_provider(s->have, json_at(all, i)) < 0)
                         return placement_bad_reply("/resource_providers");
         return 0;
 }

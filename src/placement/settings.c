@@ -17,14 +17,14 @@ static const AgentKey keys[] = {
         { "Placement", "Token", agent_parse_text, offsetof(Settings, token) },
         { "Placement", "CaFile", agent_parse_text, offsetof(Settings, ca_file) },
         { "Placement", "Host", agent_parse_text, offsetof(Settings, host) },
-        { "Placement", "AddRoot", agent_parse_boolean, offsetof(Settings, add_root) },
-        { "Placement", "Project", agent_parse_text, offsetof(Settings, project) },
-        { "Placement", "User", agent_parse_text, offsetof(Settings, user) },
+        { "Placement", "AddRoot", agent_parse_boolean, offsetof(Settings, add_root), "yes" },
+        { "Placement", "Project", agent_parse_text, offsetof(Settings, project), "passthroughd" },
+        { "Placement", "User", agent_parse_text, offsetof(Settings, user), "passthroughd" },
         { "Keystone", "Url", agent_parse_text, offsetof(Settings, keystone_url) },
         { "Keystone", "Credential", agent_parse_text, offsetof(Settings, credential) },
         { "Keystone", "SecretFile", agent_parse_text, offsetof(Settings, secret_file) },
         { "Keystone", "Region", agent_parse_text, offsetof(Settings, region) },
-        { "Keystone", "Interface", agent_parse_text, offsetof(Settings, interface) },
+        { "Keystone", "Interface", agent_parse_text, offsetof(Settings, interface), "internal" },
 };
 
 void settings_done(Settings *s) {
@@ -48,17 +48,12 @@ static int read_secret(const char *file, Settings *s) {
         return r < 0 ? log_error_errno(r, "Failed to read the secret of the application credential, %s: %m", path) : 0;
 }
 
-static int set_default(char **target, const char *value) {
-        return *target ? 0 : string_copy(target, value);
-}
-
 static int complete(const char *path, Settings *s) {
         char host[HOST_NAME_MAX + 1] = "";
 
         if (gethostname(host, sizeof(host) - 1) < 0)
                 return log_error_errno(-errno, "Failed to read the name of the host: %m");
-        if (set_default(&s->host, host) < 0 || set_default(&s->project, "passthroughd") < 0 ||
-            set_default(&s->user, "passthroughd") < 0 || set_default(&s->interface, "internal") < 0)
+        if (!s->host && string_copy(&s->host, host) < 0)
                 return log_error_errno(-ENOMEM, "Failed to complete the settings: %m");
         if (!s->url && !s->keystone_url)
                 return log_error("%s: Neither [Placement] Url= nor [Keystone] Url= is set.", path), -EINVAL;
@@ -70,7 +65,7 @@ static int complete(const char *path, Settings *s) {
 int settings_read(const char *path, Settings *ret) {
         int r;
 
-        *ret = (Settings) { .add_root = true };
+        *ret = (Settings) { 0 };
         r = agent_read_settings(path, keys, ELEMENTSOF(keys), ret);
         if (r >= 0)
                 r = complete(path, ret);

@@ -72,8 +72,8 @@ static int make_name(Sync *s, const char *kind, const char *name) {
 }
 
 static int make_names(Sync *s, const Change *c) {
-        json_object *classes = json_object_object_get(c->body, "inventories");
-        json_object *traits = json_object_object_get(c->body, "traits");
+        json_object *classes = member(c->body, "inventories");
+        json_object *traits = member(c->body, "traits");
         int r = 0;
 
         if (c->kind == CHANGE_INVENTORIES) {
@@ -83,8 +83,8 @@ static int make_names(Sync *s, const Change *c) {
                                 r = make_name(s, "resource_classes", class);
                 }
         } else if (c->kind == CHANGE_TRAITS)
-                for (size_t i = 0; r >= 0 && i < json_object_array_length(traits); i++)
-                        r = make_name(s, "traits", json_object_get_string(json_object_array_get_idx(traits, i)));
+                for (size_t i = 0; r >= 0 && i < json_length(traits); i++)
+                        r = make_name(s, "traits", json_object_get_string(json_at(traits, i)));
         return r;
 }
 
@@ -113,7 +113,7 @@ static int enter_claim(Sync *s, const Change *c) {
         claim = tree_find_claim(s->have, c->uuid);
         if (claim)
                 claim->generation = next_generation(claim->generation);
-        json_object_object_foreach(json_object_object_get(c->body, "allocations"), uuid, unused) {
+        json_object_object_foreach(member(c->body, "allocations"), uuid, unused) {
                 Provider *p = tree_find_provider(s->have, uuid);
 
                 (void) unused;

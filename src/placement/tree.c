@@ -3,6 +3,7 @@
 #include "tree.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <uuid/uuid.h>
 
 #include "agent/member.h"
@@ -85,7 +86,7 @@ static bool index_add(json_object **index, const char *key, size_t i) {
 }
 
 static void index_move(json_object *index, const char *key, size_t i) {
-        (void) json_object_set_int64(json_object_object_get(index, key), (int64_t) i);
+        (void) json_object_set_int64(member(index, key), (int64_t) i);
 }
 
 Provider *tree_find_provider(const Tree *t, const char *uuid) {
@@ -279,7 +280,7 @@ int claim_add(Claim *c, const char *provider, const char *class, int64_t amount)
 /* Placement's replies */
 
 static int64_t member_number(json_object *o, const char *key) {
-        return json_object_get_int64(json_object_object_get(o, key));
+        return json_object_get_int64(member(o, key));
 }
 
 int tree_parse_provider(Tree *t, json_object *o) {
@@ -298,7 +299,7 @@ int tree_parse_provider(Tree *t, json_object *o) {
 }
 
 int provider_parse_inventories(Provider *p, json_object *o) {
-        json_object *all = json_object_object_get(o, "inventories");
+        json_object *all = member(o, "inventories");
 
         if (!json_object_is_type(all, json_type_object))
                 return -EBADMSG;
@@ -313,21 +314,21 @@ int provider_parse_inventories(Provider *p, json_object *o) {
                 r->reserved = member_number(i, "reserved");
                 r->is_altered = member_number(i, "min_unit") != 1 || member_number(i, "step_size") != 1 ||
                                 member_number(i, "max_unit") != r->total ||
-                                json_object_get_double(json_object_object_get(i, "allocation_ratio")) != 1.0;
+                                json_object_get_double(member(i, "allocation_ratio")) != 1.0;
         }
         return 0;
 }
 
 int provider_parse_traits(Provider *p, json_object *o) {
-        json_object *all = json_object_object_get(o, "traits");
+        json_object *all = member(o, "traits");
 
         if (!json_object_is_type(all, json_type_array))
                 return -EBADMSG;
         while (p->n_traits > 0)
                 free(p->traits[--p->n_traits]);
         p->generation = member_number(o, "resource_provider_generation");
-        for (size_t i = 0; i < json_object_array_length(all); i++)
-                if (provider_add_trait(p, json_object_get_string(json_object_array_get_idx(all, i)) ?: "") < 0)
+        for (size_t i = 0; i < json_length(all); i++)
+                if (provider_add_trait(p, json_object_get_string(json_at(all, i)) ?: "") < 0)
                         return -ENOMEM;
         return 0;
 }
@@ -344,7 +345,7 @@ static void claim_forget(Claim *c, const char *provider) {
 
 /* allocation: {"resources": {CLASS: AMOUNT}} */
 static int claim_parse_part(Claim *c, const char *provider, json_object *allocation) {
-        json_object *resources = json_object_object_get(allocation, "resources");
+        json_object *resources = member(allocation, "resources");
 
         if (!json_object_is_type(resources, json_type_object))
                 return -EBADMSG;
@@ -358,7 +359,7 @@ static int claim_parse_part(Claim *c, const char *provider, json_object *allocat
 }
 
 int tree_parse_usage(Tree *t, const char *provider, json_object *o) {
-        json_object *all = json_object_object_get(o, "allocations");
+        json_object *all = member(o, "allocations");
 
         if (!json_object_is_type(all, json_type_object))
                 return -EBADMSG;
@@ -377,7 +378,7 @@ int tree_parse_usage(Tree *t, const char *provider, json_object *o) {
 }
 
 int tree_parse_claim(Tree *t, const char *consumer, json_object *o) {
-        json_object *all = json_object_object_get(o, "allocations");
+        json_object *all = member(o, "allocations");
         const char *type = member_text(o, "consumer_type");
         Claim *c;
 
@@ -406,16 +407,9 @@ int tree_parse_claim(Tree *t, const char *consumer, json_object *o) {
 /* Documents for Placement */
 
 json_object *resource_to_json(const Resource *r) {
-        _cleanup_json_ json_object *o = json_object_new_object();
-
-        if (!o || !member_add(o, "total", json_object_new_int64(r->total)) ||
-            !member_add(o, "reserved", json_object_new_int64(r->reserved)) ||
-            !member_add(o, "min_unit", json_object_new_int64(1)) ||
-            !member_add(o, "max_unit", json_object_new_int64(r->total)) ||
-            !member_add(o, "step_size", json_object_new_int64(1)) ||
-            !member_add(o, "allocation_ratio", json_object_new_double(1.0)))
-                return NULL;
-        return TAKE_PTR(o);
+        return json_format("{'total': %" PRId64 ", 'reserved': %" PRId64 ", 'min_unit': 1, 'max_unit': %" PRId64
+                           ", 'step_size': 1, 'allocation_ratio': 1.0}",
+                           r->total, r->reserved, r->total);
 }
 
 json_object *claim_to_json(const Claim *c) {
@@ -423,7 +417,7 @@ json_object *claim_to_json(const Claim *c) {
 
         for (size_t i = 0; o && i < c->n_parts; i++) {
                 const ClaimPart *part = &c->parts[i];
-                json_object *of = json_object_object_get(o, part->provider), *resources;
+                json_object *of = member(o, part->provider), *resources;
 
                 if (!of) {
                         of = json_object_new_object();
@@ -431,7 +425,7 @@ json_object *claim_to_json(const Claim *c) {
                             !member_add(of, "resources", json_object_new_object()))
                                 return NULL;
                 }
-                resources = json_object_object_get(of, "resources");
+                resources = member(of, "resources");
                 if (!member_add(resources, part->class, json_object_new_int64(part->amount)))
                         return NULL;
         }

@@ -21,15 +21,6 @@ static uint64_t member_number(json_object *o, const char *key) {
         return json_object_get_uint64(member(o, key));
 }
 
-/* Every array of the document, element by element. */
-static json_object *element(json_object *array, size_t i) {
-        return json_object_array_get_idx(array, i);
-}
-
-static size_t length(json_object *array) {
-        return json_object_array_length(array);
-}
-
 static int add_trait(Provider *p, const char *kind, const char *value) {
         char trait[TREE_NAME_SIZE];
 
@@ -76,8 +67,8 @@ static int parse_cpus(json_object *o, const char *key, CpuSet *ret) {
 static uint64_t hugepage_size(json_object *allocation, json_object *pages) {
         uint64_t size = member_number(allocation, "page_size");
 
-        for (size_t i = 0; i < length(pages); i++)
-                if (member_number(element(pages, i), "size") == size)
+        for (size_t i = 0; i < json_length(pages); i++)
+                if (member_number(json_at(pages, i), "size") == size)
                         return size;
         return 0;
 }
@@ -135,11 +126,11 @@ static int add_cpus(Builder *b, Provider *p, json_object *node) {
 
         if (parse_cpus(node, "cpus", &all) < 0 || parse_cpus(node, "cpus_free", &available) < 0)
                 return -EBADMSG;
-        for (size_t i = 0; r >= 0 && i < length(b->allocations); i++) {
-                unsigned n = cpus_on(element(b->allocations, i), &all);
+        for (size_t i = 0; r >= 0 && i < json_length(b->allocations); i++) {
+                unsigned n = cpus_on(json_at(b->allocations, i), &all);
 
                 used += n;
-                r = claim(b, element(b->allocations, i), p->uuid, "PCPU", n);
+                r = claim(b, json_at(b->allocations, i), p->uuid, "PCPU", n);
         }
         return r < 0 ? r : add_counted(p, "PCPU", cpuset_count(&all), cpuset_count(&available), used);
 }
@@ -153,8 +144,8 @@ static int add_memory(Builder *b, Provider *p, json_object *node, uint64_t page_
 
         if (page_size > 0)
                 (void) snprintf(class, sizeof(class), "CUSTOM_HUGEPAGES_%juKB", (uintmax_t) page_size / 1024);
-        for (size_t i = 0; r >= 0 && i < length(b->allocations); i++) {
-                json_object *a = element(b->allocations, i);
+        for (size_t i = 0; r >= 0 && i < json_length(b->allocations); i++) {
+                json_object *a = json_at(b->allocations, i);
                 uint64_t bytes = memory_on(a, json_object_get_int(member(node, "id")));
                 uint64_t n = hugepage_size(a, member(node, "pages")) == page_size ? (bytes + unit - 1) / unit : 0;
 
@@ -182,8 +173,8 @@ static int add_node(Builder *b, json_object *node) {
         if (r >= 0)
                 r = add_memory(b, p, node, 0, member_number(node, "memory") / MIB,
                                member_number(node, "memory_free") / MIB);
-        for (size_t i = 0; r >= 0 && i < length(pages); i++) {
-                json_object *o = element(pages, i);
+        for (size_t i = 0; r >= 0 && i < json_length(pages); i++) {
+                json_object *o = json_at(pages, i);
 
                 r = add_memory(b, p, node, member_number(o, "size"), member_number(o, "total"),
                                member_number(o, "free"));
@@ -211,9 +202,9 @@ static bool find_switch(const char *path, char *ret, size_t size) {
 }
 
 static json_object *find_device(const Builder *b, const char *address) {
-        for (size_t i = 0; address && i < length(b->devices); i++)
-                if (streq_ptr(member_text(element(b->devices, i), "address"), address))
-                        return element(b->devices, i);
+        for (size_t i = 0; address && i < json_length(b->devices); i++)
+                if (streq_ptr(member_text(json_at(b->devices, i), "address"), address))
+                        return json_at(b->devices, i);
         return NULL;
 }
 
@@ -252,19 +243,16 @@ static bool in_service(json_object *device) {
 }
 
 static json_object *find_allocation(const Builder *b, const char *name) {
-        for (size_t i = 0; name && i < length(b->allocations); i++)
-                if (streq_ptr(member_text(element(b->allocations, i), "name"), name))
-                        return element(b->allocations, i);
+        for (size_t i = 0; name && i < json_length(b->allocations); i++)
+                if (streq_ptr(member_text(json_at(b->allocations, i), "name"), name))
+                        return json_at(b->allocations, i);
         return NULL;
 }
 
 static json_object *find_pool(const Builder *b, json_object *device) {
         const char *pool = member_text(device, "pool");
 
-        for (size_t i = 0; pool && i < length(b->pools); i++)
-                if (streq_ptr(member_text(element(b->pools, i), "name"), pool))
-                        return element(b->pools, i);
-        return NULL;
+        return pool ? json_find(b->pools, "name", pool) : NULL;
 }
 
 static const char *scheduler_of(const Builder *b, json_object *device) {
@@ -281,8 +269,8 @@ static bool is_reported(const Builder *b, json_object *device) {
 static bool is_one_time_use(json_object *pool) {
         json_object *traits = member(pool, "traits");
 
-        for (size_t i = 0; json_object_is_type(traits, json_type_array) && i < length(traits); i++)
-                if (streq_ptr(json_object_get_string(element(traits, i)), "one-time-use"))
+        for (size_t i = 0; i < json_length(traits); i++)
+                if (streq_ptr(json_object_get_string(json_at(traits, i)), "one-time-use"))
                         return true;
         return false;
 }
@@ -325,8 +313,8 @@ static int add_device(Builder *b, json_object *device) {
  * would take a healthy VF of the same PF away, unless all VFs are out of service.
  */
 static void subtract_claimed(Builder *b) {
-        for (size_t i = 0; i < length(b->devices); i++) {
-                json_object *device = element(b->devices, i);
+        for (size_t i = 0; i < json_length(b->devices); i++) {
+                json_object *device = json_at(b->devices, i);
                 const char *pf = member_text(device, "physical_function");
                 char class[TREE_NAME_SIZE];
                 Provider *p;
@@ -351,9 +339,9 @@ static int claim_slots(Builder *b, json_object *allocation, const char *endpoint
         json_object *services = member(allocation, "services");
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && json_object_is_type(services, json_type_array) && i < length(services); i++)
-                if (streq_ptr(member_text(element(services, i), "endpoint"), endpoint))
-                        r = claim(b, allocation, provider, class, member_number(element(services, i), "slots"));
+        for (size_t i = 0; r >= 0 && i < json_length(services); i++)
+                if (streq_ptr(member_text(json_at(services, i), "endpoint"), endpoint))
+                        r = claim(b, allocation, provider, class, member_number(json_at(services, i), "slots"));
         return r;
 }
 
@@ -372,8 +360,8 @@ static int add_endpoint(Builder *b, const char *service, json_object *o) {
         p = add_named(b, name, b->options->root);
         if (!p || add_trait(p, "", "") < 0 || add_trait(p, "_POOL_", service) < 0)
                 return -ENOMEM;
-        for (size_t i = 0; r >= 0 && i < length(b->allocations); i++)
-                r = claim_slots(b, element(b->allocations, i), endpoint, p->uuid, class);
+        for (size_t i = 0; r >= 0 && i < json_length(b->allocations); i++)
+                r = claim_slots(b, json_at(b->allocations, i), endpoint, p->uuid, class);
         if (r < 0)
                 return r;
         /* An endpoint with a reason offers no slot. More may be allocated than it has. */
@@ -385,8 +373,8 @@ static int add_service(Builder *b, json_object *pool) {
         const char *name = member_text(pool, "name");
         int r = name ? 0 : -EBADMSG;
 
-        for (size_t i = 0; r >= 0 && json_object_is_type(endpoints, json_type_array) && i < length(endpoints); i++)
-                r = add_endpoint(b, name, element(endpoints, i));
+        for (size_t i = 0; r >= 0 && i < json_length(endpoints); i++)
+                r = add_endpoint(b, name, json_at(endpoints, i));
         return r;
 }
 
@@ -407,14 +395,14 @@ int tree_wanted(json_object *describe, const WantedOptions *options, Tree **ret)
                 return -EBADMSG;
         if (!tree || !tree_add_provider(tree, options->host, options->root, ""))
                 return -ENOMEM;
-        for (size_t i = 0; r >= 0 && i < length(b.nodes); i++)
-                r = add_node(&b, element(b.nodes, i));
-        for (size_t i = 0; r >= 0 && i < length(b.devices); i++)
-                r = add_device(&b, element(b.devices, i));
-        for (size_t i = 0; r >= 0 && i < length(b.devices); i++)
-                r = add_cleaned(&b, element(b.devices, i));
-        for (size_t i = 0; r >= 0 && i < length(b.pools); i++)
-                r = add_service(&b, element(b.pools, i));
+        for (size_t i = 0; r >= 0 && i < json_length(b.nodes); i++)
+                r = add_node(&b, json_at(b.nodes, i));
+        for (size_t i = 0; r >= 0 && i < json_length(b.devices); i++)
+                r = add_device(&b, json_at(b.devices, i));
+        for (size_t i = 0; r >= 0 && i < json_length(b.devices); i++)
+                r = add_cleaned(&b, json_at(b.devices, i));
+        for (size_t i = 0; r >= 0 && i < json_length(b.pools); i++)
+                r = add_service(&b, json_at(b.pools, i));
         if (r < 0)
                 return r;
         subtract_claimed(&b);

@@ -60,7 +60,8 @@ int program_read_arguments(int argc, char *argv[], const char *name, const char 
         int c, at;
 
         for (size_t i = 0; i < n; i++)
-                list[i + 2] = (struct option) { options[i].name, required_argument, NULL, 'o' };
+                list[i + 2] = (struct option) { options[i].name, options[i].value ? required_argument : no_argument,
+                                                NULL, 'o' };
         while ((c = getopt_long(argc, argv, "h", list, &at)) >= 0)
                 switch (c) {
                 case 'h':
@@ -68,7 +69,10 @@ int program_read_arguments(int argc, char *argv[], const char *name, const char 
                 case 'v':
                         return printf("%s ", name) < 0 ? EXIT_FAILURE : print(VERSION);
                 case 'o':
-                        *options[at - 2].value = optarg;
+                        if (optarg)
+                                *options[at - 2].value = optarg;
+                        else
+                                *options[at - 2].flag = true;
                         break;
                 default:
                         return misused(name);

@@ -114,6 +114,13 @@ system('rm', '-rf', "$ENV{NODE_TMP}/cdi") == 0 or die 'rm';
 dra_start();
 ok(wait_until(sub { cdi_of($four) }), 'after a boot the CDI document is written again');
 is_deeply(cdi_of($four), $before, '... as it was');
+my $record = "$ENV{NODE_TMP}/kubelet/plugins/" . DRIVER . "/claims/$four->{uid}.json";
+my $kept   = slurp($record);
+spew($record, '{');
+dra_stop('KILL');
+dra_start();
+ok(wait_until(sub { dra_log() =~ /Cannot read \Q$record\E: .* Remove it/ }), 'a record that cannot be read is named');
+spew($record, $kept);
 
 # ---- What is no word of the API server about a claim: the page of a proxy
 
@@ -198,5 +205,33 @@ is(error_of(prepare => $five), '', '... and with a further document of the node'
 is(error_of(prepare => $five), '', '... and one more');
 is(n_puts(), $writes, '... not again');
 
+
+# All is read again when the kubelet starts, and sent once more; the next full comparison finds what the API server keeps.
+sub n_lists { return scalar grep { $_->{method} eq 'GET' && $_->{path} =~ /resourceslices/ } @{ control()->{log} } }
+kubelet('status');
+ok(wait_until(sub { n_puts() > $writes }), 'after a start of the kubelet, it is sent again');
+$writes = n_puts();
+my $lists = n_lists();
+ok(wait_until(sub { n_lists() > $lists }, 20), 'a further full comparison');
+is(error_of(prepare => $five), '', '...');
+is(n_puts(), $writes, '... writes nothing');
+is(scalar(() = dra_log() =~ /leaves 'taints' out/g), 1, 'the journal says once what is left out');
 is(dra_stop(), 0, 'it ends');
+
+# ---- Kubeconfigs with several clusters
+
+my $several = slurp("$ENV{NODE_TMP}/kubeconfig") =~ s/clusters:\n/clusters:\n- name: other\n  cluster: {server: "http:\/\/127.0.0.1:1\/"}\n/r =~ s/users:\n/users:\n- name: other\n  user: {token: other}\n/r
+        =~ s/contexts:\n/contexts:\n- name: other\n  context: {cluster: other, user: other}\n/r;
+spew("$ENV{NODE_TMP}/kubeconfig", $several);
+dra_start();
+is(error_of(prepare => $five), '', 'the cluster and the user of the current context');
+dra_stop();
+for my $case (['current-context: test', 'current-context: none', 'current-context', 'none', 'contexts'], ['current-context: test', '', 'current-context'], ['cluster: test', 'cluster: gone', 'gone', 'clusters'],
+        ['user: node', 'user: nobody', 'nobody', 'users'], ['http://127.0.0.1:6443/', '', 'test', 'server']) {
+        my ($from, $to, @names) = @$case;
+        spew("$ENV{NODE_TMP}/kubeconfig", $several =~ s/\Q$from\E/$to/r);
+        my $said = qx(timeout 20 $ENV{BUILD}/passthrough-dra --config=$ENV{NODE_TMP}/dra.conf 2>&1);
+        is($? >> 8, 1, "'$to' instead of '$from'");
+        like($said, names("$ENV{NODE_TMP}/kubeconfig", @names), '... is named');
+}
 done_testing();

@@ -67,4 +67,17 @@ ok(wait_until(sub { slice_devices()->{'pci-0000-14-00-1'}{taints} }), 'it has a 
 my @log = @{ control()->{log} };
 is(scalar(grep { $_->{method} ne 'GET' && $_->{token} eq 'node' } @log[$before .. $#log]), 1, '... by one write');
 is(dra_stop(), 0, 'it ends');
+
+# ---- Claims that have gone while it was down: each has its turn, however many there are
+
+my @vfs = sort map { $_->{address} } grep { ($_->{pool} // '') eq 'rdma' && $_->{state} eq 'available' } @{ describe($bus)->{devices} };
+for my $i (1 .. 300) {
+        my $uid = uid_of(1000 + $i);
+        $bus->call('Allocate', 'sa{sv}', "claim-$uid", [[devices => ['a(su)', [['rdma', 1]]]], [at => ['a(ss)', [['rdma', $vfs[$i]]]]], [consumer => ['s', $uid]], [tag => ['s', "default/gone-$i"]]]);
+}
+sub n_claims { return scalar grep { $_->{name} =~ /^claim-/ } @{ describe($bus)->{allocations} } }
+is(n_claims(), 300, '300 claims have VFs');
+dra_start();
+ok(wait_until(sub { n_claims() == 0 }, 600), '... and all are released') or diag(n_claims());
+is(dra_stop(), 0, 'it ends');
 done_testing();

@@ -211,7 +211,7 @@ for my $wrong (['[Placement]'], ['[Keystone]', 'Url=http://127.0.0.1:1'], ['[Pla
         agent_conf(@$wrong);
         is((agent('--once'))[0], 78, "refused: @$wrong");
 }
-agent_conf('[Placement]', 'Url=' . URL, 'Token=admin', 'Host=n9', 'AddRoot=', 'Project=');
+agent_conf('[Placement]', 'Url=' . URL, 'Token=admin', 'Host=n9', 'AddRoot=no', 'AddRoot=', 'Project=');
 is((agent('--dry-run'))[0], 0, 'empty values are the defaults');
 agent_conf('[Placement]', '# ' . 'x' x 300, 'Url=' . URL . '#' . 'x' x 300, 'Wrong=1', 'no line');
 my (undef, undef, $said) = agent('--once');

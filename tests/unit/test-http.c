@@ -16,7 +16,6 @@
 
 #include "agent/http.h"
 #include "agent/member.h"
-#include "agent/retry.h"
 #include "model/json-value.h"
 #include "util/fileio.h"
 #include "util/log.h"

@@ -7,8 +7,6 @@
 #include "unit.h"
 
 #include "kube/claim.h"
-#include "kube/json.h"
-#include "kube/slices.h"
 #include "model/fabric.h"
 #include "util/strings.h"
 
@@ -17,7 +15,7 @@
         "'kubernetes', 'vgpu_type': 'H100-20C'}, {'name': 'own', 'scheduler': 'none', 'vgpu_type': null}]"
 
 static json_object *device_at(json_object *slices, size_t slice, size_t i) {
-        return json_object_array_get_idx(member(json_object_array_get_idx(slices, slice), "devices"), i);
+        return json_at(member(json_at(slices, slice), "devices"), i);
 }
 
 static int attribute(json_object *device, const char *name) {
@@ -127,59 +125,77 @@ static json_object *many_document(unsigned n, const char *state) {
         return TAKE_PTR(o);
 }
 
-/* Does what the writes say, as an API server does. */
-static void apply(json_object *items, json_object *writes) {
-        for (size_t i = 0; i < json_length(writes); i++) {
-                json_object *write = json_object_array_get_idx(writes, i), *body = member(write, "body");
-                const char *path = member_text(write, "path"), *name = member_text(member(body, "metadata"), "name");
+/* Does what the write says, as an API server does that does not know this member of devices, and notes it. */
+static void apply(json_object *items, json_object *written, json_object *write, const char *dropped) {
+        json_object *body = member(write, "body"), *copy = NULL;
+        const char *name = member_text(write, "name");
 
-                for (size_t k = 0; k < json_length(items); k++) {
-                        const char *own = member_text(member(json_object_array_get_idx(items, k), "metadata"), "name");
-
-                        if (streq(own, name ?: strrchr(path, '/') + 1)) {
-                                (void) json_object_array_del_idx(items, k, 1);
-                                break;
-                        }
-                }
-                if (body)
-                        assert_true(json_append(items, json_object_get(body)));
-        }
+        json_object_object_del(items, name);
+        if (!body)
+                return;
+        assert_int_equal(json_object_deep_copy(body, &copy, NULL), 0);
+        for (size_t k = 0; dropped && k < json_length(member(member(copy, "spec"), "devices")); k++)
+                json_object_object_del(json_at(member(member(copy, "spec"), "devices"), k), dropped);
+        assert_true(member_add(items, name, copy));
+        assert_true(member_add(written, name, json_object_new_object()));
+        assert_true(member_add(member(written, name), "sent", json_object_get(member(body, "spec"))));
+        assert_true(member_add(member(written, name), "kept", json_object_get(member(copy, "spec"))));
 }
 
-static size_t count_writes(json_object *items, json_object *document) {
+static int count_writes(json_object *items, json_object *document, const char *dropped) {
         const SliceOwner owner = { "n1", "uid-of-n1" };
-        _cleanup_json_ json_object *wanted = make_wanted(document), *writes = NULL, *none = NULL;
-        size_t n;
+        _cleanup_json_ json_object *wanted = make_wanted(document), *written = json_object_new_object();
+        int64_t generation = 0;
+        int n, left;
 
-        assert_int_equal(slices_difference(&owner, wanted, items, &writes), 0);
-        n = json_length(writes);
-        apply(items, writes);
-        assert_int_equal(slices_difference(&owner, wanted, items, &none), 0);
-        assert_int_equal(json_length(none), 0);
+        for (n = 0;; n++) {
+                _cleanup_json_ json_object *write = NULL;
+
+                left = slices_difference(&owner, wanted, items, written, &generation, &write);
+                assert_int_equal(left > 0, write != NULL);
+                if (left == 0)
+                        break;
+                apply(items, written, write, dropped);
+        }
+        generation = 0;
+        assert_int_equal(slices_difference(&owner, wanted, items, written, &generation, &written), 0);
         return n;
 }
 
-static int64_t generation(json_object *items) {
-        json_object *spec = member(json_object_array_get_idx(items, 0), "spec");
+static int64_t generation_of(json_object *items) {
+        json_object *spec = member(member(items, "n1-passthroughd.org-0"), "spec");
 
         return json_object_get_int64(member(member(spec, "pool"), "generation"));
 }
 
 TEST(test_difference) {
-        _cleanup_json_ json_object *items = json_object_new_array(), *many = many_document(500, "available"),
+        _cleanup_json_ json_object *items = json_object_new_object(), *many = many_document(500, "available"),
                                    *failed = many_document(500, "stuck"), *few = many_document(64, "available"),
                                    *none = many_document(0, "available");
 
-        assert_int_equal(count_writes(items, many), 8);
-        assert_int_equal(generation(items), 1);
-        assert_int_equal(count_writes(items, failed), 1);
-        assert_int_equal(generation(items), 1);
-        assert_int_equal(count_writes(items, many), 1);
+        assert_int_equal(count_writes(items, many, NULL), 8);
+        assert_int_equal(generation_of(items), 1);
+        assert_int_equal(count_writes(items, failed, NULL), 1);
+        assert_int_equal(generation_of(items), 1);
+        assert_int_equal(count_writes(items, many, NULL), 1);
         /* The first slice has another count, and seven go. */
-        assert_int_equal(count_writes(items, few), 8);
-        assert_int_equal(generation(items), 2);
-        assert_int_equal(count_writes(items, none), 1);
-        assert_int_equal(json_length(items), 0);
+        assert_int_equal(count_writes(items, few, NULL), 8);
+        assert_int_equal(generation_of(items), 2);
+        assert_int_equal(count_writes(items, none, NULL), 1);
+        assert_int_equal(json_object_object_length(items), 0);
+}
+
+/* An API server leaves out members that it does not know: what it keeps is not written again. */
+TEST(test_dropped) {
+        _cleanup_json_ json_object *items = json_object_new_object(), *failed = many_document(2, "stuck"),
+                                   *sent = json_format("{'a': [{'b': 1, 'c': 2}, {'b': 1}]}"),
+                                   *kept = json_format("{'a': [{'c': 2}, {'b': 1}], 'time': 3}"),
+                                   *names = json_object_new_object();
+
+        assert_int_equal(count_writes(items, failed, "taints"), 1);
+        assert_int_equal(slices_dropped(sent, kept, names), 0);
+        assert_int_equal(json_object_object_length(names), 1);
+        assert_true(json_object_object_get_ex(names, "b", NULL));
 }
 
 /* A GPU with room for two vGPUs, of which a claim has one; a person has another VF. */
@@ -196,7 +212,7 @@ TEST(test_vgpu) {
                 "'physical_function': '0000:13:00.0', 'iommu_group': 4}],"
                 "'allocations': [{'name': 'claim-u', 'consumer': 'u'}, {'name': 'vm1', 'consumer': null}], " POOLS "}");
         _cleanup_json_ json_object *wanted = make_wanted(document);
-        json_object *counters = member_first(json_object_array_get_idx(wanted, 1), "sharedCounters");
+        json_object *counters = member_first(json_at(wanted, 1), "sharedCounters");
 
         assert_int_equal(json_length(wanted), 2);
         assert_string_equal(member_text(counters, "name"), "pci-0000-13-00-0");
@@ -226,7 +242,7 @@ TEST(test_devices) {
                                    *none = NULL;
         json_object *last = device_at(wanted, 0, 1);
 
-        assert_int_equal(json_length(member(json_object_array_get_idx(wanted, 0), "devices")), 2);
+        assert_int_equal(json_length(member(json_at(wanted, 0), "devices")), 2);
         assert_string_equal(member_text(last, "name"), "pci-0000-04-00-0");
         assert_string_equal(member_text(member_first(last, "taints"), "key"), "passthroughd.org/out-of-service");
         assert_string_equal(member_text(member_first(last, "taints"), "value"), "quarantined");
