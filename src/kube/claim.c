@@ -155,6 +155,15 @@ static int add_mount(json_object *edits, json_object *record, size_t i, const ch
         return host && path ? cdi_add_mount(edits, host, path) : -ENOMEM;
 }
 
+/* All devices of a pod have the same: a kernel has VFIO character devices for all or for none. */
+static int add_nodes(json_object *edits, json_object *document, json_object *device) {
+        const char *cdev = member_text(device, "vfio_device");
+
+        return cdev && streq_ptr(member_text(document, "iommufd"), "yes")
+                       ? cdi_add_cdev(edits, cdev)
+                       : cdi_add_group(edits, json_object_get_int(member(device, "iommu_group")));
+}
+
 int claim_cdi(json_object *record, json_object *document, const char *directory, json_object **ret) {
         _cleanup_json_ json_object *cdi = cdi_new(KUBE_DRIVER "/claim");
 
@@ -166,7 +175,7 @@ int claim_cdi(json_object *record, json_object *document, const char *directory,
                         return -ENOENT;
                 claim_cdi_id(record, i, id);
                 edits = cdi ? cdi_add_device(cdi, strchr(id, '=') + 1) : NULL;
-                if (!edits || cdi_add_group(edits, json_object_get_int(member(device, "iommu_group"))) < 0 ||
+                if (!edits || add_nodes(edits, document, device) < 0 ||
                     (claim_is_first(record, i) && add_mount(edits, record, i, directory) < 0))
                         return -ENOMEM;
         }

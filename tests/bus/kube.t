@@ -62,6 +62,21 @@ is(allocation_state($bus, "claim-$pair->{uid}"), 'gone', '... and released');
 is_deeply([claim_files()], [], '... and no file is left');
 unprepared_ok($pair, 'unprepared again');
 
+# ---- iommufd
+
+sub nodes { my ($ref) = @_; return [map { map { $_->{path} } @{ $_->{containerEdits}{deviceNodes} } } @{ cdi_of($ref)->{devices} }] }
+configure("[Daemon]\nIommufd=yes\n$pools");
+ok(wait_until(sub { prepare($pair)->{claims}{ $pair->{uid} }{error} eq '' }), 'Iommufd=yes: prepared');
+is(nodes($pair)->[0], '/dev/vfio/vfio', '... but the kernel has no character devices of VFIO');
+my @cdevs = map { s{^\Q$ENV{NODE_ROOT}\E/}{}r } map { glob "$ENV{NODE_ROOT}/sys/bus/pci/devices/$_/vfio-dev/vfio*" } '0000:13:00.0', '0000:14:00.1';
+fault(map { "set $_/dev 511:0" } @cdevs);
+ctl('rescan');
+ok(wait_until(sub { prepare($pair)->{claims}{ $pair->{uid} }{error} eq '' && nodes($pair)->[0] eq '/dev/iommu' }), 'it has them now');
+is_deeply(nodes($pair), [map { ('/dev/iommu', "/dev/vfio/devices/" . s{.*/}{}r) } @cdevs], '... the pod has the character devices, and not the container of VFIO');
+configure($pools);
+ok(wait_until(sub { prepare($pair)->{claims}{ $pair->{uid} }{error} eq '' && nodes($pair)->[0] eq '/dev/vfio/vfio' }), 'without it, a later try gives the groups again');
+unprepared_ok($pair, 'unprepared');
+
 # ---- Slices
 
 ok(wait_until(sub { slices() == 1 }), 'the API server has the node as slices');
