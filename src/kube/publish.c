@@ -24,7 +24,7 @@ struct Publisher {
         sd_event_source *timer; /* the next full comparison, or the next try */
         json_object *wanted;    /* NULL: the daemon has not answered yet */
         json_object *items;     /* what the API server has; NULL: to be read */
-        json_object *before;    /* what it had when it was read last */
+        json_object *rivals;    /* "DRIVER ADDRESS" of devices that other drivers publish too */
         json_object *writes;    /* the requests still to be sent; their slices have one generation */
         json_object *write;     /* the one under way */
         bool is_busy;           /* a request is under way */
@@ -85,6 +85,43 @@ static void on_node(HttpReply *reply, void *userdata) {
                 step(p);
 }
 
+static const char *device_address(json_object *device) {
+        json_object *attributes = member(device, "attributes");
+
+        return member_text(member(attributes, "resource.kubernetes.io/pciBusID"), "string");
+}
+
+static bool is_wanted(const Publisher *p, const char *address) {
+        for (size_t i = 0; address && i < json_length(p->wanted); i++) {
+                json_object *devices = member(json_object_array_get_idx(p->wanted, i), "devices");
+
+                for (size_t k = 0; k < json_length(devices); k++)
+                        if (streq_ptr(device_address(json_object_array_get_idx(devices, k)), address))
+                                return true;
+        }
+        return false;
+}
+
+/* Each device that another driver gives out as well is told of once. */
+static void tell_rival(Publisher *p, json_object *spec) {
+        const char *driver = member_text(spec, "driver") ?: "";
+        json_object *devices = member(spec, "devices");
+
+        for (size_t i = 0; i < json_length(devices); i++) {
+                const char *address = device_address(json_object_array_get_idx(devices, i));
+                char key[320];
+
+                if (!is_wanted(p, address))
+                        continue;
+                (void) snprintf(key, sizeof(key), "%s %s", driver, address);
+                if (json_object_object_get_ex(p->rivals, key, NULL))
+                        continue;
+                (void) json_object_object_add(p->rivals, key, NULL);
+                log_warning("Driver %s publishes %s too: two claims can get it. Take it from one of both.",
+                            QUOTABLE(driver), address);
+        }
+}
+
 static void on_list(HttpReply *reply, void *userdata) {
         Publisher *p = userdata;
         json_object *items = member(reply->document, "items");
@@ -94,8 +131,19 @@ static void on_list(HttpReply *reply, void *userdata) {
                 fail(p, "Cannot read the ResourceSlices", reply);
                 return;
         }
-        p->items = json_object_get(items);
-        step(p);
+        p->items = json_object_new_array();
+        for (size_t i = 0; i < json_length(items); i++) {
+                json_object *item = json_object_array_get_idx(items, i), *spec = member(item, "spec");
+
+                if (!streq_ptr(member_text(spec, "driver"), KUBE_DRIVER))
+                        tell_rival(p, spec);
+                else if (p->items && !json_append(p->items, json_object_get(item)))
+                        forget_items(p);
+        }
+        if (p->items)
+                step(p);
+        else
+                try_later(p);
 }
 
 /* Takes the slice of the reply instead of the one that was there. */
@@ -156,9 +204,7 @@ static void step(Publisher *p) {
 
         if (p->is_busy || !p->wanted)
                 return;
-        path = p->node_uid ? string_format(KUBE_SLICES_PATH
-                                           "?fieldSelector=spec.nodeName%%3D%s,spec.driver%%3D" KUBE_DRIVER,
-                                           p->node)
+        path = p->node_uid ? string_format(KUBE_SLICES_PATH "?fieldSelector=spec.nodeName%%3D%s", p->node)
                            : string_format("/api/v1/nodes/%s", p->node);
         if (!path || !p->node_uid || !p->items) {
                 if (!path)
@@ -227,7 +273,7 @@ int publisher_new(sd_event *event, Api *api, const char *node, Publisher **ret) 
         int r = -ENOMEM;
 
         if (p) {
-                *p = (Publisher) { .api = api, .node = node };
+                *p = (Publisher) { .api = api, .node = node, .rivals = json_object_new_object() };
                 r = sd_event_add_time(event, &p->timer, CLOCK_MONOTONIC, UINT64_MAX, SECOND / 10, on_timer, p);
         }
         if (r < 0) {
@@ -244,6 +290,7 @@ Publisher *publisher_free(Publisher *p) {
         sd_event_source_disable_unref(p->timer);
         json_object_put(p->wanted);
         json_object_put(p->items);
+        json_object_put(p->rivals);
         json_object_put(p->writes);
         json_object_put(p->write);
         free(p->node_uid);

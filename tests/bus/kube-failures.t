@@ -109,11 +109,21 @@ is(ledger(), '', 'nothing is left');
 
 prepared_ok($four, 'prepared');
 my $before = cdi_of($four);
+my $id = allocation($bus, "claim-$four->{uid}")->{id};
 dra_stop('KILL');
+daemon('stop', 'KILL');
 system('rm', '-rf', "$ENV{NODE_TMP}/cdi") == 0 or die 'rm';
+other_hand_binds('0000:43:00.0', '');
+isnt(driver_of('0000:43:00.0'), 'vfio-pci', 'after a boot the host has the device');
 dra_start();
-ok(wait_until(sub { cdi_of($four) }), 'after a boot the CDI document is written again');
+isnt(error_of(prepare => $four), '', '... and the kubelet asks for the claim before the daemon runs');
+daemon('start');
+$bus = Bus->new->listen;
+ok(wait_until(sub { cdi_of($four) }), '... then the CDI document is written again, without a call of the kubelet');
 is_deeply(cdi_of($four), $before, '... as it was');
+is(driver_of('0000:43:00.0'), 'vfio-pci', '... and the device is bound');
+is(error_of(prepare => $four), '', '... and the next try of the kubelet finds it');
+is(allocation($bus, "claim-$four->{uid}")->{id}, $id, '... with the same allocation');
 
 # ---- What is no word of the API server about a claim: the page of a proxy
 

@@ -143,6 +143,22 @@ kubelet_restart();
 kubelet('status');
 ok(wait_until(sub { slices() == 1 }), 'they are published again');
 
+# ---- Another driver publishes a device too
+
+my $other = { metadata => { name => 'n1-gpu.example.org' }, spec => { driver => 'gpu.example.org', nodeName => NODE, pool => { name => NODE, generation => 1, resourceSliceCount => 1 },
+                devices => [map { { name => device_named($_), attributes => { 'resource.kubernetes.io/pciBusID' => { string => $_ } } } } '0000:33:00.0', '0000:99:00.0'] } };
+is((api('POST', '/apis/resource.k8s.io/v1/resourceslices', $other))[0], 201, 'another driver has a slice');
+kubelet('status');
+ok(wait_until(sub { dra_log() =~ /gpu\.example\.org/ }), 'the journal names it');
+$before = log_length();
+kubelet('status');
+ok(wait_until(sub { my $log = control()->{log}; return grep { $_->{status} && $_->{token} eq 'node' && $_->{path} =~ /resourceslices/ } @$log[$before .. $#$log] }), '... when the slices are read again');
+is(scalar(my @told = dra_log() =~ /^.*gpu\.example\.org.*0000:33:00\.0/gm), 1, '... with the device that both have, once');
+unlike(dra_log(), qr/0000:99:00/, '... and not with others');
+is(scalar(grep { $_->{metadata}{name} =~ /gpu\.example/ } slices()), 1, '... and its slice is left alone');
+api('DELETE', '/apis/resource.k8s.io/v1/resourceslices/n1-gpu.example.org');
+settled();
+
 # ---- Conflicts, lost replies, an API server that is away
 
 control(faults => { conflicts => 2 });
