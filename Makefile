@@ -172,6 +172,7 @@ TOOL_SOURCES := $(sort $(wildcard tests/*.c tests/bench/*.c tests/placement/*.c 
 SHIM_SOURCES := $(sort $(wildcard tests/netlink/*.c))
 DYING_SOURCES := $(sort $(wildcard tests/dying/*.c))
 RECORDER_SOURCES := $(sort $(wildcard tests/recorder/*.c))
+CLOCK_SOURCES := $(sort $(wildcard tests/clock/*.c))
 HYPERVISOR_SOURCES := $(sort $(wildcard tests/hypervisor/*.c))
 NVIDIA_SOURCES := $(sort $(wildcard tests/nvidia/*.c))
 
@@ -203,13 +204,14 @@ PRINT_NODE := $(BUILD)/tests/print-node
 SHIM := $(BUILD)/tests/netlink.so
 DYING := $(BUILD)/tests/dying.so
 RECORDER := $(BUILD)/tests/recorder.so
+CLOCK := $(BUILD)/tests/clock.so
 HYPERVISOR := $(BUILD)/tests/hypervisor.so
 NVIDIA := $(patsubst %.c,$(BUILD)/%.so.1,$(NVIDIA_SOURCES))
 UNIT_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
 TOOLS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TOOL_SOURCES))
 FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
-OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(ROOT_SOURCES) $(ENDPOINTS_SOURCES) $(VIRT_SOURCES) $(PLACEMENT_SOURCES) $(if $(HAVE_DRA),$(DRA_SOURCES)) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(UNIT_MAIN) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(RECORDER_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES))
+OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(ROOT_SOURCES) $(ENDPOINTS_SOURCES) $(VIRT_SOURCES) $(PLACEMENT_SOURCES) $(if $(HAVE_DRA),$(DRA_SOURCES)) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(UNIT_MAIN) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(RECORDER_SOURCES) $(CLOCK_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES))
 
 # Recordings of the simulated nodes, for passthroughctl --node.
 NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
@@ -222,7 +224,7 @@ no-dra:
 no-slurm:
 	@rm -f $(SLURM_PROGRAMS)
 	@echo '$(NO_SLURM)'
-$(call made,tests,all $(NODESIM) $(SHIM) $(DYING) $(RECORDER) $(HYPERVISOR) $(NVIDIA) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS))
+$(call made,tests,all $(NODESIM) $(SHIM) $(DYING) $(RECORDER) $(CLOCK) $(HYPERVISOR) $(NVIDIA) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS))
 
 # Objects are rebuilt when a flag that matters changes.
 FLAGS_STAMP := $(BUILD)/flags
@@ -276,13 +278,14 @@ $(NODES):
 	$(call say,GEN,$@)
 	$(Q)mkdir -p $(@D) && $(PRINT_NODE) $< >$@
 # Preloaded into programs with and without sanitizers, so it has none itself.
-$(call object,$(SHIM_SOURCES) $(DYING_SOURCES) $(RECORDER_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES)): ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden $(CFLAGS)
+$(call object,$(SHIM_SOURCES) $(DYING_SOURCES) $(RECORDER_SOURCES) $(CLOCK_SOURCES) $(HYPERVISOR_SOURCES) $(NVIDIA_SOURCES)): ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden $(CFLAGS)
 $(call made,$(SHIM),$(call object,$(SHIM_SOURCES)))
 $(call made,$(DYING),$(call object,$(DYING_SOURCES)))
 $(call made,$(RECORDER),$(call object,$(RECORDER_SOURCES)))
+$(call made,$(CLOCK),$(call object,$(CLOCK_SOURCES)))
 $(call made,$(HYPERVISOR),$(call object,$(HYPERVISOR_SOURCES)))
 $(foreach t,$(NVIDIA),$(call made,$(t),$(t:$(BUILD)/%.so.1=$(BUILD)/obj/%.o)))
-$(SHIM) $(DYING) $(RECORDER) $(HYPERVISOR) $(NVIDIA):
+$(SHIM) $(DYING) $(RECORDER) $(CLOCK) $(HYPERVISOR) $(NVIDIA):
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -shared -Wl,-z,now $(LDFLAGS) -o $@ $^
 $(call made,$(BUILD)/tests/unit/test-provider-tree,$(call object,$(PROVIDER_TREE_SOURCES)))
@@ -356,7 +359,7 @@ golden:
 	$(Q)BUILD=$(BUILD) tests/update-golden
 
 check-long:
-	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) TEST_ON_ALL_CPUS=1 SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 MIRROR_OPERATIONS=1000 PLACEMENT_OPERATIONS=1000 KUBE_CLAIMS=1000 KUBE_PREPARES=1000 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/ledger-writes.t tests/bus/mirror.t tests/bus/torn.t tests/bus/several.t tests/bus/hostile.t tests/bus/slurm-random.t tests/bus/placement-random.t tests/bus/kube-random.t tests/bus/kube-many.t tests/long/soak.t tests/long/agents.t tests/long/keystone.t tests/long/fabric.t tests/long/libvirt tests/long/podman)
+	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) TEST_ON_ALL_CPUS=1 SWEEP_EVERY=1 HOSTILE=full SLURM_JOBS=200 MIRROR_OPERATIONS=1000 PLACEMENT_OPERATIONS=1000 KUBE_CLAIMS=1000 KUBE_PREPARES=1000 KUBE_AWAY=3600 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/crash-attach.t tests/bus/ledger-writes.t tests/bus/mirror.t tests/bus/torn.t tests/bus/several.t tests/bus/hostile.t tests/bus/slurm-random.t tests/bus/placement-random.t tests/bus/kube-random.t tests/bus/kube-many.t tests/bus/kube-away.t tests/long/soak.t tests/long/agents.t tests/long/keystone.t tests/long/fabric.t tests/long/libvirt tests/long/podman)
 
 mutate:
 	$(Q)mkdir -p $(BUILD) && BUILD=$(BUILD) CC="$(CC)" MUTANTS=$(MUTANTS) SEED=$(SEED) FILES="$(FILES)" UNIT=$(UNIT) tests/mutate

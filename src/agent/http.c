@@ -40,6 +40,7 @@ struct HttpCall {
         char *method, *url, *reply_header;
         char *data; /* the body of the reply */
         size_t size, capacity;
+        char error[CURL_ERROR_SIZE]; /* what libcurl says beyond its code */
         http_done_t done;
         void *userdata;
 };
@@ -145,6 +146,7 @@ static int set_options(HttpCall *c, const HttpRequest *q) {
         if (q->body && !body)
                 return -ENOMEM;
         (void) curl_easy_setopt(c->easy, CURLOPT_PRIVATE, c);
+        (void) curl_easy_setopt(c->easy, CURLOPT_ERRORBUFFER, c->error);
         (void) curl_easy_setopt(c->easy, CURLOPT_PROTOCOLS_STR, "http,https");
         (void) curl_easy_setopt(c->easy, CURLOPT_NOSIGNAL, 1L);
         /* The end of a request does not wait for a name server that does not answer. */
@@ -201,7 +203,8 @@ static int read_reply(HttpCall *c, CURLcode code, HttpReply *ret) {
         if (code == CURLE_WRITE_ERROR || r == -E2BIG)
                 return log_warning_errno(-EHOSTUNREACH, "The reply of %s is too long.", c->url);
         if (code != CURLE_OK)
-                return log_warning_errno(-EHOSTUNREACH, "%s does not answer: %s.", c->url, curl_easy_strerror(code));
+                return log_warning_errno(-EHOSTUNREACH, "%s does not answer: %s.", c->url,
+                                         *c->error ? QUOTABLE(c->error) : curl_easy_strerror(code));
         (void) curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
         log_debug("%s %s: %ld", c->method, c->url, status);
         ret->has_body = c->size > 0;

@@ -143,6 +143,8 @@ static void put_facts(JsonText *t, const HostView *view, const PciDevice *dev) {
         json_text_known(t, dev->numa_node);
         json_text_key(t, "iommu_group");
         json_text_known(t, dev->iommu_group);
+        json_text_key(t, "vfio_device");
+        json_text_string(t, *dev->vfio_cdev ? dev->vfio_cdev : NULL);
         json_text_key(t, "driver");
         json_text_string(t, dev->driver);
         json_text_key(t, "driver_override");

@@ -353,6 +353,8 @@ char *json_describe(const HostView *view, const char *version, uint32_t reader) 
         json_text_object(&t, json_libvirt(view->libvirt, &view->inventory->libvirt));
         json_text_key(&t, "devices");
         json_text_devices(&t, view);
+        json_text_key(&t, "iommufd");
+        json_text_string(&t, iommufd_mode_to_string(view->config->iommufd));
         json_text_key(&t, "pools");
         json_text_object(&t, json_pools(view));
         json_text_key(&t, "nodes");

@@ -43,12 +43,13 @@ typedef struct Publisher {
         json_object *wanted;    /* NULL: the daemon has not answered yet */
         json_object *items;     /* what the API server has, by name; NULL: to be read */
         json_object *written;   /* what was sent, and what the API server has kept of it, by name */
-        json_object *dropped;   /* members that it has left out; the journal has a message of each */
-        json_object *write;     /* the request under way */
-        int64_t generation;     /* of the slices that are being written; 0: none */
-        bool is_busy;           /* a request is under way */
-        bool is_stale;          /* all is to be read again */
-        uint64_t delay;         /* until the next try; 0: the last one succeeded */
+        json_object *told;  /* members that it has left out, and devices of other drivers: the journal has a message of
+                               each */
+        json_object *write; /* the request under way */
+        int64_t generation; /* of the slices that are being written; 0: none */
+        bool is_busy;       /* a request is under way */
+        bool is_stale;      /* all is to be read again */
+        uint64_t delay;     /* until the next try; 0: the last one succeeded */
         unsigned n_writes, kubelet_tries;
 } Publisher;
 

@@ -41,6 +41,34 @@ static const char *name_of(json_object *slice) {
         return member_text(member(slice, "metadata"), "name") ?: "";
 }
 
+static const char *address_of(json_object *device) {
+        return member_text(member(member(device, "attributes"), "resource.kubernetes.io/pciBusID"), "string");
+}
+
+static bool is_wanted(const Publisher *p, const char *address) {
+        for (size_t i = 0; address && i < json_length(p->wanted); i++)
+                for (size_t k = 0; k < json_length(member(json_at(p->wanted, i), "devices")); k++)
+                        if (streq_ptr(address_of(json_at(member(json_at(p->wanted, i), "devices"), k)), address))
+                                return true;
+        return false;
+}
+
+/* Each device that another driver gives out as well is told of once. */
+static void tell_rival(Publisher *p, json_object *spec) {
+        for (size_t i = 0; i < json_length(member(spec, "devices")); i++) {
+                const char *address = address_of(json_at(member(spec, "devices"), i)),
+                           *driver = member_text(spec, "driver");
+                char key[320];
+
+                (void) snprintf(key, sizeof(key), "%s %s", driver, address);
+                if (!is_wanted(p, address) || json_object_object_get_ex(p->told, key, NULL))
+                        continue;
+                (void) json_object_object_add(p->told, key, NULL);
+                log_warning("Driver %s publishes %s too: two claims can get it. Take it from one of both.",
+                            QUOTABLE(driver ?: ""), address);
+        }
+}
+
 static const char *take_list(Publisher *p, const HttpReply *reply) {
         _cleanup_json_ json_object *items = json_object_new_object();
         json_object *list = member(reply->document, "items");
@@ -48,6 +76,10 @@ static const char *take_list(Publisher *p, const HttpReply *reply) {
         if (reply->status != 200 || !json_object_is_type(list, json_type_array) || !items)
                 return "read the ResourceSlices";
         for (size_t i = 0; i < json_length(list); i++) {
+                if (!streq_ptr(member_text(member(json_at(list, i), "spec"), "driver"), KUBE_DRIVER)) {
+                        tell_rival(p, member(json_at(list, i), "spec"));
+                        continue;
+                }
                 slice_remove_times(json_at(list, i));
                 if (!member_add(items, name_of(json_at(list, i)), json_object_get(json_at(list, i))))
                         return "read the ResourceSlices";
@@ -67,12 +99,12 @@ static bool note_written(Publisher *p, const char *name, json_object *sent, json
                 return false;
         json_object_object_foreach(dropped, key, unused) {
                 (void) unused;
-                if (json_object_object_get_ex(p->dropped, key, NULL))
+                if (json_object_object_get_ex(p->told, key, NULL))
                         continue;
                 log_warning("The API server leaves '%s' out of the ResourceSlices: turn on the feature of Kubernetes "
                             "that has it, see passthrough-dra(8), and reload passthrough-dra.",
                             QUOTABLE(key));
-                if (json_object_object_add(p->dropped, key, NULL) < 0)
+                if (json_object_object_add(p->told, key, NULL) < 0)
                         return false;
         }
         return member_add(p->written, name, TAKE_PTR(both));
@@ -159,8 +191,7 @@ static void step(Manager *m) {
                 method = member_text(p->write, "method");
                 path = n > 0 ? member_text(p->write, "path") : NULL;
         } else if (p->node_uid)
-                path = text = string_format(
-                        KUBE_SLICES_PATH "?fieldSelector=spec.nodeName%%3D%s,spec.driver%%3D" KUBE_DRIVER, m->node);
+                path = text = string_format(KUBE_SLICES_PATH "?fieldSelector=spec.nodeName%%3D%s", m->node);
         else
                 path = text = string_format("/api/v1/nodes/%s", m->node);
         p->is_busy = path && apiserver_start(&m->api, method, path, member(p->write, "body"), on_reply, m, NULL) >= 0;
@@ -208,8 +239,8 @@ int publisher_init(Manager *m) {
         Publisher *p = &m->publisher;
         int r = agent_add_timer(m->event, &p->timer, on_timer, m);
 
-        p->dropped = json_object_new_object();
-        return r < 0 || !p->dropped ? log_error_errno(r < 0 ? r : -ENOMEM, "Failed to prepare ResourceSlices: %m") : 0;
+        p->told = json_object_new_object();
+        return r < 0 || !p->told ? log_error_errno(r < 0 ? r : -ENOMEM, "Failed to prepare ResourceSlices: %m") : 0;
 }
 
 void publisher_done(Publisher *p) {
@@ -217,7 +248,7 @@ void publisher_done(Publisher *p) {
         forget_items(p);
         json_object_put(p->wanted);
         json_object_put(p->written);
-        json_object_put(p->dropped);
+        json_object_put(p->told);
         json_object_put(p->write);
         free(p->node_uid);
 }

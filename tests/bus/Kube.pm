@@ -15,9 +15,9 @@ use Test::More;
 
 use Node;
 
-our @EXPORT = qw(kube_needed kube_start kube_stop_api kube_start_api api control kubelet kubelet_restart prepare unprepare dra_start dra_stop dra_log claim claim_ref delete_claim slices slice_devices claim_files kube_conf cdi_of metadata_of device_named uid_of prepared_ok unprepared_ok NODE DRIVER);
+our @EXPORT = qw(kube_needed kube_start kube_stop_api kube_start_api api control kubelet kubelet_restart prepare unprepare dra_start dra_stop dra_log claim claim_ref delete_claim slices slice_devices claim_files kube_conf cdi_of metadata_of device_named uid_of prepared_ok unprepared_ok NODE DRIVER TLS_PORT);
 
-use constant { PORT => 6443, NODE => 'n1', DRIVER => 'passthroughd.org' };
+use constant { PORT => 6443, TLS_PORT => 6444, NODE => 'n1', DRIVER => 'passthroughd.org' };
 
 my $DIR  = abs_path(dirname(__FILE__)) . '/../kube';
 my $json = JSON::XS->new->canonical->utf8->allow_nonref;
@@ -47,7 +47,6 @@ sub kube_start_api {
                 open STDERR, '>>', "$ENV{NODE_TMP}/api.log" or die $!;
                 exec '/usr/bin/python3', "$DIR/apiserver.py", PORT, NODE, @arguments or die $!;
         }
-        return if @arguments;
         wait_until(sub { HTTP::Tiny->new(timeout => 5)->get('http://127.0.0.1:' . PORT . '/control')->{success} }) or die 'the API server does not start: ' . slurp("$ENV{NODE_TMP}/api.log");
         return;
 }
@@ -60,7 +59,9 @@ sub kube_stop_api {
         return;
 }
 
+# With the arguments of apiserver.py.
 sub kube_start {
+        my (@arguments) = @_;
         mkdir $_ for directory(), directory() . '/plugins', directory() . '/plugins_registry';
         system 'ip', 'link', 'set', 'lo', 'up';
         spew("$ENV{NODE_TMP}/kubeconfig", <<"END");
@@ -81,7 +82,7 @@ contexts:
 current-context: test
 END
         kube_conf();
-        kube_start_api();
+        kube_start_api(@arguments);
         kubelet_restart();
         return;
 }
@@ -179,13 +180,14 @@ sub claim_files {
 
 sub dra_log { return slurp_existing("$ENV{NODE_TMP}/dra.log") // '' }
 
-# Returns the process, which has its sockets.
+# Returns the process, which has its sockets. With CLOCK_RATE its clocks go so many times as fast; libasan must come first where the program has it.
 sub dra_start {
         unlink directory() . '/plugins_registry/' . DRIVER . '-reg.sock';
         $dra = fork // die "fork: $!";
         if (!$dra) {
                 open STDOUT, '>>', "$ENV{NODE_TMP}/dra.log" or die $!;
                 open STDERR, '>&', \*STDOUT                 or die $!;
+                $ENV{LD_PRELOAD} = join ':', `ldd $ENV{BUILD}/passthrough-dra` =~ m{libasan.* => (/\S+)}, "$ENV{BUILD}/tests/clock.so" if $ENV{CLOCK_RATE};
                 exec split(' ', $ENV{DRA_UNDER} // ''), "$ENV{BUILD}/passthrough-dra", "--config=$ENV{NODE_TMP}/dra.conf", '--debug' or die $!;
         }
         wait_until(sub { -S directory() . '/plugins_registry/' . DRIVER . '-reg.sock' }) or die 'passthrough-dra does not start: ' . dra_log();

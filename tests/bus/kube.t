@@ -62,6 +62,21 @@ is(allocation_state($bus, "claim-$pair->{uid}"), 'gone', '... and released');
 is_deeply([claim_files()], [], '... and no file is left');
 unprepared_ok($pair, 'unprepared again');
 
+# ---- iommufd
+
+sub nodes { my ($ref) = @_; return [map { map { $_->{path} } @{ $_->{containerEdits}{deviceNodes} } } @{ cdi_of($ref)->{devices} }] }
+configure("[Daemon]\nIommufd=yes\n$pools");
+ok(wait_until(sub { prepare($pair)->{claims}{ $pair->{uid} }{error} eq '' }), 'Iommufd=yes: prepared');
+is(nodes($pair)->[0], '/dev/vfio/vfio', '... but the kernel has no character devices of VFIO');
+my @cdevs = map { s{^\Q$ENV{NODE_ROOT}\E/}{}r } map { glob "$ENV{NODE_ROOT}/sys/bus/pci/devices/$_/vfio-dev/vfio*" } '0000:13:00.0', '0000:14:00.1';
+fault(map { "set $_/dev 511:0" } @cdevs);
+ctl('rescan');
+ok(wait_until(sub { prepare($pair)->{claims}{ $pair->{uid} }{error} eq '' && nodes($pair)->[0] eq '/dev/iommu' }), 'it has them now');
+is_deeply(nodes($pair), [map { ('/dev/iommu', "/dev/vfio/devices/" . s{.*/}{}r) } @cdevs], '... the pod has the character devices, and not the container of VFIO');
+configure($pools);
+ok(wait_until(sub { prepare($pair)->{claims}{ $pair->{uid} }{error} eq '' && nodes($pair)->[0] eq '/dev/vfio/vfio' }), 'without it, a later try gives the groups again');
+unprepared_ok($pair, 'unprepared');
+
 # ---- Slices
 
 ok(wait_until(sub { slices() == 1 }), 'the API server has the node as slices');
@@ -127,6 +142,22 @@ api('DELETE', "/apis/resource.k8s.io/v1/resourceslices/$_->{metadata}{name}") fo
 kubelet_restart();
 kubelet('status');
 ok(wait_until(sub { slices() == 1 }), 'they are published again');
+
+# ---- Another driver publishes a device too
+
+my $other = { metadata => { name => 'n1-gpu.example.org' }, spec => { driver => 'gpu.example.org', nodeName => NODE, pool => { name => NODE, generation => 1, resourceSliceCount => 1 },
+                devices => [map { { name => device_named($_), attributes => { 'resource.kubernetes.io/pciBusID' => { string => $_ } } } } '0000:33:00.0', '0000:99:00.0'] } };
+is((api('POST', '/apis/resource.k8s.io/v1/resourceslices', $other))[0], 201, 'another driver has a slice');
+kubelet('status');
+ok(wait_until(sub { dra_log() =~ /gpu\.example\.org/ }), 'the journal names it');
+$before = log_length();
+kubelet('status');
+ok(wait_until(sub { my $log = control()->{log}; return grep { $_->{status} && $_->{token} eq 'node' && $_->{path} =~ /resourceslices/ } @$log[$before .. $#$log] }), '... when the slices are read again');
+is(scalar(my @told = dra_log() =~ /^.*gpu\.example\.org.*0000:33:00\.0/gm), 1, '... with the device that both have, once');
+unlike(dra_log(), qr/0000:99:00/, '... and not with others');
+is(scalar(grep { $_->{metadata}{name} =~ /gpu\.example/ } slices()), 1, '... and its slice is left alone');
+api('DELETE', '/apis/resource.k8s.io/v1/resourceslices/n1-gpu.example.org');
+settled();
 
 # ---- Conflicts, lost replies, an API server that is away
 

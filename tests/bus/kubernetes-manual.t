@@ -49,7 +49,7 @@ is(@objects, @blocks + (() = "@blocks" =~ /^---$/mg), 'each part of a block is o
 
 my %kind;
 push @{ $kind{ $_->{kind} } }, $_ for @objects;
-is_deeply({ map { $_ => scalar @{ $kind{$_} } } keys %kind }, { ClusterRole => 1, ClusterRoleBinding => 1, DeviceClass => 1, ResourceClaimTemplate => 3, VirtualMachine => 1 }, 'their kinds');
+is_deeply({ map { $_ => scalar @{ $kind{$_} } } keys %kind }, { ClusterRole => 1, ClusterRoleBinding => 1, DeviceClass => 1, ResourceClaimTemplate => 3, VirtualMachine => 3 }, 'their kinds');
 is_deeply([grep { !/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/ } map { $_->{metadata}{name} } @objects], [], 'their names');
 is_deeply([map { $_->{apiVersion} } @{ $kind{DeviceClass} }, @{ $kind{ResourceClaimTemplate} }], [('resource.k8s.io/v1') x 4], 'the version of the API');
 is($kind{ClusterRoleBinding}[0]{roleRef}{name}, $kind{ClusterRole}[0]{metadata}{name}, 'the binding is of the role');
@@ -74,12 +74,23 @@ for my $template (@{ $kind{ResourceClaimTemplate} }) {
         }
 }
 
-my $spec      = $kind{VirtualMachine}[0]{spec}{template}{spec};
+# kubevirt/kubevirt v1.9.0, staging/src/kubevirt.io/api/core/v1: types.go has resourceClaims, schema.go the claimName and requestName of a GPU and
+# a HostDevice. pkg/dra/admitter/dra_admitter.go wants each claim in resourceClaims, either a claim or a template of it, and each pair of names once;
+# pkg/dra/utils.go takes one device of a request.
 my %templates = map { $_->{metadata}{name} => $_ } @{ $kind{ResourceClaimTemplate} };
-my %claims    = map { $_->{name} => $templates{ $_->{resourceClaimTemplateName} } } @{ $spec->{resourceClaims} };
-my $domain    = $spec->{domain}{devices};
-my @used      = map { "$_->{claimName} $_->{requestName}" } @{ $domain->{gpus} }, @{ $domain->{hostDevices} };
-is_deeply(\@used, [map { my $c = $_; map { "$c $_->{name}" } @{ $claims{$c}{spec}{spec}{devices}{requests} } } sort keys %claims], 'the machine has each request of its claim');
+my %used;
+for my $machine (@{ $kind{VirtualMachine} }) {
+        my ($name, $spec) = ($machine->{metadata}{name}, $machine->{spec}{template}{spec});
+        my %claims = map { $_->{name} => $templates{ $_->{resourceClaimTemplateName} } } @{ $spec->{resourceClaims} };
+        my @devices = (@{ $spec->{domain}{devices}{gpus} }, @{ $spec->{domain}{devices}{hostDevices} // [] });
+        is_deeply([map { join ' ', sort keys %$_ } @{ $spec->{resourceClaims} }], [('name resourceClaimTemplateName') x keys %claims], "$name: its claims are of templates");
+        is_deeply([map { join ' ', sort keys %$_ } @devices], [('claimName name requestName') x @devices], "$name: each device has the names that KubeVirt knows");
+        is_deeply([map { "$_->{claimName} $_->{requestName}" } @devices], [map { my $c = $_; map { "$c $_->{name}" } @{ $claims{$c}{spec}{spec}{devices}{requests} } } sort keys %claims], "$name has each request of its claim");
+        my %disks = map { $_->{name} => 1 } @{ $spec->{volumes} };
+        is_deeply([grep { !$disks{ $_->{name} } } @{ $spec->{domain}{devices}{disks} }], [], "$name: each disk has a volume");
+        $used{ $_->{resourceClaimTemplateName} }++ for @{ $spec->{resourceClaims} };
+}
+is_deeply([sort keys %used], [sort keys %templates], 'each template has a machine');
 
 # The pools of the page are those of its configuration, which the daemon takes.
 my ($ini) = $page =~ /^\.Bd -literal -offset indent\n(\[Pool .*?)^\.Ed$/ms;

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """An API server for tests: nodes, ResourceSlices and ResourceClaims of resource.k8s.io/v1, with the rules that a driver can break.
 
-apiserver.py PORT NODE [CERTIFICATE KEY]: the token "node" is the kubelet's of NODE, "admin" may do all. Limits are those of
-kubernetes/api, resource/v1/types.go, and kubernetes/kubernetes, pkg/apis/resource/validation/validation.go; what the token of a
-node may do is in plugin/pkg/auth/authorizer/node/node_authorizer.go and plugin/pkg/admission/noderestriction/admission.go.
+apiserver.py PORT NODE [TLS_PORT CERTIFICATE KEY CLIENT_CA]: the token "node" is the kubelet's of NODE, "admin" may do all. On
+TLS_PORT a client certificate of CLIENT_CA is a user too: system:node:NODE is the kubelet's. All three files are read for each
+connection. Limits are those of kubernetes/api, resource/v1/types.go, and kubernetes/kubernetes,
+pkg/apis/resource/validation/validation.go; what a node may do is in plugin/pkg/auth/authorizer/node/node_authorizer.go and
+plugin/pkg/admission/noderestriction/admission.go; the user of a certificate is in
+staging/src/k8s.io/apiserver/pkg/authentication/request/x509/x509.go.
 """
 
 import http.server
@@ -12,6 +15,7 @@ import json
 import re
 import ssl
 import sys
+import threading
 import time
 import urllib.parse
 import uuid
@@ -38,6 +42,7 @@ class State:
         self.faults = {}  # {"conflicts": N, "lost": N, "fail": STATUS, "page": STATUS, "missing": STATUS}
         self.drop = []  # members that the API server does not know: those of a feature that is off
         self.tokens = {'node': node, 'admin': None}
+        self.revoked = []  # serial numbers of client certificates
 
     def new(self, o):
         self.version += 1
@@ -119,6 +124,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text)
 
+    def peer(self):
+        """The node and the serial number of the client's certificate."""
+        certificate = self.connection.getpeercert() if isinstance(self.connection, ssl.SSLSocket) else None
+        if not certificate:
+            return None, None
+        subject = {key: value for part in certificate['subject'] for key, value in part}
+        is_node = subject.get('organizationName') == 'system:nodes' and subject['commonName'].startswith('system:node:')
+        return subject['commonName'].removeprefix('system:node:') if is_node else None, certificate['serialNumber']
+
     def handle_one(self):
         s = self.server.state
         length = int(self.headers.get('Content-Length') or 0)
@@ -130,16 +144,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     setattr(s, key, value)
             return self.send(200, {'log': s.log, 'faults': s.faults})
         token = (self.headers.get('Authorization') or '').removeprefix('Bearer ')
-        entry = {'method': self.command, 'path': self.path, 'token': token}
+        user, certificate = self.peer()
+        entry = {'method': self.command, 'path': self.path, 'token': token or user, 'certificate': certificate}
         s.log.append(entry)
         try:
             if s.faults.get('page'):  # of a proxy
                 return self.send(s.faults['page'], {'page': 'not found'})
             if s.faults.get('fail'):
                 raise Refusal(s.faults['fail'], 'InternalError', 'the API server fails')
-            if token not in s.tokens:
+            if (token not in s.tokens and not user) or certificate in s.revoked:
                 raise Refusal(401, 'Unauthorized', 'Unauthorized')
-            code, document = self.route(s, s.tokens[token], url, body, entry)
+            code, document = self.route(s, s.tokens.get(token, user), url, body, entry)
         except Refusal as e:
             code, document = e.code, {'kind': 'Status', 'status': 'Failure', 'reason': e.reason, 'message': str(e), 'details': e.details, 'code': e.code}
         entry['status'] = code
@@ -172,6 +187,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.command == 'DELETE' and not user:
             s.claims.pop(key, None)
             return 200, {}
+        if user and user != s.node:  # all claims are of pods there
+            raise Refusal(403, 'Forbidden', f'no relationship found between node "{user}" and this object')
         if key not in s.claims:
             status = s.faults.get('missing', 404)  # 403: the node authorizer knows no pod with it
             raise Refusal(status, 'NotFound' if status == 404 else 'Forbidden', f'resourceclaims "{key[1]}" not found', kind='resourceclaims', name=key[1])
@@ -210,14 +227,30 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return 200, body
 
 
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    files = None  # certificate, key, CA of clients
+
+    def finish_request(self, request, address):
+        if self.files:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.verify_mode = ssl.CERT_OPTIONAL
+            context.load_cert_chain(*self.files[:2])
+            context.load_verify_locations(self.files[2])
+            request = context.wrap_socket(request, server_side=True)
+        super().finish_request(request, address)
+
+    def handle_error(self, request, address):
+        pass  # a client that refuses the certificate, or has a wrong one
+
+
 def main():
-    server = http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Handler)
-    server.daemon_threads = True
+    server = Server(('127.0.0.1', int(sys.argv[1])), Handler)
     server.state = State(sys.argv[2])
     if len(sys.argv) > 3:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(sys.argv[3], sys.argv[4])
-        server.socket = context.wrap_socket(server.socket, server_side=True)
+        tls = Server(('127.0.0.1', int(sys.argv[3])), Handler)
+        tls.state, tls.files = server.state, sys.argv[4:7]
+        threading.Thread(target=tls.serve_forever, daemon=True).start()
     server.serve_forever()
 
 
