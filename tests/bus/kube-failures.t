@@ -129,7 +129,7 @@ my $kept   = slurp($record);
 spew($record, '{');
 dra_stop('KILL');
 dra_start();
-ok(wait_until(sub { dra_log() =~ /Cannot read \Q$record\E: .* Remove it/ }), 'a record that cannot be read is named');
+ok(wait_until(sub { dra_log() =~ /Cannot read \Q$record\E: .* Remove it/ }, 60), 'a record that cannot be read is named');
 spew($record, $kept);
 
 # ---- What is no word of the API server about a claim: the page of a proxy
