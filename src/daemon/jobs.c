@@ -82,11 +82,6 @@ static void publish(Manager *m, const Job *job) {
         manager_publish_devices(m, devices, n);
 }
 
-static void publish_device_steps(const Job *job) {
-        if (!job->removed)
-                server_job_device_steps_changed(job->manager->publisher.server, job->id);
-}
-
 /* While the job waited, a guest may have opened one of its devices. */
 static int check_waited(Manager *m, Job *job) {
         _cleanup_refusal_ Refusal refusal = { 0 };
@@ -135,12 +130,6 @@ static void on_report(Job *job, Step *step, const Report *report) {
         case REPORT_STEP:
                 log_full(LOG_DEBUG, 0, (&(LogFields) { .allocation = job->subject, .step = job->step }), "Job %u: %s",
                          job->id, job->step);
-                server_job_changed(m->publisher.server, job->id);
-                break;
-        case REPORT_READING:
-        case REPORT_UNDO:
-        case REPORT_CHAIN_ENDED:
-                publish_device_steps(job);
                 break;
         case REPORT_DEVICE_FAILED:
                 report_device_failed(job, step, report);
@@ -173,6 +162,7 @@ static void on_report(Job *job, Step *step, const Report *report) {
         default:
                 break;
         }
+        server_job_changed(m->publisher.server, job->id);
 }
 
 /* A process of the job is blocked in a write to sysfs: its devices stay blocked until the write returns. */
@@ -192,7 +182,7 @@ static void on_given_up(Job *job, const JobStuck *stuck) {
                 manager_set_stuck(m, devices[i], message);
         }
         manager_publish_devices(m, devices, n);
-        publish_device_steps(job);
+        server_job_changed(m->publisher.server, job->id);
 }
 
 /* Devices whose locks a process that was given up may hold are marked as stuck, and read without their locks. */
@@ -316,7 +306,7 @@ static void on_returned(Job *job, const JobStuck *stuck) {
                 manager_set_stuck(m, devices[i], NULL);
         (void) manager_refresh(m, devices, n, false);
         manager_publish_devices(m, devices, n);
-        publish_device_steps(job);
+        server_job_changed(m->publisher.server, job->id);
         m->reconcile.released = true;
         reconcile_want(&m->reconcile);
 }
