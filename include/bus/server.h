@@ -95,8 +95,8 @@ void server_guests_listed(Server *s, uint64_t answered);
 /* These functions emit signals, and log failures. They do nothing before server_announce(), and nothing on the system
  * bus while the daemon does not own its name. */
 void server_job_new(Server *s, uint32_t id);
+/* Signals the properties of the job that differ from those signalled last, if any. */
 void server_job_changed(Server *s, uint32_t id);
-void server_job_device_steps_changed(Server *s, uint32_t id);
 void server_job_removed(Server *s, uint32_t id, const char *result);
 void server_allocation_new(Server *s, const char *name);
 /* properties: bits of allocation_note_shown(); 0: something that is no property. */

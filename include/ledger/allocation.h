@@ -126,7 +126,7 @@ typedef struct AllocationService {
         unsigned slots;
 } AllocationService;
 
-#define ALLOCATION_SHOWN_MAX 6
+#define ALLOCATION_SHOWN_MAX 7
 
 /* What the daemon knows of an allocation, and does not write to disk. */
 typedef struct AllocationStatus {

@@ -98,7 +98,8 @@ static int property_get(sd_bus *bus, const char *path, const char *interface, co
                 return cpus ? sd_bus_message_append(reply, "s", cpus) : -ENOMEM;
         }
         return sd_bus_message_append(reply, "s",
-                                     streq(property, "Name")    ? a->name
+                                     streq(property, "Name")     ? a->name
+                                     : streq(property, "Domain") ? a->status.domain ?: ""
                                      : streq(property, "Id")    ? a->id
                                      : streq(property, "Tag")   ? a->tag ?: ""
                                      : streq(property, "State") ? allocation_state_to_string(allocation_shown_state(a))
@@ -118,6 +119,7 @@ static const sd_bus_vtable allocation_vtable[] = {
         SD_BUS_PROPERTY("Generation", "t", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("State", "s", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Reason", "s", property_get, 0, CHANGES),
+        SD_BUS_PROPERTY("Domain", "s", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Devices", "a(ss)", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Cpus", "s", property_get, 0, CONST),
         SD_BUS_PROPERTY("Memory", "a(it)", property_get, 0, CONST),

@@ -12,6 +12,7 @@ static const char *const device_property_table[_DEVICE_PROPERTY_MAX] = {
         [DEVICE_PROPERTY_POOL] = "Pool",
         [DEVICE_PROPERTY_STATE] = "State",
         [DEVICE_PROPERTY_REASON] = "Reason",
+        [DEVICE_PROPERTY_REMEDY] = "Remedy",
         [DEVICE_PROPERTY_DRIVER] = "Driver",
         [DEVICE_PROPERTY_KERNEL_NAMES] = "KernelNames",
         [DEVICE_PROPERTY_LINK_GENERATION] = "LinkGeneration",
@@ -47,6 +48,7 @@ DeviceSnapshot device_snapshot(const HostView *view, const PciDevice *dev) {
                         [DEVICE_PROPERTY_POOL] = digest_string(DIGEST_START, pool ? pool->name : NULL),
                         [DEVICE_PROPERTY_STATE] = state,
                         [DEVICE_PROPERTY_REASON] = digest_string(DIGEST_START, why.message),
+                        [DEVICE_PROPERTY_REMEDY] = digest_string(DIGEST_START, why.remedy),
                         [DEVICE_PROPERTY_DRIVER] = digest_string(DIGEST_START, dev->driver),
                         [DEVICE_PROPERTY_KERNEL_NAMES] = digest_string(DIGEST_START, dev->kernel_names),
                         [DEVICE_PROPERTY_LINK_GENERATION] = pci_link_generation(dev->current_speed),
@@ -72,6 +74,7 @@ static const char *const allocation_property_table[_ALLOCATION_PROPERTY_MAX] = {
         [ALLOCATION_PROPERTY_STATE] = "State",           [ALLOCATION_PROPERTY_REASON] = "Reason",
         [ALLOCATION_PROPERTY_GENERATION] = "Generation", [ALLOCATION_PROPERTY_DEVICES] = "Devices",
         [ALLOCATION_PROPERTY_LEASE_END] = "LeaseEnd",    [ALLOCATION_PROPERTY_SHARED_MEMORY] = "SharedMemory",
+        [ALLOCATION_PROPERTY_DOMAIN] = "Domain",
 };
 DEFINE_STRING_TABLE_TO_STRING(allocation_property, AllocationProperty, _ALLOCATION_PROPERTY_MAX)
 
@@ -103,6 +106,7 @@ unsigned allocation_note_shown(Allocation *a) {
                 [ALLOCATION_PROPERTY_DEVICES] = devices_digest(a),
                 [ALLOCATION_PROPERTY_LEASE_END] = a->lease_end,
                 [ALLOCATION_PROPERTY_SHARED_MEMORY] = members_digest(a),
+                [ALLOCATION_PROPERTY_DOMAIN] = digest_string(DIGEST_START, a->status.domain),
         };
         unsigned properties = 0;
 

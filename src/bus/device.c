@@ -51,7 +51,9 @@ static int device_find(sd_bus *bus, const char *path, const char *interface, voi
 static const char *state_property(const HostView *view, const PciDevice *dev, const char *property, Refusal *why) {
         DeviceState state = device_state(view, dev, why);
 
-        return streq(property, "State") ? device_state_to_string(state) : why->message ?: "";
+        if (streq(property, "State"))
+                return device_state_to_string(state);
+        return (streq(property, "Reason") ? why->message : why->remedy) ?: "";
 }
 
 static const char *string_property(const HostView *view, const PciDevice *dev, const char *property) {
@@ -111,7 +113,7 @@ static int property_get(sd_bus *bus, const char *path, const char *interface, co
                 return append_words(reply, dev->kernel_names);
         if (strstr(property, "Link"))
                 return sd_bus_message_append(reply, "u", link_property(dev, property));
-        if (streq(property, "State") || streq(property, "Reason"))
+        if (streq(property, "State") || streq(property, "Reason") || streq(property, "Remedy"))
                 return sd_bus_message_append(reply, "s", state_property(&view, dev, property, &why));
         return sd_bus_message_append(reply, "s", string_property(&view, dev, property));
 }
@@ -127,6 +129,7 @@ static const sd_bus_vtable device_vtable[] = {
         SD_BUS_PROPERTY("Pool", "s", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("State", "s", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Reason", "s", property_get, 0, CHANGES),
+        SD_BUS_PROPERTY("Remedy", "s", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Driver", "s", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("KernelNames", "as", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("LinkGeneration", "u", property_get, 0, CHANGES),

@@ -4,7 +4,19 @@
 #include <errno.h>
 
 #include "server-internal.h"
+#include "util/digest.h"
 #include "util/strings.h"
+#include "util/stringtable.h"
+
+static const char *const job_property_table[_JOB_PROPERTY_MAX] = {
+        [JOB_PROPERTY_STEP] = "Step",
+        [JOB_PROPERTY_STEPS_DONE] = "StepsDone",
+        [JOB_PROPERTY_STEPS_TOTAL] = "StepsTotal",
+        [JOB_PROPERTY_DEVICE_STEPS] = "DeviceSteps",
+        [JOB_PROPERTY_DEADLINE] = "Deadline",
+        [JOB_PROPERTY_MESSAGE] = "Message",
+};
+DEFINE_STRING_TABLE_TO_STRING(job_property, JobProperty, _JOB_PROPERTY_MAX)
 
 static bool find(const Server *s, const char *path, JobView *ret) {
         _cleanup_free_ char *label = NULL;
@@ -41,6 +53,60 @@ static int append_device_steps(const Server *s, uint32_t id, sd_bus_message *rep
                 r = sd_bus_message_append(reply, "{ss}", PCI_ADDRESS_STR(list[i].device), list[i].text);
         device_steps_free(list, n);
         return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+/* Are signalled together. */
+#define PROGRESS                                                                                                       \
+        (1U << JOB_PROPERTY_STEP | 1U << JOB_PROPERTY_STEPS_DONE | 1U << JOB_PROPERTY_STEPS_TOTAL |                    \
+         1U << JOB_PROPERTY_DEADLINE)
+
+static uint64_t device_steps_digest(const Server *s, uint32_t id) {
+        uint64_t digest = DIGEST_START;
+        DeviceStep *list = NULL;
+        size_t n = 0;
+
+        (void) s->callbacks->list_device_steps(s->userdata, id, &list, &n);
+        for (size_t i = 0; i < n; i++) {
+                digest = digest_number(digest, (int64_t) pci_address_key(list[i].device));
+                digest = digest_string(digest, list[i].text);
+        }
+        device_steps_free(list, n);
+        return digest;
+}
+
+static ShownJob *find_shown(Server *s, uint32_t id) {
+        for (size_t i = 0; i < ELEMENTSOF(s->jobs); i++)
+                if (s->jobs[i].id == id)
+                        return &s->jobs[i];
+        return NULL;
+}
+
+unsigned job_note_shown(Server *s, uint32_t id) {
+        ShownJob *shown = find_shown(s, id) ?: find_shown(s, 0), now = { .id = id };
+        unsigned properties = 0;
+        JobView view;
+
+        if (!shown || !s->callbacks->find_job(s->userdata, id, &view))
+                return 0;
+        now.values[JOB_PROPERTY_STEP] = digest_string(DIGEST_START, view.step);
+        now.values[JOB_PROPERTY_STEPS_DONE] = view.steps_done;
+        now.values[JOB_PROPERTY_STEPS_TOTAL] = view.steps_total;
+        now.values[JOB_PROPERTY_DEVICE_STEPS] = device_steps_digest(s, id);
+        now.values[JOB_PROPERTY_DEADLINE] = view.deadline;
+        now.values[JOB_PROPERTY_MESSAGE] = digest_string(DIGEST_START, view.message);
+        for (unsigned i = 0; i < _JOB_PROPERTY_MAX; i++)
+                if (shown->id != id || shown->values[i] != now.values[i])
+                        properties |= 1U << i;
+        *shown = now;
+        /* Clients without a memory, such as passthroughctl of 0.4, print these of one signal. */
+        return properties & (PROGRESS | 1U << JOB_PROPERTY_MESSAGE) ? properties | PROGRESS : properties;
+}
+
+void job_forget_shown(Server *s, uint32_t id) {
+        ShownJob *shown = find_shown(s, id);
+
+        if (shown)
+                shown->id = 0;
 }
 
 static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property,

@@ -293,7 +293,7 @@ static json_object *json_notes(const Inventory *inv) {
         return array;
 }
 
-static json_object *json_problems(const HostView *view) {
+json_object *json_config_problems(const HostView *view) {
         json_object *array = json_object_new_array();
 
         for (size_t i = 0; i < view->config->n_problems; i++) {
@@ -308,7 +308,7 @@ static json_object *json_problems(const HostView *view) {
 }
 
 /* A device that was unplugged, or that a pool offers again after a change of the hardware, is not in it. */
-static json_object *json_withdrawn(const HostView *view) {
+json_object *json_withdrawn(const HostView *view) {
         json_object *array = json_object_new_array();
 
         for (size_t i = 0; view->withdrawn && i < view->withdrawn->n; i++) {
@@ -368,7 +368,7 @@ char *json_describe(const HostView *view, const char *version, uint32_t reader) 
         json_text_key(&t, "notes");
         json_text_object(&t, json_notes(view->inventory));
         json_text_key(&t, "config_problems");
-        json_text_object(&t, json_problems(view));
+        json_text_object(&t, json_config_problems(view));
         json_text_key(&t, "none_offered");
         json_text_string(&t, view->config->block_reason);
         json_text_key(&t, "withdrawn");

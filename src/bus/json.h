@@ -15,6 +15,10 @@ json_object *json_allocation(const HostView *view, const Allocation *a, uint32_t
 json_object *json_plan(const HostView *view, const Plan *p);
 json_object *json_repeat(const Repeat *r);
 json_object *json_refusal(const Refusal *r);
+/* The ignored lines of the configuration, as texts. */
+json_object *json_config_problems(const HostView *view);
+/* The devices that a pool offered before the configuration lost lines, each with its address and that pool. */
+json_object *json_withdrawn(const HostView *view);
 /* The whole host as text: devices, pools, NUMA nodes, allocations, notes. version: the program version. reader: as
  * above. The caller frees; NULL when out of memory. */
 char *json_describe(const HostView *view, const char *version, uint32_t reader);

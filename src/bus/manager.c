@@ -274,11 +274,6 @@ static int property_get_version(sd_bus *bus, const char *path, const char *inter
         return sd_bus_message_append(reply, "s", VERSION);
 }
 
-static int property_get_read_only(sd_bus *bus, const char *path, const char *interface, const char *property,
-                                  sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "s", ledger_problem(server_view(userdata).ledger) ?: "");
-}
-
 static int property_get_epoch(sd_bus *bus, const char *path, const char *interface, const char *property,
                               sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         Server *s = userdata;
@@ -303,6 +298,7 @@ static int property_get_job_times(sd_bus *bus, const char *path, const char *int
 /* All methods have this flag. Without it sd-bus asks the bus for the caller's credentials, and blocks the event loop
  * until the bus replies. The methods check the caller themselves: caller.h. */
 #define OPEN    SD_BUS_VTABLE_UNPRIVILEGED
+#define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
 
 static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_VTABLE_START(0),
@@ -344,9 +340,13 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("Describe", NO_ARGS, SD_BUS_RESULT("v", json), method_counted, OPEN),
         SD_BUS_METHOD_WITH_ARGS("DescribeTopology", NO_ARGS, SD_BUS_RESULT("v", json), method_counted, OPEN),
         SD_BUS_PROPERTY("Version", "s", property_get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("ReadOnly", "s", property_get_read_only, 0, 0),
+        SD_BUS_PROPERTY("ReadOnly", "s", problem_property_get_text, 0, CHANGES),
+        SD_BUS_PROPERTY("LibvirtProblem", "s", problem_property_get_text, 0, CHANGES),
+        SD_BUS_PROPERTY("ConfigProblems", "as", problem_property_get_config, 0, CHANGES),
+        SD_BUS_PROPERTY("NoneOffered", "s", problem_property_get_text, 0, CHANGES),
+        SD_BUS_PROPERTY("Withdrawn", "a(ss)", problem_property_get_withdrawn, 0, CHANGES),
         SD_BUS_PROPERTY("JobTimes", "a(ssut)", property_get_job_times, 0, 0),
-        SD_BUS_PROPERTY("Epoch", "t", property_get_epoch, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("Epoch", "t", property_get_epoch, 0, CHANGES),
         SD_BUS_SIGNAL_WITH_ARGS("DeviceAdded", SD_BUS_ARGS("s", address, "o", device), 0),
         SD_BUS_SIGNAL_WITH_ARGS("DeviceRemoved", SD_BUS_ARGS("s", address, "o", device), 0),
         SD_BUS_SIGNAL_WITH_ARGS("AllocationNew", SD_BUS_ARGS("s", name, "o", allocation), 0),

@@ -24,6 +24,37 @@ typedef struct Authorization Authorization;
 /* Connections of root to the private socket at once. A further one is closed. */
 #define PEERS_MAX 16U
 
+/* Properties that change during the lifetime of a job object. */
+typedef enum JobProperty {
+        JOB_PROPERTY_STEP,
+        JOB_PROPERTY_STEPS_DONE,
+        JOB_PROPERTY_STEPS_TOTAL,
+        JOB_PROPERTY_DEVICE_STEPS,
+        JOB_PROPERTY_DEADLINE,
+        JOB_PROPERTY_MESSAGE,
+        _JOB_PROPERTY_MAX,
+} JobProperty;
+const char *job_property_to_string(JobProperty p);
+
+/* Digests of the properties of a job, as last signalled. */
+typedef struct ShownJob {
+        uint32_t id; /* 0: none */
+        uint64_t values[_JOB_PROPERTY_MAX];
+} ShownJob;
+
+/* Properties of the manager that say what is wrong. */
+typedef enum ProblemProperty {
+        PROBLEM_PROPERTY_READ_ONLY,
+        PROBLEM_PROPERTY_LIBVIRT,
+        PROBLEM_PROPERTY_CONFIG,
+        PROBLEM_PROPERTY_NONE_OFFERED,
+        PROBLEM_PROPERTY_WITHDRAWN,
+        _PROBLEM_PROPERTY_MAX,
+        _PROBLEM_PROPERTY_INVALID = -22,
+} ProblemProperty;
+const char *problem_property_to_string(ProblemProperty p);
+ProblemProperty problem_property_from_string(const char *s);
+
 struct Server {
         sd_event *event; /* not owned */
         const ServerCallbacks *callbacks;
@@ -39,6 +70,8 @@ struct Server {
         Capacity *capacity;            /* as shown on the bus; NULL before the first server_settle() */
         uint64_t epoch;                /* grows with every signal of a device, an allocation, a pool or a NUMA node */
         uint64_t told_epoch;
+        ShownJob jobs[SERVER_JOBS_MAX];
+        uint64_t problems[_PROBLEM_PROPERTY_MAX]; /* digests of the properties, as last signalled */
         bool settling;
         Budget budget;
         Reports reports;
@@ -86,8 +119,23 @@ Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal
 /* On NULL the caller was sent a refusal, and *ret_reply is the result of sending it. */
 const PciDevice *bus_find_device(sd_bus_message *call, const HostView *view, const char *text, int *ret_reply);
 
+/* problems.c: getters of ProblemProperties, for the manager's vtable */
+int problem_property_get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
+                              sd_bus_message *reply, void *userdata, sd_bus_error *error);
+int problem_property_get_config(sd_bus *bus, const char *path, const char *interface, const char *property,
+                                sd_bus_message *reply, void *userdata, sd_bus_error *error);
+int problem_property_get_withdrawn(sd_bus *bus, const char *path, const char *interface, const char *property,
+                                   sd_bus_message *reply, void *userdata, sd_bus_error *error);
+/* Notes the digests of the properties. Returns a bit (1 << ProblemProperty) for each that differs. */
+unsigned problems_note_shown(Server *s);
+
 /* settle.c: The capacity, after signals for what changed meanwhile. NULL before the announcement. */
 const Capacity *server_capacity(Server *s);
+
+/* job.c: notes the digests of the job's properties. Returns a bit (1 << JobProperty) for each to signal, because it
+ * differs from the one noted before, or belongs to one that does; of a job that was not noted, all. */
+unsigned job_note_shown(Server *s, uint32_t id);
+void job_forget_shown(Server *s, uint32_t id);
 
 /* signals.c: emit signals for settle.c. properties: bits of pool_capacity_differences() or node_capacity_differences().
  */
@@ -97,6 +145,8 @@ void server_pool_removed(Server *s, const char *name);
 void server_node_added(Server *s, int id);
 void server_node_changed(Server *s, int id, unsigned properties);
 void server_node_removed(Server *s, int id);
+/* properties: bits of problems_note_shown(). */
+void server_problems_changed(Server *s, unsigned properties);
 void server_epoch_changed(Server *s);
 
 /* manager.c: NULL: refused. */

@@ -51,8 +51,10 @@ void server_settle(Server *s) {
                 return;
         s->settling = true;
         now = s->callbacks->measure(s->userdata);
-        if (now)
+        if (now) {
                 show(s, now);
+                server_problems_changed(s, problems_note_shown(s));
+        }
         if (s->epoch != s->told_epoch)
                 server_epoch_changed(s);
         s->told_epoch = s->epoch;

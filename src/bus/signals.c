@@ -58,21 +58,16 @@ static int emit_object_removed(sd_bus *bus, const Signal *signal) {
         return sd_bus_emit_interfaces_removed_strv(bus, signal->path, (char **) interfaces);
 }
 
+static int emit_changed(sd_bus *bus, const Signal *signal) {
+        return sd_bus_emit_properties_changed_strv(bus, signal->path, signal->interface, (char **) signal->properties);
+}
+
 static int emit_job_new(sd_bus *bus, const Signal *signal) {
         int r = sd_bus_emit_object_added(bus, signal->path);
 
         return r < 0 ? r
                      : sd_bus_emit_signal(bus, BUS_PATH, BUS_MANAGER_INTERFACE, "JobNew", "uo", signal->id,
                                           signal->path);
-}
-
-static int emit_job_changed(sd_bus *bus, const Signal *signal) {
-        return sd_bus_emit_properties_changed(bus, signal->path, BUS_JOB_INTERFACE, "Step", "StepsDone", "StepsTotal",
-                                              "DeviceSteps", "Deadline", "Message", NULL);
-}
-
-static int emit_job_device_steps_changed(sd_bus *bus, const Signal *signal) {
-        return sd_bus_emit_properties_changed(bus, signal->path, BUS_JOB_INTERFACE, "DeviceSteps", NULL);
 }
 
 static int emit_job_removed(sd_bus *bus, const Signal *signal) {
@@ -82,27 +77,39 @@ static int emit_job_removed(sd_bus *bus, const Signal *signal) {
         return r < 0 ? r : emit_object_removed(bus, signal);
 }
 
-static void signal_job(Server *s, uint32_t id, const char *result, const char *what, Emit function) {
+static void signal_job(Server *s, uint32_t id, const char *result, const char **properties, const char *what,
+                       Emit function) {
         _cleanup_free_ char *path = NULL;
 
         (void) job_path(id, &path);
-        emit(s, what, function, &(Signal) { .path = path, .interface = BUS_JOB_INTERFACE, .id = id, .result = result });
+        emit(s, what, function,
+             &(Signal) { .path = path,
+                         .interface = BUS_JOB_INTERFACE,
+                         .id = id,
+                         .result = result,
+                         .properties = properties });
 }
 
 void server_job_new(Server *s, uint32_t id) {
-        signal_job(s, id, NULL, "a new job", emit_job_new);
+        (void) job_note_shown(s, id);
+        signal_job(s, id, NULL, NULL, "a new job", emit_job_new);
 }
 
 void server_job_changed(Server *s, uint32_t id) {
-        signal_job(s, id, NULL, "the progress of a job", emit_job_changed);
-}
+        const char *names[_JOB_PROPERTY_MAX + 1] = { NULL };
+        unsigned properties = job_note_shown(s, id);
+        size_t n = 0;
 
-void server_job_device_steps_changed(Server *s, uint32_t id) {
-        signal_job(s, id, NULL, "the progress of a job", emit_job_device_steps_changed);
+        for (unsigned i = 0; i < _JOB_PROPERTY_MAX; i++)
+                if (properties & 1U << i)
+                        names[n++] = job_property_to_string((JobProperty) i);
+        if (n > 0)
+                signal_job(s, id, NULL, names, "the progress of a job", emit_changed);
 }
 
 void server_job_removed(Server *s, uint32_t id, const char *result) {
-        signal_job(s, id, result, "a removed job", emit_job_removed);
+        job_forget_shown(s, id);
+        signal_job(s, id, result, NULL, "a removed job", emit_job_removed);
 }
 
 /* An object's own signal, by the ObjectManager, and the Manager's. */
@@ -120,16 +127,6 @@ static int emit_removed(sd_bus *bus, const Signal *signal) {
         return r < 0 ? r
                      : sd_bus_emit_signal(bus, BUS_PATH, BUS_MANAGER_INTERFACE, signal->member, "so", signal->label,
                                           signal->path);
-}
-
-static int emit_allocation_changed(sd_bus *bus, const Signal *signal) {
-        return sd_bus_emit_properties_changed_strv(bus, signal->path, BUS_ALLOCATION_INTERFACE,
-                                                   (char **) signal->properties);
-}
-
-static int emit_device_changed(sd_bus *bus, const Signal *signal) {
-        return sd_bus_emit_properties_changed_strv(bus, signal->path, BUS_DEVICE_INTERFACE,
-                                                   (char **) signal->properties);
 }
 
 static void signal_allocation(Server *s, const char *name, const char *member, const char **properties, Emit function) {
@@ -174,7 +171,7 @@ void server_allocation_changed(Server *s, const char *name, unsigned properties)
                 if (properties & 1U << i)
                         names[n++] = allocation_property_to_string((AllocationProperty) i);
         if (n > 0)
-                signal_allocation(s, name, "a change of an allocation", names, emit_allocation_changed);
+                signal_allocation(s, name, "a change of an allocation", names, emit_changed);
         else
                 s->epoch++;
 }
@@ -194,19 +191,11 @@ void server_device_changed(Server *s, PciAddress address, unsigned properties) {
         for (unsigned i = 0; i < _DEVICE_PROPERTY_MAX; i++)
                 if (properties & 1U << i)
                         names[n++] = device_property_to_string((DeviceProperty) i);
-        signal_device(s, address, "a change of a device", names, emit_device_changed);
+        signal_device(s, address, "a change of a device", names, emit_changed);
 }
 
 static int emit_object_added(sd_bus *bus, const Signal *signal) {
         return sd_bus_emit_object_added(bus, signal->path);
-}
-
-static int emit_pool_changed(sd_bus *bus, const Signal *signal) {
-        return sd_bus_emit_properties_changed_strv(bus, signal->path, BUS_POOL_INTERFACE, (char **) signal->properties);
-}
-
-static int emit_node_changed(sd_bus *bus, const Signal *signal) {
-        return sd_bus_emit_properties_changed_strv(bus, signal->path, BUS_NODE_INTERFACE, (char **) signal->properties);
 }
 
 static void signal_pool(Server *s, const char *name, const char **properties, Emit function) {
@@ -242,7 +231,7 @@ void server_pool_changed(Server *s, const char *name, unsigned properties) {
         for (unsigned i = 0; i < _POOL_PROPERTY_MAX; i++)
                 if (properties & 1U << i)
                         names[n++] = pool_property_to_string((PoolProperty) i);
-        signal_pool(s, name, names, emit_pool_changed);
+        signal_pool(s, name, names, emit_changed);
 }
 
 void server_node_added(Server *s, int id) {
@@ -260,13 +249,27 @@ void server_node_changed(Server *s, int id, unsigned properties) {
         for (unsigned i = 0; i < _NODE_PROPERTY_MAX; i++)
                 if (properties & 1U << i)
                         names[n++] = node_property_to_string((NodeProperty) i);
-        signal_node(s, id, names, emit_node_changed);
+        signal_node(s, id, names, emit_changed);
 }
 
-static int emit_epoch(sd_bus *bus, const Signal *signal) {
-        return sd_bus_emit_properties_changed(bus, signal->path, BUS_MANAGER_INTERFACE, "Epoch", NULL);
+static void signal_manager(Server *s, const char **properties) {
+        emit(s, "the manager", emit_changed,
+             &(Signal) { .path = BUS_PATH, .interface = BUS_MANAGER_INTERFACE, .properties = properties });
+}
+
+void server_problems_changed(Server *s, unsigned properties) {
+        const char *names[_PROBLEM_PROPERTY_MAX + 1] = { NULL };
+        size_t n = 0;
+
+        for (unsigned i = 0; i < _PROBLEM_PROPERTY_MAX; i++)
+                if (properties & 1U << i)
+                        names[n++] = problem_property_to_string((ProblemProperty) i);
+        if (n > 0)
+                signal_manager(s, names);
 }
 
 void server_epoch_changed(Server *s) {
-        emit(s, "the epoch", emit_epoch, &(Signal) { .path = BUS_PATH });
+        const char *names[] = { "Epoch", NULL };
+
+        signal_manager(s, names);
 }

@@ -119,6 +119,7 @@ Job *job_free(Job *job) {
         step_list_free(job->steps);
         free(job->subject);
         free(job->step);
+        free(job->counted_step);
         free(job->message);
         free(job->devices);
         free(job->begun);
@@ -292,6 +293,7 @@ static void on_report(Job *job, const Report *report) {
                 job->n_begun += !job->begun[report->step];
                 job->begun[report->step] = true;
                 replace(&job->step, step_describe(step));
+                (void) string_copy(&job->counted_step, job->step);
                 job_note_begun(job, step, DOING_STEP);
                 break;
         case REPORT_READING:

@@ -46,6 +46,7 @@ typedef struct Job {
         char *subject; /* name of the allocation, address of the device, or other text */
         StepList *steps;
         char *step, *message; /* the current step, "" before the first; why the job failed, or what to know; else "" */
+        char *counted_step;   /* as step, but only of steps that n_begun counts: not of reads; NULL before the first */
         bool iommufd;         /* the guest that gets a device has its devices by iommufd */
         int error;            /* of the failed or lacking step: a negative errno; else 0 */
         const Step *lacking;  /* the first step that the job is done without, see step_may_lack(); NULL: none */

@@ -138,12 +138,6 @@ static void on_report(Job *job, Step *step, const Report *report) {
         case REPORT_STEP:
                 log_full(LOG_DEBUG, 0, (&(LogFields) { .allocation = job->subject, .step = job->step }), "Job %u: %s",
                          job->id, job->step);
-                note_job(job, JOB_NOTE_CHANGED);
-                break;
-        case REPORT_READING:
-        case REPORT_UNDO:
-        case REPORT_CHAIN_ENDED:
-                note_job(job, JOB_NOTE_DEVICE_STEPS);
                 break;
         case REPORT_DEVICE_FAILED:
                 report_device_failed(job, step, report);
@@ -176,6 +170,7 @@ static void on_report(Job *job, Step *step, const Report *report) {
         default:
                 break;
         }
+        note_job(job, JOB_NOTE_CHANGED);
 }
 
 /* A process of the job is blocked in a write to sysfs: its devices stay blocked until the write returns. */
@@ -195,7 +190,7 @@ static void on_given_up(Job *job, const JobStuck *stuck) {
                 manager_set_stuck(m, devices[i], message);
         }
         note_devices(m, devices, n);
-        note_job(job, JOB_NOTE_DEVICE_STEPS);
+        note_job(job, JOB_NOTE_CHANGED);
 }
 
 /* Devices whose locks a process that was given up may hold are marked as stuck, and read without their locks. */
@@ -318,7 +313,7 @@ static void on_returned(Job *job, const JobStuck *stuck) {
                 manager_set_stuck(m, devices[i], NULL);
         (void) manager_refresh(m, devices, n, false);
         note_devices(m, devices, n);
-        note_job(job, JOB_NOTE_DEVICE_STEPS);
+        note_job(job, JOB_NOTE_CHANGED);
         m->notes.released = true;
         note_turn(m);
 }

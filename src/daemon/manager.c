@@ -219,7 +219,7 @@ static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
                 .id = job->id,
                 .verb = job->kind->verb,
                 .subject = job->subject,
-                .step = job->step,
+                .step = job->counted_step ?: "",
                 .message = job->message,
                 .steps_done = job_steps_done(job),
                 .steps_total = (unsigned) job->steps->n,

@@ -106,9 +106,8 @@ void note_unchecked(Manager *m, PciAddress device);
 
 typedef enum JobNote {
         JOB_NOTE_BEGUN = 1U << 0U,
-        JOB_NOTE_CHANGED = 1U << 1U,      /* its step, message or deadline */
-        JOB_NOTE_DEVICE_STEPS = 1U << 2U, /* what it does with its devices */
-        JOB_NOTE_ENDED = 1U << 3U,        /* with Job.result */
+        JOB_NOTE_CHANGED = 1U << 1U, /* a property of its object may differ */
+        JOB_NOTE_ENDED = 1U << 2U,   /* with Job.result */
 } JobNote;
 void note_job(Job *job, JobNote what);
 

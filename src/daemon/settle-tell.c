@@ -159,8 +159,6 @@ static void tell_job(Manager *m, Job *job) {
                 server_job_new(m->told.server, job->id);
         else if (noted & JOB_NOTE_CHANGED)
                 server_job_changed(m->told.server, job->id);
-        if (noted & JOB_NOTE_DEVICE_STEPS)
-                server_job_device_steps_changed(m->told.server, job->id);
         if (noted & JOB_NOTE_ENDED) {
                 server_job_removed(m->told.server, job->id, job_result_to_string(job->result));
                 job->removed = true;

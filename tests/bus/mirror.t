@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A standard client that follows the signals has what GetManagedObjects answers, through random operations; no signal tells what was told already.
+# A standard client that follows the signals has what GetManagedObjects answers, through random operations and restarts of the daemon; no signal
+# tells what was told already.
 # MIRROR_OPERATIONS=N makes it longer.
 use strict;
 use warnings;
@@ -58,7 +59,8 @@ sub heard {
                 my ($object, %values) = $signal->{member} eq 'InterfacesAdded' ? ($signal->{body}[0], map { %$_ } values %{ $signal->{body}[1] }) : ($signal->{path}, %{ $signal->{body}[1] });
                 for my $name (sort keys %values) {
                         my $value = JSON::XS->new->canonical->allow_nonref->encode($values{$name});
-                        push @repeated, "$object $name $value" if ($told{$object}{$name} // '') eq $value && $signal->{member} eq 'PropertiesChanged' && $object !~ m{/job/};
+                        next if $object =~ m{/job/} && $name =~ /^(?:Step|Deadline)/; # come together
+                        push @repeated, "$object $name $value" if ($told{$object}{$name} // '') eq $value && $signal->{member} eq 'PropertiesChanged';
                         $told{$object}{$name} = $value;
                 }
         }
@@ -117,7 +119,29 @@ my %done; # operation, and what was asked for => how often
 sub any { return $_[rand @_] }
 sub new_name { return (grep { !$made{$_} } map { "vm$_" } 1 .. 9)[0] }
 
+# Where the simulated card sits. A card that was taken away comes back with a rescan of the bus.
+my $slot = "sys/devices/pci0000:10/0000:10:05.0/$gpu";
+
+# What allocations there are, when the daemon was restarted.
+sub note_made {
+        %made = map { $_->[0] => $_->[1] eq 'reserved' ? 'lease' : 'ready' } @{ $bus->call('ListAllocations')->{body}[0] };
+        return 'done';
+}
+
 my %operations = (
+        unplug => sub {
+                my $there = -d "$ENV{NODE_ROOT}/$slot";
+                fault($there ? "remove $slot" : 'write sys/bus/pci/rescan 1');
+                return result_of('Rescan');
+        },
+        # Values that change meanwhile are not told, so what was told before is no measure for what is told after.
+        restart => sub {
+                my ($signature, $entries) = request(gpu => 1);
+                $bus->call('Allocate', "s$signature", new_name(), $entries) if rand() < 0.5 && new_name();
+                restart(any('TERM', 'KILL'));
+                %told = ();
+                return note_made();
+        },
         allocate => sub {
                 my $name = new_name() // return 'none';
                 my @request = any([gpu => 1, cpus => 2, memory => 2**28], [ethernet => 1], [infiniband => 1, cpus => 1, memory => 2**28], [ofed => 2], [cpus => 1, memory => 2**27, 'remote-gpu' => 1],
@@ -151,11 +175,13 @@ my %operations = (
         vfs    => sub { return result_of('SetVirtualFunctions', 'su', '0000:82:00.0', any(0, 2, 4)) },
         rescan => sub { return result_of('Rescan') },
         reload => sub { return result_of('Reload') },
-        bind   => sub { my $gpu = any(qw(0000:13:00.0 0000:84:00.0)); other_hand_binds($gpu, any('', 'nvidia', 'vfio-pci')); return 'done' },
+        bind   => sub { my $gpu = any(grep { -d "$ENV{NODE_ROOT}/sys/bus/pci/devices/$_" } $gpu, '0000:84:00.0'); other_hand_binds($gpu, any('', 'nvidia', 'vfio-pci')); return 'done' },
         fail   => sub { fault('reset', 'fail ' . (1 + int rand 8) . ' EIO'); return 'done' },
         clear  => sub { my $device = any(map { $_->{address} } @{ describe($bus)->{quarantine} }) // return 'none'; return result_of('ClearQuarantine', 's', $device) },
 );
 
+my $objects = sub { return join "\n", sort keys %{ $bus->ask(Bus::NAME, Bus::PATH, 'org.freedesktop.DBus.ObjectManager', 'GetManagedObjects')->{body}[0] } };
+my $before  = $objects->();
 for my $n (1 .. OPERATIONS) {
         my $name = any(sort keys %operations, qw(allocate allocate release));
         my $result = $operations{$name}->();
@@ -167,7 +193,15 @@ for my $n (1 .. OPERATIONS) {
 is_deeply(\@repeated, [], 'nothing is told again without a difference');
 ok($done{$_}, "there was $_") for sort(keys %operations), $mounted ? 'shared-memory' : ();
 note(join ', ', map { "$done{$_} $_" } sort keys %done);
+
+# Each device comes back, so that as many objects are there as before, and the client knows of no others.
 fault('reset');
+$operations{unplug}->() if !-d "$ENV{NODE_ROOT}/$slot";
+release_all($bus);
+clear_quarantine($bus);
+is(result_of('SetVirtualFunctions', 'su', '0000:82:00.0', 4), 'done', 'the VFs are made again');
+is_mirrored('after the release of all');
+is($objects->(), $before, '... there are the objects that were there before the operations');
 close $to;
 waitpid $pid, 0;
 is($?, 0, 'the client lives');
