@@ -112,6 +112,8 @@ static void put_cell(JsonText *t, const Cell *c) {
         json_text_literal(t, "\n    { \"node\": ");
         json_text_known(t, c->node);
         put_value(t, "memory", number, c->memory);
+        if (c->has_memory_node)
+                put_value(t, "memory_node", known, c->memory_node);
         json_text_literal(t, ", \"vcpus\": ");
         put_text(t, cpuset_format(&c->vcpus));
         json_text_literal(t, " }");

@@ -25,10 +25,9 @@ struct Search {
 };
 
 size_t search_node(const Inventory *inv, const PciDevice *dev) {
-        /* Where there is one node, every device is on it, whether or not the firmware reports it. */
-        int node = dev->numa_node >= 0 ? inventory_node_index(inv, dev->numa_node) : inv->n_nodes == 1 ? 0 : -1;
+        int node = inventory_node_index(inv, inventory_cpu_node(inv, dev->numa_node));
 
-        return node >= 0 ? (size_t) node : dev->numa_node >= 0 ? SEARCH_NODE_ELSEWHERE : SEARCH_NODE_UNKNOWN;
+        return node >= 0 ? (size_t) node : SEARCH_NODE_UNKNOWN;
 }
 
 int search_new(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free,
