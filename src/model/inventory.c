@@ -408,12 +408,19 @@ bool pci_device_is_gpu(const PciDevice *dev) {
                (dev->class >> 16 == CLASS_DISPLAY && !is_console_only(dev));
 }
 
+#define VENDOR_NVIDIA 0x10deU
+
+/* Without NVIDIA's driver, of a GPU beside a Grace CPU: the firmware says that it is on the node of its memory. */
+static bool may_own_memory(const Inventory *inv, const PciDevice *dev, int node) {
+        return pci_device_is_gpu(dev) && dev->vendor == VENDOR_NVIDIA && dev->numa_node == node &&
+               streq(inventory_architecture(inv), ARCHITECTURE_AARCH64);
+}
+
 const PciDevice *inventory_memory_owner(const Inventory *inv, const NumaNode *node) {
         for (size_t i = 0; !has_cpus(node) && i < inv->n_devices; i++) {
                 const PciDevice *dev = &inv->devices[i];
 
-                if (dev->has_memory_node ? dev->memory_node == node->id
-                                         : pci_device_is_gpu(dev) && dev->numa_node == node->id)
+                if (dev->has_memory_node ? dev->memory_node == node->id : may_own_memory(inv, dev, node->id))
                         return dev;
         }
         return NULL;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
+#include <stdio.h>
+
 #include "unit.h"
 
 #include "model/inventory.h"
@@ -120,12 +122,16 @@ TEST(test_nearest_memory) {
         assert_int_equal(inventory_memory_node(inv, 1, &named), 4);
 }
 
-/* Memory of a node without CPUs on which a GPU is, or of which the driver of a GPU says so. */
+/* Memory of a node without CPUs of which the driver of a GPU says so, or on which a GPU is beside a Grace CPU. */
 TEST(test_memory_of_a_gpu) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_nodes();
         PciDevice *gpu = add(inv, "0000:01:00.0", "pci0000:00/0000:01:00.0", 1);
 
         gpu->class = 0x030200;
+        gpu->vendor = 0x10de;
+        gpu->numa_node = 4;
+        assert_null(inventory_memory_owner(inv, &inv->nodes[2]));
+        (void) snprintf(inv->architecture, sizeof(inv->architecture), ARCHITECTURE_AARCH64);
         gpu->numa_node = 0;
         assert_null(inventory_memory_owner(inv, &inv->nodes[2]));
         gpu->numa_node = 4;
