@@ -16,6 +16,7 @@
 #include "plan/plan-internal.h"
 
 #define CASES          3000U
+#define FAR_CASES      10000U
 #define DEVICES_MAX    9U /* of a random tree */
 #define CHIPLETS       8U /* NUMA nodes, half of them in each package */
 #define CANDIDATES_MAX (CHIPLETS * 3)
@@ -1467,7 +1468,10 @@ static void print_lines(char *text) {
 static void compare_many(Feature feature) {
         const char *cases = getenv("PLAN_EXACT_CASES"), *from = getenv("PLAN_EXACT_SEED");
         uint64_t first = from ? strtoull(from, NULL, 10) : 1, smallest_seed = 0;
-        unsigned n = cases ? (unsigned) strtoul(cases, NULL, 10) : CASES, differ = 0, feasible = 0;
+        unsigned n = cases                    ? (unsigned) strtoul(cases, NULL, 10)
+                     : feature == FEATURE_FAR ? FAR_CASES
+                                              : CASES,
+                 differ = 0, feasible = 0;
         size_t smallest = SIZE_MAX;
         _cleanup_free_ char *shown = NULL;
 
