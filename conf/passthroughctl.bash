@@ -38,7 +38,7 @@ _passthroughctl() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        -H | --host | -c | --connect | --cpus | --memory | --page-size | --cells | --at | --host-nodes | --cpus-from | --numa | --proximity | --topology | --fabric | --shared-memory | --owner | --hold | --tag | --consumer | --token | --pool | --generation | --template | --device | --format | --node | --config | --lines | --svg) ((i++)) ;;
+        -H | --host | -c | --connect | --cpus | --memory | --page-size | --cells | --at | --host-nodes | --cpus-from | --memory-from | --numa | --proximity | --topology | --fabric | --shared-memory | --owner | --hold | --tag | --consumer | --token | --pool | --generation | --template | --device | --format | --node | --config | --lines | --svg) ((i++)) ;;
         -*) ;;
         *) verb=${COMP_WORDS[i]} && break ;;
         esac
@@ -56,7 +56,7 @@ _passthroughctl() {
     --template | --config | --svg) _passthroughctl_files < <(compgen -f -- "$cur") && return ;;
     --node) _passthroughctl_files < <({ compgen -f -X '!*.tree' -- "$cur"; compgen -d -- "$cur"; } | sort -u) && return ;;
     -H | --host) mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur") && return ;;
-    -c | --connect | --cpus | --memory | --page-size | --cells | --host-nodes | --cpus-from | --shared-memory | --owner | --hold | --tag | --consumer | --token | --generation | --lines) return ;;
+    -c | --connect | --cpus | --memory | --page-size | --cells | --host-nodes | --cpus-from | --memory-from | --shared-memory | --owner | --hold | --tag | --consumer | --token | --generation | --lines) return ;;
     *)
         case $verb,$cur in
         *,-*) words=$(_passthroughctl_options "$verb") ;;

@@ -95,7 +95,8 @@ typedef struct AllocationDevice {
         char *path;      /* path below sys/devices */
         bool lost; /* the card was not found, and address now belongs to another device of the ledger: this entry claims
                       no address */
-        /* NUMA node in the domain document. Kept when the device is missing, so that the document does not change. */
+        /* NUMA node in the domain document: inventory_device_cpu_node(). Kept when the device is missing, so that the
+           document does not change. */
         int numa_node; /* -1 unknown */
         /* In the guest that runs with it, as libvirt told last: until that guest ends or has the device no more. */
         GuestPlace guest;
@@ -115,7 +116,11 @@ typedef struct Cell {
         int node;        /* host NUMA node id */
         uint64_t memory; /* bytes, a multiple of the page size */
         CpuSet vcpus;
+        bool has_memory_node; /* the memory is of memory_node; else of node, as the CPUs are */
+        int memory_node;
 } Cell;
+/* The host NUMA node that the memory of the cell is of. */
+int cell_memory_node(const Cell *cell);
 
 /* Slots of one endpoint of a service. Kind and variables are kept: the guest is told the same while it exists. */
 typedef struct AllocationService {
@@ -275,7 +280,7 @@ bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev);
  * Makes dev the card of d: copies its address and identity. The serial number is copied only if it was read. -ENOMEM
  * leaves d unchanged.
  */
-int allocation_device_identify(AllocationDevice *d, const PciDevice *dev);
+int allocation_device_identify(AllocationDevice *d, const Inventory *inv, const PciDevice *dev);
 
 /*
  * [A-Za-z0-9][A-Za-z0-9_.-]*, at most ALLOCATION_NAME_MAX bytes: safe as a file name, libvirt domain name and D-Bus

@@ -133,11 +133,14 @@ uint64_t ledger_memory(const Ledger *l, int node, uint64_t page_size);
 uint64_t ledger_memory_idle(const Ledger *l, int node, uint64_t page_size);
 /*
  * Bytes of the page size that a further allocation may have on the node: at most the node's unclaimed memory, and at
- * most the memory free now less ledger_memory_idle(). 0 for a node without CPUs, because a guest's memory is on the
- * nodes of its CPUs.
+ * most the memory free now less ledger_memory_idle().
  */
 uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node,
                             uint64_t page_size);
+/* The same for a request that does not name the node: 0 for a node without CPUs, whose memory is not given by itself.
+ */
+uint64_t ledger_memory_offered(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node,
+                               uint64_t page_size);
 /* CPUs of the node that a further allocation may have: those of cores without a housekeeping or claimed CPU. */
 void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node, CpuSet *ret);
 

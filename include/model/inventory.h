@@ -81,8 +81,10 @@ typedef struct PciDevice {
                        "LNXSYSTM:00/.../pci0000:80/..." */
         uint64_t instance; /* inode of its sysfs directory: changes when the card is replugged */
         int parent;        /* index of the bridge above, or -1 on a root bus */
-        int numa_node;     /* -1 unknown: never treat it as 0 (domain.md E1). Never -1 where there is one node */
-        int own_node;      /* the device's own numa_node attribute, before another node replaces -1 */
+        int numa_node;     /* one of the listed nodes, where there is one node that one; -1 unknown: never treat it as 0
+                              (domain.md E1) */
+        int own_node;      /* the device's own numa_node attribute, before another node replaces -1 or a node that the
+                              machine does not list */
         int iommu_group;   /* kernel's number, valid only until the next scan (domain.md A2); -1: none, or a group of
                               VFIO's no-IOMMU mode (A17) */
         char *driver;      /* NULL when unbound */
@@ -286,6 +288,23 @@ const NumaNode *inventory_find_node(const Inventory *inv, int id);
 const Cpu *inventory_find_cpu(const Inventory *inv, unsigned id);
 /* Position in nodes[], or -1. */
 int inventory_node_index(const Inventory *inv, int id);
+/*
+ * The node that gives CPUs to a guest with a device on node id: that node, or if it has no CPUs (GPU memory, CXL), the
+ * nearest node with CPUs; of several the lowest. Where only one node has CPUs, it is this node, even when id is -1,
+ * that is unknown. When no node has CPUs, it is node id. -1: unknown.
+ */
+int inventory_cpu_node(const Inventory *inv, int id);
+/* The same for a device; -1 whenever the node of the device is unknown. */
+int inventory_device_cpu_node(const Inventory *inv, const PciDevice *dev);
+/* The GPU whose memory the node without CPUs is. It goes offline when the GPU gets another driver. NULL: none. */
+const PciDevice *inventory_memory_owner(const Inventory *inv, const NumaNode *node);
+/* The numa_node attribute of the device is a node that the machine does not list. */
+bool pci_device_has_unlisted_node(const Inventory *inv, const PciDevice *dev);
+/*
+ * The node that gives memory to a guest with CPUs of node id: of the nodes in from, the nearest; of several the lowest.
+ * from NULL: that node, or if it has no memory, the nearest node with both CPUs and memory. -1: none.
+ */
+int inventory_memory_node(const Inventory *inv, int id, const CpuSet *from);
 size_t inventory_device_index(const Inventory *inv, const PciDevice *dev);
 
 /* Memory of a node in ordinary pages: MemTotal less all hugepages, bytes. */
@@ -317,7 +336,8 @@ bool pci_device_needs_guids(const PciDevice *pf);
 bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other);
 /*
  * A part of the platform that is listed as a PCI device (domain.md A12): host, ISA and other class 06 bridges except
- * 0680 (NVSwitch), SMBus 0c05, system peripherals 08. PCI bridges are part of the platform as well; see is_bridge.
+ * 0680 (NVSwitch), SMBus 0c05, system peripherals 08 except DMA engines: 0801, and 0880 with a BAR (Intel's DSA, IAA
+ * and CBDMA). PCI bridges are part of the platform as well; see is_bridge.
  */
 bool pci_device_is_platform(const PciDevice *dev);
 /* Returns the VFIO variant driver whose alias matches dev most specifically; NULL when only vfio-pci matches. */

@@ -62,8 +62,10 @@ typedef struct Request {
         int host_nodes[ALLOCATION_CELLS_MAX]; /* ids: the nodes of the guest are exactly these, each once */
         size_t n_host_nodes;                  /* 0: the planner chooses the nodes */
         CpuSet cpus_from;                     /* the guest gets CPUs of this set alone; empty: any */
-        NumaPolicy numa;                      /* a pool may have a stricter policy, which then counts for its devices */
-        Proximity proximity;                  /* largest distance of a GPU and its NIC */
+        CpuSet memory_from;  /* ids of nodes: each cell gets its memory from the nearest of these; empty: from the node
+                                of its CPUs */
+        NumaPolicy numa;     /* a pool may have a stricter policy, which then counts for its devices */
+        Proximity proximity; /* largest distance of a GPU and its NIC */
         RequestLimit limits[REQUEST_LIMITS_MAX];
         size_t n_limits;
         GuestTopology topology; /* invalid: mirror for more than one device if it fits, else flat */

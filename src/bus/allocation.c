@@ -34,7 +34,7 @@ static int append_memory(sd_bus_message *reply, const Allocation *a) {
         int r = sd_bus_message_open_container(reply, 'a', "(it)");
 
         for (size_t i = 0; r >= 0 && i < a->n_cells; i++)
-                r = sd_bus_message_append(reply, "(it)", a->cells[i].node, a->cells[i].memory);
+                r = sd_bus_message_append(reply, "(it)", cell_memory_node(&a->cells[i]), a->cells[i].memory);
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 

@@ -108,7 +108,7 @@ static void count_present(const HostView *view, const DeviceSnapshotList *shown,
                 known = shown ? device_snapshot_list_find(shown, dev->address) : NULL;
                 p->traits = p->n_models > 0 ? p->traits & device_traits(pool, dev) : device_traits(pool, dev);
                 count_model(p, dev);
-                count_device(p, dev->numa_node,
+                count_device(p, inventory_device_cpu_node(view->inventory, dev),
                              known ? (DeviceState) known->values[DEVICE_PROPERTY_STATE]
                                    : device_state(view, dev, NULL));
         }
@@ -151,10 +151,10 @@ static NodeCapacity measure_node(const HostView *view, const NumaNode *node) {
 
         ledger_cpus_free(view->ledger, view->inventory, view->config, node, &cpus);
         n.cpus_free = cpuset_count(&cpus);
-        n.memory_free = ledger_memory_free(view->ledger, view->inventory, view->config, node, 0);
+        n.memory_free = ledger_memory_offered(view->ledger, view->inventory, view->config, node, 0);
         for (; n.n_pages < node->n_pages; n.n_pages++) {
                 uint64_t size = node->pages[n.n_pages].size;
-                uint64_t bytes = ledger_memory_free(view->ledger, view->inventory, view->config, node, size);
+                uint64_t bytes = ledger_memory_offered(view->ledger, view->inventory, view->config, node, size);
 
                 n.pages[n.n_pages] = (PagePool) { size, node->pages[n.n_pages].total, bytes / size };
         }

@@ -138,9 +138,34 @@ int device_partition(const HostView *view, PciAddress address) {
         return holder ? holder->partition : -1;
 }
 
+#define VENDOR_AMD 0x1022U
+
+/* Functions that CPUs have dozens of and few guests need: placeholders ("non-essential instrumentation"), performance
+ * counters, DMA engines, and AMD's encryption controllers. */
+static bool is_part_of_cpu(const PciDevice *dev) {
+        return dev->class >> 16 == 0x13 || dev->class >> 8 == 0x1101 || dev->class >> 16 == 0x08 ||
+               (dev->class >> 8 == 0x1080 && dev->vendor == VENDOR_AMD);
+}
+
+const char *device_kind(const PciDevice *dev) {
+        if (dev->is_bridge)
+                return "bridge";
+        if (pci_device_is_platform(dev) || is_part_of_cpu(dev))
+                return "platform";
+        if (pci_device_is_gpu(dev))
+                return "gpu";
+        if (pci_device_is_accelerator(dev))
+                return "accelerator";
+        return pci_device_is_nic(dev) ? "nic" : "other";
+}
+
 static void put_facts(JsonText *t, const HostView *view, const PciDevice *dev) {
+        json_text_key(t, "kind");
+        json_text_string(t, device_kind(dev));
         json_text_key(t, "numa_node");
         json_text_known(t, dev->numa_node);
+        json_text_key(t, "cpu_node");
+        json_text_known(t, inventory_device_cpu_node(view->inventory, dev));
         json_text_key(t, "iommu_group");
         json_text_known(t, dev->iommu_group);
         json_text_key(t, "vfio_device");
@@ -221,8 +246,8 @@ json_object *json_link(const PciDevice *dev) {
  * does not record is null. */
 static json_object *json_missing(const HostView *view, const Claim *claim) {
         static const char *const unknown[] = {
-                "class", "kernel_names", "virtual_functions", "total_vfs", "vgpu", "reset_methods",
-                "bars",  "acs",          "isolated",
+                "class",         "kind", "kernel_names", "virtual_functions", "total_vfs", "vgpu",
+                "reset_methods", "bars", "acs",          "isolated",
         };
         static const Refusal why = {
                 .verdict = VERDICT_MISSING,

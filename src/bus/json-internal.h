@@ -8,6 +8,8 @@
 
 /* Appends the array of all devices: those of the inventory, then the missing ones of allocations. */
 void json_text_devices(JsonText *t, const HostView *view);
+/* What the device is: "gpu", "accelerator", "nic", "bridge", "platform" or "other". */
+const char *device_kind(const PciDevice *dev);
 /* The NVLink module id of a GPU, and the partition of its allocation; -1: unknown, none. */
 int device_module(const HostView *view, PciAddress address);
 int device_partition(const HostView *view, PciAddress address);

@@ -60,6 +60,7 @@ static json_object *json_allocation_devices(const HostView *view, const Allocati
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
                 const GuestAddress *g = find_guest(guests, n_guests, d->address);
+                const PciDevice *dev = inventory_find(view->inventory, d->address);
                 json_object *o = json_object_new_object();
 
                 json_object_object_add(o, "slot", json_string_or_null(d->slot));
@@ -69,6 +70,8 @@ static json_object *json_allocation_devices(const HostView *view, const Allocati
                 json_object_object_add(o, "address", json_address(d->address));
                 json_object_object_add(o, "guest_address", g ? json_address(g->guest) : NULL);
                 json_object_object_add(o, "seen_address", g && g->seen.bus > 0 ? json_address(g->seen) : NULL);
+                json_object_object_add(o, "numa_node", json_known_or_null(dev ? dev->numa_node : -1));
+                json_object_object_add(o, "cpu_node", json_known_or_null(d->numa_node));
                 json_object_object_add(o, "physical_function", d->is_vf ? json_address(d->physfn) : NULL);
                 json_object_object_add(o, "vgpu_type", json_string_or_null(d->vgpu_name));
                 json_object_object_add(o, "mdev", json_string_or_null(*d->mdev ? d->mdev : NULL));
@@ -83,6 +86,7 @@ static json_object *json_cell(size_t id, const Cell *cell) {
 
         json_object_object_add(o, "id", json_object_new_int((int) id));
         json_object_object_add(o, "node", json_object_new_int(cell->node));
+        json_object_object_add(o, "memory_node", json_object_new_int(cell_memory_node(cell)));
         json_object_object_add(o, "vcpus", json_cpus(&cell->vcpus));
         json_object_object_add(o, "memory", json_object_new_uint64(cell->memory));
         return o;
@@ -102,10 +106,14 @@ static void add_placement(json_object *o, const Allocation *a) {
         }
         for (size_t i = 0; i < a->n_cells; i++) {
                 char node[16];
+                json_object *sum;
 
-                (void) snprintf(node, sizeof(node), "%d", a->cells[i].node);
+                (void) snprintf(node, sizeof(node), "%d", cell_memory_node(&a->cells[i]));
                 (void) json_object_array_add(nodes, json_object_new_int(a->cells[i].node));
-                json_object_object_add(memory, node, json_object_new_uint64(a->cells[i].memory));
+                if (json_object_object_get_ex(memory, node, &sum)) /* of an earlier cell */
+                        (void) json_object_set_uint64(sum, json_object_get_uint64(sum) + a->cells[i].memory);
+                else
+                        json_object_object_add(memory, node, json_object_new_uint64(a->cells[i].memory));
                 (void) json_object_array_add(cells, json_cell(i, &a->cells[i]));
         }
         json_object_object_add(o, "cpus", json_cpus(&a->cpus));

@@ -66,27 +66,7 @@ static int tree_next(const Tree *t, int i) {
         return i >= 0 ? t->next[i] : -1;
 }
 
-#define VENDOR_AMD    0x1022U
 #define VENDOR_NVIDIA 0x10deU
-
-/* Functions that CPUs have dozens of and no guest needs: placeholders ("non-essential instrumentation"), performance
- * counters, and AMD's encryption controllers. */
-static bool is_part_of_cpu(const PciDevice *dev) {
-        return dev->class >> 16 == 0x13 || dev->class >> 8 == 0x1101 ||
-               (dev->class >> 8 == 0x1080 && dev->vendor == VENDOR_AMD);
-}
-
-static const char *device_kind(const PciDevice *dev) {
-        if (dev->is_bridge)
-                return "bridge";
-        if (pci_device_is_platform(dev) || is_part_of_cpu(dev))
-                return "platform";
-        if (pci_device_is_gpu(dev))
-                return "gpu";
-        if (pci_device_is_accelerator(dev))
-                return "accelerator";
-        return pci_device_is_nic(dev) ? "nic" : "other";
-}
 
 static json_object *json_root(const PciDevice *top) {
         size_t n = pci_device_host_length(top);
@@ -121,6 +101,7 @@ static json_object *json_place(const HostView *view, const Tree *t, const PciDev
         json_object_object_add(o, "class", json_hex(dev->class, 6));
         json_object_object_add(o, "name", json_string_or_null(dev->name));
         json_object_object_add(o, "numa_node", json_known_or_null(dev->numa_node));
+        json_object_object_add(o, "cpu_node", json_known_or_null(inventory_device_cpu_node(view->inventory, dev)));
         json_object_object_add(o, "module", json_known_or_null(device_module(view, dev->address)));
         json_object_object_add(o, "partition", json_known_or_null(device_partition(view, dev->address)));
         json_object_object_add(o, "driver", json_string_or_null(dev->driver));
@@ -138,8 +119,8 @@ static json_object *json_place(const HostView *view, const Tree *t, const PciDev
 /* An allocated device that is missing from the host. A value that the allocation does not record is null. */
 static json_object *json_missing(const Claim *claim) {
         static const char *const unknown[] = {
-                "root",      "above",  "kind",         "type", "class",          "name",        "numa_node", "module",
-                "partition", "driver", "kernel_names", "link", "acs_capability", "acs_control", "ats",
+                "root",   "above",     "kind",   "type",         "class", "name",           "numa_node",   "cpu_node",
+                "module", "partition", "driver", "kernel_names", "link",  "acs_capability", "acs_control", "ats",
         };
         const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
         json_object *o = json_object_new_object();
@@ -213,7 +194,7 @@ static void add_cpus(json_object *o, const HostView *view, const NumaNode *node)
 /* page_size 0: base pages, counted in bytes; else hugepages, counted in pages. */
 static json_object *json_memory(const HostView *view, const NumaNode *node, uint64_t page_size, uint64_t total) {
         uint64_t unit = page_size > 0 ? page_size : 1;
-        uint64_t available = ledger_memory_free(view->ledger, view->inventory, view->config, node, page_size);
+        uint64_t available = ledger_memory_offered(view->ledger, view->inventory, view->config, node, page_size);
         json_object *o = json_object_new_object();
 
         if (page_size > 0)
@@ -228,6 +209,7 @@ static json_object *json_memory(const HostView *view, const NumaNode *node, uint
 static json_object *json_node(const HostView *view, const NumaNode *node) {
         json_object *o = json_object_new_object(), *cpus = json_object_new_object(), *pages = json_object_new_array(),
                     *distances = json_object_new_object();
+        const PciDevice *owner = inventory_memory_owner(view->inventory, node);
 
         add_cpus(cpus, view, node);
         for (size_t i = 0; i < node->n_pages; i++)
@@ -241,6 +223,10 @@ static json_object *json_node(const HostView *view, const NumaNode *node) {
         json_object_object_add(o, "id", json_object_new_int(node->id));
         json_object_object_add(o, "package", json_known_or_null(node->package));
         json_object_object_add(o, "cpus", cpus);
+        json_object_object_add(o, "cpu_node", json_known_or_null(inventory_cpu_node(view->inventory, node->id)));
+        json_object_object_add(o, "memory_node",
+                               json_known_or_null(inventory_memory_node(view->inventory, node->id, NULL)));
+        json_object_object_add(o, "memory_of", owner ? json_address(owner->address) : NULL);
         json_object_object_add(o, "memory_total", json_object_new_uint64(node->memory));
         json_object_object_add(o, "memory", json_memory(view, node, 0, numa_node_base_memory(node)));
         json_object_object_add(o, "pages", pages);

@@ -74,7 +74,7 @@ json_object *json_explain(const HostView *view, const PciDevice *dev) {
 static json_object *json_node(const HostView *view, const NumaNode *node) {
         json_object *o = json_object_new_object(), *pages = json_object_new_array(),
                     *distances = json_object_new_array();
-        uint64_t memory_free = ledger_memory_free(view->ledger, view->inventory, view->config, node, 0);
+        uint64_t memory_free = ledger_memory_offered(view->ledger, view->inventory, view->config, node, 0);
         CpuSet free_cpus;
 
         ledger_cpus_free(view->ledger, view->inventory, view->config, node, &free_cpus);
@@ -86,7 +86,7 @@ static json_object *json_node(const HostView *view, const NumaNode *node) {
         for (size_t i = 0; i < node->n_pages; i++) {
                 json_object *p = json_object_new_object();
                 uint64_t size = node->pages[i].size;
-                uint64_t bytes = ledger_memory_free(view->ledger, view->inventory, view->config, node, size);
+                uint64_t bytes = ledger_memory_offered(view->ledger, view->inventory, view->config, node, size);
 
                 json_object_object_add(p, "size", json_object_new_uint64(size));
                 json_object_object_add(p, "total", json_object_new_uint64(node->pages[i].total));

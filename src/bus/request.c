@@ -179,7 +179,8 @@ static int read_host_nodes(sd_bus_message *m, Request *r, Refusal *ret) {
         return k < 0 ? k : sd_bus_message_exit_container(m);
 }
 
-static int read_cpus_from(sd_bus_message *m, Request *r, Refusal *ret) {
+/* remedy, what: for the refusal. */
+static int read_set(sd_bus_message *m, CpuSet *set, const char *remedy, const char *what, Refusal *ret) {
         const char *s;
         int k = sd_bus_message_read(m, "s", &s);
 
@@ -187,11 +188,18 @@ static int read_cpus_from(sd_bus_message *m, Request *r, Refusal *ret) {
                 return k;
         if (check_size(s, CPUS_SIZE_MAX, ret) < 0)
                 return -EINVAL;
-        if (cpuset_parse(s, &r->cpus_from) >= 0 && !cpuset_is_empty(&r->cpus_from))
+        if (cpuset_parse(s, set) >= 0 && !cpuset_is_empty(set))
                 return 0;
-        (void) refuse_request(ret, "List CPU numbers and ranges: 8-15,120-127.", "There is no set of CPUs '%s'.",
-                              QUOTABLE(s));
+        (void) refuse_request(ret, remedy, "There is no set of %s '%s'.", what, QUOTABLE(s));
         return -EINVAL;
+}
+
+static int read_cpus_from(sd_bus_message *m, Request *r, Refusal *ret) {
+        return read_set(m, &r->cpus_from, "List CPU numbers and ranges: 8-15,120-127.", "CPUs", ret);
+}
+
+static int read_memory_from(sd_bus_message *m, Request *r, Refusal *ret) {
+        return read_set(m, &r->memory_from, "List node numbers and ranges: 2-3.", "NUMA nodes", ret);
 }
 
 static int read_vf_attributes(sd_bus_message *m, Request *r, Refusal *ret) {
@@ -308,6 +316,7 @@ static const struct {
         { REQUEST_KEY_AT, "a(ss)", read_at },
         { REQUEST_KEY_HOST_NODES, "au", read_host_nodes },
         { REQUEST_KEY_CPUS_FROM, "s", read_cpus_from },
+        { REQUEST_KEY_MEMORY_FROM, "s", read_memory_from },
         { REQUEST_KEY_CPUS, "u", read_cpus },
         { REQUEST_KEY_MEMORY, "t", read_memory },
         { REQUEST_KEY_PAGE_SIZE, "t", read_page_size },
@@ -359,8 +368,8 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
         }
         (void) refuse_request(
                 ret,
-                "The keys are devices, at, host-nodes, cpus-from, cpus, memory, page-size, cells, numa, "
-                "proximity, topology, fabric, vf-attributes, "
+                "The keys are devices, at, host-nodes, cpus-from, memory-from, cpus, memory, page-size, cells, "
+                "numa, proximity, topology, fabric, vf-attributes, "
                 "shared-memory, owner, hold, tag, token, consumer, release-with-domain, force and repeat.",
                 "There is no request key '%s'.", QUOTABLE(key));
         return -EINVAL;

@@ -57,6 +57,24 @@ static int print_plan_devices(const Args *args, json_object *plan) {
         return table_print(&t, args, NULL);
 }
 
+/* Prints "gpu0 is on node 2, gpu1 on node 10, without CPUs: node 0 gives them" for each node that gives CPUs to others.
+ */
+static int print_lenders(json_object *plan) {
+        bool any = false;
+
+        for (size_t i = 0; i < reply_length(plan, "devices"); i++) {
+                json_object *device = reply_element(plan, "devices", i);
+                const char *node = reply_text(device, "numa_node"), *lender = reply_text(device, "cpu_node");
+
+                if (!node || !lender || streq(node, lender) || !reply_text(device, "slot"))
+                        continue;
+                view_field(any ? "" : "Nodes", "%s is on node %s, which has no CPUs; node %s is the nearest",
+                           reply_text(device, "slot"), node, lender);
+                any = true;
+        }
+        return 0;
+}
+
 static int print_held(json_object *plan) {
         _cleanup_free_ char *held = view_held(plan, " ");
 
@@ -278,10 +296,10 @@ static int print_more(const Args *args, json_object *plan) {
 /* Prints a plan so that it fits a screen: devices with the distance of each pair, CPUs, memory, cost, runner-up.
  * --paths adds what ACS and ATS allow between the pairs, --steps the steps. 0 or a negative errno, reported. */
 static int print_plan(const Args *args, json_object *plan) {
-        static int (*const parts[])(json_object *) = { print_held,       print_assumptions, print_partition,
-                                                       print_attributes, print_plan_cpus,   print_plan_memory,
-                                                       print_iommufd,    print_limits,      print_cost,
-                                                       print_runner_up };
+        static int (*const parts[])(json_object *) = { print_held,        print_assumptions, print_partition,
+                                                       print_attributes,  print_plan_cpus,   print_lenders,
+                                                       print_plan_memory, print_iommufd,     print_limits,
+                                                       print_cost,        print_runner_up };
         int r = print_plan_devices(args, plan);
 
         if (r < 0)

@@ -108,10 +108,13 @@ static int print_nodes(const Args *args, json_object *node) {
         table_init(&table, node_columns, ELEMENTSOF(node_columns));
         for (size_t i = 0; i < reply_length(node, "nodes"); i++) {
                 json_object *n = reply_element(node, "nodes", i);
+                int64_t bytes;
                 _cleanup_free_ char *cpus = count_cpus(n, "cpus"), *cpus_free = count_cpus(n, "cpus_free");
                 _cleanup_free_ char *memory = format_size_of(n, "memory");
                 _cleanup_free_ char *memory_free = format_size_of(n, "memory_free"), *pages = list_pages(n);
 
+                if (streq_ptr(cpus, "0") && reply_number(n, "memory", &bytes) && bytes == 0)
+                        continue;
                 table_add(&table,
                           (const char *[]) { reply_cell(n, "id"), cpus, cpus_free, memory, memory_free, pages ?: "-" });
         }

@@ -238,6 +238,7 @@ static const RequestOption request_options[] = {
         { OPTION_PAGE_SIZE, REQUEST_KEY_PAGE_SIZE, 't' },
         { OPTION_CELLS, REQUEST_KEY_CELLS, 'u' },
         { OPTION_CPUS_FROM, REQUEST_KEY_CPUS_FROM, 's' },
+        { OPTION_MEMORY_FROM, REQUEST_KEY_MEMORY_FROM, 's' },
         { OPTION_NUMA, REQUEST_KEY_NUMA, 's' },
         { OPTION_PROXIMITY, REQUEST_KEY_PROXIMITY, 's' },
         { OPTION_TOPOLOGY, REQUEST_KEY_TOPOLOGY, 's' },

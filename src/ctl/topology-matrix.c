@@ -66,12 +66,13 @@ static void member_find_pool(Member *m, const Items *items) {
 
 static int member_find_affinity(Member *m, json_object *node) {
         const char *cpus = NULL;
+        int64_t cpu_node = -1;
 
         (void) snprintf(m->numa, sizeof(m->numa), "-");
         for (size_t i = 0; m->item->section >= 0 && i < reply_length(node, "nodes"); i++) {
                 json_object *numa = reply_element(node, "nodes", i);
 
-                if ((int64_t) number_of(numa, "id") == m->item->section)
+                if (reply_number(m->item->device, "cpu_node", &cpu_node) && (int64_t) number_of(numa, "id") == cpu_node)
                         cpus = reply_text(reply_member(reply_member(numa, "cpus"), "total"), "cpus");
         }
         if (m->item->section >= 0)

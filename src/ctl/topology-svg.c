@@ -228,6 +228,8 @@ static int place_nodes(Drawing *d, int y) {
                 json_object *node = reply_element(d->node, "nodes", i);
                 size_t column = 0;
 
+                if (node_is_empty(&d->items, node))
+                        continue;
                 for (size_t j = 1; j < COLUMNS; j++)
                         if (ends[j] < ends[column])
                                 column = j;

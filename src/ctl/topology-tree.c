@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "model/cpuset.h"
 #include "table.h"
 #include "topology.h"
 #include "util/strings.h"
@@ -35,21 +36,70 @@ uint64_t number_of(json_object *o, const char *key) {
         return reply_number(o, key, &n) && n > 0 ? (uint64_t) n : 0;
 }
 
+/* Adds the nodes at this distance. Returns the next larger distance; INT64_MAX: there is none. */
+static int64_t nodes_at(json_object *distances, const char *id, int64_t distance, CpuSet *ret) {
+        int64_t next = INT64_MAX;
+
+        json_object_object_foreach(distances, other, value) {
+                int64_t d = json_object_get_int64(value);
+                uint64_t node;
+
+                if (streq(other, id) || parse_unsigned(other, CPUSET_MAX - 1, &node) < 0)
+                        continue;
+                if (d == distance)
+                        cpuset_add(ret, (unsigned) node);
+                else if (d > distance && d < next)
+                        next = d;
+        }
+        return next;
+}
+
 int node_distances(json_object *node, const char *id, char **ret) {
         json_object *distances = reply_object(node, "distances");
         _cleanup_free_ char *text = NULL;
 
-        if (distances) {
-                json_object_object_foreach(distances, other, distance) {
-                        if (streq(other, id) || !text_is_clean(other))
-                                continue;
-                        if (string_append(&text, ", ", "%" PRId64 " to node %s", json_object_get_int64(distance),
-                                          other) < 0)
-                                return -ENOMEM;
-                }
+        for (int64_t next, distance = distances ? -1 : INT64_MAX; distance < INT64_MAX; distance = next) {
+                _cleanup_free_ char *list = NULL;
+                CpuSet nodes = { 0 };
+
+                next = nodes_at(distances, id, distance, &nodes);
+                list = cpuset_format(&nodes);
+                if (!list ||
+                    (!cpuset_is_empty(&nodes) && string_append(&text, ", ", "%" PRId64 " to node%s %s", distance,
+                                                               PLURAL(cpuset_count(&nodes)), list) < 0))
+                        return -ENOMEM;
         }
         *ret = TAKE_PTR(text);
         return 0;
+}
+
+bool node_is_empty(const Items *items, json_object *node) {
+        if (number_of(reply_member(reply_member(node, "cpus"), "total"), "cores") > 0 ||
+            number_of(node, "memory_total") > 0)
+                return false;
+        for (const Item *item = items->all; item < items->all + items->n; item++)
+                if (item->section == (int64_t) number_of(node, "id"))
+                        return false;
+        return true;
+}
+
+int node_lends(json_object *node, char **ret) {
+        const char *id = reply_cell(node, "id"), *cpu_node = reply_text(node, "cpu_node"),
+                   *memory_node = reply_text(node, "memory_node"), *owner = reply_text(node, "memory_of");
+        _cleanup_free_ char *text = NULL;
+        int r = 0;
+
+        if (cpu_node && !streq(cpu_node, id))
+                r = string_append(&text, " ", "Guests with its devices get CPUs of node %s.", cpu_node);
+        else if (memory_node && !streq(memory_node, id))
+                r = string_append(&text, " ", "Guests on its CPUs get memory of node %s.", memory_node);
+        if (r >= 0 && cpu_node && !streq(cpu_node, id) && number_of(node, "memory_total") > 0)
+                r = owner ? string_append(&text, " ", "Its memory is that of GPU %s.", owner)
+                          : string_append(&text, " ", "Its memory is given only to requests with --memory-from %s.",
+                                          id);
+        if (r >= 0)
+                *ret = TAKE_PTR(text);
+        return r;
 }
 
 static size_t count_offers(const Items *items, int64_t section, Offer offers[static POOLS_MAX]) {
@@ -105,8 +155,8 @@ const char *section_title(int64_t section, char buf[static SECTION_TITLE_MAX]) {
         if (section == SECTION_MISSING)
                 return "Missing: in allocations, but no longer on this node";
         if (section == SECTION_UNKNOWN)
-                return "NUMA node unknown: the machine reports none for these devices";
-        (void) snprintf(buf, SECTION_TITLE_MAX, "NUMA node %" PRId64 ": the machine lists no such node", section);
+                return "NUMA node unknown: the machine reports none of its nodes for these devices";
+        (void) snprintf(buf, SECTION_TITLE_MAX, "NUMA node %" PRId64, section);
         return buf;
 }
 

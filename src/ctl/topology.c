@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "model/cpuset.h"
 #include "page.h"
 #include "report.h"
 #include "topology.h"
@@ -61,6 +62,7 @@ static void print_memory(json_object *node) {
         uint64_t total = number_of(node, "memory_total"), ordinary = number_of(memory, "total"),
                  available = number_of(memory, "free"), allocated = number_of(memory, "allocated");
         uint64_t rest = ordinary - MIN(ordinary, available + allocated);
+        bool is_far = number_of(reply_member(reply_member(node, "cpus"), "total"), "cores") == 0;
         char hugepages[COUNT_WIDTH + 24] = "";
 
         if (total == 0) {
@@ -69,8 +71,12 @@ static void print_memory(json_object *node) {
         }
         if (ordinary < total)
                 (void) snprintf(hugepages, sizeof(hugepages), ", %s in hugepages", size_round(total - ordinary).text);
-        printf(INDENT "memory    %s GiB: %s free, %s allocated, %s for the host%s\n", size_round(total).text,
-               size_round(available).text, size_round(allocated).text, size_round(rest).text, hugepages);
+        if (is_far)
+                printf(INDENT "memory    %s GiB: %s allocated%s\n", size_round(total).text, size_round(allocated).text,
+                       hugepages);
+        else
+                printf(INDENT "memory    %s GiB: %s free, %s allocated, %s for the host%s\n", size_round(total).text,
+                       size_round(available).text, size_round(allocated).text, size_round(rest).text, hugepages);
         print_hugepages(node);
 }
 
@@ -96,6 +102,7 @@ static int print_devices(const Args *args, Items *items, int64_t section) {
 
 static int print_node(const Args *args, json_object *node, Items *items) {
         char id[COUNT_WIDTH], package[COUNT_WIDTH + 16] = "";
+        _cleanup_free_ char *lends = NULL;
         int64_t n;
         int r;
 
@@ -107,13 +114,28 @@ static int print_node(const Args *args, json_object *node, Items *items) {
         print_memory(node);
         if (r >= 0)
                 r = print_distances(node, id);
+        if (r >= 0)
+                r = node_lends(node, &lends);
         if (r < 0)
                 return report_errno(args, r, "Cannot print");
+        if (lends)
+                print_wrapped("guests", lends);
         return print_devices(args, items, (int64_t) number_of(node, "id"));
+}
+
+static int print_empty_nodes(const Args *args, const CpuSet *nodes, bool separate) {
+        _cleanup_free_ char *list = cpuset_format(nodes);
+
+        if (!list)
+                return report_errno(args, -ENOMEM, "Cannot print");
+        fputs(separate ? "\n" : "", stdout);
+        page_print(stdout, 0, "NUMA node%s %s: no CPUs, no memory, no devices", PLURAL(cpuset_count(nodes)), list);
+        return 0;
 }
 
 static int print_tree(const Args *args, json_object *node) {
         _cleanup_items_ Items items = { 0 };
+        CpuSet empty = { 0 };
         int64_t section = INT64_MIN;
         char title[SECTION_TITLE_MAX];
         size_t n = 0;
@@ -121,9 +143,20 @@ static int print_tree(const Args *args, json_object *node) {
 
         if (r < 0)
                 return report_errno(args, r, "Cannot print");
-        for (; n < reply_length(node, "nodes"); n++) {
-                fputs(n > 0 ? "\n" : "", stdout);
-                r = print_node(args, reply_element(node, "nodes", n), &items);
+        for (size_t i = 0; i < reply_length(node, "nodes"); i++) {
+                json_object *o = reply_element(node, "nodes", i);
+
+                if (node_is_empty(&items, o)) {
+                        cpuset_add(&empty, (unsigned) MIN(number_of(o, "id"), CPUSET_MAX - 1));
+                        continue;
+                }
+                fputs(n++ > 0 ? "\n" : "", stdout);
+                r = print_node(args, o, &items);
+                if (r < 0)
+                        return r;
+        }
+        if (!cpuset_is_empty(&empty)) {
+                r = print_empty_nodes(args, &empty, n++ > 0);
                 if (r < 0)
                         return r;
         }

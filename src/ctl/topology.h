@@ -56,11 +56,17 @@ const char *bridge_word(const Item *item);
  * module 3". The caller frees; NULL when out of memory. */
 char *device_short_name(json_object *device);
 
+/* The node has neither CPUs nor memory nor devices: GPUs have such nodes for their MIG instances. */
+bool node_is_empty(const Items *items, json_object *node);
+/* What the node gives to guests when it has no CPUs, or none of its own memory; *ret is NULL when it has both. The
+ * caller frees. 0 or -ENOMEM. */
+int node_lends(json_object *node, char **ret);
+
 /* topology-tree.c: available and total devices of each pool in a section, "2 of 4 gpu, 62 of 64 rdma". *ret is NULL
  * when the section has no device in a pool. The caller frees. 0 or -ENOMEM. */
 int items_offers(const Items *items, int64_t section, char **ret);
-/* The distances from node id to the other NUMA nodes, "21 to node 1, 31 to node 2". *ret is NULL when there is no other
- * node. The caller frees. 0 or -ENOMEM. */
+/* The distances from node id to the other NUMA nodes, "21 to node 1, 31 to nodes 2-3". *ret is NULL when there is no
+ * other node. The caller frees. 0 or -ENOMEM. */
 int node_distances(json_object *node, const char *id, char **ret);
 /* Sets *section to the next higher section that has a device and is not in the node's list of NUMA nodes. False when
  * there is none. */
@@ -86,7 +92,7 @@ typedef struct Member {
         const char *pool, *allocation; /* its own, or those of its first VF that has one */
         char label[16];                /* "GPU0", numbered among all devices of the matrix */
         char numa[24];                 /* its NUMA node; "-" when that is unknown */
-        char *cpus;                    /* the CPUs of its NUMA node; "-" when that is unknown */
+        char *cpus;                    /* the CPUs of its NUMA node, or of the nearest with CPUs; "-" when unknown */
 } Member;
 
 typedef struct Members {

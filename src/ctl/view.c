@@ -283,6 +283,15 @@ static void view_vgpu(json_object *d) {
                 view_field(i ? "" : "vGPU types", "%s", json_object_get_string(reply_element(vgpu, "creatable", i)));
 }
 
+static void view_numa_node(json_object *d) {
+        const char *node = reply_text(d, "numa_node"), *lender = reply_text(d, "cpu_node");
+
+        if (node && lender && !streq(node, lender))
+                view_field("NUMA node", "%s, which has no CPUs; node %s is the nearest", node, lender);
+        else
+                view_field("NUMA node", "%s", node ? node : "unknown");
+}
+
 void view_device(json_object *d) {
         view_field("Address", "%s", reply_cell(d, "address"));
         view_member("Name", d, "name");
@@ -298,7 +307,7 @@ void view_device(json_object *d) {
         view_member("Driver override", d, "driver_override");
         view_list("Kernel names", d, "kernel_names");
         view_link(d);
-        view_field("NUMA node", "%s", reply_text(d, "numa_node") ? reply_text(d, "numa_node") : "unknown");
+        view_numa_node(d);
         view_field("IOMMU group", "%s", reply_cell(d, "iommu_group"));
         view_member("Module", d, "module");
         view_member("Partition", d, "partition");
@@ -379,8 +388,13 @@ static void view_cells(json_object *a) {
                 int64_t memory = 0;
 
                 (void) reply_number(cell, "memory", &memory);
-                view_field(i ? "" : "Guest cells", "%s: vCPUs %s and %s on node %s", reply_cell(cell, "id"),
-                           reply_cell(cell, "vcpus"), FORMAT_SIZE((uint64_t) memory), reply_cell(cell, "node"));
+                if (streq_ptr(reply_text(cell, "memory_node"), reply_text(cell, "node")))
+                        view_field(i ? "" : "Guest cells", "%s: vCPUs %s and %s on node %s", reply_cell(cell, "id"),
+                                   reply_cell(cell, "vcpus"), FORMAT_SIZE((uint64_t) memory), reply_cell(cell, "node"));
+                else
+                        view_field(i ? "" : "Guest cells", "%s: vCPUs %s on node %s and %s on node %s",
+                                   reply_cell(cell, "id"), reply_cell(cell, "vcpus"), reply_cell(cell, "node"),
+                                   FORMAT_SIZE((uint64_t) memory), reply_cell(cell, "memory_node"));
         }
 }
 

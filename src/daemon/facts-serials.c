@@ -143,7 +143,7 @@ static void set_addresses(Manager *m, const Rematch *list, size_t n, bool on_dis
 
                 (void) pci_address_append(&before, &n_before, d->address);
                 if (list[i].now)
-                        (void) allocation_device_identify(d, list[i].now);
+                        (void) allocation_device_identify(d, m->host.inventory, list[i].now);
         }
         adopt_moved(m, a, list, n);
         if (on_disk)
@@ -155,7 +155,7 @@ static void set_addresses(Manager *m, const Rematch *list, size_t n, bool on_dis
 /* on_disk: write the file too. Returns 0 or a negative errno of the write. */
 static int requarantine(Manager *m, Allocation *a, const PciDevice *now, bool on_disk) {
         PciAddress before = a->devices[0].address;
-        int r = allocation_device_identify(&a->devices[0], now);
+        int r = allocation_device_identify(&a->devices[0], m->host.inventory, now);
 
         if (r >= 0 && on_disk)
                 r = store_save_quarantined(m->store, a);

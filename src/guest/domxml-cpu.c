@@ -22,12 +22,15 @@ static CpuSet guest_cells(const Allocation *a) {
         return set;
 }
 
-static CpuSet host_nodes(const Allocation *a) {
+static CpuSet memory_nodes(const Allocation *a) {
         CpuSet set = { 0 };
 
-        for (size_t i = 0; i < a->n_cells; i++)
-                if (a->cells[i].node >= 0 && a->cells[i].node < (int) CPUSET_MAX)
-                        cpuset_add(&set, (unsigned) a->cells[i].node);
+        for (size_t i = 0; i < a->n_cells; i++) {
+                int node = cell_memory_node(&a->cells[i]);
+
+                if (node >= 0 && node < (int) CPUSET_MAX)
+                        cpuset_add(&set, (unsigned) node);
+        }
         return set;
 }
 
@@ -194,7 +197,7 @@ void domain_write_vcpus(Domain *d) {
 }
 
 static void write_numatune(Domain *d) {
-        const CpuSet nodes = host_nodes(d->a);
+        const CpuSet nodes = memory_nodes(d->a);
         xmlNode *numatune = domain_add(d, "numatune"), *memory = node_add(d, numatune, "memory");
 
         node_set(d, memory, "mode", "strict");
@@ -204,7 +207,7 @@ static void write_numatune(Domain *d) {
 
                 node_set(d, memnode, "cellid", "%zu", i);
                 node_set(d, memnode, "mode", "strict");
-                node_set(d, memnode, "nodeset", "%d", d->a->cells[i].node);
+                node_set(d, memnode, "nodeset", "%d", cell_memory_node(&d->a->cells[i]));
         }
 }
 

@@ -42,7 +42,7 @@ Verdict xen_check(const Inventory *inv, const Allocation *a, Refusal *ret) {
  * with XENMEMF_exact_node(). */
 bool xen_has_cells(const Allocation *a, XenDocument document) {
         for (size_t i = 0; i < a->n_cells && document == XEN_DOCUMENT_LIBVIRT; i++)
-                if (a->cells[i].node != (int) i)
+                if (cell_memory_node(&a->cells[i]) != (int) i)
                         return false;
         return true;
 }

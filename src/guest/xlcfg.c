@@ -40,7 +40,8 @@ static int write_pins(char **text, const Allocation *a) {
 static int write_cell(char **text, const Inventory *inv, const Allocation *a, size_t cell) {
         _cleanup_free_ char *vcpus = cpuset_format(&a->cells[cell].vcpus);
         int r = vcpus ? string_append(text, "", "    [ \"pnode=%d\", \"size=%llu\", \"vcpus=%s\", \"vdistances=",
-                                      a->cells[cell].node, (unsigned long long) cell_size(&a->cells[cell]), vcpus)
+                                      cell_memory_node(&a->cells[cell]),
+                                      (unsigned long long) cell_size(&a->cells[cell]), vcpus)
                       : -ENOMEM;
 
         for (size_t to = 0; to < a->n_cells && r >= 0; to++)

@@ -24,8 +24,8 @@ bool scan_is_reread(const Scan *s, PciAddress address) {
 }
 
 /*
- * The NUMA node of a device whose numa_node is -1, which means that the firmware does not report it: the node of its PF
- * or of the nearest bridge above it with a known node. -1 if there is none.
+ * The NUMA node of a device whose numa_node is -1, which means that the firmware does not report it, or a node that the
+ * machine does not list: the node of its PF or of the nearest bridge above it with a known node. -1 if there is none.
  */
 static int node_above(const Inventory *inv, const PciDevice *dev) {
         const PciDevice *pf = dev->type == PCI_TYPE_VF ? inventory_find(inv, dev->physfn) : NULL;
@@ -41,8 +41,13 @@ static int node_above(const Inventory *inv, const PciDevice *dev) {
 }
 
 static void inherit_nodes(Inventory *inv) {
-        for (size_t i = 0; i < inv->n_devices; i++)
-                inv->devices[i].own_node = inv->devices[i].numa_node;
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                PciDevice *dev = inv->devices + i;
+
+                dev->own_node = dev->numa_node;
+                if (pci_device_has_unlisted_node(inv, dev))
+                        dev->numa_node = -1;
+        }
         for (size_t i = 0; i < inv->n_devices; i++) {
                 PciDevice *dev = inv->devices + i;
 

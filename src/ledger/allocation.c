@@ -306,7 +306,11 @@ bool allocation_is_bound(const Allocation *a, const Inventory *inv) {
         return true;
 }
 
-int allocation_device_identify(AllocationDevice *d, const PciDevice *dev) {
+int cell_memory_node(const Cell *cell) {
+        return cell->has_memory_node ? cell->memory_node : cell->node;
+}
+
+int allocation_device_identify(AllocationDevice *d, const Inventory *inv, const PciDevice *dev) {
         if (string_copy(&d->path, dev->path) < 0)
                 return -ENOMEM;
         d->address = dev->address;
@@ -322,7 +326,7 @@ int allocation_device_identify(AllocationDevice *d, const PciDevice *dev) {
         d->subsystem_device = dev->subsystem_device;
         if (dev->serial_known)
                 d->serial = dev->serial;
-        d->numa_node = dev->numa_node;
+        d->numa_node = inventory_device_cpu_node(inv, dev);
         d->guest = (GuestPlace) { 0 };
         d->lost = false;
         return 0;

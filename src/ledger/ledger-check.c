@@ -129,8 +129,6 @@ uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config 
         uint64_t promised = ledger_memory(l, node->id, page_size), idle = ledger_memory_idle(l, node->id, page_size);
         uint64_t have, now = UINT64_MAX;
 
-        if (cpuset_is_empty(&node->cpus))
-                return 0;
         if (page_size > 0) {
                 const PagePool *pages = numa_node_pages(node, page_size);
 
@@ -149,6 +147,11 @@ uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config 
          * free memory.
          */
         return MIN(have - MIN(have, promised), now - MIN(now, idle));
+}
+
+uint64_t ledger_memory_offered(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node,
+                               uint64_t page_size) {
+        return cpuset_is_empty(&node->cpus) ? 0 : ledger_memory_free(l, inv, config, node, page_size);
 }
 
 void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node, CpuSet *ret) {
@@ -220,7 +223,7 @@ static Verdict check_memory(const Ledger *l, const Inventory *inv, const Config 
         if (!node)
                 return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, NULL, "There is no NUMA node %d.", id);
         for (size_t i = 0; i < a->n_cells && page_size == a->page_size; i++)
-                if (a->cells[i].node == id && __builtin_add_overflow(wanted, a->cells[i].memory, &wanted))
+                if (cell_memory_node(&a->cells[i]) == id && __builtin_add_overflow(wanted, a->cells[i].memory, &wanted))
                         wanted = UINT64_MAX;
         have = ledger_memory_free(l, inv, config, node, page_size);
         if (wanted <= have)
@@ -234,7 +237,7 @@ static Verdict check_capacity(const Ledger *l, const Inventory *inv, const Confi
         CpuSet missing = a->cpus;
 
         for (size_t i = 0; i < a->n_cells; i++) {
-                Verdict v = check_memory(l, inv, config, a, a->cells[i].node, a->page_size, ret);
+                Verdict v = check_memory(l, inv, config, a, cell_memory_node(&a->cells[i]), a->page_size, ret);
                 CpuSet free_cpus;
 
                 if (v != VERDICT_NONE)

@@ -319,14 +319,20 @@ static int parse_cells(json_object *cells, Allocation *a) {
         for (size_t i = 0; i < json_object_array_length(cells); i++) {
                 json_object *o = json_object_array_get_idx(cells, i);
                 Cell *cell = &a->cells[i];
-                uint64_t node;
+                uint64_t node, memory_node = 0;
                 int r = get_number(o, "node", INT_MAX, &node);
 
                 r = r ?: get_number(o, "memory", ALLOCATION_MEMORY_MAX, &cell->memory);
                 r = r ?: get_cpus(o, "vcpus", &cell->vcpus);
                 if (r < 0)
                         return r;
+                cell->has_memory_node = json_object_object_get_ex(o, "memory_node", NULL);
+                if (cell->has_memory_node)
+                        r = get_number(o, "memory_node", INT_MAX, &memory_node);
+                if (r < 0)
+                        return r;
                 cell->node = (int) node;
+                cell->memory_node = (int) memory_node;
                 a->n_cells++;
         }
         return 0;

@@ -120,6 +120,8 @@ static void put_lists(JsonText *t, const Allocation *a) {
                 json_text_literal(t, "\n    { \"node\": ");
                 json_text_known(t, a->cells[i].node);
                 put_value(t, "memory", number, a->cells[i].memory);
+                if (a->cells[i].has_memory_node)
+                        put_value(t, "memory_node", known, a->cells[i].memory_node);
                 json_text_literal(t, ", \"vcpus\": ");
                 put_text(t, cpuset_format(&a->cells[i].vcpus));
                 json_text_literal(t, " }");

@@ -196,7 +196,7 @@ MemoryClaim *ledger_memory_claim(Ledger *l, int node, uint64_t page_size) {
 
 static void back_cells(Ledger *l, const Allocation *a, bool backed) {
         for (size_t i = 0; i < a->n_cells; i++) {
-                MemoryClaim *m = find_memory(l, a->cells[i].node, a->page_size);
+                MemoryClaim *m = find_memory(l, cell_memory_node(&a->cells[i]), a->page_size);
 
                 m->backed = backed ? m->backed + a->cells[i].memory : m->backed - a->cells[i].memory;
         }
@@ -231,7 +231,7 @@ int ledger_enter(Ledger *l, Allocation *a) {
                 enter_device(l, a, &a->devices[i]);
         cpuset_merge(&l->cpus, &a->cpus);
         for (size_t i = 0; i < a->n_cells; i++)
-                ledger_memory_claim(l, a->cells[i].node, a->page_size)->bytes += a->cells[i].memory;
+                ledger_memory_claim(l, cell_memory_node(&a->cells[i]), a->page_size)->bytes += a->cells[i].memory;
         if (a->status.running)
                 back_cells(l, a, true);
         for (size_t i = 0; i < a->n_services; i++)
@@ -255,7 +255,7 @@ Allocation *ledger_remove(Ledger *l, const char *name) {
         if (a->status.running)
                 back_cells(l, a, false);
         for (size_t i = 0; i < a->n_cells; i++)
-                find_memory(l, a->cells[i].node, a->page_size)->bytes -= a->cells[i].memory;
+                find_memory(l, cell_memory_node(&a->cells[i]), a->page_size)->bytes -= a->cells[i].memory;
         for (size_t i = 0; i < a->n_services; i++)
                 leave_service(l, &a->services[i]);
         ledger_leave_regions(l, a);

@@ -3,6 +3,7 @@
 /* The inventory as a container (lifetime, appending, searching) and facts about single devices. */
 
 #include <errno.h>
+#include <limits.h>
 
 #include "model/inventory.h"
 #include "util/strings.h"
@@ -272,6 +273,69 @@ int inventory_node_index(const Inventory *inv, int id) {
         return node ? (int) (node - inv->nodes) : -1;
 }
 
+static bool has_cpus(const NumaNode *node) {
+        return !cpuset_is_empty(&node->cpus);
+}
+
+/* The nearest of the nodes in set, which has positions in nodes[]; of several the lowest. -1: no distance is known. */
+static int find_nearest(const Inventory *inv, const NumaNode *node, const CpuSet *set) {
+        const NumaNode *nearest = NULL;
+        unsigned best = UINT_MAX;
+
+        for (int i = cpuset_next(set, 0); i >= 0; i = cpuset_next(set, (unsigned) i + 1)) {
+                unsigned distance = node->distance[i];
+
+                if (&inv->nodes[i] == node)
+                        return node->id;
+                if (distance > 0 && distance < best) {
+                        best = distance;
+                        nearest = &inv->nodes[i];
+                }
+        }
+        return nearest ? nearest->id : -1;
+}
+
+int inventory_cpu_node(const Inventory *inv, int id) {
+        const NumaNode *node = inventory_find_node(inv, id);
+        CpuSet set = { 0 };
+
+        if (node && has_cpus(node))
+                return id;
+        for (unsigned i = 0; i < inv->n_nodes; i++)
+                if (has_cpus(&inv->nodes[i]) || inv->n_nodes == 1)
+                        cpuset_add(&set, i);
+        if (cpuset_count(&set) == 1)
+                return inv->nodes[cpuset_next(&set, 0)].id;
+        if (!node || cpuset_is_empty(&set))
+                return node ? id : -1;
+        return find_nearest(inv, node, &set);
+}
+
+int inventory_device_cpu_node(const Inventory *inv, const PciDevice *dev) {
+        return dev->numa_node < 0 ? -1 : inventory_cpu_node(inv, dev->numa_node);
+}
+
+bool pci_device_has_unlisted_node(const Inventory *inv, const PciDevice *dev) {
+        return dev->own_node >= 0 && inv->n_nodes > 0 && !inventory_find_node(inv, dev->own_node);
+}
+
+int inventory_memory_node(const Inventory *inv, int id, const CpuSet *from) {
+        const NumaNode *node = inventory_find_node(inv, id);
+        CpuSet set = { 0 };
+
+        if (!node || (!from && node->memory > 0))
+                return node ? id : -1;
+        for (unsigned i = 0; i < inv->n_nodes; i++) {
+                const NumaNode *other = &inv->nodes[i];
+
+                if (from ? cpuset_has(from, (unsigned) other->id) : has_cpus(other) && other->memory > 0)
+                        cpuset_add(&set, i);
+        }
+        if (cpuset_count(&set) == 1)
+                return inv->nodes[cpuset_next(&set, 0)].id;
+        return find_nearest(inv, node, &set);
+}
+
 size_t inventory_device_index(const Inventory *inv, const PciDevice *dev) {
         return (size_t) (dev - inv->devices);
 }
@@ -344,6 +408,24 @@ bool pci_device_is_gpu(const PciDevice *dev) {
                (dev->class >> 16 == CLASS_DISPLAY && !is_console_only(dev));
 }
 
+#define VENDOR_NVIDIA 0x10deU
+
+/* Without NVIDIA's driver, of a GPU beside a Grace CPU: the firmware says that it is on the node of its memory. */
+static bool may_own_memory(const Inventory *inv, const PciDevice *dev, int node) {
+        return pci_device_is_gpu(dev) && dev->vendor == VENDOR_NVIDIA && dev->numa_node == node &&
+               streq(inventory_architecture(inv), ARCHITECTURE_AARCH64);
+}
+
+const PciDevice *inventory_memory_owner(const Inventory *inv, const NumaNode *node) {
+        for (size_t i = 0; !has_cpus(node) && i < inv->n_devices; i++) {
+                const PciDevice *dev = &inv->devices[i];
+
+                if (dev->has_memory_node ? dev->memory_node == node->id : may_own_memory(inv, dev, node->id))
+                        return dev;
+        }
+        return NULL;
+}
+
 bool pci_device_is_accelerator(const PciDevice *dev) {
         return dev->class >> 16 == CLASS_ACCELERATOR || pci_device_is_gpu(dev);
 }
@@ -352,9 +434,18 @@ bool pci_device_is_nic(const PciDevice *dev) {
         return dev->class >> 16 == 0x02;
 }
 
+/* DMA engines, and other system peripherals with registers: the VT-d function and the memory map of a CPU have none. */
+static bool is_dma_engine(const PciDevice *dev) {
+        bool has_bar = false;
+
+        for (size_t i = 0; i < PCI_BARS_MAX; i++)
+                has_bar = has_bar || dev->bar_size[i] > 0;
+        return dev->class >> 8 == 0x0801 || (dev->class >> 8 == 0x0880 && has_bar);
+}
+
 bool pci_device_is_platform(const PciDevice *dev) {
         return (dev->class >> 16 == 0x06 && dev->class >> 8 != 0x0680) || dev->class >> 8 == 0x0c05 ||
-               dev->class >> 16 == 0x08;
+               (dev->class >> 16 == 0x08 && !is_dma_engine(dev));
 }
 
 #define VENDOR_MELLANOX 0x15b3

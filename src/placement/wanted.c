@@ -213,7 +213,7 @@ static Provider *add_card(Builder *b, json_object *card, const char *address) {
         char port[64], suffix[96];
         bool is_missing = !card || streq_ptr(member_text(card, "state"), "missing");
         const char *path = is_missing ? NULL : member_text(card, "path"), *root = path ? strchr(path, '/') : NULL;
-        const char *parent = node_parent(b, card ? member(card, "numa_node") : NULL);
+        const char *parent = node_parent(b, card ? member(card, "cpu_node") : NULL);
         bool has_switch = find_switch(path, port, sizeof(port));
         Provider *p;
 

@@ -127,6 +127,21 @@ void check_facts(const CheckFacts *facts, CheckReport *report) {
 
 /* The NUMA node of GPUs and NICs. */
 
+static void check_unlisted_nodes(const Inventory *inv, CheckReport *report) {
+        const PciDevice *first = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; i < inv->n_devices; i++)
+                if (pci_device_has_unlisted_node(inv, &inv->devices[i])) {
+                        first = first ?: &inv->devices[i];
+                        n++;
+                }
+        if (first)
+                check_add(report, CHECK_WARNING, "Update the firmware; its ACPI tables lack this node.",
+                          "%s%s: numa_node says node %d, which the machine does not list, so the NUMA node is unknown.",
+                          PCI_ADDRESS_STR(first->address), AND_MORE(n - 1), first->own_node);
+}
+
 void check_numa(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
         const PciDevice *first = NULL;
@@ -136,8 +151,9 @@ void check_numa(const CheckFacts *facts, CheckReport *report) {
                 check_add(report, CHECK_UNKNOWN, NULL, "The NUMA nodes are not known.");
         if (inv->n_nodes < 2)
                 return;
+        check_unlisted_nodes(inv, report);
         for (size_t i = 0; i < inv->n_devices; i++)
-                if (inv->devices[i].numa_node < 0 &&
+                if (inv->devices[i].numa_node < 0 && !pci_device_has_unlisted_node(inv, &inv->devices[i]) &&
                     (pci_device_is_accelerator(&inv->devices[i]) || pci_device_is_nic(&inv->devices[i]))) {
                         first = first ?: &inv->devices[i];
                         n++;
@@ -167,6 +183,27 @@ static const NumaNode *find_device_node(const Inventory *inv, size_t *ret_more) 
         return first;
 }
 
+/* Memory of nodes without CPUs that requests may name: CXL, MCDRAM, HBM. */
+static void tell_far_memory(const Inventory *inv, CheckReport *report) {
+        const NumaNode *first = NULL;
+        uint64_t memory = 0;
+        size_t n = 0;
+
+        for (size_t i = 0; i < inv->n_nodes; i++) {
+                const NumaNode *node = &inv->nodes[i];
+
+                if (node->memory == 0 || !cpuset_is_empty(&node->cpus) || inventory_memory_owner(inv, node))
+                        continue;
+                first = first ?: node;
+                memory += node->memory;
+                n++;
+        }
+        if (first)
+                check_add(report, CHECK_OK, NULL,
+                          "NUMA node %d%s without CPUs: %s of memory, which guests get only by --memory-from.",
+                          first->id, AND_MORE(n - 1), FORMAT_SIZE(memory));
+}
+
 void check_memory(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
         const PciDevice *first = NULL;
@@ -183,6 +220,7 @@ void check_memory(const CheckFacts *facts, CheckReport *report) {
                         n++;
                 }
         }
+        tell_far_memory(inv, report);
         node = first ? find_device_node(inv, &more) : NULL;
         if (node)
                 check_add(

@@ -114,7 +114,7 @@ static int replace_device(const HostView *view, AllocationDevice *d, const PciDe
         d->prior_runtime_pm = dev->runtime_pm;
         d->prior_d3cold = dev->d3cold;
         d->prior_persistence = false;
-        return allocation_device_identify(d, dev);
+        return allocation_device_identify(d, view->inventory, dev);
 }
 
 int plan_accept(const HostView *view, Allocation *a) {

@@ -170,8 +170,8 @@ static AllocationDevice *add_planned_device(Allocation *a, const HostView *view,
         const Pool *pool = policy_pool(view->policy, dev);
         AllocationDevice *d = allocation_add_device(a, dev->address, role);
 
-        if (!d || allocation_device_identify(d, dev) < 0 || string_copy(&d->prior_driver, dev->driver) < 0 ||
-            string_copy(&d->prior_override, dev->driver_override) < 0)
+        if (!d || allocation_device_identify(d, view->inventory, dev) < 0 ||
+            string_copy(&d->prior_driver, dev->driver) < 0 || string_copy(&d->prior_override, dev->driver_override) < 0)
                 return NULL;
         if (pool && pool->reset_method != RESET_METHOD_DEFAULT && string_copy(&d->prior_reset, dev->reset_methods) < 0)
                 return NULL;
@@ -275,6 +275,8 @@ static int add_cells(Allocation *a, const Planner *p, const NodeChoice *choice) 
                                         &a->pins[a->n_pins]);
 
                 *cell = (Cell) { .node = inv->nodes[choice->nodes[i]].id, .memory = choice->memory[i] };
+                cell->memory_node = inv->nodes[p->memory_node[choice->nodes[i]]].id;
+                cell->has_memory_node = cell->memory_node != cell->node;
                 for (; n > 0; n--, a->n_pins++) {
                         a->pins[a->n_pins].vcpu = (unsigned) a->n_pins;
                         cpuset_add(&cell->vcpus, (unsigned) a->n_pins);

@@ -34,7 +34,10 @@ typedef struct Planner {
         CpuSet *free_cpus;                                        /* by node index, as the members below */
         unsigned n_free_cpus[INVENTORY_NODES_MAX];                /* in whole cores */
         uint64_t free_memory[INVENTORY_NODES_MAX];                /* bytes, in pages of page_size */
+        size_t memory_node[INVENTORY_NODES_MAX]; /* the node that gives memory to guests on the node: usually itself */
         uint64_t page_size;
+        size_t nodes[INVENTORY_NODES_MAX]; /* those that a guest can be on, ascending: nodes with CPUs */
+        size_t n_nodes;
         unsigned spoiled[INVENTORY_NODES_MAX];   /* free devices on the node */
         uint32_t modules[FABRIC_MODULE_MAX + 1]; /* by module id: 1 + the inventory index of its GPU; 0: unknown */
         uint64_t held; /* modules of the partitions that allocations have. After a change of Module= or Partitions= the
@@ -86,6 +89,9 @@ size_t search_pairs(const HostView *view, const uint32_t *devices, size_t n, Pla
 /* Sets plan->limits from the choice. 0 or -ENOMEM. */
 int plan_limits_make(const Planner *p, const NodeChoice *choice, Plan *plan);
 void plan_limits_free(Plan *plan);
+
+/* Whether the planner can take memory of the node, given as index. */
+bool planner_gives_memory(const Planner *p, size_t node);
 
 /* The refusal for -E2BIG (work limit reached) or -ENOMEM. */
 Verdict planner_give_up(int r, Refusal *ret);

@@ -22,8 +22,8 @@ static bool same_package(const Inventory *inv, const NodeChoice *choice, const N
 /* The affinity of devices on a node outside the set. */
 static NodeAffinity judge_remote(const Planner *p, NumaPolicy policy, const NodeChoice *choice, size_t node) {
         const Inventory *inv = p->context->inventory;
-        bool remote = numa_policy_allows_remote(policy) || (numa_policy_allows_socket(policy) && node < inv->n_nodes &&
-                                                            same_package(inv, choice, &inv->nodes[node]));
+        bool remote = numa_policy_allows_remote(policy) ||
+                      (numa_policy_allows_socket(policy) && same_package(inv, choice, &inv->nodes[node]));
 
         return remote ? NODE_AFFINITY_REMOTE : NODE_AFFINITY_REFUSED;
 }
@@ -35,7 +35,6 @@ NumaPolicy planner_policy(const Planner *p, size_t pool) {
 static void judge_nodes(const Planner *p, NumaPolicy policy, const NodeChoice *choice, uint8_t *ret) {
         for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
                 ret[i] = (uint8_t) judge_remote(p, policy, choice, i);
-        ret[SEARCH_NODE_ELSEWHERE] = (uint8_t) judge_remote(p, policy, choice, SEARCH_NODE_ELSEWHERE);
         ret[SEARCH_NODE_UNKNOWN] = numa_policy_allows_unknown(policy) ? NODE_AFFINITY_UNKNOWN : NODE_AFFINITY_REFUSED;
         for (size_t i = 0; i < choice->n_nodes; i++)
                 ret[choice->nodes[i]] = NODE_AFFINITY_LOCAL;
@@ -206,19 +205,22 @@ static int try_nodes(const Planner *p, NodeChoice *choice, Contest *contest) {
 /* Tries all sets of k nodes. */
 static int choose_among(const Planner *p, size_t k, Contest *contest) {
         NodeChoice choice = { .n_nodes = k };
+        size_t set[ALLOCATION_CELLS_MAX]; /* positions in p->nodes */
 
         for (size_t i = 0; i < k; i++)
-                choice.nodes[i] = i;
+                set[i] = i;
         do {
                 int r;
 
                 if (*p->work < NODE_SET_WORK)
                         return -E2BIG;
                 *p->work -= NODE_SET_WORK;
+                for (size_t i = 0; i < k; i++)
+                        choice.nodes[i] = p->nodes[set[i]];
                 r = try_nodes(p, &choice, contest);
                 if (r < 0 && r != -ENOENT)
                         return r;
-        } while (!(contest->any && contest->found > 0) && next_set(choice.nodes, k, p->context->inventory->n_nodes));
+        } while (!(contest->any && contest->found > 0) && next_set(set, k, p->n_nodes));
         return 0;
 }
 
@@ -256,7 +258,7 @@ static bool may_do(const Planner *p, size_t k) {
                 return true;
         cores_split(p->request->cpus, p->threads, k, shares);
         for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
-                roomy += p->n_free_cpus[i] >= shares[k - 1] && p->free_memory[i] > 0;
+                roomy += p->n_free_cpus[i] >= shares[k - 1] && p->free_memory[p->memory_node[i]] > 0;
         return roomy >= k;
 }
 
@@ -291,14 +293,13 @@ static int choose_named(const Planner *p, Contest *contest) {
 
 /* Uses as few nodes as possible. */
 static int choose(const Planner *p, Contest *contest) {
-        size_t n = p->context->inventory->n_nodes, least = p->request->cells ?: 1,
-               most = MIN(p->request->cells ?: ALLOCATION_CELLS_MAX, most_nodes(p));
+        size_t least = p->request->cells ?: 1, most = MIN(p->request->cells ?: ALLOCATION_CELLS_MAX, most_nodes(p));
         int r = check_limits(p);
 
         if (r == 0 && p->request->n_host_nodes > 0)
                 return choose_named(p, contest);
 
-        for (size_t k = least; r == 0 && k <= MIN(most, n) && contest->found == 0; k++)
+        for (size_t k = least; r == 0 && k <= MIN(most, p->n_nodes) && contest->found == 0; k++)
                 r = may_do(p, k) ? choose_among(p, k, contest) : 0;
         return r == -ENOENT ? 0 : r;
 }

@@ -12,14 +12,13 @@
 /* Most allocations that a refusal names. */
 #define NAMES_MAX 3U
 
-/* The free memory: "node 0 has 62 GiB, node 1 has 0". Nodes without CPUs are left out: guests get no memory from them.
- * The caller frees. */
+/* The free memory of nodes that give memory: "node 0 has 62 GiB, node 1 has 0". The caller frees. */
 static char *list_memory(const Planner *p) {
         const Inventory *inv = p->context->inventory;
         char *text = NULL;
 
         for (size_t i = 0; i < inv->n_nodes; i++)
-                if (!cpuset_is_empty(&inv->nodes[i].cpus))
+                if (planner_gives_memory(p, i))
                         (void) string_append(&text, ", ", "node %d has %s", inv->nodes[i].id,
                                              FORMAT_SIZE(p->free_memory[i]));
         return text;
@@ -28,7 +27,7 @@ static char *list_memory(const Planner *p) {
 /* True when a has memory on the node in this page size that the kernel has not allocated yet. */
 static bool has_idle_memory(const Planner *p, const Allocation *a, int node) {
         for (size_t i = 0; !a->status.running && a->page_size == p->page_size && i < a->n_cells; i++)
-                if (a->cells[i].node == node)
+                if (cell_memory_node(&a->cells[i]) == node)
                         return true;
         for (size_t i = 0; i < a->n_regions; i++)
                 if (a->regions[i].node == node && a->regions[i].page_size == p->page_size && a->shared[i]->n_ready == 0)
@@ -62,7 +61,7 @@ static void explain_memory(const Planner *p, size_t index, char **text, bool *us
         uint64_t free_now = pages ? pages->free * pages->size : node->available;
         _cleanup_free_ char *names = idle > 0 ? list_idle_memory(p, node->id) : NULL;
 
-        if (cpuset_is_empty(&node->cpus) || (p->page_size > 0 ? !pages : !node->available_known) ||
+        if (!planner_gives_memory(p, index) || (p->page_size > 0 ? !pages : !node->available_known) ||
             free_now - MIN(free_now, idle) > p->free_memory[index])
                 return;
         *used = true;
@@ -82,6 +81,22 @@ static void explain_memory(const Planner *p, size_t index, char **text, bool *us
         (void) string_append(text, "", ".");
 }
 
+/* Appends " Memory of NUMA nodes 2-3, which have no CPUs, is given only by memory-from." */
+static void explain_far_memory(const Planner *p, char **text) {
+        const Inventory *inv = p->context->inventory;
+        _cleanup_free_ char *list = NULL;
+        CpuSet nodes = { 0 };
+
+        for (size_t i = 0; i < inv->n_nodes; i++)
+                if (inv->nodes[i].memory > 0 && cpuset_is_empty(&inv->nodes[i].cpus) && !planner_gives_memory(p, i) &&
+                    !inventory_memory_owner(inv, &inv->nodes[i]))
+                        cpuset_add(&nodes, (unsigned) inv->nodes[i].id);
+        list = cpuset_is_empty(&nodes) ? NULL : cpuset_format(&nodes);
+        if (list)
+                (void) string_append(text, "", " Memory of NUMA node%s %s, without CPUs, is given only by memory-from.",
+                                     PLURAL(cpuset_count(&nodes)), list);
+}
+
 static const char *choose_memory_remedy(const Planner *p, bool used, bool idle) {
         if (p->page_size > 0)
                 return idle ? "Ask for less, release one of these, or reserve more hugepages of that size on the "
@@ -99,6 +114,7 @@ static Verdict refuse_requested_memory(const Planner *p, Refusal *ret) {
 
         for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
                 explain_memory(p, i, &details, &used, &idle);
+        explain_far_memory(p, &details);
         return refuse(
                 ret, VERDICT_INSUFFICIENT_MEMORY, NULL, choose_memory_remedy(p, used, idle),
                 "%s of memory in %s pages wanted, in equal shares on the nodes of the CPUs. Left for guests: %s.%s",
@@ -434,7 +450,7 @@ static Verdict check_places(const Planner *p, Refusal *ret) {
 
 /* Adds to the refusal what the request names, within which there is no plan. */
 static void add_named(const Request *r, Refusal *ret) {
-        _cleanup_free_ char *named = NULL, *cpus = NULL;
+        _cleanup_free_ char *named = NULL, *cpus = NULL, *nodes = NULL;
         int k = 0;
 
         if (!ret || !ret->message)
@@ -446,6 +462,10 @@ static void add_named(const Request *r, Refusal *ret) {
         if (!cpuset_is_empty(&r->cpus_from)) {
                 cpus = cpuset_format(&r->cpus_from);
                 k = cpus ? string_append(&named, ", ", "CPUs %s", cpus) : -ENOMEM;
+        }
+        if (!cpuset_is_empty(&r->memory_from)) {
+                nodes = cpuset_format(&r->memory_from);
+                k = nodes ? string_append(&named, ", ", "memory of NUMA nodes %s", nodes) : -ENOMEM;
         }
         if (k >= 0)
                 (void) string_replace(&ret->message, "%s The request names %s.", ret->message, named);

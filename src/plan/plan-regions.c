@@ -20,13 +20,25 @@ Verdict planner_check_regions(const HostView *view, const Request *r, Refusal *r
         return v;
 }
 
-/* What the guest has on a node in pages of this size: its share of the memory and its first n_regions regions. */
+/* The node that gives memory at a position of the choice. */
+static size_t memory_node(const Planner *p, const NodeChoice *choice, size_t at) {
+        return p->memory_node[choice->nodes[at]];
+}
+
+/*
+ * What the guest has on the node that gives memory at this position, in pages of this size: shares of the memory, of
+ * several positions when it gives memory to these too, and the first n_regions regions.
+ */
 static uint64_t taken(const Planner *p, const NodeChoice *choice, size_t at, uint64_t page_size, size_t n_regions) {
         const Request *r = p->request;
-        uint64_t sum = page_size == r->page_size ? choice->memory[at] : 0;
+        size_t node = memory_node(p, choice, at);
+        uint64_t sum = 0;
 
+        for (size_t i = 0; i < choice->n_nodes && page_size == r->page_size; i++)
+                sum += memory_node(p, choice, i) == node ? choice->memory[i] : 0;
         for (size_t i = 0; i < n_regions; i++)
-                if (choice->places[i] == at && r->regions[i].page_size == page_size)
+                if (choice->places[i] < choice->n_nodes && memory_node(p, choice, choice->places[i]) == node &&
+                    r->regions[i].page_size == page_size)
                         sum += r->regions[i].size;
         return sum;
 }
@@ -36,7 +48,7 @@ static bool has_room(const Planner *p, const NodeChoice *choice, size_t at, size
         const HostView *view = p->context;
         const Region *wanted = &p->request->regions[region];
         uint64_t have = ledger_memory_free(view->ledger, view->inventory, view->config,
-                                           &view->inventory->nodes[choice->nodes[at]], wanted->page_size);
+                                           &view->inventory->nodes[memory_node(p, choice, at)], wanted->page_size);
 
         return have >= taken(p, choice, at, wanted->page_size, region) + wanted->size;
 }
@@ -46,7 +58,7 @@ static bool has_room(const Planner *p, const NodeChoice *choice, size_t at, size
 /* True when the existing region is on one of the nodes, or the NUMA policy allows it elsewhere. */
 static bool is_near(const Planner *p, const NodeChoice *choice, const Region *there) {
         for (size_t i = 0; i < choice->n_nodes; i++)
-                if (p->context->inventory->nodes[choice->nodes[i]].id == there->node)
+                if (p->context->inventory->nodes[memory_node(p, choice, i)].id == there->node)
                         return true;
         return !numa_policy_requires_nodes(p->request->numa);
 }
@@ -57,14 +69,15 @@ static bool place_rest(const Planner *p, NodeChoice *choice) {
         uint64_t page = request_page(r), rest = r->memory / page % choice->n_nodes;
         size_t nodes[ALLOCATION_CELLS_MAX], n = 0;
 
-        for (size_t i = 0; i < choice->n_nodes && n < rest; i++)
-                if (p->free_memory[choice->nodes[i]] >= taken(p, choice, i, r->page_size, r->n_regions) + page)
-                        nodes[n++] = i;
-        if (n < rest)
-                return false;
-        for (size_t i = 0; i < n; i++)
-                choice->memory[nodes[i]] += page;
-        return true;
+        for (size_t i = 0; i < choice->n_nodes && n < rest; i++) {
+                if (p->free_memory[memory_node(p, choice, i)] < taken(p, choice, i, r->page_size, r->n_regions) + page)
+                        continue;
+                choice->memory[i] += page;
+                nodes[n++] = i;
+        }
+        for (size_t i = 0; n < rest && i < n; i++)
+                choice->memory[nodes[i]] -= page;
+        return n == rest;
 }
 
 /*
@@ -92,11 +105,12 @@ static bool place(const Planner *p, NodeChoice *choice, size_t region) {
 bool planner_place_memory(const Planner *p, NodeChoice *choice) {
         uint64_t page = request_page(p->request), least = p->request->memory / page / choice->n_nodes * page;
 
-        for (size_t i = 0; i < choice->n_nodes; i++) {
-                if (least == 0 || least > p->free_memory[choice->nodes[i]])
-                        return false;
+        for (size_t i = 0; i < choice->n_nodes; i++)
                 choice->memory[i] = least;
-        }
+        for (size_t i = 0; i < choice->n_nodes; i++)
+                if (least == 0 ||
+                    p->free_memory[memory_node(p, choice, i)] < taken(p, choice, i, p->request->page_size, 0))
+                        return false;
         return place(p, choice, 0);
 }
 
@@ -105,7 +119,8 @@ void planner_add_regions(const Planner *p, const NodeChoice *choice, Allocation 
                 Region region = p->request->regions[i];
                 const SharedRegion *s = ledger_find_region(p->context->ledger, region.name);
 
-                region.node = s ? s->region.node : p->context->inventory->nodes[choice->nodes[choice->places[i]]].id;
+                region.node =
+                        s ? s->region.node : p->context->inventory->nodes[memory_node(p, choice, choice->places[i])].id;
                 a->regions[a->n_regions++] = region;
         }
 }

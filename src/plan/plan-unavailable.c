@@ -33,8 +33,35 @@ static Verdict check_named_node(const HostView *view, const Request *r, int id, 
         if (!node)
                 return refuse(ret, VERDICT_NUMA, NULL, "'passthroughctl topology' shows the NUMA nodes.",
                               "There is no NUMA node %d.", id);
-        if (r->cpus > 0 && cpuset_is_empty(&node->cpus))
+        if (inventory_cpu_node(view->inventory, id) != id || (r->cpus > 0 && cpuset_is_empty(&node->cpus)))
                 return refuse(ret, VERDICT_NUMA, NULL, "Name nodes with CPUs.", "NUMA node %d has no CPUs.", id);
+        return VERDICT_NONE;
+}
+
+/* libvirt 8.10 to 9.2 lets QEMU allocate memory with threads on the CPUs of its node. */
+#define LIBVIRT_THREADS_FIRST 8010000U
+#define LIBVIRT_THREADS_END   9003000U
+
+static Verdict check_memory_node(const HostView *view, int id, Refusal *ret) {
+        const NumaNode *node = inventory_find_node(view->inventory, id);
+        const PciDevice *owner = node ? inventory_memory_owner(view->inventory, node) : NULL;
+        unsigned libvirt = view->inventory->libvirt.libvirt;
+
+        if (!node)
+                return refuse(ret, VERDICT_NUMA, NULL, "'passthroughctl topology' shows the NUMA nodes.",
+                              "There is no NUMA node %d.", id);
+        if (node->memory == 0)
+                return refuse(ret, VERDICT_NUMA, NULL, "Name nodes with memory.", "NUMA node %d has no memory.", id);
+        if (owner)
+                return refuse(ret, VERDICT_NUMA, &owner->address, "Name other nodes.",
+                              "The memory of NUMA node %d belongs to GPU %s, and goes offline when the GPU is given to "
+                              "a guest.",
+                              id, PCI_ADDRESS_STR(owner->address));
+        if (cpuset_is_empty(&node->cpus) && libvirt >= LIBVIRT_THREADS_FIRST && libvirt < LIBVIRT_THREADS_END)
+                return refuse(ret, VERDICT_NOT_SUPPORTED, NULL,
+                              "Update libvirt to 9.3 or later, or name nodes with CPUs.",
+                              "libvirt %u.%u cannot start a guest with memory of NUMA node %d, which has no CPUs.",
+                              libvirt / 1000000, libvirt / 1000 % 1000, id);
         return VERDICT_NONE;
 }
 
@@ -79,6 +106,9 @@ Verdict planner_check_exact(const HostView *view, const Request *r, Refusal *ret
                 v = check_named_device(view, &r->at[i], ret);
         for (size_t i = 0; v == VERDICT_NONE && i < r->n_host_nodes; i++)
                 v = check_named_node(view, r, r->host_nodes[i], ret);
+        for (int id = cpuset_next(&r->memory_from, 0); v == VERDICT_NONE && id >= 0;
+             id = cpuset_next(&r->memory_from, (unsigned) id + 1))
+                v = check_memory_node(view, id, ret);
         return v == VERDICT_NONE ? check_named_cpus(view, &r->cpus_from, ret) : v;
 }
 

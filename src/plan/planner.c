@@ -119,6 +119,27 @@ static void find_memory(Planner *p, uint64_t page_size) {
         p->page_size = page_size;
 }
 
+/* Nodes that a guest can be on, and which node gives them memory. */
+static void find_nodes(Planner *p) {
+        const Inventory *inv = p->context->inventory;
+        const CpuSet *from = cpuset_is_empty(&p->request->memory_from) ? NULL : &p->request->memory_from;
+
+        for (size_t i = 0; i < inv->n_nodes; i++) {
+                int id = inv->nodes[i].id, memory = inventory_node_index(inv, inventory_memory_node(inv, id, from));
+
+                if (inventory_cpu_node(inv, id) == id)
+                        p->nodes[p->n_nodes++] = i;
+                p->memory_node[i] = memory >= 0 ? (size_t) memory : i;
+        }
+}
+
+bool planner_gives_memory(const Planner *p, size_t node) {
+        for (size_t i = 0; i < p->n_nodes; i++)
+                if (p->memory_node[p->nodes[i]] == node)
+                        return true;
+        return false;
+}
+
 int planner_init(Planner *p, const HostView *view, const Request *r, uint64_t *work) {
         const Inventory *inv = view->inventory;
 
@@ -136,6 +157,7 @@ int planner_init(Planner *p, const HostView *view, const Request *r, uint64_t *w
                         (void) request_find_pool(r, r->limits[i].pools[side], &p->limits[i][side]);
         for (size_t i = 0; i < inv->n_nodes; i++)
                 find_cpus(p, i);
+        find_nodes(p);
         find_memory(p, r->page_size);
         find_candidates(p);
         find_gpu_nics(p);

@@ -306,14 +306,15 @@ static Verdict refuse_memory(const NumaNode *node, uint64_t page_size, uint64_t 
 }
 
 static Verdict check_cell(const HostView *view, const Allocation *a, const Cell *cell, Refusal *ret) {
-        const NumaNode *node = inventory_find_node(view->inventory, cell->node);
+        const NumaNode *node = inventory_find_node(view->inventory, cell_memory_node(cell));
         const PagePool *pages = node && a->page_size > 0 ? numa_node_pages(node, a->page_size) : NULL;
-        uint64_t have, promised = ledger_memory(view->ledger, cell->node, a->page_size);
+        uint64_t have, promised = ledger_memory(view->ledger, cell_memory_node(cell), a->page_size);
 
         if (!node)
                 return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL,
                               "Bring its memory online again, then run 'passthroughctl rescan'.",
-                              "NUMA node %d, on which '%s' has memory, is no longer present.", cell->node, a->name);
+                              "NUMA node %d, on which '%s' has memory, is no longer present.", cell_memory_node(cell),
+                              a->name);
         have = a->page_size == 0 ? numa_node_base_memory(node) : pages ? pages->total * pages->size : 0;
         if (a->status.domain || promised <= have)
                 return VERDICT_NONE;

@@ -122,7 +122,8 @@ bool request_is_again(const Request *r, uint32_t owner, const Allocation *a) {
 }
 
 bool request_is_exact(const Request *r) {
-        return r->n_at > 0 || r->n_host_nodes > 0 || !cpuset_is_empty(&r->cpus_from);
+        return r->n_at > 0 || r->n_host_nodes > 0 || !cpuset_is_empty(&r->cpus_from) ||
+               !cpuset_is_empty(&r->memory_from);
 }
 
 int request_add_attributes(Request *r, const char *slot, const VfAttributes *attributes) {
@@ -220,6 +221,9 @@ static Verdict check_exact(const Request *r, Refusal *ret) {
         if (!cpuset_is_empty(&r->cpus_from) && r->cpus == 0)
                 return refuse_request(ret, "Say how many vCPUs the guest gets.",
                                       "The request names CPUs but wants no vCPUs.");
+        if (!cpuset_is_empty(&r->memory_from) && r->cpus == 0)
+                return refuse_request(ret, "Say how many vCPUs and how much memory the guest gets.",
+                                      "The request names NUMA nodes to take memory from but wants no vCPUs.");
         return VERDICT_NONE;
 }
 

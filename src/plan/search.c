@@ -25,9 +25,9 @@ struct Search {
 };
 
 size_t search_node(const Inventory *inv, const PciDevice *dev) {
-        int node = inventory_node_index(inv, dev->numa_node);
+        int node = inventory_node_index(inv, inventory_cpu_node(inv, dev->numa_node));
 
-        return node >= 0 ? (size_t) node : dev->numa_node >= 0 ? SEARCH_NODE_ELSEWHERE : SEARCH_NODE_UNKNOWN;
+        return node >= 0 ? (size_t) node : SEARCH_NODE_UNKNOWN;
 }
 
 int search_new(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free,

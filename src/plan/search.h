@@ -28,10 +28,9 @@ typedef enum NodeAffinity {
         NODE_AFFINITY_REMOTE,  /* on another node */
 } NodeAffinity;
 
-/* The place of a device: the index of its node, or one of these. */
-#define SEARCH_NODE_UNKNOWN   INVENTORY_NODES_MAX
-#define SEARCH_NODE_ELSEWHERE (INVENTORY_NODES_MAX + 1U) /* the device's node is not in the inventory */
-#define SEARCH_NODES_MAX      (INVENTORY_NODES_MAX + 2U)
+/* The place of a device: the index of its inventory_cpu_node(). */
+#define SEARCH_NODE_UNKNOWN INVENTORY_NODES_MAX
+#define SEARCH_NODES_MAX    (INVENTORY_NODES_MAX + 1U)
 size_t search_node(const Inventory *inv, const PciDevice *dev);
 
 typedef struct SearchPool {

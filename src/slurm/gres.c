@@ -20,11 +20,10 @@ static size_t length_of(json_object *o, const char *key, json_object **ret) {
         return json_object_is_type(*ret, json_type_array) ? json_object_array_length(*ret) : 0;
 }
 
-/* Class 03, displays and 3D controllers, or 12, processing accelerators. */
 static bool is_accelerator(json_object *device) {
-        const char *class = text_of(device, "class");
+        const char *kind = text_of(device, "kind");
 
-        return class && (strncmp(class, "03", 2) == 0 || strncmp(class, "12", 2) == 0);
+        return streq_ptr(kind, "gpu") || streq_ptr(kind, "accelerator");
 }
 
 /* Appends a word in lower case, what a GRES type cannot have replaced. */

@@ -89,7 +89,7 @@ static bool take_devices(const Machine *m, const Request *r, const NodeSet *set,
                             ledger_check_device(m->ledger, NULL, m->inventory, dev, NULL, NULL) != VERDICT_NONE)
                                 continue;
                         d = allocation_add_device(a, dev->address, DEVICE_ROLE_ASSIGNED);
-                        if (!d || allocation_device_identify(d, dev) < 0)
+                        if (!d || allocation_device_identify(d, m->inventory, dev) < 0)
                                 return false;
                         wanted--;
                 }

@@ -70,11 +70,11 @@ static PciDevice *find(const TestNode *t, const char *address) {
         return (PciDevice *) node_find(t, address);
 }
 
-static AllocationDevice *add(Allocation *a, const PciDevice *dev) {
+static AllocationDevice *add(Allocation *a, const TestNode *t, const PciDevice *dev) {
         AllocationDevice *d = allocation_add_device(a, dev->address, DEVICE_ROLE_ASSIGNED);
 
         assert_non_null(d);
-        assert_int_equal(allocation_device_identify(d, dev), 0);
+        assert_int_equal(allocation_device_identify(d, t->inventory, dev), 0);
         return d;
 }
 
@@ -88,7 +88,7 @@ TEST(test_serial) {
         assert_non_null(a);
         dev->serial = 1;
         dev->serial_known = true;
-        d = add(a, dev);
+        d = add(a, t, dev);
         assert_int_equal(string_copy(&dev->path, "pci0000:00/0000:00:03.0/" GPU), 0);
         assert_true(allocation_device_is(d, dev));
         assert_false(allocation_device_differs(d, dev));
@@ -108,8 +108,8 @@ TEST(test_find) {
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new("vm");
 
         assert_non_null(a);
-        (void) add(a, find(t, GPU));
-        (void) add(a, find(t, VF));
+        (void) add(a, t, find(t, GPU));
+        (void) add(a, t, find(t, VF));
         assert_ptr_equal(allocation_find_device(a, address_of(VF)), &a->devices[1]);
         assert_ptr_equal(allocation_find_device(a, address_of(GPU)), &a->devices[0]);
         assert_null(allocation_find_device(a, address_of(PF)));
@@ -126,7 +126,7 @@ TEST(test_vf) {
 
         assert_non_null(a);
         dev->vf_index = 0;
-        d = add(a, dev);
+        d = add(a, t, dev);
         assert_int_equal(d->vf_index, 0);
         assert_true(allocation_device_is(d, dev));
         for (int was = -1; was < 2; was++)
@@ -150,8 +150,8 @@ TEST(test_bound) {
 
         assert_non_null(a);
         assert_int_equal(string_copy(&a->vfio_driver, "vfio-pci"), 0);
-        (void) add(a, gpu);
-        assert_int_equal(string_copy(&add(a, vf)->vfio_driver, "mlx5_vfio_pci"), 0);
+        (void) add(a, t, gpu);
+        assert_int_equal(string_copy(&add(a, t, vf)->vfio_driver, "mlx5_vfio_pci"), 0);
         assert_int_equal(string_copy(&gpu->driver, "vfio-pci"), 0);
         assert_int_equal(string_copy(&vf->driver, "vfio-pci"), 0);
         assert_false(allocation_is_bound(a, t->inventory));
@@ -170,8 +170,8 @@ TEST(test_parts) {
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new("vm"), *part = NULL, *rest = NULL;
 
         assert_non_null(a);
-        (void) add(a, find(t, GPU));
-        add(a, find(t, VF))->phase = DEVICE_PHASE_ATTACHING;
+        (void) add(a, t, find(t, GPU));
+        add(a, t, find(t, VF))->phase = DEVICE_PHASE_ATTACHING;
         a->pins = calloc(1, sizeof(*a->pins));
         assert_non_null(a->pins);
         a->n_pins = 1;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
+#include <stdio.h>
+
 #include "unit.h"
 
 #include "model/inventory.h"
@@ -54,6 +56,109 @@ TEST(test_empty) {
         assert_null(inventory_find_cpu(inv, 0));
         assert_int_equal(inventory_node_index(inv, 0), -1);
         assert_false(inv->iommu);
+}
+
+static NumaNode *add_node(Inventory *inv, int id, unsigned cpus, uint64_t memory) {
+        NumaNode *node;
+
+        assert_int_equal(ARRAY_RESERVE(inv->nodes, inv->n_nodes), 0);
+        node = &inv->nodes[inv->n_nodes++];
+        *node = (NumaNode) { .id = id, .package = -1, .memory = memory };
+        for (unsigned i = 0; i < cpus; i++)
+                cpuset_add(&node->cpus, (unsigned) id * 8 + i);
+        return node;
+}
+
+static void set_distances(Inventory *inv, int id, const unsigned *distances) {
+        for (size_t i = 0; i < inv->n_nodes; i++)
+                inv->nodes[inventory_node_index(inv, id)].distance[i] = distances[i];
+}
+
+/* A node with all, one without memory, and two without CPUs. */
+static Inventory *make_nodes(void) {
+        Inventory *inv = inventory_new();
+
+        (void) add_node(inv, 0, 4, 1 << 20);
+        (void) add_node(inv, 1, 4, 0);
+        (void) add_node(inv, 4, 0, 1 << 20);
+        (void) add_node(inv, 7, 0, 0);
+        set_distances(inv, 1, (unsigned[]) { 20, 10, 12, 30 });
+        set_distances(inv, 4, (unsigned[]) { 30, 20, 10, 11 });
+        set_distances(inv, 7, (unsigned[]) { 20, 20, 11, 10 });
+        return inv;
+}
+
+TEST(test_nearest_cpus) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_nodes();
+
+        assert_int_equal(inventory_cpu_node(inv, 0), 0);
+        assert_int_equal(inventory_cpu_node(inv, 1), 1); /* CPUs suffice */
+        assert_int_equal(inventory_cpu_node(inv, 4), 1);
+        assert_int_equal(inventory_cpu_node(inv, 7), 0); /* the lowest of two as near */
+        assert_int_equal(inventory_cpu_node(inv, 9), -1);
+        assert_int_equal(inventory_cpu_node(inv, -1), -1);
+        set_distances(inv, 4, (unsigned[]) { 30, 0, 10, 11 });
+        assert_int_equal(inventory_cpu_node(inv, 4), 0); /* unknown is not near */
+        set_distances(inv, 4, (unsigned[]) { 0, 0, 10, 11 });
+        assert_int_equal(inventory_cpu_node(inv, 4), -1);
+        inv->nodes[1].cpus = (CpuSet) { 0 };
+        assert_int_equal(inventory_cpu_node(inv, 4), 0); /* the only one with CPUs */
+        assert_int_equal(inventory_cpu_node(inv, -1), 0);
+        inv->nodes[0].cpus = (CpuSet) { 0 };
+        assert_int_equal(inventory_cpu_node(inv, 4), 4);
+}
+
+TEST(test_nearest_memory) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_nodes();
+        CpuSet named = { 0 };
+
+        assert_int_equal(inventory_memory_node(inv, 0, NULL), 0);
+        assert_int_equal(inventory_memory_node(inv, 1, NULL), 0); /* not node 4, though it is nearer */
+        assert_int_equal(inventory_memory_node(inv, 9, NULL), -1);
+        cpuset_add(&named, 4);
+        assert_int_equal(inventory_memory_node(inv, 0, &named), 4);
+        cpuset_add(&named, 0);
+        assert_int_equal(inventory_memory_node(inv, 0, &named), 0);
+        assert_int_equal(inventory_memory_node(inv, 1, &named), 4);
+}
+
+/* Memory of a node without CPUs of which the driver of a GPU says so, or on which a GPU is beside a Grace CPU. */
+TEST(test_memory_of_a_gpu) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_nodes();
+        PciDevice *gpu = add(inv, "0000:01:00.0", "pci0000:00/0000:01:00.0", 1);
+
+        gpu->class = 0x030200;
+        gpu->vendor = 0x10de;
+        gpu->numa_node = 4;
+        assert_null(inventory_memory_owner(inv, &inv->nodes[2]));
+        (void) snprintf(inv->architecture, sizeof(inv->architecture), ARCHITECTURE_AARCH64);
+        gpu->numa_node = 0;
+        assert_null(inventory_memory_owner(inv, &inv->nodes[2]));
+        gpu->numa_node = 4;
+        assert_ptr_equal(inventory_memory_owner(inv, &inv->nodes[2]), gpu);
+        gpu->has_memory_node = true;
+        gpu->memory_node = 7;
+        assert_null(inventory_memory_owner(inv, &inv->nodes[2]));
+        assert_ptr_equal(inventory_memory_owner(inv, &inv->nodes[3]), gpu);
+        gpu->memory_node = 0;
+        assert_null(inventory_memory_owner(inv, &inv->nodes[0]));
+}
+
+TEST(test_system_peripherals) {
+        static const struct {
+                uint32_t class;
+                uint64_t bar;
+                bool platform;
+        } cases[] = {
+                { 0x080100, 0, false },   { 0x088000, 4096, false }, { 0x088000, 0, true },
+                { 0x080000, 4096, true }, { 0x080200, 4096, true },  { 0x080600, 4096, true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                const PciDevice dev = { .class = cases[i].class, .bar_size = { cases[i].bar } };
+
+                assert_int_equal(pci_device_is_platform(&dev), cases[i].platform);
+        }
 }
 
 TEST(test_sorted_with_parents) {

@@ -383,14 +383,15 @@ TEST(test_ordinary_memory_that_is_free) {
         assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, 0), 7 * GIB);
 }
 
-/* Nobody can be given memory of a node that has no CPUs, so none of it is free. */
+/* Memory of a node without CPUs is given to requests that name it, and offered to none. */
 TEST(test_node_without_cpus) {
         _cleanup_node_ TestNode *t = make_node(0);
         NumaNode *node = &t->inventory->nodes[0];
 
         node->cpus = (CpuSet) { 0 };
-        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, 0), 0);
-        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, GIB), 0);
+        assert_int_equal(ledger_memory_offered(t->ledger, t->inventory, t->config, node, 0), 0);
+        assert_int_equal(ledger_memory_offered(t->ledger, t->inventory, t->config, node, GIB), 0);
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, 0), 10 * GIB);
 }
 
 TEST(test_adopt_asks_no_capacity) {

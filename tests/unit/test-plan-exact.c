@@ -16,6 +16,7 @@
 #include "plan/plan-internal.h"
 
 #define CASES          3000U
+#define FAR_CASES      10000U
 #define DEVICES_MAX    9U /* of a random tree */
 #define CHIPLETS       8U /* NUMA nodes, half of them in each package */
 #define CANDIDATES_MAX (CHIPLETS * 3)
@@ -37,6 +38,7 @@ typedef enum Feature {
         FEATURE_CHIPLETS,      /* eight NUMA nodes, each with one switch above a GPU and a PF */
         FEATURE_FABRIC,        /* an HGX machine: eight GPUs with NVLink, each below a switch with a NIC */
         FEATURE_UNEVEN,        /* six NUMA nodes with different numbers of CPUs and pages, and with IOMMU groups */
+        FEATURE_FAR,           /* as uneven; most nodes have no CPUs or no memory, and the request may name memory */
 } Feature;
 
 static uint64_t seed;
@@ -496,8 +498,19 @@ static TestNode *make_case(Feature feature, Request *r) {
         return g.node;
 }
 
+/* Nodes with memory, some of them now and then, and mostly without CPUs. */
+static void name_memory(const TestNode *t, Request *r) {
+        for (size_t i = 0; i < t->inventory->n_nodes; i++) {
+                const NumaNode *node = &t->inventory->nodes[i];
+
+                if (node->memory > 0 && !inventory_memory_owner(t->inventory, node) &&
+                    below(cpuset_is_empty(&node->cpus) ? 2 : 6) == 0)
+                        cpuset_add(&r->memory_from, (unsigned) node->id);
+        }
+}
+
 /* Six nodes, of which some have no CPUs, no memory, or a core that lost a thread. */
-static TestNode *make_uneven(Request *r) {
+static TestNode *make_uneven(Feature feature, Request *r) {
         static const int ids[] = { 0, 1, 4, 5, 8, 9 };
         Generator g = { .node = node_new(), .feature = FEATURE_SHARED_GROUPS, .bus = 1 };
         Inventory *inv = g.node->inventory;
@@ -506,8 +519,9 @@ static TestNode *make_uneven(Request *r) {
         _cleanup_free_ char *config = make_config(g.feature);
 
         for (unsigned i = 0; i < ELEMENTSOF(ids); i++) {
-                NumaNode *node =
-                        node_numa(g.node, ids[i], i * 8, below(9) / threads * threads, threads, below(6) * GIB);
+                bool cpus = feature == FEATURE_UNEVEN || below(5) < 3, memory = feature == FEATURE_UNEVEN || below(3);
+                NumaNode *node = node_numa(g.node, ids[i], i * 8, cpus ? below(9) / threads * threads : 0, threads,
+                                           memory ? below(6) * GIB : 0);
                 unsigned pages = (unsigned) (node->memory / HUGEPAGE / 2);
 
                 node_hugepages(node, HUGEPAGE, pages, below(3) ? pages : below(pages + 1));
@@ -516,9 +530,11 @@ static TestNode *make_uneven(Request *r) {
                 node->package = node->package >= 0 ? (int) (i / 2) : -1;
                 for (unsigned j = 0; j < i; j++)
                         node->distance[j] = inv->nodes[j].distance[i] = 12 + below(3) * 10;
+                if (feature == FEATURE_FAR && i > 0 && below(6) == 0)
+                        node->distance[below(i)] = 0;
         }
         for (unsigned h = 0; h < 3; h++) {
-                int numa = ids[below(ELEMENTSOF(ids))];
+                int numa = feature == FEATURE_FAR && below(8) == 0 ? -1 : ids[below(ELEMENTSOF(ids))];
                 char host[16];
 
                 (void) snprintf(host, sizeof(host), "pci0000:%02x", 0x40 * h);
@@ -542,6 +558,13 @@ static TestNode *make_uneven(Request *r) {
         if (below(3) == 0)
                 r->regions[r->n_regions++] =
                         (Region) { .name = "mpi", .size = HUGEPAGE << below(2), .page_size = below(2) ? HUGEPAGE : 0 };
+        if (feature == FEATURE_FAR && below(3) == 0)
+                name_memory(g.node, r);
+        if (feature == FEATURE_FAR && below(4) == 0 && r->n_pools > 0 && r->n_regions == 0) {
+                r->cpus = r->cells = 0;
+                r->memory = r->page_size = 0;
+                r->memory_from = (CpuSet) { 0 };
+        }
         for (size_t i = 0; below(4) == 0 && i < inv->n_nodes; i++)
                 if (r->cells == 0 && r->numa != NUMA_POLICY_SINGLE && r->n_host_nodes < 3 && below(2))
                         assert_int_equal(request_add_host_node(r, inv->nodes[i].id), 0);
@@ -554,6 +577,7 @@ static TestNode *make_uneven(Request *r) {
 typedef struct Shares {
         unsigned cpus[CHIPLETS];
         uint64_t memory[CHIPLETS];
+        int memory_nodes[CHIPLETS];
         int region; /* the node of its shared memory */
 } Shares;
 
@@ -824,10 +848,58 @@ static unsigned count_vf_left(const Oracle *o, const Choice *c) {
         return left;
 }
 
-/* Is the device on a node of the set, on a socket of it? */
+static bool has_cpus(const NumaNode *node) {
+        return !cpuset_is_empty(&node->cpus);
+}
+
+/* The nearest other node with CPUs, or with CPUs and memory, or with memory that the request names; -1: none. */
+typedef enum Wanted {
+        WANTED_CPUS,
+        WANTED_BOTH,
+        WANTED_NAMED
+} Wanted;
+static int nearest(const Oracle *o, const NumaNode *node, Wanted wanted) {
+        const Inventory *inv = o->node->inventory;
+        unsigned best = 0, count = 0;
+        int found = -1, last = -1;
+
+        for (size_t i = 0; i < inv->n_nodes; i++) {
+                const NumaNode *other = &inv->nodes[i];
+
+                if (wanted == WANTED_NAMED ? !cpuset_has(&o->request->memory_from, (unsigned) other->id)
+                                           : !has_cpus(other) || (wanted == WANTED_BOTH && other->memory == 0))
+                        continue;
+                count++;
+                last = other->id;
+                if (node && node->distance[i] > 0 && (found < 0 || node->distance[i] < best)) {
+                        best = node->distance[i];
+                        found = other->id;
+                }
+        }
+        return count == 1 ? last : found;
+}
+
+static bool no_cpus_anywhere(const Inventory *inv) {
+        for (size_t i = 0; i < inv->n_nodes; i++)
+                if (has_cpus(&inv->nodes[i]))
+                        return false;
+        return true;
+}
+
+/* The node that lends CPUs to guests of a device; -1: unknown. */
+static int node_of(const Oracle *o, const PciDevice *dev) {
+        const Inventory *inv = o->node->inventory;
+        const NumaNode *node = inventory_find_node(inv, dev->numa_node);
+
+        if (inv->n_nodes == 1)
+                return inv->nodes[0].id;
+        return (node && has_cpus(node)) || no_cpus_anywhere(inv) ? dev->numa_node : nearest(o, node, WANTED_CPUS);
+}
+
+/* Is the device on a node of the set, on a socket of it? A node alone has all devices. */
 static void judge(const Oracle *o, unsigned nodes, const PciDevice *dev, bool *ret_local, bool *ret_socket) {
         const Inventory *inv = o->node->inventory;
-        int node = dev->numa_node, package = -1;
+        int node = node_of(o, dev), package = -1;
 
         *ret_local = *ret_socket = false;
         for (size_t i = 0; i < inv->n_nodes; i++)
@@ -852,7 +924,7 @@ static bool policy_allows(const Oracle *o, NumaPolicy policy, unsigned nodes, co
         case NUMA_POLICY_SOCKET:
                 return local || socket;
         case NUMA_POLICY_LEGACY:
-                return local || dev->numa_node < 0;
+                return local || node_of(o, dev) < 0;
         default:
                 return true;
         }
@@ -868,10 +940,10 @@ static void score_nodes(const Oracle *o, Choice *c) {
                 c->score.numa_nodes++;
                 for (size_t j = 0; o->request->n_pools == 0 && j < inv->n_devices; j++)
                         c->score.spoiled +=
-                                inv->devices[j].numa_node == inv->nodes[i].id && is_free(o->node, &inv->devices[j]);
+                                node_of(o, &inv->devices[j]) == inv->nodes[i].id && is_free(o->node, &inv->devices[j]);
                 for (size_t j = 0; j < i; j++)
                         if (c->nodes >> j & 1)
-                                c->score.node_distance += inv->nodes[i].distance[j];
+                                c->score.node_distance += inv->nodes[i].distance[j] ?: 255; /* unknown */
         }
         for (size_t i = 0; i < c->n; i++)
                 has_gpus = has_gpus || pci_device_is_gpu(device_at(o, c->devices[i]));
@@ -884,7 +956,7 @@ static void score_nodes(const Oracle *o, Choice *c) {
                         c->score.nic_off_node += !local;
                 else {
                         c->score.off_node += !local;
-                        c->score.remote += !local && dev->numa_node >= 0;
+                        c->score.remote += !local && node_of(o, dev) >= 0;
                 }
         }
 }
@@ -1077,6 +1149,37 @@ static bool share_cpus(const Oracle *o, const NodeSet *set, Shares *best) {
         return found;
 }
 
+/* The node that gives memory to guests on a node: the one itself, or another. */
+static const NumaNode *memory_node(const Oracle *o, const NumaNode *node) {
+        bool is_named = cpuset_has(&o->request->memory_from, (unsigned) node->id);
+        int id = cpuset_is_empty(&o->request->memory_from)
+                         ? (node->memory > 0 ? node->id : nearest(o, node, WANTED_BOTH))
+                 : is_named ? node->id
+                            : nearest(o, node, WANTED_NAMED);
+
+        return id < 0 ? node : inventory_find_node(o->node->inventory, id);
+}
+
+/* Every node has what the positions of the set take from it: shares of the memory, and the region of one. */
+static bool memory_fits(const Oracle *o, const NodeSet *set, const uint64_t *memory, const Region *region,
+                        unsigned region_at) {
+        uint64_t page_size = o->request->page_size;
+
+        for (unsigned i = 0; i < set->n; i++) {
+                const NumaNode *from = memory_node(o, set->nodes[i]);
+                uint64_t sum = 0, shared = region && memory_node(o, set->nodes[region_at]) == from ? region->size : 0;
+
+                for (unsigned k = 0; k < set->n; k++)
+                        sum += memory_node(o, set->nodes[k]) == from ? memory[k] : 0;
+                if (memory[i] == 0 || sum > free_memory(o->node, from, page_size) ||
+                    (shared > 0 && shared > free_memory(o->node, from, region->page_size)) ||
+                    (shared > 0 && region->page_size == page_size &&
+                     sum + shared > free_memory(o->node, from, page_size)))
+                        return false;
+        }
+        return true;
+}
+
 /* Every way to give some nodes a page more than others, with the shared memory on one of the nodes, if there is any. */
 static bool share_memory(const Oracle *o, const NodeSet *set, Shares *best) {
         const Request *r = o->request;
@@ -1087,26 +1190,20 @@ static bool share_memory(const Oracle *o, const NodeSet *set, Shares *best) {
         for (unsigned at = 0; !found && at < (region ? set->n : 1); at++)
                 for (unsigned more = 0; more < 1U << set->n; more++) {
                         uint64_t memory[CHIPLETS] = { 0 };
-                        bool fits = true, is_greater = !found;
+                        bool is_greater = !found;
 
                         if ((unsigned) __builtin_popcount(more) != pages % set->n)
                                 continue;
-                        for (unsigned i = 0; i < set->n; i++) {
-                                uint64_t other = region && i == at ? region->size : 0;
-                                bool same_pages = region && region->page_size == r->page_size;
-
+                        for (unsigned i = 0; i < set->n; i++)
                                 memory[i] = (pages / set->n + (more >> i & 1)) * page;
-                                fits = fits && memory[i] > 0 &&
-                                       memory[i] + (same_pages ? other : 0) <=
-                                               free_memory(o->node, set->nodes[i], r->page_size) &&
-                                       (!other || other <= free_memory(o->node, set->nodes[i], region->page_size));
-                        }
                         for (unsigned i = set->n; found && i-- > 0;)
                                 is_greater =
                                         memory[i] > best->memory[i] || (memory[i] == best->memory[i] && is_greater);
-                        if (fits && is_greater) {
+                        if (is_greater && memory_fits(o, set, memory, region, at)) {
                                 memcpy(best->memory, memory, sizeof(memory));
-                                best->region = set->nodes[at]->id;
+                                for (unsigned i = 0; i < set->n; i++)
+                                        best->memory_nodes[i] = memory_node(o, set->nodes[i])->id;
+                                best->region = best->memory_nodes[at];
                                 found = true;
                         }
                 }
@@ -1118,8 +1215,11 @@ static bool nodes_have_room(const Oracle *o, unsigned nodes, Shares *ret) {
         NodeSet set = { 0 };
 
         for (size_t i = 0; i < inv->n_nodes; i++)
-                if (nodes >> i & 1)
+                if (nodes >> i & 1) {
+                        if (!has_cpus(&inv->nodes[i]) && !no_cpus_anywhere(inv) && inv->n_nodes > 1)
+                                return false;
                         set.nodes[set.n++] = &inv->nodes[i];
+                }
         if ((o->request->cells > 0 && set.n != o->request->cells) ||
             (o->request->numa == NUMA_POLICY_SINGLE && set.n > 1))
                 return false;
@@ -1177,8 +1277,9 @@ static void print_case(FILE *f, const Oracle *o, const Plan *plan, const Refusal
         const TestNode *t = o->node;
 
         for (size_t i = 0; i < t->inventory->n_nodes; i++)
-                (void) fprintf(f, "  node %d socket %d: %u free CPUs, %s free\n", t->inventory->nodes[i].id,
-                               t->inventory->nodes[i].package,
+                (void) fprintf(f, "  node %d socket %d of %u CPUs, memory of node %d: %u free CPUs, %s free\n",
+                               t->inventory->nodes[i].id, t->inventory->nodes[i].package,
+                               cpuset_count(&t->inventory->nodes[i].cpus), memory_node(o, &t->inventory->nodes[i])->id,
                                free_threads(t, &o->request->cpus_from, t->inventory->nodes[i].id),
                                FORMAT_SIZE(free_memory(t, &t->inventory->nodes[i], o->request->page_size)));
         for (size_t i = 0; i < t->inventory->n_devices; i++) {
@@ -1268,7 +1369,8 @@ static bool same_choice(const Oracle *o, const Plan *plan) {
         for (size_t i = 0; i < a->n_cells; i++) {
                 nodes |= 1U << inventory_node_index(o->node->inventory, a->cells[i].node);
                 if (cpuset_count(&a->cells[i].vcpus) != o->best.shares.cpus[i] ||
-                    a->cells[i].memory != o->best.shares.memory[i])
+                    a->cells[i].memory != o->best.shares.memory[i] ||
+                    cell_memory_node(&a->cells[i]) != o->best.shares.memory_nodes[i])
                         return false;
         }
         if (a->n_regions > 0 && a->regions[0].node != o->best.shares.region)
@@ -1325,10 +1427,10 @@ static bool same_feasibility(const Oracle *o) {
 /* How small a case is, 0 when the two agree; its description in *ret_text. */
 static size_t compare_case(Feature feature, char **ret_text, unsigned *feasible) {
         _cleanup_request_ Request r = { 0 };
-        _cleanup_node_ TestNode *t = feature == FEATURE_CHIPLETS ? make_chiplets(&r)
-                                     : feature == FEATURE_FABRIC ? make_fabric(&r)
-                                     : feature == FEATURE_UNEVEN ? make_uneven(&r)
-                                                                 : make_case(feature, &r);
+        _cleanup_node_ TestNode *t = feature == FEATURE_CHIPLETS                           ? make_chiplets(&r)
+                                     : feature == FEATURE_FABRIC                           ? make_fabric(&r)
+                                     : feature == FEATURE_UNEVEN || feature == FEATURE_FAR ? make_uneven(feature, &r)
+                                                                                           : make_case(feature, &r);
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal why = { 0 };
         Oracle o = { .node = t, .request = &r };
@@ -1366,7 +1468,10 @@ static void print_lines(char *text) {
 static void compare_many(Feature feature) {
         const char *cases = getenv("PLAN_EXACT_CASES"), *from = getenv("PLAN_EXACT_SEED");
         uint64_t first = from ? strtoull(from, NULL, 10) : 1, smallest_seed = 0;
-        unsigned n = cases ? (unsigned) strtoul(cases, NULL, 10) : CASES, differ = 0, feasible = 0;
+        unsigned n = cases                    ? (unsigned) strtoul(cases, NULL, 10)
+                     : feature == FEATURE_FAR ? FAR_CASES
+                                              : CASES,
+                 differ = 0, feasible = 0;
         size_t smallest = SIZE_MAX;
         _cleanup_free_ char *shown = NULL;
 
@@ -1443,6 +1548,10 @@ TEST(test_exact_fabric) {
 
 TEST(test_exact_uneven) {
         compare_many(FEATURE_UNEVEN);
+}
+
+TEST(test_exact_nodes_without_cpus_or_memory) {
+        compare_many(FEATURE_FAR);
 }
 
 /* One GPU is on the guest's node. The other has its NIC below its own switch, not beside the first one's. */

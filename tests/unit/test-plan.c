@@ -145,7 +145,7 @@ TEST(test_required_says_that_memory_is_short) {
         _cleanup_refusal_ Refusal why = { 0 };
         const Ask *ask = ASK(.pools = "gpu=1", .cpus = 2, .memory = GIB, .numa = NUMA_POLICY_REQUIRED);
 
-        t->inventory->nodes[1].memory = 0;
+        t->inventory->nodes[1].memory = GIB / 4;
         assert_int_equal(node_plan(t, ask, NULL, &why), VERDICT_NUMA);
         assert_says(&why, "node 1");
         record("memory is short", why.message);

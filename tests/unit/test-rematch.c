@@ -54,7 +54,7 @@ static void promise(TestNode *t, const TestNode *before, const char *name, const
         AllocationDevice *d = allocation_add_device(a, address_of(address), DEVICE_ROLE_ASSIGNED);
 
         assert_non_null(d);
-        assert_int_equal(allocation_device_identify(d, node_find(before, address)), 0);
+        assert_int_equal(allocation_device_identify(d, before->inventory, node_find(before, address)), 0);
         assert_int_equal(ledger_adopt(t->ledger, a, NULL), VERDICT_NONE);
 }
 
@@ -309,7 +309,7 @@ TEST(test_another_card) {
         dev->subsystem_vendor = 0x10de;
         dev->subsystem_device = 0x1234;
         assert_non_null(d);
-        assert_int_equal(allocation_device_identify(d, dev), 0);
+        assert_int_equal(allocation_device_identify(d, t->inventory, dev), 0);
         assert_true(allocation_device_is(d, dev) && rematch_may_be(d, dev));
         before = *dev;
         for (int change = 0; change < _CHANGE_MAX; change++) {

@@ -106,11 +106,11 @@ TEST(test_cpus) {
 }
 
 #define GPU(model, state)                                                                                              \
-        "{\"pool\":\"gpu\",\"class\":\"030200\",\"state\":\"" state "\",\"name\":\"NVIDIA Corporation " model "\"}"
+        "{\"pool\":\"gpu\",\"kind\":\"gpu\",\"state\":\"" state "\",\"name\":\"NVIDIA Corporation " model "\"}"
 #define NODE(devices)                                                                                                  \
         "{\"pools\":[{\"name\":\"gpu\"},{\"name\":\"ib-vf\"}],\"devices\":[" devices                                   \
-        ",{\"pool\":\"ib-vf\",\"class\":\"020700\",\"state\":\"allocated\",\"name\":\"MT27500 [ConnectX-3]\"},"        \
-        "{\"pool\":null,\"class\":\"060400\",\"state\":\"host\",\"name\":null}]}"
+        ",{\"pool\":\"ib-vf\",\"kind\":\"nic\",\"state\":\"allocated\",\"name\":\"MT27500 [ConnectX-3]\"},"        \
+        "{\"pool\":null,\"kind\":\"bridge\",\"state\":\"host\",\"name\":null}]}"
 
 static char *format_update(const char *description, const char *present) {
         json_object *o = json_tokener_parse(description);
@@ -138,11 +138,11 @@ TEST(test_gres_types) {
         assert_gres(NODE(GPU("GA102 [3090]", "available")), NULL, "vmgpu:1,vmib-vf:1");
         assert_gres(NODE(GPU("A B [X/1 Y]", "available")), NULL, "vmgpu:x_1:1,vmib-vf:1");
         assert_gres(NODE(GPU("Device 2bb5", "available")), NULL, "vmgpu:1,vmib-vf:1");
-        assert_gres(NODE("{\"pool\":\"gpu\",\"class\":\"030200\",\"state\":\"available\",\"vendor\":\"10de\","
+        assert_gres(NODE("{\"pool\":\"gpu\",\"kind\":\"gpu\",\"state\":\"available\",\"vendor\":\"10de\","
                          "\"device\":\"2335\","
                          "\"name\":\"NVIDIA Corporation 3D controller [10de:2335]\"}"),
                     NULL, "vmgpu:1,vmib-vf:1");
-        assert_gres(NODE("{\"pool\":\"gpu\",\"class\":\"120000\",\"state\":\"available\","
+        assert_gres(NODE("{\"pool\":\"gpu\",\"kind\":\"accelerator\",\"state\":\"available\","
                          "\"name\":\"Advanced Micro Devices, Inc. [AMD/ATI] Aqua Vanjaram [Instinct MI300X]\"}"),
                     NULL, "vmgpu:mi300x:1,vmib-vf:1");
         assert_gres(NODE(GPU("[H100]", "available") "," GPU("[H100]", "stuck")), NULL, "vmgpu:h100:2,vmib-vf:1");

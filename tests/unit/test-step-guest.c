@@ -106,7 +106,7 @@ static AllocationDevice *add(Allocation *a, const TestNode *t, const char *addre
         AllocationDevice *d = allocation_add_device(a, address_of(address), role);
 
         assert_non_null(d);
-        assert_int_equal(allocation_device_identify(d, node_find(t, address)), 0);
+        assert_int_equal(allocation_device_identify(d, t->inventory, node_find(t, address)), 0);
         assert_int_equal(string_copy(&d->pool, pool), 0);
         return d;
 }
