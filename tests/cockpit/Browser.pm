@@ -73,19 +73,29 @@ sub wait_for_port {
         die "$what does not listen on port $port\n";
 }
 
-# A browser with the page as a user sees it. Options: user, width, height, dark, shell (the page in Cockpit's own frame).
-sub new {
-        my ($class, %options) = @_;
-        my $user = $options{user} // 'root';
-        my $self = bless { http => HTTP::Tiny->new(timeout => DEADLINE), log => "$ENV{NODE_TMP}/cockpit-$user.log" }, $class;
+# Starts cockpit-ws with the session of a user, without a login, and returns its process id. It listens on the port of the node's loopback,
+# or on an open socket.
+sub serve {
+        my ($user, $port, $socket) = @_;
         my $data = "$ENV{NODE_TMP}/data";
         make_path("$data/cockpit");
         symlink $SOURCE, "$data/cockpit/passthrough" if !-e "$data/cockpit/passthrough";
         local @ENV{qw(XDG_DATA_HOME LC_ALL HOME)} = ($data, 'C.UTF-8', '/nonexistent');
         my ($ws) = grep { -x } map { "$_/cockpit-ws" } qw(/usr/lib/cockpit /usr/libexec);
-        $self->{port} = free_port();
-        $self->{ws} = start($user, $self->{log}, $ws, '--local-session=/usr/bin/cockpit-bridge', '--address', '127.0.0.1', '--port', $self->{port});
-        wait_for_port($self->{port}, 'cockpit-ws');
+        my @command = ($ws, '--local-session=/usr/bin/cockpit-bridge', '--no-tls', '--address', '127.0.0.1', '--port', $port);
+        # A socket is passed as by systemd.
+        my $move = !$socket || $socket == 3 ? '' : "3<&$socket $socket<&-";
+        @command = ('bash', '-c', "LISTEN_FDS=1 LISTEN_PID=\$\$ exec \"\$@\" $move", 'bash', @command) if $socket;
+        my $pid = start($user, "$ENV{NODE_TMP}/cockpit-$user.log", @command);
+        wait_for_port($port, 'cockpit-ws') if !$socket;
+        return $pid;
+}
+
+# A browser with the page as a user sees it. Options: user, width, height, dark, shell (the page in Cockpit's own frame).
+sub new {
+        my ($class, %options) = @_;
+        my $self = bless { http => HTTP::Tiny->new(timeout => DEADLINE), port => free_port() }, $class;
+        $self->{ws} = serve($options{user} // 'root', $self->{port});
         start_driver();
         # Nothing but the page is asked for, and nothing outside.
         my @arguments = ('--headless=new', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
