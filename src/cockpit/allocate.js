@@ -41,13 +41,13 @@ export class Allocate {
         this.timer = null;
         this.pools = el("div", { class: "fields" });
         this.fields = {
-            name: el("input", { class: "field", required: "", maxlength: 63, pattern: "[A-Za-z0-9][A-Za-z0-9_.\\-]*", autocomplete: "off" }),
-            cpus: el("input", { class: "field", type: "number", min: 0, max: 4096 }),
-            memory: el("input", { class: "field", type: "number", min: 0, step: "any" }),
-            pages: choice({ 0: "ordinary", 2097152: "2 MiB", 1073741824: "1 GiB" }),
-            numa: choice({ legacy: "legacy", single: "single", required: "required", socket: "socket", preferred: "preferred" }),
-            hold: choice({ 0: "now", 600: "reserve for 10 minutes", 3600: "reserve for an hour" }),
-            tag: el("input", { class: "field", maxlength: 255, autocomplete: "off" }),
+            name: el("input", { name: "name", class: "field", required: "", maxlength: 63, pattern: "[A-Za-z0-9][A-Za-z0-9_.\\-]*", autocomplete: "off" }),
+            cpus: el("input", { name: "cpus", class: "field", type: "number", min: 0, max: 4096 }),
+            memory: el("input", { name: "memory", class: "field", type: "number", min: 0, step: "any" }),
+            pages: choice("pages", { 0: "ordinary", 2097152: "2 MiB", 1073741824: "1 GiB" }),
+            numa: choice("numa", { legacy: "legacy", single: "single", required: "required", socket: "socket", preferred: "preferred" }),
+            hold: choice("hold", { 0: "now", 600: "reserve for 10 minutes", 3600: "reserve for an hour" }),
+            tag: el("input", { name: "tag", class: "field", maxlength: 255, autocomplete: "off" }),
         };
         const { name, cpus, memory, pages, numa, hold, tag } = this.fields;
         this.result = el("div", { class: "plan", role: "status" });
@@ -159,8 +159,8 @@ function planLines(plan) {
     ];
 }
 
-function choice(options) {
-    return el("select", { class: "field" }, Object.entries(options).map(([value, text]) => el("option", { value }, text)));
+function choice(name, options) {
+    return el("select", { name, class: "field" }, Object.entries(options).map(([value, text]) => el("option", { value }, text)));
 }
 
 function field(text, input, ...more) {

@@ -125,19 +125,17 @@ export class Jobs {
         const { daemon } = this.page, all = [...daemon.jobs.values(), ...daemon.ended];
         this.element.hidden = all.length === 0;
         list(this.jobs, all, job => job, job => el("div", { class: "job", "data-job": job.Id },
-            el("div", {}, el("b", {}, `${job.Verb} ${job.Subject}`), " ", el("span", { class: "job-state" })),
-            el("progress", { "aria-label": `Progress of ${job.Verb} ${job.Subject}` }), el("div", { class: "note" }),
-            el("details", {}, el("summary", {}, "Steps"), el("ol"))), (node, job) => {
-            const [head, progress, note, details] = node.children;
+            el("details", {}, el("summary", {}, el("b", {}, `${job.Verb} ${job.Subject}`), " ", el("span", { class: "job-state" })), el("ol")),
+            el("progress", { "aria-label": `Progress of ${job.Verb} ${job.Subject}` }), el("div", { class: "note" })), (node, job) => {
+            const [details, progress, note] = node.children;
             set(node, "class", `job ${job.result ?? "runs"}`);
-            setText(head.lastChild, job.result ?? `step ${Math.min(job.StepsDone + 1, job.StepsTotal)} of ${job.StepsTotal}`);
+            setText(details.firstChild.lastChild, job.result ?? `step ${Math.min(job.StepsDone + 1, job.StepsTotal)} of ${job.StepsTotal}`);
             progress.max = Math.max(1, job.StepsTotal);
             progress.value = job.result === "done" ? progress.max : job.StepsDone;
             progress.hidden = Boolean(job.result);
             const now = job.result ? [] : Object.entries(job.DeviceSteps ?? {}).map(([address, step]) => `${address}: ${step}`);
             setText(note, job.Message || (now.length > 0 ? now.join("; ") : job.result ? "" : job.Step));
             list(details.lastChild, job.steps.map((step, i) => ({ step, i })), ({ i }) => i, ({ step }) => el("li", {}, step));
-            details.hidden = job.steps.length === 0;
         });
     }
 }
@@ -175,7 +173,9 @@ export class Problems {
     }
 
     deviceProblem(key, devices) {
-        const { daemon } = this.page, [{ Address, State, Reason, Allocation }] = devices;
+        const { daemon } = this.page;
+        /* The other ones are in its group, or its PF or VFs. */
+        const { Address, State, Reason, Allocation } = devices.find(device => device.Reason.includes(device.Address)) ?? devices[0];
         const allocation = daemon.allocations.get(Allocation);
         const buttons = { "quarantined": ["Clear quarantine"], "hardware-changed": ["Accept", "Release"], "contested": [] }[State] ?? ["Rescan"];
         return { key, title: `${Address}${devices.length > 1 ? ` and ${devices.length - 1} more` : ""}: ${State}`, text: Reason, remedy: this.remedyOf(Address, key),

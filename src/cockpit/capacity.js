@@ -46,7 +46,7 @@ export function updateDeviceTable(element, daemon, onSelect) {
     const devices = [...daemon.devices.values()].filter(device => device.Class >> 8 !== 0x0604 && device.Class >> 8 !== 0x0600);
     devices.sort((a, b) => a.Address < b.Address ? -1 : 1);
     list(element.tBodies[0], devices, device => device.Address, device => {
-        const open = el("button", { class: "pf-v6-c-button pf-m-link pf-m-inline", type: "button", onclick: () => onSelect(device.Address) }, device.Address);
+        const open = el("button", { class: "pf-v6-c-button pf-m-link pf-m-inline", type: "button", "data-device": device.Address, onclick: () => onSelect(device.Address) }, device.Address);
         return row([open, "", "", "", label("host"), "", ""]);
     }, (tr, device) => {
         const state = tr.cells[4].firstChild;

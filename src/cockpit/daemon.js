@@ -8,7 +8,7 @@ const NAME = "org.passthroughd1";
 const ROOT = "/org/passthroughd1";
 const PROPERTIES = "org.freedesktop.DBus.Properties";
 const OBJECT_MANAGER = "org.freedesktop.DBus.ObjectManager";
-const JOBS_KEPT = 5;      /* that have ended */
+const JOBS_KEPT = 3;      /* that have ended */
 const STEPS_KEPT = 400;   /* of one job */
 const RETRY_MS = 2000;    /* while the bus itself is gone */
 

@@ -50,7 +50,7 @@ export function list(parent, items, keyOf, make, update) {
 }
 
 export function button(text, onclick, { kind = "secondary", small = true, ...attributes } = {}) {
-    return el("button", { class: `pf-v6-c-button pf-m-${kind}${small ? " pf-m-small" : ""}`, type: "button", onclick, ...attributes },
+    return el("button", { class: `pf-v6-c-button pf-m-${kind}${small ? " pf-m-small" : ""}`, type: "button", "data-action": text, onclick, ...attributes },
         el("span", { class: "pf-v6-c-button__text" }, text));
 }
 

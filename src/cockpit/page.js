@@ -133,7 +133,7 @@ class Page {
     }
 
     /* Waits for a call and tells its failure; its result, or undefined. success: a sentence to tell. */
-    async act(promise, success) {
+    act = async (promise, success) => {
         try {
             const result = await promise;
             if (success)
@@ -143,16 +143,16 @@ class Page {
             this.tell(error.message, "danger");
             return undefined;
         }
-    }
+    };
 
     /* look: "danger" or "success" */
-    tell(text, look) {
+    tell = (text, look) => {
         const alert = el("div", { class: `pf-v6-c-alert pf-m-inline pf-m-${look} alert` }, el("p", { class: "pf-v6-c-alert__title" }, text),
             button("Dismiss", () => alert.remove(), { kind: "link" }));
         this.alerts.prepend(alert);
         while (this.alerts.children.length > ALERTS_MAX)
             this.alerts.lastChild.remove();
-    }
+    };
 }
 
 /* Cockpit's choice of light and dark; with "auto" that of the system. */

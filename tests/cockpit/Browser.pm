@@ -17,7 +17,7 @@ use Time::HiRes qw(sleep time);
 
 use Nobody;
 
-use constant DEADLINE => 60;
+use constant DEADLINE => 20;
 use constant ELEMENT  => 'element-6066-11e4-a52e-4f735466cecf';    # the key of the protocol
 
 my $SOURCE = abs_path(dirname(__FILE__) . '/../../src/cockpit');
@@ -203,7 +203,7 @@ sub errors { my ($self) = @_; return map { $_->{message} } grep { $_->{level} eq
 # The addresses of all requests since the last call.
 sub requests {
         my ($self) = @_;
-        my @messages = map { decode_json($_->{message})->{message} } @{ $self->command('POST', 'se/log', { type => 'performance' }) };
+        my @messages = map { JSON::XS->new->decode($_->{message})->{message} } @{ $self->command('POST', 'se/log', { type => 'performance' }) };
         return map { $_->{params}{request}{url} } grep { $_->{method} eq 'Network.requestWillBeSent' } @messages;
 }
 
