@@ -22,7 +22,7 @@ use constant ELEMENT  => 'element-6066-11e4-a52e-4f735466cecf';    # the key of 
 
 my $SOURCE = abs_path(dirname(__FILE__) . '/../../src/cockpit');
 my $driver_url;
-my @pids;
+my (@pids, %open); # sessions of browsers that have not quit
 
 # Why the tests of the page cannot run here, or undef.
 sub missing {
@@ -56,7 +56,11 @@ sub end {
         @pids = grep { $_ != $pid } @pids;
         return;
 }
-END { local $?; end($_) for @pids }
+END {
+        local $?;
+        eval { $_->command('DELETE', '') } for values %open;
+        end($_) for @pids;
+}
 
 # The network of the node has no loopback yet. Returns a port that is free in it.
 sub free_port {
@@ -104,6 +108,7 @@ sub new {
         my $session = $self->command('POST', '/session', { capabilities => { alwaysMatch => { browserName => 'chrome', 'goog:chromeOptions' => { args => \@arguments },
                 'goog:loggingPrefs' => { browser => 'ALL', performance => 'ALL' } } } });
         $self->{session} = $session->{sessionId};
+        $open{ $self->{session} } = $self;
         $self->open($options{shell});
         return $self;
 }
@@ -210,6 +215,7 @@ sub requests {
 sub quit {
         my ($self) = @_;
         $self->command('DELETE', '');
+        delete $open{ $self->{session} };
         end($self->{ws});
         return;
 }
