@@ -86,13 +86,14 @@ export class Daemon extends EventTarget {
         await this.readAll();
     }
 
-    /* Signals that come before the reply are in the reply, and are dropped. */
+    /* The types are told, because a bridge that must ask for them answers a caller without rights with another error.
+     * Signals that come before the reply are in the reply, and are dropped. */
     async readAll() {
         const reading = this.read = {};
         try {
             const [[objects], [manager]] = await Promise.all([
-                this.client.call(ROOT, OBJECT_MANAGER, "GetManagedObjects", []),
-                this.client.call(ROOT, PROPERTIES, "GetAll", [`${NAME}.Manager`])]);
+                this.client.call(ROOT, OBJECT_MANAGER, "GetManagedObjects", [], { type: "" }),
+                this.client.call(ROOT, PROPERTIES, "GetAll", [`${NAME}.Manager`], { type: "s" })]);
             if (reading !== this.read)
                 return;
             this.clear();
