@@ -19,6 +19,7 @@ export class Allocations {
     constructor(page) {
         this.page = page;
         this.table = table("Allocations", ["Name", "State", "Owner, tag", "Devices", "CPUs, memory", "Actions"]);
+        set(this.table.tHead.rows[0].cells[3], "class", "pf-v6-c-table__th wide");
         this.empty = el("p", {}, "There is no allocation.");
         this.element = card("Allocations", this.empty, this.table);
     }
@@ -49,7 +50,7 @@ export class Allocations {
             ([slot, address]) => el("li", {}, `${slot || "held"} ${address}`));
         setText(tr.cells[4], [allocation.Cpus && `CPUs ${allocation.Cpus}`, memoryText(allocation.Memory)].filter(Boolean).join("; "));
         list(tr.cells[5].firstChild, this.actionsOf(allocation), ([text]) => text, ([text, run]) =>
-            button(text, () => run(this.page.daemon.allocations.get(allocation.Name)), { kind: text === "Release" ? "danger" : "secondary", "aria-label": `${text} ${allocation.Name}` }));
+            button(text, () => run(this.page.daemon.allocations.get(allocation.Name)), { kind: text === "Release" ? "secondary pf-m-danger" : "secondary", "aria-label": `${text} ${allocation.Name}` }));
     }
 
     leaseText({ LeaseEnd }) {

@@ -10,7 +10,6 @@ const PROPERTIES = "org.freedesktop.DBus.Properties";
 const OBJECT_MANAGER = "org.freedesktop.DBus.ObjectManager";
 const JOBS_KEPT = 3;      /* that have ended */
 const STEPS_KEPT = 400;   /* of one job */
-const RETRY_MS = 2000;    /* while the bus itself is gone */
 
 /* By the last word of the interface: the map that has the objects, and the property that names one. */
 const KINDS = {
@@ -36,6 +35,12 @@ export class Daemon extends EventTarget {
                 this.connect();
             admin = this.permission.allowed;
         });
+        /* A channel to a name without an owner is closed by some bridges. */
+        this.bus = cockpit.dbus("org.freedesktop.DBus", { bus: "system" });
+        this.bus.subscribe({ interface: "org.freedesktop.DBus", member: "NameOwnerChanged", arg0: NAME }, (path, iface, member, [, , owner]) => {
+            if (owner && this.closed)
+                this.connect();
+        });
         this.connect();
     }
 
@@ -48,6 +53,7 @@ export class Daemon extends EventTarget {
 
     /* A new channel, with the rights that the user has in Cockpit now. */
     connect() {
+        this.closed = false;
         this.client?.close();
         const client = this.client = cockpit.dbus(NAME, { bus: "system", superuser: "try" });
         this.read = null;
@@ -62,8 +68,12 @@ export class Daemon extends EventTarget {
         client.addEventListener("close", (event, options) => {
             if (client !== this.client)
                 return;
-            this.setState("lost", options.message || options.problem || "The system bus is gone.");
-            window.setTimeout(() => client === this.client && this.connect(), RETRY_MS);
+            this.closed = true;
+            this.read = null;
+            if (options.problem === "not-found")
+                this.setState("absent");
+            else
+                this.setState("lost", options.message || options.problem);
         });
     }
 
@@ -87,9 +97,10 @@ export class Daemon extends EventTarget {
     }
 
     /* The types are told, because a bridge that must ask for them answers a caller without rights with another error.
-     * Signals that come before the reply are in the reply, and are dropped. */
+     * Signals that come before the reply wait for it, because some bridges send a reply after signals that followed it. Those that the
+     * reply knows already change nothing: the last of them has the same values. */
     async readAll() {
-        const reading = this.read = {};
+        const reading = this.read = { signals: [] };
         try {
             const [[objects], [manager]] = await Promise.all([
                 this.client.call(ROOT, OBJECT_MANAGER, "GetManagedObjects", [], { type: "" }),
@@ -101,6 +112,7 @@ export class Daemon extends EventTarget {
                 this.add(path, interfaces);
             this.manager = plain(manager);
             this.read = true;
+            reading.signals.forEach(signal => this.onSignal(...signal));
             this.setState("ready");
             this.dispatchEvent(new Event("devices"));
         } catch (error) {
@@ -136,6 +148,8 @@ export class Daemon extends EventTarget {
     }
 
     onSignal(path, iface, member, args) {
+        if (this.read?.signals)
+            this.read.signals.push([path, iface, member, args]);
         if (this.read !== true)
             return;
         if (member === "InterfacesAdded") {

@@ -17,7 +17,7 @@ const STATES = {
     connecting: ["Connecting", "The page asks the daemon for its state."],
     absent: ["passthroughd does not run", "The page continues by itself when it starts: systemctl start passthroughd."],
     denied: ["You may not read what passthroughd knows", "Root and the members of the group 'passthrough' may: sudo usermod -aG passthrough USER, then log in again. Or turn on administrative access in Cockpit."],
-    lost: ["The system bus cannot be reached", "The page tries again."],
+    lost: ["The system bus cannot be reached", "Cockpit has lost it: log in again when it runs."],
 };
 
 class Page {

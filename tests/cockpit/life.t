@@ -28,6 +28,11 @@ sub begin { my ($name, @more) = @_; my ($signature, $entries) = request(gpu => 1
 sub body_is { my ($state) = @_; return $browser->becomes('return document.body.dataset.state === arguments[0]', $state) }
 
 ok(device_shows($gpu, 'available'), 'the page is there');
+daemon('stop');
+$browser->open;
+ok(body_is('absent'), 'a page that is opened while there is no daemon says so');
+daemon('start');
+ok(device_shows($gpu, 'available'), 'and begins with the daemon');
 $browser->script('window.loaded = 1');
 
 # ---- The daemon ends in the middle of a job
@@ -50,7 +55,7 @@ ok($browser->gone('[data-allocation]'), 'it is released');
 restart('TERM');
 ok(wait_until(sub { device($bus, $gpu)->{state} eq 'available' }), 'a restarted daemon knows the device');
 is(allocate($bus, 'second', gpu => 1), 'done', 'an allocation after it');
-ok(device_shows($gpu, 'second'), 'is on the page');
+ok(device_shows($gpu, 'second'), 'is on the page') or diag($browser->script('return document.body.dataset.state + document.body.innerText'), explain(allocation($bus, 'second')->{devices}));
 
 # ---- A device is unplugged, and plugged in again
 
