@@ -90,6 +90,7 @@ export class Allocations {
             return;
         const area = el("textarea", { class: "document", readonly: "", rows: 20, "aria-label": `Domain document of ${Name}` });
         area.value = text;
+        area.setSelectionRange(0, 0);
         const box = dialog(`Domain of ${Name}`, area, [
             button("Copy", () => navigator.clipboard.writeText(text).then(() => tell("Copied.", "success"), () => area.select()), { kind: "primary", small: false }),
             button("Define in libvirt", () => { act(daemon.ctl("define", Name), `libvirt has the domain '${Name}'.`); box.close(); }, { small: false })]);

@@ -50,23 +50,22 @@ class Page {
         this.stateReason = el("p", { class: "note" });
         this.stateBox = el("section", { class: "pf-v6-c-card daemon-state" }, this.stateTitle, this.stateText, this.stateReason);
         this.subtitle = el("span", { class: "note" });
-        this.tableButton = button("Show as a table", () => this.showTable(this.table.hidden), { "aria-expanded": "false" });
+        this.tableButton = button("Show as a table", () => this.showTable(this.table.hidden), { small: false });
         this.table.hidden = true;
         const { allocate, daemon } = this;
         this.open = button("Allocate", () => allocate.open(), { kind: "primary", small: false });
         this.rescan = button("Rescan", () => this.act(daemon.call("Rescan", ""), "The daemon has read all devices again."), { small: false });
         this.content = el("div", { class: "content" }, this.problems.element, this.jobs.element, allocate.element,
-            this.nodeCard = card("Node", el("div", { class: "actions" }, this.tableButton), this.picture.element, this.table),
+            card("Node", this.picture.element, this.table),
             this.details.element, this.allocations.element, this.capacity);
         document.body.append(el("main", { class: "page" },
-            el("header", { class: "page-header" }, el("h1", {}, "Devices for guests"), this.subtitle, el("span", { class: "actions" }, this.open, this.rescan)),
+            el("header", { class: "page-header" }, el("h1", {}, "Devices for guests"), this.subtitle, el("span", { class: "actions" }, this.open, this.rescan, this.tableButton)),
             this.alerts, this.stateBox, this.content));
     }
 
     showTable(on) {
         this.table.hidden = !on;
         this.picture.element.hidden = on;
-        set(this.tableButton, "aria-expanded", String(on));
         setText(this.tableButton.firstChild, on ? "Show as a picture" : "Show as a table");
         this.changed();
     }

@@ -25,7 +25,7 @@ function linkText(link) {
         return "";
     const most = `${link.max_generation}x${link.max_width}`;
     return link.generation && (link.generation < link.max_generation || link.width < link.max_width)
-        ? `PCIe ${link.generation}x${link.width} of ${most}` : `PCIe ${most}`;
+        ? `PCIe\u00a0${link.generation}x${link.width}\u00a0of\u00a0${most}` : `PCIe\u00a0${most}`;
 }
 
 export class Picture {
