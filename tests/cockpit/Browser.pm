@@ -17,7 +17,7 @@ use Time::HiRes qw(sleep time);
 
 use Nobody;
 
-use constant DEADLINE => 20;
+use constant DEADLINE => 60;
 use constant ELEMENT  => 'element-6066-11e4-a52e-4f735466cecf';    # the key of the protocol
 
 my $SOURCE = abs_path(dirname(__FILE__) . '/../../src/cockpit');
