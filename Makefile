@@ -6,10 +6,12 @@
 #                       the tests need (root)
 # make deps-build       those that building needs
 # make deps-cluster     those that building and "make demo-cluster" need
+# make deps-cockpit     those that building and "make check-cockpit" need
 # make demo             the main job on a simulated node
 # make demo-cluster     Slurm and OpenStack Placement with the devices of two
 #                       simulated nodes (root)
 # make demo-kubernetes  claims of Kubernetes on a simulated node (root)
+# make demo-cockpit     the page for Cockpit on a simulated node, until Ctrl-C (root)
 # make tests            build what tests run, and what tests/with-node needs
 # make check            all tests (root); with VALGRIND=1 most of those of
 #                       tests/bus, the daemon under valgrind
@@ -29,6 +31,7 @@
 # make mutate           change the code in MUTANTS=60 places, drawn by SEED=1, one
 #                       at a time: the tests must notice each (root);
 #                       FILES="a.c b.c:7", UNIT=1 for unit tests alone
+# make check-cockpit    the page for Cockpit in Chromium (root)
 # make check-placement  the planner against exhaustive search (CASES=) and against
 #                       simpler choosers (REQUESTS=)
 # make check-fresh      the commands of the README and the other targets that need
@@ -45,12 +48,14 @@
 # make install, make uninstall
 #                       the daemon and passthroughctl into, or from,
 #                       $(DESTDIR)$(PREFIX)
-# make install-placement, make install-slurm, make install-kubernetes, make uninstall-...
+# make install-placement, make install-slurm, make install-kubernetes,
+# make install-cockpit, make uninstall-...
 #                       the agent for OpenStack Placement; the plugin and the
-#                       service for Slurm; the driver for Kubernetes
+#                       service for Slurm; the driver for Kubernetes; the page
+#                       for Cockpit
 # make deb              Debian packages in build/: passthroughd,
-#                       passthroughd-placement, passthroughd-slurm and
-#                       passthroughd-kubernetes
+#                       passthroughd-placement, passthroughd-slurm,
+#                       passthroughd-kubernetes and cockpit-passthrough
 # make deb-check        check them with lintian; install, start, upgrade, purge
 #                       them in a fresh Debian that runs (root, network)
 # make lab              the tests of tests/lab in an emulated machine with a real
@@ -84,7 +89,7 @@ MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
 
 # What installs packages goes before what needs them, and before the rest of this file looks for what is installed.
-DEPS := $(filter deps deps-build deps-cluster,$(MAKECMDGOALS))
+DEPS := $(filter deps deps-build deps-cluster deps-cockpit,$(MAKECMDGOALS))
 ifneq ($(and $(DEPS),$(filter-out $(DEPS),$(MAKECMDGOALS))),)
 GOALS := $(filter-out $(DEPS),$(MAKECMDGOALS))
 .PHONY: $(DEPS) $(GOALS) goals
@@ -185,7 +190,7 @@ PLUGIN_OBJECTS := $(call pic,$(filter-out src/slurm/agent.c,$(SLURM_SOURCES)) sr
 SLURM_AGENT_OBJECTS := $(call pic,$(addprefix src/slurm/,agent.c controller.c handout.c node.c scontrol.c))
 PIC_OBJECTS := $(sort $(PLUGIN_OBJECTS) $(SLURM_AGENT_OBJECTS))
 # Goals that build nothing write nothing to BUILD: the user who builds may be another one.
-BUILDS := $(filter-out help clean deps deps-build deps-cluster,$(or $(MAKECMDGOALS),all))
+BUILDS := $(filter-out help clean deps deps-build deps-cluster deps-cockpit,$(or $(MAKECMDGOALS),all))
 ifneq ($(BUILDS),)
 $(if $(shell test ! -e $(BUILD) -o -w $(BUILD) || echo no),$(error $(BUILD) belongs to another user: run "sudo make clean", or set BUILD=))
 # Empty where Slurm's headers are missing or unknown: all else is built.
@@ -216,7 +221,7 @@ OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDE
 # Recordings of the simulated nodes, for passthroughctl --node.
 NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
 
-.PHONY: all help deps deps-build deps-cluster demo demo-cluster demo-kubernetes check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-placement uninstall-placement install-slurm uninstall-slurm install-kubernetes uninstall-kubernetes deb deb-check lab lab-shell clean tests no-slurm no-dra
+.PHONY: all help deps deps-build deps-cluster deps-cockpit demo demo-cluster demo-kubernetes demo-cockpit check check-cockpit golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall install-placement uninstall-placement install-slurm uninstall-slurm install-kubernetes uninstall-kubernetes install-cockpit uninstall-cockpit deb deb-check lab lab-shell clean tests no-slurm no-dra
 $(call made,all,$(PROGRAMS) $(NODES) $(if $(HAVE_SLURM),,no-slurm) $(if $(HAVE_DRA),,no-dra))
 no-dra:
 	@rm -f $(DRA)
@@ -338,6 +343,8 @@ deps-build:
 	$(Q)tests/deps build
 deps-cluster:
 	$(Q)tests/deps cluster
+deps-cockpit:
+	$(Q)tests/deps cockpit
 
 $(call made,demo,all $(NODESIM) $(SHIM))
 demo:
@@ -350,6 +357,14 @@ demo-cluster:
 $(call made,demo-kubernetes,all $(NODESIM) $(SHIM))
 demo-kubernetes:
 	$(Q)BUILD=$(abspath $(BUILD)) tests/demo-kubernetes
+
+$(call made,demo-cockpit,all $(NODESIM) $(SHIM))
+demo-cockpit:
+	$(Q)BUILD=$(abspath $(BUILD)) tests/demo-cockpit
+
+$(call made,check-cockpit,all $(NODESIM) $(SHIM))
+check-cockpit:
+	$(Q)BUILD=$(BUILD) tests/run $(or $(TESTS),$(wildcard tests/cockpit/*.t))
 
 $(call made,check golden check-long check-placement bench,tests)
 check:
@@ -419,6 +434,8 @@ INSTALLED_KUBERNETES = \
 	755:$(DRA):$(PREFIX)/libexec/passthrough-dra \
 	644:$(BUILD)/passthrough-dra.service:$(UNITDIR)/passthrough-dra.service \
 	644:man/passthrough-dra.8:$(PREFIX)/share/man/man8/passthrough-dra.8
+INSTALLED_COCKPIT = \
+	$(foreach p,$(wildcard src/cockpit/*.*),644:$(p):$(PREFIX)/share/cockpit/passthrough/$(notdir $(p)))
 CONFIG_FILE = $(SYSCONFDIR)/passthroughd/passthroughd.conf
 PLACEMENT_FILE = $(SYSCONFDIR)/passthroughd/passthrough-placement.conf
 DRA_FILE = $(SYSCONFDIR)/passthroughd/passthrough-dra.conf
@@ -434,7 +451,7 @@ $(UNITS): $(BUILD)/%: systemd/% Makefile
 	$(Q)sed 's,/usr/\(\(s\?bin\|libexec\)/passthrough\),$(PREFIX)/\1,' $< > $@
 
 # Any directory will do, so the shell sees it only as a variable. The others stand in paths as words.
-install uninstall install-placement uninstall-placement install-slurm uninstall-slurm install-kubernetes uninstall-kubernetes: export DESTDIR := $(DESTDIR)
+install uninstall install-placement uninstall-placement install-slurm uninstall-slurm install-kubernetes uninstall-kubernetes install-cockpit uninstall-cockpit: export DESTDIR := $(DESTDIR)
 ifneq ($(words [$(PREFIX)] [$(SYSCONFDIR)] [$(UNITDIR)]),3)
 $(error PREFIX, SYSCONFDIR and UNITDIR are one path each, without blanks)
 endif
@@ -470,6 +487,13 @@ install-kubernetes: $(DRA) $(UNITS)
 uninstall-kubernetes:
 	$(call remove_files,$(INSTALLED_KUBERNETES))
 	@echo "Left: $$DESTDIR"'$(DRA_FILE).'
+
+# Nothing of it is built.
+install-cockpit:
+	$(call install_files,$(INSTALLED_COCKPIT))
+
+uninstall-cockpit:
+	$(call remove_files,$(INSTALLED_COCKPIT))
 
 # Binary packages of what "make install", "make install-placement" and the like install.
 deb: $(UNITS)

@@ -23,8 +23,8 @@ delete @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES DESTDIR PREFIX)};
 # Nothing is built: what is installed need not be programs.
 make_path("$tmp/build", "$tmp/cwd");
 spew("$tmp/build/$_", "$_\n") for qw(passthroughd passthroughctl passthroughd-holders passthroughd-root passthroughd-endpoints passthroughd-libvirt passthrough-placement passthrough-dra passthroughd-slurm passthrough.so);
-my @install   = qw(install install-placement install-slurm install-kubernetes);
-my @uninstall = qw(uninstall uninstall-placement uninstall-slurm uninstall-kubernetes);
+my @install   = qw(install install-placement install-slurm install-kubernetes install-cockpit);
+my @uninstall = qw(uninstall uninstall-placement uninstall-slurm uninstall-kubernetes uninstall-cockpit);
 
 sub make {
         my (@arguments) = @_;

@@ -42,7 +42,8 @@ is(make('deb'), 0, 'make deb') or diag(slurp("$tmp/out"));
 my ($version) = slurp("$source/conf/debian/changelog") =~ /^passthroughd \((\S+)\) /;
 chomp(my $architecture = `dpkg --print-architecture`);
 my %deb = map { ($_ => "$tmp/build/${_}_${version}_$architecture.deb") } qw(passthroughd passthroughd-kubernetes passthroughd-placement passthroughd-slurm);
-is_deeply([sort glob "$tmp/build/*.deb"], [sort values %deb], 'there are four packages of the newest version');
+$deb{'cockpit-passthrough'} = "$tmp/build/cockpit-passthrough_${version}_all.deb";
+is_deeply([sort glob "$tmp/build/*.deb"], [sort values %deb], 'there are five packages of the newest version');
 
 my (%files, %field, %control);
 for my $name (sort keys %deb) {
@@ -53,8 +54,8 @@ for my $name (sort keys %deb) {
         $field{$name}   = { $control{$name}{control} =~ /^([\w-]+): (.*)$/mg };
         is($field{$name}{Package}, $name,    "$name has its name");
         is($field{$name}{Version}, $version, "$name has the version");
-        unlike(join('', $control{$name}{control} =~ /\$\{.*/g, @{ $control{$name} }{qw(postinst prerm postrm)}), qr/^\$\{|\@UNIT\@/, "$name: nothing is left to fill in");
-        is_deeply([grep { !-x "$tmp/$name.control/$_" } qw(postinst prerm postrm)], [], "$name has its scripts");
+        unlike(join('', $control{$name}{control} =~ /\$\{.*/g, map { $_ // '' } @{ $control{$name} }{qw(postinst prerm postrm)}), qr/^\$\{|\@UNIT\@/, "$name: nothing is left to fill in");
+        is_deeply([grep { -x "$tmp/$name.control/$_" } qw(postinst prerm postrm)], $name =~ /^cockpit/ ? [] : [qw(postinst prerm postrm)], "$name has its scripts");
 }
 
 # ---- Each file
@@ -84,6 +85,8 @@ is_deeply(own('passthroughd-kubernetes'), [sort qw(
         /usr/libexec/passthrough-dra
         /usr/share/man/man8/passthrough-dra.8
 )], 'passthroughd-kubernetes has the driver');
+is_deeply([grep { !m{^/usr/share/cockpit/passthrough/[a-z]+\.(?:js|json|css|html)$} } @{ own('cockpit-passthrough') }], [], 'cockpit-passthrough has the page');
+ok((grep { m{/manifest\.json$} } @{ own('cockpit-passthrough') }), 'with its manifest');
 my %daemon = map { $_ => 1 } @{ own('passthroughd') };
 is_deeply([grep { !$daemon{$_} } qw(
         /etc/passthroughd/passthroughd.conf
@@ -100,7 +103,7 @@ is_deeply([grep { !$daemon{$_} } qw(
         /usr/share/polkit-1/actions/org.passthroughd1.policy
         /usr/share/zsh/vendor-completions/_passthroughctl
 )], [], 'passthroughd has the daemon');
-is_deeply([grep { /slurm|placement|-dra/ } sort keys %daemon], [], 'and nothing of the others');
+is_deeply([grep { /slurm|placement|-dra|cockpit/ } sort keys %daemon], [], 'and nothing of the others');
 ok(-d "$tmp/passthroughd/etc/passthroughd/passthroughd.conf.d", 'there is a place for drop-ins');
 for my $name (sort keys %deb) {
         is_deeply([split /\n/, $control{$name}{conffiles} // ''], [grep { m{^/etc/} } @{ $files{$name} }], "$name: files in /etc are the administrator's");
@@ -110,7 +113,7 @@ for my $name (sort keys %deb) {
 
 # ---- The same as without packages
 
-is(make("install$_", "DESTDIR=$tmp/installed", 'PREFIX=/usr'), 0, "make install$_") or diag(slurp("$tmp/out")) for '', '-placement', '-slurm', '-kubernetes';
+is(make("install$_", "DESTDIR=$tmp/installed", 'PREFIX=/usr'), 0, "make install$_") or diag(slurp("$tmp/out")) for '', '-placement', '-slurm', '-kubernetes', '-cockpit';
 my @packaged = sort map { @{ own($_) } } keys %files;
 is_deeply([files_below("$tmp/installed")], \@packaged, '"make install" and its like install the same files');
 is_deeply([grep { my $file = $_; (grep { -e "$tmp/$_$file" && (stat "$tmp/$_$file")[2] != (stat "$tmp/installed$file")[2] } keys %deb) } @packaged], [], 'with the same rights');
@@ -130,6 +133,7 @@ for my $field (qw(Breaks Replaces)) {
 my $kubernetes = needs('passthroughd-kubernetes');
 is($kubernetes->{passthroughd}, "= $version", 'passthroughd-kubernetes needs passthroughd of its version');
 for my $library (qw(curl nghttp2 yaml)) { ok((grep { /^lib$library/ } keys %$kubernetes), "and $library") }
+is(needs('cockpit-passthrough')->{passthroughd}, ">= $version", 'cockpit-passthrough needs passthroughd');
 my $slurm = $field{'passthroughd-slurm'};
 ok((grep { /^libslurm\d/ } keys %{ needs('passthroughd-slurm') }), 'passthroughd-slurm needs the library of Slurm');
 my ($release) = $slurm->{Depends} =~ /slurm-wlm-basic-plugins \(>= (\d+\.\d+)\), slurm-wlm-basic-plugins \(<< \1\.99\)/;
@@ -140,10 +144,10 @@ is(needs('passthroughd-slurm', 'Recommends')->{passthroughd}, "= $version", 'a h
 # ---- Their scripts: each deals with its own service
 
 my %service = (passthroughd => 'passthroughd', 'passthroughd-kubernetes' => 'passthrough-dra', 'passthroughd-placement' => 'passthrough-placement', 'passthroughd-slurm' => 'passthroughd-slurm');
-for my $name (sort keys %deb) {
+for my $name (sort keys %service) {
         my $scripts = join '', @{ $control{$name} }{qw(postinst prerm postrm)};
         like($scripts, qr/\b\Q$service{$name}\E\.service\b/, "$name: its scripts know its service");
-        unlike($scripts, qr/(?<![\w-])\Q$service{$_}\E\.service/, "$name: and not $_") for grep { $_ ne $name } sort keys %deb;
+        unlike($scripts, qr/(?<![\w-])\Q$service{$_}\E\.service/, "$name: and not $_") for grep { $_ ne $name } sort keys %service;
 }
 
 done_testing();
