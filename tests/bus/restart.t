@@ -117,7 +117,7 @@ is($bus->call('Allocate', "s$signature", 'guest', $entries)->{error}, undef, 'SI
 ok(wait_until(sub { grep { /^3 .*PENDING/ } write_log() }), 'SIGTERM in a job: a write takes its time');
 my $offset = log_since();
 kill 'TERM', pid();
-ok(wait_until(sub { log_since($offset) =~ /^.*\b1\b.*\bjobs\b/m }), 'SIGTERM in a job: the daemon waits for it');
+ok(wait_until(sub { log_since($offset) =~ /^.*\b1\b.*\bjob\b/m }), 'SIGTERM in a job: the daemon waits for it');
 fault('release');
 is(daemon('stop', 0), 0, 'SIGTERM in a job: and ends') or fault('reset');
 is(scalar(grep { / -> OK$/ } write_log()), 6, 'SIGTERM in a job: the daemon ends when all writes are done');
