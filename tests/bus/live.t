@@ -120,9 +120,9 @@ same_tree($before, 'the tree is that of the start');
 # ---- own jobs
 
 @signals = told(sub { is(allocate($bus, 'guest', gpu => 1), 'done', 'an allocation') });
-is_deeply(\@signals, ["$gpu Allocation=guest Reason=$gpu is held by 'guest'. State=allocated", "$gpu Driver=vfio-pci"], 'tells what it did, once');
+is_deeply(\@signals, ["$gpu Allocation=guest Reason=$gpu is held by 'guest'. Remedy=Release that allocation first. State=allocated", "$gpu Driver=vfio-pci"], 'tells what it did, once');
 @signals = told(sub { is(release($bus, 'guest'), 'done', 'its release') });
-is_deeply(\@signals, ["$gpu Allocation= Driver=nvidia Reason= State=available"], 'too');
+is_deeply(\@signals, ["$gpu Allocation= Driver=nvidia Reason= Remedy= State=available"], 'too');
 same_tree($before, 'the tree is that of the start');
 
 # A VF concerns its PF.
@@ -180,7 +180,7 @@ same_tree($before, 'vanished: the tree is that of the start');
 is(allocate($bus, 'guest', gpu => 1), 'done', 'a GPU is allocated');
 fault('reset');
 @signals = told(sub { fault("write $gpu_path/driver/unbind $gpu") });
-is_deeply(\@signals, ["$gpu Driver= Reason=$gpu is held by 'guest', but was unbound from vfio-pci outside the daemon; it has no driver. State=contested"], 'somebody unbinds it: that is told');
+is_deeply(\@signals, ["$gpu Driver= Reason=$gpu is held by 'guest', but was unbound from vfio-pci outside the daemon; it has no driver. Remedy=Find out what unbound the device. A restart of the daemon binds it again; a release does not change its driver. State=contested"], 'somebody unbinds it: that is told');
 nothing_written('and left so');
 fault("write sys/bus/pci/drivers/vfio-pci/bind $gpu");
 is(release($bus, 'guest'), 'done', 'its release');
