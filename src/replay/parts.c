@@ -248,6 +248,7 @@ static const struct Part {
         { DEVICES "/*/power/control" },
         { DEVICES "/*/config", record_config },
         { DEVICES "/*/{accel,drm,infiniband,net,nvme,vfio-dev}/*" },
+        { DEVICES "/*/vfio-dev/*/dev" },
         { DEVICES "/*/nvidia/{creatable_vgpu_types,current_vgpu_type}" },
         { DEVICES "/*/mdev_supported_types/*/{available_instances,name}" },
         { DEVICES "/*/*-*-*-*-*/mdev_type" },

@@ -65,13 +65,16 @@ TEST(test_each_property) {
         change(t, GPU)->iommu_group = 1;
         assert_changes(t, GPU, &gpu, 1U << DEVICE_PROPERTY_IOMMU_GROUP);
         assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_STUCK, "It is stuck."), 0);
-        assert_changes(t, GPU, &gpu, 1U << DEVICE_PROPERTY_STATE | 1U << DEVICE_PROPERTY_REASON);
+        assert_changes(t, GPU, &gpu,
+                       1U << DEVICE_PROPERTY_STATE | 1U << DEVICE_PROPERTY_REASON | 1U << DEVICE_PROPERTY_REMEDY);
         assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_STUCK, "It is stuck still."), 0);
         assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_STUCK, NULL), 0);
-        assert_changes(t, GPU, &gpu, 1U << DEVICE_PROPERTY_STATE | 1U << DEVICE_PROPERTY_REASON);
+        assert_changes(t, GPU, &gpu,
+                       1U << DEVICE_PROPERTY_STATE | 1U << DEVICE_PROPERTY_REASON | 1U << DEVICE_PROPERTY_REMEDY);
         assert_int_equal(node_allocate(t, "guest", ASK(.pools = "gpu=1", .cpus = 1), NULL), VERDICT_NONE);
         assert_changes(t, GPU, &gpu,
-                       1U << DEVICE_PROPERTY_STATE | 1U << DEVICE_PROPERTY_REASON | 1U << DEVICE_PROPERTY_ALLOCATION);
+                       1U << DEVICE_PROPERTY_STATE | 1U << DEVICE_PROPERTY_REASON | 1U << DEVICE_PROPERTY_REMEDY |
+                               1U << DEVICE_PROPERTY_ALLOCATION);
 }
 
 TEST(test_identity) {
