@@ -90,6 +90,10 @@ bool text_is_ascii(const char *s, size_t n);
 /* Valid UTF-8 that sd-bus sends: without noncharacters. */
 bool text_is_utf8(const char *s);
 
+/* Decodes base64 (RFC 4648), in which line breaks and blanks count for nothing, into a text. The caller frees *ret.
+ * -EINVAL or -ENOMEM. */
+int base64_decode(const char *text, char **ret);
+
 /* Stands for a byte that is not UTF-8. */
 #define UTF8_REPLACEMENT 0xfffdU
 
@@ -98,6 +102,8 @@ bool text_is_utf8(const char *s);
  * shortest form, no surrogates).
  */
 size_t utf8_decode(const char *s, size_t n, uint32_t *ret);
+/* The bytes of the whole characters of a text that fit into max. */
+size_t text_prefix(const char *text, size_t max);
 /* Writes the code point into buf. Returns its number of bytes, at most 4. */
 size_t utf8_encode(uint32_t code, char *buf);
 

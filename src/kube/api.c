@@ -52,33 +52,6 @@ static const yaml_node_t *find_entry(const char *path, yaml_document_t *d, const
         return found;
 }
 
-/* Values */
-
-static int decode_base64(const char *text, char **ret) {
-        static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        _cleanup_free_ char *out = malloc(strlen(text) + 1);
-        unsigned bits = 0, n_bits = 0;
-        size_t n = 0;
-
-        if (!out)
-                return -ENOMEM;
-        for (; *text && *text != '='; text++) {
-                const char *digit = strchr(digits, *text);
-
-                if (*text == '\n' || *text == ' ')
-                        continue;
-                if (!digit)
-                        return -EINVAL;
-                bits = bits << 6 | (unsigned) (digit - digits);
-                n_bits += 6;
-                if (n_bits >= 8)
-                        out[n++] = (char) (bits >> (n_bits -= 8));
-        }
-        out[n] = '\0';
-        *ret = TAKE_PTR(out);
-        return 0;
-}
-
 /* KEY is a path, relative to the directory of the kubeconfig, and KEY-data its content; the content counts where both
  * are there. */
 static int take_file(const char *kubeconfig, yaml_document_t *d, const yaml_node_t *node, const char *key,
@@ -89,7 +62,7 @@ static int take_file(const char *kubeconfig, yaml_document_t *d, const yaml_node
         (void) snprintf(data_key, sizeof(data_key), "%s-data", key);
         data = text_of(d, node, data_key);
         if (data && *data && ret_text)
-                return decode_base64(data, ret_text);
+                return base64_decode(data, ret_text);
         if (!path || !*path)
                 return 0;
         if (*path == '/' || !slash)

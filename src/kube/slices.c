@@ -8,15 +8,6 @@
 
 #define PATH_SIZE 1024U /* of a device in sysfs: 13 bytes for each of 32 buses at most, and the root */
 
-size_t text_prefix(const char *text, size_t max) {
-        size_t n = 0, size;
-        uint32_t code;
-
-        while (text[n] && (size = utf8_decode(text + n, strlen(text + n), &code)) > 0 && n + size <= max)
-                n += size;
-        return n;
-}
-
 void slice_device_name(const char *address, char ret[static DEVICE_NAME_SIZE]) {
         (void) snprintf(ret, DEVICE_NAME_SIZE, "pci-%s", address);
         for (char *c = ret; *c; c++)

@@ -22,9 +22,6 @@
 /* DeviceAttributeMaxValueLength */
 #define ATTRIBUTE_SIZE     65U
 
-/* The bytes of the whole characters of a text that fit into max. */
-size_t text_prefix(const char *text, size_t max);
-
 #define DEVICE_NAME_SIZE 24U
 /* The name of a device in slices: "pci-0000-13-00-0". */
 void slice_device_name(const char *address, char ret[static DEVICE_NAME_SIZE]);

@@ -395,3 +395,37 @@ const char *quotable(const char *s, char buf[static QUOTABLE_MAX]) {
         buf[n] = 0;
         return buf;
 }
+
+size_t text_prefix(const char *text, size_t max) {
+        size_t n = 0, size;
+        uint32_t code;
+
+        while (text[n] && (size = utf8_decode(text + n, strlen(text + n), &code)) > 0 && n + size <= max)
+                n += size;
+        return n;
+}
+
+int base64_decode(const char *text, char **ret) {
+        static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        _cleanup_free_ char *out = malloc(strlen(text) + 1);
+        unsigned bits = 0, n_bits = 0;
+        size_t n = 0;
+
+        if (!out)
+                return -ENOMEM;
+        for (; *text && *text != '='; text++) {
+                const char *digit = strchr(digits, *text);
+
+                if (*text == '\n' || *text == ' ')
+                        continue;
+                if (!digit)
+                        return -EINVAL;
+                bits = bits << 6 | (unsigned) (digit - digits);
+                n_bits += 6;
+                if (n_bits >= 8)
+                        out[n++] = (char) (bits >> (n_bits -= 8));
+        }
+        out[n] = '\0';
+        *ret = TAKE_PTR(out);
+        return 0;
+}
