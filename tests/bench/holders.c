@@ -117,9 +117,12 @@ int main(int argc, char *argv[]) {
                 double times[4] = { now_us() };
                 Holder holder;
                 size_t found;
-                int r = holder_search_root(fs, &nodes, &holder, &found), links, by_counts;
+                int proc = sysfs_open(fs, "proc", O_RDONLY | O_DIRECTORY), links, by_counts;
+                /* As holder_search_root(), without its limit: a test may have half a million files open. */
+                int r = holder_search(fs, proc, &nodes, true, UINT64_C(60000000), &holder, &found);
 
                 times[1] = now_us();
+                (void) close(proc);
                 links = read_all_links();
                 times[2] = now_us();
                 by_counts = holders_find(closed, &gpu, 1, &holder);
