@@ -66,9 +66,9 @@ diag(sprintf 'Prepare %.1f ms, at most %.1f; Allocate until it is ready %.1f ms,
         median(@times), max(@times), median(@own), max(@own), median(@times) / median(@own), $cpu / $prepares);
 my $after = memory();
 diag("private memory: $memory KiB before, $after KiB after");
-# A sanitizer keeps freed memory on purpose.
+# A sanitizer keeps freed memory on purpose, and the allocator some: as much after twenty calls as after a thousand.
 cmp_ok($after, '<', $ENV{CHECK_SANITIZE} ? 1 << 20 : 32 << 10, 'memory');
-cmp_ok($after - $memory, '<', $ENV{CHECK_SANITIZE} ? 1 << 20 : 2048, '... which calls do not add to');
+cmp_ok($after - $memory, '<', $ENV{CHECK_SANITIZE} ? 1 << 20 : 8192, '... which calls do not add to');
 ok(wait_until(sub { !grep { $_->{taints} } values %{ slice_devices() } }), 'nothing is left of these');
 my $before = @{ control()->{log} };
 is(allocate($bus, 'human', rdma => 1, at => [['rdma', '0000:14:00.1']], consumer => uid_of(98)), 'done', 'a person has a VF');
