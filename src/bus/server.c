@@ -58,6 +58,7 @@ int server_new_peer(sd_event *event, int fd, const ServerCallbacks *callbacks, v
 
 void server_announce(Server *s) {
         s->announced = true;
+        (void) problems_note_shown(s);
         peers_listen(s);
         system_bus_request_name(s);
 }

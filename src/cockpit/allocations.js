@@ -72,10 +72,8 @@ export class Allocations {
     }
 
     /* Asks first, and names the guest. */
-    async release(allocation) {
-        const { daemon, act } = this.page, { Name, Generation } = allocation;
-        const { document: shown } = await daemon.ctlJson("show", Name);
-        const guest = shown?.domain;
+    release(allocation) {
+        const { daemon, act } = this.page, { Name, Generation, Domain: guest } = allocation;
         const box = dialog(`Release ${Name}?`, [
             el("p", {}, guest ? `The guest '${guest}' runs with it: shut it down first. The daemon refuses to release what a running guest has.`
                 : `No guest runs with '${Name}'. A guest that is defined with it cannot start after this.`),

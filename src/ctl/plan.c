@@ -57,8 +57,7 @@ static int print_plan_devices(const Args *args, json_object *plan) {
         return table_print(&t, args, NULL);
 }
 
-/* Prints "gpu0 is on node 2, gpu1 on node 10, without CPUs: node 0 gives them" for each node that gives CPUs to others.
- */
+/* Prints "gpu0 is on node 2, which has no CPUs; node 0 is the nearest" for each such device. */
 static int print_lenders(json_object *plan) {
         bool any = false;
 

@@ -8,7 +8,7 @@
 /* facts-inventory.c */
 /* Logs the problems that the policy found with the pools on this node. */
 void log_policy(const Policy *policy);
-/* Scans the whole node and publishes the differences. Returns 0 or a negative errno. */
+/* Scans the whole node and notes the differences. Returns 0 or a negative errno. */
 int manager_scan(Manager *m);
 /* Scans only these devices and the others of their slot, their PF and their VFs. locked: a driver may hold their device
  * locks; see host/scan.h. */
@@ -16,7 +16,7 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool l
 /*
  * Reads driver and override of these devices again; scans the whole node when that is not enough. locked: a driver may
  * hold their device locks; see host/scan.h. Returns 1 when a fact changed, 0 when none did, or -ENOMEM. After 1
- * pointers into the inventory are invalid. Publishes nothing unless the whole node was scanned.
+ * pointers into the inventory are invalid. Notes nothing unless the whole node was scanned.
  */
 int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked);
 /* manager_refresh() of the devices of a, of their IOMMU groups, and of all VFs of a GPU that has a vGPU of a. */

@@ -362,6 +362,7 @@ static void on_exit_of_child(const siginfo_t *end, void *userdata) {
         Job *job = userdata;
         JobResult result = JOB_FAILED_DIRTY;
 
+        job->lost = job->lost || end->si_code != CLD_EXITED;
         while (read_report(job))
                 continue;
         if (end->si_code == CLD_EXITED && end->si_status >= EXIT_RESULT &&
@@ -370,7 +371,6 @@ static void on_exit_of_child(const siginfo_t *end, void *userdata) {
         else if (!*job->message)
                 (void) string_replace(&job->message, "The process of the job died in the attempt to %s.",
                                       *job->step ? job->step : "begin");
-        job->lost = job->lost || end->si_code != CLD_EXITED;
         set_result(job, result);
         while (job->n_stuck > 0)
                 remove_stuck(job, job->n_stuck - 1);

@@ -351,6 +351,9 @@ int manager_run(Manager *m) {
          * source itself is dispatched only when settle has noted something. */
         if (r >= 0)
                 r = sd_event_source_set_prepare(m->notes.settle, on_settle);
+        /* It fills the queues of the buses, which their own preparation then waits to send. */
+        if (r >= 0)
+                r = sd_event_source_set_priority(m->notes.settle, SD_EVENT_PRIORITY_NORMAL - 2);
         if (r < 0)
                 return log_error_errno(r, "Failed to set up the event loop: %m");
         r = sd_event_loop(m->event);

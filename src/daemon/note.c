@@ -35,7 +35,7 @@ void notes_done(Notes *n) {
         free(n->arrived);
         free(n->unread);
         free(n->unchecked);
-        sd_event_source_disable_unref(n->settle);
+        n->settle = sd_event_source_disable_unref(n->settle);
 }
 
 static void want_settle(Manager *m) {

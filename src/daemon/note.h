@@ -96,7 +96,7 @@ void note_all_devices(Manager *m);
 void note_allocation(Manager *m, Allocation *a);
 /* a has left the ledger. */
 void note_removed(Manager *m, const Allocation *a);
-/* Facts changed that promises depend on. */
+/* Facts changed that promises depend on: the next settle checks them. It asks for none. */
 void note_facts(Manager *m);
 /* The device is new: it waits for the next round of settle.h. */
 void note_arrived(Manager *m, PciAddress device);

@@ -83,7 +83,6 @@ static Allocation *drop_changing(Manager *m, Allocation *a) {
         note_devices_of(m, part);
         note_allocation(m, rest);
         /* The promise may have been broken by a device that is gone now, also for other allocations. */
-        m->notes.promises_unchecked = m->notes.promises_unchecked || rest->reason;
         note_facts(m);
         return rest;
 }
@@ -156,13 +155,11 @@ static Verdict attach(Manager *m, Allocation *a, Allocation *part, uint32_t *ret
         if (v != VERDICT_NONE)
                 return v;
         v = start_attach(m, extended, ret_job, ret);
-        if (v != VERDICT_NONE) {
-                if (!drop_changing(m, extended))
-                        extended->status.halted = true;
+        if (v != VERDICT_NONE && drop_changing(m, extended))
                 return v;
-        }
+        extended->status.halted = v != VERDICT_NONE;
         note_allocation(m, extended);
-        return VERDICT_NONE;
+        return v;
 }
 
 Verdict manager_attach(Manager *m, const char *name, uint64_t generation, const Request *request, uint32_t *ret_job,
@@ -356,10 +353,10 @@ static Verdict detach(Manager *m, Allocation *a, const char *slot, uint32_t *ret
         v = manager_replace_allocation(m, a, &b, ret);
         if (v == VERDICT_NONE)
                 v = start_detach(m, marked, ret_job, ret);
-        if (v == VERDICT_NONE)
+        if (ledger_find(m->host.ledger, marked->name) == marked) {
+                marked->status.halted = v != VERDICT_NONE;
                 note_allocation(m, marked);
-        else if (ledger_find(m->host.ledger, marked->name) == marked)
-                marked->status.halted = true;
+        }
         return v;
 }
 
@@ -435,6 +432,7 @@ static void continue_change(Manager *m, Allocation *a) {
                 return;
         }
         a->status.halted = true;
+        note_allocation(m, a);
         log_full(LOG_ERR, 0, (&(LogFields) { .allocation = a->name }), "Devices of '%s' are not detached: %s", a->name,
                  refusal.message);
 }

@@ -3,7 +3,7 @@
 
 /*
  * Operations: what a call does, from its checks to its job. An operation decides on known facts, saves its intent in
- * the ledger and starts a job. Reconcile starts some of them without a caller.
+ * the ledger and starts a job. Settle starts some of them without a caller.
  */
 
 #include "state.h"

@@ -440,10 +440,11 @@ void settle_continue_start(Manager *m) {
         find_new_vfs(m);
         while (m->settle.phase == START_CONNECTED || start_queued(m)) {
                 m->settle.phase++;
+                /* One round in a turn, so that the loop serves others. */
                 if (m->settle.phase == START_DONE) {
-                        if (!begin_round(m))
-                                return;
-                        continue;
+                        if (m->announced && m->notes.n_arrived > 0)
+                                note_turn(m);
+                        return;
                 }
                 /* An unreadable ledger may contain an allocation of any device, so no device is changed. */
                 if (!m->host.ledger->read_only)

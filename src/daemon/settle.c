@@ -27,11 +27,11 @@ void settle_promise(Manager *m, Allocation *a) {
                  * vGPUs. */
                 a->status.resume_refused = a->status.resume_refused || why.verdict == VERDICT_NO_VFIO_DRIVER ||
                                            why.verdict == VERDICT_NO_VGPU;
-                /* The vGPU is lost, and its VF is there: no further event would follow. */
-                if (why.verdict == VERDICT_NO_VGPU && promise_check_hardware(&view, a, NULL) == VERDICT_NONE) {
+                /* The vGPU is lost, and its VF is there: no further event would follow. A driver that is lacking as
+                 * well comes with one. */
+                if (why.verdict == VERDICT_NO_VGPU && promise_check_hardware(&view, a, NULL) == VERDICT_NONE &&
+                    manager_check_drivers(&m->host, a, NULL) == VERDICT_NONE)
                         note_arrived(m, why.device);
-                        note_turn(m);
-                }
                 /* The reason says more already: who uses the device. */
                 if (a->status.taken && why.verdict == VERDICT_CONTESTED)
                         return;

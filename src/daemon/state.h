@@ -20,11 +20,11 @@ typedef struct Manager {
         Sysfs *fs;
         const char *modprobe_dir;
         HostState host;
-        Mlx4 options; /* mlx4.c: module options and problem as of the last write */
+        Mlx4 options; /* facts-mlx4.c: module options and problem as of the last write */
         struct {
                 uint64_t serial;
                 unsigned module;
-        } modules[FABRIC_MODULE_MAX]; /* modules.c: NVLink module ids of GPUs */
+        } modules[FABRIC_MODULE_MAX]; /* facts-modules.c: NVLink module ids of GPUs */
         size_t n_modules;
         Store *store; /* the ledger on disk */
         sd_event *event;

@@ -238,11 +238,13 @@ static Verdict check_capacity(const Ledger *l, const Inventory *inv, const Confi
 
         for (size_t i = 0; i < a->n_cells; i++) {
                 Verdict v = check_memory(l, inv, config, a, cell_memory_node(&a->cells[i]), a->page_size, ret);
-                CpuSet free_cpus;
+                const NumaNode *node = inventory_find_node(inv, a->cells[i].node);
+                CpuSet free_cpus = { 0 };
 
                 if (v != VERDICT_NONE)
                         return v;
-                ledger_cpus_free(l, inv, config, inventory_find_node(inv, a->cells[i].node), &free_cpus);
+                if (node) /* else the CPUs are missing */
+                        ledger_cpus_free(l, inv, config, node, &free_cpus);
                 cpuset_subtract(&missing, &free_cpus);
         }
         for (size_t i = 0; i < a->n_regions; i++) {

@@ -163,6 +163,9 @@ static uint64_t version_of(const Allocation *a) {
                 if (d->prior_reset || d->prior_runtime_pm || d->prior_d3cold || d->prior_persistence)
                         version = LEDGER_FILE_VERSION;
         }
+        for (size_t i = 0; i < a->n_cells; i++)
+                if (a->cells[i].has_memory_node)
+                        version = LEDGER_FILE_VERSION;
         return version;
 }
 

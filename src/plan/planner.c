@@ -127,7 +127,8 @@ static void find_nodes(Planner *p) {
         for (size_t i = 0; i < inv->n_nodes; i++) {
                 int id = inv->nodes[i].id, memory = inventory_node_index(inv, inventory_memory_node(inv, id, from));
 
-                if (inventory_cpu_node(inv, id) == id)
+                /* Of several named nodes, none may be known to be near. */
+                if (inventory_cpu_node(inv, id) == id && (memory >= 0 || !from))
                         p->nodes[p->n_nodes++] = i;
                 p->memory_node[i] = memory >= 0 ? (size_t) memory : i;
         }

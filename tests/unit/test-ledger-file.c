@@ -596,6 +596,11 @@ TEST(test_versions) {
         plain->devices[0].prior_persistence = false;
         assert_int_equal(string_copy(&plain->devices[0].prior_reset, "flr bus"), 0);
         assert_int_equal(version_written(plain), 5);
+        assert_int_equal(string_copy(&plain->devices[0].prior_reset, NULL), 0);
+        assert_int_equal(version_written(plain), 4);
+        plain->n_cells = 1;
+        plain->cells[0].has_memory_node = true;
+        assert_int_equal(version_written(plain), 5);
         /* No older one reads an address with an instance. */
         (void) strcpy(d->mdev, "4b20d080-1b54-4048-85b3-a6a602008300");
         d->address.instance = 2;
