@@ -18,7 +18,8 @@
  * vGPUs and mediated devices on VFs, tags, tokens, consumers, leases, NVLink partitions, phases of devices; 0.3 wrote
  * most of these in files of version 2. 4: addresses with an instance, for mediated devices on a GPU without VFs.
  * 5: what a release restores of power management, persistence mode and reset methods, and the node that gives a cell
- * its memory, which 0.3 would drop. An allocation is written with the oldest version that has all that it has, which older daemons can read.
+ * its memory, which 0.3 would drop. An allocation is written with the oldest version that has all that it has, which
+ * older daemons can read.
  *
  * The place of a device in a running guest ("guest") needs no version: libvirt tells it again, and an older daemon that
  * leaves it out does the same with the hardware. Nor does the count of fatal errors of a device ("fatal_errors"): a

@@ -55,17 +55,20 @@ static bool is_wanted(const Publisher *p, const char *address) {
 
 /* Each device that another driver gives out as well is told of once. */
 static void tell_rival(Publisher *p, json_object *spec) {
+        const char *driver = member_text(spec, "driver") ?: "";
+
         for (size_t i = 0; i < json_length(member(spec, "devices")); i++) {
-                const char *address = address_of(json_at(member(spec, "devices"), i)),
-                           *driver = member_text(spec, "driver");
+                const char *address = address_of(json_at(member(spec, "devices"), i));
                 char key[320];
 
+                if (!is_wanted(p, address))
+                        continue;
                 (void) snprintf(key, sizeof(key), "%s %s", driver, address);
-                if (!is_wanted(p, address) || json_object_object_get_ex(p->told, key, NULL))
+                if (json_object_object_get_ex(p->told, key, NULL))
                         continue;
                 (void) json_object_object_add(p->told, key, NULL);
                 log_warning("Driver %s publishes %s too: two claims can get it. Take it from one of both.",
-                            QUOTABLE(driver ?: ""), address);
+                            QUOTABLE(driver), address);
         }
 }
 

@@ -25,7 +25,8 @@ void culprit_done(Culprit *c);
  * libvirt's first reason when there is none better. VALIDATION_UNKNOWN: libvirt refuses the document even without the
  * template's elements, and not because of the schema; ret->reason is why.
  *
- * The search ends when the process has used VALIDATION_SEARCH_CPU_SEC, or after VALIDATION_SEARCH_SEC; *ret is then the smallest element found to contain the culprit.
+ * The search ends when the process has used VALIDATION_SEARCH_CPU_SEC, or after VALIDATION_SEARCH_SEC; *ret is then the
+ * smallest element found to contain the culprit.
  */
 Validation culprit_find(Libvirt *l, xmlDoc *doc, Validation first, char *reason, Culprit *ret);
 

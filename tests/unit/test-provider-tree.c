@@ -25,14 +25,14 @@
         "[{'size':1073741824,'total':2,'free':1}]}"
 #define GPU(state, allocation)                                                                                         \
         "{'address':'0000:1a:00.0','path':'pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:00.0/0000:1a:00.0',"           \
-        "'vendor':'10de','device':'2330','pool':'gpu','physical_function':null,'cpu_node':0,'state':'" state          \
+        "'vendor':'10de','device':'2330','pool':'gpu','physical_function':null,'cpu_node':0,'state':'" state           \
         "','allocation':" allocation "}"
 #define PF                                                                                                             \
         "{'address':'0000:14:00.0','path':'pci0000:10/0000:10:01.0/0000:14:00.0','vendor':'15b3','device':'1021',"     \
         "'pool':null,'physical_function':null,'cpu_node':0,'state':'host','allocation':null}"
 #define VF(n, state, allocation)                                                                                       \
         "{'address':'0000:14:00." n "','path':'pci0000:10/0000:10:01.0/0000:14:00." n "','vendor':'15b3',"             \
-        "'device':'101e','pool':'ib-vf','physical_function':'0000:14:00.0','cpu_node':0,'state':'" state              \
+        "'device':'101e','pool':'ib-vf','physical_function':'0000:14:00.0','cpu_node':0,'state':'" state               \
         "','allocation':" allocation "}"
 #define ALLOCATION "{'id':'" CONSUMER "','name':'vm1','cpus':'1-2','memory':{'0':2147483648},'page_size':null}"
 #define DOCUMENT(devices, allocations)                                                                                 \

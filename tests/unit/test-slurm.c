@@ -109,7 +109,7 @@ TEST(test_cpus) {
         "{\"pool\":\"gpu\",\"kind\":\"gpu\",\"state\":\"" state "\",\"name\":\"NVIDIA Corporation " model "\"}"
 #define NODE(devices)                                                                                                  \
         "{\"pools\":[{\"name\":\"gpu\"},{\"name\":\"ib-vf\"}],\"devices\":[" devices                                   \
-        ",{\"pool\":\"ib-vf\",\"kind\":\"nic\",\"state\":\"allocated\",\"name\":\"MT27500 [ConnectX-3]\"},"        \
+        ",{\"pool\":\"ib-vf\",\"kind\":\"nic\",\"state\":\"allocated\",\"name\":\"MT27500 [ConnectX-3]\"},"            \
         "{\"pool\":null,\"kind\":\"bridge\",\"state\":\"host\",\"name\":null}]}"
 
 static char *format_update(const char *description, const char *present) {
