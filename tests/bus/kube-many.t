@@ -88,5 +88,21 @@ sub n_claims { return scalar grep { $_->{name} =~ /^claim-/ } @{ describe($bus)-
 is(n_claims(), 300, '300 claims have VFs');
 dra_start();
 ok(wait_until(sub { n_claims() == 0 }, 600), '... and all are released') or diag(n_claims());
+# ---- Killed between the writes of a comparison
+
+sub is_whole {
+        my @slices = slices();
+        my %generations = map { $_->{spec}{pool}{generation} => 1 } @slices;
+        return @slices == @all && keys(%generations) == 1 && keys(%{ slice_devices() }) == $n && !grep { $_->{spec}{pool}{resourceSliceCount} != @all } @slices;
+}
+for my $k (0, 1, $#all - 1) {
+        dra_stop('KILL');
+        for my $slice (slices()) { api('DELETE', "/apis/resource.k8s.io/v1/resourceslices/$slice->{metadata}{name}") }
+        dra_start();
+        ok(wait_until(sub { scalar(my @some = slices()) >= $k }), "$k slices are written");
+        dra_stop('KILL');
+        dra_start();
+        ok(wait_until(\&is_whole), '... and it is killed: the next start makes them whole');
+}
 is(dra_stop(), 0, 'it ends');
 done_testing();
