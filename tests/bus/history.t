@@ -123,7 +123,9 @@ happened_is(sub { killed_in($bus, 2, 'release', 'Release', 'st', 'guest', Node::
 # ---- gone and back, and another card
 
 is(allocate($bus, 'guest', gpu => 1), 'done', 'allocated');
-happened_is(sub { fault("remove $path"); $bus->call('Rescan'); }, ['missing guest'], 'an allocated device is unplugged');
+my @gone = words(happened(sub { fault("remove $path"); $bus->call('Rescan') }));
+# The kernel unbinds the device before it removes it, and the daemon may hear of the first alone.
+is_deeply([grep { $_ ne 'promise-broken guest' } @gone], ['missing guest'], 'an allocated device is unplugged');
 happened_is(sub { fault('write sys/bus/pci/rescan 1'); $bus->call('Rescan'); wait_until(sub { driver_of($gpu) eq 'vfio-pci' }); ok(ready(), 'it is prepared again') },
         ['back guest', 'resumed guest', 'ready guest'], 'and plugged in');
 happened_is(sub { daemon('stop'); fault("remove $path"); start_again($bus, 'missing') }, ['missing guest'], 'unplugged while the daemon was away');
