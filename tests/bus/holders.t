@@ -97,6 +97,7 @@ my ($memory, $asked) = ("proc/driver/nvidia/gpus/$gpu/numa_status", 'sys/devices
 fault("set $memory Node:      5\\nStatus:    offline\\n", "set $asked Node 5 MemTotal:       0 kB");
 rescanned('the node of the memory');
 can_be_had('a GPU whose memory is offline', 'gpu');
+rescanned('the node of the memory again, after the GPU was with its driver anew');
 fault("set $asked Node 5 MemTotal:       1048576 kB");
 my ($error, $message) = allocate($bus, 'late', gpu => 1);
 like($error, qr/\.Error\.Insufficient$/, 'a GPU whose memory is online: refused');
