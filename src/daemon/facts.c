@@ -2,7 +2,6 @@
 /* What jobs and watches have found out beside the inventory: minors of GPUs, health, attributes of VFs, guests. */
 
 #include "facts.h"
-#include "util/log.h"
 #include "util/strings.h"
 
 GpuMinor *manager_find_gpu(const Manager *m, PciAddress gpu) {
@@ -133,14 +132,17 @@ const char *manager_find_uuid(const Manager *m, const Allocation *a) {
         return guest ? guest->uuid : a->id;
 }
 
-void manager_mark_running(Manager *m) {
+void manager_mark_running(Manager *m, Allocation *a, const Guest *guest) {
+        /* A guest that is unknown may have ended, and its memory may be free again. */
+        ledger_set_running(m->host.ledger, a, guest && !guest->starting);
+}
+
+void manager_mark_all_running(Manager *m) {
         const GuestList *guests = manager_knows_guests(m) ? guest_client_list(m->watches.guests) : NULL;
 
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 Allocation *a = m->host.ledger->allocations[i];
-                const Guest *guest = guests ? manager_find_guest(guests, a) : NULL;
 
-                /* A guest that is unknown may have ended, and its memory may be free again. */
-                ledger_set_running(m->host.ledger, a, guest && !guest->starting);
+                manager_mark_running(m, a, guests ? manager_find_guest(guests, a) : NULL);
         }
 }

@@ -125,7 +125,9 @@ bool manager_knows_guests(const Manager *m);
 bool manager_may_miss_guests(const Manager *m);
 /* The UUID of the domain that runs with a, else that of the domain document of a. Borrowed. */
 const char *manager_find_uuid(const Manager *m, const Allocation *a);
-/* Marks in the ledger the allocations whose guest has allocated its memory. */
-void manager_mark_running(Manager *m);
+/* Marks in the ledger whether the guest of a (NULL: none is known) has allocated its memory. */
+void manager_mark_running(Manager *m, Allocation *a, const Guest *guest);
+/* The same for all allocations, by the last report of libvirt. */
+void manager_mark_all_running(Manager *m);
 /* The guest that has a device of a, or the UUID of a. NULL: none. */
 const Guest *manager_find_guest(const GuestList *guests, const Allocation *a);

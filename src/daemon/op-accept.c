@@ -5,7 +5,6 @@
 
 #include "facts.h"
 #include "operations.h"
-#include "util/log.h"
 #include "util/strings.h"
 
 /* Records the replaced cards. a: with the identity of the old cards. */

@@ -9,7 +9,6 @@
 #include "operations.h"
 #include "util/clock.h"
 #include "util/log.h"
-#include "util/messages.h"
 #include "util/strings.h"
 
 /* Plans made for a request before it is refused because the node changes too fast. */
@@ -116,7 +115,7 @@ static bool fits_beside_guests(const Manager *m, const Search *s, Allocation *co
  * Finds guests that libvirt does not know, for example in a container, by their open devices: QEMU allocates the memory
  * of a guest before it opens the devices. Each guest found costs a scan of /proc/PID/fd of all processes, so this is
  * done only when the outcome of the request depends on it, for at most HOLDER_LOOK_USEC. An allocation whose guest is
- * not found in that time counts as idle. manager_mark_running() resets the result.
+ * not found in that time counts as idle. manager_mark_all_running() resets the result.
  */
 static bool find_unknown_guests(Manager *m, const Search *s) {
         _cleanup_free_ Allocation **idle = calloc(m->host.ledger->n_allocations + 1, sizeof(*idle));
@@ -145,7 +144,7 @@ static Verdict plan_on_fresh_facts(Manager *m, const Search *s, Plan **ret, Refu
         /* Guests after memory: otherwise the memory of a guest that ends in between would count as free, although its
          * allocation still needs it. */
         if (s->request->cpus > 0)
-                manager_mark_running(m);
+                manager_mark_all_running(m);
         v = plan_on_fresh_devices(m, s, ret, ret_refusal);
         if (v == VERDICT_NONE || s->request->cpus == 0 || !find_unknown_guests(m, s))
                 return v;

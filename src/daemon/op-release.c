@@ -5,7 +5,6 @@
 
 #include "facts.h"
 #include "operations.h"
-#include "util/log.h"
 #include "util/strings.h"
 
 static Verdict release_check(Manager *m, const Job *job, Refusal *ret);

@@ -15,7 +15,6 @@
 #include "host/pcipath.h"
 #include "host/vfattr.h"
 #include "util/log.h"
-#include "util/messages.h"
 
 /* Notifications read in one iteration of the event loop. */
 #define NOTIFICATIONS_PER_TURN 256U

@@ -125,8 +125,8 @@ void manager_find_guests(Manager *m) {
                         set_domain(m, a, guest ? guest->domain : NULL);
                         set_places(m, a, guest);
                 }
+                manager_mark_running(m, a, guest);
         }
-        manager_mark_running(m);
         if (!known)
                 return;
         look_for_foreign(m, guests);

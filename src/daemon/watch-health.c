@@ -12,7 +12,6 @@
 #include "host/holders.h"
 #include "state.h"
 #include "util/log.h"
-#include "util/messages.h"
 #include "util/strings.h"
 
 /* Devices in use without a known guest; each costs a scan of /proc/PID/fd of all processes. With more of them all
