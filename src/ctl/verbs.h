@@ -53,6 +53,6 @@ int verb_rescan(const Args *args);
 int verb_reload(const Args *args);
 
 /* --host: runs the verb on another node, by ssh. Files that the options name are read and written here; a file to write
- * is left as it is when the verb fails. Becomes ssh if there is no such file. Returns the exit status, or a negative
- * errno, reported. */
+ * keeps its content when the verb fails. This process becomes ssh if there is no such file. Returns the exit status, or
+ * a negative errno, reported. */
 int remote_run(const Args *args);

@@ -23,7 +23,7 @@ int unit_read_use(const char *name, uint64_t end, UnitUse *ret);
  * negative errno. */
 int unit_stop(const char *name, uint64_t end);
 /* Starts the unit, with the results of unit_stop(). *ret_asked: systemd has accepted or refused the start job, so a
- * retry is useless. For that it has two seconds at least, whatever the end. */
+ * retry is useless. systemd has at least two seconds to accept the job, also when end is earlier. */
 int unit_start(const char *name, uint64_t end, bool *ret_asked);
 /*
  * Runs a command as a transient unit; words is its NULL-terminated argument vector. systemd kills the command when the
