@@ -69,11 +69,11 @@ int verb_allocate(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_(cleanup_watch_free) Watch *w = NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
-        _cleanup_pool_counts_ PoolCounts pools = { 0 };
+        _cleanup_request_items_ RequestItems items = { 0 };
         const char *name = args->operands[0];
         int r;
 
-        r = pool_counts_parse(args, 1, &pools);
+        r = request_items_parse(args, 1, &items);
         if (r != 0)
                 return r;
         r = client_new(args, &c);
@@ -82,7 +82,7 @@ int verb_allocate(const Args *args) {
         if (r >= 0)
                 r = client_method(c, "Allocate", &call);
         if (r >= 0)
-                r = request_append(args, name, &pools, call);
+                r = request_append(args, name, &items, call);
         if (r >= 0)
                 r = client_call(c, call, &reply);
         if (r == -EINTR && w)

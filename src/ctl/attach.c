@@ -61,11 +61,11 @@ static uint64_t generation_of(const Args *args, json_object *allocation) {
 int verb_attach(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
-        _cleanup_pool_counts_ PoolCounts pools = { 0 };
+        _cleanup_request_items_ RequestItems items = { 0 };
         _cleanup_json_ json_object *before = NULL;
         const char *name = args->operands[0];
         JobCall call = { "Attach", "attach", "has new devices", "is getting new devices", list_attached };
-        int r = pool_counts_parse(args, 1, &pools);
+        int r = request_items_parse(args, 1, &items);
 
         if (r != 0)
                 return r;
@@ -82,7 +82,7 @@ int verb_attach(const Args *args) {
         r = sd_bus_message_append(message, "st", name, generation_of(args, before));
         if (r < 0)
                 return report_errno(args, r, "Cannot build the D-Bus call");
-        r = request_append(args, NULL, &pools, message);
+        r = request_append(args, NULL, &items, message);
         return r < 0 ? r : watch_send(c, &call, name, message);
 }
 

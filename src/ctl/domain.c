@@ -117,14 +117,14 @@ static int check_xml_request(const Args *args) {
 }
 
 /* Allocates on a recorded node; no hardware is involved. */
-static int allocate_recorded(Client *c, const char *name, const PoolCounts *pools) {
+static int allocate_recorded(Client *c, const char *name, const RequestItems *items) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
         int r;
 
         r = client_method(c, "Allocate", &call);
         if (r < 0)
                 return r;
-        r = request_append(c->args, name, pools, call);
+        r = request_append(c->args, name, items, call);
         return r < 0 ? r : client_call(c, call, NULL);
 }
 
@@ -140,7 +140,7 @@ static int print_xml_json(const Args *args, const char *name, const char *xml) {
 
 int verb_xml(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
-        _cleanup_pool_counts_ PoolCounts pools = { 0 };
+        _cleanup_request_items_ RequestItems items = { 0 };
         _cleanup_free_ char *template = NULL, *xml = NULL;
         const char *name = args->operands[0];
         int r;
@@ -152,7 +152,7 @@ int verb_xml(const Args *args) {
         r = check_xml_request(args);
         if (r != 0)
                 return r;
-        r = pool_counts_parse(args, 1, &pools);
+        r = request_items_parse(args, 1, &items);
         if (r != 0)
                 return r;
         r = read_template(args, &template);
@@ -162,7 +162,7 @@ int verb_xml(const Args *args) {
         if (r < 0)
                 return r;
         if (args_has(args, OPTION_NODE))
-                r = allocate_recorded(c, name, &pools);
+                r = allocate_recorded(c, name, &items);
         if (r < 0)
                 return r;
         r = request_document(c, name, template, &xml);

@@ -359,14 +359,14 @@ static void print_repeat(json_object *repeat) {
 int verb_plan(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
-        _cleanup_pool_counts_ PoolCounts pools = { 0 };
+        _cleanup_request_items_ RequestItems items = { 0 };
         _cleanup_json_ json_object *plan = NULL, *node = NULL;
         _cleanup_free_ char *text = NULL;
         int r;
 
         if (args_has(args, OPTION_REPEAT) && (args_has(args, OPTION_PATHS) || args_has(args, OPTION_STEPS)))
                 return report_usage(args, "--repeat prints no single plan: leave out --paths and --steps");
-        r = pool_counts_parse(args, 0, &pools);
+        r = request_items_parse(args, 0, &items);
         if (r != 0)
                 return r;
         r = client_new(args, &c);
@@ -375,7 +375,7 @@ int verb_plan(const Args *args) {
         r = client_method(c, "Plan", &call);
         if (r < 0)
                 return r;
-        r = request_append(args, NULL, &pools, call);
+        r = request_append(args, NULL, &items, call);
         if (r < 0)
                 return r;
         r = client_call(c, call, &reply);

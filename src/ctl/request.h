@@ -6,43 +6,32 @@
 
 #include "client.h"
 
-typedef struct PoolCount {
-        char *pool;
-        uint32_t count;
-} PoolCount;
+/* An element of a list of the request, such as gpu=2, mpi=1G:2M or gpu=0000:13:00.0. */
+typedef struct RequestItem {
+        char *name, *text;
+        uint64_t numbers[2];
+} RequestItem;
 
-typedef struct SlotAttributes {
-        char *slot;
-        char *attributes; /* the argument after its colon */
-} SlotAttributes;
+/* Keys whose values are lists. */
+typedef enum RequestList {
+        REQUEST_LIST_DEVICES,
+        REQUEST_LIST_VFS,
+        REQUEST_LIST_SHARED_MEMORY,
+        REQUEST_LIST_AT,
+        REQUEST_LIST_HOST_NODES,
+        _REQUEST_LIST_MAX,
+} RequestList;
 
-typedef struct SharedMemory {
-        char *name;
-        uint64_t size, page_size; /* bytes; page_size 0: ordinary pages */
-} SharedMemory;
-
-typedef struct ChosenDevice {
-        char *pool, *address;
-} ChosenDevice;
-
-typedef struct PoolCounts {
-        PoolCount *items;
-        size_t n;
-        SlotAttributes *slots;
-        size_t n_slots;
-        SharedMemory *regions; /* from --shared-memory */
-        size_t n_regions;
-        ChosenDevice *at; /* from --at */
-        size_t n_at;
-        uint32_t *host_nodes; /* from --host-nodes */
-        size_t n_host_nodes;
-} PoolCounts;
+typedef struct RequestItems {
+        RequestItem *items[_REQUEST_LIST_MAX];
+        size_t n[_REQUEST_LIST_MAX];
+} RequestItems;
 
 /* Parses --shared-memory, --at, --host-nodes and the operands, starting with operand number first. 0, EXIT_USAGE or a
- * negative errno; both errors are reported. The caller frees *ret with pool_counts_done(). */
-int pool_counts_parse(const Args *args, size_t first, PoolCounts *ret);
-void pool_counts_done(PoolCounts *p);
-#define _cleanup_pool_counts_ _cleanup_(pool_counts_done)
+ * negative errno; both errors are reported. The caller frees *ret with request_items_done(). */
+int request_items_parse(const Args *args, size_t first, RequestItems *ret);
+void request_items_done(RequestItems *r);
+#define _cleanup_request_items_ _cleanup_(request_items_done)
 
 /* Appends the name, unless it is NULL, and the request to a call. 0 or a negative errno, reported. */
-int request_append(const Args *args, const char *name, const PoolCounts *pools, sd_bus_message *call);
+int request_append(const Args *args, const char *name, const RequestItems *items, sd_bus_message *call);
