@@ -18,94 +18,135 @@
 #define PROXIMITY_SIZE_MAX  8191U
 #define CPUS_SIZE_MAX       16383U
 
-/* Checks a string before it is copied. */
-static int check_size(const char *text, size_t max, Refusal *ret) {
-        if (strnlen(text, max + 1) <= max)
-                return 0;
-        (void) refuse_request(ret, NULL, "The request has the string '%s' of more than %zu bytes.", QUOTABLE(text),
-                              max);
-        return -EINVAL;
+typedef struct RequestKey {
+        const char *name;
+        const char *type; /* the D-Bus type of its value. read() is called within the value, and within its array */
+        Verdict (*read)(sd_bus_message *m, const struct RequestKey *key, Request *r, Refusal *ret);
+        size_t offset; /* of the member of Request that read() sets, where it sets several */
+        size_t max;    /* the longest string, in bytes */
+} RequestKey;
+
+/* The message is not what its signature says, or memory is short. */
+static Verdict unreadable(Refusal *ret) {
+        return refuse_request(ret, NULL, "The request could not be read.");
 }
 
-static int read_devices(sd_bus_message *m, Request *r, Refusal *ret) {
+/* Checks a string before it is copied. */
+static Verdict check_size(const char *text, size_t max, Refusal *ret) {
+        if (strnlen(text, max + 1) <= max)
+                return VERDICT_NONE;
+        return refuse_request(ret, NULL, "The request has the string '%s' of more than %zu bytes.", QUOTABLE(text),
+                              max);
+}
+
+static void *member_of(Request *r, const RequestKey *key) {
+        return (char *) r + key->offset;
+}
+
+/* The member has the D-Bus type of the key: u or t. */
+static Verdict read_number(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+        return sd_bus_message_read_basic(m, *key->type, member_of(r, key)) < 0 ? unreadable(ret) : VERDICT_NONE;
+}
+
+static Verdict read_flag(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+        bool *flag = member_of(r, key);
+        int value;
+
+        if (sd_bus_message_read_basic(m, 'b', &value) < 0)
+                return unreadable(ret);
+        *flag = value;
+        return VERDICT_NONE;
+}
+
+static Verdict read_string(sd_bus_message *m, const RequestKey *key, const char **ret_s, Refusal *ret) {
+        return sd_bus_message_read_basic(m, 's', ret_s) < 0 ? unreadable(ret) : check_size(*ret_s, key->max, ret);
+}
+
+static Verdict read_text(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+        const char *s;
+        Verdict v = read_string(m, key, &s, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        return string_copy(member_of(r, key), s) < 0 ? unreadable(ret) : VERDICT_NONE;
+}
+
+static Verdict read_devices(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
         const char *pool;
         uint32_t count;
-        int k = sd_bus_message_enter_container(m, 'a', "(su)");
+        int k;
 
-        if (k < 0)
-                return k;
         while ((k = sd_bus_message_read(m, "(su)", &pool, &count)) > 0) {
-                k = check_size(pool, NAME_SIZE_MAX, ret);
-                if (k >= 0)
-                        k = request_add_pool(r, pool, count);
+                Verdict v = check_size(pool, key->max, ret);
+
+                if (v != VERDICT_NONE)
+                        return v;
+                k = request_add_pool(r, pool, count);
                 if (k == -EEXIST)
-                        (void) refuse_request(ret, "Ask for each pool once, with the count.",
+                        return refuse_request(ret, "Ask for each pool once, with the count.",
                                               "The request names pool '%s' twice.", QUOTABLE(pool));
-                else if (k == -E2BIG)
-                        (void) refuse_request(ret, NULL, "A request can name at most %u pools.", REQUEST_POOLS_MAX);
+                if (k == -E2BIG)
+                        return refuse_request(ret, NULL, "A request can name at most %u pools.", REQUEST_POOLS_MAX);
                 if (k < 0)
-                        return k;
+                        break;
         }
-        return k < 0 ? k : sd_bus_message_exit_container(m);
+        return k < 0 ? unreadable(ret) : VERDICT_NONE;
 }
 
-static int read_numa(sd_bus_message *m, Request *r, Refusal *ret) {
+static Verdict read_at(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+        const char *pool, *text;
+        int k;
+
+        while ((k = sd_bus_message_read(m, "(ss)", &pool, &text)) > 0) {
+                PciAddress address;
+                Verdict v = check_size(pool, key->max, ret);
+
+                if (v == VERDICT_NONE)
+                        v = bus_read_address(text, &address, ret);
+                if (v != VERDICT_NONE)
+                        return v;
+                k = request_add_device(r, pool, address);
+                if (k == -EEXIST)
+                        return refuse_request(ret, NULL, "The request names %s twice.", PCI_ADDRESS_STR(address));
+                if (k == -E2BIG)
+                        return refuse_request(ret, NULL, "A request can name at most %u devices.", REQUEST_DEVICES_MAX);
+                if (k < 0)
+                        break;
+        }
+        return k < 0 ? unreadable(ret) : VERDICT_NONE;
+}
+
+static Verdict read_host_nodes(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+        uint32_t node;
+        int k;
+
+        (void) key;
+        while ((k = sd_bus_message_read(m, "u", &node)) > 0) {
+                if (node > INT_MAX)
+                        return refuse_request(ret, NULL, "There is no NUMA node %" PRIu32 ".", node);
+                k = request_add_host_node(r, (int) node);
+                if (k == -EEXIST)
+                        return refuse_request(ret, NULL, "The request names NUMA node %" PRIu32 " twice.", node);
+                if (k == -E2BIG)
+                        return refuse_request(ret, NULL, "A request can name at most %u NUMA nodes.",
+                                              ALLOCATION_CELLS_MAX);
+                if (k < 0)
+                        break;
+        }
+        return k < 0 ? unreadable(ret) : VERDICT_NONE;
+}
+
+static Verdict read_set(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+        CpuSet *set = member_of(r, key);
+        bool nodes = set == &r->memory_from;
         const char *s;
-        int k = sd_bus_message_read(m, "s", &s);
+        Verdict v = read_string(m, key, &s, ret);
 
-        if (k < 0)
-                return k;
-        r->numa = numa_policy_from_string(s);
-        if ((int) r->numa >= 0)
-                return 0;
-        (void) refuse_request(ret, "Say legacy, preferred, socket, required or single.",
-                              "There is no NUMA policy '%s'.", QUOTABLE(s));
-        return -EINVAL;
-}
-
-static int read_proximity(sd_bus_message *m, Request *r, Refusal *ret) {
-        const char *s;
-        int k = sd_bus_message_read(m, "s", &s);
-
-        if (k >= 0)
-                k = check_size(s, PROXIMITY_SIZE_MAX, ret);
-        if (k < 0)
-                return k;
-        return proximity_parse(s, r, ret) == VERDICT_NONE ? 0 : -EINVAL;
-}
-
-static int read_topology(sd_bus_message *m, Request *r, Refusal *ret) {
-        const char *s;
-        int k = sd_bus_message_read(m, "s", &s);
-
-        if (k < 0)
-                return k;
-        r->topology = guest_topology_from_string(s);
-        if ((int) r->topology >= 0)
-                return 0;
-        (void) refuse_request(ret, "Say mirror or flat.", "There is no topology '%s'.", QUOTABLE(s));
-        return -EINVAL;
-}
-
-static int read_fabric(sd_bus_message *m, Request *r, Refusal *ret) {
-        const char *s;
-        int k = sd_bus_message_read(m, "s", &s);
-
-        if (k < 0)
-                return k;
-        r->no_fabric = streq(s, "off");
-        if (r->no_fabric || streq(s, "partition"))
-                return 0;
-        (void) refuse_request(ret, "Say partition or off.", "There is no use of the NVLink fabric '%s'.", QUOTABLE(s));
-        return -EINVAL;
-}
-
-static int read_cpus(sd_bus_message *m, Request *r, Refusal *ret) {
-        return sd_bus_message_read(m, "u", &r->cpus);
-}
-
-static int read_memory(sd_bus_message *m, Request *r, Refusal *ret) {
-        return sd_bus_message_read(m, "t", &r->memory);
+        if (v != VERDICT_NONE || (cpuset_parse(s, set) >= 0 && !cpuset_is_empty(set)))
+                return v;
+        return refuse_request(
+                ret, nodes ? "List node numbers and ranges: 2-3." : "List CPU numbers and ranges: 8-15,120-127.",
+                "There is no set of %s '%s'.", nodes ? "NUMA nodes" : "CPUs", QUOTABLE(s));
 }
 
 /* The page size of base pages is 0 in a Request. */
@@ -113,282 +154,208 @@ static uint64_t hugepage(uint64_t size) {
         return size == REQUEST_PAGE_MIN ? 0 : size;
 }
 
-static int read_page_size(sd_bus_message *m, Request *r, Refusal *ret) {
-        uint64_t size;
-        int k = sd_bus_message_read(m, "t", &size);
+static Verdict read_page_size(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+        Verdict v = read_number(m, key, r, ret);
 
-        if (k >= 0)
-                r->page_size = hugepage(size);
-        return k;
+        r->page_size = hugepage(r->page_size);
+        return v;
 }
 
-static int read_cells(sd_bus_message *m, Request *r, Refusal *ret) {
-        return sd_bus_message_read(m, "u", &r->cells);
-}
-
-static int refuse_slot(const char *slot, int error, Refusal *ret) {
-        if (error == -EEXIST)
-                (void) refuse_request(ret, "Put all its attributes into one entry.",
-                                      "The request has VF attributes of '%s' twice.", QUOTABLE(slot));
-        else if (error == -E2BIG)
-                (void) refuse_request(ret, NULL, "A request can have VF attributes for at most %u slots.",
-                                      REQUEST_DEVICES_MAX);
-        return error;
-}
-
-static int read_at(sd_bus_message *m, Request *r, Refusal *ret) {
-        const char *pool, *text;
-        int k = sd_bus_message_enter_container(m, 'a', "(ss)");
-
-        if (k < 0)
-                return k;
-        while ((k = sd_bus_message_read(m, "(ss)", &pool, &text)) > 0) {
-                PciAddress address;
-
-                if (check_size(pool, NAME_SIZE_MAX, ret) < 0 || bus_read_address(text, &address, ret) != VERDICT_NONE)
-                        return -EINVAL;
-                k = request_add_device(r, pool, address);
-                if (k == -EEXIST)
-                        (void) refuse_request(ret, NULL, "The request names %s twice.", PCI_ADDRESS_STR(address));
-                else if (k == -E2BIG)
-                        (void) refuse_request(ret, NULL, "A request can name at most %u devices.", REQUEST_DEVICES_MAX);
-                if (k < 0)
-                        return k;
-        }
-        return k < 0 ? k : sd_bus_message_exit_container(m);
-}
-
-static int read_host_nodes(sd_bus_message *m, Request *r, Refusal *ret) {
-        uint32_t node;
-        int k = sd_bus_message_enter_container(m, 'a', "u");
-
-        if (k < 0)
-                return k;
-        while ((k = sd_bus_message_read(m, "u", &node)) > 0) {
-                k = node > INT_MAX ? -EINVAL : request_add_host_node(r, (int) node);
-                if (k == -EINVAL)
-                        (void) refuse_request(ret, NULL, "There is no NUMA node %" PRIu32 ".", node);
-                else if (k == -EEXIST)
-                        (void) refuse_request(ret, NULL, "The request names NUMA node %" PRIu32 " twice.", node);
-                else if (k == -E2BIG)
-                        (void) refuse_request(ret, NULL, "A request can name at most %u NUMA nodes.",
-                                              ALLOCATION_CELLS_MAX);
-                if (k < 0)
-                        return k;
-        }
-        return k < 0 ? k : sd_bus_message_exit_container(m);
-}
-
-/* remedy, what: for the refusal. */
-static int read_set(sd_bus_message *m, CpuSet *set, const char *remedy, const char *what, Refusal *ret) {
+static Verdict read_numa(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
         const char *s;
-        int k = sd_bus_message_read(m, "s", &s);
+        Verdict v = read_string(m, key, &s, ret);
 
-        if (k < 0)
-                return k;
-        if (check_size(s, CPUS_SIZE_MAX, ret) < 0)
-                return -EINVAL;
-        if (cpuset_parse(s, set) >= 0 && !cpuset_is_empty(set))
-                return 0;
-        (void) refuse_request(ret, remedy, "There is no set of %s '%s'.", what, QUOTABLE(s));
-        return -EINVAL;
+        if (v != VERDICT_NONE)
+                return v;
+        r->numa = numa_policy_from_string(s);
+        if ((int) r->numa >= 0)
+                return VERDICT_NONE;
+        return refuse_request(ret, "Say legacy, preferred, socket, required or single.",
+                              "There is no NUMA policy '%s'.", QUOTABLE(s));
 }
 
-static int read_cpus_from(sd_bus_message *m, Request *r, Refusal *ret) {
-        return read_set(m, &r->cpus_from, "List CPU numbers and ranges: 8-15,120-127.", "CPUs", ret);
+static Verdict read_proximity(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+        const char *s;
+        Verdict v = read_string(m, key, &s, ret);
+
+        return v != VERDICT_NONE ? v : proximity_parse(s, r, ret);
 }
 
-static int read_memory_from(sd_bus_message *m, Request *r, Refusal *ret) {
-        return read_set(m, &r->memory_from, "List node numbers and ranges: 2-3.", "NUMA nodes", ret);
+static Verdict read_topology(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+        const char *s;
+        Verdict v = read_string(m, key, &s, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        r->topology = guest_topology_from_string(s);
+        if ((int) r->topology >= 0)
+                return VERDICT_NONE;
+        return refuse_request(ret, "Say mirror or flat.", "There is no topology '%s'.", QUOTABLE(s));
 }
 
-static int read_vf_attributes(sd_bus_message *m, Request *r, Refusal *ret) {
+static Verdict read_fabric(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+        const char *s;
+        Verdict v = read_string(m, key, &s, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        r->no_fabric = streq(s, "off");
+        if (r->no_fabric || streq(s, "partition"))
+                return VERDICT_NONE;
+        return refuse_request(ret, "Say partition or off.", "There is no use of the NVLink fabric '%s'.", QUOTABLE(s));
+}
+
+static Verdict read_vf_attributes(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
         const char *slot, *text;
-        int k = sd_bus_message_enter_container(m, 'a', "{ss}");
+        int k;
 
-        if (k < 0)
-                return k;
         while ((k = sd_bus_message_read(m, "{ss}", &slot, &text)) > 0) {
                 _cleanup_free_ char *problem = NULL;
-                VfAttributes v;
+                VfAttributes attributes;
+                Verdict v = check_size(slot, NAME_SIZE_MAX, ret);
 
-                if (check_size(slot, NAME_SIZE_MAX, ret) < 0 || check_size(text, ATTRIBUTES_SIZE_MAX, ret) < 0)
-                        return -EINVAL;
-                k = vf_attributes_parse_wanted(text, &v, &problem);
+                if (v == VERDICT_NONE)
+                        v = check_size(text, key->max, ret);
+                if (v != VERDICT_NONE)
+                        return v;
+                k = vf_attributes_parse_wanted(text, &attributes, &problem);
                 if (k == -EINVAL)
-                        (void) refuse_request(ret, NULL, "VF attributes of '%s': %s", QUOTABLE(slot), problem);
+                        return refuse_request(ret, NULL, "VF attributes of '%s': %s", QUOTABLE(slot), problem);
                 if (k < 0)
-                        return k;
-                k = request_add_attributes(r, slot, &v);
+                        break;
+                k = request_add_attributes(r, slot, &attributes);
+                if (k == -EEXIST)
+                        return refuse_request(ret, "Put all its attributes into one entry.",
+                                              "The request has VF attributes of '%s' twice.", QUOTABLE(slot));
+                if (k == -E2BIG)
+                        return refuse_request(ret, NULL, "A request can have VF attributes for at most %u slots.",
+                                              REQUEST_DEVICES_MAX);
                 if (k < 0)
-                        return refuse_slot(slot, k, ret);
+                        break;
         }
-        return k < 0 ? k : sd_bus_message_exit_container(m);
+        return k < 0 ? unreadable(ret) : VERDICT_NONE;
 }
 
-static int read_owner(sd_bus_message *m, Request *r, Refusal *ret) {
-        int k = sd_bus_message_read(m, "u", &r->owner);
-
-        if (k >= 0 && r->owner == UINT32_MAX) {
-                (void) refuse_request(ret, "Set 'owner' to the uid of the owner, or leave it out.",
-                                      "The owner %" PRIu32 " is not a valid uid.", r->owner);
-                return -EINVAL;
-        }
-        if (k >= 0)
-                r->has_owner = true;
-        return k;
-}
-
-static int read_shared_memory(sd_bus_message *m, Request *r, Refusal *ret) {
+static Verdict read_shared_memory(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
         const char *name;
         uint64_t size, page_size;
-        int k = sd_bus_message_enter_container(m, 'a', "(stt)");
+        int k;
 
-        if (k < 0)
-                return k;
-        while ((k = sd_bus_message_read(m, "(stt)", &name, &size, &page_size)) > 0)
-                if (request_add_region(r, name, size, hugepage(page_size), ret) != VERDICT_NONE)
-                        return -EINVAL;
-        return k < 0 ? k : sd_bus_message_exit_container(m);
-}
+        (void) key;
+        while ((k = sd_bus_message_read(m, "(stt)", &name, &size, &page_size)) > 0) {
+                Verdict v = request_add_region(r, name, size, hugepage(page_size), ret);
 
-static int read_text(sd_bus_message *m, size_t max, char **text, Refusal *ret) {
-        const char *s;
-        int k = sd_bus_message_read(m, "s", &s);
-
-        if (k >= 0)
-                k = check_size(s, max, ret);
-        return k < 0 ? k : string_copy(text, s);
-}
-
-static int read_hold(sd_bus_message *m, Request *r, Refusal *ret) {
-        int k = sd_bus_message_read(m, "u", &r->hold);
-
-        if (k >= 0 && r->hold == 0) {
-                (void) refuse_request(ret, NULL, "The lease must have 1 to %u seconds.", ALLOCATION_HOLD_MAX);
-                return -EINVAL;
+                if (v != VERDICT_NONE)
+                        return v;
         }
-        return k;
+        return k < 0 ? unreadable(ret) : VERDICT_NONE;
 }
 
-static int read_tag(sd_bus_message *m, Request *r, Refusal *ret) {
-        return read_text(m, ALLOCATION_TAG_MAX, &r->tag, ret);
+static Verdict read_owner(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+        Verdict v = read_number(m, key, r, ret);
+
+        r->has_owner = true;
+        if (v == VERDICT_NONE && r->owner == UINT32_MAX)
+                return refuse_request(ret, "Set 'owner' to the uid of the owner, or leave it out.",
+                                      "The owner %" PRIu32 " is not a valid uid.", r->owner);
+        return v;
 }
 
-static int read_token(sd_bus_message *m, Request *r, Refusal *ret) {
-        return read_text(m, ALLOCATION_TOKEN_MAX, &r->token, ret);
+static Verdict read_hold(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+        Verdict v = read_number(m, key, r, ret);
+
+        if (v == VERDICT_NONE && r->hold == 0)
+                return refuse_request(ret, NULL, "The lease must have 1 to %u seconds.", ALLOCATION_HOLD_MAX);
+        return v;
 }
 
-static int read_consumer(sd_bus_message *m, Request *r, Refusal *ret) {
-        return read_text(m, ALLOCATION_CONSUMER, &r->consumer, ret);
-}
-
-static int read_force(sd_bus_message *m, Request *r, Refusal *ret) {
-        int force, k = sd_bus_message_read(m, "b", &force);
-
-        if (k >= 0)
-                r->force = force;
-        return k;
-}
-
-static int read_release_with_domain(sd_bus_message *m, Request *r, Refusal *ret) {
-        int with, k = sd_bus_message_read(m, "b", &with);
-
-        if (k >= 0)
-                r->release_with_domain = with;
-        return k;
-}
-
-static int read_repeat(sd_bus_message *m, Request *r, Refusal *ret) {
-        int repeat, k = sd_bus_message_read(m, "b", &repeat);
-
-        if (k >= 0)
-                r->repeat = repeat;
-        return k;
-}
-
-static const struct {
-        const char *key;
-        const char *type;
-        int (*read)(sd_bus_message *m, Request *r, Refusal *ret);
-} request_keys[] = {
-        { REQUEST_KEY_DEVICES, "a(su)", read_devices },
-        { REQUEST_KEY_AT, "a(ss)", read_at },
+static const RequestKey request_keys[] = {
+        { REQUEST_KEY_DEVICES, "a(su)", read_devices, .max = NAME_SIZE_MAX },
+        { REQUEST_KEY_AT, "a(ss)", read_at, .max = NAME_SIZE_MAX },
         { REQUEST_KEY_HOST_NODES, "au", read_host_nodes },
-        { REQUEST_KEY_CPUS_FROM, "s", read_cpus_from },
-        { REQUEST_KEY_MEMORY_FROM, "s", read_memory_from },
-        { REQUEST_KEY_CPUS, "u", read_cpus },
-        { REQUEST_KEY_MEMORY, "t", read_memory },
-        { REQUEST_KEY_PAGE_SIZE, "t", read_page_size },
-        { REQUEST_KEY_CELLS, "u", read_cells },
-        { REQUEST_KEY_NUMA, "s", read_numa },
-        { REQUEST_KEY_PROXIMITY, "s", read_proximity },
-        { REQUEST_KEY_TOPOLOGY, "s", read_topology },
-        { REQUEST_KEY_VFS, "a{ss}", read_vf_attributes },
-        { REQUEST_KEY_OWNER, "u", read_owner },
+        { REQUEST_KEY_CPUS_FROM, "s", read_set, offsetof(Request, cpus_from), CPUS_SIZE_MAX },
+        { REQUEST_KEY_MEMORY_FROM, "s", read_set, offsetof(Request, memory_from), CPUS_SIZE_MAX },
+        { REQUEST_KEY_CPUS, "u", read_number, offsetof(Request, cpus) },
+        { REQUEST_KEY_MEMORY, "t", read_number, offsetof(Request, memory) },
+        { REQUEST_KEY_PAGE_SIZE, "t", read_page_size, offsetof(Request, page_size) },
+        { REQUEST_KEY_CELLS, "u", read_number, offsetof(Request, cells) },
+        { REQUEST_KEY_NUMA, "s", read_numa, .max = NAME_SIZE_MAX },
+        { REQUEST_KEY_PROXIMITY, "s", read_proximity, .max = PROXIMITY_SIZE_MAX },
+        { REQUEST_KEY_TOPOLOGY, "s", read_topology, .max = NAME_SIZE_MAX },
+        { REQUEST_KEY_FABRIC, "s", read_fabric, .max = NAME_SIZE_MAX },
+        { REQUEST_KEY_VFS, "a{ss}", read_vf_attributes, .max = ATTRIBUTES_SIZE_MAX },
         { REQUEST_KEY_SHARED_MEMORY, "a(stt)", read_shared_memory },
-        { REQUEST_KEY_HOLD, "u", read_hold },
-        { REQUEST_KEY_TAG, "s", read_tag },
-        { REQUEST_KEY_TOKEN, "s", read_token },
-        { REQUEST_KEY_CONSUMER, "s", read_consumer },
-        { REQUEST_KEY_FABRIC, "s", read_fabric },
-        { REQUEST_KEY_FORCE, "b", read_force },
-        { REQUEST_KEY_REPEAT, "b", read_repeat },
-        { REQUEST_KEY_RELEASE_WITH_DOMAIN, "b", read_release_with_domain },
+        { REQUEST_KEY_OWNER, "u", read_owner, offsetof(Request, owner) },
+        { REQUEST_KEY_HOLD, "u", read_hold, offsetof(Request, hold) },
+        { REQUEST_KEY_TAG, "s", read_text, offsetof(Request, tag), ALLOCATION_TAG_MAX },
+        { REQUEST_KEY_TOKEN, "s", read_text, offsetof(Request, token), ALLOCATION_TOKEN_MAX },
+        { REQUEST_KEY_CONSUMER, "s", read_text, offsetof(Request, consumer), ALLOCATION_CONSUMER },
+        { REQUEST_KEY_RELEASE_WITH_DOMAIN, "b", read_flag, offsetof(Request, release_with_domain) },
+        { REQUEST_KEY_FORCE, "b", read_flag, offsetof(Request, force) },
+        { REQUEST_KEY_REPEAT, "b", read_flag, offsetof(Request, repeat) },
 };
 
-/* Parses one entry of the dictionary. Returns 0 or negative errno. If *ret has a verdict, the error is a refusal;
- * otherwise sd-bus could not read the message. */
-static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *ret) {
-        const char *key, *contents;
-        int k = sd_bus_message_read(m, "s", &key);
+static Verdict refuse_key(const char *name, Refusal *ret) {
+        _cleanup_free_ char *remedy = NULL;
 
-        if (k < 0)
-                return k;
+        for (size_t i = 0; i < ELEMENTSOF(request_keys); i++)
+                if (string_append(&remedy, i + 1 < ELEMENTSOF(request_keys) ? ", " : " and ", "%s%s",
+                                  i == 0 ? "The keys are " : "", request_keys[i].name) < 0)
+                        return unreadable(ret);
+        if (string_append(&remedy, "", ".") < 0)
+                return unreadable(ret);
+        return refuse_request(ret, remedy, "There is no request key '%s'.", QUOTABLE(name));
+}
+
+/* Reads a value that has the type of its key. */
+static Verdict read_value(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+        bool array = *key->type == 'a';
+        Verdict v;
+
+        if (sd_bus_message_enter_container(m, 'v', key->type) < 0 ||
+            (array && sd_bus_message_enter_container(m, 'a', key->type + 1) < 0))
+                return unreadable(ret);
+        v = key->read(m, key, r, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        if ((array && sd_bus_message_exit_container(m) < 0) || sd_bus_message_exit_container(m) < 0)
+                return unreadable(ret);
+        return VERDICT_NONE;
+}
+
+/* seen: a bit for each key. */
+static Verdict read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *ret) {
+        const char *name, *contents;
+
+        if (sd_bus_message_read_basic(m, 's', &name) < 0 || sd_bus_message_peek_type(m, NULL, &contents) < 0)
+                return unreadable(ret);
         for (size_t i = 0; i < ELEMENTSOF(request_keys); i++) {
-                if (!streq(key, request_keys[i].key))
+                if (!streq(name, request_keys[i].name))
                         continue;
-                if (*seen & (1U << i)) {
-                        (void) refuse_request(ret, NULL, "The request has the key '%s' twice.", key);
-                        return -EINVAL;
-                }
+                if (*seen & (1U << i))
+                        return refuse_request(ret, NULL, "The request has the key '%s' twice.", name);
                 *seen |= 1U << i;
-                k = sd_bus_message_peek_type(m, NULL, &contents);
-                if (k < 0)
-                        return k;
-                if (!streq(contents, request_keys[i].type)) {
-                        (void) refuse_request(ret, NULL, "The key '%s' has the D-Bus type '%s' instead of '%s'.", key,
+                if (!streq(contents, request_keys[i].type))
+                        return refuse_request(ret, NULL, "The key '%s' has the D-Bus type '%s' instead of '%s'.", name,
                                               QUOTABLE(contents), request_keys[i].type);
-                        return -EINVAL;
-                }
-                k = sd_bus_message_enter_container(m, 'v', request_keys[i].type);
-                if (k >= 0)
-                        k = request_keys[i].read(m, r, ret);
-                return k < 0 ? k : sd_bus_message_exit_container(m);
+                return read_value(m, &request_keys[i], r, ret);
         }
-        (void) refuse_request(
-                ret,
-                "The keys are devices, at, host-nodes, cpus-from, memory-from, cpus, memory, page-size, cells, "
-                "numa, proximity, topology, fabric, vf-attributes, "
-                "shared-memory, owner, hold, tag, token, consumer, release-with-domain, force and repeat.",
-                "There is no request key '%s'.", QUOTABLE(key));
-        return -EINVAL;
+        return refuse_key(name, ret);
 }
 
 Verdict bus_read_request(sd_bus_message *m, Request *r, Refusal *ret) {
         unsigned seen = 0;
-        int k = sd_bus_message_enter_container(m, 'a', "{sv}");
+        int k;
 
-        while (k >= 0 && (k = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                k = read_entry(m, r, &seen, ret);
-                if (k >= 0)
-                        k = sd_bus_message_exit_container(m);
+        if (sd_bus_message_enter_container(m, 'a', "{sv}") < 0)
+                return unreadable(ret);
+        while ((k = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                Verdict v = read_entry(m, r, &seen, ret);
+
+                if (v != VERDICT_NONE)
+                        return v;
+                if (sd_bus_message_exit_container(m) < 0)
+                        return unreadable(ret);
         }
-        if (k >= 0)
-                k = sd_bus_message_exit_container(m);
-        if (k >= 0)
-                return VERDICT_NONE;
-        if (ret->verdict != VERDICT_NONE)
-                return ret->verdict;
-        return refuse_request(ret, NULL, "The request could not be read.");
+        return k < 0 || sd_bus_message_exit_container(m) < 0 ? unreadable(ret) : VERDICT_NONE;
 }
