@@ -2,6 +2,7 @@
 
 #include "admission.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "credentials.h"
@@ -12,7 +13,7 @@
 struct WaitingCall {
         Server *server;
         sd_bus_message *call;
-        size_t size;
+        Charge place, bytes;
         sd_bus_slot *query; /* the pending GetConnectionCredentials; NULL: another call of the connection has it */
         bool admitted;      /* the call is in the queue of sd-bus again */
 };
@@ -20,6 +21,8 @@ struct WaitingCall {
 static WaitingCall *waiting_call_free(WaitingCall *w) {
         if (!w)
                 return NULL;
+        quota_give_back(&w->place);
+        quota_give_back(&w->bytes);
         sd_bus_slot_unref(w->query);
         sd_bus_message_unref(w->call);
         free(w);
@@ -48,18 +51,6 @@ static bool is_waiting(const Admission *a, const char *sender, bool asked) {
         return false;
 }
 
-static bool has_room(const Admission *a, const char *sender, size_t size) {
-        size_t of_one = 0, bytes = size;
-
-        for (size_t i = 0; i < a->n_waiting; i++) {
-                of_one += streq(sd_bus_message_get_sender(a->waiting[i]->call), sender);
-                bytes += a->waiting[i]->size > ADMISSION_SIZE_SMALL ? a->waiting[i]->size : 0;
-        }
-        return of_one < ADMISSION_WAITING_OF_ONE &&
-               a->n_waiting < (of_one > 0 ? ADMISSION_WAITING_MAX / 2 : ADMISSION_WAITING_MAX) &&
-               (size <= ADMISSION_SIZE_SMALL || bytes <= ADMISSION_WAITING_BYTES);
-}
-
 /* Has sd-bus serve the call again, after the calls that it has read already. */
 static int admit(WaitingCall *w) {
         int r = sd_bus_enqueue_for_read(sd_bus_message_get_bus(w->call), w->call);
@@ -70,13 +61,20 @@ static int admit(WaitingCall *w) {
 
 static int on_credentials(sd_bus_message *answer, void *userdata, sd_bus_error *ret_error);
 
-/* Adds the call to the queue, which must have room. */
+/* Adds the call to the queue. -EDQUOT: there is no room for it. */
 static int hold(Server *s, sd_bus_message *call, size_t size, WaitingCall **ret) {
         WaitingCall *w = calloc(1, sizeof(*w));
 
         if (!w)
                 return -ENOMEM;
-        *w = (WaitingCall) { .server = s, .call = sd_bus_message_ref(call), .size = size };
+        *w = (WaitingCall) { .server = s, .call = sd_bus_message_ref(call) };
+        if (!quota_charge(&s->quota, call, UID_UNKNOWN, QUOTA_UNKNOWN_CALLS, 1, &w->place) ||
+            (size > ADMISSION_SIZE_SMALL &&
+             !quota_charge(&s->quota, call, UID_UNKNOWN, QUOTA_UNKNOWN_BYTES, size, &w->bytes))) {
+                waiting_call_free(w);
+                return -EDQUOT;
+        }
+        assert(s->admission.n_waiting < ADMISSION_WAITING_MAX);
         s->admission.waiting[s->admission.n_waiting++] = *ret = w;
         return 0;
 }
@@ -92,12 +90,12 @@ static int enqueue(Server *s, sd_bus_message *call, bool may_read) {
 
         if (r != 0)
                 return r;
-        if (!has_room(&s->admission, sender, size)) {
+        r = hold(s, call, size, &w);
+        if (r == -EDQUOT) {
                 (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
                               "Too many calls wait for the bus to return the uid of their caller.");
                 return refuse_sender(s, call, &refusal);
         }
-        r = hold(s, call, size, &w);
         if (r < 0)
                 return r;
         if (may_read)

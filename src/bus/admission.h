@@ -12,13 +12,9 @@
 
 #include "caller.h"
 
-/* Calls in the queue: in total, and of one connection. Half of the places are for the first calls of connections: the
- * bus allows one uid 256 connections. */
-#define ADMISSION_WAITING_MAX    1024U
-#define ADMISSION_WAITING_OF_ONE 32U
-/* Bytes of the calls in the queue that are longer than ADMISSION_SIZE_SMALL. */
-#define ADMISSION_WAITING_BYTES  (4U << 20)
-#define ADMISSION_SIZE_SMALL     4096U
+/* The places of the queue. quota.h has the limits of one connection. */
+#define ADMISSION_WAITING_MAX 1024U
+#define ADMISSION_SIZE_SMALL  4096U
 
 typedef struct WaitingCall WaitingCall;
 

@@ -3,6 +3,8 @@
 #include "answers.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -26,23 +28,7 @@ static bool is_of(const Answer *a, const sd_bus *bus, const char *sender) {
 }
 
 static bool is_running(const Answer *a) {
-        return a->text >= 0;
-}
-
-static bool is_same_caller(const Answer *a, const Answer *b) {
-        if (a->uid != b->uid)
-                return false;
-        return !caller_is_root(a->uid) || is_of(b, sd_bus_message_get_bus(a->call), sd_bus_message_get_sender(a->call));
-}
-
-/* Counts the other answers of the same caller, and those of all callers that it is counted with. */
-static void count(const Answer *a, bool running, size_t *ret_of_one, size_t *ret_all) {
-        *ret_of_one = *ret_all = 0;
-        for (const Answer *i = a->server->answers; i; i = i->next)
-                if (i != a && caller_is_root(i->uid) == caller_is_root(a->uid) && (!running || is_running(i))) {
-                        ++*ret_all;
-                        *ret_of_one += is_same_caller(a, i);
-                }
+        return a->process.account;
 }
 
 Answer *answer_free(Answer *a) {
@@ -52,6 +38,8 @@ Answer *answer_free(Answer *a) {
         validator_free(a->validator);
         cleanup_close(&a->text);
         request_done(&a->request);
+        quota_give_back(&a->process);
+        quota_give_back(&a->place);
         sd_bus_message_unref(a->call);
         free(a);
         return NULL;
@@ -60,7 +48,6 @@ Answer *answer_free(Answer *a) {
 Answer *answer_new(Server *s, sd_bus_message *call, uint32_t uid, AnswerMake make, int *ret_reply) {
         _cleanup_(cleanup_answer_free) Answer *a = calloc(1, sizeof(*a));
         _cleanup_refusal_ Refusal refusal = { 0 };
-        size_t of_one, all;
 
         if (!a) {
                 *ret_reply = -ENOMEM;
@@ -72,8 +59,7 @@ Answer *answer_new(Server *s, sd_bus_message *call, uint32_t uid, AnswerMake mak
         a->make = make;
         a->text = -1;
         request_init(&a->request);
-        count(a, false, &of_one, &all);
-        if (of_one == 0 || (of_one < ANSWERS_OF_ONE && all < ANSWERS_MAX))
+        if (quota_charge(&s->quota, call, uid, QUOTA_ANSWERS, 1, &a->place))
                 return TAKE_PTR(a);
         (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
                       "Too many calls wait for their replies.");
@@ -113,6 +99,94 @@ _Noreturn static void run_child(const Answer *a, pid_t parent) {
         if (v != VERDICT_NONE)
                 write_refusal(&refusal);
         _exit((int) v);
+}
+
+/*
+ * Long replies: each is a sealed memfd. The daemon forgets a descriptor, and its memory is freed, at the next reply or
+ * when a client disconnects.
+ */
+
+struct Handout {
+        Handout *next;
+        Charge descriptor, bytes;
+        int text; /* another open file than the one that was sent */
+};
+
+static Handout *handout_free(Handout *h) {
+        if (!h)
+                return NULL;
+        quota_give_back(&h->descriptor);
+        quota_give_back(&h->bytes);
+        cleanup_close(&h->text);
+        free(h);
+        return NULL;
+}
+DEFINE_CLEANUP(Handout *, handout_free)
+
+/* The kernel grants a write lease only if the memfd is not open elsewhere, mapped, or in flight in a socket. A client
+ * cannot change that, as it could with a lock. */
+static bool is_closed(const Handout *h) {
+        if (fcntl(h->text, F_SETLEASE, F_WRLCK) < 0)
+                return false;
+        (void) fcntl(h->text, F_SETLEASE, F_UNLCK);
+        return true;
+}
+
+/* Forgets the descriptors that clients have closed. */
+static void sweep_handouts(Server *s) {
+        for (Handout **i = &s->handouts; *i;) {
+                Handout *h = *i;
+
+                if (!is_closed(h)) {
+                        i = &h->next;
+                        continue;
+                }
+                *i = h->next;
+                handout_free(h);
+        }
+}
+
+/* Opens the text once more, for reading only. */
+static int open_again(int text) {
+        char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+        int fd;
+
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", text);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+static int seal(int text) {
+        return fcntl(text, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0 ? -errno : 0;
+}
+
+/* Replies to call with a variant that holds a descriptor for the memfd text. Takes ownership of text. 0 or negative
+ * errno; -EDQUOT when the caller, or all callers, have not closed earlier descriptors. */
+static int handout_reply(Server *s, sd_bus_message *call, uint32_t uid, int text, uint64_t size) {
+        _cleanup_(cleanup_handout_free) Handout *h = calloc(1, sizeof(*h));
+        _cleanup_close_ int owned = text, fd = -1;
+        int r;
+
+        if (!h)
+                return -ENOMEM;
+        h->text = -1;
+        sweep_handouts(s);
+        if (!quota_charge(&s->quota, call, uid, QUOTA_DESCRIPTORS, 1, &h->descriptor) ||
+            !quota_charge(&s->quota, call, uid, QUOTA_DESCRIPTOR_BYTES, size, &h->bytes))
+                return -EDQUOT;
+        r = seal(owned);
+        if (r < 0)
+                return r;
+        fd = open_again(owned);
+        h->text = open_again(owned);
+        if (fd < 0 || h->text < 0)
+                return MIN(fd, h->text);
+        r = sd_bus_reply_method_return(call, "v", "h", fd);
+        if (r < 0)
+                return r;
+        h->next = s->handouts;
+        s->handouts = TAKE_PTR(h);
+        return 0;
 }
 
 /* In the daemon. Each reply is sent once; a failure to send it means that the connection is lost. */
@@ -287,33 +361,33 @@ static int start(Answer *a) {
                            on_timeout, a);
 }
 
-/* n: the processes that the caller has at most. */
-static bool may_start(const Answer *a, size_t n) {
-        size_t of_one, all;
+/* Starts the answers of callers that have at most n processes. True: callers with more wait. */
+static bool start_of_callers(Server *s, uint64_t n) {
+        bool more = false;
 
-        if (is_running(a))
-                return false;
-        count(a, true, &of_one, &all);
-        return of_one <= n && all < (of_one > 0 ? ANSWERS_RUNNING_SHARED : ANSWERS_RUNNING_MAX);
-}
-
-static void start_of_callers(Server *s, size_t n) {
         for (Answer *a = s->answers, *next; a; a = next) {
-                int r = may_start(a, n) ? start(a) : 0;
-
                 next = a->next;
-                if (r < 0) {
+                if (is_running(a))
+                        continue;
+                if (quota_used(&s->quota, a->call, a->uid, QUOTA_PROCESSES) > n) {
+                        more = true;
+                        continue;
+                }
+                if (quota_charge(&s->quota, a->call, a->uid, QUOTA_PROCESSES, 1, &a->process) && start(a) < 0) {
                         refuse_failed(a, "cannot be started");
                         answer_remove(a);
                 }
         }
+        return more;
 }
 
 /* Callers with fewer processes come first. */
 static void start_answers(Server *s) {
-        handouts_sweep(s);
-        for (size_t n = 0; n < ANSWERS_RUNNING_OF_ONE; n++)
-                start_of_callers(s, n);
+        uint64_t n = 0;
+
+        sweep_handouts(s);
+        while (start_of_callers(s, n))
+                n++;
 }
 
 int answer_queue(Answer *a) {
@@ -336,10 +410,16 @@ void answers_drop(Server *s, const sd_bus *bus, const char *sender) {
                 else
                         answer_remove(a);
         }
-        handouts_sweep(s);
+        sweep_handouts(s);
 }
 
 void answers_done(Server *s) {
         while (s->answers)
                 answer_remove(s->answers);
+        while (s->handouts) {
+                Handout *h = s->handouts;
+
+                s->handouts = h->next;
+                handout_free(h);
+        }
 }

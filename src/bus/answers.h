@@ -6,32 +6,25 @@
  * as it was at fork(), while the event loop serves other calls. The calls of one caller are started in the order in
  * which they arrived. A call is dropped without a reply when its sender leaves the bus.
  *
- * A caller is a uid with all its connections, or one connection of root. Root and all other uids are counted apart. No
- * caller can use up what another one needs: the last places are for callers that have none.
+ * quota.h limits the calls and the processes of each caller.
  */
 
 #include "bus/server.h"
 #include "guest/domxml.h"
 #include "host/child.h"
 #include "host/validator.h"
+#include "quota.h"
 
-/* Child processes at once: of one caller, and of all. The last ones are for callers of which no process runs. */
-#define ANSWERS_RUNNING_OF_ONE 2U
-#define ANSWERS_RUNNING_MAX    8U
-#define ANSWERS_RUNNING_SHARED 6U
-/* Calls that wait or run: of one caller, and of all callers that have more than one. A further call is refused with
- * LimitExceeded. */
-#define ANSWERS_OF_ONE         16U
-#define ANSWERS_MAX            64U
 /* A child is killed after so much CPU time, and after this time: on a busy host it waits for the CPU. */
-#define ANSWER_CPU_SEC         20U
-#define ANSWER_TIMEOUT_SEC     60U
+#define ANSWER_CPU_SEC     20U
+#define ANSWER_TIMEOUT_SEC 60U
 /* nice(2): the event loop, which other callers wait for, gets the CPU before the children. */
-#define ANSWER_NICE            5
+#define ANSWER_NICE        5
 /* A longer text is sent as a memfd. */
-#define ANSWER_STRING_MAX      16384U
+#define ANSWER_STRING_MAX  16384U
 
 typedef struct Answer Answer;
+typedef struct Handout Handout;
 
 /*
  * Runs in the child. Computes the text and writes it with answer_write(), or refuses. Must not call sd-bus or the
@@ -43,6 +36,7 @@ struct Answer {
         Server *server;
         sd_bus_message *call;
         uint32_t uid; /* of the caller */
+        Charge place, process;
         bool replied; /* or the sender is gone */
         AnswerMake make;
         /* The arguments of the call, for make(). Strings without an owner are borrowed from call. */
@@ -78,5 +72,5 @@ void answer_write(const char *text, size_t size);
 /* Drops all calls of a connection to the daemon, or with sender those of one client of the bus: kills their children
  * and sends no reply. */
 void answers_drop(Server *s, const sd_bus *bus, const char *sender);
-/* Kills all children and drops all calls. */
+/* Kills all children, drops all calls, and forgets all descriptors. */
 void answers_done(Server *s);

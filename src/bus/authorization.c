@@ -39,6 +39,7 @@ struct Authorization {
         unsigned rounds;
         char cancellation[32]; /* the id by which polkit can be told that nobody waits; "": no person is asked */
         sd_bus_slot *query;
+        Charge place;
         Authorization *next;
 };
 
@@ -84,6 +85,7 @@ static bool intent_equal(const Intent *a, const Intent *b) {
 static Authorization *authorization_free(Authorization *a) {
         if (!a)
                 return NULL;
+        quota_give_back(&a->place);
         sd_bus_slot_unref(a->query);
         sd_bus_message_unref(a->call);
         intent_done(&a->intent);
@@ -230,34 +232,12 @@ static int on_decision(sd_bus_message *answer, void *userdata, sd_bus_error *ret
         return 0;
 }
 
-static int check_limits(Server *s, sd_bus_message *call, uint32_t uid) {
+static int refuse_too_many(Server *s, sd_bus_message *call) {
         _cleanup_refusal_ Refusal refusal = { 0 };
-        size_t all = 0, of_one = 0;
 
-        for (const Authorization *a = s->authorizations; a; a = a->next) {
-                all++;
-                of_one += a->uid == uid;
-        }
-        if (of_one == 0 || (all < AUTHORIZATIONS_MAX && of_one < AUTHORIZATIONS_OF_ONE))
-                return 0;
         (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
                       "Too many calls wait for polkit.");
         return refuse_sender(s, call, &refusal);
-}
-
-static int authorization_new(Server *s, sd_bus_message *call, uint32_t uid, IntentRead read, CallerMethod method,
-                             Authorization **ret) {
-        Authorization *a = calloc(1, sizeof(*a));
-
-        if (!a)
-                return -ENOMEM;
-        *a = (Authorization) {
-                .server = s, .call = sd_bus_message_ref(call), .uid = uid, .read = read, .method = method
-        };
-        if (sd_bus_message_get_allow_interactive_authorization(call) > 0)
-                (void) snprintf(a->cancellation, sizeof(a->cancellation), "%" PRIu64, ++s->n_authorizations);
-        *ret = a;
-        return 0;
 }
 
 int authorize(Server *s, sd_bus_message *call, uint32_t uid, IntentRead read, CallerMethod method,
@@ -267,12 +247,19 @@ int authorize(Server *s, sd_bus_message *call, uint32_t uid, IntentRead read, Ca
 
         if (caller_is_root(uid))
                 return method(s, call, uid, error);
-        r = check_limits(s, call, uid);
-        if (r != 0)
-                return r;
-        r = authorization_new(s, call, uid, read, method, &a);
-        if (r >= 0)
-                r = read_intent(a, &a->intent);
+        a = calloc(1, sizeof(*a));
+        if (!a)
+                return -ENOMEM;
+        if (!quota_charge(&s->quota, call, uid, QUOTA_AUTHORIZATIONS, 1, &a->place))
+                return refuse_too_many(s, call);
+        a->server = s;
+        a->call = sd_bus_message_ref(call);
+        a->uid = uid;
+        a->read = read;
+        a->method = method;
+        if (sd_bus_message_get_allow_interactive_authorization(call) > 0)
+                (void) snprintf(a->cancellation, sizeof(a->cancellation), "%" PRIu64, ++s->n_authorizations);
+        r = read_intent(a, &a->intent);
         if (r != 0)
                 return r;
         r = ask_next(a);

@@ -12,10 +12,6 @@
 #include "bus/server.h"
 #include "caller.h"
 
-/* Calls that wait for polkit: in total, and of one uid. A further call is refused with LimitExceeded; the only one of a
- * uid is not. */
-#define AUTHORIZATIONS_MAX               128U
-#define AUTHORIZATIONS_OF_ONE            32U
 /* polkit must decide within this time, and within the longer one when a person has to be asked for a password. */
 #define AUTHORIZATION_TIMEOUT_SEC        25U
 #define AUTHORIZATION_PERSON_TIMEOUT_SEC 120U

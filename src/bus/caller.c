@@ -4,14 +4,9 @@
 
 #include <errno.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "error.h"
 #include "server-internal.h"
-
-bool caller_is_root(uint32_t uid) {
-        return uid == 0 || uid == getuid();
-}
 
 /* The bus never reuses a unique name, so what is known remains valid. */
 KnownCaller *caller_find(Callers *c, const char *sender) {
@@ -115,4 +110,49 @@ int caller_identify(Server *s, sd_bus_message *call, CallerMethod method, sd_bus
         }
         r = caller_check_size(s, call, &size);
         return r != 0 ? r : method(s, call, caller_uid(s, call), error);
+}
+
+/* A reply that is at most so long is not counted. */
+#define SMALL_LIST 16384U
+
+typedef enum Objects {
+        DEVICES = 1,
+        ALLOCATIONS = 2,
+} Objects;
+
+/* The calls, and the bytes of their replies for each object. */
+static const struct {
+        const char *interface, *member;
+        int objects;
+        unsigned size;
+} list_calls[] = {
+        { BUS_MANAGER_INTERFACE, "ListDevices", DEVICES, 160 },
+        { BUS_MANAGER_INTERFACE, "ListAllocations", ALLOCATIONS, 160 },
+        { "org.freedesktop.DBus.ObjectManager", "GetManagedObjects", DEVICES | ALLOCATIONS, 2048 },
+};
+
+static uint64_t estimate_list(const HostView *view, sd_bus_message *m) {
+        for (size_t i = 0; i < ELEMENTSOF(list_calls); i++) {
+                uint64_t n = 0;
+
+                if (sd_bus_message_is_method_call(m, list_calls[i].interface, list_calls[i].member) <= 0)
+                        continue;
+                n += list_calls[i].objects & DEVICES ? view->inventory->n_devices : 0;
+                n += list_calls[i].objects & ALLOCATIONS ? view->ledger->n_allocations : 0;
+                return n * list_calls[i].size;
+        }
+        return 0;
+}
+
+int caller_charge_list(Server *s, sd_bus_message *call) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        HostView view = server_view(s);
+        uint64_t bytes = estimate_list(&view, call);
+
+        if (!sd_bus_message_get_sender(call) || bytes <= SMALL_LIST ||
+            quota_charge(&s->quota, call, caller_uid(s, call), QUOTA_LIST_BYTES, bytes, NULL))
+                return 0;
+        (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait a minute, and follow the signals instead of asking again.",
+                      "Too many long replies were asked for within a minute.");
+        return refuse_sender(s, call, &refusal);
 }

@@ -41,8 +41,10 @@ int caller_identify(Server *s, sd_bus_message *call, CallerMethod method, sd_bus
 
 /* The uid of a caller of the bus who was admitted. */
 uint32_t caller_uid(Server *s, sd_bus_message *call);
-/* Root, or the daemon's own uid. Callers of other uids are counted by uid, those of root by connection. */
-bool caller_is_root(uint32_t uid);
+
+/* Charges the typed replies about thousands of objects to the caller. 0; or, when the reply to this call is long and
+ * the caller had too many of them within a minute, what refuse_sender() returns. Root's peers have no limit. */
+int caller_charge_list(Server *s, sd_bus_message *call);
 
 /* Sends an error reply for a method that returned r and error, as sd-bus does after a method handler. */
 void caller_reply_error(sd_bus_message *call, int r, const sd_bus_error *error);

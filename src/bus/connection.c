@@ -46,7 +46,7 @@ static uint64_t count_queued(const Connection *c) {
         return sd_bus_get_n_queued_write(c->bus, &n) < 0 ? 0 : n;
 }
 
-/* Refuses a call when its sender may not read or has used up its budget, or the connection has unread replies. Ignores
+/* Refuses a call when its sender may not read or has asked for too many long replies, or the connection has unread replies. Ignores
  * a read-only call that expects no reply: the bus limits the pending replies of a connection, so a caller cannot flood
  * the daemon with calls that expect a reply. */
 static int filter_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -64,7 +64,7 @@ static int filter_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return r;
         /* sd_bus_process() may read a call although it has not written all messages. */
         if (count_queued(c) <= QUEUE_MAX)
-                return sd_bus_message_is_method_call(m, OBJECT_MANAGER, NULL) > 0 ? budget_check(c->server, m) : 0;
+                return sd_bus_message_is_method_call(m, OBJECT_MANAGER, NULL) > 0 ? caller_charge_list(c->server, m) : 0;
         (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
                       "Too many replies have not been read.");
         return refuse_sender(c->server, m, &refusal);

@@ -49,7 +49,7 @@ static int append_device(sd_bus_message *reply, const HostView *view, const PciD
 static int list_devices(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         HostView view = server_view(s);
-        int r = budget_check(s, call);
+        int r = caller_charge_list(s, call);
 
         if (r != 0)
                 return r;
@@ -82,7 +82,7 @@ static int method_get_device(sd_bus_message *call, void *userdata, sd_bus_error 
 static int list_allocations(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         HostView view = server_view(s);
-        int r = budget_check(s, call);
+        int r = caller_charge_list(s, call);
 
         if (r != 0)
                 return r;

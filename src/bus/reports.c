@@ -14,23 +14,6 @@
 #include "util/strings.h"
 
 #define SECOND_USEC UINT64_C(1000000)
-#define MINUTE_USEC (60 * SECOND_USEC)
-
-/* False: this uid, or more than the table holds, were logged within the last minute. */
-static bool may_log(Reports *reports, uint32_t uid, uint64_t now) {
-        size_t place = REPORT_UIDS_MAX;
-
-        for (size_t i = 0; i < REPORT_UIDS_MAX; i++)
-                if (reports->uids[i].logged == 0 || now - reports->uids[i].logged >= MINUTE_USEC)
-                        place = i;
-                else if (reports->uids[i].uid == uid)
-                        return false;
-        if (place == REPORT_UIDS_MAX)
-                return false;
-        reports->uids[place].uid = uid;
-        reports->uids[place].logged = now;
-        return true;
-}
 
 static void log_sender(Reports *reports, const Credentials *sender) {
         _cleanup_free_ char *others = NULL;
@@ -46,11 +29,12 @@ static void log_sender(Reports *reports, const Credentials *sender) {
 }
 
 static int on_credentials(sd_bus_message *answer, void *userdata, sd_bus_error *error) {
-        Reports *reports = userdata;
+        Server *s = userdata;
+        Reports *reports = &s->reports;
         Credentials sender;
 
         if (credentials_read(answer, GID_NONE, &sender) >= 0 &&
-            may_log(reports, sender.uid, clock_usec(CLOCK_MONOTONIC)))
+            quota_charge(&s->quota, NULL, sender.uid, QUOTA_REFUSALS_LOGGED, 1, NULL))
                 log_sender(reports, &sender);
         else
                 reports->unlogged++;
@@ -72,7 +56,7 @@ void report_refused(Server *s, sd_bus_message *call, const char *reason) {
         reports->asked = now;
         reports->reason = strdup(reason);
         if (!reports->reason ||
-            credentials_query(sd_bus_message_get_bus(call), sender, on_credentials, reports, &reports->query) < 0)
+            credentials_query(sd_bus_message_get_bus(call), sender, on_credentials, s, &reports->query) < 0)
                 reports_cancel(reports);
 }
 

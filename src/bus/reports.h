@@ -11,17 +11,11 @@
 
 #include "bus/server.h"
 
-#define REPORT_UIDS_MAX 16U
-
 typedef struct Reports {
         sd_bus_slot *query; /* the pending GetConnectionCredentials */
         char *reason;       /* of the refusal that the query is about: a sentence */
         uint64_t asked;     /* CLOCK_MONOTONIC, in microseconds */
         unsigned unlogged;  /* refusals since the last message */
-        struct {
-                uint32_t uid;
-                uint64_t logged; /* as asked; 0: not in use */
-        } uids[REPORT_UIDS_MAX];
 } Reports;
 
 /* The call was refused; reason is a sentence, or NULL when out of memory. Does nothing for a peer without a bus, which

@@ -8,14 +8,13 @@
 #include "admission.h"
 #include "answers.h"
 #include "authorization.h"
-#include "budget.h"
 #include "bus/names.h"
 #include "bus/server.h"
 #include "caller.h"
 #include "connection.h"
 #include "credentials.h"
-#include "handouts.h"
 #include "parked.h"
+#include "quota.h"
 #include "reports.h"
 #include "system-bus.h"
 
@@ -73,7 +72,7 @@ struct Server {
         ShownJob jobs[SERVER_JOBS_MAX];
         uint64_t problems[_PROBLEM_PROPERTY_MAX]; /* digests of the properties, as last signalled */
         bool settling;
-        Budget budget;
+        Quota quota;
         Reports reports;
         Handout *handouts;         /* newest first */
         struct sockaddr_un socket; /* the private socket */

@@ -71,12 +71,12 @@ Server *server_free(Server *s) {
         if (!s)
                 return NULL;
         answers_done(s);
-        handouts_done(s);
         admission_done(&s->admission);
         parked_done(s);
         reports_cancel(&s->reports);
         peers_done(s);
         system_bus_done(s);
+        quota_done(&s->quota);
         capacity_free(s->capacity);
         free(s);
         return NULL;

@@ -77,7 +77,7 @@ static void on_lost(Connection *c, const char *why) {
         reports_cancel(&s->reports);
         connection_close(c);
         /* What the bus counted against the daemon is gone with the connection. */
-        s->budget = (Budget) { 0 };
+        quota_start_minute(&s->quota);
         log_lost(b, why ?: "the bus closed the connection");
         b->delay = b->delay ? MIN(2 * b->delay, DELAY_MAX_USEC) : DELAY_MIN_USEC;
         b->retry = sd_event_source_disable_unref(b->retry);
