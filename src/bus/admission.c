@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "credentials.h"
 #include "error.h"
 #include "server-internal.h"
 

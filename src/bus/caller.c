@@ -3,10 +3,18 @@
 #include "caller.h"
 
 #include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <sys/socket.h>
 
 #include "error.h"
+#include "host/holders.h"
 #include "server-internal.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/messages.h"
+#include "util/strings.h"
 
 /* The bus never reuses a unique name, so what is known remains valid. */
 KnownCaller *caller_find(Callers *c, const char *sender) {
@@ -155,4 +163,119 @@ int caller_charge_list(Server *s, sd_bus_message *call) {
         (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait a minute, and follow the signals instead of asking again.",
                       "Too many long replies were asked for within a minute.");
         return refuse_sender(s, call, &refusal);
+}
+
+int credentials_query(sd_bus *bus, const char *name, sd_bus_message_handler_t handler, void *userdata,
+                      sd_bus_slot **ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r = sd_bus_message_new_method_call(bus, &m, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                                               "org.freedesktop.DBus", "GetConnectionCredentials");
+
+        if (r >= 0)
+                r = sd_bus_message_append(m, "s", name);
+        return r < 0 ? r
+                     : sd_bus_call_async(bus, ret, m, handler, userdata, CREDENTIALS_TIMEOUT_SEC * UINT64_C(1000000));
+}
+
+static int read_groups(sd_bus_message *answer, gid_t group, bool *ret) {
+        uint32_t gid;
+        int r = sd_bus_message_enter_container(answer, 'v', "au");
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(answer, 'a', "u");
+        while (r >= 0 && (r = sd_bus_message_read(answer, "u", &gid)) > 0)
+                *ret |= gid == group && group != GID_NONE;
+        if (r >= 0)
+                r = sd_bus_message_exit_container(answer);
+        return r < 0 ? r : sd_bus_message_exit_container(answer);
+}
+
+static int read_entry(sd_bus_message *answer, gid_t group, Credentials *c, bool *has_uid) {
+        const char *key;
+        int r = sd_bus_message_read(answer, "s", &key);
+
+        if (r < 0)
+                return r;
+        if (streq(key, "UnixGroupIDs"))
+                return read_groups(answer, group, &c->is_member);
+        if (streq(key, "ProcessID"))
+                return sd_bus_message_read(answer, "v", "u", &c->pid);
+        if (!streq(key, "UnixUserID"))
+                return sd_bus_message_skip(answer, "v");
+        *has_uid = true;
+        return sd_bus_message_read(answer, "v", "u", &c->uid);
+}
+
+int credentials_read(sd_bus_message *answer, gid_t group, Credentials *ret) {
+        bool has_uid = false;
+        int r;
+
+        *ret = (Credentials) { 0 };
+        if (sd_bus_message_is_method_error(answer, NULL))
+                return sd_bus_message_is_method_error(answer, SD_BUS_ERROR_NO_REPLY) ? -ETIMEDOUT : -ESRCH;
+        r = sd_bus_message_enter_container(answer, 'a', "{sv}");
+        while (r >= 0 && (r = sd_bus_message_enter_container(answer, 'e', "sv")) > 0) {
+                r = read_entry(answer, group, ret, &has_uid);
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(answer);
+        }
+        return r < 0 ? r : has_uid ? 0 : -ENODATA;
+}
+
+#define SECOND_USEC UINT64_C(1000000)
+
+static void log_sender(Reports *reports, const Credentials *sender) {
+        _cleanup_free_ char *others = NULL;
+        char unit[HOLDER_UNIT_MAX];
+
+        holder_unit_of_process((int) sender->pid, unit, sizeof(unit));
+        if (reports->unlogged > 0)
+                others = string_format(" %u earlier refusals were not logged.", reports->unlogged);
+        log_full(LOG_NOTICE, 0, (&(LogFields) { .id = MESSAGE_CALL_REFUSED }),
+                 "A call of uid %u, process %u%s%s, was refused: %s%s", sender->uid, sender->pid, unit[0] ? " of " : "",
+                 unit, reports->reason, others ?: "");
+        reports->unlogged = 0;
+}
+
+static int on_credentials(sd_bus_message *answer, void *userdata, sd_bus_error *error) {
+        Server *s = userdata;
+        Reports *reports = &s->reports;
+        Credentials sender;
+
+        if (credentials_read(answer, GID_NONE, &sender) >= 0 &&
+            quota_charge(&s->quota, NULL, sender.uid, QUOTA_REFUSALS_LOGGED, 1, NULL))
+                log_sender(reports, &sender);
+        else
+                reports->unlogged++;
+        reports_cancel(reports);
+        return 0;
+}
+
+void report_refused(Server *s, sd_bus_message *call, const char *reason) {
+        const char *sender = sd_bus_message_get_sender(call);
+        uint64_t now = clock_usec(CLOCK_MONOTONIC);
+        Reports *reports = &s->reports;
+
+        if (!sender || !reason)
+                return;
+        if (reports->query || (reports->asked > 0 && now - reports->asked < SECOND_USEC)) {
+                reports->unlogged++;
+                return;
+        }
+        reports->asked = now;
+        reports->reason = strdup(reason);
+        if (!reports->reason ||
+            credentials_query(sd_bus_message_get_bus(call), sender, on_credentials, s, &reports->query) < 0)
+                reports_cancel(reports);
+}
+
+int refuse_sender(Server *s, sd_bus_message *call, const Refusal *refusal) {
+        report_refused(s, call, refusal->message);
+        return bus_reply_refusal(call, refusal);
+}
+
+void reports_cancel(Reports *r) {
+        r->query = sd_bus_slot_unref(r->query);
+        free(r->reason);
+        r->reason = NULL;
 }

@@ -3,6 +3,8 @@
 
 /* Who calls: what the daemon knows about the connections of the bus that were admitted, see admission.h. */
 
+#include <stdbool.h>
+#include <sys/types.h>
 #include <systemd/sd-bus.h>
 
 #include "bus/server.h"
@@ -48,3 +50,44 @@ int caller_charge_list(Server *s, sd_bus_message *call);
 
 /* Sends an error reply for a method that returned r and error, as sd-bus does after a method handler. */
 void caller_reply_error(sd_bus_message *call, int r, const sd_bus_error *error);
+
+/* Asks the bus who opened a connection: org.freedesktop.DBus.GetConnectionCredentials, D-Bus Specification. */
+
+typedef struct Credentials {
+        uint32_t uid;
+        uint32_t pid;   /* 0: the bus does not tell */
+        bool is_member; /* the process had the group as its own or as a supplementary one when it connected */
+} Credentials;
+
+/* The bus must answer within this time. */
+#define CREDENTIALS_TIMEOUT_SEC 10U
+
+/* Asks about the connection with the unique name. Does not wait: the handler gets the answer. */
+int credentials_query(sd_bus *bus, const char *name, sd_bus_message_handler_t handler, void *userdata,
+                      sd_bus_slot **ret);
+/* Reads the answer. -ESRCH: the connection is gone. -ETIMEDOUT: the bus did not answer. -ENODATA: the bus does not tell
+ * the uid. group: GID_NONE when no group counts. */
+int credentials_read(sd_bus_message *answer, gid_t group, Credentials *ret);
+
+#define GID_NONE ((gid_t) (-1))
+
+/*
+ * Tells the journal whose calls are refused because they are too many, too large or not permitted. Each uid is named
+ * once in a minute. The bus is asked for the sender's uid and process at most once in a second, so a caller cannot make
+ * the daemon ask or log without end; refusals that are not logged are counted.
+ */
+
+typedef struct Reports {
+        sd_bus_slot *query; /* the pending GetConnectionCredentials */
+        char *reason;       /* of the refusal that the query is about: a sentence */
+        uint64_t asked;     /* CLOCK_MONOTONIC, in microseconds */
+        unsigned unlogged;  /* refusals since the last message */
+} Reports;
+
+/* The call was refused; reason is a sentence, or NULL when out of memory. Does nothing for a peer without a bus, which
+ * is root. */
+void report_refused(Server *s, sd_bus_message *call, const char *reason);
+/* The same, and replies with the refusal. */
+int refuse_sender(Server *s, sd_bus_message *call, const Refusal *refusal);
+/* Forgets the pending query. The connection to the bus is lost, or the server ends. */
+void reports_cancel(Reports *r);

@@ -3,10 +3,16 @@
 
 #include "connection.h"
 
+#include <errno.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "error.h"
 #include "server-internal.h"
+#include "util/log.h"
 #include "util/strings.h"
 
 /* The sender and path of the Disconnected signal that sd-bus generates locally. */
@@ -46,9 +52,9 @@ static uint64_t count_queued(const Connection *c) {
         return sd_bus_get_n_queued_write(c->bus, &n) < 0 ? 0 : n;
 }
 
-/* Refuses a call when its sender may not read or has asked for too many long replies, or the connection has unread replies. Ignores
- * a read-only call that expects no reply: the bus limits the pending replies of a connection, so a caller cannot flood
- * the daemon with calls that expect a reply. */
+/* Refuses a call when its sender may not read or has asked for too many long replies, or the connection has unread
+ * replies. Ignores a read-only call that expects no reply: the bus limits the pending replies of a connection, so a
+ * caller cannot flood the daemon with calls that expect a reply. */
 static int filter_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *member = sd_bus_message_get_member(m);
         _cleanup_refusal_ Refusal refusal = { 0 };
@@ -64,7 +70,8 @@ static int filter_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return r;
         /* sd_bus_process() may read a call although it has not written all messages. */
         if (count_queued(c) <= QUEUE_MAX)
-                return sd_bus_message_is_method_call(m, OBJECT_MANAGER, NULL) > 0 ? caller_charge_list(c->server, m) : 0;
+                return sd_bus_message_is_method_call(m, OBJECT_MANAGER, NULL) > 0 ? caller_charge_list(c->server, m)
+                                                                                  : 0;
         (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
                       "Too many replies have not been read.");
         return refuse_sender(c->server, m, &refusal);
@@ -206,4 +213,90 @@ void connection_close(Connection *c) {
         c->timer = sd_event_source_disable_unref(c->timer);
         c->writable = sd_event_source_disable_unref(c->writable);
         c->bus = sd_bus_close_unref(c->bus);
+}
+
+/*
+ * Root's own connections: a socket that only root can open, on which each peer speaks D-Bus to the daemon without a
+ * bus. They work while the system bus is clogged.
+ */
+
+/* Connections are accepted at most so many times in an interval. */
+#define ACCEPT_BURST         50U
+#define ACCEPT_INTERVAL_USEC (UINT64_C(100) * 1000)
+
+static void on_lost(Connection *c, const char *why) {
+        if (why)
+                log_warning("A connection to %s was closed: %s.", c->server->socket.sun_path, why);
+        connection_close(c);
+}
+
+static Connection *find_free(Server *s) {
+        for (size_t i = 0; i < PEERS_MAX; i++)
+                if (!s->peers[i].bus)
+                        return &s->peers[i];
+        return NULL;
+}
+
+static int on_connection(sd_event_source *source, int listening, uint32_t events, void *userdata) {
+        Server *s = userdata;
+        /* cppcheck-suppress nullPointer ; NULL means that the address is not wanted */
+        _cleanup_close_ int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        Connection *c = find_free(s);
+        int r;
+
+        if (fd < 0)
+                return 0;
+        if (!c) {
+                log_warning("A connection to %s was refused: there are %u already.", s->socket.sun_path, PEERS_MAX);
+                return 0;
+        }
+        r = connection_open_peer(c, s, TAKE_FD(fd), on_lost);
+        if (r < 0)
+                log_warning_errno(r, "Failed to serve a connection to %s: %m", s->socket.sun_path);
+        return 0;
+}
+
+static int listen_at(struct sockaddr_un *address) {
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        /* bind() gives the file the mode of the socket. */
+        if (fd < 0 || fchmod(fd, 0600) < 0)
+                return -errno;
+        if (unlink(address->sun_path) < 0 && errno != ENOENT)
+                return -errno;
+        if (bind(fd, (const struct sockaddr *) address, sizeof(*address)) < 0 || listen(fd, PEERS_MAX) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+void peers_listen(Server *s) {
+        const char *directory = secure_getenv("RUNTIME_DIRECTORY"); /* systemd.exec(5), RuntimeDirectory= */
+        int n, r;
+
+        if (!directory)
+                return;
+        s->socket.sun_family = AF_UNIX;
+        n = snprintf(s->socket.sun_path, sizeof(s->socket.sun_path), "%s/" BUS_PRIVATE_SOCKET, directory);
+        r = n < 0 || (size_t) n >= sizeof(s->socket.sun_path) ? -ENAMETOOLONG : listen_at(&s->socket);
+        if (r >= 0) {
+                int fd = r;
+
+                r = sd_event_add_io(s->event, &s->listening, fd, EPOLLIN, on_connection, s);
+                /* accept4() fails while no descriptor is free, and the socket stays ready. */
+                if (r >= 0)
+                        r = sd_event_source_set_ratelimit(s->listening, ACCEPT_INTERVAL_USEC, ACCEPT_BURST);
+                if (r >= 0)
+                        r = sd_event_source_set_io_fd_own(s->listening, true);
+                else
+                        (void) close(fd);
+        }
+        if (r < 0)
+                log_warning_errno(r, "Failed to listen at %s, root can use the system bus only: %m",
+                                  s->socket.sun_path);
+}
+
+void peers_done(Server *s) {
+        sd_event_source_disable_unref(s->listening);
+        for (size_t i = 0; i < PEERS_MAX; i++)
+                connection_close(&s->peers[i]);
 }

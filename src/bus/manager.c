@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The D-Bus interface org.passthroughd1.Manager. */
-
 #include <errno.h>
 
 #include "error.h"
 #include "json.h"
 #include "request.h"
 #include "server-internal.h"
+#include "util/digest.h"
 #include "util/strings.h"
+#include "util/stringtable.h"
 
 /* In the child of an answer. NULL: out of memory. */
 static Verdict write_text(const char *text) {
@@ -358,4 +359,82 @@ static const sd_bus_vtable manager_vtable[] = {
 
 int manager_object_add(sd_bus *bus, Server *s) {
         return sd_bus_add_object_vtable(bus, NULL, BUS_PATH, BUS_MANAGER_INTERFACE, manager_vtable, s);
+}
+
+/* The properties of the manager that say what is wrong with the daemon or its configuration. Describe has the same. */
+
+static const char *const problem_property_table[_PROBLEM_PROPERTY_MAX] = {
+        [PROBLEM_PROPERTY_READ_ONLY] = "ReadOnly",    [PROBLEM_PROPERTY_LIBVIRT] = "LibvirtProblem",
+        [PROBLEM_PROPERTY_CONFIG] = "ConfigProblems", [PROBLEM_PROPERTY_NONE_OFFERED] = "NoneOffered",
+        [PROBLEM_PROPERTY_WITHDRAWN] = "Withdrawn",
+};
+DEFINE_STRING_TABLE(problem_property, ProblemProperty, _PROBLEM_PROPERTY_MAX)
+
+static const char *problem_text(const HostView *view, ProblemProperty p) {
+        const LibvirtStatus *l = view->libvirt;
+
+        if (p == PROBLEM_PROPERTY_READ_ONLY)
+                return ledger_problem(view->ledger) ?: "";
+        if (p == PROBLEM_PROPERTY_NONE_OFFERED)
+                return view->config->block_reason ?: "";
+        /* It is no problem that libvirt has not answered yet. */
+        return l && l->configured && l->logged && l->reason ? l->reason : "";
+}
+
+int problem_property_get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
+                              sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        HostView view = server_view(userdata);
+
+        return sd_bus_message_append(reply, "s", problem_text(&view, problem_property_from_string(property)));
+}
+
+int problem_property_get_config(sd_bus *bus, const char *path, const char *interface, const char *property,
+                                sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        HostView view = server_view(userdata);
+        _cleanup_json_ json_object *list = json_config_problems(&view);
+        int r = list ? sd_bus_message_open_container(reply, 'a', "s") : -ENOMEM;
+
+        for (size_t i = 0; r >= 0 && i < json_object_array_length(list); i++)
+                r = sd_bus_message_append(reply, "s", json_object_get_string(json_object_array_get_idx(list, i)));
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+int problem_property_get_withdrawn(sd_bus *bus, const char *path, const char *interface, const char *property,
+                                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        HostView view = server_view(userdata);
+        _cleanup_json_ json_object *list = json_withdrawn(&view);
+        int r = list ? sd_bus_message_open_container(reply, 'a', "(ss)") : -ENOMEM;
+
+        for (size_t i = 0; r >= 0 && i < json_object_array_length(list); i++) {
+                json_object *device = json_object_array_get_idx(list, i);
+
+                r = sd_bus_message_append(reply, "(ss)",
+                                          json_object_get_string(json_object_object_get(device, "address")),
+                                          json_object_get_string(json_object_object_get(device, "pool")));
+        }
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static uint64_t list_digest(json_object *list) {
+        _cleanup_free_ char *text = json_text(list);
+
+        (void) json_object_put(list);
+        return digest_string(DIGEST_START, text);
+}
+
+unsigned problems_note_shown(Server *s) {
+        HostView view = server_view(s);
+        unsigned properties = 0;
+
+        for (unsigned i = 0; i < _PROBLEM_PROPERTY_MAX; i++) {
+                uint64_t now = i == PROBLEM_PROPERTY_CONFIG ? list_digest(json_config_problems(&view))
+                               : i == PROBLEM_PROPERTY_WITHDRAWN
+                                       ? list_digest(json_withdrawn(&view))
+                                       : digest_string(DIGEST_START, problem_text(&view, (ProblemProperty) i));
+
+                if (s->problems[i] != now)
+                        properties |= 1U << i;
+                s->problems[i] = now;
+        }
+        return properties;
 }

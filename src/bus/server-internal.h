@@ -12,10 +12,8 @@
 #include "bus/server.h"
 #include "caller.h"
 #include "connection.h"
-#include "credentials.h"
 #include "parked.h"
 #include "quota.h"
-#include "reports.h"
 #include "system-bus.h"
 
 typedef struct Authorization Authorization;
@@ -108,7 +106,7 @@ int pool_objects_add(sd_bus *bus, Server *s);
 int node_objects_add(sd_bus *bus, Server *s);
 int log_control_add(sd_bus *bus, Server *s);
 
-/* peers.c */
+/* connection.c */
 /* Listens for root's connections in $RUNTIME_DIRECTORY; does not listen without one. A failure is only logged. */
 void peers_listen(Server *s);
 void peers_done(Server *s);
@@ -118,7 +116,7 @@ Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal
 /* On NULL the caller was sent a refusal, and *ret_reply is the result of sending it. */
 const PciDevice *bus_find_device(sd_bus_message *call, const HostView *view, const char *text, int *ret_reply);
 
-/* problems.c: getters of ProblemProperties, for the manager's vtable */
+/* manager.c: getters of ProblemProperties, for the manager's vtable */
 int problem_property_get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
                               sd_bus_message *reply, void *userdata, sd_bus_error *error);
 int problem_property_get_config(sd_bus *bus, const char *path, const char *interface, const char *property,

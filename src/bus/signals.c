@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Emits signals when a job, an allocation or a device is added, changes or is removed: on the bus and to each peer. */
-
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 #include "server-internal.h"
 #include "util/log.h"
@@ -272,4 +273,32 @@ void server_epoch_changed(Server *s) {
         const char *names[] = { "Epoch", NULL };
 
         signal_manager(s, names);
+}
+
+/* The paths of D-Bus objects. */
+
+int device_path(PciAddress address, char **ret) {
+        return sd_bus_path_encode(BUS_DEVICE_PREFIX, PCI_ADDRESS_STR(address), ret);
+}
+
+int allocation_path(const char *name, char **ret) {
+        return sd_bus_path_encode(BUS_ALLOCATION_PREFIX, name, ret);
+}
+
+int job_path(uint32_t id, char **ret) {
+        char label[16];
+
+        (void) snprintf(label, sizeof(label), "%" PRIu32, id);
+        return sd_bus_path_encode(BUS_JOB_PREFIX, label, ret);
+}
+
+int pool_path(const char *name, char **ret) {
+        return sd_bus_path_encode(BUS_POOL_PREFIX, name, ret);
+}
+
+int node_path(int id, char **ret) {
+        char label[16];
+
+        (void) snprintf(label, sizeof(label), "%d", id);
+        return sd_bus_path_encode(BUS_NODE_PREFIX, label, ret);
 }

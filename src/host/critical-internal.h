@@ -22,7 +22,7 @@ typedef struct Critical {
         const char *remedy; /* for PciDevice.critical_remedy; static */
 } Critical;
 
-/* critical-read.c */
+/* critical.c: the files that show what the host uses */
 
 /* Calls take() for each line of the file. optional: a missing file is not an error. */
 int critical_lines(const Critical *c, const char *path, bool optional, int (*take)(const Critical *, char *));
@@ -61,7 +61,7 @@ int critical_note_address(const Critical *c, const char *text, bool own, const c
  * can choose. mount: the mount point. Modifies source and options. */
 int critical_note_mount(const Critical *c, const char *type, char *source, char *options, const char *mount);
 
-/* critical-stack.c */
+/* critical.c: stacks of block devices */
 
 /*
  * Marks the function address, which is the last one in path, the functions above it in path, and its PF. chain: from

@@ -26,8 +26,8 @@ int device_facts_read_physfn(const DeviceDir *d, PciDevice *dev);
 int device_facts_read_identity(const DeviceDir *d, const PciDevice *sibling, PciDevice *dev);
 /* Whether all these attributes exist and were read, so that dev may be the sibling of another VF. */
 bool device_facts_are_whole(const DeviceDir *d, const PciDevice *dev);
-/* Reads driver, driver_override, has_override, vfio, vfio_cdev, kernel_names without those of subdevices.h, and bond,
- * all of which the driver creates.
+/* Reads driver, driver_override, has_override, vfio, vfio_cdev, kernel_names without those of
+ * subdevices_append_names(), and bond, all of which the driver creates.
  */
 int device_facts_read_driver(const DeviceDir *d, PciDevice *dev);
 /* Reads bar_size. */

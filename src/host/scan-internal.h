@@ -49,3 +49,14 @@ int scan_complete(const Scan *s);
 /* Tells whether the IOMMU group was created by VFIO in its no-IOMMU mode, for a device without an IOMMU (domain.md
  * A17). */
 bool scan_group_is_noiommu(const Sysfs *fs, int number);
+
+/* The names of what is below a PCI function: block devices that are no partition, namespaces of NVMe controllers, and
+ * network interfaces at any depth, as of scalable functions (auxiliary bus), of modems, and on USB, SDIO, FireWire or
+ * Thunderbolt. */
+
+/*
+ * Appends the disks of each storage controller, and the interfaces below all devices but VFs and GPUs, to
+ * kernel_names, which may have them already. devices are ascending by address. Reads nothing when no device is of such
+ * a kind. Returns 0 or -ENOMEM.
+ */
+int subdevices_append_names(const Sysfs *fs, PciDevice *devices, size_t n);

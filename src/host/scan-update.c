@@ -10,7 +10,6 @@
 #include "host/xen.h"
 #include "model/mdev-slots.h"
 #include "scan-internal.h"
-#include "subdevices.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 

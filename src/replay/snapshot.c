@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Records a machine as a .tree file: a header that tells how it was recorded, then all parts. */
-
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "config/config.h"
+#include "host/configfiles.h"
 #include "replay/replay.h"
 #include "root.h"
 #include "snapshot.h"
@@ -108,6 +111,284 @@ int snapshot_write(const char *node, SnapshotFlags flags, FILE *out, char **ret_
         for (size_t at = 0, n; e >= 0 && at < size && !ferror(out); at += n) {
                 n = MIN(size - at, (size_t) 1024);
                 (void) fwrite(text + at, 1, n, out);
+        }
+        return e;
+}
+
+/*
+ * Records the configuration files so that the recording yields the same configuration: it keeps masked files,
+ * unreadable files and the order of drop-ins.
+ */
+
+#define NAME_TAIL_MAX 240U /* leaves room for a rank in a name of 255 bytes */
+
+/* The drop-ins of one directory. */
+typedef struct Dropins {
+        char *directory; /* path without the leading slash */
+        char **names;
+        size_t n;
+        int error; /* negative errno if the directory cannot be listed; else 0 */
+} Dropins;
+
+/* The drop-ins of all configuration directories. */
+typedef struct Configuration {
+        Dropins dropins[CONFIG_DIRECTORIES];
+        bool ranked; /* a name contains an identifier, so the recorded names begin with their rank */
+} Configuration;
+
+static void configuration_done(Configuration *c) {
+        for (size_t i = 0; i < CONFIG_DIRECTORIES; i++) {
+                free(c->dropins[i].directory);
+                (void) free_names(c->dropins[i].names, c->dropins[i].n);
+        }
+}
+
+static char *scrub_name(const Recorder *r, const char *name) {
+        return identities_scrub(&r->identities, name, true);
+}
+
+static int list_dropins(const Recorder *r, size_t which, Configuration *c) {
+        Dropins *d = &c->dropins[which];
+
+        d->directory = string_format("%s/" CONFIG_MAIN_FILE ".d", config_directories[which] + 1);
+        if (!d->directory)
+                return -ENOMEM;
+        d->error = config_dropins_list(r->fs, d->directory, &d->names, &d->n);
+        for (size_t i = 0; i < d->n; i++) {
+                _cleanup_free_ char *scrubbed = scrub_name(r, d->names[i]);
+
+                if (!scrubbed)
+                        return -ENOMEM;
+                c->ranked = c->ranked || !streq(scrubbed, d->names[i]);
+        }
+        return d->error == -ENOMEM ? -ENOMEM : 0;
+}
+
+/* Returns the number of drop-ins whose names sort before name. */
+static size_t rank(const Configuration *c, const char *name) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < CONFIG_DIRECTORIES; i++)
+                for (size_t j = 0; j < c->dropins[i].n; j++)
+                        n += strcmp(c->dropins[i].names[j], name) < 0;
+        return n;
+}
+
+/* Returns the recorded path of a drop-in. Names determine the order of drop-ins, and a name masks the same name in
+ * another directory. Replacing an identifier in a name could change the order, so then all recorded names begin with
+ * their rank. NULL when out of memory. */
+static char *recorded_path(const Recorder *r, const Configuration *c, const Dropins *d, const char *name) {
+        _cleanup_free_ char *scrubbed = scrub_name(r, name);
+        size_t length = scrubbed ? strlen(scrubbed) : 0;
+
+        if (!scrubbed)
+                return NULL;
+        if (!c->ranked)
+                return string_format("%s/%s", d->directory, scrubbed);
+        return string_format("%s/%04zu-%s", d->directory, rank(c, name),
+                             scrubbed + (length > NAME_TAIL_MAX ? length - NAME_TAIL_MAX : 0));
+}
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"
+#define DIGITS  "0123456789"
+
+/* No key accepts a value with a '$'. */
+static void write_invalid(const Identities *i, const char *value, FILE *f) {
+        (void) fputc('$', f);
+        identities_write_hash(i, value, strlen(value), f);
+}
+
+/* Writes HOST:REST with the hash of the host, which is n bytes long. */
+static void write_host(const Identities *i, char *value, size_t n, FILE *f) {
+        for (size_t k = 0; k < n; k++)
+                value[k] = (char) tolower((unsigned char) value[k]);
+        identities_write_hash(i, value, n, f);
+        (void) fputs(value + n, f);
+}
+
+/* "gpu1.example.org:9999 slots=2" */
+static void write_endpoint(const Identities *i, char *value, FILE *f) {
+        size_t host = strspn(value, LETTERS ".-"), rest = strspn(value + host, ":" DIGITS " slots=");
+
+        if (host == 0 || value[host] != ':' || value[host + rest] || strcspn(value, " ") > ENDPOINT_MAX ||
+            strchr(".-", value[0]) || value[host - 1] == '.' || memchr(value, '_', host))
+                write_invalid(i, value, f);
+        else
+                write_host(i, value, host, f);
+}
+
+/* The path of a socket tells no more than the paths of other keys. */
+static void write_manager(const Identities *i, char *value, FILE *f) {
+        size_t host = strspn(value, LETTERS ".-");
+
+        if (*value == '/')
+                identities_write(i, value, false, f);
+        else if (host == 0 || value[host] != ':' || value[host + 1 + strspn(value + host + 1, DIGITS)])
+                write_invalid(i, value, f);
+        else
+                write_host(i, value, host, f);
+}
+
+static void write_word(const Identities *i, char *word, size_t n, FILE *f) {
+        _cleanup_free_ char *hash = NULL;
+        size_t size;
+        FILE *memory = open_memstream(&hash, &size);
+
+        if (!memory)
+                return;
+        identities_write_hash(i, word, n, memory);
+        if (fclose(memory) == 0)
+                (void) fwrite(hash, 1, MIN(n, size), f);
+}
+
+/* Keeps placeholders and punctuation. A word does not get longer, because lines have a limit. Returns the end. */
+static char *write_value(const Identities *i, char *value, FILE *f) {
+        while (*value && *value != ' ') {
+                size_t n = strspn(value, LETTERS);
+
+                if (n > 0)
+                        write_word(i, value, n, f);
+                else {
+                        n = *value == '%' ? 2 : 1;
+                        (void) fwrite(value, 1, n, f);
+                }
+                value += n;
+        }
+        return value;
+}
+
+/* Keeps the names too. */
+static void write_variables(const Identities *i, char *value, FILE *f) {
+        if (!variables_are_valid(value)) {
+                write_invalid(i, value, f);
+                return;
+        }
+        for (char *word = value; *word; word += strspn(word, " ")) {
+                size_t name = strcspn(word, "=") + 1;
+
+                (void) fwrite(word, 1, name, f);
+                word = write_value(i, word + name, f);
+                if (*word)
+                        (void) fputc(' ', f);
+        }
+}
+
+/* The keys whose values name other machines or may be secrets. */
+static const struct {
+        const char *name;
+        void (*write)(const Identities *i, char *value, FILE *f);
+} private_keys[] = {
+        { "Endpoint", write_endpoint },
+        { "Manager", write_manager },
+        { "Variables", write_variables },
+};
+
+static void trim_end(char *text) {
+        for (size_t n = strlen(text); n > 0 && strchr(" \t\r", text[n - 1]); n--)
+                text[n - 1] = '\0';
+}
+
+/* Makes tabs blanks, as the parser does, and cuts off a comment after the value. */
+static void trim_value(char *value) {
+        for (char *tab; (tab = strchr(value, '\t'));)
+                *tab = ' ';
+        for (char *c = value; (c = strchr(c, ';')); c++)
+                if (c[-1] == ' ') {
+                        *c = '\0';
+                        break;
+                }
+        trim_end(value);
+}
+
+/* True if the line has such a key, also as a comment; then its replacement is written. A replaced value is valid if and
+ * only if the value was valid. */
+static bool write_private(const Identities *i, char *line, FILE *f) {
+        char *start = line + strspn(line, " \t"), *key = line + strspn(line, " \t#;");
+        size_t n = strcspn(key, "=: \t"), length, k = 0;
+        char *value = key + n + strspn(key + n, " \t");
+
+        while (k < ELEMENTSOF(private_keys) &&
+               (n != strlen(private_keys[k].name) || strncasecmp(key, private_keys[k].name, n) != 0))
+                k++;
+        if (i->keep || k == ELEMENTSOF(private_keys) || !*value || !strchr("=:", *value))
+                return false;
+        trim_end(value);
+        length = strlen(start);
+        value++;
+        value += strspn(value, " \t");
+        (void) fwrite(line, 1, (size_t) (value - line), f);
+        trim_value(value);
+        if (length > CONFIG_LINE_MAX)
+                write_invalid(i, value, f);
+        else if (*value)
+                private_keys[k].write(i, value, f);
+        return true;
+}
+
+static bool is_comment(const char *line) {
+        line += strspn(line, " \t");
+        return *line == '#' || *line == ';';
+}
+
+/* Scrubs line by line. The name of the machine is replaced only in comments, because other lines have a meaning. A NUL
+ * byte, which makes its line invalid, is written unchanged. */
+static void write_scrubbed(const Recorder *r, char *text, size_t size, FILE *f) {
+        for (size_t at = 0; at < size;) {
+                size_t n = strcspn(text + at, "\n");
+                char *line = text + at, end = line[n];
+
+                line[n] = '\0';
+                if (!write_private(&r->identities, line, f))
+                        identities_write(&r->identities, line, is_comment(line), f);
+                at += n;
+                if (at++ < size)
+                        (void) fputc(end, f);
+        }
+}
+
+/* recorded: the path of the file in the recording. */
+static int record_one(Recorder *r, const char *path, const char *recorded) {
+        _cleanup_free_ char *text = NULL, *copy = NULL;
+        size_t size, copy_size;
+        FILE *f;
+        int e = config_file_read(r->fs, path, &text, &size);
+
+        if (e == 0 || e == -ENOMEM)
+                return e;
+        if (e < 0)
+                return record_unreadable(r, recorded, e);
+        f = open_memstream(&copy, &copy_size);
+        if (!f)
+                return -ENOMEM;
+        write_scrubbed(r, text, size, f);
+        return fclose(f) == 0 ? record_bytes(r, recorded, copy, copy_size) : -ENOMEM;
+}
+
+static int record_dropins(Recorder *r, const Configuration *c, const Dropins *d) {
+        int e = d->error < 0 ? record_unreadable(r, d->directory, d->error) : 0;
+
+        for (size_t i = 0; i < d->n && e >= 0; i++) {
+                _cleanup_free_ char *path = string_format("%s/%s", d->directory, d->names[i]);
+                _cleanup_free_ char *recorded = recorded_path(r, c, d, d->names[i]);
+
+                e = path && recorded ? record_one(r, path, recorded) : -ENOMEM;
+        }
+        return e;
+}
+
+int record_configuration(Recorder *r) {
+        _cleanup_(configuration_done) Configuration c = { 0 };
+        int e = 0;
+
+        for (size_t i = 0; i < CONFIG_DIRECTORIES && e >= 0; i++)
+                e = list_dropins(r, i, &c);
+        for (size_t i = 0; i < CONFIG_DIRECTORIES && e >= 0; i++) {
+                char path[64];
+
+                (void) snprintf(path, sizeof(path), "%s/" CONFIG_MAIN_FILE, config_directories[i] + 1);
+                e = record_one(r, path, path);
+                if (e >= 0)
+                        e = record_dropins(r, &c, &c.dropins[i]);
         }
         return e;
 }

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-
+#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
 
-#include "journal.h"
+#include "util/cleanup.h"
 #include "util/log.h"
 #include "util/strings.h"
 #include "util/stringtable.h"
@@ -59,6 +63,36 @@ const char *log_level_to_string(int level) {
 
 int log_level_from_string(const char *s) {
         return string_table_find(level_table, ELEMENTSOF(level_table), s);
+}
+
+/* Entries of systemd's journal by its native protocol. sd_journal_send() waits while the queue of journald is full;
+ * these functions never wait. */
+
+/* Appends a field to an entry. value may contain any bytes. */
+static void journal_add_field(FILE *entry, const char *key, const char *value, size_t size) {
+        uint64_t length = htole64(size);
+
+        (void) fputs(key, entry);
+        if (memchr(value, '\n', size)) {
+                /* The length of a value with several lines comes before it. */
+                (void) fputc('\n', entry);
+                (void) fwrite(&length, sizeof(length), 1, entry);
+        } else
+                (void) fputc('=', entry);
+        (void) fwrite(value, 1, size, entry);
+        (void) fputc('\n', entry);
+}
+
+/* Sends an entry. -EAGAIN: the queue of journald is full. */
+static int journal_send(const char *entry, size_t size) {
+        static const struct sockaddr_un journald = { .sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/socket" };
+        /* Not kept, because child processes close all descriptors. */
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+        if (fd < 0 || sendto(fd, entry, size, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *) &journald,
+                             sizeof(journald)) < 0)
+                return -errno;
+        return 0;
 }
 
 /*
