@@ -4,13 +4,16 @@
 #include <stdio.h>
 
 #include "bus/names.h"
+#include "client.h"
 #include "daemon.h"
 #include "document.h"
 #include "job.h"
+#include "model/json-parse.h"
 #include "page.h"
 #include "replay/replay.h"
 #include "reply.h"
 #include "report.h"
+#include "slurm/gres.h"
 #include "table.h"
 #include "util/strings.h"
 #include "verbs.h"
@@ -241,4 +244,199 @@ int verb_snapshot(const Args *args) {
         if (r < 0 && problem)
                 return report_failure(args, NULL, "%s", problem);
         return r < 0 ? report_errno(args, r, "Cannot record") : EXIT_SUCCESS;
+}
+
+/* passthroughctl cdi: prints the device nodes of an allocation as a document of CDI. */
+
+int verb_cdi(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_free_ char *text = NULL;
+        int r = client_new(args, &c);
+
+        if (r < 0)
+                return r;
+        r = client_ask(c, "GetDomainXML", &reply, "sa{sv}", args->operands[0], 1, OPTION_KEY_FORMAT, "s",
+                       DOCUMENT_FORMAT_CDI);
+        if (r < 0)
+                return r;
+        r = client_read_text(c, reply, &text);
+        if (r < 0)
+                return r;
+        puts(text);
+        return 0;
+}
+
+/* passthroughctl show: all facts about one device or one allocation. */
+
+/* While the running domains are unknown, an allocation that is ready may be in use. */
+static void view_unknown(json_object *node) {
+        json_object *libvirt = json_object_object_get(node, "libvirt");
+        char time[DOCUMENT_TIME_MAX];
+        int64_t since;
+
+        if (!libvirt || !reply_number(libvirt, "unknown_since", &since))
+                return;
+        document_time((uint64_t) since * 1000000, true, time);
+        view_field("Domain", "unknown since %s: %s", time, reply_cell(libvirt, "reason"));
+}
+
+static int show_allocation(const Args *args, json_object *node, json_object *allocation) {
+        if (args_has(args, OPTION_JSON))
+                return document_print(args, json_object_get(allocation));
+        view_allocation(allocation);
+        view_unknown(node);
+        return 0;
+}
+
+static int print_device(const Args *args, json_object *device) {
+        view_device(device);
+        return 0;
+}
+
+int verb_show(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_json_ json_object *node = NULL;
+        json_object *allocation;
+        const char *name = args->operands[0];
+        int r;
+
+        /* The name of an allocation has no colon; a PCI address has one. */
+        if (strchr(name, ':'))
+                return reply_show_device(args, name, print_device);
+        if (args_has(args, OPTION_NODE))
+                return report_failure(args, BUS_ERROR_NO_SUCH_ALLOCATION,
+                                      "A recorded node has no allocations, so there is no '%s'. Give the address of a "
+                                      "device, such as 0000:82:00.0.",
+                                      name);
+        r = client_new(args, &c);
+        if (r < 0)
+                return r;
+        r = reply_ask(c, "Describe", NULL, NULL, &node);
+        if (r < 0)
+                return r;
+        allocation = reply_find(node, "allocations", "name", name);
+        if (allocation)
+                return show_allocation(args, node, allocation);
+        /* The reply lacks this allocation: ask the daemon for it, to report the daemon's error. */
+        r = client_ask(c, "GetAllocation", NULL, "s", name);
+        return r < 0 ? r : report_failure(args, NULL, "'%s' has just appeared; run the command again.", name);
+}
+
+/* passthroughctl check: whether the node is ready for passthrough, and what it lacks. It needs no daemon. */
+
+enum {
+        EXIT_WARNING = 1,
+        EXIT_NOT_READY = 2
+};
+
+#define INDENT 24 /* of the message and the remedy */
+
+static void print_finding(json_object *finding) {
+        const char *remedy = reply_text(finding, "remedy");
+
+        printf("%-8s %-14s ", reply_cell(finding, "result"), reply_cell(finding, "check"));
+        page_wrap(stdout, reply_cell(finding, "message"), INDENT, INDENT);
+        if (remedy) {
+                printf("%*s", INDENT, "");
+                page_wrap(stdout, remedy, INDENT, INDENT);
+        }
+}
+
+static int exit_status(const char *result) {
+        return streq(result, "ok") ? EXIT_SUCCESS : streq(result, "warning") ? EXIT_WARNING : EXIT_NOT_READY;
+}
+
+static int print_report(const Args *args, const char *text) {
+        json_object *report, *findings;
+        int status, r = json_parse(text, strlen(text), &report);
+
+        if (r < 0)
+                return report_errno(args, r, "Cannot print");
+        findings = reply_member(report, "findings");
+        status = exit_status(reply_cell(report, "result"));
+        if (args_has(args, OPTION_JSON))
+                puts(text);
+        for (size_t i = 0; !args_has(args, OPTION_JSON) && i < json_object_array_length(findings); i++)
+                print_finding(json_object_array_get_idx(findings, i));
+        json_object_put(report);
+        return status;
+}
+
+int verb_check(const Args *args) {
+        _cleanup_daemon_report_ DaemonReport daemon = { 0 };
+        _cleanup_free_ char *problem = NULL, *text = NULL;
+        _cleanup_json_ json_object *node = NULL;
+        bool recorded = args_has(args, OPTION_NODE);
+        int r = recorded ? 0 : daemon_ask(args, &daemon, &node);
+
+        if (r < 0)
+                return EXIT_NOT_READY;
+        r = replay_check(daemon_node(args, &daemon), daemon_config(args, &daemon), recorded ? NULL : &daemon, &text,
+                         &problem);
+        if (r < 0)
+                (void) report_failure(args, NULL, "%s", problem ?: "Out of memory.");
+        else
+                r = print_report(args, text);
+        return r < 0 ? EXIT_NOT_READY : r;
+}
+
+/* passthroughctl gres: prints the pools of the node as GRES for the files of Slurm. */
+
+/* slurmd finds no files for these devices, so each line of gres.conf has CountOnly. It ends when a name has two lines.
+ */
+static int print_text(const GresList *list, const char *gres) {
+        printf("# gres.conf; if several nodes read it, NodeName= of this node before each line\n");
+        for (size_t i = 0; i < list->n; i++) {
+                const Gres *g = &list->items[i];
+
+                printf("Name=" GRES_PREFIX "%s%s%s Count=%u Flags=CountOnly\n", g->pool, g->type ? " Type=" : "",
+                       g->type ?: "", g->total);
+        }
+        printf("# slurm.conf: for all nodes, and in the line NodeName= of this node\nGresTypes=");
+        for (size_t i = 0; i < list->n; i++)
+                printf("%s" GRES_PREFIX "%s", i > 0 ? "," : "", list->items[i].pool);
+        printf("\nGres=%s\n", gres);
+        return 0;
+}
+
+static json_object *make_item(const Gres *g) {
+        json_object *o = json_object_new_object();
+        _cleanup_free_ char *name = string_format(GRES_PREFIX "%s", g->pool);
+
+        if (o && name && document_add(o, "name", name) && document_add(o, "pool", g->pool) &&
+            document_add(o, "type", g->type) &&
+            json_object_object_add(o, "total", json_object_new_int64(g->total)) == 0 &&
+            json_object_object_add(o, "healthy", json_object_new_int64(g->healthy)) == 0)
+                return o;
+        json_object_put(o);
+        return NULL;
+}
+
+static int print_gres_json(const Args *args, const GresList *list, const char *gres) {
+        json_object *o = json_object_new_object(), *items = json_object_new_array();
+        bool ok = o && items && document_add(o, "gres", gres) && json_object_object_add(o, "resources", items) == 0;
+
+        for (size_t i = 0; ok && i < list->n; i++) {
+                json_object *item = make_item(&list->items[i]);
+
+                ok = item && json_object_array_add(items, item) == 0;
+        }
+        if (ok)
+                return document_print(args, o);
+        json_object_put(o);
+        return report_errno(args, -ENOMEM, "Cannot print");
+}
+
+int verb_gres(const Args *args) {
+        _cleanup_json_ json_object *node = NULL;
+        _cleanup_gres_list_ GresList list = { 0 };
+        _cleanup_free_ char *gres = NULL;
+        int r = reply_ask_once(args, "Describe", NULL, NULL, &node);
+
+        if (r < 0)
+                return r;
+        if (gres_list_new(node, &list) < 0 || !(gres = gres_list_format(&list)))
+                return report_errno(args, -ENOMEM, "Cannot print");
+        return args_has(args, OPTION_JSON) ? print_gres_json(args, &list, gres) : print_text(&list, gres);
 }

@@ -55,7 +55,7 @@ void manager_find_moved(Manager *m);
 /* Reads the serial number of the device, unless it is known. */
 void manager_read_serial(Manager *m, PciDevice *dev);
 
-/* facts-modules.c */
+/* facts-serials.c */
 /*
  * The NVLink module ids that were learnt while NVIDIA's driver had the GPUs, by serial number. manager_load_modules()
  * reads them from disk; manager_apply_modules() enters them into the inventory, with those that old has (NULL the first

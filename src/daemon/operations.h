@@ -74,7 +74,7 @@ bool manager_clean_used(Manager *m, PciAddress device);
 /* Resumes an interrupted manager_clear_quarantine(). Returns true when a job was started. */
 bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job);
 
-/* op-accept.c */
+/* op-allocation.c: accepting changed devices */
 /* Takes the cards that replaced devices of the allocation as its devices, and starts the job that prepares it. */
 Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 
@@ -159,7 +159,7 @@ Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *r
  */
 Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret);
 
-/* op-regions.c */
+/* op-allocation.c: shared memory */
 /*
  * Checks the files of the shared memory regions in the request: VERDICT_SHARED_MEMORY_TAKEN when a file exists for a
  * region that no allocation has, VERDICT_WRONG_STATE when it is missing for a region that an allocation has.

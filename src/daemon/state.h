@@ -24,7 +24,7 @@ typedef struct Manager {
         struct {
                 uint64_t serial;
                 unsigned module;
-        } modules[FABRIC_MODULE_MAX]; /* facts-modules.c: NVLink module ids of GPUs */
+        } modules[FABRIC_MODULE_MAX]; /* facts-serials.c: NVLink module ids of GPUs */
         size_t n_modules;
         Store *store; /* the ledger on disk */
         sd_event *event;
