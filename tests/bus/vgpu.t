@@ -9,7 +9,10 @@ use lib $FindBin::Bin;
 
 use File::Basename qw(basename);
 use JSON::XS;
+use List::Util qw(sum);
+use POSIX ();
 use Test::More;
+use Time::HiRes qw(time);
 
 use Boot;
 use Document;
@@ -47,6 +50,15 @@ sub types     { return { map { $_ => type_of($_) } grep { type_of($_) ne '0' } @
 sub available { my $states = devices_state($bus, 'vgpu'); return scalar grep { $_ eq 'available' } values %$states }
 sub has       { my ($name) = @_; return map { $_->{address} } @{ allocation($bus, $name)->{devices} } }
 sub shows_type { my ($id) = @_; return $mdev ? "nvidia-$id" : $id }
+
+# Seconds of CPU time.
+sub cpu_of { my ($pid) = @_; return sum((split / /, slurp("/proc/$pid/stat") =~ s/.*\) //r)[11, 12]) / POSIX::sysconf(&POSIX::_SC_CLK_TCK) }
+
+sub ping_for {
+        my ($seconds) = @_;
+        for (my $end = time + $seconds; time < $end;) { $bus->ping(); select undef, undef, undef, 0.05 }
+        return;
+}
 
 sub other_hand {
         my ($vf, $id) = @_;
@@ -286,6 +298,28 @@ is(device($bus, $VFS[0])->{state}, 'contested', '... the first is contested');
 other_hand($VFS[0], 0);
 is(allocate($bus, 'whole', vgpu => 1, at => [['vgpu', $VFS[0]]], @vm), 'done', '... until the vGPU is removed');
 is(release($bus, 'whole'), 'done', '... and is released');
+
+# ---- a vGPU and a driver are lacking
+
+configure("[Pool vgpu]\nMatch=type=vf pf=$GPU\nVgpuType=" . TYPE . "\n[Pool rdma]\nMatch=vendor=15b3 id=15b3:1021 type=pf\n");
+$bus = Bus->new->listen;
+SKIP: {
+        skip 'no events here', 6 if $ENV{NODE_EVENTS} ne 'yes';
+        is(allocate($bus, 'vm6', vgpu => 1, rdma => 1, @vm), 'done', 'a vGPU and a NIC');
+        my ($vf) = grep { type_of($_) eq ID } @VFS;
+        fault('remove sys/bus/pci/drivers/vfio-pci');
+        fault('write ' . sys($vf, $mdev ? uuid_of($vf) . '/remove 1' : 'nvidia/current_vgpu_type 0'));
+        is($bus->call('Rescan')->{error}, undef, 'the VFIO driver is not loaded, and the vGPU is lost');
+        ok(wait_until(sub { (allocation($bus, 'vm6')->{reason} // '') =~ names($vf) }), '... as the allocation says');
+        my $begun = cpu_of(pid());
+        # Each call is a turn of the loop, and the daemon has nothing to do in it.
+        ping_for(1);
+        cmp_ok(cpu_of(pid()) - $begun, '<', 0.5, 'the daemon waits for it');
+        fault('driver vfio-pci vfio');
+        ok(wait_until(sub { type_of($vf) eq ID && (allocation($bus, 'vm6')->{reason} // '') eq '' }), 'with it both are there again')
+                or diag(explain(allocation($bus, 'vm6')->{reason}));
+        is(release($bus, 'vm6'), 'done', 'and are released');
+}
 
 # ---- types backed by MIG, and pools that share a GPU
 
