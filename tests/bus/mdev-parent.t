@@ -266,7 +266,7 @@ SKIP: {
                 is_deeply([mdevs()], [], 'there are no types yet');
                 like(allocation($bus, 'vm2')->{reason}, names($slots[1]), '... and the allocation says that its slot is missing');
                 fault("set $device/vgpu_mdev 1", "register $gpu");
-                ok(wait_until(sub { (allocation($bus, 'vm2')->{reason} // '') eq '' }), 'the driver registers its types, and the allocation is as before')
+                ok(wait_until(sub { my $vm = allocation($bus, 'vm2'); $vm->{state} eq 'ready' && ($vm->{reason} // '') eq '' }), 'the driver registers its types, and the allocation is as before')
                         or diag(explain(allocation($bus, 'vm2')));
                 is_deeply([mdevs()], [$made], '... with its mediated device');
         }
