@@ -27,7 +27,7 @@ static int print_summary(Client *c, const char *name) {
         r = reply_ask(c, "Describe", NULL, NULL, &node);
         if (r < 0)
                 return r;
-        a = reply_find(node, "allocations", "name", name);
+        a = json_find(member(node, "allocations"), "name", name);
         if (!a)
                 return report_failure(c->args, NULL, "'%s' was prepared, but has been released since.", name);
         addresses = view_addresses(a, " ");

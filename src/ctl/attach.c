@@ -25,11 +25,11 @@ static int select_devices(Client *c, json_object *allocation, const char *slot, 
         _cleanup_json_ json_object *devices = json_object_new_array();
         bool ok = devices;
 
-        for (size_t i = 0; ok && i < reply_length(allocation, "devices"); i++) {
-                json_object *d = reply_element(allocation, "devices", i);
+        for (size_t i = 0; ok && i < member_length(allocation, "devices"); i++) {
+                json_object *d = member_at(allocation, "devices", i);
                 const char *in = reply_text(d, "slot");
 
-                if (in && (slot ? streq(in, slot) : !reply_find(other, "devices", "slot", in)))
+                if (in && (slot ? streq(in, slot) : !json_find(member(other, "devices"), "slot", in)))
                         ok = append_device(devices, d);
         }
         if (!ok)
@@ -52,10 +52,8 @@ static int list_detached(Client *c, const JobCall *call, const char *name, json_
 /* As watch_generation(), of an allocation that was read already: the daemon refuses the call if it has changed since.
  */
 static uint64_t generation_of(const Args *args, json_object *allocation) {
-        int64_t generation = 0;
-
-        (void) reply_number(allocation, "generation", &generation);
-        return args_has(args, OPTION_GENERATION) ? args->number[OPTION_GENERATION] : (uint64_t) generation;
+        return args_has(args, OPTION_GENERATION) ? args->number[OPTION_GENERATION]
+                                                 : member_size(allocation, "generation");
 }
 
 int verb_attach(const Args *args) {

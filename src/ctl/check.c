@@ -39,12 +39,12 @@ static int print_report(const Args *args, const char *text) {
 
         if (r < 0)
                 return report_errno(args, r, "Cannot print");
-        findings = reply_member(report, "findings");
+        findings = member(report, "findings");
         status = exit_status(reply_cell(report, "result"));
         if (args_has(args, OPTION_JSON))
                 puts(text);
-        for (size_t i = 0; !args_has(args, OPTION_JSON) && i < json_object_array_length(findings); i++)
-                print_finding(json_object_array_get_idx(findings, i));
+        for (size_t i = 0; !args_has(args, OPTION_JSON) && i < json_length(findings); i++)
+                print_finding(json_at(findings, i));
         json_object_put(report);
         return status;
 }

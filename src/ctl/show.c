@@ -11,11 +11,11 @@
 
 /* While the running domains are unknown, an allocation that is ready may be in use. */
 static void view_unknown(json_object *node) {
-        json_object *libvirt = json_object_object_get(node, "libvirt");
+        json_object *libvirt = member(node, "libvirt");
         char time[DOCUMENT_TIME_MAX];
         int64_t since;
 
-        if (!libvirt || !reply_number(libvirt, "unknown_since", &since))
+        if (JSON_READ_INTEGER(libvirt, "unknown_since", INT64_MAX, &since) < 0)
                 return;
         document_time((uint64_t) since * 1000000, true, time);
         view_field("Domain", "unknown since %s: %s", time, reply_cell(libvirt, "reason"));
@@ -55,7 +55,7 @@ int verb_show(const Args *args) {
         r = reply_ask(c, "Describe", NULL, NULL, &node);
         if (r < 0)
                 return r;
-        allocation = reply_find(node, "allocations", "name", name);
+        allocation = json_find(member(node, "allocations"), "name", name);
         if (allocation)
                 return show_allocation(args, node, allocation);
         /* The reply lacks this allocation: ask the daemon for it, to report the daemon's error. */

@@ -36,7 +36,7 @@ static int print_withdrawn(const Args *args, json_object *node) {
 
         if (!o || !document_add(o, "result", JOB_RESULT_DONE) ||
             !document_add(o, "none_offered", reply_text(node, "none_offered")) ||
-            json_object_object_add(o, "withdrawn", json_object_get(reply_member(node, "withdrawn"))) < 0) {
+            json_object_object_add(o, "withdrawn", json_object_get(member(node, "withdrawn"))) < 0) {
                 json_object_put(o);
                 return report_errno(args, -ENOMEM, "Cannot print");
         }
@@ -60,7 +60,7 @@ int verb_reload(const Args *args) {
                 return r;
         /* The consequence first, then its causes. */
         withdrawn = view_not_offered(node);
-        for (size_t i = 0; i < reply_length(node, "config_problems"); i++)
+        for (size_t i = 0; i < member_length(node, "config_problems"); i++)
                 page_wrap(stderr, reply_element_cell(node, "config_problems", i), 0, 0);
         if (args_has(args, OPTION_JSON))
                 r = print_withdrawn(args, node);
@@ -126,8 +126,8 @@ static const Column quarantine_columns[] = {
 static json_object *select_quarantine(json_object *node, const char *device) {
         json_object *found = json_object_new_array();
 
-        for (size_t i = 0; found && i < reply_length(node, "quarantine"); i++) {
-                json_object *q = reply_element(node, "quarantine", i);
+        for (size_t i = 0; found && i < member_length(node, "quarantine"); i++) {
+                json_object *q = member_at(node, "quarantine", i);
 
                 if (!device || streq_ptr(reply_text(q, "address"), device))
                         (void) json_object_array_add(found, json_object_get(q));
@@ -203,10 +203,10 @@ static void print_verdict(json_object *d) {
 static int print_explanation(const Args *args, json_object *device) {
         view_read_only(device);
         print_verdict(device);
-        if (reply_length(device, "group") == 0)
+        if (member_length(device, "group") == 0)
                 return 0;
         printf("\nMembers of IOMMU group %s, which is allocated as a whole:\n", reply_cell(device, "iommu_group"));
-        return table_print_array(args, group_columns, ELEMENTSOF(group_columns), reply_member(device, "group"), NULL);
+        return table_print_array(args, group_columns, ELEMENTSOF(group_columns), member(device, "group"), NULL);
 }
 
 int verb_explain(const Args *args) {

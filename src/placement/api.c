@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "agent/http.h"
-#include "agent/member.h"
 #include "model/json-parse.h"
 #include "model/json-value.h"
 #include "util/log.h"
