@@ -2,33 +2,19 @@
 #pragma once
 
 /*
- * The running guests, as passthroughd-libvirt reports them. It sends one record per packet: lines of text, the first of
- * which is the kind.
- *
- *   list                            All running domains follow.
- *   domain UUID STATE NAME DEVICE…  A domain runs. Each word is a line. STATE: "running", or "starting" while QEMU may
- *                                   not have allocated all its memory. DEVICE: the address of a host PCI function, or
- *                                   the UUID of a mediated device, and its place in the guest (ledger/guestplace.h)
- *                                   if the domain tells it.
- *   ended UUID                      The domain does not run any more.
- *   features WORD…                  The features of libvirt: "maxphysaddr", "driver-model", "iommufd", "acpi-nodeset",
- *                                   "fwcfg". The versions (LibvirtFeatures): "libvirt NUMBER", "qemu NUMBER".
- *   complete                        All domains were sent since "list". Other domains do not run.
- *   failed REASON                   libvirt cannot be asked, and passthroughd-libvirt ends.
- *
- * A request, "list" as well, asks it to send all domains again.
+ * The running guests, as passthroughd-libvirt reports them: messages of util/wire.h, whose code is a GuestRecord. The
+ * text of a record is lines. A request, GUEST_RECORD_LIST as well, asks it to send all domains again.
  */
 
 #include "ledger/guestplace.h"
 #include "model/libvirt.h"
 #include "util/cleanup.h"
 
-/* Bytes of a record: a device has at most 36 and GUEST_PLACE_TEXT_MAX. */
+/* Bytes of a text: a device has at most 36 and GUEST_PLACE_TEXT_MAX. */
 #define GUEST_RECORD_MAX  98304U
 #define GUEST_DEVICES_MAX 512U
 #define GUESTS_MAX        4096U
 #define GUEST_UUID_SIZE   37U /* with its NUL */
-#define GUEST_REQUEST     "list"
 
 typedef struct Guest {
         char uuid[GUEST_UUID_SIZE];
@@ -50,19 +36,26 @@ typedef struct GuestList {
 void guest_list_done(GuestList *l);
 
 typedef enum GuestRecord {
-        GUEST_RECORD_LIST,
+        GUEST_RECORD_LIST, /* all running domains follow */
+        /*
+         * A domain runs: UUID STATE NAME DEVICE... STATE: "running", or "starting" while QEMU may not have allocated
+         * all its memory. DEVICE: the address of a host PCI function, or the UUID of a mediated device, and its place
+         * in the guest (ledger/guestplace.h) if the domain tells it.
+         */
         GUEST_RECORD_DOMAIN,
-        GUEST_RECORD_ENDED,
+        GUEST_RECORD_ENDED, /* UUID: the domain does not run any more */
+        /* WORD..., features of libvirt: "maxphysaddr", "driver-model", "iommufd", "acpi-nodeset", "fwcfg"; the versions
+         * (LibvirtFeatures): "libvirt NUMBER", "qemu NUMBER" */
         GUEST_RECORD_FEATURES,
-        GUEST_RECORD_COMPLETE,
-        GUEST_RECORD_FAILED,
+        GUEST_RECORD_COMPLETE, /* all domains were sent since GUEST_RECORD_LIST; other domains do not run */
+        GUEST_RECORD_FAILED,   /* REASON: libvirt cannot be asked, and passthroughd-libvirt ends */
 } GuestRecord;
 
 /*
- * Applies one record of size bytes. Returns its GuestRecord; -EBADMSG when it is malformed or exceeds a limit, or
- * -ENOMEM, and then l is unchanged.
+ * Applies one record; its text is changed. Returns kind; -EBADMSG when it is malformed or exceeds a limit, or -ENOMEM,
+ * and then l is unchanged.
  */
-int guest_list_apply(GuestList *l, const char *record, size_t size);
+int guest_list_apply(GuestList *l, int kind, char *text);
 
 /* The guest that has the device, or NULL. */
 const Guest *guest_list_find_device(const GuestList *l, const char *device);

@@ -4,7 +4,7 @@
 /*
  * Whether endpoints of services accept connections. A service of its own, passthroughd-endpoints, connects to them: the
  * daemon has no network, and looking up a host name may block. systemd starts the service for each connection to its
- * socket. A question is one message, and so is its answer.
+ * socket. A question is one message of util/wire.h, and so is its answer.
  */
 
 #include <stdint.h>
@@ -33,8 +33,7 @@ void endpoints_use_socket(const char *path);
 /* Asks about n endpoints, at most ENDPOINTS_MAX. Returns a connection, which is readable when the service has answered
  * or has ended, or a negative errno. The caller closes it. */
 int endpoints_ask(const EndpointName *names, size_t n);
-/* Reads the answers, in the order of the question. 0; -ECONNRESET: the service has ended without an answer; -EBADMSG;
- * or another negative errno. */
+/* Reads the answers, in the order of the question. Returns as wire_receive(). */
 int endpoints_read(int fd, EndpointAnswer *ret, size_t n);
 
 /* For the service. Reads the question into names, which has room for ENDPOINTS_MAX. Returns the number of endpoints or

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Requests to libvirt that change the devices of a domain or print its document (guest/plug.h), in a process of their
- * own. For child processes and services: both functions block. */
+ * own. For child processes and services: it blocks. */
 
 #include <stdbool.h>
 
@@ -17,11 +17,8 @@ typedef struct PlugRequest {
 
 /*
  * Runs passthroughd-libvirt with the request to the libvirt at uri, and kills it timeout_sec + PLUG_GRACE_SEC later.
- * The text that guest/plug.h describes is written to the file output. A process that is killed gives PLUG_UNKNOWN:
- * libvirt may still serve the request; repeat it to know the result.
+ * *ret_text: what guest/plug.h describes, printable and without a full stop unless it is a document; the caller frees;
+ * NULL: there is none. A process that is killed gives PLUG_UNKNOWN: libvirt may still serve the request; repeat it to
+ * know the result.
  */
-PlugResult plug_make(const char *uri, const PlugRequest *request, int output);
-
-/* Reads the text from the file output. Makes it printable, without a full stop, unless it is a document. The caller
- * frees *ret. 0 or a negative errno. */
-int plug_read_text(int output, bool is_document, char **ret);
+PlugResult plug_make(const char *uri, const PlugRequest *request, char **ret_text);

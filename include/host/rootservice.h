@@ -9,7 +9,7 @@
  * a request names a unit, a pool or a domain, and never a command. It does not trust the daemon's word for a device, an
  * NVLink partition or an option either: it compares these with the configuration, sysfs and the ledger on disk.
  *
- * systemd starts the service for each connection. A request is one message, and so is its answer.
+ * systemd starts the service for each connection. A request is one message of util/wire.h, and so is its answer.
  */
 
 #include "config/config.h"
@@ -47,7 +47,7 @@ int root_clean(const char *pool, const PciAddress *devices, size_t n, uint64_t e
 int root_set_options(const char *text, uint64_t end);
 
 /*
- * Makes the request to the libvirt of Libvirt=. *ret_text: as plug_read_text(), or NULL; the caller frees. When the
+ * Makes the request to the libvirt of Libvirt=. *ret_text: as plug_make(). When the
  * service does not answer, the result is PLUG_UNKNOWN.
  */
 PlugResult root_plug(const PlugRequest *request, char **ret_text);

@@ -13,7 +13,15 @@
  */
 
 #include <json-c/json.h>
+#include <stdbool.h>
 #include <stddef.h>
+
+#include "util/cleanup.h"
+
+static inline void cleanup_json(json_object **o) {
+        (void) json_object_put(*o);
+}
+#define _cleanup_json_ _cleanup_(cleanup_json)
 
 #define JSON_DEPTH_MAX  32U
 #define JSON_NUMBER_MAX 64U
@@ -31,3 +39,78 @@ int json_parse(const char *text, size_t size, json_object **ret);
 /* As json_parse(), for a text of another machine or program: three bytes of it may take a kilobyte of memory. -E2BIG:
  * its values cost more than max. */
 int json_parse_within(const char *text, size_t size, size_t max, json_object **ret);
+
+/*
+ * Readers of members of objects and of elements of arrays. Reading any value is safe: null, and what has no such member
+ * or element, is NULL, 0 or false.
+ */
+
+static inline json_object *member(json_object *o, const char *key) {
+        return json_object_object_get(o, key);
+}
+
+/* NULL unless it is an object. */
+static inline json_object *member_object(json_object *o, const char *key) {
+        return json_object_is_type(member(o, key), json_type_object) ? member(o, key) : NULL;
+}
+
+/* NULL unless it is an array. */
+static inline json_object *member_array(json_object *o, const char *key) {
+        return json_object_is_type(member(o, key), json_type_array) ? member(o, key) : NULL;
+}
+
+/* The JSON text of what is no string. */
+static inline const char *member_text(json_object *o, const char *key) {
+        return json_object_get_string(member(o, key));
+}
+
+static inline int64_t member_number(json_object *o, const char *key) {
+        return json_object_get_int64(member(o, key));
+}
+
+/* 0 for a negative number. */
+static inline uint64_t member_size(json_object *o, const char *key) {
+        return json_object_get_uint64(member(o, key));
+}
+
+static inline size_t json_length(json_object *array) {
+        return json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
+}
+
+static inline json_object *json_at(json_object *array, size_t i) {
+        return i < json_length(array) ? json_object_array_get_idx(array, i) : NULL;
+}
+
+static inline size_t member_length(json_object *o, const char *key) {
+        return json_length(member(o, key));
+}
+
+static inline json_object *member_at(json_object *o, const char *key, size_t i) {
+        return json_at(member(o, key), i);
+}
+
+/* The element of an array whose member has this text. */
+json_object *json_find(json_object *array, const char *key, const char *text);
+
+/*
+ * Readers that tell what is wrong. 0; -ENOENT: the object has no such member; -ENODATA: it is null; -EBADMSG: it has
+ * another type; -ERANGE: it is out of range. *ret is unchanged on failure.
+ */
+
+/* Borrowed. */
+int json_read_text(json_object *o, const char *key, const char **ret);
+/* An integer of 0 to max. */
+int json_read_number(json_object *o, const char *key, uint64_t max, uint64_t *ret);
+int json_to_number(json_object *value, uint64_t max, uint64_t *ret);
+/* As json_read_number(), for any type of integer, which must hold max. */
+#define JSON_READ_INTEGER(o, key, max, ret)                                                                            \
+        ({                                                                                                             \
+                uint64_t _number;                                                                                      \
+                int _r = json_read_number(o, key, max, &_number);                                                      \
+                if (_r >= 0)                                                                                           \
+                        *(ret) = (__typeof__(*(ret))) _number;                                                         \
+                _r;                                                                                                    \
+        })
+int json_read_flag(json_object *o, const char *key, bool *ret);
+/* An array of at most max elements; borrowed. */
+int json_read_array(json_object *o, const char *key, size_t max, json_object **ret);

@@ -6,15 +6,9 @@
  * null. The caller owns the object (json_object_put()). Pure.
  */
 
-#include <json-c/json.h>
-
 #include "model/cpuset.h"
+#include "model/json-parse.h"
 #include "model/pciaddr.h"
-
-static inline void cleanup_json(json_object **o) {
-        (void) json_object_put(*o);
-}
-#define _cleanup_json_ _cleanup_(cleanup_json)
 
 json_object *json_string_or_null(const char *s);
 /* null for a negative number, which means unknown. */
@@ -22,6 +16,14 @@ json_object *json_known_or_null(int n);
 json_object *json_address(PciAddress a);
 json_object *json_cpus(const CpuSet *set);
 json_object *json_hex(unsigned value, int digits);
+
+/* These take ownership of value. False when out of memory, also if value is NULL. */
+bool member_add(json_object *o, const char *key, json_object *value);
+bool json_append(json_object *array, json_object *value);
+
+/* The object or array of a text in which ' stands for ", as in json_format("{'name': '%s'}", name). The values need no
+ * escapes: they are names and numbers. The caller owns it; NULL when out of memory. */
+json_object *json_format(const char *format, ...) _printf_(1, 2);
 
 /* Formats o as one line without a newline, as model/json-text.h says. The caller frees; NULL when out of memory. */
 char *json_text(json_object *o);

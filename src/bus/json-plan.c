@@ -302,10 +302,10 @@ static json_object *json_iommufd(const HostView *view, const Allocation *a) {
 
 json_object *json_plan(const HostView *view, const Plan *p) {
         json_object *o = json_allocation_or_plan(view, p->allocation, true, true), *pairs = json_object_new_array(),
-                    *devices = json_object_object_get(o, "devices");
+                    *devices = member(o, "devices");
 
         for (size_t i = 0; i < p->allocation->n_devices; i++)
-                json_object_object_add(json_object_array_get_idx(devices, i), "module",
+                json_object_object_add(json_at(devices, i), "module",
                                        json_known_or_null(device_module(view, p->allocation->devices[i].address)));
 
         for (size_t i = 0; i < p->n_pairs; i++) {

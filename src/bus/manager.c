@@ -394,8 +394,8 @@ int problem_property_get_config(sd_bus *bus, const char *path, const char *inter
         _cleanup_json_ json_object *list = json_config_problems(&view);
         int r = list ? sd_bus_message_open_container(reply, 'a', "s") : -ENOMEM;
 
-        for (size_t i = 0; r >= 0 && i < json_object_array_length(list); i++)
-                r = sd_bus_message_append(reply, "s", json_object_get_string(json_object_array_get_idx(list, i)));
+        for (size_t i = 0; r >= 0 && i < json_length(list); i++)
+                r = sd_bus_message_append(reply, "s", json_object_get_string(json_at(list, i)));
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
@@ -405,13 +405,9 @@ int problem_property_get_withdrawn(sd_bus *bus, const char *path, const char *in
         _cleanup_json_ json_object *list = json_withdrawn(&view);
         int r = list ? sd_bus_message_open_container(reply, 'a', "(ss)") : -ENOMEM;
 
-        for (size_t i = 0; r >= 0 && i < json_object_array_length(list); i++) {
-                json_object *device = json_object_array_get_idx(list, i);
-
-                r = sd_bus_message_append(reply, "(ss)",
-                                          json_object_get_string(json_object_object_get(device, "address")),
-                                          json_object_get_string(json_object_object_get(device, "pool")));
-        }
+        for (size_t i = 0; r >= 0 && i < json_length(list); i++)
+                r = sd_bus_message_append(reply, "(ss)", member_text(json_at(list, i), "address"),
+                                          member_text(json_at(list, i), "pool"));
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 

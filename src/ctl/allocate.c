@@ -28,7 +28,7 @@ static int print_summary(Client *c, const char *name) {
         r = reply_ask(c, "Describe", NULL, NULL, &node);
         if (r < 0)
                 return r;
-        a = reply_find(node, "allocations", "name", name);
+        a = json_find(member(node, "allocations"), "name", name);
         if (!a)
                 return report_failure(c->args, NULL, "'%s' was prepared, but has been released since.", name);
         addresses = view_addresses(a, " ");
@@ -109,11 +109,11 @@ static int select_devices(Client *c, json_object *allocation, const char *slot, 
         _cleanup_json_ json_object *devices = json_object_new_array();
         bool ok = devices;
 
-        for (size_t i = 0; ok && i < reply_length(allocation, "devices"); i++) {
-                json_object *d = reply_element(allocation, "devices", i);
+        for (size_t i = 0; ok && i < member_length(allocation, "devices"); i++) {
+                json_object *d = member_at(allocation, "devices", i);
                 const char *in = reply_text(d, "slot");
 
-                if (in && (slot ? streq(in, slot) : !reply_find(other, "devices", "slot", in)))
+                if (in && (slot ? streq(in, slot) : !json_find(member(other, "devices"), "slot", in)))
                         ok = append_device(devices, d);
         }
         if (!ok)
@@ -136,10 +136,8 @@ static int list_detached(Client *c, const JobCall *call, const char *name, json_
 /* As watch_generation(), of an allocation that was read already: the daemon refuses the call if it has changed since.
  */
 static uint64_t generation_of(const Args *args, json_object *allocation) {
-        int64_t generation = 0;
-
-        (void) reply_number(allocation, "generation", &generation);
-        return args_has(args, OPTION_GENERATION) ? args->number[OPTION_GENERATION] : (uint64_t) generation;
+        return args_has(args, OPTION_GENERATION) ? args->number[OPTION_GENERATION]
+                                                 : member_size(allocation, "generation");
 }
 
 int verb_attach(const Args *args) {

@@ -52,10 +52,10 @@ static bool slot_follows(const char *a, const char *b) {
 static char *list_slots(json_object *a) {
         _cleanup_free_ char *text = NULL;
         const char *first = NULL, *last = NULL;
-        size_t n = reply_length(a, "devices");
+        size_t n = member_length(a, "devices");
 
         for (size_t i = 0; i <= n; i++) {
-                const char *slot = i < n ? reply_text(reply_element(a, "devices", i), "slot") : NULL;
+                const char *slot = i < n ? reply_text(member_at(a, "devices", i), "slot") : NULL;
 
                 if (i < n && (!slot || streq_ptr(slot, last)))
                         continue;
@@ -96,8 +96,8 @@ static int print_table(const Args *args, json_object *node) {
 
         view_read_only(node);
         table_init(&table, columns, ELEMENTSOF(columns));
-        for (size_t i = 0; i < reply_length(node, "allocations"); i++)
-                add_allocation(&table, reply_element(node, "allocations", i));
+        for (size_t i = 0; i < member_length(node, "allocations"); i++)
+                add_allocation(&table, member_at(node, "allocations", i));
         return table_print(&table, args, "There are no allocations.");
 }
 

@@ -32,8 +32,8 @@ static int add_devices(DaemonReport *d, json_object *node, const char *state) {
         json_object *first = NULL;
         size_t n = 0;
 
-        for (size_t i = 0; i < reply_length(node, "devices"); i++) {
-                json_object *device = reply_element(node, "devices", i);
+        for (size_t i = 0; i < member_length(node, "devices"); i++) {
+                json_object *device = member_at(node, "devices", i);
 
                 if (streq_ptr(reply_text(device, "state"), state)) {
                         first = first ?: device;
@@ -49,8 +49,8 @@ static int add_devices(DaemonReport *d, json_object *node, const char *state) {
 static int add_allocations(DaemonReport *d, json_object *node) {
         int r = 0;
 
-        for (size_t i = 0; i < reply_length(node, "allocations"); i++) {
-                json_object *a = reply_element(node, "allocations", i);
+        for (size_t i = 0; i < member_length(node, "allocations"); i++) {
+                json_object *a = member_at(node, "allocations", i);
                 const char *reason = reply_text(a, "reason");
 
                 if (reason)
@@ -66,8 +66,8 @@ static int add_allocations(DaemonReport *d, json_object *node) {
 static int add_endpoints(DaemonReport *d, json_object *pool) {
         int r = 0;
 
-        for (size_t i = 0; i < reply_length(pool, "endpoints"); i++) {
-                json_object *endpoint = reply_element(pool, "endpoints", i);
+        for (size_t i = 0; i < member_length(pool, "endpoints"); i++) {
+                json_object *endpoint = member_at(pool, "endpoints", i);
 
                 if (streq_ptr(reply_text(endpoint, "health"), "down"))
                         r = add_problem(d, "Endpoint %s of service '%s': %s", reply_cell(endpoint, "endpoint"),
@@ -98,9 +98,9 @@ static int add_problems(DaemonReport *d, json_object *node) {
         if (r < 0)
                 return r;
         r = add_allocations(d, node);
-        for (size_t i = 0; r >= 0 && i < reply_length(node, "pools"); i++)
-                r = add_endpoints(d, reply_element(node, "pools", i));
-        for (size_t i = 0; r >= 0 && i < reply_length(node, "config_problems"); i++)
+        for (size_t i = 0; r >= 0 && i < member_length(node, "pools"); i++)
+                r = add_endpoints(d, member_at(node, "pools", i));
+        for (size_t i = 0; r >= 0 && i < member_length(node, "config_problems"); i++)
                 r = add_problem(d, "%s", reply_element_cell(node, "config_problems", i));
         return r;
 }
@@ -136,7 +136,7 @@ int daemon_ask(const Args *args, DaemonReport *ret, json_object **ret_node) {
         if (r >= 0)
                 r = add_problems(ret, *ret_node);
         if (r >= 0)
-                r = read_libvirt(ret, reply_object(*ret_node, "libvirt"));
+                r = read_libvirt(ret, member_object(*ret_node, "libvirt"));
         return r < 0 ? report_errno(args, r, "Cannot read the reply") : 0;
 }
 

@@ -116,7 +116,7 @@ static int read_newest_first(sd_journal *j, const char *address, size_t max, boo
                 r = sd_journal_add_match(j, match, 0);
         if (r >= 0)
                 r = sd_journal_seek_tail(j);
-        while (r >= 0 && json_object_array_length(entries) < max) {
+        while (r >= 0 && json_length(entries) < max) {
                 r = sd_journal_previous(j);
                 if (r <= 0)
                         break;
@@ -128,8 +128,8 @@ static int read_newest_first(sd_journal *j, const char *address, size_t max, boo
 static json_object *reversed(json_object *array) {
         json_object *o = json_object_new_array();
 
-        for (size_t i = json_object_array_length(array); o && i > 0; i--)
-                json_object_array_add(o, json_object_get(json_object_array_get_idx(array, i - 1)));
+        for (size_t i = json_length(array); o && i > 0; i--)
+                json_object_array_add(o, json_object_get(json_at(array, i - 1)));
         return o;
 }
 

@@ -63,19 +63,15 @@ Watch *watch_free(Watch *w) {
 
 /* Keeps the properties of a job that a signal changed. */
 static int take_properties(Watch *w, json_object *properties) {
-        int64_t n;
         int r = 0;
 
         if (json_object_object_get_ex(properties, "step", NULL))
                 r = string_copy(&w->step, reply_text(properties, "step"));
         if (r >= 0 && json_object_object_get_ex(properties, "message", NULL))
                 r = string_copy(&w->message, reply_text(properties, "message"));
-        if (reply_number(properties, "steps_done", &n))
-                w->done = (uint32_t) n;
-        if (reply_number(properties, "steps_total", &n))
-                w->total = (uint32_t) n;
-        if (reply_number(properties, "deadline", &n))
-                w->deadline = (uint64_t) n;
+        (void) JSON_READ_INTEGER(properties, "steps_done", UINT32_MAX, &w->done);
+        (void) JSON_READ_INTEGER(properties, "steps_total", UINT32_MAX, &w->total);
+        (void) json_read_number(properties, "deadline", UINT64_MAX, &w->deadline);
         return r;
 }
 
@@ -106,7 +102,7 @@ static int handle_step(Watch *w, sd_bus_message *m) {
         if (r >= 0)
                 r = take_properties(w, properties);
         if (r >= 0 && w->progress.shows)
-                progress_set(&w->progress, reply_object(properties, "device_steps"), w->step);
+                progress_set(&w->progress, member_object(properties, "device_steps"), w->step);
         else if (r >= 0 && !streq_ptr(before, w->step))
                 print_step(w);
         return r;
@@ -250,11 +246,10 @@ int watch_print_json(const Args *args, const Watch *w, const char *name, const c
 }
 
 static int print_sentence(const Args *args, const char *subject, const char *sentence, json_object *devices) {
-        size_t n = devices ? json_object_array_length(devices) : 0;
         _cleanup_free_ char *list = NULL;
 
-        for (size_t i = 0; i < n; i++) {
-                json_object *d = json_object_array_get_idx(devices, i);
+        for (size_t i = 0; i < json_length(devices); i++) {
+                json_object *d = json_at(devices, i);
 
                 if (string_append(&list, ", ", "%s %s", reply_cell(d, "slot"), reply_cell(d, "address")) < 0)
                         return report_errno(args, -ENOMEM, "Cannot print");
@@ -307,7 +302,7 @@ int watch_allocation(Client *c, const char *name, json_object **ret) {
         int r = reply_ask(c, "Describe", NULL, NULL, &node);
 
         if (r >= 0)
-                *ret = json_object_get(reply_find(node, "allocations", "name", name));
+                *ret = json_object_get(json_find(member(node, "allocations"), "name", name));
         return r;
 }
 

@@ -49,8 +49,8 @@ static size_t choose_columns(const Args *args, json_object *node, Column chosen[
         bool has_modules = false;
         size_t n = 0;
 
-        for (size_t i = 0; i < reply_length(node, "devices"); i++) {
-                json_object *device = reply_element(node, "devices", i);
+        for (size_t i = 0; i < member_length(node, "devices"); i++) {
+                json_object *device = member_at(node, "devices", i);
 
                 has_modules = has_modules || (is_wanted(args, device) && reply_text(device, "module"));
         }
@@ -65,7 +65,7 @@ static bool is_vf_of(json_object *device, const char *pf) {
 }
 
 static bool is_same(json_object *a, json_object *b, const char *key) {
-        return json_object_equal(reply_member(a, key), reply_member(b, key));
+        return json_object_equal(member(a, key), member(b, key));
 }
 
 /* The table has the same for both VFs of one PF, but for address, IOMMU group and kernel names. */
@@ -83,13 +83,13 @@ static bool is_equal_vf(json_object *a, json_object *b) {
 /* The position in the devices of the last VF that is like the VF at i, with no other VF of the PF in between. n: the
  * number of these VFs. */
 static size_t find_last_vf(json_object *node, size_t i, size_t *ret_n) {
-        json_object *first = reply_element(node, "devices", i);
+        json_object *first = member_at(node, "devices", i);
         const char *pf = reply_text(first, "physical_function");
         size_t last = i;
 
         *ret_n = 1;
-        for (size_t j = i + 1; pf && j < reply_length(node, "devices"); j++) {
-                json_object *device = reply_element(node, "devices", j);
+        for (size_t j = i + 1; pf && j < member_length(node, "devices"); j++) {
+                json_object *device = member_at(node, "devices", j);
 
                 if (!is_vf_of(device, pf))
                         continue;
@@ -103,12 +103,12 @@ static size_t find_last_vf(json_object *node, size_t i, size_t *ret_n) {
 
 /* The VF at i and the one before it of the same PF share a line. */
 static bool is_folded(json_object *node, size_t i) {
-        json_object *device = reply_element(node, "devices", i);
+        json_object *device = member_at(node, "devices", i);
         const char *pf = reply_text(device, "physical_function");
 
         for (size_t j = i; pf && j-- > 0;)
-                if (is_vf_of(reply_element(node, "devices", j), pf))
-                        return is_equal_vf(reply_element(node, "devices", j), device);
+                if (is_vf_of(member_at(node, "devices", j), pf))
+                        return is_equal_vf(member_at(node, "devices", j), device);
         return false;
 }
 
@@ -153,10 +153,10 @@ static void add_device_row(Table *table, json_object *node, size_t i) {
         size_t n, last = find_last_vf(node, i, &n);
 
         if (n > 1) {
-                row = fold(reply_element(node, "devices", i), reply_element(node, "devices", last), n);
+                row = fold(member_at(node, "devices", i), member_at(node, "devices", last), n);
                 table->failed = table->failed || !row;
         }
-        table_add_object(table, row ?: reply_element(node, "devices", i));
+        table_add_object(table, row ?: member_at(node, "devices", i));
 }
 
 static int print_table(const Args *args, json_object *node) {
@@ -165,11 +165,11 @@ static int print_table(const Args *args, json_object *node) {
         _cleanup_table_ Table table;
 
         table_init(&table, chosen, n);
-        for (size_t i = 0; i < reply_length(node, "devices"); i++)
-                if (!is_wanted(args, reply_element(node, "devices", i)))
+        for (size_t i = 0; i < member_length(node, "devices"); i++)
+                if (!is_wanted(args, member_at(node, "devices", i)))
                         continue;
                 else if (args_has(args, OPTION_ALL))
-                        table_add_object(&table, reply_element(node, "devices", i));
+                        table_add_object(&table, member_at(node, "devices", i));
                 else if (!is_folded(node, i))
                         add_device_row(&table, node, i);
         return table_print(&table, args,
@@ -190,8 +190,8 @@ static int print_devices_json(const Args *args, const char *text, json_object *n
         devices = json_object_new_array();
         if (!devices)
                 return report_errno(args, -ENOMEM, "Cannot print");
-        for (size_t i = 0; i < reply_length(node, "devices"); i++) {
-                json_object *device = reply_element(node, "devices", i);
+        for (size_t i = 0; i < member_length(node, "devices"); i++) {
+                json_object *device = member_at(node, "devices", i);
                 if (is_wanted(args, device))
                         json_object_array_add(devices, json_object_get(device));
         }
@@ -210,7 +210,7 @@ int verb_list(const Args *args) {
         r = reply_ask_once(args, "Describe", NULL, &text, &node);
         if (r < 0)
                 return r;
-        if (pool && !reply_find(node, "pools", "name", pool))
+        if (pool && !json_find(member(node, "pools"), "name", pool))
                 return report_failure(args, BUS_ERROR_NO_SUCH_POOL, "There is no pool '%s'.", pool);
         if (args_has(args, OPTION_JSON))
                 return print_devices_json(args, text, node);

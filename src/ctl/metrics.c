@@ -44,8 +44,8 @@ static int print_devices(json_object *node) {
         _cleanup_json_ json_object *samples = json_object_new_object();
         uint64_t unhealthy = 0;
 
-        for (size_t i = 0; samples && i < reply_length(node, "devices"); i++) {
-                json_object *device = reply_element(node, "devices", i);
+        for (size_t i = 0; samples && i < member_length(node, "devices"); i++) {
+                json_object *device = member_at(node, "devices", i);
                 _cleanup_free_ char *labels = NULL;
 
                 unhealthy += streq(or_empty(device, "state"), "unhealthy");
@@ -63,15 +63,8 @@ static int print_devices(json_object *node) {
         begin("unhealthy_devices", "gauge", "Devices in state unhealthy.");
         sample("unhealthy_devices", "", unhealthy);
         begin("quarantined_devices", "gauge", "Devices in quarantine.");
-        sample("quarantined_devices", "", reply_length(node, "quarantine"));
+        sample("quarantined_devices", "", member_length(node, "quarantine"));
         return 0;
-}
-
-static uint64_t number(json_object *o, const char *key) {
-        int64_t n = 0;
-
-        (void) reply_number(o, key, &n);
-        return (uint64_t) n;
 }
 
 /* The slots of remote GPUs: the pools that have endpoints. */
@@ -79,17 +72,17 @@ static void print_slots(json_object *node) {
         static const char *const states[] = { "available", "allocated", "reserved", "out_of_service" };
 
         begin("slots", "gauge", "Slots of remote GPUs by pool and state.");
-        for (size_t i = 0; i < reply_length(node, "pools"); i++) {
-                json_object *pool = reply_element(node, "pools", i);
+        for (size_t i = 0; i < member_length(node, "pools"); i++) {
+                json_object *pool = member_at(node, "pools", i);
 
-                if (!reply_member(pool, "endpoints"))
+                if (!member(pool, "endpoints"))
                         continue;
                 for (size_t j = 0; j < ELEMENTSOF(states); j++) {
                         char labels[128];
 
                         (void) snprintf(labels, sizeof(labels), "{pool=\"%s\",state=\"%s\"}", or_empty(pool, "name"),
                                         states[j]);
-                        sample("slots", labels, number(pool, states[j]));
+                        sample("slots", labels, member_size(pool, states[j]));
                 }
         }
 }
@@ -102,8 +95,8 @@ static uint64_t number_of_cpus(json_object *o, const char *key) {
 static void print_nodes(json_object *node, const char *name, const char *help,
                         uint64_t (*value)(json_object *o, const char *key), const char *key) {
         begin(name, "gauge", help);
-        for (size_t i = 0; i < reply_length(node, "nodes"); i++) {
-                json_object *n = reply_element(node, "nodes", i);
+        for (size_t i = 0; i < member_length(node, "nodes"); i++) {
+                json_object *n = member_at(node, "nodes", i);
                 char labels[64];
 
                 (void) snprintf(labels, sizeof(labels), "{numa_node=\"%s\"}", or_empty(n, "id"));
@@ -113,16 +106,16 @@ static void print_nodes(json_object *node, const char *name, const char *help,
 
 static void print_pages(json_object *node, const char *name, const char *help, const char *key) {
         begin(name, "gauge", help);
-        for (size_t i = 0; i < reply_length(node, "nodes"); i++) {
-                json_object *n = reply_element(node, "nodes", i);
+        for (size_t i = 0; i < member_length(node, "nodes"); i++) {
+                json_object *n = member_at(node, "nodes", i);
 
-                for (size_t j = 0; j < reply_length(n, "pages"); j++) {
-                        json_object *pages = reply_element(n, "pages", j);
+                for (size_t j = 0; j < member_length(n, "pages"); j++) {
+                        json_object *pages = member_at(n, "pages", j);
                         char labels[96];
 
                         (void) snprintf(labels, sizeof(labels), "{numa_node=\"%s\",page_size=\"%s\"}",
                                         or_empty(n, "id"), or_empty(pages, "size"));
-                        sample(name, labels, number(pages, key));
+                        sample(name, labels, member_size(pages, key));
                 }
         }
 }
@@ -130,11 +123,11 @@ static void print_pages(json_object *node, const char *name, const char *help, c
 static int print_allocations(json_object *node) {
         _cleanup_json_ json_object *samples = json_object_new_object();
 
-        for (size_t i = 0; samples && i < reply_length(node, "allocations"); i++) {
+        for (size_t i = 0; samples && i < member_length(node, "allocations"); i++) {
                 _cleanup_free_ char *labels = NULL;
 
-                if (string_replace(&labels, "{state=\"%s\"}",
-                                   or_empty(reply_element(node, "allocations", i), "state")) < 0 ||
+                if (string_replace(&labels, "{state=\"%s\"}", or_empty(member_at(node, "allocations", i), "state")) <
+                            0 ||
                     !count(samples, labels))
                         return -ENOMEM;
         }
@@ -183,9 +176,9 @@ static int print_all(Client *c, json_object *node, uint64_t epoch, sd_bus_messag
         print_slots(node);
         print_nodes(node, "cpus", "Online CPUs by NUMA node.", number_of_cpus, "cpus");
         print_nodes(node, "cpus_free", "CPUs that a further allocation can get.", number_of_cpus, "cpus_free");
-        print_nodes(node, "memory_bytes", "Memory by NUMA node.", number, "memory");
-        print_nodes(node, "memory_free_bytes", "Memory that a further allocation can get in ordinary pages.", number,
-                    "memory_free");
+        print_nodes(node, "memory_bytes", "Memory by NUMA node.", member_size, "memory");
+        print_nodes(node, "memory_free_bytes", "Memory that a further allocation can get in ordinary pages.",
+                    member_size, "memory_free");
         print_pages(node, "pages", "Huge pages by NUMA node and bytes of a page.", "total");
         print_pages(node, "pages_free", "Huge pages that a further allocation can get.", "free");
         begin("read_only", "gauge", "1 while the daemon changes nothing.");

@@ -61,8 +61,7 @@ static void monitor_done(Monitor *m) {
 /* The lines on stdout */
 
 static bool is_empty_list(json_object *properties, const char *key) {
-        return json_object_is_type(reply_member(properties, key), json_type_array) &&
-               reply_length(properties, key) == 0;
+        return member_array(properties, key) && member_length(properties, key) == 0;
 }
 
 static void print_property(json_object *properties, const char *key, const char *separator) {
@@ -98,10 +97,8 @@ static void print_changed(json_object *properties) {
 
 static void print_step(json_object *properties) {
         const char *message = reply_text(properties, "message");
-        int64_t done = 0, total = 0;
+        int64_t done = member_number(properties, "steps_done"), total = member_number(properties, "steps_total");
 
-        (void) reply_number(properties, "steps_done", &done);
-        (void) reply_number(properties, "steps_total", &total);
         printf(" %" PRId64 "/%" PRId64 ": %s", MIN(done + 1, total), total,
                message ? message : reply_cell(properties, "step"));
 }
@@ -241,11 +238,9 @@ static int handle_job_removed(Monitor *m, sd_bus_message *msg) {
 
 /* The change at the end of the last step is no step: JobRemoved reports the end of the job. */
 static bool is_step(json_object *properties) {
-        int64_t done, total;
-
         return reply_text(properties, "message") ||
-               (reply_text(properties, "step") && reply_number(properties, "steps_done", &done) &&
-                reply_number(properties, "steps_total", &total) && done < total);
+               (reply_text(properties, "step") && member(properties, "steps_done") &&
+                member_number(properties, "steps_done") < member_number(properties, "steps_total"));
 }
 
 static int handle_changed(Monitor *m, sd_bus_message *msg) {

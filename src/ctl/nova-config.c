@@ -10,14 +10,12 @@
 #include "verbs.h"
 
 static const char *text(json_object *o, const char *key) {
-        return json_object_get_string(json_object_object_get(o, key)) ?: "";
+        return member_text(o, key) ?: "";
 }
 
 static bool is_one_time_use(json_object *pool) {
-        json_object *traits = json_object_object_get(pool, "traits");
-
-        for (size_t i = 0; json_object_is_type(traits, json_type_array) && i < json_object_array_length(traits); i++)
-                if (streq(json_object_get_string(json_object_array_get_idx(traits, i)) ?: "", "one-time-use"))
+        for (size_t i = 0; i < member_length(pool, "traits"); i++)
+                if (streq_ptr(json_object_get_string(member_at(pool, "traits", i)), "one-time-use"))
                         return true;
         return false;
 }
@@ -37,22 +35,20 @@ static json_object *make_spec(json_object *device, json_object *pool) {
 
 /* Nova refuses one-time-use devices that it does not report to Placement. */
 static int make_specs(json_object *node, json_object *ret, bool *ret_report) {
-        json_object *devices = json_object_object_get(node, "devices"), *pools = json_object_object_get(node, "pools");
+        json_object *devices = member_array(node, "devices"), *pools = member_array(node, "pools");
 
-        if (!json_object_is_type(devices, json_type_array) || !json_object_is_type(pools, json_type_array))
+        if (!devices || !pools)
                 return -EBADMSG;
-        for (size_t i = 0; i < json_object_array_length(devices); i++) {
-                json_object *device = json_object_array_get_idx(devices, i), *spec;
-                json_object *pool = reply_find(node, "pools", "name", text(device, "pool"));
+        for (size_t i = 0; i < json_length(devices); i++) {
+                json_object *device = json_at(devices, i), *pool = json_find(pools, "name", text(device, "pool"));
+                json_object *spec;
 
                 /* A device that the host needs stays with the host. */
                 if (!pool || !streq(text(pool, "scheduler"), "nova") || streq(text(device, "state"), "host"))
                         continue;
                 spec = make_spec(device, pool);
-                if (!spec || json_object_array_add(ret, spec) < 0) {
-                        json_object_put(spec);
+                if (!json_append(ret, spec))
                         return -ENOMEM;
-                }
                 *ret_report = *ret_report || json_object_object_get_ex(spec, "one_time_use", NULL);
         }
         return 0;
@@ -79,9 +75,9 @@ int verb_nova_config(const Args *args) {
         if (args_has(args, OPTION_JSON))
                 return document_print(args, TAKE_PTR(o));
         printf("[pci]\n%s", report ? "report_in_placement = true\n" : "");
-        for (size_t i = 0; i < json_object_array_length(specs); i++)
+        for (size_t i = 0; i < json_length(specs); i++)
                 printf("device_spec = %s\n",
-                       json_object_to_json_string_ext(json_object_array_get_idx(specs, i),
+                       json_object_to_json_string_ext(json_at(specs, i),
                                                       JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE));
         return 0;
 }

@@ -16,8 +16,8 @@
 #define LISTED_MAX 6U
 
 static bool has_finding(json_object *report, const char *check, const char *result) {
-        for (size_t i = 0; i < reply_length(report, "findings"); i++) {
-                json_object *finding = reply_element(report, "findings", i);
+        for (size_t i = 0; i < member_length(report, "findings"); i++) {
+                json_object *finding = member_at(report, "findings", i);
 
                 if (streq_ptr(reply_text(finding, "check"), check) && streq_ptr(reply_text(finding, "result"), result))
                         return true;
@@ -30,8 +30,8 @@ static char *list_checks(json_object *report, const char *result, const char *wo
         const char *last = "";
         char *text = NULL;
 
-        for (size_t i = 0; i < reply_length(report, "findings"); i++) {
-                json_object *finding = reply_element(report, "findings", i);
+        for (size_t i = 0; i < member_length(report, "findings"); i++) {
+                json_object *finding = member_at(report, "findings", i);
                 const char *check = reply_cell(finding, "check");
 
                 if (streq_ptr(reply_text(finding, "result"), result) && !streq(check, last) &&
@@ -61,13 +61,9 @@ static char *describe_pool(json_object *pool) {
 
 /* "node 0 100 of 112 CPUs and 60 of 64 GiB" */
 static char *describe_node(json_object *node) {
-        int64_t memory = 0, memory_free = 0;
-
-        (void) reply_number(node, "memory", &memory);
-        (void) reply_number(node, "memory_free", &memory_free);
         return string_format("node %s %u of %u CPUs and %" PRId64 " of %" PRId64 " GiB", reply_cell(node, "id"),
-                             view_count_cpus(node, "cpus_free"), view_count_cpus(node, "cpus"), memory_free >> 30,
-                             memory >> 30);
+                             view_count_cpus(node, "cpus_free"), view_count_cpus(node, "cpus"),
+                             member_number(node, "memory_free") >> 30, member_number(node, "memory") >> 30);
 }
 
 static char *describe_allocation(json_object *allocation) {
@@ -78,11 +74,11 @@ static char *describe_allocation(json_object *allocation) {
 static int print_list(const char *title, json_object *node, const char *key, char *(*describe)(json_object *element),
                       const char *empty) {
         _cleanup_free_ char *text = NULL;
-        size_t n = reply_length(node, key), shown = n < LISTED_MAX ? n : LISTED_MAX;
+        size_t n = member_length(node, key), shown = n < LISTED_MAX ? n : LISTED_MAX;
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < shown; i++) {
-                _cleanup_free_ char *item = describe(reply_element(node, key, i));
+                _cleanup_free_ char *item = describe(member_at(node, key, i));
 
                 r = item ? string_append(&text, ", ", "%s", item) : -ENOMEM;
         }
@@ -115,9 +111,9 @@ static int print_node(const DaemonReport *daemon, json_object *node) {
 
 /* Without the daemon its configuration tells: the check of pools fails only when there are none. */
 static bool has_pools(json_object *report, json_object *node) {
-        json_object *finding = reply_find(report, "findings", "check", "pools");
+        json_object *finding = json_find(member(report, "findings"), "check", "pools");
 
-        return node ? reply_length(node, "pools") > 0 : !streq_ptr(reply_text(finding, "result"), "failure");
+        return node ? member_length(node, "pools") > 0 : !streq_ptr(reply_text(finding, "result"), "failure");
 }
 
 /* The two commands that help most now. */
@@ -131,7 +127,7 @@ static void print_next(json_object *report, json_object *node) {
                 commands[n++] = "systemctl status passthroughd             # whether it runs";
         if (!streq_ptr(reply_text(report, "result"), "ok"))
                 commands[n++] = "passthroughctl check                      # what is missing";
-        commands[n++] = node && reply_length(node, "allocations") > 0
+        commands[n++] = node && member_length(node, "allocations") > 0
                                 ? "passthroughctl allocations                # who has what"
                                 : "passthroughctl list --all                 # all devices";
         if (n < 2)

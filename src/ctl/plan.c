@@ -16,7 +16,7 @@
 
 /* The slot of a device of the plan; its address when it has no slot. */
 static const char *slot_of(json_object *plan, const char *address) {
-        json_object *device = reply_find(plan, "devices", "address", address);
+        json_object *device = json_find(member(plan, "devices"), "address", address);
 
         return device ? reply_text(device, "slot") ?: address : address;
 }
@@ -25,8 +25,8 @@ static const char *slot_of(json_object *plan, const char *address) {
 static char *pairs_of(json_object *plan, const char *address) {
         _cleanup_free_ char *text = NULL;
 
-        for (size_t i = 0; i < reply_length(plan, "pairs"); i++) {
-                json_object *pair = reply_element(plan, "pairs", i);
+        for (size_t i = 0; i < member_length(plan, "pairs"); i++) {
+                json_object *pair = member_at(plan, "pairs", i);
 
                 if (streq(reply_cell(pair, "nic"), address) &&
                     string_append(&text, ", ", "%s to %s", reply_cell(pair, "distance"),
@@ -43,8 +43,8 @@ static int print_plan_devices(const Args *args, json_object *plan) {
         _cleanup_table_ Table t;
 
         table_init(&t, columns, ELEMENTSOF(columns));
-        for (size_t i = 0; i < reply_length(plan, "devices"); i++) {
-                json_object *d = reply_element(plan, "devices", i);
+        for (size_t i = 0; i < member_length(plan, "devices"); i++) {
+                json_object *d = member_at(plan, "devices", i);
                 const char *address = reply_cell(d, "address"), *role = reply_cell(d, "role");
                 _cleanup_free_ char *pairs = pairs_of(plan, address);
 
@@ -61,8 +61,8 @@ static int print_plan_devices(const Args *args, json_object *plan) {
 static int print_lenders(json_object *plan) {
         bool any = false;
 
-        for (size_t i = 0; i < reply_length(plan, "devices"); i++) {
-                json_object *device = reply_element(plan, "devices", i);
+        for (size_t i = 0; i < member_length(plan, "devices"); i++) {
+                json_object *device = member_at(plan, "devices", i);
                 const char *node = reply_text(device, "numa_node"), *lender = reply_text(device, "cpu_node");
 
                 if (!node || !lender || streq(node, lender) || !reply_text(device, "slot"))
@@ -83,7 +83,7 @@ static int print_held(json_object *plan) {
 }
 
 static int print_assumptions(json_object *plan) {
-        for (size_t i = 0; i < reply_length(plan, "assumptions"); i++)
+        for (size_t i = 0; i < member_length(plan, "assumptions"); i++)
                 view_field(i ? "" : "Assumed", "%s", reply_element_cell(plan, "assumptions", i));
         return 0;
 }
@@ -93,8 +93,8 @@ static int print_partition(json_object *plan) {
         const char *partition = reply_text(plan, "partition");
         _cleanup_free_ char *modules = NULL;
 
-        for (size_t i = 0; partition && i < reply_length(plan, "devices"); i++) {
-                const char *module = reply_text(reply_element(plan, "devices", i), "module");
+        for (size_t i = 0; partition && i < member_length(plan, "devices"); i++) {
+                const char *module = reply_text(member_at(plan, "devices", i), "module");
 
                 if (module && string_append(&modules, ", ", "%s", module) < 0)
                         return -ENOMEM;
@@ -107,8 +107,8 @@ static int print_partition(json_object *plan) {
 static int print_attributes(json_object *plan) {
         bool any = false;
 
-        for (size_t i = 0; i < reply_length(plan, "devices"); i++) {
-                json_object *d = reply_element(plan, "devices", i);
+        for (size_t i = 0; i < member_length(plan, "devices"); i++) {
+                json_object *d = member_at(plan, "devices", i);
                 _cleanup_free_ char *attributes = view_attributes(d), *text = NULL;
 
                 if (!attributes)
@@ -130,7 +130,7 @@ static int print_plan_cpus(json_object *plan) {
 
         if (n == 0)
                 return 0;
-        if (!list || string_append(&text, "", "%u on node%s %s: %s", n, PLURAL(reply_length(plan, "numa_nodes")),
+        if (!list || string_append(&text, "", "%u on node%s %s: %s", n, PLURAL(member_length(plan, "numa_nodes")),
                                    nodes ?: "-", list) < 0)
                 return -ENOMEM;
         view_field("CPUs", "%s", text);
@@ -142,7 +142,7 @@ static int print_plan_memory(json_object *plan) {
         int64_t page_size;
         int r = 0;
 
-        if (text && reply_number(plan, "page_size", &page_size))
+        if (text && JSON_READ_INTEGER(plan, "page_size", INT64_MAX, &page_size) >= 0)
                 r = string_append(&text, "", ", pages of %s", FORMAT_SIZE((uint64_t) page_size));
         if (text && r >= 0)
                 view_field("Memory", "%s", text);
@@ -151,12 +151,12 @@ static int print_plan_memory(json_object *plan) {
 
 /* Nothing is told of a node whose libvirt is unknown. */
 static int print_iommufd(json_object *plan) {
-        json_object *o = reply_object(plan, "iommufd");
+        json_object *o = member_object(plan, "iommufd");
         _cleanup_free_ char *text = NULL;
 
         if (!o || streq_ptr(reply_text(o, "reason"), "libvirt-unknown"))
                 return 0;
-        text = string_format("%s. %s", json_object_get_boolean(reply_member(o, "used")) ? "yes" : "no",
+        text = string_format("%s. %s", json_object_get_boolean(member(o, "used")) ? "yes" : "no",
                              reply_cell(o, "message"));
         if (!text)
                 return -ENOMEM;
@@ -165,8 +165,8 @@ static int print_iommufd(json_object *plan) {
 }
 
 static int print_limits(json_object *plan) {
-        for (size_t i = 0; i < reply_length(plan, "limits"); i++) {
-                json_object *limit = reply_element(plan, "limits", i);
+        for (size_t i = 0; i < member_length(plan, "limits"); i++) {
+                json_object *limit = member_at(plan, "limits", i);
                 _cleanup_free_ char *pools = view_join(limit, "pools", ":");
 
                 view_field(i ? "" : "Proximity", "%s=%s: %s at most", pools ?: "-", reply_cell(limit, "limit"),
@@ -205,7 +205,7 @@ static int append_cost(char **text, const char *member, const char *value) {
 }
 
 static int print_cost(json_object *plan) {
-        json_object *score = reply_object(plan, "score");
+        json_object *score = member_object(plan, "score");
         _cleanup_free_ char *text = NULL, *held = string_format("%zu", view_count_held(plan));
 
         if (!score)
@@ -226,14 +226,14 @@ static int print_cost(json_object *plan) {
 }
 
 static int print_runner_up(json_object *plan) {
-        json_object *second = reply_object(plan, "runner_up");
+        json_object *second = member_object(plan, "runner_up");
         _cleanup_free_ char *nodes = second ? view_join(second, "numa_nodes", ", ") : NULL, *text = NULL;
 
         if (!second) {
                 view_field("Runner-up", "none: no other choice of as many NUMA nodes fits");
                 return 0;
         }
-        if (string_append(&text, "", "on NUMA node%s %s. %s", PLURAL(reply_length(second, "numa_nodes")), nodes ?: "-",
+        if (string_append(&text, "", "on NUMA node%s %s. %s", PLURAL(member_length(second, "numa_nodes")), nodes ?: "-",
                           reply_cell(second, "reason")) < 0)
                 return -ENOMEM;
         view_field("Runner-up", "%s", text);
@@ -241,14 +241,14 @@ static int print_runner_up(json_object *plan) {
 }
 
 static json_object *path_of(json_object *plan, size_t pair) {
-        return reply_member(reply_element(plan, "pairs", pair), "path");
+        return member(member_at(plan, "pairs", pair), "path");
 }
 
 /* Prints the settings that would make paths direct. Pairs with the same one share it. */
 static void print_settings(json_object *plan) {
         bool any = false;
 
-        for (size_t i = 0; i < reply_length(plan, "pairs"); i++) {
+        for (size_t i = 0; i < member_length(plan, "pairs"); i++) {
                 const char *setting = reply_text(path_of(plan, i), "setting");
                 bool seen = !setting;
 
@@ -262,8 +262,8 @@ static void print_settings(json_object *plan) {
 }
 
 static int print_paths(json_object *plan) {
-        for (size_t i = 0; i < reply_length(plan, "pairs"); i++) {
-                json_object *pair = reply_element(plan, "pairs", i);
+        for (size_t i = 0; i < member_length(plan, "pairs"); i++) {
+                json_object *pair = member_at(plan, "pairs", i);
                 _cleanup_free_ char *path = peer_path_text(path_of(plan, i), false), *text = NULL;
 
                 if (!path || string_append(&text, "", "%s-%s: %s", slot_of(plan, reply_cell(pair, "gpu")),
@@ -277,11 +277,11 @@ static int print_paths(json_object *plan) {
 
 /* Says what --paths and --steps would add. */
 static int print_more(const Args *args, json_object *plan) {
-        size_t steps = reply_length(plan, "steps"), redirected = 0;
+        size_t steps = member_length(plan, "steps"), redirected = 0;
         _cleanup_free_ char *text = NULL;
         int r = 0;
 
-        for (size_t i = 0; i < reply_length(plan, "pairs"); i++)
+        for (size_t i = 0; i < member_length(plan, "pairs"); i++)
                 redirected += streq_ptr(reply_text(path_of(plan, i), "peer_to_peer"), "redirected");
         if (!args_has(args, OPTION_PATHS) && redirected > 0)
                 r = string_append(&text, "", "ACS redirects %zu pair%s (--paths)", redirected, PLURAL(redirected));
@@ -309,7 +309,7 @@ static int print_plan(const Args *args, json_object *plan) {
         view_services(plan);
         if (r >= 0 && args_has(args, OPTION_PATHS))
                 r = print_paths(plan);
-        for (size_t i = 0; r >= 0 && args_has(args, OPTION_STEPS) && i < reply_length(plan, "steps"); i++)
+        for (size_t i = 0; r >= 0 && args_has(args, OPTION_STEPS) && i < member_length(plan, "steps"); i++)
                 view_field(i ? "" : "Steps", "%zu. %s", i + 1, reply_element_cell(plan, "steps", i));
         if (r >= 0)
                 r = print_more(args, plan);
@@ -320,8 +320,8 @@ static int print_plan(const Args *args, json_object *plan) {
 static char *list_service_slots(json_object *fit) {
         char *text = NULL;
 
-        for (size_t i = 0; i < reply_length(fit, "services"); i++) {
-                json_object *s = reply_element(fit, "services", i);
+        for (size_t i = 0; i < member_length(fit, "services"); i++) {
+                json_object *s = member_at(fit, "services", i);
 
                 (void) string_append(&text, ", ", "%s of %s", reply_cell(s, "slots"), reply_cell(s, "endpoint"));
         }
@@ -333,7 +333,7 @@ static char *list_service_slots(json_object *fit) {
 /* Prints "1. node 0: 0000:13:00.0 0000:14:00.1, at most PIX, 2 of gpu1:9999". */
 static void print_fit(json_object *fit, size_t number) {
         _cleanup_free_ char *nodes = view_join(fit, "numa_nodes", ","), *devices = view_join(fit, "devices", " ");
-        json_object *score = reply_object(fit, "score");
+        json_object *score = member_object(fit, "score");
         const char *worst = score ? reply_text(score, "worst_distance") : NULL;
         _cleanup_free_ char *slots = list_service_slots(fit);
 
@@ -343,14 +343,14 @@ static void print_fit(json_object *fit, size_t number) {
 }
 
 static void print_repeat(json_object *repeat) {
-        json_object *refusal = reply_object(repeat, "refusal");
-        bool all = json_object_get_boolean(reply_member(repeat, "complete"));
-        size_t n = reply_length(repeat, "fits");
+        json_object *refusal = member_object(repeat, "refusal");
+        bool all = json_object_get_boolean(member(repeat, "complete"));
+        size_t n = member_length(repeat, "fits");
         const char *nearest = refusal ? reply_text(refusal, "nearest") : NULL;
 
         printf("%s%zu such request%s fit%s.\n", all ? "" : "At least ", n, PLURAL(n), n == 1 ? "s" : "");
         for (size_t i = 0; i < n; i++)
-                print_fit(reply_element(repeat, "fits", i), i + 1);
+                print_fit(member_at(repeat, "fits", i), i + 1);
         if (refusal)
                 page_print(stdout, 0, "%s%s%s%s", all && n > 0 ? "One more does not fit: " : "",
                            reply_cell(refusal, "message"), nearest ? " " : "", nearest ?: "");

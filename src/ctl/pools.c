@@ -40,12 +40,12 @@ static int print_pools(const Args *args, json_object *node) {
         _cleanup_table_ Table table;
 
         table_init(&table, pool_columns, ELEMENTSOF(pool_columns));
-        for (size_t i = 0; i < reply_length(node, "pools"); i++) {
-                json_object *pool = reply_element(node, "pools", i);
+        for (size_t i = 0; i < member_length(node, "pools"); i++) {
+                json_object *pool = member_at(node, "pools", i);
 
-                add_counts(&table, reply_cell(pool, "name"), reply_member(pool, "endpoints") ? "remote" : "all", pool);
-                for (size_t j = 0; j < reply_length(pool, "numa_nodes"); j++) {
-                        json_object *part = reply_element(pool, "numa_nodes", j);
+                add_counts(&table, reply_cell(pool, "name"), member(pool, "endpoints") ? "remote" : "all", pool);
+                for (size_t j = 0; j < member_length(pool, "numa_nodes"); j++) {
+                        json_object *part = member_at(pool, "numa_nodes", j);
 
                         add_counts(&table, reply_cell(pool, "name"), reply_cell(part, "id"), part);
                 }
@@ -55,11 +55,11 @@ static int print_pools(const Args *args, json_object *node) {
 
 /* The endpoints that offer none of their slots, and why. */
 static void print_endpoints(json_object *node) {
-        for (size_t i = 0; i < reply_length(node, "pools"); i++) {
-                json_object *pool = reply_element(node, "pools", i);
+        for (size_t i = 0; i < member_length(node, "pools"); i++) {
+                json_object *pool = member_at(node, "pools", i);
 
-                for (size_t k = 0; k < reply_length(pool, "endpoints"); k++) {
-                        json_object *endpoint = reply_element(pool, "endpoints", k);
+                for (size_t k = 0; k < member_length(pool, "endpoints"); k++) {
+                        json_object *endpoint = member_at(pool, "endpoints", k);
 
                         if (reply_text(endpoint, "reason"))
                                 page_print(stdout, 0, "%s: %s", reply_cell(endpoint, "endpoint"),
@@ -76,28 +76,20 @@ static char *count_cpus(json_object *node, const char *key) {
 }
 
 static char *format_size_of(json_object *node, const char *key) {
-        int64_t bytes = 0;
-        char *text = NULL;
-
-        (void) reply_number(node, key, &bytes);
-        (void) string_replace(&text, "%s", FORMAT_SIZE((uint64_t) bytes));
-        return text;
+        return string_format("%s", FORMAT_SIZE(member_size(node, key)));
 }
 
 /* "512 of 1024 x 2 MiB"; NULL without huge pages. */
 static char *list_pages(json_object *node) {
         char *text = NULL;
 
-        for (size_t i = 0; i < reply_length(node, "pages"); i++) {
-                json_object *pages = reply_element(node, "pages", i);
-                int64_t size = 0, total = 0, unused = 0;
+        for (size_t i = 0; i < member_length(node, "pages"); i++) {
+                json_object *pages = member_at(node, "pages", i);
 
-                (void) reply_number(pages, "size", &size);
-                (void) reply_number(pages, "total", &total);
-                (void) reply_number(pages, "free", &unused);
-                if (total > 0)
-                        (void) string_append(&text, text ? ", " : "", "%" PRId64 " of %" PRId64 " x %s", unused, total,
-                                             FORMAT_SIZE((uint64_t) size));
+                if (member_size(pages, "total") > 0)
+                        (void) string_append(&text, text ? ", " : "", "%" PRIu64 " of %" PRIu64 " x %s",
+                                             member_size(pages, "free"), member_size(pages, "total"),
+                                             FORMAT_SIZE(member_size(pages, "size")));
         }
         return text;
 }
@@ -106,14 +98,13 @@ static int print_nodes(const Args *args, json_object *node) {
         _cleanup_table_ Table table;
 
         table_init(&table, node_columns, ELEMENTSOF(node_columns));
-        for (size_t i = 0; i < reply_length(node, "nodes"); i++) {
-                json_object *n = reply_element(node, "nodes", i);
-                int64_t bytes;
+        for (size_t i = 0; i < member_length(node, "nodes"); i++) {
+                json_object *n = member_at(node, "nodes", i);
                 _cleanup_free_ char *cpus = count_cpus(n, "cpus"), *cpus_free = count_cpus(n, "cpus_free");
                 _cleanup_free_ char *memory = format_size_of(n, "memory");
                 _cleanup_free_ char *memory_free = format_size_of(n, "memory_free"), *pages = list_pages(n);
 
-                if (streq_ptr(cpus, "0") && reply_number(n, "memory", &bytes) && bytes == 0)
+                if (streq_ptr(cpus, "0") && member(n, "memory") && member_size(n, "memory") == 0)
                         continue;
                 table_add(&table,
                           (const char *[]) { reply_cell(n, "id"), cpus, cpus_free, memory, memory_free, pages ?: "-" });
@@ -138,7 +129,7 @@ static int print_pools_json(const Args *args, json_object *node) {
         json_object *o = json_object_new_object();
 
         for (size_t i = 0; o && i < ELEMENTSOF(keys); i++)
-                if (json_object_object_add(o, keys[i], json_object_get(reply_member(node, keys[i]))) < 0)
+                if (json_object_object_add(o, keys[i], json_object_get(member(node, keys[i]))) < 0)
                         return report_errno(args, -ENOMEM, "Cannot print");
         return o ? document_print(args, o) : report_errno(args, -ENOMEM, "Cannot print");
 }

@@ -73,18 +73,6 @@ int reply_show_device(const Args *args, const char *operand, ReplyPrint print) {
         return r != 0 ? r : reply_show(args, "Explain", address, print);
 }
 
-json_object *reply_member(json_object *o, const char *key) {
-        json_object *value = NULL;
-
-        return json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, key, &value) ? value : NULL;
-}
-
-json_object *reply_object(json_object *o, const char *key) {
-        json_object *value = reply_member(o, key);
-
-        return json_object_is_type(value, json_type_object) ? value : NULL;
-}
-
 static const char *clean_text(json_object *value) {
         const char *s = value ? json_object_get_string(value) : NULL;
 
@@ -92,7 +80,7 @@ static const char *clean_text(json_object *value) {
 }
 
 const char *reply_text(json_object *o, const char *key) {
-        return clean_text(reply_member(o, key));
+        return clean_text(member(o, key));
 }
 
 const char *reply_cell(json_object *o, const char *key) {
@@ -101,38 +89,10 @@ const char *reply_cell(json_object *o, const char *key) {
         return s ? s : "-";
 }
 
-bool reply_number(json_object *o, const char *key, int64_t *ret) {
-        json_object *value = reply_member(o, key);
-
-        if (!json_object_is_type(value, json_type_int))
-                return false;
-        *ret = json_object_get_int64(value);
-        return true;
-}
-
-size_t reply_length(json_object *o, const char *key) {
-        json_object *array = reply_member(o, key);
-
-        return json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
-}
-
-json_object *reply_element(json_object *o, const char *key, size_t i) {
-        return i < reply_length(o, key) ? json_object_array_get_idx(reply_member(o, key), i) : NULL;
-}
-
 const char *reply_element_cell(json_object *o, const char *key, size_t i) {
-        const char *s = clean_text(reply_element(o, key, i));
+        const char *s = clean_text(member_at(o, key, i));
 
         return s ? s : "-";
-}
-
-json_object *reply_find(json_object *o, const char *key, const char *id, const char *value) {
-        for (size_t i = 0; i < reply_length(o, key); i++) {
-                json_object *element = reply_element(o, key, i);
-                if (streq_ptr(reply_text(element, id), value))
-                        return element;
-        }
-        return NULL;
 }
 
 /* Converts D-Bus properties to JSON. */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The daemon's JSON replies: requesting them, and reading members that may be null or absent. */
-
-#include <json-c/json.h>
+/* The daemon's JSON replies: requesting them, and members as text to print. model/json-parse.h reads other members. */
 
 #include "client.h"
 #include "model/json-value.h"
@@ -33,24 +31,12 @@ int reply_show_device(const Args *args, const char *operand, ReplyPrint print);
  */
 int reply_device_address(const Args *args, const char *operand, char ret[static PCI_ADDRESS_STRING_MAX]);
 
-/* NULL when the member is null or absent, or when o is not an object. Borrowed. */
-json_object *reply_member(json_object *o, const char *key);
-/* As reply_member(); also NULL when the member is not an object. */
-json_object *reply_object(json_object *o, const char *key);
 /* The member as text; NULL when it is null or absent. Text with control characters becomes "(unprintable)". */
 const char *reply_text(json_object *o, const char *key);
 /* As reply_text(), for tables: "-" in place of NULL. */
 const char *reply_cell(json_object *o, const char *key);
-/* False when the member is not an integer; *ret is unchanged then. */
-bool reply_number(json_object *o, const char *key, int64_t *ret);
-/* The number of elements of an array; 0 when the member is null, absent or not an array. */
-size_t reply_length(json_object *o, const char *key);
-json_object *reply_element(json_object *o, const char *key, size_t i);
 /* As reply_cell(), for an element of an array. */
 const char *reply_element_cell(json_object *o, const char *key, size_t i);
-
-/* The first element of array key whose member id is value; NULL when there is none. */
-json_object *reply_find(json_object *o, const char *key, const char *id, const char *value);
 
 /*
  * Converts the properties of a D-Bus object, an a{sv}, to an object with the keys and values of the daemon's JSON: the

@@ -44,12 +44,12 @@ static char *list_pools(json_object *node, json_object *pf) {
         const char *address = reply_cell(pf, "address");
         _cleanup_free_ char *text = NULL;
 
-        for (size_t i = 0; i < reply_length(node, "pools"); i++) {
-                const char *pool = reply_cell(reply_element(node, "pools", i), "name");
+        for (size_t i = 0; i < member_length(node, "pools"); i++) {
+                const char *pool = reply_cell(member_at(node, "pools", i), "name");
                 bool found = streq_ptr(reply_text(pf, "pool"), pool);
 
-                for (size_t j = 0; !found && j < reply_length(node, "devices"); j++) {
-                        json_object *d = reply_element(node, "devices", j);
+                for (size_t j = 0; !found && j < member_length(node, "devices"); j++) {
+                        json_object *d = member_at(node, "devices", j);
 
                         found = streq_ptr(reply_text(d, "physical_function"), address) &&
                                 streq_ptr(reply_text(d, "pool"), pool);
@@ -64,7 +64,7 @@ static void add_pf(Table *table, json_object *node, json_object *pf) {
         _cleanup_free_ char *pools = list_pools(node, pf), *names = view_kernel_names(pf);
         _cleanup_free_ char *product = device_product(pf);
         _cleanup_free_ char *vfs =
-                string_format("%zu of %s", reply_length(pf, "virtual_functions"), reply_cell(pf, "total_vfs"));
+                string_format("%zu of %s", member_length(pf, "virtual_functions"), reply_cell(pf, "total_vfs"));
         const char *cells[ELEMENTSOF(pf_columns)] = {
                 reply_cell(pf, "address"),
                 pools ?: "-",
@@ -83,9 +83,9 @@ static int print_pfs(const Args *args, json_object *node) {
         _cleanup_table_ Table table;
 
         table_init(&table, pf_columns, ELEMENTSOF(pf_columns));
-        for (size_t i = 0; i < reply_length(node, "devices"); i++)
-                if (is_pf(reply_element(node, "devices", i)))
-                        add_pf(&table, node, reply_element(node, "devices", i));
+        for (size_t i = 0; i < member_length(node, "devices"); i++)
+                if (is_pf(member_at(node, "devices", i)))
+                        add_pf(&table, node, member_at(node, "devices", i));
         return table_print(&table, args, "No device of this node can have VFs.");
 }
 
@@ -98,9 +98,9 @@ static int list(Client *c) {
         if (!args_has(c->args, OPTION_JSON))
                 return print_pfs(c->args, node);
         pfs = json_object_new_array();
-        for (size_t i = 0; pfs && i < reply_length(node, "devices"); i++)
-                if (is_pf(reply_element(node, "devices", i)))
-                        (void) json_object_array_add(pfs, json_object_get(reply_element(node, "devices", i)));
+        for (size_t i = 0; pfs && i < member_length(node, "devices"); i++)
+                if (is_pf(member_at(node, "devices", i)))
+                        (void) json_object_array_add(pfs, json_object_get(member_at(node, "devices", i)));
         return pfs ? document_print(c->args, TAKE_PTR(pfs)) : report_errno(c->args, -ENOMEM, "Cannot print");
 }
 
@@ -108,8 +108,8 @@ static int print_vfs(const Args *args, json_object *node, const char *pf) {
         _cleanup_table_ Table table;
 
         table_init(&table, columns, ELEMENTSOF(columns));
-        for (size_t i = 0; i < reply_length(node, "devices"); i++) {
-                json_object *d = reply_element(node, "devices", i);
+        for (size_t i = 0; i < member_length(node, "devices"); i++) {
+                json_object *d = member_at(node, "devices", i);
 
                 if (streq_ptr(reply_text(d, "physical_function"), pf))
                         table_add_object(&table, d);
@@ -125,7 +125,7 @@ static int show(Client *c, const char *address) {
 
         if (r < 0)
                 return r;
-        pf = reply_find(node, "devices", "address", address);
+        pf = json_find(member(node, "devices"), "address", address);
         /* The reply lacks this device: ask the daemon for it, to report the daemon's error. */
         if (!pf) {
                 r = client_ask(c, "GetDevice", NULL, "s", address);
@@ -138,7 +138,7 @@ static int show(Client *c, const char *address) {
         if (args_has(c->args, OPTION_JSON))
                 return document_print(c->args, json_object_get(pf));
         reason = streq_ptr(reply_text(pf, "state"), "contested") ? reply_text(pf, "reason") : NULL;
-        page_print(stdout, 0, "%s has %zu of %s VFs.%s%s", address, reply_length(pf, "virtual_functions"),
+        page_print(stdout, 0, "%s has %zu of %s VFs.%s%s", address, member_length(pf, "virtual_functions"),
                    reply_cell(pf, "total_vfs"), reason ? " " : "", reason ? reason : "");
         return print_vfs(c->args, node, address);
 }

@@ -114,9 +114,9 @@ static int set_cell(struct libscols_line *line, size_t i, json_object *o, const 
                 words = column->text(o);
                 return words ? scols_line_set_data(line, i, words) : -ENOMEM;
         }
-        if (reply_length(o, key) == 0)
+        if (member_length(o, key) == 0)
                 return scols_line_set_data(
-                        line, i, json_object_is_type(reply_member(o, key), json_type_array) ? "-" : reply_cell(o, key));
+                        line, i, json_object_is_type(member(o, key), json_type_array) ? "-" : reply_cell(o, key));
         words = view_join(o, key, " ");
         return words ? scols_line_set_data(line, i, words) : -ENOMEM;
 }
@@ -142,11 +142,10 @@ int table_print(Table *t, const Args *args, const char *empty) {
 }
 
 int table_print_array(const Args *args, const Column *columns, size_t n, json_object *array, const char *empty) {
-        size_t rows = array ? json_object_array_length(array) : 0;
         _cleanup_table_ Table t;
 
         table_init(&t, columns, n);
-        for (size_t i = 0; i < rows; i++)
-                table_add_object(&t, json_object_array_get_idx(array, i));
+        for (size_t i = 0; i < json_length(array); i++)
+                table_add_object(&t, json_at(array, i));
         return table_print(&t, args, empty);
 }

@@ -66,14 +66,14 @@ static void member_find_pool(Member *m, const Items *items) {
 
 static int member_find_affinity(Member *m, json_object *node) {
         const char *cpus = NULL;
-        int64_t cpu_node = -1;
+        json_object *device = m->item->device;
 
         (void) snprintf(m->numa, sizeof(m->numa), "-");
-        for (size_t i = 0; m->item->section >= 0 && i < reply_length(node, "nodes"); i++) {
-                json_object *numa = reply_element(node, "nodes", i);
+        for (size_t i = 0; m->item->section >= 0 && i < member_length(node, "nodes"); i++) {
+                json_object *numa = member_at(node, "nodes", i);
 
-                if (reply_number(m->item->device, "cpu_node", &cpu_node) && (int64_t) number_of(numa, "id") == cpu_node)
-                        cpus = reply_text(reply_member(reply_member(numa, "cpus"), "total"), "cpus");
+                if (member(device, "cpu_node") && member_size(numa, "id") == member_size(device, "cpu_node"))
+                        cpus = reply_text(member(member(numa, "cpus"), "total"), "cpus");
         }
         if (m->item->section >= 0)
                 (void) snprintf(m->numa, sizeof(m->numa), "%" PRId64, m->item->section);
@@ -97,14 +97,14 @@ static void drop_members_without_pool(Members *m) {
 }
 
 int members_init(Members *m, const Items *items, json_object *node, bool all) {
-        json_object *matrix = reply_member(node, "matrix");
-        size_t n = reply_length(matrix, "devices"), numbers[ELEMENTSOF(labels)] = { 0 };
+        json_object *matrix = member(node, "matrix");
+        size_t n = member_length(matrix, "devices"), numbers[ELEMENTSOF(labels)] = { 0 };
 
         *m = (Members) { .all = calloc(n + 1, sizeof(Member)), .cpus_width = strlen(CPU_AFFINITY) };
         if (!m->all)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
-                const char *address = json_object_get_string(reply_element(matrix, "devices", i));
+                const char *address = json_object_get_string(member_at(matrix, "devices", i));
                 const Item *item = address ? find_item(items, address) : NULL;
                 Member *member = &m->all[m->n];
 
@@ -135,10 +135,7 @@ const Member *members_find(const Members *m, const char *address) {
 }
 
 const char *matrix_distance(json_object *matrix, const Member *a, const Member *b) {
-        json_object *row = reply_element(matrix, "distances", a->at);
-        const char *word = json_object_is_type(row, json_type_array)
-                                   ? json_object_get_string(json_object_array_get_idx(row, b->at))
-                                   : NULL;
+        const char *word = json_object_get_string(json_at(member_at(matrix, "distances", a->at), b->at));
 
         return word && strlen(word) <= WORD_WIDTH && text_is_clean(word) ? word : "?";
 }
@@ -238,7 +235,7 @@ static int print_notes(const Members *m, json_object *matrix) {
 int matrix_print(const Args *args, json_object *node) {
         _cleanup_items_ Items items = { 0 };
         _cleanup_members_ Members members = { 0 };
-        json_object *matrix = reply_member(node, "matrix");
+        json_object *matrix = member(node, "matrix");
         int r;
 
         if (!matrix)
@@ -271,7 +268,7 @@ int matrix_print(const Args *args, json_object *node) {
 /* Notes below the matrix: pairs without direct peer-to-peer access, which the distance does not show. */
 
 bool pair_is_redirected(json_object *pair) {
-        return pair && streq_ptr(reply_text(reply_member(pair, "path"), "peer_to_peer"), "redirected");
+        return pair && streq_ptr(reply_text(member(pair, "path"), "peer_to_peer"), "redirected");
 }
 
 static Note *find_note(Notes *notes, const char *text) {
@@ -283,13 +280,13 @@ static Note *find_note(Notes *notes, const char *text) {
 
 static int add_pair(Notes *notes, const Members *m, json_object *pair) {
         const Member *gpu = members_find(m, reply_cell(pair, "gpu")), *peer = members_find(m, reply_cell(pair, "peer"));
-        const char *access = reply_text(reply_member(pair, "path"), "peer_to_peer");
+        const char *access = reply_text(member(pair, "path"), "peer_to_peer");
         _cleanup_free_ char *text = NULL;
         Note *note;
 
         if (!gpu || !peer || streq_ptr(access, "direct") || streq_ptr(access, "card"))
                 return 0;
-        text = peer_path_text(reply_member(pair, "path"), true);
+        text = peer_path_text(member(pair, "path"), true);
         if (!text)
                 return -ENOMEM;
         note = find_note(notes, text);
@@ -301,14 +298,14 @@ static int add_pair(Notes *notes, const Members *m, json_object *pair) {
 }
 
 int notes_init(Notes *notes, const Members *m, json_object *matrix) {
-        size_t n = reply_length(matrix, "pairs");
+        size_t n = member_length(matrix, "pairs");
         int r = 0;
 
         *notes = (Notes) { .all = calloc(n + 1, sizeof(Note)) };
         if (!notes->all)
                 return -ENOMEM;
         for (size_t i = 0; r >= 0 && i < n; i++)
-                r = add_pair(notes, m, reply_element(matrix, "pairs", i));
+                r = add_pair(notes, m, member_at(matrix, "pairs", i));
         return r;
 }
 

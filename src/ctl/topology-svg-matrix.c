@@ -35,8 +35,8 @@ static const char *colour_of(const char *word) {
 
 /* The pair of these two devices, in either order; NULL when the document has none. */
 static json_object *pair_of(json_object *matrix, const Member *a, const Member *b) {
-        for (size_t i = 0; i < reply_length(matrix, "pairs"); i++) {
-                json_object *pair = reply_element(matrix, "pairs", i);
+        for (size_t i = 0; i < member_length(matrix, "pairs"); i++) {
+                json_object *pair = member_at(matrix, "pairs", i);
                 const char *gpu = reply_cell(pair, "gpu"), *peer = reply_cell(pair, "peer");
 
                 if ((streq(gpu, a->item->address) && streq(peer, b->item->address)) ||

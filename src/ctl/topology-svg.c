@@ -90,21 +90,21 @@ static int place_gauge(Drawing *d, const Gauge *g, Spot s) {
 }
 
 static int place_cores(Drawing *d, json_object *node, Spot s) {
-        json_object *cpus = reply_member(node, "cpus");
-        Gauge g = { .total = number_of(reply_member(cpus, "total"), "cores") };
+        json_object *cpus = member(node, "cpus");
+        Gauge g = { .total = member_size(member(cpus, "total"), "cores") };
 
         (void) snprintf(g.label, sizeof(g.label), "%" PRIu64 " cores", g.total);
-        add_count(&g, "free", FREE, number_of(reply_member(cpus, "free"), "cores"));
-        add_count(&g, "allocated", ALLOCATED, number_of(reply_member(cpus, "allocated"), "cores"));
-        add_count(&g, "housekeeping", HOST, number_of(reply_member(cpus, "housekeeping"), "cores"));
+        add_count(&g, "free", FREE, member_size(member(cpus, "free"), "cores"));
+        add_count(&g, "allocated", ALLOCATED, member_size(member(cpus, "allocated"), "cores"));
+        add_count(&g, "housekeeping", HOST, member_size(member(cpus, "housekeeping"), "cores"));
         return place_gauge(d, &g, s);
 }
 
 static int place_memory(Drawing *d, json_object *node, Spot s) {
-        json_object *memory = reply_member(node, "memory");
-        uint64_t ordinary = number_of(memory, "total"), available = number_of(memory, "free"),
-                 allocated = number_of(memory, "allocated");
-        Gauge g = { .total = number_of(node, "memory_total") };
+        json_object *memory = member(node, "memory");
+        uint64_t ordinary = member_size(memory, "total"), available = member_size(memory, "free"),
+                 allocated = member_size(memory, "allocated");
+        Gauge g = { .total = member_size(node, "memory_total") };
 
         (void) snprintf(g.label, sizeof(g.label), "%s GiB", size_round(g.total).text);
         add_bytes(&g, "free", FREE, available);
@@ -117,15 +117,15 @@ static int place_memory(Drawing *d, json_object *node, Spot s) {
 static int place_pages(Drawing *d, json_object *node, Spot s) {
         int height = 0;
 
-        for (size_t i = 0; i < reply_length(node, "pages"); i++) {
-                json_object *pages = reply_element(node, "pages", i);
-                Gauge g = { .total = number_of(pages, "total") };
-                uint64_t available = number_of(pages, "free"), allocated = number_of(pages, "allocated");
+        for (size_t i = 0; i < member_length(node, "pages"); i++) {
+                json_object *pages = member_at(node, "pages", i);
+                Gauge g = { .total = member_size(pages, "total") };
+                uint64_t available = member_size(pages, "free"), allocated = member_size(pages, "allocated");
 
                 if (g.total == 0)
                         continue;
                 (void) snprintf(g.label, sizeof(g.label), "%" PRIu64 " \u00d7 %s", g.total,
-                                FORMAT_SIZE(number_of(pages, "size")));
+                                FORMAT_SIZE(member_size(pages, "size")));
                 add_count(&g, "free", FREE, available);
                 add_count(&g, "allocated", ALLOCATED, allocated);
                 add_count(&g, "used by others", HOST, g.total - MIN(g.total, available + allocated));
@@ -140,7 +140,7 @@ static int place_paragraph(Drawing *d, const char *text, const Font *font, Spot 
 }
 
 static int place_cpus(Drawing *d, json_object *node, Spot s) {
-        const char *cpus = reply_text(reply_member(reply_member(node, "cpus"), "total"), "cpus");
+        const char *cpus = reply_text(member(member(node, "cpus"), "total"), "cpus");
         _cleanup_free_ char *list = cpus_shorten(cpus ?: ""), *text = NULL;
 
         if (!list || string_append(&text, "", "CPUs %s", cpus && *cpus ? list : "none") < 0)
@@ -162,8 +162,8 @@ static int place_head(Drawing *d, json_object *node, Spot s) {
         int at = HEAD;
         int64_t n;
 
-        (void) snprintf(id, sizeof(id), "%" PRIu64, number_of(node, "id"));
-        if (reply_number(node, "package", &n))
+        (void) snprintf(id, sizeof(id), "%" PRIu64, member_size(node, "id"));
+        if (JSON_READ_INTEGER(node, "package", INT64_MAX, &n) >= 0)
                 (void) snprintf(package, sizeof(package), ", socket %" PRId64, n);
         if (s.draw)
                 picture_text(&d->picture, s.x, s.y + 14, s.width, &svg_heading, "NUMA node %s%s", id, package);
@@ -224,8 +224,8 @@ static int place_nodes(Drawing *d, int y) {
 
         for (size_t i = 0; i < COLUMNS; i++)
                 ends[i] = y;
-        for (size_t i = 0; i < reply_length(d->node, "nodes"); i++) {
-                json_object *node = reply_element(d->node, "nodes", i);
+        for (size_t i = 0; i < member_length(d->node, "nodes"); i++) {
+                json_object *node = member_at(d->node, "nodes", i);
                 size_t column = 0;
 
                 if (node_is_empty(&d->items, node))
@@ -233,7 +233,7 @@ static int place_nodes(Drawing *d, int y) {
                 for (size_t j = 1; j < COLUMNS; j++)
                         if (ends[j] < ends[column])
                                 column = j;
-                ends[column] += SVG_GAP + place_section(d, node, (int64_t) number_of(node, "id"),
+                ends[column] += SVG_GAP + place_section(d, node, (int64_t) member_size(node, "id"),
                                                         (Spot) { SVG_MARGIN + (int) column * (SVG_NODE_WIDTH + SVG_GAP),
                                                                  ends[column], SVG_NODE_WIDTH, true });
         }
@@ -286,7 +286,7 @@ static void name_node(const Args *args, char name[static TITLE_MAX]) {
 static int sections_width(Drawing *d) {
         int64_t section = INT64_MIN;
 
-        return reply_length(d->node, "nodes") < COLUMNS && !items_next_section(&d->items, d->node, &section)
+        return member_length(d->node, "nodes") < COLUMNS && !items_next_section(&d->items, d->node, &section)
                        ? SVG_NODE_WIDTH
                        : COLUMNS * SVG_NODE_WIDTH + SVG_GAP;
 }
@@ -314,7 +314,7 @@ static size_t count_devices(const Items *items) {
 static int drawing_init(Drawing *d, const Args *args, json_object *node) {
         int r;
 
-        *d = (Drawing) { .node = node, .matrix = reply_member(node, "matrix"), .all = args_has(args, OPTION_ALL) };
+        *d = (Drawing) { .node = node, .matrix = member(node, "matrix"), .all = args_has(args, OPTION_ALL) };
         r = picture_init(&d->picture);
         if (r < 0)
                 return r;

@@ -30,12 +30,6 @@ Size size_round(uint64_t bytes) {
         return s;
 }
 
-uint64_t number_of(json_object *o, const char *key) {
-        int64_t n;
-
-        return reply_number(o, key, &n) && n > 0 ? (uint64_t) n : 0;
-}
-
 /* Adds the nodes at this distance. Returns the next larger distance; INT64_MAX: there is none. */
 static int64_t nodes_at(json_object *distances, const char *id, int64_t distance, CpuSet *ret) {
         int64_t next = INT64_MAX;
@@ -55,7 +49,7 @@ static int64_t nodes_at(json_object *distances, const char *id, int64_t distance
 }
 
 int node_distances(json_object *node, const char *id, char **ret) {
-        json_object *distances = reply_object(node, "distances");
+        json_object *distances = member_object(node, "distances");
         _cleanup_free_ char *text = NULL;
 
         for (int64_t next, distance = distances ? -1 : INT64_MAX; distance < INT64_MAX; distance = next) {
@@ -74,11 +68,10 @@ int node_distances(json_object *node, const char *id, char **ret) {
 }
 
 bool node_is_empty(const Items *items, json_object *node) {
-        if (number_of(reply_member(reply_member(node, "cpus"), "total"), "cores") > 0 ||
-            number_of(node, "memory_total") > 0)
+        if (member_size(member(member(node, "cpus"), "total"), "cores") > 0 || member_size(node, "memory_total") > 0)
                 return false;
         for (const Item *item = items->all; item < items->all + items->n; item++)
-                if (item->section == (int64_t) number_of(node, "id"))
+                if (item->section == (int64_t) member_size(node, "id"))
                         return false;
         return true;
 }
@@ -93,7 +86,7 @@ int node_lends(json_object *node, char **ret) {
                 r = string_append(&text, " ", "Guests with its devices get CPUs of node %s.", cpu_node);
         else if (memory_node && !streq(memory_node, id))
                 r = string_append(&text, " ", "Guests on its CPUs get memory of node %s.", memory_node);
-        if (r >= 0 && cpu_node && !streq(cpu_node, id) && number_of(node, "memory_total") > 0)
+        if (r >= 0 && cpu_node && !streq(cpu_node, id) && member_size(node, "memory_total") > 0)
                 r = owner ? string_append(&text, " ", "Its memory is that of GPU %s.", owner)
                           : string_append(&text, " ", "Its memory is given only to requests with --memory-from %s.",
                                           id);
@@ -135,8 +128,8 @@ int items_offers(const Items *items, int64_t section, char **ret) {
 }
 
 static bool is_listed(json_object *node, int64_t section) {
-        for (size_t i = 0; i < reply_length(node, "nodes"); i++)
-                if ((int64_t) number_of(reply_element(node, "nodes", i), "id") == section)
+        for (size_t i = 0; i < member_length(node, "nodes"); i++)
+                if ((int64_t) member_size(member_at(node, "nodes", i), "id") == section)
                         return true;
         return false;
 }
@@ -175,7 +168,7 @@ static int64_t section_of(json_object *device) {
 
         if (streq_ptr(reply_text(device, "state"), "missing"))
                 return SECTION_MISSING;
-        return reply_number(device, "numa_node", &node) && node >= 0 ? node : SECTION_UNKNOWN;
+        return JSON_READ_INTEGER(device, "numa_node", INT64_MAX, &node) >= 0 ? node : SECTION_UNKNOWN;
 }
 
 /* Devices are listed depth first, so the parent is the previous device or one of its ancestors. */
@@ -200,7 +193,7 @@ static Item *find_root(Items *items, const Item *item) {
 }
 
 int items_init(Items *items, json_object *node) {
-        size_t n = reply_length(node, "devices");
+        size_t n = member_length(node, "devices");
 
         *items = (Items) { .all = calloc(n + 1, sizeof(Item)), .roots = calloc(n + 1, sizeof(Item)) };
         if (!items->all || !items->roots)
@@ -208,7 +201,7 @@ int items_init(Items *items, json_object *node) {
         for (size_t i = 0; i < n; i++) {
                 Item *item = &items->all[i];
 
-                item->device = reply_element(node, "devices", i);
+                item->device = member_at(node, "devices", i);
                 item->address = reply_cell(item->device, "address");
                 item->section = section_of(item->device);
                 item->is_bridge = streq_ptr(reply_text(item->device, "kind"), "bridge");

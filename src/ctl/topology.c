@@ -22,8 +22,8 @@ static void print_wrapped(const char *key, const char *text) {
 }
 
 static int print_cpus(json_object *node) {
-        json_object *cpus = reply_member(node, "cpus"), *total = reply_member(cpus, "total");
-        uint64_t housekeeping = number_of(reply_member(cpus, "housekeeping"), "cores");
+        json_object *cpus = member(node, "cpus"), *total = member(cpus, "total");
+        uint64_t housekeeping = member_size(member(cpus, "housekeeping"), "cores");
         _cleanup_free_ char *list = cpus_shorten(reply_text(total, "cpus") ?: "");
         char kept[COUNT_WIDTH + 16] = "";
 
@@ -31,20 +31,20 @@ static int print_cpus(json_object *node) {
                 return -ENOMEM;
         if (housekeeping > 0)
                 (void) snprintf(kept, sizeof(kept), ", %" PRIu64 " housekeeping", housekeeping);
-        if (number_of(total, "cores") == 0)
+        if (member_size(total, "cores") == 0)
                 printf(INDENT "cores     none\n");
         else
                 printf(INDENT "cores     %" PRIu64 ": %" PRIu64 " free, %" PRIu64 " allocated%s; CPUs %s\n",
-                       number_of(total, "cores"), number_of(reply_member(cpus, "free"), "cores"),
-                       number_of(reply_member(cpus, "allocated"), "cores"), kept, list);
+                       member_size(total, "cores"), member_size(member(cpus, "free"), "cores"),
+                       member_size(member(cpus, "allocated"), "cores"), kept, list);
         return 0;
 }
 
 static void print_hugepages(json_object *node) {
-        for (size_t i = 0; i < reply_length(node, "pages"); i++) {
-                json_object *pages = reply_element(node, "pages", i);
-                uint64_t total = number_of(pages, "total"), available = number_of(pages, "free"),
-                         allocated = number_of(pages, "allocated");
+        for (size_t i = 0; i < member_length(node, "pages"); i++) {
+                json_object *pages = member_at(node, "pages", i);
+                uint64_t total = member_size(pages, "total"), available = member_size(pages, "free"),
+                         allocated = member_size(pages, "allocated");
                 uint64_t rest = total - MIN(total, available + allocated);
                 char others[COUNT_WIDTH + 24] = "";
 
@@ -53,16 +53,16 @@ static void print_hugepages(json_object *node) {
                 if (rest > 0)
                         (void) snprintf(others, sizeof(others), ", %" PRIu64 " used by others", rest);
                 printf(INDENT "hugepages %" PRIu64 " of %s: %" PRIu64 " free, %" PRIu64 " allocated%s\n", total,
-                       FORMAT_SIZE(number_of(pages, "size")), available, allocated, others);
+                       FORMAT_SIZE(member_size(pages, "size")), available, allocated, others);
         }
 }
 
 static void print_memory(json_object *node) {
-        json_object *memory = reply_member(node, "memory");
-        uint64_t total = number_of(node, "memory_total"), ordinary = number_of(memory, "total"),
-                 available = number_of(memory, "free"), allocated = number_of(memory, "allocated");
+        json_object *memory = member(node, "memory");
+        uint64_t total = member_size(node, "memory_total"), ordinary = member_size(memory, "total"),
+                 available = member_size(memory, "free"), allocated = member_size(memory, "allocated");
         uint64_t rest = ordinary - MIN(ordinary, available + allocated);
-        bool is_far = number_of(reply_member(reply_member(node, "cpus"), "total"), "cores") == 0;
+        bool is_far = member_size(member(member(node, "cpus"), "total"), "cores") == 0;
         char hugepages[COUNT_WIDTH + 24] = "";
 
         if (total == 0) {
@@ -106,9 +106,9 @@ static int print_node(const Args *args, json_object *node, Items *items) {
         int64_t n;
         int r;
 
-        if (reply_number(node, "package", &n))
+        if (JSON_READ_INTEGER(node, "package", INT64_MAX, &n) >= 0)
                 (void) snprintf(package, sizeof(package), ", socket %" PRId64, n);
-        (void) snprintf(id, sizeof(id), "%" PRIu64, number_of(node, "id"));
+        (void) snprintf(id, sizeof(id), "%" PRIu64, member_size(node, "id"));
         printf("NUMA node %s%s\n", id, package);
         r = print_cpus(node);
         print_memory(node);
@@ -120,7 +120,7 @@ static int print_node(const Args *args, json_object *node, Items *items) {
                 return report_errno(args, r, "Cannot print");
         if (lends)
                 print_wrapped("guests", lends);
-        return print_devices(args, items, (int64_t) number_of(node, "id"));
+        return print_devices(args, items, (int64_t) member_size(node, "id"));
 }
 
 static int print_empty_nodes(const Args *args, const CpuSet *nodes, bool separate) {
@@ -143,11 +143,11 @@ static int print_tree(const Args *args, json_object *node) {
 
         if (r < 0)
                 return report_errno(args, r, "Cannot print");
-        for (size_t i = 0; i < reply_length(node, "nodes"); i++) {
-                json_object *o = reply_element(node, "nodes", i);
+        for (size_t i = 0; i < member_length(node, "nodes"); i++) {
+                json_object *o = member_at(node, "nodes", i);
 
                 if (node_is_empty(&items, o)) {
-                        cpuset_add(&empty, (unsigned) MIN(number_of(o, "id"), CPUSET_MAX - 1));
+                        cpuset_add(&empty, (unsigned) MIN(member_size(o, "id"), CPUSET_MAX - 1));
                         continue;
                 }
                 fputs(n++ > 0 ? "\n" : "", stdout);

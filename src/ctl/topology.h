@@ -72,8 +72,6 @@ int node_distances(json_object *node, const char *id, char **ret);
  * there is none. */
 bool items_next_section(const Items *items, json_object *node, int64_t *section);
 const char *section_title(int64_t section, char buf[static SECTION_TITLE_MAX]);
-/* The value of an integer member; 0 when the member is absent or negative. */
-uint64_t number_of(json_object *o, const char *key);
 /* A size in GiB as text, rounded down. */
 typedef struct Size {
         char text[24];

@@ -39,7 +39,7 @@ static int print_withdrawn(const Args *args, json_object *node) {
 
         if (!o || !document_add(o, "result", JOB_RESULT_DONE) ||
             !document_add(o, "none_offered", reply_text(node, "none_offered")) ||
-            json_object_object_add(o, "withdrawn", json_object_get(reply_member(node, "withdrawn"))) < 0) {
+            json_object_object_add(o, "withdrawn", json_object_get(member(node, "withdrawn"))) < 0) {
                 json_object_put(o);
                 return report_errno(args, -ENOMEM, "Cannot print");
         }
@@ -63,7 +63,7 @@ int verb_reload(const Args *args) {
                 return r;
         /* The consequence first, then its causes. */
         withdrawn = view_not_offered(node);
-        for (size_t i = 0; i < reply_length(node, "config_problems"); i++)
+        for (size_t i = 0; i < member_length(node, "config_problems"); i++)
                 page_wrap(stderr, reply_element_cell(node, "config_problems", i), 0, 0);
         if (args_has(args, OPTION_JSON))
                 r = print_withdrawn(args, node);
@@ -129,8 +129,8 @@ static const Column quarantine_columns[] = {
 static json_object *select_quarantine(json_object *node, const char *device) {
         json_object *found = json_object_new_array();
 
-        for (size_t i = 0; found && i < reply_length(node, "quarantine"); i++) {
-                json_object *q = reply_element(node, "quarantine", i);
+        for (size_t i = 0; found && i < member_length(node, "quarantine"); i++) {
+                json_object *q = member_at(node, "quarantine", i);
 
                 if (!device || streq_ptr(reply_text(q, "address"), device))
                         (void) json_object_array_add(found, json_object_get(q));
@@ -206,10 +206,10 @@ static void print_verdict(json_object *d) {
 static int print_explanation(const Args *args, json_object *device) {
         view_read_only(device);
         print_verdict(device);
-        if (reply_length(device, "group") == 0)
+        if (member_length(device, "group") == 0)
                 return 0;
         printf("\nMembers of IOMMU group %s, which is allocated as a whole:\n", reply_cell(device, "iommu_group"));
-        return table_print_array(args, group_columns, ELEMENTSOF(group_columns), reply_member(device, "group"), NULL);
+        return table_print_array(args, group_columns, ELEMENTSOF(group_columns), member(device, "group"), NULL);
 }
 
 int verb_explain(const Args *args) {
@@ -271,11 +271,11 @@ int verb_cdi(const Args *args) {
 
 /* While the running domains are unknown, an allocation that is ready may be in use. */
 static void view_unknown(json_object *node) {
-        json_object *libvirt = json_object_object_get(node, "libvirt");
+        json_object *libvirt = member(node, "libvirt");
         char time[DOCUMENT_TIME_MAX];
         int64_t since;
 
-        if (!libvirt || !reply_number(libvirt, "unknown_since", &since))
+        if (JSON_READ_INTEGER(libvirt, "unknown_since", INT64_MAX, &since) < 0)
                 return;
         document_time((uint64_t) since * 1000000, true, time);
         view_field("Domain", "unknown since %s: %s", time, reply_cell(libvirt, "reason"));
@@ -315,7 +315,7 @@ int verb_show(const Args *args) {
         r = reply_ask(c, "Describe", NULL, NULL, &node);
         if (r < 0)
                 return r;
-        allocation = reply_find(node, "allocations", "name", name);
+        allocation = json_find(member(node, "allocations"), "name", name);
         if (allocation)
                 return show_allocation(args, node, allocation);
         /* The reply lacks this allocation: ask the daemon for it, to report the daemon's error. */
@@ -353,12 +353,12 @@ static int print_report(const Args *args, const char *text) {
 
         if (r < 0)
                 return report_errno(args, r, "Cannot print");
-        findings = reply_member(report, "findings");
+        findings = member(report, "findings");
         status = exit_status(reply_cell(report, "result"));
         if (args_has(args, OPTION_JSON))
                 puts(text);
-        for (size_t i = 0; !args_has(args, OPTION_JSON) && i < json_object_array_length(findings); i++)
-                print_finding(json_object_array_get_idx(findings, i));
+        for (size_t i = 0; !args_has(args, OPTION_JSON) && i < json_length(findings); i++)
+                print_finding(json_at(findings, i));
         json_object_put(report);
         return status;
 }

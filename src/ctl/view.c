@@ -50,7 +50,7 @@ void view_member(const char *key, json_object *o, const char *member) {
 char *view_join(json_object *o, const char *key, const char *separator) {
         _cleanup_free_ char *text = NULL;
 
-        for (size_t i = 0; i < reply_length(o, key); i++)
+        for (size_t i = 0; i < member_length(o, key); i++)
                 if (string_append(&text, separator, "%s", reply_element_cell(o, key, i)) < 0)
                         return NULL;
         return TAKE_PTR(text);
@@ -60,12 +60,12 @@ char *view_join(json_object *o, const char *key, const char *separator) {
 
 char *view_kernel_names(json_object *device) {
         const char *key = "kernel_names";
-        size_t n = reply_length(device, key), shown = n;
+        size_t n = member_length(device, key), shown = n;
         _cleanup_free_ char *text = NULL;
 
         if (n == 0) /* "several" of folded VFs, or none */
-                return strdup(json_object_is_type(reply_member(device, key), json_type_string) ? reply_cell(device, key)
-                                                                                               : "-");
+                return strdup(json_object_is_type(member(device, key), json_type_string) ? reply_cell(device, key)
+                                                                                         : "-");
         if (n > KERNEL_NAMES_MAX && table_is_narrow())
                 shown = KERNEL_NAMES_MAX - 1;
         for (size_t i = 0; i < shown; i++)
@@ -83,8 +83,8 @@ static bool is_held(json_object *allocation_device) {
 static char *join_addresses(json_object *allocation, const char *separator, bool held) {
         _cleanup_free_ char *text = NULL;
 
-        for (size_t i = 0; i < reply_length(allocation, "devices"); i++) {
-                json_object *d = reply_element(allocation, "devices", i);
+        for (size_t i = 0; i < member_length(allocation, "devices"); i++) {
+                json_object *d = member_at(allocation, "devices", i);
 
                 if (is_held(d) == held && string_append(&text, separator, "%s", reply_cell(d, "address")) < 0)
                         return NULL;
@@ -103,13 +103,13 @@ char *view_held(json_object *allocation, const char *separator) {
 size_t view_count_held(json_object *allocation) {
         size_t n = 0;
 
-        for (size_t i = 0; i < reply_length(allocation, "devices"); i++)
-                n += is_held(reply_element(allocation, "devices", i));
+        for (size_t i = 0; i < member_length(allocation, "devices"); i++)
+                n += is_held(member_at(allocation, "devices", i));
         return n;
 }
 
 char *view_memory(json_object *allocation) {
-        json_object *nodes = reply_object(allocation, "memory");
+        json_object *nodes = member_object(allocation, "memory");
         _cleanup_free_ char *text = NULL;
 
         if (nodes) {
@@ -126,7 +126,7 @@ char *view_owner(json_object *o) {
         const struct passwd *user;
         int64_t uid;
 
-        if (!reply_number(o, "owner", &uid))
+        if (JSON_READ_INTEGER(o, "owner", INT64_MAX, &uid) < 0)
                 return strdup("-");
         /* cppcheck-suppress getpwuidCalled ; passthroughctl has one thread */
         user = getpwuid((uid_t) uid);
@@ -148,7 +148,7 @@ unsigned view_count_cpus(json_object *o, const char *key) {
 }
 
 uint64_t view_memory_total(json_object *allocation) {
-        json_object *nodes = reply_object(allocation, "memory");
+        json_object *nodes = member_object(allocation, "memory");
         uint64_t total = 0;
 
         if (nodes) {
@@ -168,12 +168,13 @@ static void view_list(const char *key, json_object *o, const char *member) {
 }
 
 static void view_bars(json_object *device) {
-        for (size_t i = 0; i < reply_length(device, "bars"); i++) {
-                json_object *bar = reply_element(device, "bars", i);
+        for (size_t i = 0; i < member_length(device, "bars"); i++) {
+                json_object *bar = member_at(device, "bars", i);
                 char key[16];
                 int64_t index, size;
 
-                if (!reply_number(bar, "index", &index) || !reply_number(bar, "size", &size))
+                if (JSON_READ_INTEGER(bar, "index", INT64_MAX, &index) < 0 ||
+                    JSON_READ_INTEGER(bar, "size", INT64_MAX, &size) < 0)
                         continue;
                 (void) snprintf(key, sizeof(key), "BAR %" PRId64, index);
                 view_field(key, "%s", FORMAT_SIZE((uint64_t) size));
@@ -189,12 +190,12 @@ void view_read_only(json_object *node) {
 
 /* "0000:83:00.1 and 3 more of pool 'ib-vf'", about all of the pool of the device at first. */
 static int add_pool(char **text, json_object *node, size_t first) {
-        json_object *d = reply_element(node, "withdrawn", first);
+        json_object *d = member_at(node, "withdrawn", first);
         const char *pool = reply_cell(d, "pool");
         size_t others = 0;
 
-        for (size_t i = first + 1; i < reply_length(node, "withdrawn"); i++)
-                others += streq(reply_cell(reply_element(node, "withdrawn", i), "pool"), pool);
+        for (size_t i = first + 1; i < member_length(node, "withdrawn"); i++)
+                others += streq(reply_cell(member_at(node, "withdrawn", i), "pool"), pool);
         if (string_append(text, ", ", "%s", reply_cell(d, "address")) < 0 ||
             string_append(text, "", "%s of pool '%s'", AND_MORE(others), pool) < 0)
                 return -ENOMEM;
@@ -202,24 +203,24 @@ static int add_pool(char **text, json_object *node, size_t first) {
 }
 
 static bool is_first_of_pool(json_object *node, size_t i) {
-        const char *pool = reply_cell(reply_element(node, "withdrawn", i), "pool");
+        const char *pool = reply_cell(member_at(node, "withdrawn", i), "pool");
 
         for (size_t j = 0; j < i; j++)
-                if (streq(reply_cell(reply_element(node, "withdrawn", j), "pool"), pool))
+                if (streq(reply_cell(member_at(node, "withdrawn", j), "pool"), pool))
                         return false;
         return true;
 }
 
 char *view_withdrawn(json_object *node) {
         _cleanup_free_ char *text = NULL;
-        size_t n = reply_length(node, "withdrawn");
+        size_t n = member_length(node, "withdrawn");
 
         for (size_t i = 0; i < n; i++)
                 if (is_first_of_pool(node, i) && add_pool(&text, node, i) < 0)
                         return NULL;
         return n > 0 ? string_format("%zu device%s %s no longer offered while the configuration %s: %s.", n, PLURAL(n),
                                      ARE(n),
-                                     reply_length(node, "config_problems") > 0 ? "has broken lines" : "has no file",
+                                     member_length(node, "config_problems") > 0 ? "has broken lines" : "has no file",
                                      text)
                      : NULL;
 }
@@ -245,7 +246,7 @@ static const char *isolation(json_object *d) {
 }
 
 static void view_link(json_object *d) {
-        json_object *link = reply_object(d, "link");
+        json_object *link = member_object(d, "link");
 
         if (!link)
                 return;
@@ -259,7 +260,7 @@ static void view_link(json_object *d) {
 }
 
 char *view_link_short(json_object *device) {
-        json_object *link = reply_object(device, "link");
+        json_object *link = member_object(device, "link");
         const char *generation = reply_text(link, "generation"), *width = reply_text(link, "width"),
                    *max_generation = reply_cell(link, "max_generation"), *max_width = reply_cell(link, "max_width");
 
@@ -273,14 +274,14 @@ char *view_link_short(json_object *device) {
 }
 
 static void view_vgpu(json_object *d) {
-        json_object *vgpu = reply_object(d, "vgpu");
+        json_object *vgpu = member_object(d, "vgpu");
 
         if (!vgpu)
                 return;
         view_field("vGPU", "%s%s", reply_text(vgpu, "type") ? "type " : "none",
                    reply_text(vgpu, "type") ? reply_text(vgpu, "type") : "");
-        for (size_t i = 0; i < reply_length(vgpu, "creatable"); i++)
-                view_field(i ? "" : "vGPU types", "%s", json_object_get_string(reply_element(vgpu, "creatable", i)));
+        for (size_t i = 0; i < member_length(vgpu, "creatable"); i++)
+                view_field(i ? "" : "vGPU types", "%s", json_object_get_string(member_at(vgpu, "creatable", i)));
 }
 
 static void view_numa_node(json_object *d) {
@@ -313,7 +314,7 @@ void view_device(json_object *d) {
         view_member("Partition", d, "partition");
         view_member("PF", d, "physical_function");
         if (streq_ptr(reply_text(d, "type"), "pf"))
-                view_field("VFs", "%zu of %s", reply_length(d, "virtual_functions"), reply_cell(d, "total_vfs"));
+                view_field("VFs", "%zu of %s", member_length(d, "virtual_functions"), reply_cell(d, "total_vfs"));
         view_list("", d, "virtual_functions");
         view_vgpu(d);
         view_list("Reset", d, "reset_methods");
@@ -324,7 +325,7 @@ void view_device(json_object *d) {
 }
 
 char *view_attributes(json_object *device) {
-        json_object *attributes = reply_object(device, "attributes");
+        json_object *attributes = member_object(device, "attributes");
         const char *vgpu = reply_text(device, "vgpu_type");
         _cleanup_free_ char *text = NULL;
 
@@ -351,8 +352,8 @@ static void view_devices(json_object *a) {
         _cleanup_free_ char *held = view_held(a, " ");
         size_t n = 0;
 
-        for (size_t i = 0; i < reply_length(a, "devices"); i++) {
-                json_object *d = reply_element(a, "devices", i);
+        for (size_t i = 0; i < member_length(a, "devices"); i++) {
+                json_object *d = member_at(a, "devices", i);
                 const char *slot = reply_cell(d, "slot"), *guest = reply_text(d, "guest_address");
                 const char *pf = reply_text(d, "physical_function");
                 _cleanup_free_ char *attributes = view_attributes(d);
@@ -372,8 +373,8 @@ static void view_devices(json_object *a) {
 static void view_pins(json_object *a) {
         _cleanup_free_ char *text = NULL;
 
-        for (size_t i = 0; i < reply_length(a, "pins"); i++) {
-                json_object *pin = reply_element(a, "pins", i);
+        for (size_t i = 0; i < member_length(a, "pins"); i++) {
+                json_object *pin = member_at(a, "pins", i);
 
                 if (string_append(&text, " ", "%s:%s", reply_cell(pin, "vcpu"), reply_cell(pin, "cpu")) < 0)
                         return;
@@ -383,39 +384,36 @@ static void view_pins(json_object *a) {
 }
 
 static void view_cells(json_object *a) {
-        for (size_t i = 0; i < reply_length(a, "cells"); i++) {
-                json_object *cell = reply_element(a, "cells", i);
-                int64_t memory = 0;
+        for (size_t i = 0; i < member_length(a, "cells"); i++) {
+                json_object *cell = member_at(a, "cells", i);
+                uint64_t memory = member_size(cell, "memory");
 
-                (void) reply_number(cell, "memory", &memory);
                 if (streq_ptr(reply_text(cell, "memory_node"), reply_text(cell, "node")))
                         view_field(i ? "" : "Guest cells", "%s: vCPUs %s and %s on node %s", reply_cell(cell, "id"),
-                                   reply_cell(cell, "vcpus"), FORMAT_SIZE((uint64_t) memory), reply_cell(cell, "node"));
+                                   reply_cell(cell, "vcpus"), FORMAT_SIZE(memory), reply_cell(cell, "node"));
                 else
                         view_field(i ? "" : "Guest cells", "%s: vCPUs %s on node %s and %s on node %s",
                                    reply_cell(cell, "id"), reply_cell(cell, "vcpus"), reply_cell(cell, "node"),
-                                   FORMAT_SIZE((uint64_t) memory), reply_cell(cell, "memory_node"));
+                                   FORMAT_SIZE(memory), reply_cell(cell, "memory_node"));
         }
 }
 
 void view_regions(json_object *a) {
-        for (size_t i = 0; i < reply_length(a, "shared_memory"); i++) {
-                json_object *region = reply_element(a, "shared_memory", i);
+        for (size_t i = 0; i < member_length(a, "shared_memory"); i++) {
+                json_object *region = member_at(a, "shared_memory", i);
                 _cleanup_free_ char *members = view_join(region, "members", " ");
-                int64_t size = 0, page_size = 0;
+                uint64_t page_size = member_size(region, "page_size");
 
-                (void) reply_number(region, "size", &size);
-                (void) reply_number(region, "page_size", &page_size);
                 view_field(i ? "" : "Shared memory", "%s: %s on node %s%s%s%s%s", reply_cell(region, "name"),
-                           FORMAT_SIZE((uint64_t) size), reply_cell(region, "numa_node"),
-                           page_size > 0 ? ", pages of " : "", page_size > 0 ? FORMAT_SIZE((uint64_t) page_size) : "",
+                           FORMAT_SIZE(member_size(region, "size")), reply_cell(region, "numa_node"),
+                           page_size > 0 ? ", pages of " : "", page_size > 0 ? FORMAT_SIZE(page_size) : "",
                            members ? ", shared by " : "", members ?: "");
         }
 }
 
 void view_services(json_object *a) {
-        for (size_t i = 0; i < reply_length(a, "services"); i++) {
-                json_object *s = reply_element(a, "services", i);
+        for (size_t i = 0; i < member_length(a, "services"); i++) {
+                json_object *s = member_at(a, "services", i);
                 const char *slots = reply_cell(s, "slots");
 
                 view_field(i ? "" : "Remote GPUs", "%s: %s slot%s of %s", reply_cell(s, "pool"), slots,
@@ -444,7 +442,7 @@ void view_allocation(json_object *a) {
                 view_field("NUMA nodes", "%s", nodes);
         if (memory)
                 view_field("Memory", "%s", memory);
-        if (reply_number(a, "page_size", &page_size))
+        if (JSON_READ_INTEGER(a, "page_size", INT64_MAX, &page_size) >= 0)
                 view_field("Page size", "%s", FORMAT_SIZE((uint64_t) page_size));
         view_cells(a);
         view_regions(a);

@@ -117,8 +117,8 @@ static int add_redirecting_ports(char **text, json_object *path, bool brief) {
         _cleanup_free_ char *ports = NULL;
         int r = 0;
 
-        for (size_t i = 0; i < reply_length(path, "ports"); i++) {
-                json_object *port = reply_element(path, "ports", i);
+        for (size_t i = 0; i < member_length(path, "ports"); i++) {
+                json_object *port = member_at(path, "ports", i);
                 _cleanup_free_ char *bits = view_join(port, "acs_control", " ");
 
                 if (!streq_ptr(reply_text(port, "redirects"), "true"))
@@ -133,7 +133,7 @@ static int add_redirecting_ports(char **text, json_object *path, bool brief) {
 
 /* Adds ATS of both devices, or with brief of the first one, which is the requester. */
 static int add_ats(char **text, json_object *path, bool brief) {
-        json_object *ats = reply_object(path, "ats");
+        json_object *ats = member_object(path, "ats");
 
         if (!ats)
                 return 0;

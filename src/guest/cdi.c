@@ -14,38 +14,22 @@
 #define CDI_VERSION "0.5.0"
 #define NODE_MAX    64U
 
-/* Takes ownership of value. */
-static int add(json_object *o, const char *key, json_object *value) {
-        if (value && json_object_object_add(o, key, value) == 0)
-                return 0;
-        (void) json_object_put(value);
-        return -ENOMEM;
-}
-
-static int add_text(json_object *o, const char *key, const char *text) {
-        return add(o, key, json_object_new_string(text));
+static bool add_text(json_object *o, const char *key, const char *text) {
+        return member_add(o, key, json_object_new_string(text));
 }
 
 /* Takes ownership of value. The array is made with its first element. */
 static int append(json_object *o, const char *key, json_object *value) {
-        json_object *array = json_object_object_get(o, key);
-        int r = value ? 0 : -ENOMEM;
-
-        if (r >= 0 && !array) {
-                array = json_object_new_array();
-                r = add(o, key, array);
-        }
-        if (r >= 0 && json_object_array_add(array, value) == 0)
-                return 0;
-        (void) json_object_put(value);
-        return -ENOMEM;
+        if (!member(o, key))
+                (void) member_add(o, key, json_object_new_array());
+        return json_append(member(o, key), value) ? 0 : -ENOMEM;
 }
 
 json_object *cdi_new(const char *kind) {
         _cleanup_json_ json_object *o = json_object_new_object();
 
-        if (!o || add_text(o, "cdiVersion", CDI_VERSION) < 0 || add_text(o, "kind", kind) < 0 ||
-            add(o, "devices", json_object_new_array()) < 0)
+        if (!o || !add_text(o, "cdiVersion", CDI_VERSION) || !add_text(o, "kind", kind) ||
+            !member_add(o, "devices", json_object_new_array()))
                 return NULL;
         return TAKE_PTR(o);
 }
@@ -53,30 +37,19 @@ json_object *cdi_new(const char *kind) {
 json_object *cdi_add_device(json_object *cdi, const char *name) {
         json_object *device = json_object_new_object(), *edits = json_object_new_object();
 
-        if (append(cdi, "devices", device) < 0) {
+        if (append(cdi, "devices", device) < 0 || !add_text(device, "name", name)) {
                 (void) json_object_put(edits);
                 return NULL;
         }
-        return add_text(device, "name", name) < 0 || add(device, "containerEdits", edits) < 0 ? NULL : edits;
-}
-
-static bool has_node(json_object *edits, const char *path) {
-        json_object *nodes = json_object_object_get(edits, "deviceNodes");
-
-        for (size_t i = 0; nodes && i < json_object_array_length(nodes); i++)
-                if (streq_ptr(
-                            json_object_get_string(json_object_object_get(json_object_array_get_idx(nodes, i), "path")),
-                            path))
-                        return true;
-        return false;
+        return member_add(device, "containerEdits", edits) ? edits : NULL;
 }
 
 static int add_node(json_object *edits, const char *path) {
         _cleanup_json_ json_object *o = json_object_new_object();
 
-        if (has_node(edits, path))
+        if (json_find(member(edits, "deviceNodes"), "path", path))
                 return 0;
-        if (!o || add_text(o, "path", path) < 0 || add_text(o, "permissions", "rw") < 0)
+        if (!o || !add_text(o, "path", path) || !add_text(o, "permissions", "rw"))
                 return -ENOMEM;
         return append(edits, "deviceNodes", TAKE_PTR(o));
 }
@@ -106,7 +79,7 @@ int cdi_add_env(json_object *edits, const char *variable, const char *value) {
 int cdi_add_mount(json_object *edits, const char *host, const char *container) {
         _cleanup_json_ json_object *o = json_object_new_object();
 
-        if (!o || add_text(o, "hostPath", host) < 0 || add_text(o, "containerPath", container) < 0 ||
+        if (!o || !add_text(o, "hostPath", host) || !add_text(o, "containerPath", container) ||
             append(o, "options", json_object_new_string("ro")) < 0 ||
             append(o, "options", json_object_new_string("bind")) < 0)
                 return -ENOMEM;

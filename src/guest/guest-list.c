@@ -169,26 +169,12 @@ static int set_reason(GuestList *l, char *rest) {
         return GUEST_RECORD_FAILED;
 }
 
-int guest_list_apply(GuestList *l, const char *record, size_t size) {
-        static const struct {
-                const char *kind;
-                int (*apply)(GuestList *l, char *rest);
-        } kinds[] = {
-                { "list", begin_list },       { "domain", set_guest },  { "ended", end_guest },
-                { "features", set_features }, { "complete", end_list }, { "failed", set_reason },
+int guest_list_apply(GuestList *l, int kind, char *text) {
+        static int (*const apply[])(GuestList *l, char *rest) = {
+                [GUEST_RECORD_LIST] = begin_list,   [GUEST_RECORD_DOMAIN] = set_guest,
+                [GUEST_RECORD_ENDED] = end_guest,   [GUEST_RECORD_FEATURES] = set_features,
+                [GUEST_RECORD_COMPLETE] = end_list, [GUEST_RECORD_FAILED] = set_reason,
         };
-        _cleanup_free_ char *copy = NULL;
-        const char *kind;
-        char *rest;
 
-        if (size > GUEST_RECORD_MAX || memchr(record, '\0', size))
-                return -EBADMSG;
-        copy = rest = strndup(record, size);
-        if (!copy)
-                return -ENOMEM;
-        kind = strsep(&rest, "\n");
-        for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
-                if (streq(kind, kinds[i].kind))
-                        return kinds[i].apply(l, rest);
-        return -EBADMSG;
+        return kind >= 0 && kind < (int) ELEMENTSOF(apply) ? apply[kind](l, *text ? text : NULL) : -EBADMSG;
 }

@@ -9,8 +9,8 @@
 
 #include "guest/validation.h"
 #include "host/child.h"
-#include "util/fileio.h"
 #include "util/strings.h"
+#include "util/wire.h"
 #include "virtprogram.h"
 
 #define SYSTEM_URI "qemu:///system"
@@ -101,10 +101,16 @@ static void apply(GuestClient *c, int kind) {
                 return complete(c);
         case GUEST_RECORD_FAILED:
                 return end_failed(c);
+        case -EAGAIN:
+                return;
         case -EBADMSG:
                 return end_process(c, VALIDATION_PROGRAM " sent a malformed record.");
+        case -EPROTONOSUPPORT:
+                return end_process(c, VALIDATION_PROGRAM " has another version than this daemon.");
         case -ENOMEM:
                 return end_process(c, "Out of memory.");
+        case -ECONNRESET:
+                return end_process(c, VALIDATION_PROGRAM " has ended.");
         default:
                 /* While the first list is incomplete, a record in it is no change. */
                 c->dirty = !c->unknown;
@@ -113,17 +119,15 @@ static void apply(GuestClient *c, int kind) {
 
 static int on_record(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         GuestClient *c = userdata;
-        char record[GUEST_RECORD_MAX + 1];
+        int r = 0;
 
-        for (unsigned i = 0; i < RECORDS_MAX && !c->ended; i++) {
-                ssize_t n = recv(fd, record, sizeof(record), MSG_DONTWAIT);
+        for (unsigned i = 0; i < RECORDS_MAX && !c->ended && r != -EAGAIN; i++) {
+                _cleanup_wire_ WireMessage m = { 0 };
 
-                if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                        break;
-                if (n <= 0)
-                        end_process(c, VALIDATION_PROGRAM " has ended.");
-                else
-                        apply(c, guest_list_apply(&c->list, record, (size_t) n));
+                r = wire_receive(fd, GUEST_RECORD_MAX, &m);
+                if (r >= 0)
+                        r = strlen(m.data) == m.size ? guest_list_apply(&c->list, m.code, m.data) : -EBADMSG;
+                apply(c, r);
         }
         if (c->dirty) {
                 c->dirty = false;
@@ -166,7 +170,9 @@ static int spawn(GuestClient *c) {
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
                 return -errno;
         c->fd = fds[0];
-        r = virt_program_start((const char *[]) { c->uri }, 1, fds[1], STDERR_FILENO, &pid);
+        r = fcntl(c->fd, F_SETFL, O_NONBLOCK) < 0
+                    ? -errno
+                    : virt_program_start((const char *[]) { c->uri }, 1, fds[1], STDERR_FILENO, &pid);
         (void) close(fds[1]);
         if (r < 0)
                 return r;
@@ -252,7 +258,7 @@ uint64_t guest_client_ask(GuestClient *c) {
         if (!c->child.exit)
                 start_process(c);
         /* There is no process, it ends, or its first list is still to come. */
-        if (c->unknown || send(c->fd, GUEST_REQUEST, strlen(GUEST_REQUEST), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        if (c->unknown || wire_send(c->fd, GUEST_RECORD_LIST, NULL, 0) < 0)
                 return 0;
         /* The time of an earlier request goes on. */
         if (sd_event_source_get_enabled(c->timer, &waits) >= 0 && waits == SD_EVENT_OFF)

@@ -3,15 +3,10 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/uio.h>
-#include <sys/un.h>
 
 #include "holders-internal.h"
 #include "util/log.h"
-#include "util/strings.h"
+#include "util/wire.h"
 
 #define NODES_MAX    65536U
 #define IGNORED_MAX  65536U
@@ -23,9 +18,11 @@
 typedef struct Question {
         uint64_t n_nodes, n_ignored;
 } Question;
+#define QUESTION_SIZE(n_nodes, n_ignored)                                                                              \
+        (sizeof(Question) + (n_nodes) * sizeof(HolderNode) + (n_ignored) * sizeof(HolderIgnored))
 
+/* The code of its message is the result of holder_search(). */
 typedef struct Answer {
-        int64_t result; /* of holder_search() */
         uint64_t node;
         Holder holder;
 } Answer;
@@ -60,45 +57,20 @@ static bool is_hanging(void) {
         return false;
 }
 
-static int connect_service(void) {
-        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        const struct timeval patience = { .tv_sec = patience_sec };
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-
-        if (fd < 0)
-                return -errno;
-        if (strlen(socket_path) >= sizeof(address.sun_path))
-                return -ENAMETOOLONG;
-        strcpy(address.sun_path, socket_path);
-        if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0 ||
-            setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
-            TEMP_FAILURE_RETRY(connect(fd, (const struct sockaddr *) &address, sizeof(address))) < 0)
-                return -errno;
-        return TAKE_FD(fd);
-}
-
-/*
- * Returns -EAGAIN when the service takes too long. A call on a socket with a timeout fails with EINTR when the process
- * goes on after a stop, for example by a freezer.
- */
-static int exchange_question(int fd, const HolderNodes *nodes, Answer *ret) {
-        Question q = { .n_nodes = nodes->n, .n_ignored = nodes->n_ignored };
-        struct iovec parts[] = {
-                { &q, sizeof(q) },
+static int exchange_question(int fd, const HolderNodes *nodes, WireMessage *ret) {
+        const Question q = { .n_nodes = nodes->n, .n_ignored = nodes->n_ignored };
+        const struct iovec parts[] = {
+                { (void *) &q, sizeof(q) },
                 { nodes->nodes, nodes->n * sizeof(*nodes->nodes) },
                 { nodes->ignored, nodes->n_ignored * sizeof(*nodes->ignored) },
         };
-        const struct msghdr message = { .msg_iov = parts, .msg_iovlen = ELEMENTSOF(parts) };
-        ssize_t n = TEMP_FAILURE_RETRY(sendmsg(fd, &message, MSG_NOSIGNAL));
+        int r = wire_exchange(fd, 0, parts, ELEMENTSOF(parts), sizeof(Answer), ret);
 
-        if (n < 0)
-                return -errno;
-        if ((size_t) n != parts[0].iov_len + parts[1].iov_len + parts[2].iov_len)
-                return -EAGAIN;
-        n = TEMP_FAILURE_RETRY(recv(fd, ret, sizeof(*ret), MSG_WAITALL));
-        if (n < 0)
-                return -errno;
-        return n == sizeof(*ret) && (ret->result <= 0 || ret->node < nodes->n) ? 0 : -ECONNRESET;
+        if (r < 0)
+                return r;
+        return ret->size == sizeof(Answer) && (ret->code <= 0 || ((const Answer *) ret->data)->node < nodes->n)
+                       ? 0
+                       : -EBADMSG;
 }
 
 /* Takes from the answer what a search finds; the rest of a Holder is for the caller of holder_ask(). */
@@ -111,8 +83,9 @@ static void take_holder(const Answer *answer, const HolderNodes *nodes, Holder *
 }
 
 int holder_ask(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *ret_node) {
+        _cleanup_wire_ WireMessage m = { 0 };
         _cleanup_close_ int fd = -1;
-        Answer answer;
+        const Answer *answer;
         int r;
 
         if (!socket_path)
@@ -121,8 +94,8 @@ int holder_ask(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *r
                 return -E2BIG;
         if (is_hanging())
                 return -EHOSTDOWN;
-        fd = connect_service();
-        r = fd < 0 ? fd : exchange_question(fd, nodes, &answer);
+        fd = wire_connect(socket_path, patience_sec * UINT64_C(1000000));
+        r = fd < 0 ? fd : exchange_question(fd, nodes, &m);
         if (r < 0 && !is_silent)
                 log_warning_errno(r, "passthroughd-holders does not answer, so no device is taken or released: %m");
         if (r == -EAGAIN) {
@@ -132,53 +105,43 @@ int holder_ask(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *r
         is_silent = r < 0;
         if (r < 0)
                 return -EHOSTDOWN;
-        if (answer.result > 0)
-                take_holder(&answer, nodes, ret);
-        *ret_node = answer.node;
-        return (int) answer.result;
+        answer = m.data;
+        if (m.code > 0)
+                take_holder(answer, nodes, ret);
+        *ret_node = answer->node;
+        return m.code;
 }
 
-static int receive_part(int fd, void *buf, size_t size) {
-        ssize_t n = size > 0 ? recv(fd, buf, size, MSG_WAITALL) : 0;
+/* nodes: parts of the message. */
+static int read_question(const WireMessage *m, HolderNodes *nodes) {
+        Question *q = m->data;
 
-        if (n < 0)
-                return -errno;
-        return (size_t) n == size ? 0 : -ECONNRESET;
-}
-
-static int receive_question(int fd, HolderNodes *nodes) {
-        Question q;
-        int r = receive_part(fd, &q, sizeof(q));
-
-        if (r < 0)
-                return r;
-        if (q.n_nodes > NODES_MAX || q.n_ignored > IGNORED_MAX)
-                return -E2BIG;
-        nodes->nodes = calloc(q.n_nodes + 1, sizeof(*nodes->nodes));
-        nodes->ignored = calloc(q.n_ignored + 1, sizeof(*nodes->ignored));
-        if (!nodes->nodes || !nodes->ignored)
-                return -ENOMEM;
-        nodes->n = q.n_nodes;
-        nodes->n_ignored = q.n_ignored;
-        r = receive_part(fd, nodes->nodes, nodes->n * sizeof(*nodes->nodes));
-        if (r == 0)
-                r = receive_part(fd, nodes->ignored, nodes->n_ignored * sizeof(*nodes->ignored));
+        if (m->size < sizeof(*q) || q->n_nodes > NODES_MAX || q->n_ignored > IGNORED_MAX ||
+            m->size != QUESTION_SIZE(q->n_nodes, q->n_ignored))
+                return -EBADMSG;
+        nodes->n = q->n_nodes;
+        nodes->n_ignored = q->n_ignored;
+        nodes->nodes = (void *) (q + 1);
+        nodes->ignored = (void *) (nodes->nodes + nodes->n);
         for (size_t i = 0; i < nodes->n; i++)
                 nodes->nodes[i].name[sizeof(nodes->nodes[i].name) - 1] = '\0';
         for (size_t i = 0; i < nodes->n_ignored; i++)
                 nodes->ignored[i].unit[sizeof(nodes->ignored[i].unit) - 1] = '\0';
-        return r;
+        return 0;
 }
 
 int holders_answer(const Sysfs *fs, int fd) {
-        _cleanup_(holder_nodes_done) HolderNodes nodes = { 0 };
+        _cleanup_wire_ WireMessage m = { 0 };
+        HolderNodes nodes = { 0 };
         Answer answer = { 0 };
         size_t node = 0;
-        int r = receive_question(fd, &nodes);
+        int r = wire_receive(fd, QUESTION_SIZE(NODES_MAX, IGNORED_MAX), &m);
 
+        if (r >= 0)
+                r = read_question(&m, &nodes);
         if (r < 0)
                 return r;
-        answer.result = holder_search_root(fs, &nodes, &answer.holder, &node);
+        r = holder_search_root(fs, &nodes, &answer.holder, &node);
         answer.node = node;
-        return send(fd, &answer, sizeof(answer), MSG_NOSIGNAL) < 0 ? -errno : 0;
+        return wire_send(fd, r, &(struct iovec) { &answer, sizeof(answer) }, 1);
 }

@@ -27,34 +27,31 @@ static bool wait_for_process(pid_t pid, unsigned seconds, siginfo_t *ret) {
         return waitid(P_PID, (id_t) pid, ret, WEXITED) >= 0 && ended;
 }
 
-static PlugResult write_failure(int output, PlugResult result, const char *text) {
-        (void) write_all_fd(output, text, strlen(text));
+static PlugResult plug_failed(char **ret_text, PlugResult result, const char *text) {
+        (void) string_copy(ret_text, text);
         return result;
 }
 
-PlugResult plug_make(const char *uri, const PlugRequest *q, int output) {
-        _cleanup_close_ int input = memfd_create("hostdev", MFD_CLOEXEC);
+PlugResult plug_make(const char *uri, const PlugRequest *q, char **ret_text) {
+        _cleanup_close_ int input = memfd_create("hostdev", MFD_CLOEXEC), output = memfd_create("answer", MFD_CLOEXEC);
         char seconds[24];
         const char *arguments[] = { uri, plug_action_to_string(q->action), q->uuid, seconds };
         siginfo_t end = { 0 };
         pid_t pid;
 
+        *ret_text = NULL;
         (void) snprintf(seconds, sizeof(seconds), "%u", q->timeout_sec);
-        if (input < 0 || write_all_fd(input, q->hostdev, strlen(q->hostdev)) < 0 || lseek(input, 0, SEEK_SET) < 0 ||
+        if (input < 0 || output < 0 || write_all_fd(input, q->hostdev, strlen(q->hostdev)) < 0 ||
+            lseek(input, 0, SEEK_SET) < 0 ||
             virt_program_start(arguments, ELEMENTSOF(arguments), input, output, &pid) < 0)
-                return write_failure(output, PLUG_FAILED, VALIDATION_PROGRAM " cannot be started");
+                return plug_failed(ret_text, PLUG_FAILED, VALIDATION_PROGRAM " cannot be started");
         if (!wait_for_process(pid, q->timeout_sec + PLUG_GRACE_SEC, &end))
-                return write_failure(output, PLUG_UNKNOWN, "libvirt does not answer");
-        if (end.si_code == CLD_EXITED && end.si_status >= 0 && end.si_status < _PLUG_RESULT_MAX)
-                return (PlugResult) end.si_status;
-        return write_failure(output, PLUG_UNKNOWN, VALIDATION_PROGRAM " was killed");
-}
-
-int plug_read_text(int output, bool is_document, char **ret) {
-        size_t size;
-        int r = lseek(output, 0, SEEK_SET) < 0 ? -errno : read_all_fd(output, PLUG_DOCUMENT_MAX, ret, &size);
-
-        if (r >= 0 && !is_document)
-                virt_make_quotable(*ret);
-        return r < 0 ? r : 0;
+                return plug_failed(ret_text, PLUG_UNKNOWN, "libvirt does not answer");
+        if (end.si_code != CLD_EXITED || end.si_status < 0 || end.si_status >= _PLUG_RESULT_MAX)
+                return plug_failed(ret_text, PLUG_UNKNOWN, VALIDATION_PROGRAM " was killed");
+        if (lseek(output, 0, SEEK_SET) < 0 || read_all_fd(output, PLUG_DOCUMENT_MAX, ret_text, NULL) < 0)
+                return PLUG_UNKNOWN;
+        if (q->action != PLUG_DESCRIBE || end.si_status != PLUG_DONE)
+                virt_make_quotable(*ret_text);
+        return (PlugResult) end.si_status;
 }

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "fabricmanager.h"
@@ -20,6 +19,19 @@
 #include "util/strings.h"
 #include "xenstore.h"
 
+/* A request, and its answer. */
+typedef struct RootCall {
+        const RootHost *host;
+        int fd; /* the connection */
+        RootAction action;
+        RootRequest q;
+        const char *payload;
+        size_t size;
+        RootAnswer answer;
+        char *rest; /* of the answer; owned */
+        size_t rest_size;
+} RootCall;
+
 static int check_unit(const Config *c, const char *name) {
         for (size_t i = 0; i < c->n_pools; i++)
                 for (size_t j = 0; j < c->pools[i].n_stop_services; j++)
@@ -29,20 +41,20 @@ static int check_unit(const Config *c, const char *name) {
 }
 
 /* Returns the number of addresses, 1 to max. -EPERM: no device can have one of them, which must not be formatted. */
-static int read_addresses(const void *payload, size_t size, size_t max, PciAddress *ret) {
-        const size_t n = size / sizeof(*ret);
+static int read_addresses(const RootCall *c, size_t max, PciAddress *ret) {
+        const size_t n = c->size / sizeof(*ret);
 
-        if (n == 0 || n > max || n * sizeof(*ret) != size)
+        if (n == 0 || n > max || n * sizeof(*ret) != c->size)
                 return -EINVAL;
-        memcpy(ret, payload, size);
+        memcpy(ret, c->payload, c->size);
         for (size_t i = 0; i < n; i++)
                 if (!pci_address_is_valid(ret[i]))
                         return log_denied("no device can have an address of the request.");
         return (int) n;
 }
 
-static int clean(const RootHost *h, const RootRequest *q, const void *payload, size_t size, int *ret_status) {
-        const Pool *pool = config_find_pool(h->config, q->name);
+static int clean(RootCall *c) {
+        const Pool *pool = config_find_pool(c->host->config, c->q.name);
         _cleanup_free_ char *command = NULL, *description = NULL, *addresses = NULL, *unit = NULL;
         _cleanup_free_ const char **words = NULL;
         _cleanup_free_ PciAddress *devices = calloc(ROOT_DEVICES_MAX, sizeof(*devices));
@@ -51,12 +63,12 @@ static int clean(const RootHost *h, const RootRequest *q, const void *payload, s
         int r;
 
         if (!pool || !pool->cleaner)
-                return log_denied("the configuration has no CleanerCommand= for pool '%s'.", QUOTABLE(q->name));
-        r = devices ? read_addresses(payload, size, ROOT_DEVICES_MAX, devices) : -ENOMEM;
+                return log_denied("the configuration has no CleanerCommand= for pool '%s'.", QUOTABLE(c->q.name));
+        r = devices ? read_addresses(c, ROOT_DEVICES_MAX, devices) : -ENOMEM;
         if (r < 0)
                 return r;
         n = (size_t) r;
-        r = root_check_clean(h, pool, devices, n);
+        r = root_check_clean(c->host, pool, devices, n);
         if (r < 0)
                 return r;
         rest = command = strdup(pool->cleaner);
@@ -70,7 +82,7 @@ static int clean(const RootHost *h, const RootRequest *q, const void *payload, s
                 words[used++] = word;
         for (size_t i = 0; i < n; i++)
                 words[used++] = pci_address_format(devices[i], addresses + i * PCI_ADDRESS_STRING_MAX);
-        return unit_run(unit, description, words, q->end, ret_status);
+        return unit_run(unit, description, words, c->q.end, &c->answer.status);
 }
 
 static int set_options(const char *directory, const char *text) {
@@ -84,60 +96,58 @@ static int set_options(const char *directory, const char *text) {
         return dir < 0 ? dir : modprobe_set(dir, text);
 }
 
-static int plug(const RootHost *h, const RootRequest *q, const void *payload, size_t size, int output,
-                int *ret_status) {
+static int plug(RootCall *c) {
+        const char *libvirt = c->host->config->libvirt;
         PlugRequest request;
         PlugPayload p;
         int r;
 
-        if (!h->config->libvirt)
+        if (!libvirt)
                 return log_denied("the configuration has no Libvirt=.");
-        if (size != sizeof(p) || output < 0)
+        if (c->size != sizeof(p))
                 return -EINVAL;
-        memcpy(&p, payload, sizeof(p));
+        memcpy(&p, c->payload, sizeof(p));
         p.hostdev[sizeof(p.hostdev) - 1] = '\0';
         if (p.action >= _PLUG_ACTION_MAX)
                 return -EINVAL;
-        r = root_check_plug(h, (PlugAction) p.action, p.hostdev);
-        if (r < 0) {
-                static const char refused[] = "passthroughd-root refuses it and logs the reason";
-
-                *ret_status = PLUG_FAILED;
-                return write_all_fd(output, refused, strlen(refused));
-        }
         request = (PlugRequest) {
                 .action = (PlugAction) p.action,
-                .uuid = q->name,
+                .uuid = c->q.name,
                 .hostdev = p.hostdev,
                 .timeout_sec = p.timeout_sec < PLUG_SECONDS_MAX ? p.timeout_sec : PLUG_SECONDS_MAX,
         };
-        *ret_status = (int) plug_make(h->config->libvirt, &request, output);
+        r = root_check_plug(c->host, request.action, p.hostdev);
+        c->rest = r < 0 ? strdup("passthroughd-root refuses it and logs the reason") : NULL;
+        c->answer.status = (int) (r < 0 ? PLUG_FAILED : plug_make(libvirt, &request, &c->rest));
+        c->rest_size = c->rest ? strlen(c->rest) : 0;
         return 0;
 }
 
-/* The connection of the request and the answer, for on_alarm(). */
-static int answer_fd = -1;
-static RootAnswer *late_answer;
+static int send_answer(const RootCall *c, int result) {
+        const struct iovec parts[] = { { (void *) &c->answer, sizeof(c->answer) }, { c->rest, c->rest_size } };
+
+        return wire_send(c->fd, result, parts, ELEMENTSOF(parts));
+}
+
+static const RootCall *late_call;
 
 /* A library of NVIDIA hangs, or xenstore. */
 static void on_alarm(int signal_number _unused_) {
-        late_answer->result = -ETIMEDOUT;
-        (void) send(answer_fd, late_answer, sizeof(*late_answer), MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void) send_answer(late_call, -ETIMEDOUT);
         _exit(EXIT_FAILURE);
 }
 
-/* Ends the process when the time of the request is up. */
-static void set_alarm(uint64_t end, int fd, RootAnswer *answer) {
+/* Ends the process when the time is up. */
+static void set_alarm(const RootCall *c, uint64_t end) {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
 
-        answer_fd = fd;
-        late_answer = answer;
+        late_call = c;
         (void) signal(SIGALRM, on_alarm);
         (void) alarm((unsigned) (end > now ? (end - now) / 1000000U : 0) + 1);
 }
 
 /* The driver lets a process with CAP_SYS_ADMIN alone change persistence mode, so systemd runs this program. */
-static int set_persistence(const RootRequest *q, PciAddress gpu) {
+static int set_persistence(const RootCall *c, PciAddress gpu) {
         _cleanup_free_ char *unit = NULL, *description = NULL, *option = NULL;
         char program[PATH_MAX];
         int status = 0, r = program_path("passthroughd-root", program);
@@ -147,7 +157,7 @@ static int set_persistence(const RootRequest *q, PciAddress gpu) {
                        string_replace(&option, "--persistence=%s", PCI_ADDRESS_STR(gpu)) < 0))
                 r = -ENOMEM;
         if (r >= 0)
-                r = unit_run(unit, description, (const char *const[]) { program, option, NULL }, q->end, &status);
+                r = unit_run(unit, description, (const char *const[]) { program, option, NULL }, c->q.end, &status);
         if (r > 0)
                 log_warning("Failed to turn on persistence mode of %s again, see the log of %s.", PCI_ADDRESS_STR(gpu),
                             unit);
@@ -175,37 +185,35 @@ static int check_health(const RootHost *h, PciAddress gpu) {
 }
 
 /* Each GPU has the same part of the time: the driver initializes one after the other, which takes seconds for each. */
-static void ask_each(const RootHost *h, const RootRequest *q, const PciAddress *gpus, size_t n, int fd,
-                     RootAnswer *answer) {
-        uint64_t now = clock_usec(CLOCK_MONOTONIC), part = q->end > now ? (q->end - now) / n : 0;
+static void ask_each(RootCall *c, const PciAddress *gpus, size_t n) {
+        uint64_t now = clock_usec(CLOCK_MONOTONIC), part = c->q.end > now ? (c->q.end - now) / n : 0;
 
         for (size_t i = 0; i < n; i++) {
-                if (answer->gpus[i] < 0)
+                int32_t *result = &c->answer.gpus[i];
+
+                if (*result < 0)
                         continue;
-                answer->gpus[i] = -ETIMEDOUT;
-                set_alarm(clock_usec(CLOCK_MONOTONIC) + part, fd, answer);
-                answer->gpus[i] =
-                        q->action == ROOT_CHECK_GPUS ? check_health(h, gpus[i]) : nvml_read_persistence(gpus[i]);
+                *result = -ETIMEDOUT;
+                set_alarm(c, clock_usec(CLOCK_MONOTONIC) + part);
+                *result =
+                        c->action == ROOT_CHECK_GPUS ? check_health(c->host, gpus[i]) : nvml_read_persistence(gpus[i]);
         }
 }
 
-static int ask_about_gpus(const RootHost *h, const RootRequest *q, const void *payload, size_t size, int fd,
-                          RootAnswer *answer) {
-        const bool several = q->action == ROOT_PERSISTENCE || q->action == ROOT_CHECK_GPUS;
+static int ask_about_gpus(RootCall *c) {
+        const bool several = c->action == ROOT_PERSISTENCE || c->action == ROOT_CHECK_GPUS;
         PciAddress gpus[ROOT_GPUS_MAX];
-        int r = read_addresses(payload, size, several ? ROOT_GPUS_MAX : 1, gpus);
-        size_t n;
+        int n = read_addresses(c, several ? ROOT_GPUS_MAX : 1, gpus), r;
 
-        if (r < 0)
-                return r;
-        n = (size_t) r;
-        r = root_check_gpus(h, (RootAction) q->action, gpus, n, answer->gpus);
-        if (r < 0 || q->action == ROOT_SET_PERSISTENCE)
-                return r < 0 ? r : set_persistence(q, gpus[0]);
+        if (n < 0)
+                return n;
+        r = root_check_gpus(c->host, c->action, gpus, (size_t) n, c->answer.gpus);
+        if (r < 0 || c->action == ROOT_SET_PERSISTENCE)
+                return r < 0 ? r : set_persistence(c, gpus[0]);
         if (several)
-                ask_each(h, q, gpus, n, fd, answer);
+                ask_each(c, gpus, (size_t) n);
         else {
-                set_alarm(q->end, fd, answer);
+                set_alarm(c, c->q.end);
                 r = nvml_read_module(gpus[0]);
         }
         (void) alarm(0);
@@ -213,124 +221,102 @@ static int ask_about_gpus(const RootHost *h, const RootRequest *q, const void *p
 }
 
 /* Does not ask the configuration: a wrong Hypervisor= must not hide a guest. */
-static int read_xen_guests(const RootRequest *q, int fd, int output, RootAnswer *answer) {
+static int read_xen_guests(RootCall *c) {
         _cleanup_(xen_guests_done) XenGuests guests = { 0 };
-        size_t size;
         int r;
 
-        if (output < 0)
-                return -EINVAL;
-        set_alarm(q->end, fd, answer);
+        set_alarm(c, c->q.end);
         r = xenstore_read_guests(&guests);
         (void) alarm(0);
-        size = guests.n * sizeof(*guests.devices);
-        if (r == 0 && size > 0 && write(output, guests.devices, size) != (ssize_t) size)
-                return -EIO;
+        c->rest_size = r == 0 ? guests.n * sizeof(*guests.devices) : 0;
+        c->rest = (char *) TAKE_PTR(guests.devices);
         return r;
 }
 
-static int ask_manager(const Config *c, const RootRequest *q, const PartitionsPayload *p, int fd, RootAnswer *answer) {
+static int ask_manager(RootCall *c, const PartitionsPayload *p) {
         _cleanup_(cleanup_fabric_manager_close) FabricManager *f = NULL;
+        const Config *config = c->host->config;
         int r;
 
-        set_alarm(q->end, fd, answer);
-        r = fabric_manager_open(c->fabric_manager, &f);
+        set_alarm(c, c->q.end);
+        r = fabric_manager_open(config->fabric_manager, &f);
         if (r == 0)
-                r = q->action == ROOT_FOLLOW ? fabric_manager_follow(f, p->ids, p->n, p->active, &answer->fabric)
-                                             : fabric_manager_set(f, fabric_table_find(&c->fabric, p->ids[0]),
-                                                                  q->action == ROOT_ACTIVATE);
+                r = c->action == ROOT_FOLLOW ? fabric_manager_follow(f, p->ids, p->n, p->active, &c->answer.fabric)
+                                             : fabric_manager_set(f, fabric_table_find(&config->fabric, p->ids[0]),
+                                                                  c->action == ROOT_ACTIVATE);
         (void) alarm(0);
         return r;
 }
 
-static int set_partitions(const RootHost *h, const RootRequest *q, const void *payload, size_t size, int fd,
-                          RootAnswer *answer) {
+static int set_partitions(RootCall *c) {
         PartitionsPayload p = { .active = 1, .n = 1 };
         int r;
 
-        if (!h->config->fabric_manager)
+        if (!c->host->config->fabric_manager)
                 return log_denied("the configuration has no Manager=.");
-        if (size != (q->action == ROOT_FOLLOW ? sizeof(p) : sizeof(*p.ids)))
+        if (c->size != (c->action == ROOT_FOLLOW ? sizeof(p) : sizeof(*p.ids)))
                 return -EINVAL;
-        memcpy(q->action == ROOT_FOLLOW ? (void *) &p : (void *) p.ids, payload, size);
+        memcpy(c->action == ROOT_FOLLOW ? (void *) &p : (void *) p.ids, c->payload, c->size);
         if (p.n > ELEMENTSOF(p.ids))
                 return -EINVAL;
-        r = root_check_partitions(h, &p);
-        return r < 0 ? r : ask_manager(h->config, q, &p, fd, answer);
+        r = root_check_partitions(c->host, &p);
+        return r < 0 ? r : ask_manager(c, &p);
 }
 
-static int serve(const RootHost *h, const RootRequest *q, const char *payload, size_t size, int fd, int output,
-                 RootAnswer *answer) {
-        const Config *c = h->config;
+static int serve(RootCall *c) {
+        const RootHost *h = c->host;
         int r;
 
-        switch (q->action) {
+        switch (c->action) {
         case ROOT_STOP_UNIT:
-                r = check_unit(c, q->name);
-                return r < 0 ? r : unit_stop(q->name, q->end);
+                r = check_unit(h->config, c->q.name);
+                return r < 0 ? r : unit_stop(c->q.name, c->q.end);
         case ROOT_START_UNIT:
-                answer->asked = true;
-                r = check_unit(c, q->name);
-                return r < 0 ? r : unit_start(q->name, q->end, &answer->asked);
+                c->answer.asked = true;
+                r = check_unit(h->config, c->q.name);
+                return r < 0 ? r : unit_start(c->q.name, c->q.end, &c->answer.asked);
         case ROOT_CLEAN:
-                return clean(h, q, payload, size, &answer->status);
+                return clean(c);
         case ROOT_SET_OPTIONS:
-                if (strlen(payload) != size)
+                if (strlen(c->payload) != c->size)
                         return -EINVAL;
-                r = root_check_options(c, payload);
-                return r < 0 ? r : set_options(h->modprobe_directory, payload);
+                r = root_check_options(h->config, c->payload);
+                return r < 0 ? r : set_options(h->modprobe_directory, c->payload);
         case ROOT_REMOVE_OPTIONS:
                 return set_options(h->modprobe_directory, NULL);
         case ROOT_PLUG:
-                return plug(h, q, payload, size, output, &answer->status);
+                return plug(c);
         case ROOT_ACTIVATE:
         case ROOT_DEACTIVATE:
         case ROOT_FOLLOW:
-                return set_partitions(h, q, payload, size, fd, answer);
+                return set_partitions(c);
         case ROOT_MODULE:
         case ROOT_PERSISTENCE:
         case ROOT_SET_PERSISTENCE:
         case ROOT_CHECK_GPUS:
-                return ask_about_gpus(h, q, payload, size, fd, answer);
+                return ask_about_gpus(c);
         case ROOT_XEN_GUESTS:
-                return read_xen_guests(q, fd, output, answer);
+                return read_xen_guests(c);
         default:
                 return -EINVAL;
         }
 }
 
-/* The descriptor of the message, which the caller closes; -1: none. */
-static int take_descriptor(struct msghdr *m) {
-        const struct cmsghdr *c = CMSG_FIRSTHDR(m);
-        int fd = -1;
-
-        if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(fd)))
-                memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-        return fd;
-}
-
 int root_answer(int fd, const RootHost *h) {
-        _cleanup_free_ char *payload = calloc(1, ROOT_PAYLOAD_MAX + 1);
-        RootAnswer answer = { 0 };
-        RootRequest q;
-        struct iovec parts[] = { { &q, sizeof(q) }, { payload, ROOT_PAYLOAD_MAX } };
-        Passed passed;
-        struct msghdr message = { .msg_iov = parts,
-                                  .msg_iovlen = ELEMENTSOF(parts),
-                                  .msg_control = &passed,
-                                  .msg_controllen = sizeof(passed) };
-        _cleanup_close_ int output = -1;
-        ssize_t n;
+        _cleanup_wire_ WireMessage m = { 0 };
+        RootCall c = { .host = h, .fd = fd };
+        int r = wire_receive(fd, sizeof(c.q) + ROOT_PAYLOAD_MAX, &m);
 
-        if (!payload)
-                return -ENOMEM;
-        n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-        if (n < 0)
-                return -errno;
-        output = take_descriptor(&message);
-        if ((size_t) n < sizeof(q) || message.msg_flags & MSG_TRUNC)
+        if (r < 0)
+                return r;
+        if (m.size < sizeof(c.q))
                 return -EBADMSG;
-        q.name[sizeof(q.name) - 1] = '\0';
-        answer.result = serve(h, &q, payload, (size_t) n - sizeof(q), fd, output, &answer);
-        return send(fd, &answer, sizeof(answer), MSG_NOSIGNAL) < 0 ? -errno : 0;
+        memcpy(&c.q, m.data, sizeof(c.q));
+        c.q.name[sizeof(c.q.name) - 1] = '\0';
+        c.action = (RootAction) m.code;
+        c.payload = (const char *) m.data + sizeof(c.q);
+        c.size = m.size - sizeof(c.q);
+        r = send_answer(&c, serve(&c));
+        free(c.rest);
+        return r;
 }

@@ -3,26 +3,25 @@
 
 /* The messages between the daemon, rootservice.c, and passthroughd-root, rootservice-answer.c. */
 
-#include <sys/socket.h>
-
 #include "host/rootservice.h"
 #include "util/log.h"
+#include "util/wire.h"
 
-#define ROOT_PAYLOAD_MAX 65536U /* bytes */
+#define ROOT_PAYLOAD_MAX 65536U /* bytes of a request */
 
+/* The code of a request. */
 typedef enum RootAction {
         ROOT_STOP_UNIT,   /* name: of the unit */
         ROOT_START_UNIT,  /* name: of the unit */
         ROOT_CLEAN,       /* name: of the pool; payload: the addresses of the devices */
         ROOT_SET_OPTIONS, /* payload: the text */
         ROOT_REMOVE_OPTIONS,
-        ROOT_PLUG, /* name: the UUID of the domain; payload: the action, the seconds, the <hostdev>; with a descriptor
-                    */
-        ROOT_ACTIVATE,        /* payload: the id of an NVLink partition */
-        ROOT_DEACTIVATE,      /* payload: the same */
-        ROOT_FOLLOW,          /* payload: partitions */
-        ROOT_MODULE,          /* payload: the address of a GPU */
-        ROOT_XEN_GUESTS,      /* with a descriptor */
+        ROOT_PLUG,       /* name: the UUID of the domain; payload: the action, the seconds, the <hostdev> */
+        ROOT_ACTIVATE,   /* payload: the id of an NVLink partition */
+        ROOT_DEACTIVATE, /* payload: the same */
+        ROOT_FOLLOW,     /* payload: partitions */
+        ROOT_MODULE,     /* payload: the address of a GPU */
+        ROOT_XEN_GUESTS,
         ROOT_PERSISTENCE,     /* payload: the addresses of GPUs */
         ROOT_SET_PERSISTENCE, /* payload: the address of a GPU */
         ROOT_CHECK_GPUS,      /* payload: the addresses of GPUs */
@@ -43,13 +42,14 @@ typedef struct PartitionsPayload {
 
 /* The payload follows in the same message. */
 typedef struct RootRequest {
-        uint32_t action;
         char name[UNIT_NAME_MAX + 1];
         uint64_t end;
 } RootRequest;
 
+/* The code of its message is the result. What follows it: for ROOT_PLUG the text, for ROOT_XEN_GUESTS an array of
+ * XenGuestDevice. */
 typedef struct RootAnswer {
-        int32_t result, status;
+        int32_t status;
         bool asked;
         FabricReport fabric;
         int32_t gpus[ROOT_GPUS_MAX]; /* the results of a question about GPUs */
@@ -57,6 +57,7 @@ typedef struct RootAnswer {
 
 _Static_assert(ROOT_DEVICES_MAX * sizeof(PciAddress) <= ROOT_PAYLOAD_MAX, "a message holds the addresses");
 _Static_assert(sizeof(PlugPayload) <= ROOT_PAYLOAD_MAX, "a message holds the <hostdev>");
+_Static_assert(XEN_GUEST_DEVICES_MAX * sizeof(XenGuestDevice) <= PLUG_DOCUMENT_MAX, "an answer holds the devices");
 
 /* Logs why a request is refused. */
 #define log_denied(...) (log_warning("Refused: " __VA_ARGS__), -EPERM)
@@ -83,9 +84,3 @@ int root_check_partitions(const RootHost *h, const PartitionsPayload *p);
  * it; except for ROOT_PERSISTENCE it is on its way back to the host, as root_check_clean() says. results: of each GPU.
  * Returns 0 when one of them may be asked about. */
 int root_check_gpus(const RootHost *h, RootAction action, const PciAddress *gpus, size_t n, int32_t *results);
-
-/* A descriptor that goes with a message. */
-typedef union Passed {
-        char buffer[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-} Passed;

@@ -4,17 +4,10 @@
 #include "host/rootservice.h"
 
 #include <errno.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/uio.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "rootservice-internal.h"
 #include "util/clock.h"
 #include "util/log.h"
-#include "util/strings.h"
 
 /* Time that the service needs besides: systemd starts it, and kills a command that takes too long. */
 #define GRACE_USEC 8000000U
@@ -25,80 +18,37 @@ void root_service_use_socket(const char *path) {
         socket_path = path;
 }
 
-static int connect_service(uint64_t end) {
-        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        uint64_t now = clock_usec(CLOCK_MONOTONIC), patience = (end > now ? end - now : 0) + GRACE_USEC;
-        const struct timeval time = { .tv_sec = (time_t) (patience / 1000000U),
-                                      .tv_usec = (suseconds_t) (patience % 1000000U) };
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-
-        if (fd < 0)
-                return -errno;
-        if (strlen(socket_path) >= sizeof(address.sun_path))
-                return -ENAMETOOLONG;
-        strcpy(address.sun_path, socket_path);
-        if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time)) < 0 ||
-            setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)) < 0 ||
-            TEMP_FAILURE_RETRY(connect(fd, (const struct sockaddr *) &address, sizeof(address))) < 0)
-                return -errno;
-        return TAKE_FD(fd);
-}
-
-static void pass_descriptor(struct msghdr *m, Passed *passed, int fd) {
-        struct cmsghdr *c;
-
-        *passed = (Passed) { 0 };
-        m->msg_control = passed;
-        m->msg_controllen = sizeof(*passed);
-        c = CMSG_FIRSTHDR(m);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(fd));
-        memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-}
-
-/*
- * A call on a socket with a timeout fails with EINTR when the process goes on after a stop, for example by a freezer.
- * output: a descriptor to pass; -1: none.
- */
-static int exchange(const RootRequest *q, const void *payload, size_t size, int output, RootAnswer *ret) {
-        _cleanup_close_ int fd = connect_service(q->end);
-        struct iovec parts[] = { { (void *) q, sizeof(*q) }, { (void *) payload, size } };
-        struct msghdr message = { .msg_iov = parts, .msg_iovlen = ELEMENTSOF(parts) };
-        Passed passed;
-        ssize_t n;
-
-        if (fd < 0)
-                return fd;
-        if (output >= 0)
-                pass_descriptor(&message, &passed, output);
-        if (TEMP_FAILURE_RETRY(sendmsg(fd, &message, MSG_NOSIGNAL)) < 0)
-                return -errno;
-        n = TEMP_FAILURE_RETRY(recv(fd, ret, sizeof(*ret), 0));
-        if (n < 0)
-                return -errno;
-        return n == sizeof(*ret) ? 0 : -ECONNRESET;
-}
-
-/* Returns the result of the answer. output: as exchange(). */
-static int ask_with(RootAction action, const char *name, const void *payload, size_t size, int output, uint64_t end,
-                    RootAnswer *ret) {
-        RootRequest q = { .action = action, .end = end };
+/* Returns the result of the answer. *ret_message has what follows *ret. */
+static int ask_for(RootAction action, const char *name, const void *payload, size_t size, uint64_t end, RootAnswer *ret,
+                   WireMessage *ret_message) {
+        RootRequest q = { .end = end };
+        const struct iovec parts[] = { { &q, sizeof(q) }, { (void *) payload, size } };
+        uint64_t now = clock_usec(CLOCK_MONOTONIC);
+        _cleanup_close_ int fd = -1;
         int r;
 
         *ret = (RootAnswer) { 0 };
         if (strlen(name) >= sizeof(q.name) || size > ROOT_PAYLOAD_MAX)
                 return -E2BIG;
         strcpy(q.name, name);
-        r = exchange(&q, payload, size, output, ret);
-        if (r >= 0)
-                return ret->result;
-        log_warning_errno(r, "passthroughd-root does not answer: %m");
-        return -EHOSTDOWN;
+        fd = wire_connect(socket_path, (end > now ? end - now : 0) + GRACE_USEC);
+        r = fd < 0 ? fd
+                   : wire_exchange(fd, (int) action, parts, ELEMENTSOF(parts), sizeof(*ret) + PLUG_DOCUMENT_MAX,
+                                   ret_message);
+        if (r >= 0 && ret_message->size < sizeof(*ret))
+                r = -EBADMSG;
+        if (r < 0) {
+                log_warning_errno(r, "passthroughd-root does not answer: %m");
+                return -EHOSTDOWN;
+        }
+        memcpy(ret, ret_message->data, sizeof(*ret));
+        return ret_message->code;
 }
 
 static int ask(RootAction action, const char *name, const void *payload, size_t size, uint64_t end, RootAnswer *ret) {
-        return ask_with(action, name, payload, size, -1, end, ret);
+        _cleanup_wire_ WireMessage m = { 0 };
+
+        return ask_for(action, name, payload, size, end, ret, &m);
 }
 
 int root_stop_unit(const char *name, uint64_t end) {
@@ -177,47 +127,41 @@ int root_check_health(const PciAddress *gpus, size_t n, uint64_t end, int32_t *r
 }
 
 PlugResult root_plug(const PlugRequest *request, char **ret_text) {
-        _cleanup_close_ int output = memfd_create("answer", MFD_CLOEXEC);
         PlugPayload payload = { .action = request->action, .timeout_sec = request->timeout_sec };
         uint64_t patience = (request->timeout_sec + (uint64_t) PLUG_GRACE_SEC) * 1000000U;
+        _cleanup_wire_ WireMessage m = { 0 };
         RootAnswer answer;
 
         *ret_text = NULL;
-        if (output < 0 || strlen(request->hostdev) >= sizeof(payload.hostdev))
+        if (strlen(request->hostdev) >= sizeof(payload.hostdev))
                 return PLUG_FAILED;
         strcpy(payload.hostdev, request->hostdev);
-        if (ask_with(ROOT_PLUG, request->uuid, &payload, sizeof(payload), output,
-                     clock_usec(CLOCK_MONOTONIC) + patience, &answer) < 0 ||
+        if (ask_for(ROOT_PLUG, request->uuid, &payload, sizeof(payload), clock_usec(CLOCK_MONOTONIC) + patience,
+                    &answer, &m) < 0 ||
             answer.status < 0 || answer.status >= _PLUG_RESULT_MAX ||
-            plug_read_text(output, request->action == PLUG_DESCRIBE && answer.status == PLUG_DONE, ret_text) < 0)
+            !(*ret_text = strdup((const char *) m.data + sizeof(answer))))
                 return PLUG_UNKNOWN;
         return (PlugResult) answer.status;
 }
 
-/* The service writes the array of devices to the file. */
-static int take_guests(int output, XenGuests *ret) {
-        off_t size = lseek(output, 0, SEEK_END);
-        size_t n = (size_t) size / sizeof(*ret->devices);
+int root_read_xen_guests(uint64_t end, XenGuests *ret) {
+        _cleanup_wire_ WireMessage m = { 0 };
+        RootAnswer answer;
+        int r = ask_for(ROOT_XEN_GUESTS, "", NULL, 0, end, &answer, &m);
+        size_t size, n;
 
-        if (size < 0)
-                return -errno;
-        if (n > XEN_GUEST_DEVICES_MAX || n * sizeof(*ret->devices) != (size_t) size)
+        if (r < 0)
+                return r;
+        size = m.size - sizeof(answer);
+        n = size / sizeof(*ret->devices);
+        if (n > XEN_GUEST_DEVICES_MAX || n * sizeof(*ret->devices) != size)
                 return -EBADMSG;
         ret->devices = calloc(n + 1, sizeof(*ret->devices));
         if (!ret->devices)
                 return -ENOMEM;
-        if (pread(output, ret->devices, (size_t) size, 0) != (ssize_t) size)
-                return -EBADMSG;
+        memcpy(ret->devices, (const char *) m.data + sizeof(answer), size);
         ret->n = n;
         for (size_t i = 0; i < n; i++)
                 ret->devices[i].name[XEN_NAME_MAX - 1] = '\0';
         return 0;
-}
-
-int root_read_xen_guests(uint64_t end, XenGuests *ret) {
-        _cleanup_close_ int output = memfd_create("guests", MFD_CLOEXEC);
-        RootAnswer answer;
-        int r = output < 0 ? -errno : ask_with(ROOT_XEN_GUESTS, "", NULL, 0, output, end, &answer);
-
-        return r < 0 ? r : take_guests(output, ret);
 }

@@ -148,7 +148,7 @@ static int add_nodes(json_object *edits, json_object *document, json_object *dev
 
         return cdev && streq_ptr(member_text(document, "iommufd"), "yes")
                        ? cdi_add_cdev(edits, cdev)
-                       : cdi_add_group(edits, json_object_get_int(member(device, "iommu_group")));
+                       : cdi_add_group(edits, (int) member_number(device, "iommu_group"));
 }
 
 int claim_cdi(json_object *record, json_object *document, const char *metadata, json_object **ret) {
@@ -185,7 +185,7 @@ int claim_metadata(json_object *record, json_object *document, size_t i, char **
                 "1}, 'requests': [{'name': '%s', 'devices': []}]}",
                 member_text(record, "name"), member_text(record, "namespace"), member_text(record, "uid"),
                 request_of(record, i));
-        json_object *pod = member(record, "podClaimName"), *devices = member(member_first(o, "requests"), "devices");
+        json_object *pod = member(record, "podClaimName"), *devices = member(member_at(o, "requests", 0), "devices");
         _cleanup_free_ char *text = NULL;
 
         if (!o || (pod && !member_add(o, "podClaimName", json_object_get(pod))))

@@ -75,8 +75,8 @@ static bool add_link(json_object *attributes, json_object *link) {
 
         if (!member(link, "max_generation") || !member(link, "max_width"))
                 return true;
-        (void) snprintf(text, sizeof(text), "gen%dx%d", json_object_get_int(member(link, "max_generation")),
-                        json_object_get_int(member(link, "max_width")));
+        (void) snprintf(text, sizeof(text), "gen%dx%d", (int) member_number(link, "max_generation"),
+                        (int) member_number(link, "max_width"));
         return add_text(attributes, "link", text);
 }
 
@@ -216,8 +216,7 @@ int slices_wanted(json_object *document, json_object **ret) {
         _cleanup_json_ json_object *slices = json_object_new_array(), *counts = json_object_new_object(),
                                    *devices = slice_devices(document);
 
-        if (!json_object_is_type(member(document, "devices"), json_type_array) ||
-            !json_object_is_type(member(document, "pools"), json_type_array))
+        if (!member_array(document, "devices") || !member_array(document, "pools"))
                 return -EBADMSG;
         if (!slices || !counts || !devices)
                 return -ENOMEM;
@@ -335,7 +334,7 @@ int slices_difference(const SliceOwner *owner, json_object *wanted, json_object 
 
         json_object_object_foreach(items, name, item) {
                 (void) name;
-                last = MAX(last, json_object_get_int64(member(member(member(item, "spec"), "pool"), "generation")));
+                last = MAX(last, member_number(member(member(item, "spec"), "pool"), "generation"));
         }
         n = find_writes(owner, wanted, items, written, *generation ?: MAX(last, INT64_C(1)), ret);
         if (n < 0 || *generation > 0)

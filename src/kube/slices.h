@@ -6,7 +6,6 @@
  * in what it has. Limits and names are those of kubernetes/api, resource/v1/types.go. Pure.
  */
 
-#include "agent/member.h"
 #include "messages.h"
 #include "model/json-value.h"
 

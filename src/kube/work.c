@@ -265,7 +265,7 @@ static void allocate(Work *k) {
 /* why: NULL to wait for the reply; otherwise the work ends with it. */
 static void release(Work *k, const char *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        uint64_t generation = json_object_get_uint64(member(find_allocation(k), "generation"));
+        uint64_t generation = member_size(find_allocation(k), "generation");
         int r = daemon_new_call(k->manager->bus, "Release", &m);
 
         if (r >= 0)

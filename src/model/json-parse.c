@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "model/json-value.h"
 #include "util/strings.h"
 
 typedef struct Parser {
@@ -364,4 +363,70 @@ int json_parse_within(const char *text, size_t size, size_t max, json_object **r
 
 int json_parse(const char *text, size_t size, json_object **ret) {
         return json_parse_within(text, size, SIZE_MAX, ret);
+}
+
+json_object *json_find(json_object *array, const char *key, const char *text) {
+        for (size_t i = 0; i < json_length(array); i++)
+                if (streq_ptr(member_text(json_at(array, i), key), text))
+                        return json_at(array, i);
+        return NULL;
+}
+
+static int read_member(json_object *o, const char *key, json_type type, json_object **ret) {
+        json_object *value;
+
+        if (!json_object_object_get_ex(o, key, &value))
+                return -ENOENT;
+        if (!value)
+                return -ENODATA;
+        if (!json_object_is_type(value, type))
+                return -EBADMSG;
+        *ret = value;
+        return 0;
+}
+
+int json_read_text(json_object *o, const char *key, const char **ret) {
+        json_object *value;
+        int r = read_member(o, key, json_type_string, &value);
+
+        if (r >= 0)
+                *ret = json_object_get_string(value);
+        return r;
+}
+
+int json_to_number(json_object *value, uint64_t max, uint64_t *ret) {
+        if (!json_object_is_type(value, json_type_int))
+                return -EBADMSG;
+        if (json_object_get_int64(value) < 0 || json_object_get_uint64(value) > max)
+                return -ERANGE;
+        *ret = json_object_get_uint64(value);
+        return 0;
+}
+
+int json_read_number(json_object *o, const char *key, uint64_t max, uint64_t *ret) {
+        json_object *value;
+        int r = read_member(o, key, json_type_int, &value);
+
+        return r < 0 ? r : json_to_number(value, max, ret);
+}
+
+int json_read_flag(json_object *o, const char *key, bool *ret) {
+        json_object *value;
+        int r = read_member(o, key, json_type_boolean, &value);
+
+        if (r >= 0)
+                *ret = json_object_get_boolean(value);
+        return r;
+}
+
+int json_read_array(json_object *o, const char *key, size_t max, json_object **ret) {
+        json_object *value;
+        int r = read_member(o, key, json_type_array, &value);
+
+        if (r < 0)
+                return r;
+        if (json_object_array_length(value) > max)
+                return -ERANGE;
+        *ret = value;
+        return 0;
 }

@@ -29,6 +29,37 @@ json_object *json_hex(unsigned value, int digits) {
         return json_object_new_string_len(text, (int) (format_hex(text, value, (unsigned) digits) - text));
 }
 
+bool member_add(json_object *o, const char *key, json_object *value) {
+        if (value && json_object_object_add(o, key, value) == 0)
+                return true;
+        (void) json_object_put(value);
+        return false;
+}
+
+bool json_append(json_object *array, json_object *value) {
+        if (value && json_object_array_add(array, value) == 0)
+                return true;
+        (void) json_object_put(value);
+        return false;
+}
+
+json_object *json_format(const char *format, ...) {
+        _cleanup_free_ char *text = NULL;
+        _cleanup_json_ json_object *o = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        text = string_vformat(format, ap);
+        va_end(ap);
+        for (char *c = text; c && *c; c++)
+                if (*c == '\'')
+                        *c = '"';
+        /* A text for json_parse() is one object. */
+        if (!text || string_replace(&text, "{\"\":%s}", text) < 0 || json_parse(text, strlen(text), &o) < 0)
+                return NULL;
+        return json_object_get(member(o, ""));
+}
+
 char *json_text(json_object *o) {
         JsonText t = json_text_new();
 

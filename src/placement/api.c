@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "agent/http.h"
-#include "agent/member.h"
 #include "agent/settings.h"
 #include "model/json-parse.h"
 #include "model/json-value.h"

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "agent/member.h"
+#include "model/json-parse.h"
 #include "provider-name.h"
 #include "util/strings.h"
 
@@ -18,7 +18,7 @@ typedef struct Words {
 } Words;
 
 static int add_count(Words *w, const char *pool, int64_t amount) {
-        int64_t n = json_object_get_int64(member(w->counts, pool));
+        int64_t n = member_number(w->counts, pool);
 
         return json_object_object_add(w->counts, pool, json_object_new_int64(n + amount)) < 0 ? -ENOMEM : 0;
 }
@@ -68,7 +68,7 @@ static bool add_amount(Words *w, const ClaimPart *part) {
 /* The part is on a NUMA node. Each node is named once, although the claim has CPUs and memory there. */
 static int add_node(Words *w, json_object *nodes, const Claim *claim, const ClaimPart *part) {
         for (size_t i = 0; i < json_length(nodes); i++) {
-                int id = json_object_get_int(member(json_at(nodes, i), "id"));
+                int id = (int) member_number(json_at(nodes, i), "id");
                 char suffix[32], uuid[TREE_UUID_SIZE];
 
                 (void) snprintf(suffix, sizeof(suffix), "NUMA%d", id);
@@ -101,17 +101,16 @@ static int is_device_part(const Words *w, json_object *devices, const ClaimPart 
 
 /* The part is on an endpoint of the service. A request cannot name it: the daemon chooses the endpoints. */
 static int add_slots(Words *w, json_object *service, const ClaimPart *part) {
-        json_object *endpoints = member(service, "endpoints");
+        json_object *endpoints = member_array(service, "endpoints");
         const char *name = member_text(service, "name") ?: "";
         char uuid[TREE_UUID_SIZE], class[TREE_NAME_SIZE];
 
         name_slot_class(name, class);
-        if (!streq(class, part->class) || !json_object_is_type(endpoints, json_type_array))
+        if (!streq(class, part->class) || !endpoints)
                 return 0;
         for (size_t i = 0; i < json_length(endpoints); i++) {
                 json_object *o = json_at(endpoints, i);
-                int64_t slots = json_object_get_int64(member(o, "slots"));
-                int64_t allocated = json_object_get_int64(member(o, "allocated"));
+                int64_t slots = member_number(o, "slots"), allocated = member_number(o, "allocated");
 
                 if (name_endpoint(w->host, member_text(o, "endpoint") ?: "", uuid) < 0)
                         return -ENOMEM;
@@ -156,13 +155,11 @@ static int join(Words *w, const char *consumer, char **ret) {
 }
 
 int claim_request(const Claim *claim, const char *host, json_object *describe, char **ret) {
-        json_object *devices = member(describe, "devices");
+        json_object *devices = member_array(describe, "devices");
         Words w = { .host = host, .counts = json_object_new_object() };
         int r = w.counts ? 0 : -ENOMEM;
 
-        if (!json_object_is_type(devices, json_type_array) ||
-            !json_object_is_type(member(describe, "nodes"), json_type_array) ||
-            !json_object_is_type(member(describe, "pools"), json_type_array))
+        if (!devices || !member_array(describe, "nodes") || !member_array(describe, "pools"))
                 r = -EBADMSG;
         for (size_t i = 0; r >= 0 && i < claim->n_parts; i++) {
                 const ClaimPart *part = &claim->parts[i];

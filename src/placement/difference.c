@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "agent/member.h"
+#include "model/json-value.h"
 #include "util/strings.h"
 #include "util/stringtable.h"
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "agent/member.h"
+#include "model/json-parse.h"
 #include "util/strings.h"
 
 void name_make_class(char *s) {

@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "agent/http.h"
-#include "agent/member.h"
 #include "difference.h"
+#include "model/json-value.h"
 #include "util/log.h"
 #include "util/strings.h"
 
@@ -92,7 +92,7 @@ int placement_read_name(Sync *s, const char *name) {
 
         if (r < 0)
                 return r;
-        found = member_first(reply, "resource_providers");
+        found = member_at(reply, "resource_providers", 0);
         if (!found)
                 return -ENOENT;
         return tree_parse_provider(s->have, found) < 0 ? placement_bad_reply(name) : 0;
@@ -106,7 +106,7 @@ static int find_root(Sync *s) {
 
         if (r < 0)
                 return r;
-        uuid = member_text(member_first(reply, "resource_providers"), "uuid");
+        uuid = member_text(member_at(reply, "resource_providers", 0), "uuid");
         if (uuid && strlen(uuid) >= sizeof(s->root))
                 return placement_bad_reply("/resource_providers");
         if (uuid)

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "agent/member.h"
 #include "difference.h"
 #include "model/json-value.h"
 #include "read.h"
@@ -150,7 +149,7 @@ static int enter_change(Sync *s, const Change *c, json_object *reply) {
 }
 
 static const char *error_code(json_object *reply) {
-        return member_text(member_first(reply, "errors"), "code") ?: "";
+        return member_text(member_at(reply, "errors", 0), "code") ?: "";
 }
 
 static const char *change_subject(const Change *c) {

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <uuid/uuid.h>
 
-#include "agent/member.h"
+#include "model/json-value.h"
 #include "util/strings.h"
 
 /* The namespace of provider uuids (version 5). It must never change: all providers would be created anew. */
@@ -279,10 +279,6 @@ int claim_add(Claim *c, const char *provider, const char *class, int64_t amount)
 
 /* Placement's replies */
 
-static int64_t member_number(json_object *o, const char *key) {
-        return json_object_get_int64(member(o, key));
-}
-
 int tree_parse_provider(Tree *t, json_object *o) {
         const char *name = member_text(o, "name"), *uuid = member_text(o, "uuid");
         const char *parent = member_text(o, "parent_provider_uuid") ?: "";
@@ -299,9 +295,9 @@ int tree_parse_provider(Tree *t, json_object *o) {
 }
 
 int provider_parse_inventories(Provider *p, json_object *o) {
-        json_object *all = member(o, "inventories");
+        json_object *all = member_object(o, "inventories");
 
-        if (!json_object_is_type(all, json_type_object))
+        if (!all)
                 return -EBADMSG;
         p->n_resources = 0;
         p->generation = member_number(o, "resource_provider_generation");
@@ -320,9 +316,9 @@ int provider_parse_inventories(Provider *p, json_object *o) {
 }
 
 int provider_parse_traits(Provider *p, json_object *o) {
-        json_object *all = member(o, "traits");
+        json_object *all = member_array(o, "traits");
 
-        if (!json_object_is_type(all, json_type_array))
+        if (!all)
                 return -EBADMSG;
         while (p->n_traits > 0)
                 free(p->traits[--p->n_traits]);
@@ -345,9 +341,9 @@ static void claim_forget(Claim *c, const char *provider) {
 
 /* allocation: {"resources": {CLASS: AMOUNT}} */
 static int claim_parse_part(Claim *c, const char *provider, json_object *allocation) {
-        json_object *resources = member(allocation, "resources");
+        json_object *resources = member_object(allocation, "resources");
 
-        if (!json_object_is_type(resources, json_type_object))
+        if (!resources)
                 return -EBADMSG;
         json_object_object_foreach(resources, class, amount) {
                 int r = claim_add(c, provider, class, json_object_get_int64(amount));
@@ -359,9 +355,9 @@ static int claim_parse_part(Claim *c, const char *provider, json_object *allocat
 }
 
 int tree_parse_usage(Tree *t, const char *provider, json_object *o) {
-        json_object *all = member(o, "allocations");
+        json_object *all = member_object(o, "allocations");
 
-        if (!json_object_is_type(all, json_type_object))
+        if (!all)
                 return -EBADMSG;
         for (size_t i = 0; i < t->n_claims; i++)
                 claim_forget(&t->claims[i], provider);
@@ -378,11 +374,11 @@ int tree_parse_usage(Tree *t, const char *provider, json_object *o) {
 }
 
 int tree_parse_claim(Tree *t, const char *consumer, json_object *o) {
-        json_object *all = member(o, "allocations");
+        json_object *all = member_object(o, "allocations");
         const char *type = member_text(o, "consumer_type");
         Claim *c;
 
-        if (!json_object_is_type(all, json_type_object))
+        if (!all)
                 return -EBADMSG;
         if (json_object_object_length(all) == 0) {
                 tree_remove_claim(t, consumer);

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "agent/member.h"
+#include "model/json-parse.h"
 #include "provider-name.h"
 #include "util/strings.h"
 
@@ -16,10 +16,6 @@ typedef struct Builder {
         json_object *nodes, *devices, *allocations, *pools; /* of the document */
         Tree *tree;
 } Builder;
-
-static uint64_t member_number(json_object *o, const char *key) {
-        return json_object_get_uint64(member(o, key));
-}
 
 static int add_trait(Provider *p, const char *kind, const char *value) {
         char trait[TREE_NAME_SIZE];
@@ -65,10 +61,10 @@ static int parse_cpus(json_object *o, const char *key, CpuSet *ret) {
 
 /* The size of the hugepages that the allocation has, or 0. */
 static uint64_t hugepage_size(json_object *allocation, json_object *pages) {
-        uint64_t size = member_number(allocation, "page_size");
+        uint64_t size = member_size(allocation, "page_size");
 
         for (size_t i = 0; i < json_length(pages); i++)
-                if (member_number(json_at(pages, i), "size") == size)
+                if (member_size(json_at(pages, i), "size") == size)
                         return size;
         return 0;
 }
@@ -77,7 +73,7 @@ static uint64_t memory_on(json_object *allocation, int node) {
         char key[16];
 
         (void) snprintf(key, sizeof(key), "%d", node);
-        return member_number(member(allocation, "memory"), key);
+        return member_size(member(allocation, "memory"), key);
 }
 
 static unsigned cpus_on(json_object *allocation, const CpuSet *node) {
@@ -146,7 +142,7 @@ static int add_memory(Builder *b, Provider *p, json_object *node, uint64_t page_
                 (void) snprintf(class, sizeof(class), "CUSTOM_HUGEPAGES_%juKB", (uintmax_t) page_size / 1024);
         for (size_t i = 0; r >= 0 && i < json_length(b->allocations); i++) {
                 json_object *a = json_at(b->allocations, i);
-                uint64_t bytes = memory_on(a, json_object_get_int(member(node, "id")));
+                uint64_t bytes = memory_on(a, (int) member_number(node, "id"));
                 uint64_t n = hugepage_size(a, member(node, "pages")) == page_size ? (bytes + unit - 1) / unit : 0;
 
                 used += n;
@@ -163,7 +159,7 @@ static int add_node(Builder *b, json_object *node) {
 
         if (!json_object_is_type(pages, json_type_array))
                 return -EBADMSG;
-        (void) snprintf(suffix, sizeof(suffix), "NUMA%d", json_object_get_int(member(node, "id")));
+        (void) snprintf(suffix, sizeof(suffix), "NUMA%d", (int) member_number(node, "id"));
         p = add_provider(b, suffix, b->options->root);
         if (!p || provider_add_trait(p, TRAIT_NUMA) < 0 || add_trait(p, "", "") < 0)
                 return -ENOMEM;
@@ -171,13 +167,12 @@ static int add_node(Builder *b, json_object *node) {
                 return 0;
         r = add_cpus(b, p, node);
         if (r >= 0)
-                r = add_memory(b, p, node, 0, member_number(node, "memory") / MIB,
-                               member_number(node, "memory_free") / MIB);
+                r = add_memory(b, p, node, 0, member_size(node, "memory") / MIB,
+                               member_size(node, "memory_free") / MIB);
         for (size_t i = 0; r >= 0 && i < json_length(pages); i++) {
                 json_object *o = json_at(pages, i);
 
-                r = add_memory(b, p, node, member_number(o, "size"), member_number(o, "total"),
-                               member_number(o, "free"));
+                r = add_memory(b, p, node, member_size(o, "size"), member_size(o, "total"), member_size(o, "free"));
         }
         return r;
 }
@@ -341,13 +336,13 @@ static int claim_slots(Builder *b, json_object *allocation, const char *endpoint
 
         for (size_t i = 0; r >= 0 && i < json_length(services); i++)
                 if (streq_ptr(member_text(json_at(services, i), "endpoint"), endpoint))
-                        r = claim(b, allocation, provider, class, member_number(json_at(services, i), "slots"));
+                        r = claim(b, allocation, provider, class, member_size(json_at(services, i), "slots"));
         return r;
 }
 
 static int add_endpoint(Builder *b, const char *service, json_object *o) {
         const char *endpoint = member_text(o, "endpoint");
-        uint64_t slots = member_number(o, "slots"), allocated = member_number(o, "allocated");
+        uint64_t slots = member_size(o, "slots"), allocated = member_size(o, "allocated");
         _cleanup_free_ char *name = NULL;
         char class[TREE_NAME_SIZE];
         Provider *p;
@@ -382,16 +377,15 @@ int tree_wanted(json_object *describe, const WantedOptions *options, Tree **ret)
         _cleanup_(cleanup_tree_free) Tree *tree = calloc(1, sizeof(*tree));
         Builder b = {
                 .options = options,
-                .nodes = member(describe, "nodes"),
-                .devices = member(describe, "devices"),
-                .allocations = member(describe, "allocations"),
-                .pools = member(describe, "pools"),
+                .nodes = member_array(describe, "nodes"),
+                .devices = member_array(describe, "devices"),
+                .allocations = member_array(describe, "allocations"),
+                .pools = member_array(describe, "pools"),
                 .tree = tree,
         };
         int r = 0;
 
-        if (!json_object_is_type(b.nodes, json_type_array) || !json_object_is_type(b.devices, json_type_array) ||
-            !json_object_is_type(b.allocations, json_type_array) || !json_object_is_type(b.pools, json_type_array))
+        if (!b.nodes || !b.devices || !b.allocations || !b.pools)
                 return -EBADMSG;
         if (!tree || !tree_add_provider(tree, options->host, options->root, ""))
                 return -ENOMEM;

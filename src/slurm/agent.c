@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <json-c/json.h>
 #include <slurm/slurm.h>
 #include <stdio.h>
 #include <sysexits.h>
@@ -54,10 +53,6 @@ static void agent_done(Agent *a) {
         sd_event_unref(a->event);
 }
 
-static void free_json(json_object **o) {
-        (void) json_object_put(*o);
-}
-
 /* NULL: passthroughd does not run, or does not reply. A signal comes when it starts. */
 static json_object *ask_daemon(Agent *a) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -98,17 +93,14 @@ static int update_gres(Agent *a, const GresList *list) {
 }
 
 static const char *text_of(json_object *o, const char *key) {
-        json_object *value = NULL;
-
-        (void) json_object_object_get_ex(o, key, &value);
-        return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+        return member_text(o, key) ?: "";
 }
 
 /* False: it stays, for example because a guest still runs. */
 static bool release(Agent *a, json_object *allocation) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         const char *name = text_of(allocation, "name");
-        uint64_t generation = json_object_get_uint64(json_object_object_get(allocation, "generation"));
+        uint64_t generation = member_size(allocation, "generation");
         int removed, r = node_call(a->bus, "Release", &error, NULL, "st", name, generation);
 
         if (r >= 0)
@@ -166,17 +158,15 @@ static int check_allocation(Agent *a, json_object *description, json_object *all
 }
 
 static int check_allocations(Agent *a, json_object *description, GresList *list) {
-        json_object *allocations = NULL;
         int r = 0;
 
-        (void) json_object_object_get_ex(description, "allocations", &allocations);
-        for (size_t i = 0; r == 0 && i < json_object_array_length(allocations); i++)
-                r = check_allocation(a, description, json_object_array_get_idx(allocations, i), list);
+        for (size_t i = 0; r == 0 && i < member_length(description, "allocations"); i++)
+                r = check_allocation(a, description, member_at(description, "allocations", i), list);
         return r;
 }
 
 static void compare(Agent *a) {
-        _cleanup_(free_json) json_object *description = ask_daemon(a);
+        _cleanup_json_ json_object *description = ask_daemon(a);
         _cleanup_gres_list_ GresList list = { 0 };
         int r;
 

@@ -11,41 +11,16 @@
 /* Of the values in the longest output. A core, of about 150 bytes, costs 18. */
 #define COST_MAX ((size_t) 8 << 20)
 
-static json_object *member(json_object *o, const char *key) {
-        json_object *value = NULL;
+static bool has_number(json_object *o, const char *key, uint64_t number) {
+        uint64_t n;
 
-        return json_object_object_get_ex(o, key, &value) ? value : NULL;
-}
-
-static size_t length_of(json_object *list) {
-        return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
-}
-
-static bool is_number(json_object *value, int64_t number) {
-        return json_object_is_type(value, json_type_int) && json_object_get_int64(value) == number;
-}
-
-static bool is_text(json_object *value, const char *text) {
-        return json_object_is_type(value, json_type_string) && streq(json_object_get_string(value), text);
+        return json_read_number(o, key, UINT64_MAX, &n) >= 0 && n == number;
 }
 
 static json_object *find_job(json_object *jobs, uint32_t id) {
-        for (size_t i = 0; i < length_of(jobs); i++) {
-                json_object *job = json_object_array_get_idx(jobs, i);
-
-                if (is_number(member(job, "job_id"), id))
-                        return job;
-        }
-        return NULL;
-}
-
-static json_object *find_node(json_object *nodes, const char *name) {
-        for (size_t i = 0; i < length_of(nodes); i++) {
-                json_object *node = json_object_array_get_idx(nodes, i);
-
-                if (is_text(member(node, "name"), name))
-                        return node;
-        }
+        for (size_t i = 0; i < json_length(jobs); i++)
+                if (has_number(json_at(jobs, i), "job_id", id))
+                        return json_at(jobs, i);
         return NULL;
 }
 
@@ -54,12 +29,12 @@ static int read_status(json_object *status, bool *ret_allocated) {
         bool known = false;
 
         *ret_allocated = false;
-        for (size_t i = 0; i < length_of(status); i++) {
-                json_object *word = json_object_array_get_idx(status, i);
+        for (size_t i = 0; i < json_length(status); i++) {
+                const char *word = json_object_get_string(json_at(status, i));
 
-                if (is_text(word, "ALLOCATED"))
+                if (streq_ptr(word, "ALLOCATED"))
                         *ret_allocated = true;
-                known = known || *ret_allocated || is_text(word, "UNALLOCATED");
+                known = known || *ret_allocated || streq_ptr(word, "UNALLOCATED");
         }
         return known ? 0 : -EBADMSG;
 }
@@ -68,16 +43,16 @@ static int read_status(json_object *status, bool *ret_allocated) {
 static int read_sockets(json_object *sockets, CpuSet *ret) {
         unsigned number = 0;
 
-        for (size_t s = 0; s < length_of(sockets); s++) {
-                json_object *socket = json_object_array_get_idx(sockets, s), *cores = member(socket, "cores");
+        for (size_t s = 0; s < json_length(sockets); s++) {
+                json_object *socket = json_at(sockets, s), *cores = member(socket, "cores");
 
-                if (!is_number(member(socket, "index"), (int64_t) s) || length_of(cores) == 0)
+                if (!has_number(socket, "index", s) || json_length(cores) == 0)
                         return -EBADMSG;
-                for (size_t c = 0; c < length_of(cores); c++, number++) {
-                        json_object *core = json_object_array_get_idx(cores, c);
+                for (size_t c = 0; c < json_length(cores); c++, number++) {
+                        json_object *core = json_at(cores, c);
                         bool allocated;
 
-                        if (number >= CPUSET_MAX || !is_number(member(core, "index"), (int64_t) c) ||
+                        if (number >= CPUSET_MAX || !has_number(core, "index", c) ||
                             read_status(member(core, "status"), &allocated) < 0)
                                 return -EBADMSG;
                         if (allocated)
@@ -88,18 +63,15 @@ static int read_sockets(json_object *sockets, CpuSet *ret) {
 }
 
 static int read_job(json_object *job, const char *name, char **ret_cores, unsigned *ret_cpus) {
-        json_object *resources = NULL, *node, *cpus;
+        json_object *resources = member(job, "job_resources"), *node;
         CpuSet cores = { 0 };
+        unsigned cpus;
         int r;
 
-        if (!json_object_object_get_ex(job, "job_resources", &resources))
-                return -EBADMSG;
         if (!resources) /* it waits */
-                return 0;
-        node = find_node(member(member(resources, "nodes"), "allocation"), name);
-        cpus = member(member(node, "cpus"), "count");
-        if (!json_object_is_type(cpus, json_type_int) || json_object_get_int64(cpus) < 0 ||
-            json_object_get_int64(cpus) > UINT16_MAX)
+                return json_object_object_get_ex(job, "job_resources", NULL) ? 0 : -EBADMSG;
+        node = json_find(member(member(resources, "nodes"), "allocation"), "name", name);
+        if (JSON_READ_INTEGER(member(node, "cpus"), "count", UINT16_MAX, &cpus) < 0)
                 return -EBADMSG;
         r = read_sockets(member(node, "sockets"), &cores);
         if (r < 0 || cpuset_is_empty(&cores))
@@ -107,18 +79,17 @@ static int read_job(json_object *job, const char *name, char **ret_cores, unsign
         *ret_cores = cpuset_format(&cores);
         if (!*ret_cores)
                 return -ENOMEM;
-        *ret_cpus = (unsigned) json_object_get_int64(cpus);
+        *ret_cpus = cpus;
         return 0;
 }
 
 int cores_parse(const char *json, size_t size, uint32_t id, const char *node, char **ret_cores, unsigned *ret_cpus) {
-        json_object *o = NULL;
+        _cleanup_json_ json_object *o = NULL;
         int r = json_parse_within(json, size, COST_MAX, &o);
 
         *ret_cores = NULL;
         *ret_cpus = 0;
         if (r == 0)
                 r = read_job(find_job(member(o, "jobs"), id), node, ret_cores, ret_cpus);
-        json_object_put(o);
         return r;
 }

@@ -4,24 +4,12 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "model/json-parse.h"
 #include "slurm/gres.h"
 #include "util/strings.h"
 
-/* NULL when the member is null or absent. */
-static const char *text_of(json_object *o, const char *key) {
-        json_object *value = NULL;
-
-        (void) json_object_object_get_ex(o, key, &value);
-        return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
-}
-
-static size_t length_of(json_object *o, const char *key, json_object **ret) {
-        (void) json_object_object_get_ex(o, key, ret);
-        return json_object_is_type(*ret, json_type_array) ? json_object_array_length(*ret) : 0;
-}
-
 static bool is_accelerator(json_object *device) {
-        const char *kind = text_of(device, "kind");
+        const char *kind = member_text(device, "kind");
 
         return streq_ptr(kind, "gpu") || streq_ptr(kind, "accelerator");
 }
@@ -62,8 +50,8 @@ static int find_type(const char *name, char **ret) {
 
 /* Of a device that pci.ids does not have, the brackets end its name and have its id, which is no model. */
 static int take_model(json_object *device, char **ret) {
-        const char *name = text_of(device, "name"), *vendor = text_of(device, "vendor"),
-                   *id = text_of(device, "device");
+        const char *name = member_text(device, "name"), *vendor = member_text(device, "vendor"),
+                   *id = member_text(device, "device");
         const char *brackets = name ? strrchr(name, '[') : NULL;
         char unknown[16] = "";
 
@@ -92,15 +80,15 @@ static int take_type(Gres *gres, json_object *device) {
         return 0;
 }
 
-static int take_devices(Gres *gres, json_object *devices, size_t n) {
-        for (size_t i = 0; i < n; i++) {
-                json_object *device = json_object_array_get_idx(devices, i);
+static int take_devices(Gres *gres, json_object *devices) {
+        for (size_t i = 0; i < json_length(devices); i++) {
+                json_object *device = json_at(devices, i);
                 int r;
 
-                if (!streq_ptr(text_of(device, "pool"), gres->pool))
+                if (!streq_ptr(member_text(device, "pool"), gres->pool))
                         continue;
                 gres->total++;
-                if (is_in_service(text_of(device, "state")))
+                if (is_in_service(member_text(device, "state")))
                         gres->healthy++;
                 r = take_type(gres, device);
                 if (r < 0)
@@ -111,21 +99,16 @@ static int take_devices(Gres *gres, json_object *devices, size_t n) {
 
 /* Slots of a service are counted by the daemon. */
 static void take_slots(Gres *gres, json_object *pool) {
-        json_object *endpoints = NULL, *total = NULL;
-
-        if (length_of(pool, "endpoints", &endpoints) > 0 && json_object_object_get_ex(pool, "total", &total))
-                gres->total = gres->healthy = (unsigned) json_object_get_int(total);
+        if (member_length(pool, "endpoints") > 0)
+                gres->total = gres->healthy = (unsigned) member_number(pool, "total");
 }
 
 int gres_list_new(json_object *description, GresList *ret) {
         _cleanup_gres_list_ GresList list = { 0 };
-        json_object *pools = NULL, *devices = NULL;
-        size_t n_pools = length_of(description, "pools", &pools),
-               n_devices = length_of(description, "devices", &devices);
 
-        for (size_t i = 0; i < n_pools; i++) {
-                json_object *pool = json_object_array_get_idx(pools, i);
-                const char *name = text_of(pool, "name"), *scheduler = text_of(pool, "scheduler");
+        for (size_t i = 0; i < member_length(description, "pools"); i++) {
+                json_object *pool = member_at(description, "pools", i);
+                const char *name = member_text(pool, "name"), *scheduler = member_text(pool, "scheduler");
                 int r = ARRAY_RESERVE(list.items, list.n);
 
                 if (r < 0)
@@ -134,7 +117,7 @@ int gres_list_new(json_object *description, GresList *ret) {
                 if (scheduler && !streq(scheduler, "none"))
                         continue;
                 take_slots(&list.items[list.n - 1], pool);
-                r = take_devices(&list.items[list.n - 1], devices, n_devices);
+                r = take_devices(&list.items[list.n - 1], member(description, "devices"));
                 if (r < 0)
                         return r;
         }
@@ -144,16 +127,14 @@ int gres_list_new(json_object *description, GresList *ret) {
 }
 
 void gres_list_withhold(GresList *list, json_object *description, const char *allocation) {
-        json_object *devices = NULL;
-        size_t n = length_of(description, "devices", &devices);
+        for (size_t i = 0; i < member_length(description, "devices"); i++) {
+                json_object *device = member_at(description, "devices", i);
 
-        for (size_t i = 0; i < n; i++) {
-                json_object *device = json_object_array_get_idx(devices, i);
-
-                if (!streq_ptr(text_of(device, "allocation"), allocation) || !is_in_service(text_of(device, "state")))
+                if (!streq_ptr(member_text(device, "allocation"), allocation) ||
+                    !is_in_service(member_text(device, "state")))
                         continue;
                 for (size_t j = 0; j < list->n; j++)
-                        if (streq_ptr(text_of(device, "pool"), list->items[j].pool) && list->items[j].healthy > 0)
+                        if (streq_ptr(member_text(device, "pool"), list->items[j].pool) && list->items[j].healthy > 0)
                                 list->items[j].healthy--;
         }
 }

@@ -7,7 +7,6 @@
 #include <libvirt/libvirt.h>
 #include <libvirt/virterror.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <systemd/sd-event.h>
 
 #include "eventloop.h"
@@ -16,6 +15,7 @@
 #include "libvirt.h"
 #include "util/fileio.h"
 #include "util/strings.h"
+#include "util/wire.h"
 
 /* A libvirt that answers no keepalive message for COUNT intervals is lost. Each interval wakes this process. */
 #define KEEPALIVE_SEC   20
@@ -46,15 +46,13 @@ static void stop(Reporter *r) {
         (void) sd_event_exit(r->event, 0);
 }
 
-static void send_record(Reporter *r, const char *record) {
-        if (!record || send(r->fd, record, strlen(record), MSG_NOSIGNAL) < 0)
+static void send_record(Reporter *r, GuestRecord kind, const char *text) {
+        if (!text || wire_send(r->fd, kind, &(struct iovec) { (char *) text, strlen(text) }, 1) < 0)
                 stop(r);
 }
 
 static void fail(Reporter *r, const char *reason) {
-        _cleanup_free_ char *record = string_format("failed\n%s", reason);
-
-        send_record(r, record);
+        send_record(r, GUEST_RECORD_FAILED, reason);
         stop(r);
 }
 
@@ -85,8 +83,7 @@ static int format_domain(virDomain *domain, const char *uuid, bool starting, cha
 
         if (r < 0)
                 return r;
-        r = string_replace(&record, "domain\n%s\n%s\n%s", uuid, starting ? "starting" : "running",
-                           virDomainGetName(domain));
+        r = string_replace(&record, "%s\n%s\n%s", uuid, starting ? "starting" : "running", virDomainGetName(domain));
         for (size_t i = 0; r >= 0 && i < n; i++)
                 r = string_append(&record, "\n", "%s", devices[i]);
         if (r >= 0 && (n > GUEST_DEVICES_MAX || strlen(record) > GUEST_RECORD_MAX))
@@ -159,10 +156,10 @@ static void send_domain(Reporter *r, virDomain *domain) {
         if (error == -EIO)
                 return fail_with_libvirt(r);
         if (error == -ENOENT)
-                record = string_format("ended\n%s", uuid);
-        else if (error < 0)
+                return send_record(r, GUEST_RECORD_ENDED, uuid);
+        if (error < 0)
                 return fail(r, "A domain has too many host devices or a malformed document");
-        send_record(r, record);
+        send_record(r, GUEST_RECORD_DOMAIN, record);
 }
 
 static void send_all(Reporter *r) {
@@ -171,13 +168,13 @@ static void send_all(Reporter *r) {
 
         if (n < 0)
                 return fail_with_libvirt(r);
-        send_record(r, "list");
+        send_record(r, GUEST_RECORD_LIST, "");
         for (int i = 0; i < n; i++) {
                 send_domain(r, domains[i]);
                 (void) virDomainFree(domains[i]);
         }
         free(domains);
-        send_record(r, "complete");
+        send_record(r, GUEST_RECORD_COMPLETE, "");
 }
 
 static void send_features(Reporter *r) {
@@ -191,11 +188,10 @@ static void send_features(Reporter *r) {
         /* It fails on a host without QEMU. */
         (void) virConnectGetVersion(r->connection, &qemu);
         f = domain_facts_features(libvirt, qemu, capabilities);
-        record = string_format("features\nlibvirt %u\nqemu %u%s%s%s%s%s", f.libvirt, f.qemu,
-                               f.maxphysaddr ? "\nmaxphysaddr" : "", f.driver_model ? "\ndriver-model" : "",
-                               f.iommufd ? "\niommufd" : "", f.acpi_nodeset ? "\nacpi-nodeset" : "",
-                               f.fwcfg ? "\nfwcfg" : "");
-        send_record(r, record);
+        record = string_format("libvirt %u\nqemu %u%s%s%s%s%s", f.libvirt, f.qemu, f.maxphysaddr ? "\nmaxphysaddr" : "",
+                               f.driver_model ? "\ndriver-model" : "", f.iommufd ? "\niommufd" : "",
+                               f.acpi_nodeset ? "\nacpi-nodeset" : "", f.fwcfg ? "\nfwcfg" : "");
+        send_record(r, GUEST_RECORD_FEATURES, record);
 }
 
 static int on_lifecycle(virConnect *connection, virDomain *domain, int event, int detail, void *userdata) {
@@ -219,14 +215,12 @@ static void on_close(virConnect *connection, int reason, void *userdata) {
 
 /* A request, or the end of the daemon. */
 static int on_request(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
-        Reporter *r = userdata;
-        char request[sizeof(GUEST_REQUEST)];
-        ssize_t n = recv(fd, request, sizeof(request), MSG_DONTWAIT);
+        _cleanup_wire_ WireMessage request = { 0 };
 
-        if (n > 0)
-                send_all(r);
-        else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-                stop(r);
+        if (wire_receive(fd, 0, &request) >= 0)
+                send_all(userdata);
+        else
+                stop(userdata);
         return 0;
 }
 

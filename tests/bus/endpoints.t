@@ -12,11 +12,12 @@ use Fcntl qw(F_SETFL O_NONBLOCK);
 use IO::Select;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
-use Socket qw(:DEFAULT SOCK_SEQPACKET);
+use Socket;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
 use Node;
+use Wire;
 
 use constant { ACCEPTS => 1, REFUSES => 2, SILENT => 3, UNREACHABLE => 4, NAMELESS => 5 }; # of model/endpoint-status.h
 use constant { NAME_SIZE => 128, CONNECT => 5, PATIENCE => 15, INTERVAL => 30 };         # the last three in seconds
@@ -159,24 +160,18 @@ is(pool('up'), '2 2 0 0 0', '... and all slots are back');
 
 # ---- what is not a question
 
-sub connected { return IO::Socket::UNIX->new(Type => SOCK_SEQPACKET, Peer => $ENV{ENDPOINTS_SOCKET}) // die "$ENV{ENDPOINTS_SOCKET}: $!" }
 sub name { return pack 'a' . NAME_SIZE, $_[0] }
 
 for my $bytes ('x', name('a'), name('a:0'), name('a b:1'), name('/etc/passwd:1'), 'x' x NAME_SIZE, name($up) . 'x', name($up) x 257) {
-        my $socket = connected();
-        $socket->send($bytes);
-        $socket->recv(my $answer, 1000);
-        is($answer // '', '', 'no answer to nonsense');
+        is_deeply([wire_ask($ENV{ENDPOINTS_SOCKET}, wire_message(0, $bytes))], [], 'no answer to nonsense');
 }
-my $most = connected();
-$most->send(name('127.0.0.1:1') x 256);
-$most->recv(my $all, 1000);
+my ($code, $all) = wire_ask($ENV{ENDPOINTS_SOCKET}, wire_message(0, name('127.0.0.1:1') x 256));
 is($all, chr(REFUSES) x 256, 'as many endpoints as a configuration can have');
 
 # ---- a passthroughd-endpoints of the test's own
 
 unlink $ENV{ENDPOINTS_SOCKET};
-my $listener = IO::Socket::UNIX->new(Type => SOCK_SEQPACKET, Local => $ENV{ENDPOINTS_SOCKET}, Listen => 8) or die "$ENV{ENDPOINTS_SOCKET}: $!";
+my $listener = IO::Socket::UNIX->new(Local => $ENV{ENDPOINTS_SOCKET}, Listen => 8) or die "$ENV{ENDPOINTS_SOCKET}: $!";
 
 sub is_asking { return scalar IO::Select->new($listener)->can_read($_[0] // 0) }
 
@@ -184,14 +179,14 @@ sub is_asking { return scalar IO::Select->new($listener)->can_read($_[0] // 0) }
 sub question {
         is_asking(INTERVAL + PATIENCE) or die 'no question';
         my $socket = $listener->accept;
-        $socket->recv(my $bytes, 65536);
+        my ($code, $bytes) = wire_receive($socket);
         return ($socket, map { s/\0.*//sr } unpack '(a' . NAME_SIZE . ')*', $bytes);
 }
 
 # Answers, until the daemon has taken it. () hangs up.
 sub answer_with {
         my ($socket, @bytes) = @_;
-        $socket->send(join '', @bytes) if @bytes;
+        $socket->send(wire_message(0, join '', @bytes)) if @bytes;
         return close $socket if !@bytes;
         IO::Select->new($socket)->can_read(PATIENCE) or die 'the answer is not taken';
         return close $socket;

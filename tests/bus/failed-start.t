@@ -17,8 +17,9 @@ use Test::More;
 
 use Hypervisor;
 use Node;
+use Wire;
 
-use constant { UUID => '4b20d080-1b54-4048-85b3-a6a62d165c01', DEADLINE => 90, RECORD_MAX => 32_768 };
+use constant { UUID => '4b20d080-1b54-4048-85b3-a6a62d165c01', DEADLINE => 90 };
 
 my $dir      = tempdir(CLEANUP => 1) . '/domain';
 my $document = '<domain><uuid>' . UUID . '</uuid><devices/></domain>';
@@ -40,13 +41,13 @@ sub start_reporter {
 # The next record, its lines with spaces between; undef when none comes.
 sub record {
         IO::Select->new($socket)->can_read(DEADLINE) or return;
-        defined recv $socket, my $record, RECORD_MAX, 0 or return;
-        return $record =~ tr{\n}{ }r;
+        my ($kind, $text) = wire_receive($socket) or return;
+        return join ' ', (GUEST_RECORDS)[$kind], split /\n/, $text;
 }
 
 # The domains that it lists when it is asked.
 sub listed {
-        send $socket, 'list', 0 or die "send: $!";
+        send $socket, wire_message(0, ''), 0 or die "send: $!";
         my @records;
         while (defined(my $record = record())) {
                 push @records, $record;

@@ -12,6 +12,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 use Node;
+use Wire;
 
 use constant PATIENCE => 9; # seconds that the daemon waits for an answer
 
@@ -51,16 +52,13 @@ works('it runs');
 
 # ---- questions that are none
 
-sub connection { return IO::Socket::UNIX->new(Peer => $ENV{HOLDERS_SOCKET}) // die "$ENV{HOLDERS_SOCKET}: $!" }
-
-for my $bytes ('', 'x', "\xff" x 16, pack('QQ', 65536, 65536), pack('QQ', 1, 0) . "\xff" x 4096, pack('QQ', 0, 1) . "\xff" x 4096) {
-        my $socket = connection();
-        $socket->send($bytes) if length $bytes;
-        $socket->shutdown(1);
-        $socket->recv(my $answer, 65536); # until it is dealt with
+for my $bytes ('', 'x', "\xff" x 16, wire_message(0, ''), (map { wire_message(0, $_) } 'x' x 16, pack('QQ', 65536, 65536), map { pack('QQ', @$_) . "\xff" x 4096 } [1, 0], [0, 1], [2**63, 0])) {
+        () = wire_ask($ENV{HOLDERS_SOCKET}, $bytes); # until it is dealt with
 }
-my @silent = map { connection() } 1 .. 4;
+my @silent = map { wire_connect($ENV{HOLDERS_SOCKET}) } 1 .. 4;
 works('others ask nonsense, or nothing so far');
+my ($result, $answer) = wire_ask($ENV{HOLDERS_SOCKET}, wire_message(0, pack 'QQ', 0, 0));
+is($result, 0, 'nothing is no device in use');
 
 # ---- it hangs
 
@@ -100,8 +98,8 @@ my $listening = IO::Socket::UNIX->new(Local => $ENV{HOLDERS_SOCKET}, Listen => 8
 my $liar      = fork // die "fork: $!";
 if (!$liar) {
         while (my $asked = $listening->accept) {
-                $asked->recv(my $question, 65536);
-                $asked->send(pack('qQ', 1, 0) . "\xff" x 8192);
+                wire_receive($asked);
+                $asked->send(wire_message(1, "\0" x 8 . "\xff" x (length($answer) - 8)));
         }
         exit;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Records of passthroughd-libvirt, separated by NUL: a malformed one changes nothing, and the list keeps its limits. */
+/* Records of passthroughd-libvirt, a letter for the kind and the text, separated by NUL: a malformed one changes
+ * nothing, and the list keeps its limits. */
 
 #include "fuzz.h"
 
@@ -29,7 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         while (record < end) {
                 size_t n = strnlen(record, (size_t) (end - record)), before = list.n;
-                int kind = guest_list_apply(&list, record, n);
+                _cleanup_free_ char *copy = strndup(record, n);
+                int kind = guest_list_apply(&list, *record - 'a', n > 0 ? copy + 1 : copy);
 
                 if (kind < 0)
                         assert_true(kind == -EBADMSG && list.n == before);

@@ -131,7 +131,7 @@ TEST(test_contested) {
         }
 }
 
-static const char *member(json_object *o, const char *key) {
+static const char *text_of(json_object *o, const char *key) {
         json_object *v = NULL;
 
         if (!json_object_object_get_ex(o, key, &v))
@@ -146,15 +146,15 @@ TEST(test_json_device) {
 
         t->inventory->devices[inventory_device_index(t->inventory, gpu)].numa_node = -1;
         o = json_device(&t->context, gpu);
-        assert_string_equal(member(o, "address"), GPU);
-        assert_string_equal(member(o, "vendor"), "10de");
-        assert_string_equal(member(o, "class"), "030200");
-        assert_string_equal(member(o, "pool"), "gpu");
-        assert_string_equal(member(o, "state"), "available");
-        assert_string_equal(member(o, "driver"), "nvidia");
-        assert_null(member(o, "numa_node")); /* unknown is not zero */
-        assert_null(member(o, "allocation"));
-        assert_string_equal(member(o, "verdict"), "none");
+        assert_string_equal(text_of(o, "address"), GPU);
+        assert_string_equal(text_of(o, "vendor"), "10de");
+        assert_string_equal(text_of(o, "class"), "030200");
+        assert_string_equal(text_of(o, "pool"), "gpu");
+        assert_string_equal(text_of(o, "state"), "available");
+        assert_string_equal(text_of(o, "driver"), "nvidia");
+        assert_null(text_of(o, "numa_node")); /* unknown is not zero */
+        assert_null(text_of(o, "allocation"));
+        assert_string_equal(text_of(o, "verdict"), "none");
 }
 
 TEST(test_json_bars) {
@@ -166,7 +166,7 @@ TEST(test_json_bars) {
         gpu->bar_size[3] = 32 << 20;
         node_ready(t, "");
         o = json_device(&t->context, node_find(t, GPU));
-        assert_string_equal(member(o, "bars"),
+        assert_string_equal(text_of(o, "bars"),
                             "[ { \"index\": 0, \"size\": 16777216 }, { \"index\": 3, \"size\": 33554432 } ]");
 }
 
@@ -184,9 +184,9 @@ TEST(test_json_strings) {
 
                 assert_int_equal(string_copy(&t->inventory->devices[0].name, names[i]), 0);
                 o = json_device(&t->context, &t->inventory->devices[0]);
-                assert_string_equal(member(o, "name"), names[i]);
-                assert_string_equal(member(o, "reset_methods"), "[ \"flr\", \"bus\" ]");
-                assert_string_equal(member(o, "bars"), "[ { \"index\": 1, \"size\": 18446744073709551615 } ]");
+                assert_string_equal(text_of(o, "name"), names[i]);
+                assert_string_equal(text_of(o, "reset_methods"), "[ \"flr\", \"bus\" ]");
+                assert_string_equal(text_of(o, "bars"), "[ { \"index\": 1, \"size\": 18446744073709551615 } ]");
         }
 }
 
@@ -198,9 +198,9 @@ TEST(test_json_plan) {
 
         assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = 2), &plan, NULL), VERDICT_NONE);
         o = json_plan(&t->context, plan);
-        assert_null(member(o, "name"));
-        assert_null(member(o, "generation"));
-        assert_string_equal(member(o, "cpus"), "0-1");
+        assert_null(text_of(o, "name"));
+        assert_null(text_of(o, "generation"));
+        assert_string_equal(text_of(o, "cpus"), "0-1");
         assert_true(json_object_object_get_ex(o, "steps", &steps) && json_object_object_get_ex(o, "devices", &devices));
         assert_int_equal(json_object_array_length(devices), 2);
         assert_int_equal(json_object_array_length(steps), 6);
@@ -226,16 +226,16 @@ TEST(test_json_describe_names_what_is_missing) {
         assert_true(json_object_object_get_ex(o, "devices", &devices));
         present = json_object_array_get_idx(devices, 0);
         missing = json_object_array_get_idx(devices, json_object_array_length(devices) - 1);
-        assert_string_equal(member(missing, "address"), "0000:99:00.0");
-        assert_string_equal(member(missing, "state"), "missing");
-        assert_string_equal(member(missing, "allocation"), "vm1");
-        assert_string_equal(member(missing, "vendor"), "10de");
-        assert_null(member(missing, "class"));
-        assert_null(member(missing, "isolated"));
+        assert_string_equal(text_of(missing, "address"), "0000:99:00.0");
+        assert_string_equal(text_of(missing, "state"), "missing");
+        assert_string_equal(text_of(missing, "allocation"), "vm1");
+        assert_string_equal(text_of(missing, "vendor"), "10de");
+        assert_null(text_of(missing, "class"));
+        assert_null(text_of(missing, "isolated"));
         assert_int_equal(json_object_object_length(missing), json_object_object_length(present));
         json_object_object_foreach(present, key, value) {
                 (void) value;
-                (void) member(missing, key);
+                (void) text_of(missing, key);
         }
         assert_null(strchr(text, '\n'));
 }

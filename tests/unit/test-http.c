@@ -15,7 +15,6 @@
 #include "unit.h"
 
 #include "agent/http.h"
-#include "agent/member.h"
 #include "model/json-value.h"
 #include "util/fileio.h"
 #include "util/log.h"

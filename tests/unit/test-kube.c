@@ -212,7 +212,7 @@ TEST(test_vgpu) {
                 "'physical_function': '0000:13:00.0', 'iommu_group': 4}],"
                 "'allocations': [{'name': 'claim-u', 'consumer': 'u'}, {'name': 'vm1', 'consumer': null}], " POOLS "}");
         _cleanup_json_ json_object *wanted = make_wanted(document);
-        json_object *counters = member_first(json_at(wanted, 1), "sharedCounters");
+        json_object *counters = member_at(json_at(wanted, 1), "sharedCounters", 0);
 
         assert_int_equal(json_length(wanted), 2);
         assert_string_equal(member_text(counters, "name"), "pci-0000-13-00-0");
@@ -220,7 +220,7 @@ TEST(test_vgpu) {
         for (size_t i = 0; i < 4; i++) {
                 json_object *device = device_at(wanted, 0, i);
 
-                assert_string_equal(member_text(member_first(device, "consumesCounters"), "counterSet"),
+                assert_string_equal(member_text(member_at(device, "consumesCounters", 0), "counterSet"),
                                     "pci-0000-13-00-0");
                 assert_int_equal(member(device, "taints") != NULL, i == 3);
         }
@@ -244,8 +244,8 @@ TEST(test_devices) {
 
         assert_int_equal(json_length(member(json_at(wanted, 0), "devices")), 2);
         assert_string_equal(member_text(last, "name"), "pci-0000-04-00-0");
-        assert_string_equal(member_text(member_first(last, "taints"), "key"), "passthroughd.org/out-of-service");
-        assert_string_equal(member_text(member_first(last, "taints"), "value"), "quarantined");
+        assert_string_equal(member_text(member_at(last, "taints", 0), "key"), "passthroughd.org/out-of-service");
+        assert_string_equal(member_text(member_at(last, "taints", 0), "value"), "quarantined");
         assert_int_equal(slices_wanted(wrong, &none), -EBADMSG);
 }
 

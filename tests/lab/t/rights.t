@@ -9,10 +9,10 @@ use lib $FindBin::Bin;
 
 use IO::Socket::INET;
 use IO::Socket::UNIX;
-use Socket qw(SOCK_SEQPACKET);
 use Test::More;
 
 use Lab;
+use Wire;
 
 my $unit = '/run/systemd/system/rights.service';
 my $dir  = '/run/rights';
@@ -192,9 +192,7 @@ has_rights('passthroughd-endpoints@',
         ['run systemd-run --quiet --wait true 2>/dev/null', '1', 'has systemd run no program'],
 );
 my $server = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1') or die "listen: $!";
-my $question = IO::Socket::UNIX->new(Type => SOCK_SEQPACKET, Peer => '/run/passthroughd-endpoints') or die "/run/passthroughd-endpoints: $!";
-$question->send(join '', map { pack 'a128', $_ } '127.0.0.1:' . $server->sockport, '127.0.0.1:1', 'localhost:1', 'nosuch.invalid:1');
-$question->recv(my $answers, 16);
+my ($result, $answers) = wire_ask('/run/passthroughd-endpoints', wire_message(0, join '', map { pack 'a128', $_ } '127.0.0.1:' . $server->sockport, '127.0.0.1:1', 'localhost:1', 'nosuch.invalid:1'));
 is_deeply([(unpack 'C*', $answers)[0 .. 2]], [1, 2, 2], 'passthroughd-endpoints connects, and looks up a host');
 is(length $answers, 4, '... and has an answer for each endpoint');
 unlike((command(qw(journalctl --quiet --boot -u), 'passthroughd-endpoints@*'))[1], qr/Started|Deactivated/, 'its starts are not in the journal'); # journalctl fails when there is no entry
