@@ -20,9 +20,12 @@ static size_t length_of(json_object *o, const char *key, json_object **ret) {
         return json_object_is_type(*ret, json_type_array) ? json_object_array_length(*ret) : 0;
 }
 
+/* A daemon of 0.3, which runs until its restart after an upgrade, has no kinds: its GPUs are of class 03. */
 static bool is_accelerator(json_object *device) {
-        const char *kind = text_of(device, "kind");
+        const char *kind = text_of(device, "kind"), *class = text_of(device, "class");
 
+        if (!kind)
+                return class && strncmp(class, "03", 2) == 0;
         return streq_ptr(kind, "gpu") || streq_ptr(kind, "accelerator");
 }
 
