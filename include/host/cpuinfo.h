@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Facts about the processors that are the same for all of them, physical address bits and architecture, and the version
- * of Linux. */
+/* Facts about the processors that are the same for all of them, physical address bits, vendor and architecture, and the
+ * version of Linux. */
 
 #include "model/inventory.h"
 #include "util/sysfs.h"
@@ -12,5 +12,5 @@
 /* Prefixes of the lines of proc/cpuinfo that are read; NULL ends the list. */
 extern const char *const cpuinfo_keys[];
 
-/* Sets phys_bits, architecture and kernel, to 0 and "" when the kernel does not report them. */
+/* Sets phys_bits, amd, architecture and kernel, to 0, false and "" when the kernel does not report them. */
 void cpuinfo_scan(const Sysfs *fs, Inventory *inv);

@@ -24,7 +24,8 @@ void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]);
 unsigned cores_count(const Inventory *inv, const CpuSet *free_cpus);
 
 /*
- * Picks the lowest-numbered cores of free_cpus (whole cores only) until share threads are found. Writes the threads to
+ * Picks the lowest-numbered cores of free_cpus (whole cores only) until share threads are found: cores of one kind, of
+ * the fastest that has enough; of all kinds when none has. Writes the threads to
  * pins (room for share) and adds the cores with all their threads to *claimed. Returns the number of threads found, at
  * most share.
  */

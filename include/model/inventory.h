@@ -173,11 +173,20 @@ typedef struct NumaNode {
         unsigned distance[INVENTORY_NODES_MAX]; /* to inventory->nodes[i], SLIT units, 10 is local, 0 unknown */
 } NumaNode;
 
+/* On hybrid CPUs cores differ in speed and in SMT. On all others they are CORE_PERFORMANCE. */
+typedef enum CoreKind {
+        CORE_PERFORMANCE,
+        CORE_EFFICIENT,
+        CORE_LOW_POWER,
+        _CORE_KIND_MAX,
+} CoreKind;
+
 typedef struct Cpu {
         unsigned id;
         int node;      /* NUMA node id, -1 unknown */
         unsigned core; /* the smallest online SMT sibling: CPUs with the same value share a core */
-        unsigned die;  /* the smallest online CPU of its die; 0 when unknown */
+        unsigned die;  /* the smallest online CPU of those that share its die and its L3 cache; 0 when unknown */
+        CoreKind kind;
 } Cpu;
 
 /* A VFIO variant driver: a line of modules.alias, "vfio_pci:v000015B3d..." without the prefix. */
@@ -206,6 +215,7 @@ typedef struct Inventory {
         Cpu *cpus; /* online ones, ascending by id */
         size_t n_cpus;
         unsigned phys_bits;                  /* width of CPU physical addresses, 0 unknown */
+        bool amd;                            /* CPUID has the leaves of AMD: vendors AMD and Hygon */
         char architecture[ARCHITECTURE_MAX]; /* as uname -m prints it; "" is unknown and is treated as x86_64 */
         unsigned kernel;                     /* version of Linux: major * 1000 + minor; 0 unknown */
         LibvirtFeatures libvirt;

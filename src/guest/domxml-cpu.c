@@ -169,7 +169,7 @@ static void pin_iothreads(Domain *d, xmlNode *cputune, const CpuSet *cpus) {
 
 static void write_pins(Domain *d) {
         const CpuSet emulator = emulator_cpus(d);
-        xmlNode *cputune = domain_add(d, "cputune");
+        xmlNode *cputune = domain_take(d, "cputune");
 
         for (size_t i = 0; i < d->a->n_pins; i++) {
                 xmlNode *pin = node_add(d, cputune, "vcpupin");
@@ -248,8 +248,36 @@ void domain_write_cells(Domain *d, xmlNode *cpu) {
                 write_cell(d, numa, i);
 }
 
+static xmlNode *find_feature(const xmlNode *cpu, const char *name) {
+        for (xmlNode *n = cpu ? cpu->children : NULL; n; n = n->next)
+                if (node_is(n, "feature") && node_has(n, "name", name))
+                        return n;
+        return NULL;
+}
+
+/*
+ * With topoext a guest on AMD's CPUs reads which threads share a core and a cache. QEMU does not enable it by itself,
+ * because it must fit the caches (no_autoenable_flags in QEMU's target/i386/cpu.c; the other flags there are the hints
+ * of KVM, ht, which QEMU derives from the topology, and vmx-dual-monitor).
+ * The caches of the host do not fit: QEMU passes AMD's leaf 8000001D unchanged, in which the host's number of threads
+ * shares a cache. QEMU's emulated caches fit the topology, with one L3 cache for each die.
+ */
+static void write_caches(Domain *d, xmlNode *cpu) {
+        xmlNode *cache = node_add(d, cpu, "cache"), *feature;
+
+        node_set(d, cache, "mode", "%s", d->inv->amd ? "emulate" : "passthrough");
+        if (!d->inv->amd)
+                return;
+        node_set(d, cache, "level", "3");
+        if (find_feature(cpu, "topoext"))
+                return;
+        feature = node_add(d, cpu, "feature");
+        node_set(d, feature, "policy", "require");
+        node_set(d, feature, "name", "topoext");
+}
+
 static void write_cpu(Domain *d) {
-        xmlNode *cpu = domain_add(d, "cpu");
+        xmlNode *cpu = domain_take(d, "cpu");
 
         node_set(d, cpu, "mode", "%s", d->emulated ? "maximum" : "host-passthrough");
         node_set(d, cpu, "check", "none");
@@ -257,15 +285,52 @@ static void write_cpu(Domain *d) {
                 node_set(d, cpu, "migratable", "off");
         domain_write_topology(d, cpu);
         if (!d->emulated && !d->aarch64) { /* x86 only */
-                node_set(d, node_add(d, cpu, "cache"), "mode", "passthrough");
+                write_caches(d, cpu);
                 if (!d->inv->libvirt.known || d->inv->libvirt.maxphysaddr)
                         node_set(d, node_add(d, cpu, "maxphysaddr"), "mode", "passthrough");
         }
         domain_write_cells(d, cpu);
 }
 
+/* Each vCPU has a CPU of its own, so that the guest may spin where it would else yield. */
+static void write_hints(Domain *d) {
+        xmlNode *features = node_find(d->root, "features"), *kvm = node_find(features, "kvm");
+
+        if (d->emulated || d->aarch64 || node_find(kvm, "hint-dedicated"))
+                return;
+        if (!features)
+                features = node_add(d, d->root, "features");
+        if (!kvm)
+                kvm = node_add(d, features, "kvm");
+        node_set(d, node_add(d, kvm, "hint-dedicated"), "state", "on");
+}
+
+/* The guest cannot see the kinds of cores: QEMU gives all its vCPUs the same CPUID. */
+static void tell_kinds(Domain *d) {
+        static const char *const names[_CORE_KIND_MAX] = { "performance", "efficient", "low-power" };
+        CpuSet vcpus[_CORE_KIND_MAX] = { 0 };
+        _cleanup_free_ char *text = NULL;
+
+        for (size_t i = 0; i < d->a->n_pins; i++) {
+                const Cpu *cpu = inventory_find_cpu(d->inv, d->a->pins[i].cpu);
+
+                cpuset_add(&vcpus[cpu ? cpu->kind : CORE_PERFORMANCE], d->a->pins[i].vcpu);
+        }
+        for (CoreKind kind = 0; kind < _CORE_KIND_MAX; kind++) {
+                _cleanup_free_ char *set = cpuset_format(&vcpus[kind]);
+
+                if (cpuset_count(&vcpus[kind]) == d->a->n_pins)
+                        return;
+                if (!set || (*set && string_append(&text, ", ", "%s on %s cores", set, names[kind]) < 0))
+                        d->failed = true;
+        }
+        domain_add_comment(d, "The guest does not see its kinds of cores: vCPUs %s.", text ?: "");
+}
+
 void domain_write_cpus(Domain *d) {
+        tell_kinds(d);
         domain_write_vcpus(d);
         write_numatune(d);
         write_cpu(d);
+        write_hints(d);
 }

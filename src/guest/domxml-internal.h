@@ -43,6 +43,8 @@ void node_set_size(Domain *d, xmlNode *node, const char *attribute, uint64_t byt
 /* Adds a child to <domain> before the anchor; domain_take() moves an existing child there. */
 xmlNode *domain_add(Domain *d, const char *name);
 xmlNode *domain_take(Domain *d, const char *name);
+/* Adds a comment before <domain>. */
+void domain_add_comment(Domain *d, const char *format, ...) _printf_(2, 3);
 /* The text of the node, or of the document for NULL. The caller frees; NULL when out of memory. */
 char *document_text(xmlDoc *doc, xmlNode *node);
 

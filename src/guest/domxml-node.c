@@ -104,6 +104,21 @@ xmlNode *domain_take(Domain *d, const char *name) {
         return domain_insert(d, node);
 }
 
+void domain_add_comment(Domain *d, const char *format, ...) {
+        _cleanup_free_ char *text = NULL, *padded = NULL;
+        xmlNode *comment;
+        va_list ap;
+
+        va_start(ap, format);
+        text = format_text(d, format, ap);
+        va_end(ap);
+        padded = text ? string_format(" %s ", text) : NULL;
+        comment = padded ? xmlNewDocComment(d->doc, (const xmlChar *) padded) : NULL;
+
+        if (!comment || !xmlAddPrevSibling(d->root, comment))
+                d->failed = true;
+}
+
 char *document_text(xmlDoc *doc, xmlNode *node) {
         xmlBuffer *buffer = xmlBufferCreate();
         xmlSaveCtxt *save = buffer ? xmlSaveToBuffer(buffer, "UTF-8", XML_SAVE_FORMAT | XML_SAVE_NO_DECL) : NULL;

@@ -186,6 +186,38 @@ static Verdict check_type(Domain *d, Refusal *ret) {
         return VERDICT_NONE;
 }
 
+/* libvirt refuses a <vcpusched> of such a vCPU, and drops a <cachetune> or <memorytune>. */
+static Verdict check_vcpus(const Domain *d, const xmlNode *cputune, Refusal *ret) {
+        for (const xmlNode *n = cputune ? cputune->children : NULL; n; n = n->next) {
+                _cleanup_free_ char *vcpus = n->type == XML_ELEMENT_NODE ? node_get(n, "vcpus") : NULL;
+                CpuSet set;
+
+                if (vcpus && cpuset_parse(vcpus, &set) == 0 && cpuset_next(&set, (unsigned) d->a->n_pins) >= 0)
+                        return refuse_template(ret, n, NULL, "Name only vCPUs of the guest.",
+                                               "The template has <%s vcpus='%s'>, and the guest has %zu vCPUs.",
+                                               QUOTABLE((const char *) n->name), QUOTABLE(vcpus), d->a->n_pins);
+        }
+        return VERDICT_NONE;
+}
+
+/* Xen, and a guest without KVM, have no thread for each vCPU. */
+static Verdict check_cpus(const Domain *d, Refusal *ret) {
+        static const char *const of_vcpus[] = { "vcpusched", "cachetune", "memorytune", "period", "quota" };
+        xmlNode *cputune = node_find(d->root, "cputune");
+        const xmlNode *found = NULL;
+
+        for (size_t i = 0; d->emulated && !found && i < ELEMENTSOF(of_vcpus); i++)
+                found = node_find(cputune, of_vcpus[i]);
+        if (d->xen)
+                found = xmlFirstElementChild(cputune ?: node_find(d->root, "cpu"));
+        if (!found)
+                return check_vcpus(d, cputune, ret);
+        return refuse_template(ret, found, NULL, d->xen ? "Remove it." : "Remove it, or use type='kvm'.",
+                               "The template has <%s> in <%s>, which has no effect on %s.",
+                               QUOTABLE((const char *) found->name), (const char *) found->parent->name,
+                               d->xen ? "a guest of Xen" : "a guest without KVM");
+}
+
 static bool machine_is_q35(const char *machine) {
         return streq(machine, "q35") || strncmp(machine, "pc-q35", 6) == 0;
 }
@@ -272,14 +304,37 @@ static void set_sysinfo_uuid(Domain *d) {
         }
 }
 
+/* Keeps the features of <cpu>, without attributes, and what <cputune> has besides pins. */
+static void remove_our_cpus(Domain *d) {
+        static const char *const pins[] = { "vcpupin", "emulatorpin", "iothreadpin" };
+
+        for (xmlNode *n = d->root->children, *next; n; n = next) {
+                next = n->next;
+                if (!node_is(n, "cpu") && !node_is(n, "cputune"))
+                        continue;
+                for (size_t i = 0; i < ELEMENTSOF(pins); i++)
+                        node_remove_all(n, pins[i]);
+                for (xmlNode *child = n->children, *after; node_is(n, "cpu") && child; child = after) {
+                        after = child->next;
+                        if (!node_is(child, "feature"))
+                                node_remove(child);
+                }
+                while (n->properties)
+                        (void) xmlRemoveProp(n->properties);
+                if (!xmlFirstElementChild(n))
+                        node_remove(n);
+        }
+}
+
 static void remove_ours(Domain *d) {
         static const char *const names[] = {
-                "name", "uuid", "memory", "currentMemory", "maxMemory", "vcpu", "vcpus", "cputune", "numatune", "cpu",
+                "name", "uuid", "memory", "currentMemory", "maxMemory", "vcpu", "vcpus", "numatune",
         };
         xmlNode *metadata = node_find(d->root, "metadata");
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
                 node_remove_all(d->root, names[i]);
+        remove_our_cpus(d);
         for (xmlNode *n = metadata ? metadata->children : NULL, *next; n; n = next) {
                 next = n->next;
                 if (n->type == XML_ELEMENT_NODE && n->ns && streq((const char *) n->ns->href, DOMXML_NAMESPACE))
@@ -311,6 +366,8 @@ Verdict domain_load(Domain *d, const DomainTemplate *template, Refusal *ret) {
         if (v != VERDICT_NONE)
                 return v;
         v = check_type(d, ret);
+        if (v == VERDICT_NONE)
+                v = check_cpus(d, ret);
         if (v != VERDICT_NONE)
                 return v;
         v = set_os(d, ret);

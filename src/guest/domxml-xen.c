@@ -90,13 +90,9 @@ static void write_losses(Domain *d, GuestInfo info) {
 
         d->failed |= xen_losses(d->a, info, XEN_DOCUMENT_LIBVIRT, &losses) < 0;
         rest = losses;
-        while (rest && (line = strsep(&rest, "\n"))) {
-                _cleanup_free_ char *text = *line ? string_format(" %s ", line) : NULL;
-                xmlNode *comment = text ? xmlNewDocComment(d->doc, (const xmlChar *) text) : NULL;
-
-                if (*line && (!comment || !xmlAddPrevSibling(d->root, comment)))
-                        d->failed = true;
-        }
+        while (rest && (line = strsep(&rest, "\n")))
+                if (*line)
+                        domain_add_comment(d, "%s", line);
 }
 
 void domain_write_xen(Domain *d, GuestInfo info) {

@@ -13,7 +13,7 @@
 #define PHYS_BITS_LEAST 32U
 #define PHYS_BITS_MOST  64U
 
-const char *const cpuinfo_keys[] = { "address sizes", "CPU implementer", "cpu\t", NULL };
+const char *const cpuinfo_keys[] = { "address sizes", "CPU implementer", "cpu\t", "vendor_id", NULL };
 
 /* Returns the value of the first line that starts with key, up to the end of the text, or NULL. */
 static const char *find_value(const char *text, const char *key) {
@@ -34,6 +34,12 @@ static unsigned find_phys_bits(const char *text) {
         unsigned long bits = value ? strtoul(value, NULL, 10) : 0;
 
         return bits < PHYS_BITS_LEAST || bits > PHYS_BITS_MOST ? 0 : (unsigned) bits;
+}
+
+static bool has_amd_leaves(const char *text) {
+        const char *vendor = find_value(text, "vendor_id");
+
+        return vendor && (strncmp(vendor, "AuthenticAMD", 12) == 0 || strncmp(vendor, "HygonGenuine", 12) == 0);
 }
 
 /* Linux before 6.1 has no proc/sys/kernel/arch; lines that only one architecture has identify it then. */
@@ -75,6 +81,7 @@ void cpuinfo_scan(const Sysfs *fs, Inventory *inv) {
                 size += n;
         text[size] = '\0';
         inv->phys_bits = find_phys_bits(text);
+        inv->amd = has_amd_leaves(text);
         read_architecture(fs, text, inv);
         inv->kernel = read_kernel(fs);
 }

@@ -226,12 +226,12 @@ static int list_nodes(const Sysfs *fs, Inventory *inv, bool *ret_single) {
         return 0;
 }
 
-/* Reads the CPUs that share a core or a die with CPU id. The list includes CPU id. */
+/* Reads the CPUs that share a core, a die or a cache with CPU id. The list includes CPU id. */
 static int read_sharers(const Sysfs *fs, int cpu_fd, unsigned id, const char *file, CpuSet *ret) {
         char path[64];
         int r;
 
-        (void) snprintf(path, sizeof(path), "cpu%u/topology/%s", id, file);
+        (void) snprintf(path, sizeof(path), "cpu%u/%s", id, file);
         r = read_cpuset(fs, cpu_fd, path, ret);
         if (r < 0)
                 return r;
@@ -239,9 +239,9 @@ static int read_sharers(const Sysfs *fs, int cpu_fd, unsigned id, const char *fi
 }
 
 static int read_threads(const Sysfs *fs, int cpu_fd, unsigned id, CpuSet *ret) {
-        int r = read_sharers(fs, cpu_fd, id, "core_cpus_list", ret);
+        int r = read_sharers(fs, cpu_fd, id, "topology/core_cpus_list", ret);
 
-        return r == -ENOENT ? read_sharers(fs, cpu_fd, id, "thread_siblings_list", ret) : r;
+        return r == -ENOENT ? read_sharers(fs, cpu_fd, id, "topology/thread_siblings_list", ret) : r;
 }
 
 static int add_cpus(Inventory *inv, const CpuSet *online) {
@@ -307,19 +307,47 @@ static void read_core(const Sysfs *fs, Inventory *inv, int cpu_fd, const CpuSet 
         cpuset_subtract(left, &threads);
 }
 
-/* As above, for the CPUs of a die. Linux before 5.3 does not have the file. */
+/*
+ * As above, for the CPUs of a die that share an L3 cache. A die of AMD's processors has an L3 cache for each core
+ * complex. Linux before 5.3 does not have the file of the die.
+ */
 static int read_die(const Sysfs *fs, const Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left) {
-        CpuSet cpus;
-        int die, r = read_sharers(fs, cpu_fd, (unsigned) cpuset_next(left, 0), "die_cpus_list", &cpus);
+        unsigned id = (unsigned) cpuset_next(left, 0);
+        CpuSet cpus, cache, others;
+        int die, r = read_sharers(fs, cpu_fd, id, "topology/die_cpus_list", &cpus);
 
         if (r < 0)
                 return r;
+        if (read_sharers(fs, cpu_fd, id, "cache/index3/shared_cpu_list", &cache) >= 0) {
+                others = cpus;
+                cpuset_subtract(&others, &cache);
+                cpuset_subtract(&cpus, &others);
+        }
         die = first_common(&cpus, online);
         for (int c = die; c >= 0; c = cpuset_next(&cpus, (unsigned) c + 1))
                 if (cpuset_has(left, (unsigned) c))
                         find_cpu(inv, c)->die = (unsigned) die;
         cpuset_subtract(left, &cpus);
         return 0;
+}
+
+/* The PMU of each kind of core lists its CPUs. Only hybrid CPUs have these PMUs. */
+static void read_kinds(const Sysfs *fs, Inventory *inv) {
+        static const char *const files[_CORE_KIND_MAX] = {
+                [CORE_EFFICIENT] = "sys/devices/cpu_atom/cpus",
+                [CORE_LOW_POWER] = "sys/devices/cpu_lowpower/cpus",
+        };
+
+        for (CoreKind kind = 0; kind < _CORE_KIND_MAX; kind++) {
+                char buf[SYSFS_ATTRIBUTE_MAX];
+                CpuSet cpus;
+
+                if (!files[kind] || sysfs_read(fs, files[kind], buf, sizeof(buf)) < 0 || cpuset_parse(buf, &cpus) < 0)
+                        continue;
+                for (size_t i = 0; i < inv->n_cpus; i++)
+                        if (cpuset_has(&cpus, inv->cpus[i].id))
+                                inv->cpus[i].kind = kind;
+        }
 }
 
 static int read_cpus(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
@@ -340,6 +368,7 @@ static int read_cpus(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
                 r = read_die(fs, inv, cpu_fd, online, &left);
         for (size_t i = 0; r < 0 && i < inv->n_cpus; i++) /* dies are known of all CPUs or of none */
                 inv->cpus[i].die = 0;
+        read_kinds(fs, inv);
         return 0;
 }
 

@@ -127,6 +127,7 @@ static int copy_machine(const Inventory *old, Inventory *inv) {
         inv->n_nodes = old->n_nodes;
         inv->n_cpus = old->n_cpus;
         inv->phys_bits = old->phys_bits;
+        inv->amd = old->amd;
         memcpy(inv->architecture, old->architecture, sizeof(inv->architecture));
         inv->kernel = old->kernel;
         inv->libvirt = old->libvirt;

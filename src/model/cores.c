@@ -49,13 +49,25 @@ unsigned cores_count(const Inventory *inv, const CpuSet *free_cpus) {
         return n;
 }
 
+static unsigned count_kind(const Inventory *inv, const CpuSet *free_cpus, CoreKind kind) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < inv->n_cpus; i++)
+                n += inv->cpus[i].kind == kind && cpuset_has(free_cpus, inv->cpus[i].core);
+        return n;
+}
+
 unsigned cores_pick(const Inventory *inv, const CpuSet *free_cpus, unsigned share, CpuSet *claimed, Pin *pins) {
         unsigned taken = 0;
+        CoreKind kind = 0;
 
+        while (kind < _CORE_KIND_MAX && count_kind(inv, free_cpus, kind) < share)
+                kind++;
         for (size_t i = 0; i < inv->n_cpus && taken < share; i++) {
                 const Cpu *cpu = &inv->cpus[i];
 
-                if (cpu->core == cpu->id && cpuset_has(free_cpus, cpu->id))
+                if (cpu->core == cpu->id && cpuset_has(free_cpus, cpu->id) &&
+                    (cpu->kind == kind || kind == _CORE_KIND_MAX))
                         taken += take_core(inv, cpu->core, share - taken, claimed, &pins[taken]);
         }
         return taken;

@@ -232,7 +232,20 @@ void check_memory(const CheckFacts *facts, CheckReport *report) {
                         PCI_ADDRESS_STR(first->address), AND_MORE(n - 1), node->id, AND_MORE(more));
 }
 
-/* Housekeeping CPUs, and whether isolcpus= contradicts them. */
+/* Housekeeping CPUs, whether isolcpus= contradicts them, and kinds of cores. */
+
+static void tell_kinds(const Inventory *inv, CheckReport *report) {
+        unsigned n[_CORE_KIND_MAX] = { 0 };
+
+        for (size_t i = 0; i < inv->n_cpus; i++)
+                n[inv->cpus[i].kind]++;
+        if (n[CORE_PERFORMANCE] < inv->n_cpus)
+                check_add(report, CHECK_OK, NULL,
+                          "CPUs are hybrid: %u are on performance, %u on efficient and %u on low-power cores. A guest "
+                          "has cores of one kind, of the fastest that has enough free ones, and of several kinds only "
+                          "when none has.",
+                          n[CORE_PERFORMANCE], n[CORE_EFFICIENT], n[CORE_LOW_POWER]);
+}
 
 void check_cpus(const CheckFacts *facts, CheckReport *report) {
         const CpuSet *housekeeping = &facts->policy->config->housekeeping;
@@ -246,6 +259,7 @@ void check_cpus(const CheckFacts *facts, CheckReport *report) {
                 check_add(report, CHECK_WARNING, "Take the CPUs from isolcpus= or from HousekeepingCpus=.",
                           "The kernel command line isolates CPUs (isolcpus=) that HousekeepingCpus= keeps for the "
                           "host.");
+        tell_kinds(facts->policy->inventory, report);
 }
 
 /* Hugepages on the NUMA nodes that have CPUs and memory. */

@@ -292,6 +292,8 @@ static const struct Part {
         { CPUS "/{offline,online,cpu[0-9]*}" },
         { CPUS "/cpu[0-9]*/online", record_cpu_state },
         { CPUS "/cpu[0-9]*/topology/{core_cpus_list,die_cpus_list,physical_package_id,thread_siblings_list}" },
+        { CPUS "/cpu[0-9]*/cache/index3/shared_cpu_list" },
+        { "sys/devices/{cpu_atom,cpu_lowpower}/cpus" },
         { NODES "/{.,online,node[0-9]*}" },
         { NODES "/node[0-9]*/{cpulist,distance,meminfo}" },
         { NODES "/node[0-9]*/hugepages/*/{nr_hugepages,free_hugepages}" },

@@ -8,9 +8,12 @@
 #include "slurm/gres.h"
 #include "util/strings.h"
 
+/* A daemon of 0.3, which runs until its restart after an upgrade, has no kinds: its GPUs are of class 03. */
 static bool is_accelerator(json_object *device) {
-        const char *kind = member_text(device, "kind");
+        const char *kind = member_text(device, "kind"), *class = member_text(device, "class");
 
+        if (!kind)
+                return class && strncmp(class, "03", 2) == 0;
         return streq_ptr(kind, "gpu") || streq_ptr(kind, "accelerator");
 }
 

@@ -8,7 +8,7 @@ use warnings;
 use Exporter qw(import);
 use MIME::Base64 qw(encode_base64);
 
-our @EXPORT = qw(machine_command);
+our @EXPORT = qw(interrupt_mode machine_command qemu_command);
 
 use constant { CPUS_PER_NODE => 2, NODE_MEMORY => '2G', HUGEPAGES_PER_NODE => 192, MAC => '52:54:00:00:00' };
 
@@ -107,17 +107,21 @@ sub interrupt_mode {
         return <$file> =~ /^12[.]/ ? '' : ',eim=on';
 }
 
+# The lab's own QEMU with its own libraries: the system's may be too old.
+sub qemu_command {
+        my ($root) = @_;
+        return ("$root/lib64/ld-linux-x86-64.so.2", '--library-path', "$root/usr/lib/x86_64-linux-gnu", "$root/usr/bin/qemu-system-x86_64",
+                map { ('-L', "$root/usr/$_") } qw(share/qemu share/seabios lib/ipxe/qemu));
+}
+
 # base: the directory of the base. options: initramfs, the kernel's extra words, sockets for the channels "tap", "control" and "heartbeat",
 # for the terminal that echoes and for QMP, a file for the node's journal, and the backend of the console.
 sub machine_command {
         my ($base, %options) = @_;
-        my $root      = "$base/root";
-        my $libraries = "$root/usr/lib/x86_64-linux-gnu";
+        my $root = "$base/root";
         $chassis = 0;
         return (
-                # The lab's own QEMU with its own libraries: the system's may be too old.
-                "$root/lib64/ld-linux-x86-64.so.2", '--library-path', $libraries, "$root/usr/bin/qemu-system-x86_64",
-                (map { ('-L', "$root/usr/$_") } qw(share/qemu share/seabios lib/ipxe/qemu)),
+                qemu_command($root),
                 qw(-nodefaults -nographic -vga none -no-reboot -cpu max -m 4G), '-machine', 'q35,accel=tcg,kernel-irqchip=split',
                 '-smp', join(',', 2 * CPUS_PER_NODE, 'sockets=2', 'cores=' . CPUS_PER_NODE, 'threads=1'),
                 device('intel-iommu,intremap=on,caching-mode=on,device-iotlb=on' . interrupt_mode($root)),

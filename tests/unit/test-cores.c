@@ -97,3 +97,29 @@ TEST(test_pick) {
         assert_pick(2, "", 2, 0, "");
         assert_pick(2, "0-7", 0, 0, "");
 }
+
+/* Two performance cores with two threads, two efficient and two low-power ones: 0-3, 4-5, 6-7. */
+TEST(test_pick_of_kinds) {
+        static const struct {
+                const char *free_cpus;
+                unsigned share;
+                const char *claimed;
+        } cases[] = {
+                { "0-7", 2, "0-1" }, { "0-7", 4, "0-3" }, { "2-7", 2, "2-3" }, { "4-7", 2, "4-5" },
+                { "5-7", 2, "6-7" }, { "0-7", 5, "0-4" }, { "2-7", 4, "2-5" }, { "4-7", 3, "4-6" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = make_node(8, 2);
+                CpuSet free_cpus, claimed = { 0 };
+                Pin pins[8];
+
+                for (unsigned cpu = 4; cpu < 8; cpu++) {
+                        t->inventory->cpus[cpu].core = cpu;
+                        t->inventory->cpus[cpu].kind = cpu < 6 ? CORE_EFFICIENT : CORE_LOW_POWER;
+                }
+                assert_int_equal(cpuset_parse(cases[i].free_cpus, &free_cpus), 0);
+                assert_int_equal(cores_pick(t->inventory, &free_cpus, cases[i].share, &claimed, pins), cases[i].share);
+                assert_cpus(&claimed, cases[i].claimed);
+        }
+}

@@ -27,6 +27,42 @@ TEST(test_threads) {
         assert_has(mixed, "<topology sockets=\"2\" dies=\"1\" cores=\"4\" threads=\"1\"/>");
 }
 
+/* QEMU's caches for AMD fit the topology only where it emulates them, and topoext has to be asked for. */
+TEST(test_amd) {
+        _cleanup_case_ Case c = case_new("vm42", 2, (int[]) { 0, 1 }, true);
+        static const unsigned order[] = { 2, 10, 3, 11, 18, 26, 19, 27 };
+        _cleanup_free_ char *own = NULL, *emulated = NULL;
+
+        pin(&c, "2-3,10-11,18-19,26-27", 8 * GIB, 0);
+        for (size_t i = 0; i < ELEMENTSOF(order); i++)
+                c.a->pins[i].cpu = order[i];
+        c.inv->amd = true;
+        assert_golden(&c, NULL, "domxml-amd.xml");
+        own = make(&c, "<domain type='kvm'><cpu><feature policy='disable' name='topoext'/></cpu></domain>");
+        assert_has(own, "<feature policy=\"disable\" name=\"topoext\"/>");
+        assert_has_not(own, "require");
+        emulated = make(&c, "<domain type='qemu'/>");
+        assert_has_not(emulated, "topoext");
+        assert_has_not(emulated, "hint-dedicated");
+}
+
+/* Only a guest on several kinds of cores is told so. */
+TEST(test_kinds_of_cores) {
+        _cleanup_case_ Case c = one_node("vm43");
+        _cleanup_free_ char *one = make(&c, NULL), *other = NULL, *two = NULL;
+
+        assert_has_not(one, "kinds of cores");
+        for (size_t i = 0; i < c.inv->n_cpus; i++)
+                c.inv->cpus[i].kind = CORE_EFFICIENT;
+        other = make(&c, NULL);
+        assert_has_not(other, "kinds of cores");
+        for (size_t i = 0; i < c.inv->n_cpus; i++)
+                c.inv->cpus[i].kind = c.inv->cpus[i].id < 20 ? CORE_PERFORMANCE : CORE_LOW_POWER;
+        two = make(&c, NULL);
+        assert_has(two, "<!-- The guest does not see its kinds of cores: vCPUs 0-1 on performance cores, 2-7 on "
+                        "low-power cores. -->");
+}
+
 static void set_dies(Case *c, unsigned cpus_each) {
         for (size_t i = 0; i < c->inv->n_cpus; i++)
                 c->inv->cpus[i].die = c->inv->cpus[i].id / cpus_each * cpus_each;

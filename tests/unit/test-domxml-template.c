@@ -28,8 +28,10 @@ static const char template[] =
         "  <vcpu placement='auto'>2</vcpu>\n"
         "  <iothreads>3</iothreads>\n"
         "  <iothreadids><iothread id='5'/></iothreadids>\n"
-        "  <cputune><shares>2048</shares><vcpupin vcpu='0' cpuset='0'/><iothreadpin iothread='5' "
-        "cpuset='0'/></cputune>\n"
+        "  <cputune><shares>2048</shares><vcpupin vcpu='0' cpuset='0'/><iothreadpin iothread='5' cpuset='0'/>"
+        "<vcpusched vcpus='0-1' scheduler='fifo' priority='1'/>"
+        "<iothreadsched iothreads='5' scheduler='batch'/>"
+        "<cachetune vcpus='0-1'><cache id='0' level='3' type='both' size='3' unit='MiB'/></cachetune></cputune>\n"
         "  <numatune><memory mode='preferred' nodeset='0'/></numatune>\n"
         "  <sysinfo type='smbios'><system><entry "
         "name='uuid'>11111111-2222-3333-4444-555555555555</entry></system></sysinfo>\n"
@@ -37,7 +39,8 @@ static const char template[] =
         "    <loader readonly='yes' type='pflash'>/usr/share/OVMF/OVMF_CODE_4M.fd</loader>\n"
         "    <nvram template='/usr/share/OVMF/OVMF_VARS_4M.fd'/></os>\n"
         "  <features><acpi/><kvm><hidden state='on'/></kvm></features>\n"
-        "  <cpu mode='custom'><model>Skylake-Server</model></cpu>\n"
+        "  <cpu mode='custom' match='exact'><model>Skylake-Server</model><topology sockets='1' cores='2' threads='1'/>"
+        "<cache mode='disable'/><feature policy='disable' name='vmx'/></cpu>\n"
         "  <clock offset='localtime'/>\n"
         "  <devices>\n"
         "    <emulator>/opt/qemu/bin/qemu-system-x86_64</emulator>\n"
@@ -82,6 +85,16 @@ TEST(test_template_leaves_room) {
         assert_has(text,
                    "<controller type=\"pci\" index=\"5\" model=\"pcie-expander-bus\">\n      <target busNr=\"195\">");
         assert_has(text, "<pcihole64 unit=\"KiB\">1048576</pcihole64>");
+}
+
+/* Of a <cpu> only the features stay, and of <cputune> nothing when it has only pins. */
+TEST(test_cpus_of_template) {
+        _cleanup_case_ Case c = one_node("vm18");
+        _cleanup_free_ char *none = make(&c, "<domain type='kvm'/>"), *text = NULL;
+
+        text = make(&c, "<domain type='kvm'><cpu/><cputune><!-- ours --><vcpupin vcpu='0' cpuset='0'/></cputune>"
+                        "<cpu mode='custom'><model>Skylake-Server</model></cpu></domain>");
+        assert_string_equal(text, none);
 }
 
 /* Without KVM there is no host CPU to pass through, and libvirt refuses 1:1 pins. */
@@ -158,6 +171,12 @@ TEST(test_template_refused) {
                 { "<domain type='kvm' xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'><q:commandline>"
                   "<q:arg value='-device'/><q:arg value='vfio-pci,host=82:00.0'/></q:commandline></domain>",
                   "<qemu:commandline>" },
+                { "<domain type='kvm'><cpu><feature name='vmx'/></cpu><cpu><feature name='vmx'/></cpu></domain>",
+                  "<cpu>" },
+                { "<domain type='qemu'><cputune><vcpusched vcpus='0' scheduler='fifo' "
+                  "priority='1'/></cputune></domain>",
+                  "<vcpusched> in <cputune>" },
+                { "<domain type='qemu'><cputune><shares>1</shares><quota>1000</quota></cputune></domain>", "<quota>" },
         };
         _cleanup_case_ Case c = one_node("vm21");
 

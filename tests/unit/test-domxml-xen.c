@@ -113,6 +113,10 @@ TEST(test_template) {
         assert_has(text, "qemu-system-i386</emulator>");
         assert_has(text, "bus=\"0x82\"");
         assert_refused(&c, "<domain type='kvm'/>", VERDICT_INVALID_TEMPLATE, "'kvm'");
+        assert_refused(&c, "<domain type='xen'><cputune><shares>1</shares></cputune></domain>",
+                       VERDICT_INVALID_TEMPLATE, "<shares> in <cputune>");
+        assert_refused(&c, "<domain type='xen'><cpu><feature policy='disable' name='vmx'/></cpu></domain>",
+                       VERDICT_INVALID_TEMPLATE, "<feature> in <cpu>");
         assert_refused(&c, "<domain type='xen'><os><type>xenpvh</type></os></domain>", VERDICT_INVALID_TEMPLATE,
                        "'xenpvh'");
         c.config->hypervisor = HYPERVISOR_KVM;

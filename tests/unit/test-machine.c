@@ -29,6 +29,26 @@ TEST_WITH(test_phys_bits, setup, teardown) {
         }
 }
 
+TEST_WITH(test_vendor, setup, teardown) {
+        Fixture *f = *state;
+        static const struct {
+                const char *text;
+                bool amd;
+        } cases[] = {
+                { "processor\t: 0\nvendor_id\t: AuthenticAMD\n", true },
+                { "vendor_id\t: HygonGenuine", true },
+                { "vendor_id\t: GenuineIntel\n", false },
+                { "model name\t: AuthenticAMD\n", false },
+                { "", false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                tree_file(f->root, "proc/cpuinfo", cases[i].text);
+                scan(f);
+                assert_int_equal(f->inv->amd, cases[i].amd);
+        }
+}
+
 TEST_WITH(test_architecture, setup, teardown) {
         Fixture *f = *state;
         static const struct {

@@ -98,6 +98,38 @@ TEST_WITH(test_dies, setup, teardown) {
         assert_int_equal(f->inv->cpus[0].die, 1); /* the first that is online */
 }
 
+/* A die with an L3 cache for each CPU, as AMD's have one for each core complex. */
+TEST_WITH(test_core_complexes, setup, teardown) {
+        Fixture *f = *state;
+
+        cpus_have(f, "cpu0/topology/die_cpus_list", "0-1");
+        cpus_have(f, "cpu1/topology/die_cpus_list", "0-1");
+        cpus_have(f, "cpu0/cache/index3/shared_cpu_list", "0,8");
+        cpus_have(f, "cpu1/cache/index3/shared_cpu_list", "1,9");
+        scan(f);
+        assert_int_equal(f->inv->cpus[0].die, 0);
+        assert_int_equal(f->inv->cpus[1].die, 1);
+        cpus_have(f, "cpu0/cache/index3/shared_cpu_list", "0-1");
+        scan(f);
+        assert_int_equal(f->inv->cpus[1].die, 0);
+}
+
+TEST_WITH(test_hybrid, setup, teardown) {
+        Fixture *f = *state;
+
+        scan(f);
+        assert_int_equal(f->inv->cpus[1].kind, CORE_PERFORMANCE);
+        tree_file(f->root, "sys/devices/cpu_core/cpus", "0");
+        tree_file(f->root, "sys/devices/cpu_atom/cpus", "1");
+        scan(f);
+        assert_int_equal(f->inv->cpus[0].kind, CORE_PERFORMANCE);
+        assert_int_equal(f->inv->cpus[1].kind, CORE_EFFICIENT);
+        tree_file(f->root, "sys/devices/cpu_atom/cpus", "");
+        tree_file(f->root, "sys/devices/cpu_lowpower/cpus", "1,5");
+        scan(f);
+        assert_int_equal(f->inv->cpus[1].kind, CORE_LOW_POWER);
+}
+
 TEST_WITH(test_without_nodes, setup, teardown) {
         Fixture *f = *state;
         _cleanup_free_ char *path = tree_path(f->root, "sys/devices/system/node"),

@@ -145,6 +145,10 @@ TEST(test_gres_types) {
         assert_gres(NODE("{\"pool\":\"gpu\",\"kind\":\"accelerator\",\"state\":\"available\","
                          "\"name\":\"Advanced Micro Devices, Inc. [AMD/ATI] Aqua Vanjaram [Instinct MI300X]\"}"),
                     NULL, "vmgpu:mi300x:1,vmib-vf:1");
+        /* A daemon of 0.3. */
+        assert_gres(NODE("{\"pool\":\"gpu\",\"class\":\"030200\",\"state\":\"available\",\"name\":\"[H100]\"},"
+                         "{\"pool\":\"ib-vf\",\"class\":\"020700\",\"state\":\"available\",\"name\":\"[ConnectX-3]\"}"),
+                    NULL, "vmgpu:h100:1,vmib-vf:2");
         assert_gres(NODE(GPU("[H100]", "available") "," GPU("[H100]", "stuck")), NULL, "vmgpu:h100:2,vmib-vf:1");
         assert_gres(NODE(GPU("[H100]", "available") "," GPU("[A100]", "available")), NULL, "vmgpu:2,vmib-vf:1");
         assert_gres("{}", NULL, "");

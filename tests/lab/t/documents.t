@@ -295,6 +295,12 @@ sub has_options {
         # libvirt 9.0 does not name clusters.
         is($arguments->{'-smp'}[0] =~ s/,clusters=1\b//r, join(',', value($xml, 'vcpu'), map { "$_=" . attribute($topology, $_) } qw(sockets dies cores threads)), '... the CPUs');
         like($arguments->{'-cpu'}[0],     qr/^host,migratable=off,.*\bhost-phys-bits=on\b/, '... as the host has them');
+        my %state = (require => 'on', disable => 'off');
+        my @wanted = map { attribute($_, 'name') . '=' . $state{ attribute($_, 'policy') } } elements($xml, 'feature');
+        push @wanted, 'kvm-hint-dedicated=on' if elements($xml, 'hint-dedicated');
+        push @wanted, $xml =~ /<cache mode="emulate"/ ? ('l3-cache=on', 'host-cache-info=off') : ('host-cache-info=on', 'l3-cache=off');
+        my %given = map { $_ => 1 } split /,/, $arguments->{'-cpu'}[0];
+        is_deeply([grep { !$given{$_} } @wanted], [], '... with their features and caches') or diag($arguments->{'-cpu'}[0]);
         like($arguments->{'-machine'}[0], qr/\bmem-merge=off\b/,                            '... no pages are merged');
         for my $own (grep { !/^-/ } map { attribute($_, 'value') } elements($xml, 'qemu:arg')) {
                 ok(scalar(grep { $_ eq $own } @globals), "... what the site adds, $own");
