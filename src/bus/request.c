@@ -100,6 +100,19 @@ static int read_fabric(sd_bus_message *m, Request *r, Refusal *ret) {
         return -EINVAL;
 }
 
+static int read_confidential(sd_bus_message *m, Request *r, Refusal *ret) {
+        const char *s;
+        int k = sd_bus_message_read(m, "s", &s);
+
+        if (k < 0)
+                return k;
+        r->confidential = confidential_from_string(s);
+        if (r->confidential == CONFIDENTIAL_SNP || r->confidential == CONFIDENTIAL_TDX)
+                return 0;
+        (void) refuse_request(ret, "Say snp or tdx.", "There is no kind of confidential guest '%s'.", QUOTABLE(s));
+        return -EINVAL;
+}
+
 static int read_cpus(sd_bus_message *m, Request *r, Refusal *ret) {
         return sd_bus_message_read(m, "u", &r->cpus);
 }
@@ -317,6 +330,7 @@ static const struct {
         { REQUEST_KEY_HOST_NODES, "au", read_host_nodes },
         { REQUEST_KEY_CPUS_FROM, "s", read_cpus_from },
         { REQUEST_KEY_MEMORY_FROM, "s", read_memory_from },
+        { REQUEST_KEY_CONFIDENTIAL, "s", read_confidential },
         { REQUEST_KEY_CPUS, "u", read_cpus },
         { REQUEST_KEY_MEMORY, "t", read_memory },
         { REQUEST_KEY_PAGE_SIZE, "t", read_page_size },
@@ -369,7 +383,7 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
         (void) refuse_request(
                 ret,
                 "The keys are devices, at, host-nodes, cpus-from, memory-from, cpus, memory, page-size, cells, "
-                "numa, proximity, topology, fabric, vf-attributes, "
+                "numa, proximity, topology, fabric, confidential, vf-attributes, "
                 "shared-memory, owner, hold, tag, token, consumer, release-with-domain, force and repeat.",
                 "There is no request key '%s'.", QUOTABLE(key));
         return -EINVAL;

@@ -355,6 +355,15 @@ static int parse_guest_pci(json_object *o, Allocation *a) {
         return (int) a->topology < 0 ? -EBADMSG : 0;
 }
 
+/* An allocation for a guest that is not confidential has no such member. */
+static int parse_confidential(json_object *o, Allocation *a) {
+        _cleanup_free_ char *type = NULL;
+        int r = json_object_object_get_ex(o, "confidential", NULL) ? get_string(o, "confidential", false, &type) : 0;
+
+        a->confidential = type ? confidential_from_string(type) : CONFIDENTIAL_NONE;
+        return r < 0 ? r : (int) a->confidential < 0 ? -EBADMSG : 0;
+}
+
 /* An allocation without NVLink partition has no such member. */
 static int parse_partition(json_object *o, Allocation *a) {
         uint64_t partition;
@@ -438,6 +447,7 @@ static int parse_head(json_object *o, Allocation *a) {
         r = r ?: get_number(o, "generation", INT64_MAX, &a->generation);
         r = r ?: parse_guest_pci(o, a);
         r = r ?: parse_partition(o, a);
+        r = r ?: parse_confidential(o, a);
         r = r ?: get_number(o, "page_size", ALLOCATION_MEMORY_MAX, &a->page_size);
         r = r ?: get_cpus(o, "cpus", &a->cpus);
         if (r < 0)
