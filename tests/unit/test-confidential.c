@@ -413,6 +413,25 @@ TEST(test_documents) {
         }
 }
 
+/* Debian 13 has libvirt 11.3 and QEMU 10.0, without devices for such guests and without a firmware. */
+TEST(test_debian_13) {
+        static const char template[] =
+                DOMAIN("", "<loader type='rom' readonly='yes'>/usr/share/ovmf/OVMF.amdsev.fd</loader></os>"
+                           "<features><acpi/><apic/></features>"
+                           "<devices><interface type='network'><source network='default'/><model type='virtio'/>"
+                           "</interface></devices>");
+        _cleanup_case_ Case c = case_new("vm", 2, (int[]) { 0, 1 }, false);
+
+        pin(&c, "2-3,18-19", 8 * GIB, 0);
+        set_host(&c, CONFIDENTIAL_SNP);
+        c.inv->libvirt = domain_facts_features(11003000, 10000013, NULL);
+        c.inv->libvirt.security[CONFIDENTIAL_SNP] = true;
+        assert_golden(&c, template, "domxml-libvirt-11-snp.xml");
+        assert_refused(&c, NULL, VERDICT_INVALID_TEMPLATE, "amd-sev-snp");
+        add_vf(&c, "0000:83:00.1", "0000:83:00.0", 0, "ib-vf0");
+        assert_refused(&c, template, VERDICT_NOT_SUPPORTED, "QEMU 10.0");
+}
+
 TEST(test_sentences) {
         assert_sentences("confidential.txt");
 }
