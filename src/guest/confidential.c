@@ -234,7 +234,7 @@ static const struct {
            Kata Containers (qemu.go:1423, issue 12393) refuses devices without iommufd too. */
         { SNP | TDX, lacks_iommufd,
           "devices need iommufd: a container of VFIO has too few mappings for the pages of the guest.",
-          "Update the node, or load vfio_iommu_type1 with a dma_entry_limit of a page of 4 KiB each and 32768 more.",
+          "Update the node, or load vfio_iommu_type1 with a dma_entry_limit= of the guest's 4 KiB pages and 32768 more.",
           tell_iommufd },
         /* accel/kvm/kvm-all.c: hugepages of shared memory are not given back when their pages become private;
            guest_memfd has base pages only. Kata has enable_hugepages=false; Nova's spec intel-tdx. */
@@ -487,10 +487,10 @@ static const struct {
          */
         { SNP, find_missing_firmware,
           "libvirt finds no firmware: no file of /usr/share/qemu/firmware has the feature amd-sev-snp.",
-          "Install one, or name it: <loader type='rom' readonly='yes'>." },
+          "Install one (Debian unstable: ovmf-amdsev), or name it: <loader type='rom' readonly='yes'>." },
         { TDX, find_missing_firmware,
           "libvirt finds no firmware: no file of /usr/share/qemu/firmware has the feature intel-tdx.",
-          "Install one, or name it: <loader type='rom' readonly='yes'>." },
+          "Install one (Debian unstable: ovmf-inteltdx), or name it: <loader type='rom' readonly='yes'>." },
         /* target/i386/sev.c and kvm/tdx.c of QEMU. */
         { SNP | TDX, find_smm, "a guest has no System Management Mode.", "Remove <smm>." },
         /* libvirt 12.8 and kvm/tdx.c of QEMU. */

@@ -125,4 +125,27 @@ is((ctl('rescan'))[0], 0, 'rescan');
 ok(wait_until(sub { device($bus, $gpus[1])->{state} eq 'available' }), 'a GPU in the mode of its pool is offered');
 is_error($bus->call('Plan', request(gpu => 1)), 'NotSupported', ['not-supported', 'confidential guest'], 'not to a plain guest');
 
+# ---- an allocation
+
+fault("set sys/module/kvm_amd/parameters/sev_snp Y");
+is((ctl('rescan'))[0], 0, 'rescan: KVM has SEV-SNP now');
+my $mappings = 'sys/module/vfio_iommu_type1/parameters/dma_entry_limit';
+my %guest = (gpu => 1, cpus => 8, memory => 2**34, confidential => 'snp');
+is_error($bus->call('Plan', request(%guest)), 'NotSupported', ['not-supported', 'iommufd', 'dma_entry_limit='], 'VFIO of this kernel has no character devices for iommufd');
+fault("set $mappings 4227071");
+is((ctl('rescan'))[0], 0, 'rescan');
+is_error($bus->call('Plan', request(%guest)), 'NotSupported', ['not-supported', 'iommufd'], '... and too few mappings');
+fault("set $mappings 4227072");
+is((ctl('rescan'))[0], 0, 'rescan');
+is(allocate($bus, 'vm', %guest), 'done', 'a confidential guest with as many mappings as it needs');
+is(allocation($bus, 'vm')->{confidential}, 'snp', 'the allocation says so');
+my ($signature, $entries) = request(rdma => 1);
+is_error($bus->call('Attach', "st$signature", 'vm', Node::generation($bus, 'vm'), $entries), 'NotSupported', ['not-supported', "'vm'"], 'it gets no further device');
+is_error($bus->call('Detach', 'sts', 'vm', Node::generation($bus, 'vm'), 'gpu0'), 'NotSupported', ['not-supported', "'vm'"], '... and keeps those that it has');
+restart();
+$bus = Bus->new->listen;
+is(allocation($bus, 'vm')->{confidential}, 'snp', 'the next daemon knows');
+like((ctl('xml', 'vm'))[1], qr/<launchSecurity type="sev-snp">/, 'its document');
+is(release($bus, 'vm'), 'done', 'released');
+
 done_testing;
