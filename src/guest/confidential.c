@@ -159,8 +159,9 @@ static bool has_plain_gpu(const ConfidentialFacts *f) {
         return has_mode(f, CONFIDENTIAL_MODE_OFF);
 }
 
+/* The guest that gets devices alone is not known: its maker sees to it. */
 static bool has_protected_gpu(const ConfidentialFacts *f) {
-        return f->modes & ~CONFIDENTIAL_MODE_BIT(CONFIDENTIAL_MODE_OFF);
+        return f->vcpus > 0 && f->modes & ~CONFIDENTIAL_MODE_BIT(CONFIDENTIAL_MODE_OFF);
 }
 
 static bool has_several_modes(const ConfidentialFacts *f) {
@@ -234,7 +235,8 @@ static const struct {
            Kata Containers (qemu.go:1423, issue 12393) refuses devices without iommufd too. */
         { SNP | TDX, lacks_iommufd,
           "devices need iommufd: a container of VFIO has too few mappings for the pages of the guest.",
-          "Update the node, or load vfio_iommu_type1 with a dma_entry_limit= of the guest's 4 KiB pages and 32768 more.",
+          "Update the node, or load vfio_iommu_type1 with a dma_entry_limit= of the guest's 4 KiB pages and 32768 "
+          "more.",
           tell_iommufd },
         /* accel/kvm/kvm-all.c: hugepages of shared memory are not given back when their pages become private;
            guest_memfd has base pages only. Kata has enable_hugepages=false; Nova's spec intel-tdx. */

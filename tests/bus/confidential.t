@@ -123,7 +123,8 @@ ok(wait_until(sub { (device($bus, $gpus[1])->{confidential_mode} // '') eq 'prot
 spew("$dir/confidential", "1 0 0\n");
 is((ctl('rescan'))[0], 0, 'rescan');
 ok(wait_until(sub { device($bus, $gpus[1])->{state} eq 'available' }), 'a GPU in the mode of its pool is offered');
-is_error($bus->call('Plan', request(gpu => 1)), 'NotSupported', ['not-supported', 'confidential guest'], 'not to a plain guest');
+is_error($bus->call('Plan', request(gpu => 1, cpus => 2, memory => 2**32)), 'NotSupported', ['not-supported', 'confidential guest'], 'not to a plain guest');
+ok(!$bus->call('Plan', request(gpu => 1))->{error}, '... but alone, for a guest of another program');
 
 # ---- an allocation
 
