@@ -124,7 +124,7 @@ PKG_CFLAGS = $(eval PKG_CFLAGS := $$(shell pkg-config --cflags $(PACKAGES)))$(PK
 PKG_LIBS = $(eval PKG_LIBS := $$(shell pkg-config --libs $(PACKAGES)))$(PKG_LIBS)
 FUSE_CFLAGS = $(eval FUSE_CFLAGS := $$(shell pkg-config --cflags fuse3))$(FUSE_CFLAGS)
 LIBVIRT_CFLAGS = $(eval LIBVIRT_CFLAGS := $$(shell pkg-config --cflags libvirt))$(LIBVIRT_CFLAGS)
-LIBVIRT_LIBS = $(eval LIBVIRT_LIBS := $$(shell pkg-config --libs libvirt libxml-2.0 libsystemd))$(LIBVIRT_LIBS)
+LIBVIRT_LIBS = $(eval LIBVIRT_LIBS := $$(shell pkg-config --libs libvirt libxml-2.0 libsystemd json-c))$(LIBVIRT_LIBS)
 ROOT_LIBS = $(eval ROOT_LIBS := $$(shell pkg-config --libs libsystemd inih libpci libxml-2.0 json-c numa))$(ROOT_LIBS)
 # The driver for Kubernetes is built where its libraries are.
 DRA_PACKAGES := libnghttp2 yaml-0.1

@@ -38,7 +38,7 @@ _passthroughctl() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        -H | --host | -c | --connect | --cpus | --memory | --page-size | --cells | --at | --host-nodes | --cpus-from | --memory-from | --numa | --proximity | --topology | --fabric | --shared-memory | --owner | --hold | --tag | --consumer | --token | --pool | --generation | --template | --device | --format | --node | --config | --lines | --svg) ((i++)) ;;
+        -H | --host | -c | --connect | --cpus | --memory | --page-size | --cells | --at | --host-nodes | --cpus-from | --memory-from | --numa | --proximity | --topology | --confidential | --fabric | --shared-memory | --owner | --hold | --tag | --consumer | --token | --pool | --generation | --template | --device | --format | --node | --config | --lines | --svg) ((i++)) ;;
         -*) ;;
         *) verb=${COMP_WORDS[i]} && break ;;
         esac
@@ -49,6 +49,7 @@ _passthroughctl() {
     --proximity) words='switch root-complex node any' ;;
     --topology) words='mirror flat' ;;
     --fabric) words=off ;;
+    --confidential) words='snp tdx' ;;
     --format) words='xml xl' ;;
     --device) words=$(_passthroughctl_slots "${COMP_WORDS[i + 1]}") ;;
     --at) words=$(_passthroughctl_column 2 list | sed 's/$/=/') ;;

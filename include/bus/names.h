@@ -52,6 +52,7 @@
 #define REQUEST_KEY_HOST_NODES          "host-nodes"          /* au: the NUMA nodes of the host to take */
 #define REQUEST_KEY_CPUS_FROM           "cpus-from"           /* s: the CPUs to take from, "8-15,120-127" */
 #define REQUEST_KEY_MEMORY_FROM         "memory-from"         /* s: the NUMA nodes to take memory from, "2-3" */
+#define REQUEST_KEY_CONFIDENTIAL        "confidential"        /* s: "snp" or "tdx" */
 #define REQUEST_KEY_CPUS                "cpus"                /* u: vCPUs */
 #define REQUEST_KEY_MEMORY              "memory"              /* t: bytes */
 #define REQUEST_KEY_PAGE_SIZE           "page-size"           /* t: bytes */

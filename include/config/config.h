@@ -172,8 +172,15 @@ typedef struct Pool {
         char **stop_services; /* StopServices=: units to stop, in this order, before the host driver is unbound from a
                                  device */
         size_t n_stop_services;
+        ConfidentialMode confidential_mode; /* ConfidentialMode=: of its GPUs and NVSwitches */
+        ConfigPlace confidential_place;
         bool fabric; /* Fabric=: the GPUs that a guest gets from such pools are an NVLink partition */
 } Pool;
+
+/* NVIDIA's library is asked about the GPUs of the pool. */
+static inline bool pool_asks_library(const Pool *pool) {
+        return pool->fabric || pool->confidential_mode != CONFIDENTIAL_MODE_OFF;
+}
 
 /* Whose client the guest has: it decides which variables tell the guest its endpoints. */
 typedef enum RemoteKind {

@@ -33,3 +33,5 @@ bool domain_facts_xen(const char *xml);
  * <domainCapabilities> of libvirt (formatdomaincaps), which take precedence over the versions, or NULL.
  */
 LibvirtFeatures domain_facts_features(unsigned long libvirt, unsigned long qemu, const char *capabilities);
+/* Sets f->firmware by a firmware descriptor of QEMU (docs/interop/firmware.json). */
+void domain_facts_firmware(const char *descriptor, size_t size, LibvirtFeatures *f);

@@ -42,7 +42,7 @@ const char *iommufd_reason_to_string(IommufdReason r);
 
 /* Sets has_cdev and lacks_cdev. */
 void iommufd_find_cdevs(const Inventory *inv, IommufdFacts *f);
-/* The facts of an allocation. The caller sets confidential. */
+/* The facts of an allocation. The caller sets confidential if the template does. */
 IommufdFacts iommufd_facts(const Inventory *inv, const Config *config, const Allocation *a);
 IommufdReason iommufd_choose(const IommufdFacts *f);
 static inline bool iommufd_is_used(IommufdReason r) {

@@ -181,7 +181,8 @@ typedef struct Allocation {
         size_t n_pins;
         Cell cells[ALLOCATION_CELLS_MAX]; /* guest cell i lies on host node cells[i].node */
         size_t n_cells;
-        uint64_t page_size; /* 0: ordinary pages */
+        uint64_t page_size;        /* 0: ordinary pages */
+        Confidential confidential; /* the guest is SNP or TDX */
         GuestTopology topology;
         unsigned spare_ports; /* empty ports of each root bus of the guest; a later change of SparePorts= does not
                                  affect it */

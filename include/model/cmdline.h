@@ -22,3 +22,5 @@ int cmdline_isolated(const char *cmdline, CpuSet *ret);
 const char *cmdline_iommu_off(const char *cmdline);
 /* What the command line says about the IOMMU. */
 IommuBoot cmdline_iommu(const char *cmdline);
+/* The IOMMU passes the addresses of host drivers on unchanged: iommu=pt or iommu.passthrough=1. */
+bool cmdline_iommu_passthrough(const char *cmdline);

@@ -143,6 +143,8 @@ typedef struct PciDevice {
         bool has_memory_node;        /* NVIDIA's driver tells the NUMA node of the GPU's memory (host/nvidia.h) */
         int memory_node;             /* that node */
         uint64_t online_memory;      /* bytes of this memory that the host has online; host/critical.h */
+        bool mode_known; /* NVIDIA's driver has told the confidential mode of the GPU: daemon/facts-modules.c */
+        ConfidentialMode mode;
         char *console; /* why the host's console uses the device, a chain of dependencies; NULL when it does not.
                           host/critical.h */
         char *fault;   /* sentences about unreadable or invalid attributes; NULL when all are valid */
@@ -219,6 +221,7 @@ typedef struct Inventory {
         char architecture[ARCHITECTURE_MAX]; /* as uname -m prints it; "" is unknown and is treated as x86_64 */
         unsigned kernel;                     /* version of Linux: major * 1000 + minor; 0 unknown */
         LibvirtFeatures libvirt;
+        ConfidentialHost confidential;
         char **drivers; /* registered PCI drivers, ascending by name */
         size_t n_drivers;
         bool drivers_known;

@@ -37,5 +37,8 @@ bool device_can_be_reset(const Policy *policy, const PciDevice *dev, Refusal *re
  */
 Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *ret);
 
+/* VERDICT_NOT_SUPPORTED for a GPU in another confidential mode than its pool says, as far as that is known. */
+Verdict device_check_mode(const HostView *view, const PciDevice *dev, Refusal *ret);
+
 /* ret (or NULL): why the device is not available; of an available one, that it does not exist yet. */
 DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *ret);

@@ -68,11 +68,12 @@ typedef struct Request {
         Proximity proximity; /* largest distance of a GPU and its NIC */
         RequestLimit limits[REQUEST_LIMITS_MAX];
         size_t n_limits;
-        GuestTopology topology; /* invalid: mirror for more than one device if it fits, else flat */
-        uint32_t hold;          /* seconds of a lease; 0: prepare the devices at once */
-        char *tag, *token;      /* Allocation.tag and .token; NULL: none */
-        char *consumer;         /* Allocation.consumer; NULL: none */
-        uint32_t owner;         /* uid, valid when has_owner is set; a request for a mere plan may have none */
+        Confidential confidential; /* SNP or TDX: the guest's memory is encrypted */
+        GuestTopology topology;    /* invalid: mirror for more than one device if it fits, else flat */
+        uint32_t hold;             /* seconds of a lease; 0: prepare the devices at once */
+        char *tag, *token;         /* Allocation.tag and .token; NULL: none */
+        char *consumer;            /* Allocation.consumer; NULL: none */
+        uint32_t owner;            /* uid, valid when has_owner is set; a request for a mere plan may have none */
         bool has_owner;
         bool release_with_domain; /* release the allocation when the domain that used it is gone */
         bool repeat;              /* count how often the request fits; only for a plan */

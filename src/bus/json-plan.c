@@ -2,6 +2,7 @@
 /* Allocations and plans as JSON. */
 #include <stdio.h>
 
+#include "guest/confidential.h"
 #include "guest/domxml.h"
 #include "guest/iommufd.h"
 #include "json-internal.h"
@@ -178,6 +179,10 @@ static json_object *json_allocation_or_plan(const HostView *view, const Allocati
         json_object_object_add(o, "reason", json_string_or_null(a->reason));
         json_object_object_add(o, "domain", json_string_or_null(a->status.domain));
         json_object_object_add(o, "generation", planned ? NULL : json_object_new_uint64(a->generation));
+        json_object_object_add(o, "confidential",
+                               a->confidential != CONFIDENTIAL_NONE
+                                       ? json_string_or_null(confidential_to_string(a->confidential))
+                                       : NULL);
         json_object_object_add(o, "topology", json_string_or_null(guest_topology_to_string(a->topology)));
         json_object_object_add(o, "partition", json_known_or_null(a->partition));
         json_object_object_add(o, "devices", json_allocation_devices(view, a, planned, with_attributes));
@@ -300,6 +305,18 @@ static json_object *json_iommufd(const HostView *view, const Allocation *a) {
         return o;
 }
 
+/* What the owner of a confidential guest must know: sentences. */
+static json_object *json_notes(const HostView *view, const Allocation *a) {
+        ConfidentialFacts facts = confidential_facts(view->inventory, view->config, a, a->confidential);
+        const char *texts[CONFIDENTIAL_NOTES_MAX];
+        size_t n = confidential_notes(&facts, texts);
+        json_object *array = json_object_new_array();
+
+        for (size_t i = 0; i < n; i++)
+                (void) json_object_array_add(array, json_object_new_string(texts[i]));
+        return array;
+}
+
 json_object *json_plan(const HostView *view, const Plan *p) {
         json_object *o = json_allocation_or_plan(view, p->allocation, true, true), *pairs = json_object_new_array(),
                     *devices = member(o, "devices");
@@ -320,6 +337,7 @@ json_object *json_plan(const HostView *view, const Plan *p) {
                 (void) json_object_array_add(pairs, pair);
         }
         json_object_object_add(o, "iommufd", json_iommufd(view, p->allocation));
+        json_object_object_add(o, "confidential_notes", json_notes(view, p->allocation));
         json_object_object_add(o, "score", json_score(&p->score, p->n_pairs > 0));
         json_object_object_add(o, "pairs", pairs);
         json_object_object_add(o, "limits", json_limits(p));

@@ -123,6 +123,15 @@ static json_object *json_features(const LibvirtFeatures *f) {
         for (size_t i = 0; i < ELEMENTSOF(features); i++)
                 if (features[i].has)
                         (void) json_object_array_add(array, json_object_new_string(features[i].name));
+        for (Confidential c = CONFIDENTIAL_NONE + 1; c < _CONFIDENTIAL_MAX; c++) {
+                const char *name = confidential_libvirt_name(c);
+                _cleanup_free_ char *firmware = string_format("%s" FIRMWARE_SUFFIX, name);
+
+                if (f->security[c])
+                        (void) json_object_array_add(array, json_object_new_string(name));
+                if (f->firmware[c])
+                        (void) json_object_array_add(array, json_string_or_null(firmware));
+        }
         return array;
 }
 

@@ -205,6 +205,18 @@ static Verdict read_fabric(sd_bus_message *m, const RequestKey *key, Request *r,
         return refuse_request(ret, "Say partition or off.", "There is no use of the NVLink fabric '%s'.", QUOTABLE(s));
 }
 
+static Verdict read_confidential(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+        const char *s;
+        Verdict v = read_string(m, key, &s, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        r->confidential = confidential_from_string(s);
+        if (r->confidential == CONFIDENTIAL_SNP || r->confidential == CONFIDENTIAL_TDX)
+                return VERDICT_NONE;
+        return refuse_request(ret, "Say snp or tdx.", "There is no kind of confidential guest '%s'.", QUOTABLE(s));
+}
+
 static Verdict read_vf_attributes(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
         const char *slot, *text;
         int k;
@@ -283,6 +295,7 @@ static const RequestKey request_keys[] = {
         { REQUEST_KEY_PROXIMITY, "s", read_proximity, .max = PROXIMITY_SIZE_MAX },
         { REQUEST_KEY_TOPOLOGY, "s", read_topology, .max = NAME_SIZE_MAX },
         { REQUEST_KEY_FABRIC, "s", read_fabric, .max = NAME_SIZE_MAX },
+        { REQUEST_KEY_CONFIDENTIAL, "s", read_confidential, .max = NAME_SIZE_MAX },
         { REQUEST_KEY_VFS, "a{ss}", read_vf_attributes, .max = ATTRIBUTES_SIZE_MAX },
         { REQUEST_KEY_SHARED_MEMORY, "a(stt)", read_shared_memory },
         { REQUEST_KEY_OWNER, "u", read_owner, offsetof(Request, owner) },

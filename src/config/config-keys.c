@@ -91,6 +91,16 @@ DEFINE_WORD_PARSER(vf_identity, vf_identity, pools[p->pool].identity)
 DEFINE_WORD_PARSER(reset_method, reset_method, pools[p->pool].reset_method)
 DEFINE_WORD_PARSER(kind, remote_kind, services[p->service].kind)
 
+static int parse_confidential_mode(ConfigParser *p, const char *value) {
+        ConfidentialMode mode = confidential_mode_from_string(value);
+
+        if ((int) mode < 0)
+                return (int) mode;
+        p->config->pools[p->pool].confidential_mode = mode;
+        p->config->pools[p->pool].confidential_place = (ConfigPlace) { p->file, p->line };
+        return 0;
+}
+
 static int parse_housekeeping(ConfigParser *p, const char *value) {
         return cpuset_parse(value, &p->config->housekeeping);
 }
@@ -546,6 +556,7 @@ static const struct Key {
           "default, device_specific, acpi, flr, af_flr, pm, bus or cxl_bus" },
         { SECTION_POOL, "AllowNoReset", parse_allow_no_reset, "no", "yes or no" },
         { SECTION_POOL, "Fabric", parse_fabric, "no", "yes or no" },
+        { SECTION_POOL, "ConfidentialMode", parse_confidential_mode, "off", "off, on, devtools or protected-pcie" },
         { SECTION_POOL, "StopServices", parse_stop_services, "",
           "names of systemd units with spaces between, as in nvidia-dcgm.service nvidia-persistenced.service" },
         { SECTION_POOL, "CleanerCommand", parse_cleaner, "",

@@ -291,6 +291,24 @@ static int check_fabric(Config *c, Pool *pool) {
                                   pool->name);
 }
 
+/* Fabric Manager runs in the guest that has the NVSwitches, and no vGPU has a confidential mode. */
+static int check_confidential(Config *c, Pool *pool) {
+        bool vgpu = pool->vgpu_type;
+
+        if (pool->confidential_mode == CONFIDENTIAL_MODE_OFF || (!vgpu && !pool->fabric))
+                return 0;
+        pool->fabric = false;
+        if (vgpu)
+                pool->confidential_mode = CONFIDENTIAL_MODE_OFF;
+        return config_add_problem(
+                c, pool->confidential_place.file, pool->confidential_place.line,
+                vgpu ? "ConfidentialMode= of [Pool %s] is ignored because of VgpuType=: no vGPU has a "
+                       "confidential mode. Remove one of the two keys."
+                     : "Fabric=yes of [Pool %s] is ignored because of ConfidentialMode=: Fabric Manager "
+                       "runs in the guest that has the NVSwitches. Remove one of the two keys.",
+                pool->name);
+}
+
 /* A request names pools and services alike. */
 static int drop_ambiguous_services(Config *c) {
         size_t n = 0;
@@ -332,7 +350,7 @@ static int check_service(Config *c, const RemoteService *s) {
 
 int config_finish(Config *c) {
         static int (*const checks[])(Config *c, Pool *pool) = { check_port_types, check_vgpu_type, check_vgpu_scheduler,
-                                                                check_fabric };
+                                                                check_confidential, check_fabric };
         int r = drop_ambiguous_services(c);
 
         if (r >= 0 && c->hypervisor == HYPERVISOR_XEN && !c->libvirt_given)

@@ -47,6 +47,8 @@ static const OptionInfo options[_OPTION_MAX] = {
                                "Take CPUs from these only: 8-15,120-127" },
         [OPTION_MEMORY_FROM] = { "--memory-from", 0, OPTION_TYPE_TEXT, "LIST", 0,
                                  "Take memory from these NUMA nodes: 2,3" },
+        [OPTION_CONFIDENTIAL] = { "--confidential", 0, OPTION_TYPE_TEXT, "TYPE", 0,
+                                  "Encrypt the guest's memory: snp or tdx" },
         [OPTION_NUMA] = { "--numa", 0, OPTION_TYPE_TEXT, "POLICY", 0,
                           "NUMA: single, required, socket, legacy, preferred" },
         [OPTION_PROXIMITY] = { "--proximity", 0, OPTION_TYPE_LIST, "LIMIT", 0,

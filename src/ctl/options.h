@@ -35,6 +35,7 @@ typedef enum Option {
         OPTION_HOST_NODES,
         OPTION_CPUS_FROM,
         OPTION_MEMORY_FROM,
+        OPTION_CONFIDENTIAL,
         OPTION_NUMA,
         OPTION_PROXIMITY,
         OPTION_TOPOLOGY,
@@ -80,7 +81,8 @@ typedef enum Option {
          OPTION_BIT(OPTION_TOPOLOGY) | OPTION_BIT(OPTION_OWNER) | OPTION_BIT(OPTION_TAG) |                             \
          OPTION_BIT(OPTION_CONSUMER) | OPTION_BIT(OPTION_SHARED_MEMORY) | OPTION_BIT(OPTION_FORCE) |                   \
          OPTION_BIT(OPTION_RELEASE_WITH_DOMAIN) | OPTION_BIT(OPTION_AT) | OPTION_BIT(OPTION_HOST_NODES) |              \
-         OPTION_BIT(OPTION_CPUS_FROM) | OPTION_BIT(OPTION_MEMORY_FROM) | OPTION_BIT(OPTION_FABRIC))
+         OPTION_BIT(OPTION_CPUS_FROM) | OPTION_BIT(OPTION_MEMORY_FROM) | OPTION_BIT(OPTION_FABRIC) |                   \
+         OPTION_BIT(OPTION_CONFIDENTIAL))
 
 /* The parsed command line. Strings are borrowed from argv unless marked as owned. */
 typedef struct Args {

@@ -164,6 +164,16 @@ static int print_iommufd(json_object *plan) {
         return 0;
 }
 
+static int print_confidential(json_object *plan) {
+        const char *type = reply_text(plan, "confidential");
+
+        if (type)
+                view_field("Confidential", "%s", type);
+        for (size_t i = 0; i < member_length(plan, "confidential_notes"); i++)
+                view_field("", "%s", reply_element_cell(plan, "confidential_notes", i));
+        return 0;
+}
+
 static int print_limits(json_object *plan) {
         for (size_t i = 0; i < member_length(plan, "limits"); i++) {
                 json_object *limit = member_at(plan, "limits", i);
@@ -297,8 +307,8 @@ static int print_more(const Args *args, json_object *plan) {
 static int print_plan(const Args *args, json_object *plan) {
         static int (*const parts[])(json_object *) = { print_held,        print_assumptions, print_partition,
                                                        print_attributes,  print_plan_cpus,   print_lenders,
-                                                       print_plan_memory, print_iommufd,     print_limits,
-                                                       print_cost,        print_runner_up };
+                                                       print_plan_memory, print_iommufd,     print_confidential,
+                                                       print_limits,      print_cost,        print_runner_up };
         int r = print_plan_devices(args, plan);
 
         if (r < 0)

@@ -184,6 +184,7 @@ static const RequestOption request_options[] = {
         { OPTION_CELLS, REQUEST_KEY_CELLS, 'u' },
         { OPTION_CPUS_FROM, REQUEST_KEY_CPUS_FROM, 's' },
         { OPTION_MEMORY_FROM, REQUEST_KEY_MEMORY_FROM, 's' },
+        { OPTION_CONFIDENTIAL, REQUEST_KEY_CONFIDENTIAL, 's' },
         { OPTION_NUMA, REQUEST_KEY_NUMA, 's' },
         { OPTION_PROXIMITY, REQUEST_KEY_PROXIMITY, 's' },
         { OPTION_TOPOLOGY, REQUEST_KEY_TOPOLOGY, 's' },

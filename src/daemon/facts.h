@@ -55,16 +55,18 @@ void manager_find_moved(Manager *m);
 /* Reads the serial number of the device, unless it is known. */
 void manager_read_serial(Manager *m, PciDevice *dev);
 
-/* facts-serials.c */
+/* facts-modules.c */
 /*
- * The NVLink module ids that were learnt while NVIDIA's driver had the GPUs, by serial number. manager_load_modules()
- * reads them from disk; manager_apply_modules() enters them into the inventory, with those that old has (NULL the first
- * time).
+ * The NVLink module ids and confidential modes that were learnt while NVIDIA's driver had the GPUs, by serial number.
+ * manager_load_modules() reads them from disk; manager_apply_modules() enters them into the inventory, with those that
+ * old has (NULL the first time).
  */
 void manager_load_modules(Manager *m);
 void manager_apply_modules(Manager *m, const Inventory *old);
-/* Remembers the module id of the GPU. */
-void manager_learn_module(Manager *m, PciAddress gpu, unsigned module);
+/* Remembers the module id of the GPU, 0: none, and 1 + its ConfidentialMode, 0: unknown. */
+void manager_learn_gpu(Manager *m, PciAddress gpu, unsigned module, unsigned mode);
+/* Forgets the confidential modes of GPUs that NVIDIA's driver does not have. */
+void manager_forget_modes(Manager *m);
 
 /* facts-mlx4.c */
 /*

@@ -179,6 +179,7 @@ static Verdict on_rescan(void *userdata, Refusal *ret) {
         /* Who uses a device that was taken is known from the start of the daemon, and may have ended. */
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
                 m->host.ledger->allocations[i]->status.taken = false;
+        manager_forget_modes(m);
         note_facts(m);
         manager_find_guests(m);
         manager_ask_guests(m);

@@ -23,8 +23,9 @@ typedef struct Manager {
         Mlx4 options; /* facts-mlx4.c: module options and problem as of the last write */
         struct {
                 uint64_t serial;
-                unsigned module;
-        } modules[FABRIC_MODULE_MAX]; /* facts-serials.c: NVLink module ids of GPUs */
+                unsigned module;      /* 0: none */
+                unsigned mode;        /* 1 + ConfidentialMode, 0: unknown */
+        } modules[FABRIC_MODULE_MAX]; /* facts-modules.c: NVLink module ids and confidential modes of GPUs */
         size_t n_modules;
         Store *store; /* the ledger on disk */
         sd_event *event;

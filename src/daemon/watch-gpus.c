@@ -2,9 +2,9 @@
 /*
  * Reads the device minors of NVIDIA GPUs in a child, because the driver may wait for a GPU that never answers. While
  * the minor of a GPU is unknown, any process with an NVIDIA device node open counts as its user. Of a GPU in a pool
- * with Fabric=yes the child also asks NVIDIA's library for the module id, and whether the driver has lost the GPU. A
- * GPU is asked again after a uevent, for example when its driver was bound again or the kernel handled an error of it,
- * on a rescan and on a reload.
+ * with Fabric=yes or ConfidentialMode= the child also asks NVIDIA's library for the module id and the confidential
+ * mode, and whether the driver has lost the GPU. A GPU is asked again after a uevent, for example when its driver was
+ * bound again or the kernel handled an error of it, on a rescan and on a reload.
  */
 
 #include <errno.h>
@@ -41,17 +41,20 @@ _Static_assert(sizeof(GpuAnswer) <= PROBE_ANSWER_MAX, "an answer fits into a mes
 /* Whether NVIDIA's library is asked about the GPU. */
 static bool asks_library(const Manager *m, PciAddress gpu) {
         const PciDevice *dev = inventory_find(m->host.inventory, gpu);
+        const Pool *pool = dev ? policy_pool(m->host.policy, dev) : NULL;
 
-        return dev && streq_ptr(dev->driver, NVIDIA_DRIVER) && policy_has_fabric(m->host.policy, dev);
+        return pool && streq_ptr(dev->driver, NVIDIA_DRIVER) && pool_asks_library(pool);
 }
 
 /* The process that asks opens the device node of the GPU, and then an allocation would be refused. So the library is
- * not asked when a driver was bound to a GPU whose module id is known. */
+ * not asked when a driver was bound to a GPU of which the daemon knows what it needs. */
 static bool must_ask(const Manager *m, PciAddress gpu) {
         const GpuMinor *g = manager_find_gpu(m, gpu);
         const PciDevice *dev = inventory_find(m->host.inventory, gpu);
 
-        return asks_library(m, gpu) && ((g && g->suspect) || config_module(m->host.config, dev) == 0);
+        return asks_library(m, gpu) &&
+               ((g && g->suspect) ||
+                (policy_has_fabric(m->host.policy, dev) ? config_module(m->host.config, dev) == 0 : !dev->mode_known));
 }
 
 /* A library that did not answer for one GPU is not asked about the next. */
@@ -92,7 +95,7 @@ static void on_answer(PciAddress gpu, const void *answer, void *userdata) {
         g->answered = true;
         g->suspect = false;
         if (a.module > 0)
-                manager_learn_module(userdata, gpu, (unsigned) a.module);
+                manager_learn_gpu(userdata, gpu, (unsigned) GPU_MODULE(a.module), (unsigned) GPU_MODE(a.module));
         if (a.module >= 0 || a.module == -ENODEV)
                 set_lost(userdata, gpu, a.module == -ENODEV);
         show(userdata, gpu);

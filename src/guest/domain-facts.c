@@ -8,6 +8,8 @@
 #include <libxml/parser.h>
 
 #include "domain-facts-internal.h"
+#include "model/json-parse.h"
+#include "model/json-value.h"
 #include "model/pciaddr.h"
 #include "util/cleanup.h"
 #include "util/fileio.h"
@@ -238,15 +240,33 @@ static bool has_value(const xmlNode *list, const char *value) {
         return false;
 }
 
-/* Corrects f->iommufd by <devices><hostdev><enum name='iommufd'>, which libvirt before 12.2 does not write. */
-static void read_iommufd(const char *capabilities, LibvirtFeatures *f) {
+/* <enum name=> with its values; NULL when libvirt does not write it. */
+static const xmlNode *find_enum(const xmlNode *parent, const char *name) {
+        for (const xmlNode *n = parent ? parent->children : NULL; n; n = n->next)
+                if (node_is(n, "enum") && node_has(n, "name", name))
+                        return n;
+        return NULL;
+}
+
+/* <launchSecurity> is there since libvirt 10.5, <sev> before. */
+static void read_security(const xmlNode *features, LibvirtFeatures *f) {
+        const xmlNode *types = find_enum(node_find(features, "launchSecurity"), "sectype");
+        const xmlNode *sev = node_find(features, "sev");
+
+        f->security[CONFIDENTIAL_SEV] = sev && node_has(sev, "supported", "yes");
+        for (Confidential c = CONFIDENTIAL_NONE + 1; types && c < _CONFIDENTIAL_MAX; c++)
+                f->security[c] = has_value(types, confidential_libvirt_name(c));
+}
+
+/* <devices><hostdev><enum name='iommufd'> is there since libvirt 12.2; before, the versions tell. */
+static void read_capabilities(const char *capabilities, LibvirtFeatures *f) {
         xmlDoc *doc = domain_document_read(capabilities);
         const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;
-        const xmlNode *hostdev = node_find(node_find(root, "devices"), "hostdev");
+        const xmlNode *iommufd = find_enum(node_find(node_find(root, "devices"), "hostdev"), "iommufd");
 
-        for (const xmlNode *n = hostdev ? hostdev->children : NULL; n; n = n->next)
-                if (node_is(n, "enum") && node_has(n, "name", "iommufd"))
-                        f->iommufd = has_value(n, "yes");
+        if (iommufd)
+                f->iommufd = has_value(iommufd, "yes");
+        read_security(node_find(root, "features"), f);
         xmlFreeDoc(doc);
 }
 
@@ -268,6 +288,24 @@ LibvirtFeatures domain_facts_features(unsigned long libvirt, unsigned long qemu,
         };
 
         if (capabilities)
-                read_iommufd(capabilities, &f);
+                read_capabilities(capabilities, &f);
         return f;
+}
+
+static bool has_text(json_object *array, const char *text) {
+        for (size_t i = 0; i < json_length(array); i++)
+                if (streq_ptr(json_object_get_string(json_at(array, i)), text))
+                        return true;
+        return false;
+}
+
+void domain_facts_firmware(const char *descriptor, size_t size, LibvirtFeatures *f) {
+        _cleanup_json_ json_object *o = NULL;
+        json_object *features;
+
+        if (json_parse(descriptor, size, &o) < 0 || !streq_ptr(member_text(member(o, "mapping"), "device"), "memory"))
+                return;
+        features = member(o, "features");
+        f->firmware[CONFIDENTIAL_SNP] |= has_text(features, "amd-sev-snp");
+        f->firmware[CONFIDENTIAL_TDX] |= has_text(features, "intel-tdx");
 }

@@ -95,7 +95,8 @@ static CpuSet emulator_cpus(const Domain *d) {
 
 /*
  * Memory is allocated before the guest starts, otherwise it may be on another node (domain.md E9). source and access
- * stay, because virtiofs needs them.
+ * stay, because virtiofs needs them. With SEV-SNP and TDX this would allocate the shared pages, and the private ones
+ * that the guest uses come besides.
  */
 static void write_backing(Domain *d) {
         static const char *const ours[] = { "hugepages", "nosharepages", "locked", "allocation" };
@@ -113,7 +114,14 @@ static void write_backing(Domain *d) {
                 if (source && node_has(source, "type", "anonymous")) /* libvirt refuses it with hugepages */
                         node_remove(source);
         }
+        if (confidential_is_private(d->confidential)) {
+                if (!xmlFirstElementChild(backing))
+                        node_remove(backing);
+                return;
+        }
         (void) node_add(d, backing, "nosharepages");
+        if (d->confidential == CONFIDENTIAL_SEV) /* the pages are pinned (libvirt, kbase/launch_security_sev) */
+                (void) node_add(d, backing, "locked");
         node_set(d, node_add(d, backing, "allocation"), "mode", "immediate");
 }
 

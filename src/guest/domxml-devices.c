@@ -156,12 +156,6 @@ void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f) {
         write_address(d, hostdev, "pci", f->guest, f->multifunction);
 }
 
-static xmlNode *node_need(Domain *d, xmlNode *parent, const char *name) {
-        xmlNode *node = node_find(parent, name);
-
-        return node ? node : node_add(d, parent, name);
-}
-
 /* QEMU requires caching mode for host devices. The default of 39 address bits is too small for large guests. */
 static void write_iommu(Domain *d) {
         xmlNode *iommu = node_need(d, d->devices, "iommu"), *driver = node_need(d, iommu, "driver");
@@ -180,7 +174,8 @@ static void write_iommu(Domain *d) {
 static bool is_uefi(const Domain *d) {
         const xmlNode *os = node_find(d->root, "os"), *loader = node_find(os, "loader");
 
-        return (os && node_has(os, "firmware", "efi")) || (loader && node_has(loader, "type", "pflash"));
+        return d->confidential != CONFIDENTIAL_NONE || (os && node_has(os, "firmware", "efi")) ||
+               (loader && node_has(loader, "type", "pflash"));
 }
 
 static bool has_hint(const xmlNode *commandline) {

@@ -22,7 +22,8 @@ typedef struct Domain {
         xmlNode *anchor;  /* our elements are inserted before this one; NULL: at the end */
         bool aarch64;     /* machine 'virt', else x86_64 with machine 'q35' */
         bool xen;         /* type='xen': a guest of Xen, which has none of the PCI tree and of QEMU's options */
-        bool emulated;    /* type='qemu': without KVM the host's CPU cannot be passed through */
+        Confidential confidential; /* of the allocation, or <launchSecurity> of the template */
+        bool emulated;             /* type='qemu': without KVM the host's CPU cannot be passed through */
         IommufdFacts iommufd_facts;
         IommufdReason iommufd; /* for all devices of the guest */
         GuestPciRoom room;
@@ -35,6 +36,8 @@ Verdict domain_check(const Allocation *a, Refusal *ret);
 
 /* domxml-node.c. These functions do nothing for a NULL node. A failure sets d->failed. */
 xmlNode *node_add(Domain *d, xmlNode *parent, const char *name);
+/* The child of that name, which is added if there is none. */
+xmlNode *node_need(Domain *d, xmlNode *parent, const char *name);
 void node_set(Domain *d, xmlNode *node, const char *attribute, const char *format, ...) _printf_(4, 5);
 void node_set_text(Domain *d, xmlNode *node, const char *format, ...) _printf_(3, 4);
 void node_set_cpus(Domain *d, xmlNode *node, const char *attribute, const CpuSet *set);
@@ -71,6 +74,14 @@ Verdict domain_check_permitted(const Domain *d, bool qemu_commandline, Refusal *
 
 /* domxml-check.c: refuses devices that do not fit beside those of the allocation, and sets d->room. */
 Verdict domain_check_devices(Domain *d, Refusal *ret);
+
+/* confidential.c: finds d->confidential; refuses what a confidential guest cannot have, which needs d->iommufd_facts;
+ * and writes what it needs. */
+Verdict domain_set_confidential(Domain *d, Refusal *ret);
+Verdict domain_check_confidential(const Domain *d, Refusal *ret);
+void domain_write_confidential(Domain *d);
+/* Adds an element that says what the guest lacks, for a confidential guest. */
+void domain_write_confidential_notes(Domain *d, xmlNode *metadata);
 
 /* domxml-cpu.c: memory, memoryBacking, vcpu, cputune, numatune, cpu. */
 void domain_write_memory(Domain *d);

@@ -16,6 +16,12 @@ xmlNode *node_add(Domain *d, xmlNode *parent, const char *name) {
         return node;
 }
 
+xmlNode *node_need(Domain *d, xmlNode *parent, const char *name) {
+        xmlNode *node = node_find(parent, name);
+
+        return node ? node : node_add(d, parent, name);
+}
+
 _printf_(2, 0) static char *format_text(Domain *d, const char *format, va_list ap) {
         char *s = string_vformat(format, ap);
 

@@ -140,6 +140,7 @@ static void write_metadata(Domain *d) {
         for (size_t i = 0; i < d->a->n_regions; i++)
                 write_metadata_region(d, node, &d->a->regions[i], d->a->shared[i]);
         write_metadata_iommufd(d, node);
+        domain_write_confidential_notes(d, node);
 }
 
 static Verdict write_domain(Domain *d, GuestInfo info, Refusal *ret) {
@@ -153,14 +154,8 @@ static Verdict write_domain(Domain *d, GuestInfo info, Refusal *ret) {
         domain_write_memory(d);
         domain_write_cpus(d);
         domain_write_devices(d);
+        domain_write_confidential(d);
         return domain_write_guest_info(d, info, ret);
-}
-
-/* SEV-SNP and TDX need iommufd for devices: VFIO's container counts each page of a guest as a mapping of its own. */
-static bool is_confidential(const Domain *d) {
-        const xmlNode *security = node_find(d->root, "launchSecurity");
-
-        return security && (node_has(security, "type", "sev-snp") || node_has(security, "type", "tdx"));
 }
 
 /* With Iommufd=auto a template may choose: <iommufd enabled=>, which is the default of all devices of a domain. */
@@ -170,7 +165,7 @@ static void choose_iommufd(Domain *d) {
         d->iommufd_facts = iommufd_facts(d->inv, d->config, d->a);
         if (element && d->iommufd_facts.mode == IOMMUFD_MODE_AUTO)
                 d->iommufd_facts.mode = node_has(element, "enabled", "yes") ? IOMMUFD_MODE_YES : IOMMUFD_MODE_NO;
-        d->iommufd_facts.confidential = is_confidential(d);
+        d->iommufd_facts.confidential = confidential_is_private(d->confidential);
         d->iommufd = iommufd_choose(&d->iommufd_facts);
 }
 
@@ -192,7 +187,13 @@ static Verdict prepare_devices(Domain *d, const DomainTemplate *template, Refusa
                 return refuse_no_memory(ret);
         if (d->xen)
                 return VERDICT_NONE;
+        v = domain_set_confidential(d, ret);
+        if (v != VERDICT_NONE)
+                return v;
         choose_iommufd(d);
+        v = domain_check_confidential(d, ret);
+        if (v != VERDICT_NONE)
+                return v;
         if (d->emulated && domain_needs_iommu(d))
                 return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Use type='kvm', or allocate fewer CPUs.",
                               "A domain without KVM cannot have %zu vCPUs, but %u.", d->a->n_pins,

@@ -134,6 +134,21 @@ static bool read_version(const char *word, const char *program, unsigned *ret) {
         return true;
 }
 
+/* "sev-snp", or "sev-snp-firmware" */
+static bool read_security(const char *word, LibvirtFeatures *f) {
+        for (Confidential c = CONFIDENTIAL_NONE + 1; c < _CONFIDENTIAL_MAX; c++) {
+                const char *name = confidential_libvirt_name(c);
+                bool *has = streq(word, name) ? &f->security[c] : &f->firmware[c];
+
+                if (strncmp(word, name, strlen(name)) != 0 ||
+                    (word[strlen(name)] && !streq(word + strlen(name), FIRMWARE_SUFFIX)))
+                        continue;
+                *has = true;
+                return true;
+        }
+        return false;
+}
+
 static int set_features(GuestList *l, char *rest) {
         LibvirtFeatures f = { .known = true };
         const char *word;
@@ -149,7 +164,8 @@ static int set_features(GuestList *l, char *rest) {
                         f.acpi_nodeset = true;
                 else if (streq(word, "fwcfg"))
                         f.fwcfg = true;
-                else if (!read_version(word, "libvirt", &f.libvirt) && !read_version(word, "qemu", &f.qemu))
+                else if (!read_security(word, &f) && !read_version(word, "libvirt", &f.libvirt) &&
+                         !read_version(word, "qemu", &f.qemu))
                         return -EBADMSG;
         }
         l->features = f;

@@ -55,6 +55,7 @@ IommufdFacts iommufd_facts(const Inventory *inv, const Config *config, const All
                 .libvirt = inv->libvirt,
                 .kernel = inv->kernel,
                 .xen = config->hypervisor == HYPERVISOR_XEN,
+                .confidential = confidential_is_private(a->confidential),
         };
 
         for (size_t i = 0; i < a->n_devices; i++) {
@@ -78,7 +79,7 @@ bool iommufd_has_peers(const IommufdFacts *f) {
 static IommufdReason find_obstacle(const IommufdFacts *f) {
         bool lacks = f->libvirt.known && !f->libvirt.iommufd;
 
-        if (!f->libvirt.known && f->mode != IOMMUFD_MODE_YES)
+        if (!f->libvirt.known && f->mode != IOMMUFD_MODE_YES && !f->confidential)
                 return IOMMUFD_UNKNOWN;
         if (f->mediated)
                 return IOMMUFD_MEDIATED;

@@ -71,6 +71,52 @@ static unsigned read_kernel(const Sysfs *fs) {
         return major * 1000 + minor;
 }
 
+#define CPUINFO_MISC "sys/fs/cgroup/misc.capacity"
+
+static ModuleParameter read_parameter(const Sysfs *fs, const char *path) {
+        char buf[SYSFS_ATTRIBUTE_MAX];
+
+        if (sysfs_read(fs, path, buf, sizeof(buf)) <= 0)
+                return MODULE_PARAMETER_ABSENT;
+        return streq(buf, "Y") || streq(buf, "1") ? MODULE_PARAMETER_YES : MODULE_PARAMETER_NO;
+}
+
+/* "sev 410", one kind a line. A guest of SEV-SNP takes a slot of SEV-ES (specs sev-snp of Nova). */
+static void read_slots(const Sysfs *fs, ConfidentialHost *host) {
+        static const struct {
+                const char *name;
+                Confidential type;
+        } kinds[] = { { "sev", CONFIDENTIAL_SEV }, { "sev_es", CONFIDENTIAL_SNP }, { "tdx", CONFIDENTIAL_TDX } };
+        char buf[SYSFS_ATTRIBUTE_MAX], *rest = buf, *line;
+
+        if (sysfs_read(fs, CPUINFO_MISC, buf, sizeof(buf)) <= 0)
+                return;
+        while ((line = strsep(&rest, "\n"))) {
+                const char *name = strsep(&line, " ");
+                uint64_t n;
+
+                for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
+                        if (streq(name, kinds[i].name) && line && parse_unsigned(line, UINT32_MAX, &n) >= 0)
+                                host->slots[kinds[i].type] = (unsigned) n;
+        }
+}
+
+static void read_confidential(const Sysfs *fs, ConfidentialHost *host) {
+        static const char *const parameters[_CONFIDENTIAL_MAX] = {
+                [CONFIDENTIAL_SEV] = "sys/module/kvm_amd/parameters/sev",
+                [CONFIDENTIAL_SNP] = "sys/module/kvm_amd/parameters/sev_snp",
+                [CONFIDENTIAL_TDX] = "sys/module/kvm_intel/parameters/tdx",
+        };
+        char buf[SYSFS_ATTRIBUTE_MAX];
+
+        for (Confidential c = CONFIDENTIAL_NONE + 1; c < _CONFIDENTIAL_MAX; c++)
+                host->parameters[c] = read_parameter(fs, parameters[c]);
+        read_slots(fs, host);
+        if (sysfs_read(fs, "sys/module/vfio_iommu_type1/parameters/dma_entry_limit", buf, sizeof(buf)) <= 0 ||
+            parse_unsigned(buf, UINT32_MAX, &host->dma_entries) < 0)
+                host->dma_entries = 0;
+}
+
 void cpuinfo_scan(const Sysfs *fs, Inventory *inv) {
         _cleanup_close_ int fd = sysfs_open(fs, "proc/cpuinfo", O_RDONLY | O_NONBLOCK);
         char text[CPUINFO_PART];
@@ -84,4 +130,5 @@ void cpuinfo_scan(const Sysfs *fs, Inventory *inv) {
         inv->amd = has_amd_leaves(text);
         read_architecture(fs, text, inv);
         inv->kernel = read_kernel(fs);
+        read_confidential(fs, &inv->confidential);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "host/nvidia.h"
 #include "library.h"
 #include "model/fabric.h"
 #include "util/strings.h"
@@ -36,6 +37,15 @@ typedef struct FabricInfo {
 _Static_assert(sizeof(SramErrors) == 104, "the library's size");
 _Static_assert(sizeof(FabricInfo) == 28, "the library's size");
 
+/* nvmlSystemConfComputeSettings_v1_t. It is about all GPUs that the driver has. */
+typedef struct ConfidentialSettings {
+        uint32_t version, environment, feature, devtools, multi_gpu;
+} ConfidentialSettings;
+
+#define CONFIDENTIAL_SETTINGS_VERSION ((uint32_t) sizeof(ConfidentialSettings) | 1U << 24)
+#define MULTI_GPU_PROTECTED_PCIE      1U
+#define MULTI_GPU_NVLE                2U /* encrypted NVLink, of Blackwell */
+
 typedef struct Nvml {
         int (*init)(void);
         int (*shutdown)(void);
@@ -47,6 +57,7 @@ typedef struct Nvml {
         int (*rows)(void *device, unsigned *correctable, unsigned *uncorrectable, unsigned *pending, unsigned *failed);
         int (*sram)(void *device, SramErrors *ret);
         int (*fabric)(void *device, FabricInfo *ret);
+        int (*confidential)(ConfidentialSettings *ret);
 } Nvml;
 
 static void *load_nvml(Nvml *ret) {
@@ -60,6 +71,7 @@ static void *load_nvml(Nvml *ret) {
                 { "nvmlDeviceGetRemappedRows", &ret->rows, true },
                 { "nvmlDeviceGetSramEccErrorStatus", &ret->sram, true },
                 { "nvmlDeviceGetGpuFabricInfo", &ret->fabric, true },
+                { "nvmlSystemGetConfComputeSettings", &ret->confidential, true },
         };
 
         return library_open("libnvidia-ml.so.1", symbols, ELEMENTSOF(symbols));
@@ -92,13 +104,28 @@ static int ask_gpu(PciAddress gpu, Query query) {
         return r;
 }
 
+/* 1 + ConfidentialMode; 0: the library or the driver does not tell. */
+static int query_mode(const Nvml *nvml) {
+        ConfidentialSettings s = { .version = CONFIDENTIAL_SETTINGS_VERSION };
+
+        if (!nvml->confidential || nvml->confidential(&s) != NVML_SUCCESS)
+                return 0;
+        if (s.multi_gpu == MULTI_GPU_PROTECTED_PCIE)
+                return 1 + CONFIDENTIAL_MODE_PROTECTED_PCIE;
+        if (s.feature != FEATURE_ENABLED && s.multi_gpu != MULTI_GPU_NVLE)
+                return 1 + CONFIDENTIAL_MODE_OFF;
+        return 1 + (s.devtools == FEATURE_ENABLED ? CONFIDENTIAL_MODE_DEVTOOLS : CONFIDENTIAL_MODE_ON);
+}
+
 static int query_module(const Nvml *nvml, void *device) {
         unsigned module = 0;
         int r = nvml->module ? nvml->module(device, &module) : NVML_SUCCESS;
 
         if (!nvml->module || r == NVML_GPU_IS_LOST)
                 return nvml->module ? -ENODEV : -ELIBACC;
-        return r == NVML_SUCCESS && module <= FABRIC_MODULE_MAX ? (int) module : 0;
+        if (r != NVML_SUCCESS || module > FABRIC_MODULE_MAX)
+                module = 0;
+        return (int) module + query_mode(nvml) * GPU_MODE_UNIT;
 }
 
 int nvml_read_module(PciAddress gpu) {

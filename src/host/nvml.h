@@ -14,7 +14,7 @@
  * failed, or does not know the GPU.
  */
 
-/* Returns the NVLink module id; 0: the GPU has none. */
+/* Returns the NVLink module id, 0: none, with the confidential mode: GPU_MODULE() and GPU_MODE() of host/nvidia.h. */
 int nvml_read_module(PciAddress gpu);
 /* Returns 1 when persistence mode is on, else 0. */
 int nvml_read_persistence(PciAddress gpu);

@@ -336,7 +336,9 @@ static int check_gpu(const RootHost *h, const RootView *view, RootAction action,
         if (!dev || !pool)
                 return log_denied("%s is in no pool of the configuration.", PCI_ADDRESS_STR(gpu));
         if (action == ROOT_MODULE)
-                return pool->fabric ? 0 : log_denied("%s is in no pool with Fabric=yes.", PCI_ADDRESS_STR(gpu));
+                return pool_asks_library(pool) ? 0
+                                               : log_denied("%s is in no pool with Fabric=yes or ConfidentialMode=.",
+                                                            PCI_ADDRESS_STR(gpu));
         if (!streq_ptr(dev->driver, NVIDIA_DRIVER))
                 return log_denied("%s is not bound to NVIDIA's driver.", PCI_ADDRESS_STR(gpu));
         return action == ROOT_PERSISTENCE ? 0 : check_returning(h, view, pool, &gpu, 1);

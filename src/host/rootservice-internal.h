@@ -80,7 +80,7 @@ int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev);
 int root_check_options(const Config *c, const char *text);
 /* The partitions are in the configuration, and an allocation has each whose bit in p->active is set. */
 int root_check_partitions(const RootHost *h, const PartitionsPayload *p);
-/* Each GPU exists and is in a pool: for ROOT_MODULE in one with Fabric=yes. For the other actions NVIDIA's driver has
- * it; except for ROOT_PERSISTENCE it is on its way back to the host, as root_check_clean() says. results: of each GPU.
- * Returns 0 when one of them may be asked about. */
+/* Each GPU exists and is in a pool: for ROOT_MODULE in one with Fabric=yes or ConfidentialMode=. For the other actions
+ * NVIDIA's driver has it; except for ROOT_PERSISTENCE it is on its way back to the host, as root_check_clean() says.
+ * results: of each GPU. Returns 0 when one of them may be asked about. */
 int root_check_gpus(const RootHost *h, RootAction action, const PciAddress *gpus, size_t n, int32_t *results);

@@ -124,6 +124,7 @@ static int read_cmdline(const Sysfs *fs, Inventory *inv) {
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
         inv->iommu_boot = cmdline_iommu(text);
+        inv->confidential.passthrough = cmdline_iommu_passthrough(text);
         rest = text;
         while ((word = strsep(&rest, " \n"))) {
                 static const char key[] = "pcie_acs_override=";

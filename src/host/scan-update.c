@@ -131,6 +131,7 @@ static int copy_machine(const Inventory *old, Inventory *inv) {
         memcpy(inv->architecture, old->architecture, sizeof(inv->architecture));
         inv->kernel = old->kernel;
         inv->libvirt = old->libvirt;
+        inv->confidential = old->confidential;
         return inventory_copy_drivers(inv, old);
 }
 

@@ -254,6 +254,15 @@ static int parse_guest_pci(json_object *o, Allocation *a) {
         return (int) a->topology < 0 ? -EBADMSG : r;
 }
 
+/* An allocation for a guest that is not confidential has no such member. */
+static int parse_confidential(json_object *o, Allocation *a) {
+        const char *type = NULL;
+        int r = optional(json_read_text(o, "confidential", &type));
+
+        a->confidential = type ? confidential_from_string(type) : CONFIDENTIAL_NONE;
+        return (int) a->confidential < 0 ? -EBADMSG : r;
+}
+
 static int parse_region(json_object *o, Allocation *a) {
         const char *name;
         Region region = { 0 };
@@ -309,6 +318,7 @@ static int parse_head(json_object *o, Allocation *a) {
         r = r ?: get_optional(o, "consumer", ALLOCATION_CONSUMER, &a->consumer);
         r = r ?: json_read_number(o, "generation", INT64_MAX, &a->generation);
         r = r ?: parse_guest_pci(o, a);
+        r = r ?: parse_confidential(o, a);
         r = r ?: optional(JSON_READ_INTEGER(o, "partition", FABRIC_ID_MAX, &a->partition));
         r = r ?: json_read_number(o, "page_size", ALLOCATION_MEMORY_MAX, &a->page_size);
         r = r ?: get_cpus(o, "cpus", &a->cpus);

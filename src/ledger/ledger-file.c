@@ -166,6 +166,8 @@ static uint64_t version_of(const Allocation *a) {
         for (size_t i = 0; i < a->n_cells; i++)
                 if (a->cells[i].has_memory_node)
                         version = LEDGER_FILE_VERSION;
+        if (a->confidential != CONFIDENTIAL_NONE)
+                version = LEDGER_FILE_VERSION;
         return version;
 }
 
@@ -194,6 +196,8 @@ char *ledger_file_format(const Allocation *a) {
                 json_text_literal(&t, ",\n  \"had_domain\": true");
         if (a->forced)
                 json_text_literal(&t, ",\n  \"forced\": true");
+        if (a->confidential != CONFIDENTIAL_NONE)
+                put_member(&t, "confidential", string, confidential_to_string(a->confidential));
         if (a->topology != GUEST_TOPOLOGY_FLAT)
                 put_member(&t, "topology", string, guest_topology_to_string(a->topology));
         if (a->spare_ports > 0)

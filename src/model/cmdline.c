@@ -94,3 +94,12 @@ IommuBoot cmdline_iommu(const char *cmdline) {
                 return IOMMU_BOOT_OFF;
         return cmdline_says(cmdline, "intel_iommu", "on") ? IOMMU_BOOT_ON : IOMMU_BOOT_DEFAULT;
 }
+
+bool cmdline_iommu_passthrough(const char *cmdline) {
+        static const char *const words[] = { "1", "y", "Y", "on", "true" };
+
+        for (size_t i = 0; i < ELEMENTSOF(words); i++)
+                if (cmdline_says(cmdline, "iommu.passthrough", words[i]))
+                        return true;
+        return cmdline_says(cmdline, "iommu", "pt");
+}

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "check-internal.h"
+#include "guest/confidential.h"
 #include "guest/iommufd.h"
 #include "model/vgpu.h"
 #include "util/strings.h"
@@ -207,6 +208,32 @@ static unsigned read_version(const char *text) {
         return major * 1000000 + minor * 1000 + micro;
 }
 
+/* "maxphysaddr sev sev-snp" has the word. */
+static bool has_feature(const DaemonReport *d, const char *name) {
+        _cleanup_free_ char *copy = strdup(d->libvirt_features ?: "");
+        char *rest = copy, *word;
+
+        while (copy && (word = string_next_word(&rest)))
+                if (streq(word, name))
+                        return true;
+        return false;
+}
+
+static LibvirtFeatures read_features(const DaemonReport *d) {
+        LibvirtFeatures f = { .known = true,
+                              .iommufd = has_feature(d, "iommufd"),
+                              .libvirt = read_version(d->libvirt_version),
+                              .qemu = read_version(d->qemu_version) };
+
+        for (Confidential c = CONFIDENTIAL_NONE + 1; c < _CONFIDENTIAL_MAX; c++) {
+                _cleanup_free_ char *firmware = string_format("%s" FIRMWARE_SUFFIX, confidential_libvirt_name(c));
+
+                f.security[c] = has_feature(d, confidential_libvirt_name(c));
+                f.firmware[c] = firmware && has_feature(d, firmware);
+        }
+        return f;
+}
+
 void check_iommufd(const CheckFacts *facts, CheckReport *report) {
         const DaemonReport *d = facts->daemon;
         const Config *config = facts->policy->config;
@@ -227,10 +254,7 @@ void check_iommufd(const CheckFacts *facts, CheckReport *report) {
                                         : "libvirt and QEMU are not known, so documents use no iommufd yet.");
                 return;
         }
-        f.libvirt = (LibvirtFeatures) { .known = true,
-                                        .iommufd = d->libvirt_features && strstr(d->libvirt_features, "iommufd"),
-                                        .libvirt = read_version(d->libvirt_version),
-                                        .qemu = read_version(d->qemu_version) };
+        f.libvirt = read_features(d);
         iommufd_find_cdevs(facts->policy->inventory, &f);
         several = iommufd_choose(&f);
         why = iommufd_explain(&f, several);
@@ -249,6 +273,82 @@ void check_iommufd(const CheckFacts *facts, CheckReport *report) {
                   : iommufd_is_used(one)   ? "with several devices do not have"
                                            : "do not have",
                   why);
+}
+
+#define VENDOR_NVIDIA 0x10deU
+
+/* Whether guests can be confidential. A host that cannot is told only of what it has begun, unless a pool is for such
+ * guests. */
+
+static const Pool *find_confidential_pool(const Config *config) {
+        for (size_t i = 0; i < config->n_pools; i++)
+                if (config->pools[i].confidential_mode != CONFIDENTIAL_MODE_OFF)
+                        return &config->pools[i];
+        return NULL;
+}
+
+static void check_kind(const CheckFacts *facts, Confidential type, const Pool *pool, CheckReport *report) {
+        const Inventory *inv = facts->policy->inventory;
+        const DaemonReport *d = facts->daemon;
+        bool asked = d && !d->unreachable && d->libvirt_version;
+        ConfidentialFacts f = {
+                .type = type,
+                .host = inv->confidential,
+                .libvirt = asked ? read_features(d) : (LibvirtFeatures) { 0 },
+                .xen = inv->xen,
+                .x86 = streq(inventory_architecture(inv), ARCHITECTURE_X86_64),
+                .iommufd = { .mode = facts->policy->config->iommufd, .kernel = inv->kernel, .n_devices = 1 },
+        };
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        f.iommufd.confidential = true;
+        f.iommufd.libvirt = f.libvirt;
+        iommufd_find_cdevs(inv, &f.iommufd);
+        if (confidential_check(&f, &why) != VERDICT_NONE)
+                check_add(report, pool ? CHECK_WARNING : CHECK_OK, pool ? why.remedy : NULL, "%s", why.message ?: "");
+        else if (asked && !f.libvirt.firmware[type])
+                check_add(report, pool ? CHECK_WARNING : CHECK_OK, NULL,
+                          "Guests can have %s with a firmware that the template names: libvirt finds none.",
+                          confidential_title(type));
+        else
+                check_add(report, CHECK_OK, NULL, "Guests can have %s%s.", confidential_title(type),
+                          asked ? "" : ", as far as the kernel tells");
+}
+
+/* NVIDIA supports one mode for all GPUs of a node (docs.nvidia.com/attestation/attestation-client-tools-ppcie). */
+static void check_modes(const Policy *policy, CheckReport *report) {
+        const PciDevice *first = NULL;
+
+        for (size_t i = 0; i < policy->inventory->n_devices; i++) {
+                const PciDevice *dev = &policy->inventory->devices[i];
+                const Pool *pool = policy_pool(policy, dev), *other = first ? policy_pool(policy, first) : NULL;
+
+                if (!pool || dev->vendor != VENDOR_NVIDIA || !confidential_has_mode(dev))
+                        continue;
+                if (other && pool->confidential_mode != other->confidential_mode)
+                        return check_add(report, CHECK_WARNING, "Give all pools of GPUs the same ConfidentialMode=.",
+                                         "Pools '%s' and '%s' have GPUs in different confidential modes, and NVIDIA "
+                                         "supports one mode for all GPUs of a node.",
+                                         other->name, pool->name);
+                first = first ?: dev;
+        }
+}
+
+void check_confidential(const CheckFacts *facts, CheckReport *report) {
+        const ConfidentialHost *host = &facts->policy->inventory->confidential;
+        const Pool *pool = find_confidential_pool(facts->policy->config);
+
+        for (Confidential c = CONFIDENTIAL_SNP; c <= CONFIDENTIAL_TDX; c++)
+                if (host->parameters[c] != MODULE_PARAMETER_ABSENT)
+                        check_kind(facts, c, pool, report);
+        if (pool && host->parameters[CONFIDENTIAL_SNP] == MODULE_PARAMETER_ABSENT &&
+            host->parameters[CONFIDENTIAL_TDX] == MODULE_PARAMETER_ABSENT)
+                check_add(report, CHECK_WARNING,
+                          "Load kvm_amd or kvm_intel of a kernel with SEV-SNP or TDX, or remove ConfidentialMode=.",
+                          "Pool '%s' has ConfidentialMode=%s, but KVM of this host has no confidential guests.",
+                          pool->name, confidential_mode_to_string(pool->confidential_mode));
+        if (pool)
+                check_modes(facts->policy, report);
 }
 
 static bool is_told(const CheckReport *report, const char *problem) {

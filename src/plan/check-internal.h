@@ -19,6 +19,7 @@ void check_hugepages(const CheckFacts *facts, CheckReport *report);
 void check_interrupts(const CheckFacts *facts, CheckReport *report);
 void check_iommu(const CheckFacts *facts, CheckReport *report);
 void check_iommufd(const CheckFacts *facts, CheckReport *report);
+void check_confidential(const CheckFacts *facts, CheckReport *report);
 void check_libvirt(const CheckFacts *facts, CheckReport *report);
 void check_memory(const CheckFacts *facts, CheckReport *report);
 void check_memory_lock(const CheckFacts *facts, CheckReport *report);

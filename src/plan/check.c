@@ -31,6 +31,7 @@ static const struct Check {
         { "memlock", check_memory_lock, "Guests may lock all of their memory." },
         { "libvirt", check_libvirt, "libvirt is not asked, because Libvirt= is empty." },
         { "iommufd", check_iommufd, "Documents use no iommufd." },
+        { "confidential", check_confidential, "The host has no confidential guests, and no pool is for them." },
         { "daemon", check_daemon, "passthroughd runs and reports no problem." },
 };
 

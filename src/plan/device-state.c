@@ -189,6 +189,22 @@ Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *r
                       room.further > 0 ? ", and other devices of its pool offer them" : "");
 }
 
+/* A guest whose data the GPU would not protect must not get it, and no driver works with one that does. */
+Verdict device_check_mode(const HostView *view, const PciDevice *dev, Refusal *ret) {
+        const Pool *pool = policy_pool(view->policy, dev);
+
+        if (!pool || !dev->mode_known || dev->mode == pool->confidential_mode)
+                return VERDICT_NONE;
+        return refuse(
+                ret, VERDICT_NOT_SUPPORTED, &dev->address,
+                "Change its mode with nvidia_gpu_tools.py of NVIDIA's gpu-admin-tools, and then run 'passthroughctl "
+                "rescan'; or correct ConfidentialMode= of the pool.",
+                "NVIDIA's driver has told that its confidential mode is %s, and pool '%s' has "
+                "ConfidentialMode=%s.",
+                confidential_mode_to_string(dev->mode), pool->name,
+                confidential_mode_to_string(pool->confidential_mode));
+}
+
 static const char *const device_state_table[_DEVICE_STATE_MAX] = {
         [DEVICE_STATE_HOST] = "host",           [DEVICE_STATE_AVAILABLE] = "available",
         [DEVICE_STATE_ALLOCATED] = "allocated", [DEVICE_STATE_RESERVED] = "reserved",
@@ -291,6 +307,8 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
         default:
                 return DEVICE_STATE_HOST;
         }
+        if (device_check_mode(view, dev, ret) != VERDICT_NONE)
+                return DEVICE_STATE_HOST;
         /* A job still prepares the device: it is neither allocated nor available. */
         if (held == VERDICT_BUSY)
                 return DEVICE_STATE_HOST;

@@ -142,11 +142,14 @@ static Verdict keep_new(const HostView *view, const Allocation *a, const Request
 /* An attach changes devices alone. */
 static Verdict check_request(const Allocation *a, const Request *r, Refusal *ret) {
         if (r->cpus > 0 || r->memory > 0 || r->cells > 0 || r->n_host_nodes > 0 || r->n_regions > 0 ||
-            !cpuset_is_empty(&r->cpus_from) || !cpuset_is_empty(&r->memory_from) || (int) r->topology >= 0 ||
-            r->release_with_domain || r->has_owner || r->hold > 0 || r->tag || r->token || r->consumer || r->force ||
-            r->repeat)
+            !cpuset_is_empty(&r->cpus_from) || !cpuset_is_empty(&r->memory_from) ||
+            r->confidential != CONFIDENTIAL_NONE || (int) r->topology >= 0 || r->release_with_domain || r->has_owner ||
+            r->hold > 0 || r->tag || r->token || r->consumer || r->force || r->repeat)
                 return refuse_request(ret, "Ask for devices, with at, numa, proximity and vf-attributes if needed.",
                                       "The CPUs, memory and other properties of '%s' do not change.", a->name);
+        if (a->confidential != CONFIDENTIAL_NONE)
+                return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Release the allocation, and allocate anew.",
+                              "'%s' is for a confidential guest, whose devices do not change.", a->name);
         if (r->n_pools == 0)
                 return refuse_request(ret, "Ask for POOL=COUNT.", "The request names no device to attach to '%s'.",
                                       a->name);

@@ -300,6 +300,7 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
         planner_add_regions(p, choice, a);
         a->partition = choice->partition ? (int) choice->partition->id : -1;
         a->page_size = p->request->page_size;
+        a->confidential = p->request->confidential;
         a->forced = p->request->force;
         a->release_with_domain = p->request->release_with_domain;
         a->hold = p->request->hold;

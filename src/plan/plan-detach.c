@@ -82,6 +82,9 @@ static Verdict mark_device(const HostView *view, Allocation *a, AllocationDevice
         const AllocationDevice *other = find_other(view, a, d, d);
         bool follows = false;
 
+        if (a->confidential != CONFIDENTIAL_NONE)
+                return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Release the allocation, and allocate anew.",
+                              "'%s' is for a confidential guest, whose devices do not change.", a->name);
         if (is_in_partition(view, a, d))
                 return refuse(ret, VERDICT_NOT_SUPPORTED, &d->address, "Release the allocation, and allocate anew.",
                               "%s is one of the GPUs of NVLink partition %d, which '%s' has as a whole.",

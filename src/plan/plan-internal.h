@@ -116,7 +116,8 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
 Verdict planner_check_exact(const HostView *view, const Request *r, Refusal *ret);
 /* Refuses when a pool has fewer free devices than the request wants. */
 Verdict planner_check_counts(const Planner *p, Refusal *ret);
-/* VERDICT_NONE when a new allocation may have the device; device_check_vgpu() included. */
+/* VERDICT_NONE when a new allocation may have the device; device_check_vgpu() and
+ * device_check_mode() included. */
 Verdict planner_check_device(const HostView *view, const PciDevice *dev, Refusal *ret);
 /* The NVLink partition of the allocation; NULL: none, or not in the configuration. */
 const FabricPartition *planner_partition(const HostView *view, const Allocation *a);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "guest/confidential.h"
 #include "model/cores.h"
 #include "plan-internal.h"
 #include "util/strings.h"
@@ -137,6 +138,15 @@ static Verdict make_forced(const HostView *view, const Request *r, uint64_t *wor
         return plan_make_within(&context, r, work, ret, ret_refusal);
 }
 
+/* SEV-ES and SEV-SNP have the same keys (libvirt, maxESGuests). */
+static Verdict check_confidential(const HostView *view, const Allocation *a, Refusal *ret) {
+        ConfidentialFacts f = confidential_facts(view->inventory, view->config, a, a->confidential);
+
+        for (size_t i = 0; i < view->ledger->n_allocations; i++)
+                f.others += view->ledger->allocations[i]->confidential == a->confidential;
+        return confidential_check(&f, ret);
+}
+
 /* Moves the slots picked to the allocation of the plan. */
 static void take_slots(Allocation *a, Allocation *picked) {
         a->services = TAKE_PTR(picked->services);
@@ -174,6 +184,8 @@ Verdict plan_make_within(const HostView *view, const Request *asked, uint64_t *w
         failed = planner_init(&p, view, r, work);
         v = failed < 0 ? planner_give_up(failed, ret_refusal) : make(&p, plan, ret_refusal);
         planner_done(&p);
+        if (v == VERDICT_NONE)
+                v = check_confidential(view, plan->allocation, ret_refusal);
         if (v != VERDICT_NONE)
                 return v;
         take_slots(plan->allocation, slots);

@@ -12,7 +12,9 @@ Verdict planner_check_device(const HostView *view, const PciDevice *dev, Refusal
 
         if (v == VERDICT_NONE)
                 v = policy_check(view->policy, dev, ret);
-        return v == VERDICT_NONE ? device_check_vgpu(view, dev, ret) : v;
+        if (v == VERDICT_NONE)
+                v = device_check_vgpu(view, dev, ret);
+        return v == VERDICT_NONE ? device_check_mode(view, dev, ret) : v;
 }
 
 static bool is_free(const HostView *view, const PciDevice *dev) {

@@ -4,6 +4,7 @@
 #include "guests.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libvirt/libvirt.h>
 #include <libvirt/virterror.h>
 #include <stdio.h>
@@ -23,6 +24,9 @@
 
 /* libvirt sends no event when the start of a domain fails. A starting domain is checked in this interval. */
 #define STARTING_USEC (2 * UINT64_C(1000000))
+
+#define DESCRIPTORS_MAX 1024U
+#define DESCRIPTOR_MAX  65536U
 
 typedef struct Starting Starting;
 
@@ -177,9 +181,45 @@ static void send_all(Reporter *r) {
         send_record(r, GUEST_RECORD_COMPLETE, "");
 }
 
+/* The descriptors of QEMU's firmware (docs/interop/firmware.json). */
+static void find_firmware(LibvirtFeatures *f) {
+        static const char *const directories[] = { "/usr/share/qemu/firmware", "/etc/qemu/firmware" };
+
+        for (size_t i = 0; i < ELEMENTSOF(directories); i++) {
+                _cleanup_close_ int fd = open(directories[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                _cleanup_names_ char **names = NULL;
+                size_t n = 0;
+
+                if (fd < 0 || list_dir_at(fd, ".", DESCRIPTORS_MAX, &names, &n) < 0)
+                        continue;
+                for (size_t k = 0; k < n; k++) {
+                        _cleanup_free_ char *text = NULL;
+                        size_t size;
+
+                        if (read_file_at(fd, names[k], DESCRIPTOR_MAX, &text, &size) >= 0)
+                                domain_facts_firmware(text, size, f);
+                }
+        }
+}
+
+/* "\nsev-snp\nsev-snp-firmware" */
+static char *format_security(const LibvirtFeatures *f) {
+        char *text = strdup("");
+        int r = text ? 0 : -ENOMEM;
+
+        for (Confidential c = CONFIDENTIAL_NONE + 1; r >= 0 && c < _CONFIDENTIAL_MAX; c++) {
+                const char *name = confidential_libvirt_name(c);
+
+                r = string_append(&text, "", "%s%s%s%s%s", f->security[c] ? "\n" : "", f->security[c] ? name : "",
+                                  f->firmware[c] ? "\n" : "", f->firmware[c] ? name : "",
+                                  f->firmware[c] ? FIRMWARE_SUFFIX : "");
+        }
+        return text;
+}
+
 static void send_features(Reporter *r) {
         _cleanup_free_ char *capabilities = virConnectGetDomainCapabilities(r->connection, NULL, NULL, NULL, NULL, 0),
-                            *record = NULL;
+                            *security = NULL, *record = NULL;
         unsigned long libvirt = 0, qemu = 0;
         LibvirtFeatures f;
 
@@ -188,9 +228,12 @@ static void send_features(Reporter *r) {
         /* It fails on a host without QEMU. */
         (void) virConnectGetVersion(r->connection, &qemu);
         f = domain_facts_features(libvirt, qemu, capabilities);
-        record = string_format("libvirt %u\nqemu %u%s%s%s%s%s", f.libvirt, f.qemu, f.maxphysaddr ? "\nmaxphysaddr" : "",
-                               f.driver_model ? "\ndriver-model" : "", f.iommufd ? "\niommufd" : "",
-                               f.acpi_nodeset ? "\nacpi-nodeset" : "", f.fwcfg ? "\nfwcfg" : "");
+        find_firmware(&f);
+        security = format_security(&f);
+        record = string_format("libvirt %u\nqemu %u%s%s%s%s%s%s", f.libvirt, f.qemu,
+                               f.maxphysaddr ? "\nmaxphysaddr" : "", f.driver_model ? "\ndriver-model" : "",
+                               f.iommufd ? "\niommufd" : "", f.acpi_nodeset ? "\nacpi-nodeset" : "",
+                               f.fwcfg ? "\nfwcfg" : "", security ?: "");
         send_record(r, GUEST_RECORD_FEATURES, record);
 }
 

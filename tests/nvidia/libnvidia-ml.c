@@ -10,6 +10,7 @@
  * fabric       a GPU that is registered with Fabric Manager: the result
  * registering  a GPU whose registration has not ended: the result so far
  * persistent   a GPU in persistence mode, without a number
+ * confidential one line without a GPU: ccFeature, devToolsMode and multiGpuMode of the machine
  *
  * While nvml-hangs exists, the library does not return, and adds a line to it.
  */
@@ -167,4 +168,20 @@ EXPORTED int nvmlDeviceSetPersistenceMode(const void *device, unsigned mode) {
                 return NO_PERMISSION;
         (void) fprintf(f, "%s\n", (const char *) device);
         return fclose(f) == 0 ? OK : NO_PERMISSION;
+}
+
+struct settings {
+        uint32_t version, environment, feature, devtools, multi_gpu;
+};
+
+EXPORTED int nvmlSystemGetConfComputeSettings(struct settings *ret);
+EXPORTED int nvmlSystemGetConfComputeSettings(struct settings *ret) {
+        FILE *f = open_file("confidential", "re");
+        bool found = f && fscanf(f, "%u %u %u", &ret->feature, &ret->devtools, &ret->multi_gpu) == 3;
+
+        if (f)
+                (void) fclose(f);
+        if (ret->version != 0x1000014)
+                return VERSION_MISMATCH;
+        return found ? OK : NOT_SUPPORTED;
 }

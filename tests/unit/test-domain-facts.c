@@ -102,6 +102,52 @@ TEST(test_versions) {
 #define HOSTDEV(inner)                                                                                                 \
         "<domainCapabilities><devices><hostdev supported='yes'>" inner "</hostdev></devices></domainCapabilities>"
 
+/* As libvirt 12.8, 11.3 and 9.0 report it on a host with SEV. */
+TEST(test_security) {
+        static const char recent[] =
+                "<domainCapabilities><features><sev supported='yes'/><tdx supported='no'/><launchSecurity "
+                "supported='yes'>"
+                "<enum name='sectype'><value>sev</value><value>sev-snp</value></enum></launchSecurity></features>"
+                "</domainCapabilities>";
+        static const char old[] =
+                "<domainCapabilities><features><sev supported='yes'/></features></domainCapabilities>";
+        static const char none[] = "<domainCapabilities><features><sev supported='no'/><launchSecurity supported='no'/>"
+                                   "</features></domainCapabilities>";
+        LibvirtFeatures f = domain_facts_features(12008000, 11001003, recent);
+
+        assert_true(f.security[CONFIDENTIAL_SEV] && f.security[CONFIDENTIAL_SNP] && !f.security[CONFIDENTIAL_TDX]);
+        f = domain_facts_features(9000000, 7002000, old);
+        assert_true(f.security[CONFIDENTIAL_SEV] && !f.security[CONFIDENTIAL_SNP]);
+        f = domain_facts_features(11003000, 10000000, none);
+        assert_false(f.security[CONFIDENTIAL_SEV] || f.security[CONFIDENTIAL_SNP]);
+}
+
+/* The fields that count of Debian's 60-edk2-ovmf-x64-amdsev.json and its like. */
+TEST(test_firmware) {
+        static const struct {
+                const char *text;
+                bool snp, tdx;
+        } files[] = {
+                { "{\"mapping\":{\"device\":\"memory\",\"filename\":\"/"
+                  "x\"},\"features\":[\"amd-sev\",\"amd-sev-snp\"]}",
+                  true, false },
+                { "{\"mapping\":{\"device\":\"memory\"},\"features\":[\"intel-tdx\"]}", false, true },
+                { "{\"mapping\":{\"device\":\"flash\"},\"features\":[\"amd-sev-snp\"]}", false, false },
+                { "{\"mapping\":{\"device\":\"memory\"},\"features\":\"amd-sev-snp\"}", false, false },
+                { "{\"mapping\":[1],\"features\":[\"amd-sev-snp\"]}", false, false },
+                { "{\"mapping\":{\"device\":\"memory\"},\"features\":[null, 1]}", false, false },
+                { "", false, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(files); i++) {
+                LibvirtFeatures f = { 0 };
+
+                domain_facts_firmware(files[i].text, strlen(files[i].text), &f);
+                assert_int_equal(f.firmware[CONFIDENTIAL_SNP], files[i].snp);
+                assert_int_equal(f.firmware[CONFIDENTIAL_TDX], files[i].tdx);
+        }
+}
+
 TEST(test_capabilities) {
         LibvirtFeatures f = domain_facts_features(12002000, 10000000, HOSTDEV("<enum name='iommufd'/>"));
 

@@ -93,6 +93,12 @@ TEST(test_features) {
         assert_int_equal(l.features.qemu, 10000002);
         assert_true(l.features.known && l.features.maxphysaddr && l.features.iommufd && l.features.fwcfg);
         assert_false(l.features.driver_model || l.features.acpi_nodeset);
+        assert_int_equal(apply(&l, "features\nlibvirt 12008000\nsev\nsev-snp\nsev-snp-firmware\ntdx-firmware"),
+                         GUEST_RECORD_FEATURES);
+        assert_true(l.features.security[CONFIDENTIAL_SEV] && l.features.security[CONFIDENTIAL_SNP]);
+        assert_true(l.features.firmware[CONFIDENTIAL_SNP] && l.features.firmware[CONFIDENTIAL_TDX]);
+        assert_false(l.features.security[CONFIDENTIAL_TDX] || l.features.firmware[CONFIDENTIAL_SEV]);
+        assert_int_equal(apply(&l, "features\nsev-snpx"), -EBADMSG);
         assert_int_equal(apply(&l, "features"), GUEST_RECORD_FEATURES);
         assert_true(l.features.known && !l.features.maxphysaddr);
 }

@@ -185,7 +185,11 @@ TEST(test_document) {
         assert_has(two, "iommufd used=\"no\" reason=\"no-peer-to-peer\">");
         yes = make(&c, "<domain type='kvm'><iommufd enabled='yes'/></domain>");
         assert_has(yes, GPU(" iommufd=\"yes\""));
-        tdx = make(&c, "<domain type='kvm'><launchSecurity type='tdx'/></domain>");
+        c.inv->confidential.parameters[CONFIDENTIAL_TDX] = MODULE_PARAMETER_YES;
+        c.inv->libvirt.security[CONFIDENTIAL_TDX] = c.inv->libvirt.firmware[CONFIDENTIAL_TDX] = true;
+        c.inv->devices[0].class = CLASS_INFINIBAND; /* a GPU would need a confidential mode */
+        tdx = make(&c, "<domain type='kvm'><os firmware='efi'/><launchSecurity type='tdx'/></domain>");
+        c.inv->devices[0].class = CLASS_3D;
         assert_has(tdx, "iommufd used=\"yes\" reason=\"confidential\">");
         c.config->iommufd = IOMMUFD_MODE_NO;
         forced = make(&c, "<domain type='kvm'><iommufd enabled='yes'/></domain>");

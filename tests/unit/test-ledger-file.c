@@ -106,6 +106,7 @@ static Allocation *make_full(void) {
         a->n_cells = 2;
         a->page_size = GIB;
         a->topology = GUEST_TOPOLOGY_MIRROR;
+        a->confidential = CONFIDENTIAL_SNP;
         a->spare_ports = CONFIG_SPARE_MAX;
         a->regions[0] = (Region) { .name = "mpi", .size = REGION_SIZE_MAX, .node = 63 };
         a->regions[1] = (Region) { .name = "halo.2", .size = GIB, .page_size = GIB };
@@ -190,6 +191,7 @@ static void assert_same(const Allocation *a, const Allocation *b) {
         assert_int_equal(a->state, b->state);
         assert_int_equal(a->page_size, b->page_size);
         assert_int_equal(a->topology, b->topology);
+        assert_int_equal(a->confidential, b->confidential);
         assert_int_equal(a->spare_ports, b->spare_ports);
         assert_true(cpuset_equal(&a->cpus, &b->cpus));
         assert_same_devices(a, b);
@@ -597,6 +599,10 @@ TEST(test_versions) {
         assert_int_equal(string_copy(&plain->devices[0].prior_reset, "flr bus"), 0);
         assert_int_equal(version_written(plain), 5);
         assert_int_equal(string_copy(&plain->devices[0].prior_reset, NULL), 0);
+        assert_int_equal(version_written(plain), 4);
+        plain->confidential = CONFIDENTIAL_TDX;
+        assert_int_equal(version_written(plain), 5);
+        plain->confidential = CONFIDENTIAL_NONE;
         assert_int_equal(version_written(plain), 4);
         plain->n_cells = 1;
         plain->cells[0].has_memory_node = true;

@@ -322,6 +322,41 @@ TEST_WITH(test_too_long, setup, teardown) {
         assert_int_equal(scan_nic(f)->numa_node, -1);
 }
 
+/* Parameters of KVM, slots of cgroups, mappings of VFIO, and an IOMMU that translates. */
+TEST_WITH(test_confidential, setup, teardown) {
+        Fixture *f = *state;
+        const ConfidentialHost *host;
+
+        scan(f);
+        host = &f->inv->confidential;
+        assert_int_equal(host->parameters[CONFIDENTIAL_SNP], MODULE_PARAMETER_ABSENT);
+        assert_int_equal(host->slots[CONFIDENTIAL_SNP], 0);
+        assert_int_equal(host->dma_entries, 0);
+        assert_false(host->passthrough);
+        tree_file(f->root, "sys/module/kvm_amd/parameters/sev", "1");
+        tree_file(f->root, "sys/module/kvm_amd/parameters/sev_snp", "N");
+        tree_file(f->root, "sys/module/kvm_intel/parameters/tdx", "Y");
+        tree_file(f->root, "sys/fs/cgroup/misc.capacity", "sev 410\nsev_es 99\ntdx 63\nother max\n");
+        tree_file(f->root, "sys/module/vfio_iommu_type1/parameters/dma_entry_limit", "65535");
+        tree_file(f->root, "proc/cmdline", "root=/dev/sda1 iommu=pt quiet");
+        scan(f);
+        host = &f->inv->confidential;
+        assert_int_equal(host->parameters[CONFIDENTIAL_SEV], MODULE_PARAMETER_YES);
+        assert_int_equal(host->parameters[CONFIDENTIAL_SNP], MODULE_PARAMETER_NO);
+        assert_int_equal(host->parameters[CONFIDENTIAL_TDX], MODULE_PARAMETER_YES);
+        assert_int_equal(host->slots[CONFIDENTIAL_SEV], 410);
+        assert_int_equal(host->slots[CONFIDENTIAL_SNP], 99);
+        assert_int_equal(host->slots[CONFIDENTIAL_TDX], 63);
+        assert_int_equal(host->dma_entries, 65535);
+        assert_true(host->passthrough);
+        tree_file(f->root, "proc/cmdline", "iommu.passthrough=1");
+        scan(f);
+        assert_true(f->inv->confidential.passthrough);
+        tree_file(f->root, "proc/cmdline", "iommu.passthrough=0");
+        scan(f);
+        assert_false(f->inv->confidential.passthrough);
+}
+
 TEST_WITH(test_notes, setup, teardown) {
         Fixture *f = *state;
 
