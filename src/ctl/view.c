@@ -423,6 +423,17 @@ void view_services(json_object *a) {
         }
 }
 
+/* Cells without CPUs and memory, for the memory of GPUs. */
+static void view_memory_cells(json_object *a) {
+        for (size_t i = 0; i < reply_length(a, "devices"); i++) {
+                json_object *d = reply_element(a, "devices", i);
+
+                if (reply_text(d, "memory_cells"))
+                        view_field("", "%s: for the memory of %s", reply_text(d, "memory_cells"),
+                                   reply_cell(d, "slot"));
+        }
+}
+
 void view_allocation(json_object *a) {
         _cleanup_free_ char *memory = view_memory(a), *nodes = view_join(a, "numa_nodes", " "), *owner = view_owner(a);
         const char *cpus = reply_text(a, "cpus");
@@ -447,6 +458,13 @@ void view_allocation(json_object *a) {
         if (reply_number(a, "page_size", &page_size))
                 view_field("Page size", "%s", FORMAT_SIZE((uint64_t) page_size));
         view_cells(a);
+        view_memory_cells(a);
         view_regions(a);
         view_services(a);
+        view_warnings(a);
+}
+
+void view_warnings(json_object *allocation) {
+        for (size_t i = 0; i < reply_length(allocation, "warnings"); i++)
+                view_field(i ? "" : "Lacks", "%s", reply_element_cell(allocation, "warnings", i));
 }
