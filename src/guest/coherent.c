@@ -62,7 +62,7 @@ bool qemu_sizes_virt(const LibvirtFeatures *f) {
 
 /* "this node has libvirt 11.3 and QEMU 10.0" */
 static char *explain_versions(const LibvirtFeatures *f) {
-        if (!f->known)
+        if (f->libvirt == 0)
                 return strdup("what libvirt and QEMU of this node have is unknown");
         return string_format("this node has libvirt %u.%u and QEMU %u.%u", f->libvirt / 1000000,
                              f->libvirt / 1000 % 1000, f->qemu / 1000000, f->qemu / 1000 % 1000);
