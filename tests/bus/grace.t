@@ -68,4 +68,10 @@ spew("$ENV{NODE_TMP}/passthroughd.conf.d/nodes.conf", "[Daemon]\nGuestNodes=64\n
 is($bus->call('Reload')->{error}, undef, 'GuestNodes=64');
 is_deeply([map { $_->{memory_cells} } @{ allocation($bus, 'grace')->{devices} }], ['2-9', '10-17', '18-25', '26-33'], 'eight for each');
 
+# ---- the kernel may have pages of 64 KiB
+
+is($bus->call('Plan', request(cpus => 8, memory => 2**33 + 4096))->{error}, 'org.passthroughd1.Error.InvalidRequest', 'memory is a whole number of pages of 64 KiB');
+my @cells = @{ plan_of(cpus => 8, cells => 2, memory => 2**30 + 2**16)->{cells} };
+is_deeply([map { $_->{memory} % 2**16 } @cells], [0, 0], 'and so is that of each cell') or diag(explain(\@cells));
+
 done_testing();
