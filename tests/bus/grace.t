@@ -11,6 +11,7 @@ use JSON::XS;
 use Test::More;
 
 use Guests;
+use Hypervisor;
 use Node;
 
 use constant DRIVER => 'nvgrace_gpu_vfio_pci';
@@ -67,6 +68,13 @@ like((ctl('show', 'grace'))[1], qr/2-4: for the memory of gpu0/, 'and "show" whi
 spew("$ENV{NODE_TMP}/passthroughd.conf.d/nodes.conf", "[Daemon]\nGuestNodes=64\n") if mkdir "$ENV{NODE_TMP}/passthroughd.conf.d";
 is($bus->call('Reload')->{error}, undef, 'GuestNodes=64');
 is_deeply([map { $_->{memory_cells} } @{ allocation($bus, 'grace')->{devices} }], ['2-9', '10-17', '18-25', '26-33'], 'eight for each');
+
+# ---- an attached GPU has none
+
+is(release($bus, 'grace'), 'done', 'released');
+is(allocate($bus, 'one', gpu => 1, @vm), 'done', 'one GPU');
+hypervisor("$ENV{BUILD}/domain", config => (ctl('xml', 'one'))[1]);
+like(ctl_json('attach', 'one', 'gpu=1')->{message} // '', names('memory', 'xml'), 'an attach to its domain, which is shut down, says so');
 
 # ---- the kernel may have pages of 64 KiB
 
