@@ -502,10 +502,10 @@ deb: $(UNITS)
 deb-check: deb
 	$(Q)+BUILD=$(BUILD) tests/deb/run
 
-$(call made,lab lab-shell,$(UNITS) $(BUILD)/tests/lab/ivshmem-server $(BUILD)/tests/lab/rights)
+$(call made,lab lab-shell,$(UNITS) $(NODESIM) $(SHIM) $(HYPERVISOR) $(BUILD)/tests/lab/ivshmem-server $(BUILD)/tests/lab/rights)
 lab lab-shell:
 	$(Q)+BUILD=$(BUILD) tests/lab/build
-	$(Q)BUILD=$(BUILD) $(if $(filter lab,$@),perl -Itests -S prove --harness NoSkips --verbose --timer $(if $(LAB),tests/lab/run :: $(LAB),--jobs 2 tests/lab/run-1 tests/lab/run-2 tests/lab/run-shapes),tests/lab/run --shell)
+	$(Q)BUILD=$(BUILD) $(if $(filter lab,$@),perl -Itests -S prove --harness NoSkips --verbose --timer $(if $(LAB),tests/lab/run :: $(LAB),--jobs 2 tests/lab/run-1 tests/lab/run-2 tests/lab/run-shapes tests/lab/grace),tests/lab/run --shell)
 
 clean:
 	rm -rf $(BUILD)

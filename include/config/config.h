@@ -257,6 +257,7 @@ typedef struct Config {
         uint64_t reserve_memory; /* ReserveMemory=, bytes kept for the host on every node with memory, default 1 GiB */
         unsigned spare_ports;    /* SparePorts=, empty PCIe ports on each root bus of a guest, 0..8, default 1 */
         IommufdMode iommufd;     /* Iommufd=, default auto */
+        unsigned guest_nodes;    /* GuestNodes=, NUMA nodes that the kernels of guests can have, 1..1024, default 16 */
         AfterRelease after_release;
         char *libvirt;              /* Libvirt=: URI of the libvirt to ask for running domains, default
                                        "qemu:///system", for Xen "xen:///system"; NULL: none */

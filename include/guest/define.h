@@ -21,3 +21,7 @@ typedef enum DefineResult {
         DEFINE_REFUSED,       /* libvirt does not define the document */
         DEFINE_NOT_STARTED,   /* the domain is defined, but does not start */
 } DefineResult;
+
+/* The namespace prefix of a document's metadata, and its element for a sentence about what the guest lacks. */
+#define DOMXML_PREFIX  "passthroughd"
+#define DOMXML_WARNING "warning"

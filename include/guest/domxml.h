@@ -81,6 +81,9 @@ char *domxml_hostdev_with_iommufd(const char *hostdev, const char *iommufd);
  * NULL: out of memory. */
 char *domxml_place_hostdev(const char *hostdev, const GuestFunction *place);
 
+/* What the guest of a document without a template lacks, as guest_explain_lacks(). */
+int domxml_explain_lacks(const Inventory *inv, const Config *config, const Allocation *a, char **ret);
+
 /*
  * The guest's PCI tree as an XML document for NCCL_TOPO_FILE; otherwise as domxml_make(). While a guest runs, the
  * document has the PCI tree of the running guest, and the template is ignored. Devices below pcie.0 are left out: NCCL

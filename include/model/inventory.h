@@ -194,7 +194,8 @@ typedef struct Cpu {
 /* A VFIO variant driver: a line of modules.alias, "vfio_pci:v000015B3d..." without the prefix. */
 typedef struct VfioVariant {
         char *pattern;
-        char *driver; /* name of the loaded driver */
+        char *driver; /* its name; the name of its module while it is not loaded */
+        bool loaded;  /* or built in */
 } VfioVariant;
 
 #define ARCHITECTURE_MAX     16U
@@ -269,7 +270,7 @@ int pci_device_add_fault(PciDevice *dev, const char *format, ...) _printf_(2, 3)
 int pci_device_copy_vgpu(PciDevice *to, const PciDevice *from);
 bool pci_device_same_vgpu(const PciDevice *a, const PciDevice *b);
 /* 0, -ENOMEM, or -E2BIG beyond INVENTORY_VARIANTS_MAX. */
-int inventory_add_variant(Inventory *inv, const char *pattern, const char *driver);
+int inventory_add_variant(Inventory *inv, const char *pattern, const char *driver, bool loaded);
 /* Copies drivers and variants. to must have neither. 0 or -ENOMEM. */
 int inventory_copy_drivers(Inventory *to, const Inventory *from);
 void inventory_swap_drivers(Inventory *a, Inventory *b);
@@ -311,6 +312,8 @@ int inventory_cpu_node(const Inventory *inv, int id);
 int inventory_device_cpu_node(const Inventory *inv, const PciDevice *dev);
 /* The GPU whose memory the node without CPUs is. It goes offline when the GPU gets another driver. NULL: none. */
 const PciDevice *inventory_memory_owner(const Inventory *inv, const NumaNode *node);
+/* The device is a GPU beside a Grace CPU, on the node of its memory. */
+bool inventory_gpu_has_memory_node(const Inventory *inv, const PciDevice *dev);
 /* The numa_node attribute of the device is a node that the machine does not list. */
 bool pci_device_has_unlisted_node(const Inventory *inv, const PciDevice *dev);
 /*
@@ -353,8 +356,20 @@ bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other);
  * and CBDMA). PCI bridges are part of the platform as well; see is_bridge.
  */
 bool pci_device_is_platform(const PciDevice *dev);
-/* Returns the VFIO variant driver whose alias matches dev most specifically; NULL when only vfio-pci matches. */
+/* Returns the loaded VFIO variant driver whose alias matches dev most specifically; NULL when only vfio-pci matches. */
 const char *inventory_variant_driver(const Inventory *inv, const PciDevice *dev);
+/*
+ * Coherent GPUs are those beside a Grace CPU, which reaches their memory. Their VFIO driver gives the guest that memory
+ * as a BAR (Linux 6.8, drivers/vfio/pci/nvgrace-gpu/main.c); vfio-pci gives the GPU without it.
+ */
+#define COHERENT_DRIVER "nvgrace_gpu_vfio_pci"
+bool driver_is_coherent(const char *driver);
+/* modules.alias names that driver for dev, loaded or not, or dev is on the NUMA node of its memory. */
+bool inventory_is_coherent(const Inventory *inv, const PciDevice *dev);
+/* A sentence for a coherent GPU that would be bound to another VFIO driver, and what to do. Both NULL for another
+ * device. variants: Config.variants. The caller frees *ret. 0 or -ENOMEM. */
+int inventory_explain_lost_memory(const Inventory *inv, bool variants, const PciDevice *dev, char **ret,
+                                  const char **ret_remedy);
 /*
  * Adds the n VFs that the kernel would create on a PF without VFs, then calls inventory_finish(). They get an IOMMU
  * group of their own, or that of the PF if ACS does not isolate them. 0, -ENOMEM, -ENODATA when the PF's vf_offset or

@@ -11,7 +11,8 @@
 /* Devices of one request, over all pools. A guest with root ports for more devices does not boot. */
 #define REQUEST_DEVICES_MAX 64U
 #define REQUEST_LIMITS_MAX  32U
-#define REQUEST_PAGE_MIN    4096U /* bytes; the size of ordinary pages */
+#define REQUEST_PAGE_MIN    4096U  /* bytes; the size of ordinary pages */
+#define REQUEST_PAGE_ARM    65536U /* the largest one of aarch64, as kernels for Grace have it */
 
 typedef struct RequestPool {
         char *pool;
@@ -58,6 +59,7 @@ typedef struct Request {
         unsigned cpus;                        /* vCPUs, each pinned to one host CPU; 0: no CPUs */
         uint64_t memory;                      /* bytes; 0 if and only if cpus is 0 */
         uint64_t page_size;                   /* bytes; 0: ordinary pages */
+        uint64_t base_page;                   /* size of ordinary pages; 0: REQUEST_PAGE_MIN. Set by the planner */
         unsigned cells;                       /* guest NUMA cells; 0: as few as possible */
         int host_nodes[ALLOCATION_CELLS_MAX]; /* ids: the nodes of the guest are exactly these, each once */
         size_t n_host_nodes;                  /* 0: the planner chooses the nodes */

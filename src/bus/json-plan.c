@@ -2,6 +2,7 @@
 /* Allocations and plans as JSON. */
 #include <stdio.h>
 
+#include "guest/coherent.h"
 #include "guest/confidential.h"
 #include "guest/domxml.h"
 #include "guest/iommufd.h"
@@ -48,10 +49,19 @@ static const GuestAddress *find_guest(const GuestAddress *guests, size_t n, PciA
         return NULL;
 }
 
+/* "2-9"; NULL: none. */
+static json_object *json_memory_cells(const Allocation *a, unsigned each, const AllocationDevice *d) {
+        int first = memory_cells_first(a, each, d);
+        _cleanup_free_ char *text = first >= 0 ? string_format("%d-%d", first, first + (int) each - 1) : NULL;
+
+        return json_string_or_null(text);
+}
+
 static json_object *json_allocation_devices(const HostView *view, const Allocation *a, bool planned,
                                             bool with_attributes) {
         json_object *array = json_object_new_array();
         _cleanup_free_ GuestAddress *guests = NULL;
+        unsigned each = memory_cells_each(view->inventory, view->config, a);
         size_t n_guests = 0;
 
         /* A guest that is not known may have the devices at other addresses than its document would have now. */
@@ -72,6 +82,7 @@ static json_object *json_allocation_devices(const HostView *view, const Allocati
                 json_object_object_add(o, "seen_address", g && g->seen.bus > 0 ? json_address(g->seen) : NULL);
                 json_object_object_add(o, "numa_node", json_known_or_null(dev ? dev->numa_node : -1));
                 json_object_object_add(o, "cpu_node", json_known_or_null(d->numa_node));
+                json_object_object_add(o, "memory_cells", json_memory_cells(a, each, d));
                 json_object_object_add(o, "physical_function", d->is_vf ? json_address(d->physfn) : NULL);
                 json_object_object_add(o, "vgpu_type", json_string_or_null(d->vgpu_name));
                 json_object_object_add(o, "mdev", json_string_or_null(*d->mdev ? d->mdev : NULL));
@@ -162,6 +173,20 @@ json_object *json_services(const Allocation *a) {
         return array;
 }
 
+/* What the guest lacks: sentences. */
+static json_object *json_warnings(const HostView *view, const Allocation *a) {
+        json_object *array = json_object_new_array();
+        _cleanup_free_ char *text = NULL;
+        char *rest, *line;
+
+        if (view->config->hypervisor != HYPERVISOR_XEN)
+                (void) domxml_explain_lacks(view->inventory, view->config, a, &text);
+        rest = text;
+        while (rest && (line = strsep(&rest, "\n")) && *line)
+                (void) json_object_array_add(array, json_object_new_string(line));
+        return array;
+}
+
 /* planned: a is the allocation of a plan, which has no name, id, generation and owner yet. */
 static json_object *json_allocation_or_plan(const HostView *view, const Allocation *a, bool planned,
                                             bool with_attributes) {
@@ -189,6 +214,7 @@ static json_object *json_allocation_or_plan(const HostView *view, const Allocati
         add_placement(o, a);
         json_object_object_add(o, "shared_memory", json_regions(a));
         json_object_object_add(o, "services", json_services(a));
+        json_object_object_add(o, "warnings", json_warnings(view, a));
         return o;
 }
 

@@ -10,6 +10,7 @@
 
 #define JOB_TIMEOUT_MAX       3600U
 #define PARALLEL_DEVICES_MAX  64U
+#define GUEST_NODES_MAX       1024U /* NODES_SHIFT of arm64 is at most 10 */
 #define DRIVER_NAME_MAX       63U
 #define DRIVER_NAME           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 #define VIRTUAL_FUNCTIONS_MAX 65535U /* NumVFs has 16 bits */
@@ -107,6 +108,16 @@ static int parse_housekeeping(ConfigParser *p, const char *value) {
 
 static int parse_reserve_memory(ConfigParser *p, const char *value) {
         return parse_size(value, &p->config->reserve_memory);
+}
+
+static int parse_guest_nodes(ConfigParser *p, const char *value) {
+        uint64_t n;
+        int r = parse_unsigned(value, GUEST_NODES_MAX, &n);
+
+        if (r < 0 || n == 0)
+                return -EINVAL;
+        p->config->guest_nodes = (unsigned) n;
+        return 0;
 }
 
 static int parse_spare_ports(ConfigParser *p, const char *value) {
@@ -531,6 +542,7 @@ static const struct Key {
         { SECTION_DAEMON, "ReserveMemory", parse_reserve_memory, "1G", "a size, as in 512M or 2G" },
         { SECTION_DAEMON, "SparePorts", parse_spare_ports, "1", "a number from 0 to 8" },
         { SECTION_DAEMON, "Iommufd", parse_iommufd, "auto", "auto, no or yes" },
+        { SECTION_DAEMON, "GuestNodes", parse_guest_nodes, "16", "a number from 1 to 1024" },
         { SECTION_DAEMON, "AfterRelease", parse_after_release, "restore", "restore or keep" },
         { SECTION_DAEMON, "KeepInterfaces", parse_keep_interfaces, "",
           "names of network interfaces with spaces between, as in eth0 storage*" },

@@ -106,6 +106,7 @@ Config *config_new(void) {
         c->parallel_devices = 16;
         c->reserve_memory = UINT64_C(1) << 30;
         c->spare_ports = 1;
+        c->guest_nodes = 16;
         return TAKE_PTR(c);
 }
 

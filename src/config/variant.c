@@ -9,14 +9,14 @@
 #include "model/inventory.h"
 #include "util/strings.h"
 
-int inventory_add_variant(Inventory *inv, const char *pattern, const char *driver) {
+int inventory_add_variant(Inventory *inv, const char *pattern, const char *driver, bool loaded) {
         VfioVariant v = { 0 };
 
         if (inv->n_variants >= INVENTORY_VARIANTS_MAX)
                 return -E2BIG;
         if (ARRAY_RESERVE(inv->variants, inv->n_variants) < 0)
                 return -ENOMEM;
-        v = (VfioVariant) { .pattern = strdup(pattern), .driver = strdup(driver) };
+        v = (VfioVariant) { .pattern = strdup(pattern), .driver = strdup(driver), .loaded = loaded };
         if (!v.pattern || !v.driver) {
                 free(v.pattern);
                 free(v.driver);
@@ -37,7 +37,8 @@ int inventory_copy_drivers(Inventory *to, const Inventory *from) {
                 if (string_copy(&to->drivers[to->n_drivers], from->drivers[to->n_drivers]) < 0)
                         return -ENOMEM;
         for (size_t i = 0; r == 0 && i < from->n_variants; i++)
-                r = inventory_add_variant(to, from->variants[i].pattern, from->variants[i].driver);
+                r = inventory_add_variant(to, from->variants[i].pattern, from->variants[i].driver,
+                                          from->variants[i].loaded);
         return r;
 }
 
@@ -71,7 +72,8 @@ static unsigned open_parts(const char *pattern) {
         return n;
 }
 
-const char *inventory_variant_driver(const Inventory *inv, const PciDevice *dev) {
+/* The variant whose alias matches the device most specifically, of the loaded ones or of all; NULL: none. */
+static const VfioVariant *find_variant(const Inventory *inv, const PciDevice *dev, bool loaded) {
         const VfioVariant *best = NULL;
         char name[64];
 
@@ -82,8 +84,59 @@ const char *inventory_variant_driver(const Inventory *inv, const PciDevice *dev)
         for (size_t i = 0; i < inv->n_variants; i++) {
                 const VfioVariant *v = &inv->variants[i];
 
-                if (fnmatch(v->pattern, name, 0) == 0 && (!best || open_parts(v->pattern) < open_parts(best->pattern)))
+                if ((v->loaded || !loaded) && fnmatch(v->pattern, name, 0) == 0 &&
+                    (!best || open_parts(v->pattern) < open_parts(best->pattern)))
                         best = v;
         }
-        return best ? best->driver : NULL;
+        return best;
+}
+
+const char *inventory_variant_driver(const Inventory *inv, const PciDevice *dev) {
+        const VfioVariant *v = find_variant(inv, dev, true);
+
+        return v ? v->driver : NULL;
+}
+
+/* The name of the driver may have '-' where that of its module has '_'. */
+bool driver_is_coherent(const char *driver) {
+        const char *at = COHERENT_DRIVER;
+
+        for (; driver && *driver && (*driver == *at || (*driver == '-' && *at == '_')); driver++)
+                at++;
+        return driver && !*driver && !*at;
+}
+
+bool inventory_is_coherent(const Inventory *inv, const PciDevice *dev) {
+        const VfioVariant *v = find_variant(inv, dev, false);
+
+        return (v && driver_is_coherent(v->driver)) || inventory_gpu_has_memory_node(inv, dev);
+}
+
+int inventory_explain_lost_memory(const Inventory *inv, bool variants, const PciDevice *dev, char **ret,
+                                  const char **ret_remedy) {
+        const VfioVariant *named = find_variant(inv, dev, false);
+        const char *address = PCI_ADDRESS_STR(dev->address);
+
+        *ret = NULL;
+        *ret_remedy = NULL;
+        if (!inventory_is_coherent(inv, dev) || (variants && driver_is_coherent(inventory_variant_driver(inv, dev))))
+                return 0;
+        if (!named || !driver_is_coherent(named->driver)) {
+                *ret_remedy = "Use a kernel with CONFIG_NVGRACE_GPU_VFIO_PCI, Linux 6.8 or later.";
+                return string_replace(ret,
+                                      "A guest gets %s without its memory: modules.alias of this kernel does not "
+                                      "name " COHERENT_DRIVER " for it.",
+                                      address);
+        }
+        if (!named->loaded) {
+                *ret_remedy = "Load it: systemctl start modprobe@" COHERENT_DRIVER ".service.";
+                return string_replace(ret,
+                                      "A guest gets %s without its memory: modules.alias names " COHERENT_DRIVER
+                                      " for it, which is not loaded.",
+                                      address);
+        }
+        *ret_remedy = "Set VfioDriver=auto in the configuration.";
+        return string_replace(
+                ret, "A guest gets %s without its memory: VfioDriver= names another driver than " COHERENT_DRIVER ".",
+                address);
 }

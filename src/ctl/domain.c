@@ -10,6 +10,7 @@
 #include "bus/names.h"
 #include "document.h"
 #include "guest/define.h"
+#include "page.h"
 #include "report.h"
 #include "request.h"
 #include "util/fileio.h"
@@ -128,6 +129,25 @@ static int allocate_recorded(Client *c, const char *name, const RequestItems *it
         return r < 0 ? r : client_call(c, call, NULL);
 }
 
+#define WARNING_BEGIN "<" DOMXML_PREFIX ":" DOMXML_WARNING ">"
+#define WARNING_END   "</" DOMXML_PREFIX ":" DOMXML_WARNING ">"
+
+/* Prints the warnings in the metadata of the document on standard error. The sentences have no character that XML
+ * escapes. */
+static void print_lacks(const char *xml) {
+        for (const char *at = xml, *end; (at = strstr(at, WARNING_BEGIN)); at = end) {
+                _cleanup_free_ char *text = NULL;
+
+                at += strlen(WARNING_BEGIN);
+                end = strstr(at, WARNING_END);
+                if (!end)
+                        return;
+                text = string_format("%.*s", (int) (end - at), at);
+                if (text)
+                        page_wrap(stderr, text, 0, 0);
+        }
+}
+
 static int print_xml_json(const Args *args, const char *name, const char *xml) {
         json_object *o = json_object_new_object();
 
@@ -168,6 +188,7 @@ int verb_xml(const Args *args) {
         r = request_document(c, name, template, &xml);
         if (r < 0)
                 return r;
+        print_lacks(xml);
         if (args_has(args, OPTION_JSON))
                 return print_xml_json(args, name, xml);
         printf("%s%s", xml, *xml && xml[strlen(xml) - 1] == '\n' ? "" : "\n");
@@ -281,6 +302,7 @@ int verb_define(const Args *args) {
         r = request_document(c, name, template, &xml);
         if (r < 0)
                 return r;
+        print_lacks(xml);
         r = define(args, xml, &reason);
         if (r < 0)
                 return report_errno(args, r, "Cannot run " PROGRAM);

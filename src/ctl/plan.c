@@ -88,6 +88,11 @@ static int print_assumptions(json_object *plan) {
         return 0;
 }
 
+static int print_warnings(json_object *plan) {
+        view_warnings(plan);
+        return 0;
+}
+
 /* Prints "3, of modules 1, 3". */
 static int print_partition(json_object *plan) {
         const char *partition = reply_text(plan, "partition");
@@ -308,7 +313,8 @@ static int print_plan(const Args *args, json_object *plan) {
         static int (*const parts[])(json_object *) = { print_held,        print_assumptions, print_partition,
                                                        print_attributes,  print_plan_cpus,   print_lenders,
                                                        print_plan_memory, print_iommufd,     print_confidential,
-                                                       print_limits,      print_cost,        print_runner_up };
+                                                       print_warnings,    print_limits,      print_cost,
+                                                       print_runner_up };
         int r = print_plan_devices(args, plan);
 
         if (r < 0)

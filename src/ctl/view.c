@@ -421,6 +421,17 @@ void view_services(json_object *a) {
         }
 }
 
+/* Cells without CPUs and memory, for the memory of GPUs. */
+static void view_memory_cells(json_object *a) {
+        for (size_t i = 0; i < member_length(a, "devices"); i++) {
+                json_object *d = member_at(a, "devices", i);
+
+                if (reply_text(d, "memory_cells"))
+                        view_field("", "%s: for the memory of %s", reply_text(d, "memory_cells"),
+                                   reply_cell(d, "slot"));
+        }
+}
+
 void view_allocation(json_object *a) {
         _cleanup_free_ char *memory = view_memory(a), *nodes = view_join(a, "numa_nodes", " "), *owner = view_owner(a);
         const char *cpus = reply_text(a, "cpus");
@@ -445,6 +456,13 @@ void view_allocation(json_object *a) {
         if (JSON_READ_INTEGER(a, "page_size", INT64_MAX, &page_size) >= 0)
                 view_field("Page size", "%s", FORMAT_SIZE((uint64_t) page_size));
         view_cells(a);
+        view_memory_cells(a);
         view_regions(a);
         view_services(a);
+        view_warnings(a);
+}
+
+void view_warnings(json_object *allocation) {
+        for (size_t i = 0; i < member_length(allocation, "warnings"); i++)
+                view_field(i ? "" : "Lacks", "%s", reply_element_cell(allocation, "warnings", i));
 }

@@ -53,3 +53,5 @@ char *view_attributes(json_object *allocation_device);
 /* Prints "mpi: 256 MiB on node 0, pages of 2 MiB, shared by vm1 vm2". The members include this allocation. */
 void view_regions(json_object *allocation);
 void view_services(json_object *allocation);
+/* What the guest lacks. */
+void view_warnings(json_object *allocation);

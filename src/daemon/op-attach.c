@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "facts.h"
+#include "guest/coherent.h"
 #include "guest/domxml.h"
 #include "guest/guestpci.h"
 #include "guest/iommufd.h"
@@ -214,13 +215,25 @@ static void attach_placed(Manager *m, const Job *job, const Step *step, const ch
                         (void) guest_place_parse(place, &a->devices[i].guest);
 }
 
-/* A guest that started with one device may have iommufd, and the new device gets what the guest has. */
-static void tell_lost_peers(const Manager *m, Job *job, const Allocation *a) {
+static bool has_coherent(const Allocation *a, const Allocation *part) {
+        for (size_t i = 0; i < part->n_devices; i++)
+                if (memory_cells_first(a, 1, allocation_find_device(a, part->devices[i].address)) >= 0)
+                        return true;
+        return false;
+}
+
+/* A guest that started with one device may have iommufd, and the new device gets what the guest has. The firmware of a
+ * guest tells the cells for the memory of a GPU, and an attached GPU gets none. */
+static void tell_lacks(const Manager *m, Job *job, const Allocation *a, const Allocation *part) {
         IommufdFacts facts = iommufd_facts(m->host.inventory, m->host.config, a);
         _cleanup_free_ char *text = NULL;
 
         if (job->iommufd && facts.n_devices > 1 && !iommufd_has_peers(&facts))
                 text = iommufd_explain_lost_peers(&facts);
+        if (has_coherent(a, part))
+                (void) string_append(&text, " ",
+                                     "The domain has no NUMA nodes for the memory of an attached GPU: define it again "
+                                     "from 'passthroughctl xml' while it is shut down.");
         if (text)
                 job_set_message(job, text);
 }
@@ -246,7 +259,7 @@ static JobResult settle(Manager *m, Job *job, Allocation *a, const Allocation *p
                                      "attach them again.");
                 return JOB_FAILED_DIRTY;
         }
-        tell_lost_peers(m, job, a);
+        tell_lacks(m, job, a, part);
         note_allocation_event(m, HISTORY_READY, part, NULL);
         manager_forget_attributes(m, part);
         note_facts(m);

@@ -9,6 +9,8 @@
 #include "domxml-internal.h"
 #include "util/strings.h"
 
+#define LIBVIRT_ACCEL 12007000U
+
 #define PCI_INDEX_MAX 255U
 #define OTHERS_SPARE  8U /* root ports left free for hot-plug */
 
@@ -80,6 +82,37 @@ static Verdict check_iommu(const Domain *d, const xmlNode *node, Refusal *ret) {
                                "The template's <iommu> cannot serve more than %u vCPUs.", DOMXML_PLAIN_VCPUS_MAX);
 }
 
+static bool shows_devices(const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (guest_pci_shows(&a->devices[i]))
+                        return true;
+        return false;
+}
+
+/*
+ * An SMMU of the template, which each expander of ours gets. QEMU has no devices of VFIO behind an SMMU that it
+ * emulates alone: with a container it exits ("requires iommu MAP notifier"), with iommufd their DMA fails. libvirt
+ * before 12.7 drops accel='on' where it defines a domain without validation.
+ */
+static Verdict check_smmu(Domain *d, xmlNode *node, Refusal *ret) {
+        const xmlNode *driver = node_find(node, "driver");
+
+        if (!d->aarch64 || !node_is(node, "iommu") || !node_has(node, "model", "smmuv3") || !shows_devices(d->a) ||
+            (driver && xmlHasProp((xmlNode *) driver, (const xmlChar *) "pciBus")))
+                return VERDICT_NONE;
+        if (!driver || !node_has(driver, "accel", "on"))
+                return refuse_template(ret, node, NULL, "Add <driver accel='on'/>, or remove it.",
+                                       "The template's <iommu> is emulated by QEMU alone, which then cannot give "
+                                       "devices of the host to the guest.");
+        if (d->inv->libvirt.libvirt < LIBVIRT_ACCEL)
+                return refuse_template(ret, node, NULL, "Remove it, or use a later libvirt.",
+                                       "The template's <iommu> has accel='on', which takes libvirt 12.7, and the "
+                                       "libvirt of this node is %s.",
+                                       d->inv->libvirt.known ? "older" : "not known");
+        d->smmu = node;
+        return VERDICT_NONE;
+}
+
 /* libvirt refuses a domain with the same alias twice. */
 static Verdict check_alias(const Domain *d, const xmlNode *node, Refusal *ret) {
         const xmlNode *alias = node_find(node, "alias");
@@ -104,6 +137,8 @@ static Verdict check_node(Domain *d, xmlNode *node, Controllers *c, Refusal *ret
 
         if (v == VERDICT_NONE)
                 v = check_iommu(d, node, ret);
+        if (v == VERDICT_NONE)
+                v = check_smmu(d, node, ret);
         if (v == VERDICT_NONE && node_is(node, "controller") && node_has(node, "type", "pci"))
                 v = check_controller(d, node, c, ret);
         if (address && node_has(address, "type", "pci") && node_get_number(address, "bus", PCI_INDEX_MAX, &bus) == 0)

@@ -219,9 +219,9 @@ static void write_numatune(Domain *d) {
         }
 }
 
-unsigned allocation_cell_distance(const Inventory *inv, const Allocation *a, size_t from, size_t to) {
-        const NumaNode *node = inventory_find_node(inv, a->cells[from].node);
-        int index = inventory_node_index(inv, a->cells[to].node);
+unsigned guest_cell_distance(const Inventory *inv, const Allocation *a, unsigned each, size_t from, size_t to) {
+        const NumaNode *node = inventory_find_node(inv, guest_cell_node(inv, a, each, from));
+        int index = inventory_node_index(inv, guest_cell_node(inv, a, each, to));
         unsigned distance = node && index >= 0 ? node->distance[index] : 0;
 
         if (from == to)
@@ -231,29 +231,36 @@ unsigned allocation_cell_distance(const Inventory *inv, const Allocation *a, siz
         return MIN(MAX(distance, DISTANCE_NEAREST), DISTANCE_FARTHEST);
 }
 
-static void write_cell(Domain *d, xmlNode *numa, size_t i) {
+/* n: cells of the guest. Those behind the cells of the allocation are memory cells. */
+static void write_cell(Domain *d, xmlNode *numa, size_t i, size_t n) {
         xmlNode *cell = node_add(d, numa, "cell"), *distances;
 
         node_set(d, cell, "id", "%zu", i);
-        node_set_cpus(d, cell, "cpus", &d->a->cells[i].vcpus);
-        node_set_size(d, cell, "memory", d->a->cells[i].memory);
-        if (d->a->n_cells == 1)
+        if (i < d->a->n_cells) {
+                node_set_cpus(d, cell, "cpus", &d->a->cells[i].vcpus);
+                node_set_size(d, cell, "memory", d->a->cells[i].memory);
+        } else {
+                node_set(d, cell, "memory", "0");
+                node_set(d, cell, "unit", "KiB");
+        }
+        if (n == 1)
                 return;
 
         distances = node_add(d, cell, "distances");
-        for (size_t to = 0; to < d->a->n_cells; to++) {
+        for (size_t to = 0; to < n; to++) {
                 xmlNode *sibling = node_add(d, distances, "sibling");
 
                 node_set(d, sibling, "id", "%zu", to);
-                node_set(d, sibling, "value", "%u", allocation_cell_distance(d->inv, d->a, i, to));
+                node_set(d, sibling, "value", "%u", guest_cell_distance(d->inv, d->a, d->memory_cells, i, to));
         }
 }
 
 void domain_write_cells(Domain *d, xmlNode *cpu) {
         xmlNode *numa = node_add(d, cpu, "numa");
+        size_t n = d->a->n_cells + memory_cells_count(d->a, d->memory_cells);
 
-        for (size_t i = 0; i < d->a->n_cells; i++)
-                write_cell(d, numa, i);
+        for (size_t i = 0; i < n; i++)
+                write_cell(d, numa, i, n);
 }
 
 static xmlNode *find_feature(const xmlNode *cpu, const char *name) {

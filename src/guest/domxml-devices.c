@@ -2,6 +2,8 @@
 
 /* Writes PCI controllers, hostdevs, the memory balloon and the guest's IOMMU. */
 
+#include <stdio.h>
+
 #include "domxml-internal.h"
 #include "util/strings.h"
 
@@ -11,10 +13,8 @@
 #define UNIT_GIB  (1ULL << 30)
 #define UNIT_MIB  (1ULL << 20)
 
-#define LIBVIRT_SIZES_VIRT 12008000U
-#define QEMU_SIZES_VIRT    10000000U
-
 #define FIRMWARE_HINT "opt/ovmf/X-PciMmio64Mb"
+#define VIRT_WINDOW   "highmem-mmio-size"
 
 static void write_address(Domain *d, xmlNode *parent, const char *type, PciAddress a, bool multifunction) {
         xmlNode *address = node_add(d, parent, "address");
@@ -69,9 +69,12 @@ static xmlNode *find_root_controller(const xmlNode *devices) {
  * The 64-bit window of 'virt' is 512 GiB. QEMU 10.0 can make it larger; libvirt 12.8 asks for that, 11.3 refuses
  * <pcihole64> on this machine.
  */
+static bool needs_virt_window(const Domain *d) {
+        return d->aarch64 && d->pci->hole64 > GUEST_HOLE64_VIRT;
+}
+
 static bool can_size_window(const Domain *d) {
-        return !d->aarch64 || (d->pci->hole64 > GUEST_HOLE64_VIRT && d->inv->libvirt.libvirt >= LIBVIRT_SIZES_VIRT &&
-                               d->inv->libvirt.qemu >= QEMU_SIZES_VIRT);
+        return !d->aarch64 || (needs_virt_window(d) && libvirt_sizes_virt(&d->inv->libvirt));
 }
 
 /* Keeps the template's 64-bit window if it is larger. */
@@ -147,12 +150,15 @@ void domain_write_address(Domain *d, xmlNode *hostdev, PciAddress a) {
         write_address(d, hostdev, "pci", a, false);
 }
 
-void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f) {
-        int cell = guest_pci_port(d->pci, f)->cell;
+/* Makes the device the generic initiator of its memory cells. */
+static void write_nodeset(Domain *d, xmlNode *hostdev, const AllocationDevice *dev) {
+        int first = memory_cells_first(d->a, d->memory_cells, dev);
 
-        /* The guest cell of the device itself (SRAT), as the expander has it for all devices behind it. */
-        if (d->inv->libvirt.acpi_nodeset && cell >= 0)
-                node_set(d, node_add(d, hostdev, "acpi"), "nodeset", "%d", cell);
+        if (first >= 0)
+                node_set(d, node_add(d, hostdev, "acpi"), "nodeset", "%d-%d", first, first + (int) d->memory_cells - 1);
+}
+
+void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f) {
         write_address(d, hostdev, "pci", f->guest, f->multifunction);
 }
 
@@ -171,6 +177,25 @@ static void write_iommu(Domain *d) {
         node_set(d, node_need(d, features, "ioapic"), "driver", "qemu"); /* required for interrupt remapping */
 }
 
+/* One for each expander, as the template has it: one SMMU of the host serves one host bridge. */
+static void write_smmus(Domain *d) {
+        for (size_t i = 0; i < d->pci->n_controllers; i++) {
+                const GuestController *c = &d->pci->controllers[i];
+                xmlNode *smmu = c->type == GUEST_EXPANDER_BUS ? xmlDocCopyNode(d->smmu, d->doc, 1) : NULL;
+
+                if (c->type != GUEST_EXPANDER_BUS)
+                        continue;
+                if (!smmu || !xmlAddChild(d->devices, smmu)) {
+                        d->failed = true;
+                        xmlFreeNode(smmu);
+                        return;
+                }
+                node_set(d, node_need(d, smmu, "driver"), "pciBus", "%u", c->index);
+        }
+        node_remove(d->smmu);
+        d->smmu = NULL;
+}
+
 static bool is_uefi(const Domain *d) {
         const xmlNode *os = node_find(d->root, "os"), *loader = node_find(os, "loader");
 
@@ -178,29 +203,29 @@ static bool is_uefi(const Domain *d) {
                (loader && node_has(loader, "type", "pflash"));
 }
 
-static bool has_hint(const xmlNode *commandline) {
+static bool has_argument(const xmlNode *commandline, const char *part) {
         for (const xmlNode *arg = commandline ? commandline->children : NULL; arg; arg = arg->next) {
                 _cleanup_free_ char *value = arg->type == XML_ELEMENT_NODE ? node_get(arg, "value") : NULL;
 
-                if (value && strstr(value, FIRMWARE_HINT))
+                if (value && strstr(value, part))
                         return true;
         }
         return false;
 }
 
 /*
- * libvirt has no element for this hint, and rejects its name in <sysinfo> (domain.md F8b). A hint of the template is
- * kept.
+ * Adds two arguments of QEMU. libvirt has no element for the firmware's hint, and rejects its name in <sysinfo>
+ * (domain.md F8b). part: of the second argument; one of the template that has it is kept.
  */
-static void write_firmware_hint(Domain *d) {
-        xmlNode *commandline = NULL, *arg;
+static void write_arguments(Domain *d, const char *part, const char *first, const char *second) {
+        xmlNode *commandline = NULL;
         xmlNs *ns;
 
         for (xmlNode *n = d->root->children; n && !commandline; n = n->next)
                 if (n->type == XML_ELEMENT_NODE && n->ns && streq((const char *) n->ns->href, DOMXML_QEMU_NAMESPACE) &&
                     streq((const char *) n->name, "commandline"))
                         commandline = n;
-        if (has_hint(commandline))
+        if (has_argument(commandline, part))
                 return;
         if (!commandline) {
                 commandline = node_add(d, d->root, "commandline");
@@ -213,11 +238,25 @@ static void write_firmware_hint(Domain *d) {
                 }
                 xmlSetNs(commandline, ns);
         }
-        arg = node_add(d, commandline, "arg"); /* inherits the namespace of its parent */
-        node_set(d, arg, "value", "-fw_cfg");
-        arg = node_add(d, commandline, "arg");
-        node_set(d, arg, "value", "name=%s,string=%llu", FIRMWARE_HINT,
-                 (unsigned long long) (d->pci->hole64 / UNIT_MIB));
+        /* Both inherit the namespace of their parent. */
+        node_set(d, node_add(d, commandline, "arg"), "value", "%s", first);
+        node_set(d, node_add(d, commandline, "arg"), "value", "%s", second);
+}
+
+static void write_firmware_hint(Domain *d) {
+        char text[64];
+
+        (void) snprintf(text, sizeof(text), "name=%s,string=%llu", FIRMWARE_HINT,
+                        (unsigned long long) (d->pci->hole64 / UNIT_MIB));
+        write_arguments(d, FIRMWARE_HINT, "-fw_cfg", text);
+}
+
+/* QEMU adds the properties of several -machine. */
+static void write_virt_window(Domain *d) {
+        char text[64];
+
+        (void) snprintf(text, sizeof(text), VIRT_WINDOW "=%lluG", (unsigned long long) (d->pci->hole64 / UNIT_GIB));
+        write_arguments(d, VIRT_WINDOW, "-machine", text);
 }
 
 /* With a server, the server tells guests the size, and libvirt refuses a <size>. */
@@ -247,7 +286,10 @@ void domain_write_devices(Domain *d) {
         for (size_t i = 0; i < d->pci->n_functions; i++) {
                 const GuestFunction *f = &d->pci->functions[i];
 
-                domain_write_place(d, domain_write_hostdev(d, &d->a->devices[f->device]), f);
+                xmlNode *hostdev = domain_write_hostdev(d, &d->a->devices[f->device]);
+
+                write_nodeset(d, hostdev, &d->a->devices[f->device]);
+                domain_write_place(d, hostdev, f);
         }
         for (size_t i = 0; i < d->a->n_regions; i++)
                 write_shmem(d, &d->a->regions[i]);
@@ -256,6 +298,10 @@ void domain_write_devices(Domain *d) {
                  "none"); /* all memory is pinned, so ballooning is useless */
         if (domain_needs_iommu(d))
                 write_iommu(d);
+        if (d->smmu)
+                write_smmus(d);
         if (d->pci->hint && is_uefi(d) && !d->aarch64)
                 write_firmware_hint(d);
+        if (needs_virt_window(d) && !can_size_window(d) && qemu_sizes_virt(&d->inv->libvirt))
+                write_virt_window(d);
 }

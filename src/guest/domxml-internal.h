@@ -3,6 +3,7 @@
 
 /* Interfaces between the files domxml*.c: the document being made and functions that write its nodes. */
 
+#include "guest/coherent.h"
 #include "guest/domxml.h"
 #include "guest/guestpci.h"
 #include "guest/iommufd.h"
@@ -27,8 +28,10 @@ typedef struct Domain {
         IommufdFacts iommufd_facts;
         IommufdReason iommufd; /* for all devices of the guest */
         GuestPciRoom room;
-        GuestPci *pci; /* NULL for Xen */
-        bool failed;   /* out of memory while making a node */
+        GuestPci *pci;         /* NULL for Xen */
+        unsigned memory_cells; /* of each coherent GPU */
+        xmlNode *smmu;         /* the template's <iommu> for each expander; NULL: none */
+        bool failed;           /* out of memory while making a node */
 } Domain;
 
 /* domxml.c: refuses an allocation that cannot have a document. */
@@ -88,7 +91,8 @@ void domain_write_memory(Domain *d);
 void domain_write_cpus(Domain *d);
 void domain_write_vcpus(Domain *d);
 void domain_write_cells(Domain *d, xmlNode *cpu);
-unsigned allocation_cell_distance(const Inventory *inv, const Allocation *a, size_t from, size_t to);
+/* each: memory_cells_each() */
+unsigned guest_cell_distance(const Inventory *inv, const Allocation *a, unsigned each, size_t from, size_t to);
 
 /* domxml-xen.c: memory, CPUs and devices of a guest of Xen. */
 void domain_write_xen(Domain *d, GuestInfo info);

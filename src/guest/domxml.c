@@ -9,10 +9,9 @@
 
 #include "domxml-internal.h"
 #include "domxml-xen.h"
+#include "guest/define.h"
 #include "ledger/ledger.h"
 #include "util/strings.h"
-
-#define NAMESPACE_PREFIX "passthroughd"
 
 static bool has_document(const Allocation *a) {
         return a->n_pins > 0 && a->n_cells > 0 && allocation_memory(a) > 0;
@@ -118,11 +117,23 @@ static void write_metadata_iommufd(Domain *d, xmlNode *parent) {
         node_set_text(d, node, "%s", why ?: "");
 }
 
+/* What the guest lacks, a <warning> for each sentence. passthroughctl prints them beside the document. */
+static void write_metadata_lacks(Domain *d, xmlNode *parent) {
+        _cleanup_free_ char *text = NULL;
+        char *rest, *line;
+
+        if (d->xen)
+                return;
+        d->failed |= guest_explain_lacks(d->inv, d->config, d->a, d->pci->hole64, d->smmu, &text) < 0;
+        rest = text;
+        while (rest && (line = strsep(&rest, "\n")) && *line)
+                node_set_text(d, node_add(d, parent, DOMXML_WARNING), "%s", line);
+}
+
 /* Connects the domain with its allocation. libvirt permits one metadata element for each namespace. */
 static void write_metadata(Domain *d) {
         xmlNode *node = node_add(d, domain_take(d, "metadata"), "allocation");
-        xmlNs *ns =
-                node ? xmlNewNs(node, (const xmlChar *) DOMXML_NAMESPACE, (const xmlChar *) NAMESPACE_PREFIX) : NULL;
+        xmlNs *ns = node ? xmlNewNs(node, (const xmlChar *) DOMXML_NAMESPACE, (const xmlChar *) DOMXML_PREFIX) : NULL;
 
         if (!ns) {
                 d->failed = true;
@@ -141,6 +152,7 @@ static void write_metadata(Domain *d) {
                 write_metadata_region(d, node, &d->a->regions[i], d->a->shared[i]);
         write_metadata_iommufd(d, node);
         domain_write_confidential_notes(d, node);
+        write_metadata_lacks(d, node);
 }
 
 static Verdict write_domain(Domain *d, GuestInfo info, Refusal *ret) {
@@ -165,6 +177,8 @@ static void choose_iommufd(Domain *d) {
         d->iommufd_facts = iommufd_facts(d->inv, d->config, d->a);
         if (element && d->iommufd_facts.mode == IOMMUFD_MODE_AUTO)
                 d->iommufd_facts.mode = node_has(element, "enabled", "yes") ? IOMMUFD_MODE_YES : IOMMUFD_MODE_NO;
+        if (d->smmu && d->iommufd_facts.mode == IOMMUFD_MODE_AUTO)
+                d->iommufd_facts.mode = IOMMUFD_MODE_YES;
         d->iommufd_facts.confidential = confidential_is_private(d->confidential);
         d->iommufd = iommufd_choose(&d->iommufd_facts);
 }
@@ -194,6 +208,11 @@ static Verdict prepare_devices(Domain *d, const DomainTemplate *template, Refusa
         v = domain_check_confidential(d, ret);
         if (v != VERDICT_NONE)
                 return v;
+        if (d->smmu && d->iommufd == IOMMUFD_OFF)
+                return refuse_template(ret, d->smmu, NULL, "Set Iommufd=auto in passthroughd.conf.",
+                                       "The template's <iommu> has accel='on', which needs iommufd, and the "
+                                       "configuration or the template turns that off.");
+        d->memory_cells = memory_cells_each(d->inv, d->config, d->a);
         if (d->emulated && domain_needs_iommu(d))
                 return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Use type='kvm', or allocate fewer CPUs.",
                               "A domain without KVM cannot have %zu vCPUs, but %u.", d->a->n_pins,
@@ -448,4 +467,14 @@ int domxml_guest_addresses(const Inventory *inv, const Config *config, const All
         *ret = addresses;
         *ret_n = pci->n_functions;
         return 0;
+}
+
+int domxml_explain_lacks(const Inventory *inv, const Config *config, const Allocation *a, char **ret) {
+        _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
+        int r = 0;
+
+        /* On x86 no window is too small. */
+        if (streq(inventory_architecture(inv), ARCHITECTURE_AARCH64))
+                r = guest_pci_new(inv, a, &GUEST_PCI_ROOM_DEFAULT, &pci);
+        return r < 0 ? r : guest_explain_lacks(inv, config, a, pci ? pci->hole64 : 0, false, ret);
 }

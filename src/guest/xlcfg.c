@@ -45,7 +45,7 @@ static int write_cell(char **text, const Inventory *inv, const Allocation *a, si
                       : -ENOMEM;
 
         for (size_t to = 0; to < a->n_cells && r >= 0; to++)
-                r = string_append(text, "", "%s%u", to > 0 ? "," : "", allocation_cell_distance(inv, a, cell, to));
+                r = string_append(text, "", "%s%u", to > 0 ? "," : "", guest_cell_distance(inv, a, 0, cell, to));
         return r < 0 ? r : string_append(text, "", "\" ],\n");
 }
 

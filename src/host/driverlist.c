@@ -52,13 +52,19 @@ static bool find_driver(const Sysfs *fs, char *module) {
 
 static int add_line(const Sysfs *fs, Inventory *inv, char *line) {
         char *pattern = line + strlen(PREFIX), *module = strchr(pattern, ' ');
+        _cleanup_free_ char *driver = NULL;
+        bool loaded;
 
         if (!module)
                 return 0;
         *module++ = '\0';
-        if (streq(module, PLAIN) || !find_driver(fs, module))
+        driver = strdup(module);
+        if (!driver)
+                return -ENOMEM;
+        if (streq(module, PLAIN))
                 return 0;
-        return inventory_add_variant(inv, pattern, module);
+        loaded = find_driver(fs, driver);
+        return inventory_add_variant(inv, pattern, loaded ? driver : module, loaded);
 }
 
 int driver_list_modules_alias(const Sysfs *fs, char ret[static MODULES_ALIAS_MAX]) {
@@ -82,8 +88,7 @@ static int read_aliases(const Sysfs *fs, char **ret) {
         return fd < 0 ? fd : read_file_fd(fd, ALIASES_MAX, ret, NULL);
 }
 
-/* Adds the variant drivers that are registered with the PCI bus. Returns 0, also when modules.alias cannot be read, or
- * -ENOMEM. */
+/* Adds the variant drivers of modules.alias. Returns 0, also when that cannot be read, or -ENOMEM. */
 static int scan_variants(const Sysfs *fs, Inventory *inv) {
         _cleanup_free_ char *text = NULL;
         char *rest, *line;

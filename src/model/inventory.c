@@ -416,6 +416,12 @@ static bool may_own_memory(const Inventory *inv, const PciDevice *dev, int node)
                streq(inventory_architecture(inv), ARCHITECTURE_AARCH64);
 }
 
+bool inventory_gpu_has_memory_node(const Inventory *inv, const PciDevice *dev) {
+        const NumaNode *node = inventory_find_node(inv, dev->numa_node);
+
+        return node && !has_cpus(node) && may_own_memory(inv, dev, node->id);
+}
+
 const PciDevice *inventory_memory_owner(const Inventory *inv, const NumaNode *node) {
         for (size_t i = 0; !has_cpus(node) && i < inv->n_devices; i++) {
                 const PciDevice *dev = &inv->devices[i];

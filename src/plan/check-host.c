@@ -166,9 +166,6 @@ void check_numa(const CheckFacts *facts, CheckReport *report) {
 
 /* Memory of GPUs that the host has online. */
 
-/* This VFIO driver is for GPUs whose memory the host can use as its own. */
-#define COHERENT_DRIVER "nvgrace_gpu_vfio_pci"
-
 /* Memory on a node without CPUs belongs to a device. */
 static const NumaNode *find_device_node(const Inventory *inv, size_t *ret_more) {
         const NumaNode *first = NULL;
@@ -204,6 +201,29 @@ static void tell_far_memory(const Inventory *inv, CheckReport *report) {
                           first->id, AND_MORE(n - 1), FORMAT_SIZE(memory));
 }
 
+/* Coherent GPUs of pools on another VFIO driver than their own: one finding. */
+static void tell_lost_memory(const Policy *policy, CheckReport *report) {
+        _cleanup_free_ char *first = NULL;
+        const char *remedy = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; i < policy->inventory->n_devices; i++) {
+                _cleanup_free_ char *text = NULL;
+                const char *r;
+
+                if (!policy_pool(policy, &policy->inventory->devices[i]))
+                        continue;
+                report->failed |= inventory_explain_lost_memory(policy->inventory, policy->config->variants,
+                                                                &policy->inventory->devices[i], &text, &r) < 0;
+                if (text && n++ == 0) {
+                        first = TAKE_PTR(text);
+                        remedy = r;
+                }
+        }
+        if (first)
+                check_add(report, CHECK_WARNING, remedy, "%s%s", first, n > 1 ? " Others of the pools too." : "");
+}
+
 void check_memory(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
         const PciDevice *first = NULL;
@@ -215,12 +235,13 @@ void check_memory(const CheckFacts *facts, CheckReport *report) {
                 const PciDevice *dev = &inv->devices[i];
 
                 if (pci_device_is_gpu(dev) && !dev->has_memory_node && dev->driver && !dev->vfio &&
-                    streq_ptr(inventory_variant_driver(inv, dev), COHERENT_DRIVER)) {
+                    inventory_is_coherent(inv, dev)) {
                         first = first ?: dev;
                         n++;
                 }
         }
         tell_far_memory(inv, report);
+        tell_lost_memory(facts->policy, report);
         node = first ? find_device_node(inv, &more) : NULL;
         if (node)
                 check_add(

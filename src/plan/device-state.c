@@ -265,6 +265,15 @@ static void tell_host(const HostView *view, const PciDevice *dev, Refusal *ret) 
                 (void) string_copy(&ret->remedy, why.remedy);
 }
 
+/* A coherent GPU on another VFIO driver than its own. */
+static void tell_lost_memory(const HostView *view, const PciDevice *dev, Refusal *ret) {
+        _cleanup_free_ char *text = NULL;
+        const char *remedy;
+
+        if (inventory_explain_lost_memory(view->inventory, view->config->variants, dev, &text, &remedy) >= 0 && text)
+                (void) refuse(ret, VERDICT_NONE, &dev->address, remedy, "%s", text);
+}
+
 DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *ret) {
         const Allocation *holder = ledger_holder(view->ledger, dev->address);
         DeviceState promised;
@@ -314,8 +323,8 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
                 return DEVICE_STATE_HOST;
         if (held == VERDICT_NONE && dev->expected && ret)
                 tell_expected(view, dev, ret);
-        else if (held == VERDICT_NONE && ret)
-                (void) device_can_be_reset(view->policy, dev, ret);
+        else if (held == VERDICT_NONE && ret && device_can_be_reset(view->policy, dev, ret))
+                tell_lost_memory(view, dev, ret);
         /* Another allocation has its IOMMU group, its PF or one of its VFs. */
         return held != VERDICT_NONE ? DEVICE_STATE_ALLOCATED : DEVICE_STATE_AVAILABLE;
 }

@@ -161,6 +161,9 @@ Verdict plan_make_within(const HostView *view, const Request *asked, uint64_t *w
         Verdict v;
         int failed;
 
+        /* QEMU refuses memory of a cell that is no whole number of the host's pages. */
+        if (streq(inventory_architecture(view->inventory), ARCHITECTURE_AARCH64))
+                hardware.base_page = REQUEST_PAGE_ARM;
         if (r->force && !view->policy->forced)
                 return make_forced(view, asked, work, ret, ret_refusal);
         v = request_check(r, ret_refusal);

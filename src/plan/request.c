@@ -241,7 +241,7 @@ static Verdict check_cpus(const Request *r, Refusal *ret) {
 }
 
 uint64_t request_page(const Request *r) {
-        return r->page_size > 0 ? r->page_size : REQUEST_PAGE_MIN;
+        return r->page_size ?: r->base_page ?: REQUEST_PAGE_MIN;
 }
 
 static Verdict check_memory(const Request *r, Refusal *ret) {

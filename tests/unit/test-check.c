@@ -474,10 +474,12 @@ TEST(test_memory) {
         assert_int_equal(string_copy(&gpu->driver, "nvidia"), 0);
         node_ready(t, READY);
         assert_finds(t, NO_FACTS, NULL, CHECK_OK, NULL);
-        assert_int_equal(inventory_add_variant(t->inventory, "v000010DE*", "nvgrace_gpu_vfio_pci"), 0);
+        assert_int_equal(inventory_add_variant(t->inventory, "v000010DE*", "nvgrace_gpu_vfio_pci", true), 0);
         assert_finds(t, NO_FACTS, "memory", CHECK_WARNING, "node 2");
         gpu->has_memory_node = true;
         assert_finds(t, NO_FACTS, NULL, CHECK_OK, NULL);
+        t->inventory->variants[0].loaded = false;
+        assert_finds(t, NO_FACTS, "memory", CHECK_WARNING, GPU);
 }
 
 TEST(test_reset) {

@@ -57,6 +57,7 @@ TEST(test_defaults) {
         assert_true(c->reserve_memory == UINT64_C(1) << 30);
         assert_int_equal(c->spare_ports, 1);
         assert_int_equal(c->iommufd, IOMMUFD_MODE_AUTO);
+        assert_int_equal(c->guest_nodes, 16);
         assert_int_equal(c->after_release, AFTER_RELEASE_RESTORE);
         assert_string_equal(c->shared_memory_group, "kvm");
         assert_null(c->shared_memory_server);
@@ -130,9 +131,13 @@ TEST(test_hypervisor) {
                 { "[Daemon]\nLibvirt=qemu:///system\nHypervisor=xen\n", "qemu:///system", HYPERVISOR_XEN },
                 { "[Daemon]\nHypervisor=xen\nLibvirt=\n", NULL, HYPERVISOR_XEN },
         };
-        _cleanup_config_ Config *with = parse("[Daemon]\nIommufd=yes\n");
+        _cleanup_config_ Config *with = parse("[Daemon]\nIommufd=yes\nGuestNodes=64\n"),
+                                *without = parse("[Daemon]\nGuestNodes=0\nGuestNodes=1025\n");
 
         assert_int_equal(with->iommufd, IOMMUFD_MODE_YES);
+        assert_int_equal(with->guest_nodes, 64);
+        assert_int_equal(without->n_problems, 2);
+        assert_int_equal(without->guest_nodes, 16);
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_config_ Config *c = parse(cases[i].text);

@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include "domxml-fixture.h"
+#include "guest/domain-facts.h"
 #include "ledger/ledger.h"
 
 TEST(test_one_node) {
@@ -185,7 +186,7 @@ TEST(test_aarch64_template) {
         assert_golden(&c,
                       "<domain type='kvm'><os firmware='efi'><type arch='aarch64' machine='virt-7.2'>hvm</type></os>"
                       "<features><acpi/><gic version='host'/></features>"
-                      "<devices><iommu model='smmuv3'/></devices></domain>",
+                      "<devices/></domain>",
                       "domxml-aarch64-template.xml");
         plain = make(&c, "<domain type='kvm'/>");
         assert_has(plain, "<type arch=\"aarch64\" machine=\"virt\">hvm</type>");
@@ -196,17 +197,20 @@ TEST(test_aarch64_template) {
                        VERDICT_INVALID_TEMPLATE, "virt");
 }
 
-/* 'virt' has a window of 512 GiB, which only newer libvirt and QEMU make larger. */
+/* 'virt' has a window of 512 GiB, which only newer QEMU makes larger, and newer libvirt by an element. */
 TEST(test_aarch64_window) {
         static const struct {
                 uint64_t bar;
                 unsigned libvirt, qemu;
-                const char *window;
+                const char *window; /* NULL: none, and a warning if warned */
+                bool warned;
         } cases[] = {
-                { 64 * GIB, 12008000, 11000000, NULL },
-                { 256 * GIB, 11003000, 10000000, NULL },
-                { 256 * GIB, 12008000, 9002000, NULL },
-                { 256 * GIB, 12008000, 10000000, "<pcihole64 unit=\"GiB\">1024</pcihole64>" },
+                { 64 * GIB, 12008000, 11000000, NULL, false },
+                { 256 * GIB, 11003000, 10000000, "<qemu:arg value=\"highmem-mmio-size=1024G\"/>", false },
+                { 256 * GIB, 12008000, 9002000, NULL, true },
+                { 256 * GIB, 9000000, 7002000, NULL, true },
+                { 256 * GIB, 0, 0, NULL, true },
+                { 256 * GIB, 12008000, 10000000, "<pcihole64 unit=\"GiB\">1024</pcihole64>", false },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -215,6 +219,7 @@ TEST(test_aarch64_window) {
 
                 strcpy(c.inv->architecture, ARCHITECTURE_AARCH64);
                 c.inv->phys_bits = 48;
+                c.inv->libvirt.known = cases[i].libvirt > 0;
                 c.inv->libvirt.libvirt = cases[i].libvirt;
                 c.inv->libvirt.qemu = cases[i].qemu;
                 add_gpu(&c, "0008:01:00.0", 0, cases[i].bar, "gpu0");
@@ -225,7 +230,141 @@ TEST(test_aarch64_window) {
                         assert_has(text, cases[i].window);
                 else
                         assert_has_not(text, "pcihole64");
+                assert_int_equal(strstr(text, "<passthroughd:warning>") != NULL, cases[i].warned);
         }
+}
+
+/* GB200: two GPUs below each of two CPUs, on nodes of their own, and a NIC. */
+static Case grace_node(const char *name, unsigned libvirt, unsigned qemu, const char *capabilities) {
+        static const char *const gpus[] = { "0008:06:00.0", "0009:06:00.0", "0018:06:00.0", "0019:06:00.0" };
+        Case c = case_new(name, 6, (int[]) { 0, 1, 2, 10, 18, 26 }, false);
+
+        strcpy(c.inv->architecture, ARCHITECTURE_AARCH64);
+        c.inv->kernel = 6017;
+        if (libvirt > 0)
+                c.inv->libvirt = domain_facts_features(libvirt, qemu, capabilities);
+        c.inv->n_cpus = 32;
+        for (size_t i = 0; i < ELEMENTSOF(gpus); i++) {
+                _cleanup_free_ char *slot = string_format("gpu%zu", i), *path = NULL;
+                PciDevice *dev = add_fact(&c, gpus[i], 2 + 8 * (int) i, CLASS_3D);
+
+                dev->vendor = 0x10de;
+                dev->bar_size[2] = 256 * GIB;
+                take(&c, gpus[i], DEVICE_ROLE_ASSIGNED, slot, "gpu")->numa_node = i / 2;
+                path = string_format("pci%.5s00/%.5s00:00.0/%s", gpus[i], gpus[i], gpus[i]);
+                take_path(&c, path);
+                assert_int_equal(string_copy(&c.a->devices[i].vfio_driver, COHERENT_DRIVER), 0);
+        }
+        assert_int_equal(inventory_add_variant(c.inv, "v000010DE*", COHERENT_DRIVER, true), 0);
+        c.a->topology = GUEST_TOPOLOGY_MIRROR;
+        pin(&c, "2-5,18-21", 16 * GIB, 0);
+        return c;
+}
+
+#define LIBVIRT_12    12008000U, 11000000U, NULL
+#define SMMU_ON(more) "<domain type='kvm'><devices><iommu model='smmuv3'><driver " more "/></iommu></devices></domain>"
+
+/* Each GPU has cells of its own behind the others, at most as many as the guest's kernel has nodes. */
+TEST(test_memory_cells) {
+        _cleanup_case_ Case c = grace_node("vm50", LIBVIRT_12), few = grace_node("vm51", LIBVIRT_12);
+        _cleanup_free_ char *text = NULL, *none = NULL;
+
+        assert_golden(&few, SMMU_ON("accel='on' cmdqv='on'"), "domxml-libvirt-12-grace.xml");
+        c.config->guest_nodes = 64;
+        text = make(&c, NULL);
+        assert_has(text, "<acpi nodeset=\"2-9\"/>");
+        assert_has(text, "<acpi nodeset=\"26-33\"/>");
+        assert_has(text, "<cell id=\"33\" memory=\"0\" unit=\"KiB\">");
+        assert_has_not(text, "<cell id=\"34\"");
+        assert_has_not(text, "GuestNodes=");
+        c.config->guest_nodes = 2;
+        none = make(&c, NULL);
+        assert_has_not(none, "nodeset=\"2");
+        assert_has_not(none, "memory=\"0\"");
+        assert_has(none, "0 of 8");
+}
+
+/* What this kernel, libvirt and QEMU cannot give is told in the document. */
+TEST(test_grace_lacks) {
+        static const struct {
+                unsigned libvirt, qemu;
+                const char *words, *golden;
+        } cases[] = {
+                { 0, 0, "unknown", NULL },
+                { 9000000, 7002022, "libvirt 9.0 and QEMU 7.2", "domxml-grace.xml" },
+                { 11003000, 10000013, "libvirt 11.3 and QEMU 10.0", "domxml-libvirt-11-grace.xml" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_case_ Case c = grace_node("vm52", cases[i].libvirt, cases[i].qemu, NULL);
+                _cleanup_free_ char *text = make(&c, NULL), *lacks = NULL;
+
+                if (cases[i].golden)
+                        assert_golden(&c, NULL, cases[i].golden);
+
+                assert_has_not(text, "nodeset=\"2");
+                assert_has_not(text, "memory=\"0\"");
+                assert_has(text, "libvirt 11.8");
+                assert_has(text, cases[i].words);
+                assert_int_equal(domxml_explain_lacks(c.inv, c.config, c.a, &lacks), 0);
+                record("lacks", lacks);
+        }
+}
+
+/* A GPU on vfio-pci: because its driver is not loaded, the kernel has none, or the configuration says so. */
+TEST(test_lost_memory) {
+        for (unsigned i = 0; i < 3; i++) {
+                _cleanup_case_ Case c = grace_node("vm53", LIBVIRT_12);
+                _cleanup_free_ char *text = NULL, *lacks = NULL;
+
+                for (size_t k = 0; k < c.a->n_devices; k++)
+                        assert_int_equal(string_copy(&c.a->devices[k].vfio_driver, NULL), 0);
+                c.inv->variants[0].loaded = i > 0;
+                c.config->variants = i != 1;
+                if (i == 2)
+                        c.inv->n_variants = 0;
+                text = make(&c, NULL);
+                c.inv->n_variants = 1;
+                assert_has(text, "without its memory");
+                assert_has_not(text, "memory=\"0\"");
+                if (i == 2)
+                        c.inv->n_variants = 0;
+                assert_int_equal(domxml_explain_lacks(c.inv, c.config, c.a, &lacks), 0);
+                c.inv->n_variants = 1;
+                record("lost memory", lacks);
+        }
+}
+
+/* An SMMU that QEMU emulates alone has no devices of VFIO behind it. */
+TEST(test_smmu_refused) {
+        static const struct {
+                unsigned libvirt, qemu;
+                const char *template, *words;
+        } cases[] = {
+                { 12008000, 11000000, "<domain type='kvm'><devices><iommu model='smmuv3'/></devices></domain>",
+                  "alone" },
+                { 12008000, 11000000, SMMU_ON("accel='off'"), "alone" },
+                { 12006000, 11000000, SMMU_ON("accel='on'"), "12.7" },
+                { 11003000, 10000000, SMMU_ON("accel='on'"), "12.7" },
+                { 0, 0, SMMU_ON("accel='on'"), "not known" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_case_ Case c = grace_node("vm54", cases[i].libvirt, cases[i].qemu, NULL);
+
+                assert_refused(&c, cases[i].template, VERDICT_INVALID_TEMPLATE, cases[i].words);
+        }
+}
+
+/* An accelerated SMMU needs iommufd, also where auto would not use it. */
+TEST(test_smmu_iommufd) {
+        _cleanup_case_ Case c = grace_node("vm55", LIBVIRT_12);
+        _cleanup_free_ char *text = make(&c, SMMU_ON("accel='on'")), *without = make(&c, NULL);
+
+        assert_has(text, "iommufd=\"yes\"");
+        assert_has_not(without, "iommufd=\"yes\"");
+        c.config->iommufd = IOMMUFD_MODE_NO;
+        assert_refused(&c, SMMU_ON("accel='on'"), VERDICT_INVALID_TEMPLATE, "iommufd");
 }
 
 /* Nothing of a local APIC: no <iommu> for many vCPUs. */
@@ -358,6 +497,10 @@ TEST(test_guest_addresses) {
                 assert_has(text, part);
         }
         assert_has_not(text, "multifunction");
+}
+
+TEST(test_sentences) {
+        assert_sentences("documents.txt");
 }
 
 TEST_GROUP(NULL, teardown)

@@ -261,6 +261,32 @@ static void assert_variant(Fixture *f, const char *aliases, const char *expected
         assert_null(inventory_variant_driver(f->inv, &vf));
 }
 
+#define GRACE "alias vfio_pci:v000010DEd00002342sv*sd*bc*sc*i* nvgrace_gpu_vfio_pci\n"
+
+/* A variant that is not loaded counts too: without it the guest gets the GPU without its memory. */
+TEST_WITH(test_coherent, setup, teardown) {
+        PciDevice gpu = { .vendor = 0x10de, .device = 0x2342, .class = 0x030200, .numa_node = -1 };
+        _cleanup_free_ char *text = NULL, *none = NULL;
+        const char *remedy;
+        Fixture *f = *state;
+
+        tree_file(f->root, "proc/sys/kernel/osrelease", "6.1.0-x");
+        tree_file(f->root, ALIASES, GRACE);
+        scan(f);
+        assert_true(inventory_is_coherent(f->inv, &gpu));
+        assert_null(inventory_variant_driver(f->inv, &gpu));
+        assert_int_equal(inventory_explain_lost_memory(f->inv, true, &gpu, &text, &remedy), 0);
+        assert_non_null(strstr(text, COHERENT_DRIVER));
+        assert_non_null(strstr(remedy, "modprobe@" COHERENT_DRIVER));
+        tree_dir(f->root, "sys/bus/pci/drivers/nvgrace-gpu-vfio-pci");
+        scan(f);
+        assert_string_equal(inventory_variant_driver(f->inv, &gpu), "nvgrace-gpu-vfio-pci");
+        assert_int_equal(inventory_explain_lost_memory(f->inv, true, &gpu, &none, &remedy), 0);
+        assert_null(none);
+        gpu.device++;
+        assert_false(inventory_is_coherent(f->inv, &gpu));
+}
+
 TEST_WITH(test_variants, setup, teardown) {
         static const char *const no_names[] = { "", ".", "..", "b-vfio-pci/.", "b_vfio_pci more" };
         Fixture *f = *state;

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * GPUs beside a Grace CPU, on the VFIO driver that gives a guest their memory. NVIDIA's driver in the guest puts that
+ * memory online, on a NUMA node that the firmware of the guest tells for the GPU: a node without CPUs and memory, with
+ * an entry for the GPU in the SRAT table (generic initiator). It takes all nodes that it finds there, one for the GPU
+ * and one for each of up to seven MIG instances (kernel-open/nvidia/nv-pci.c of NVIDIA's open-gpu-kernel-modules).
+ * A document has these nodes as memory cells: the last cells of the guest, a run for each such GPU. Pure.
+ *
+ * The guest's kernel numbers nodes in the order of the table, which QEMU sorts by names that libvirt makes anew at each
+ * start: the number of the node of a memory cell is not known before. Other cells keep their numbers, being first.
+ */
+
+#include "config/config.h"
+#include "ledger/allocation.h"
+
+#define MEMORY_CELLS_MAX 8U
+
+/* The cells of each GPU of the allocation. 0: none, because the allocation has no such GPU, libvirt cannot write them,
+ * or the guest's kernel has no more nodes (GuestNodes=). */
+unsigned memory_cells_each(const Inventory *inv, const Config *config, const Allocation *a);
+size_t memory_cells_count(const Allocation *a, unsigned each);
+/* The first memory cell of the device; -1: it has none. */
+int memory_cells_first(const Allocation *a, unsigned each, const AllocationDevice *dev);
+/* The host node of a guest cell: of a memory cell that of its GPU. -1: unknown. */
+int guest_cell_node(const Inventory *inv, const Allocation *a, unsigned each, size_t cell);
+
+/* libvirt has <pcihole64> for the window of 'virt'; QEMU has the size of it (highmem-mmio-size). */
+bool libvirt_sizes_virt(const LibvirtFeatures *f);
+bool qemu_sizes_virt(const LibvirtFeatures *f);
+
+/*
+ * What a guest of the allocation lacks, because this kernel, libvirt or QEMU cannot give it: sentences, each with a
+ * newline. hole64: GuestPci.hole64. smmu: a template asks for an SMMU. The caller frees *ret, which is NULL for none.
+ * 0 or -ENOMEM.
+ */
+int guest_explain_lacks(const Inventory *inv, const Config *config, const Allocation *a, uint64_t hole64, bool smmu,
+                        char **ret);
