@@ -20,12 +20,11 @@ export function shortName(name) {
     return name?.match(/\[([^[\]]+)\]$/)?.[1] ?? name ?? "";
 }
 
-function linkText(link) {
-    if (!link)
+/* No line breaks in "PCIe 5x16". */
+function linkText({ LinkGeneration: generation, LinkWidth: width, MaxLinkGeneration: best, MaxLinkWidth: most }) {
+    if (!best)
         return "";
-    const most = `${link.max_generation}x${link.max_width}`;
-    return link.generation && (link.generation < link.max_generation || link.width < link.max_width)
-        ? `PCIe\u00a0${link.generation}x${link.width}\u00a0of\u00a0${most}` : `PCIe\u00a0${most}`;
+    return generation && (generation < best || width < most) ? `PCIe\u00a0${generation}x${width}\u00a0of\u00a0${best}x${most}` : `PCIe\u00a0${best}x${most}`;
 }
 
 export class Picture {
@@ -138,8 +137,7 @@ export class Picture {
         set(node, "aria-pressed", address === selected ? "true" : "false");
         set(node, "data-holder", holder || null);
         const [, name, state] = node.children;
-        /* The kernel's names go with the driver that gave them. */
-        setText(name, [shortName(facts.name), ...device.Driver === facts.driver ? facts.kernel_names : [], linkText(facts.link)].filter(Boolean).join(" · "));
+        setText(name, [shortName(facts.name), ...device.KernelNames ?? [], linkText(device)].filter(Boolean).join(" · "));
         setText(state.firstChild, slot ? `planned as ${slot}` : [device.Pool, device.State].filter(Boolean).join(" · "));
         setText(state.lastChild, holder ?? "");
         set(node, "title", device.Reason || null);
