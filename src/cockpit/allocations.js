@@ -2,9 +2,10 @@
 /* Allocations with their actions, jobs with their steps, and problems with their remedies. */
 
 import { el, set, setText, list, button, card, table, row, dialog, bytes, count, label } from "./dom.js";
-import { BAD_STATES } from "./picture.js";
+import { BAD_STATES, colourClass } from "./picture.js";
 
 const HOUR = 3600;
+const DEVICES_SHOWN = 8;
 const WITHDRAWN_SHOWN = 4;
 
 export function ownerText(uid) {
@@ -34,24 +35,35 @@ export class Allocations {
 
     makeRow(name) {
         const open = el("button", { class: "pf-v6-c-button pf-m-link pf-m-inline", type: "button", onclick: () => this.page.select("allocation", name) }, name);
-        const tr = row([open, el("div", {}, label("host"), el("div", { class: "note" })), el("div", {}, el("div"), el("div", { class: "note" })),
-            el("ul", { class: "plain" }), "", el("div", { class: "actions" })]);
+        const tr = row([el("div", { class: "name" }, el("i", { "aria-hidden": "true" }), open), el("div", {}, label("host"), el("div", { class: "note" })), el("div", {}, el("div"), el("div", { class: "note" })),
+            el("details", { open: "" }, el("summary"), el("ul", { class: "plain" })), "", el("div", { class: "actions" })]);
         set(tr, "data-allocation", name);
         return tr;
     }
 
     updateRow(tr, allocation) {
+        const colour = this.page.picture.colours.get(allocation.Name);
+        set(tr.cells[0].firstChild.firstChild, "class", colour === undefined ? null : `cell held ${colourClass(colour)}`);
         const [state, reason] = tr.cells[1].firstChild.children, [owner, tag] = tr.cells[2].firstChild.children;
         setText(state, allocation.State);
         set(state, "class", `state look-${allocation.State === "failed" ? "bad" : allocation.State === "reserved" ? "reserved" : "allocated"}`);
         setText(reason, [allocation.Domain && `The guest ${allocation.Domain} runs.`, allocation.Reason, this.leaseText(allocation)].filter(Boolean).join(" "));
         setText(owner, ownerText(allocation.Owner));
         setText(tag, allocation.Tag);
-        list(tr.cells[3].firstChild, [...allocation.Devices, ...allocation.Services.map(([service, endpoint, n]) => [`${n} of ${service}`, endpoint])], String,
-            ([slot, address]) => el("li", {}, `${slot || "held"} ${address}`));
+        this.updateDevices(tr.cells[3].firstChild, [...allocation.Devices, ...allocation.Services.map(([service, endpoint, n]) => [`${n} of ${service}`, endpoint])]);
         setText(tr.cells[4], [allocation.Cpus && `CPUs ${allocation.Cpus}`, memoryText(allocation.Memory)].filter(Boolean).join("; "));
         list(tr.cells[5].firstChild, this.actionsOf(allocation), ([text]) => text, ([text, run]) =>
             button(text, () => run(this.page.daemon.allocations.get(allocation.Name)), { kind: text === "Release" ? "secondary pf-m-danger" : "secondary", "aria-label": `${text} ${allocation.Name}` }));
+    }
+
+    /* Many devices are folded, until the user unfolds them. */
+    updateDevices(details, devices) {
+        const [summary, items] = details.children, many = devices.length > DEVICES_SHOWN;
+        if (many === summary.hidden || !items.hasChildNodes())
+            details.open = !many;
+        summary.hidden = !many;
+        setText(summary, count(devices.length, "device"));
+        list(items, devices, String, ([slot, address]) => el("li", {}, `${slot || "held"} ${address}`));
     }
 
     leaseText({ LeaseEnd }) {

@@ -95,13 +95,13 @@ class Page {
             setText(this.stateReason, daemon.reason);
             return;
         }
-        for (const part of [this.problems, this.jobs, this.allocate, this.details, this.allocations])
-            part.update();
-        updateCapacity(this.capacity, daemon);
         if (this.table.hidden)
             this.picture.update({ devices: daemon.devices, planned: this.planned, selected: this.selected });
         else
             updateDeviceTable(this.table, daemon, address => this.select("device", address));
+        for (const part of [this.problems, this.jobs, this.allocate, this.details, this.allocations])
+            part.update();
+        updateCapacity(this.capacity, daemon);
     }
 
     async rescanNode() {

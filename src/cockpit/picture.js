@@ -5,7 +5,7 @@
 import { el, set, setText, list, button, count } from "./dom.js";
 
 const SHOWN_KINDS = ["gpu", "nic", "accelerator"];
-const COLOURS = 6;   /* of allocations, see page.css */
+const COLOURS = 6;
 const ZOOMS = [60, 80, 100, 125, 150, 200];
 
 /* States that need a look; the other ones are available, allocated, reserved and host. */
@@ -13,6 +13,11 @@ export const BAD_STATES = ["missing", "hardware-changed", "stuck", "quarantined"
 
 export function lookOf(state) {
     return BAD_STATES.includes(state) ? "bad" : state;
+}
+
+/* The class of the nth colour of allocations, see page.css. */
+export function colourClass(n) {
+    return `colour-${n % COLOURS}`;
 }
 
 /* "H100 SXM5 80GB" of "NVIDIA Corporation GH100 [H100 SXM5 80GB]" */
@@ -125,7 +130,7 @@ export class Picture {
                 colour++;
             this.colours.set(holder, colour);
         }
-        return this.colours.get(holder) % COLOURS;
+        return colourClass(this.colours.get(holder));
     }
 
     updateBox(address, { node, facts }, { devices, planned, selected }, holders) {
@@ -133,7 +138,7 @@ export class Picture {
         const slot = planned?.get(address), holder = device.Allocation;
         if (holder)
             holders.add(holder);
-        set(node, "class", `device look-${lookOf(device.State)}${holder ? ` held colour-${this.colourOf(holder)}` : ""}${slot ? " planned" : ""}`);
+        set(node, "class", `device look-${lookOf(device.State)}${holder ? ` held ${this.colourOf(holder)}` : ""}${slot ? " planned" : ""}`);
         set(node, "aria-pressed", address === selected ? "true" : "false");
         set(node, "data-holder", holder || null);
         const [, name, state] = node.children;
@@ -156,7 +161,7 @@ export class Picture {
         const pools = [...new Set(now.map(vf => vf.Pool).filter(Boolean))].join(", ");
         setText(group.text, [count(now.length, "VF"), pools, [...states].map(([state, n]) => `${n} ${state}`).join(", ")].filter(Boolean).join(" · "));
         list(group.strip, now, vf => vf.address, () => el("i"), (cell, vf) => {
-            set(cell, "class", `cell look-${lookOf(vf.State)}${vf.Allocation ? ` held colour-${this.colourOf(vf.Allocation)}` : ""}${view.planned?.has(vf.address) ? " planned" : ""}`);
+            set(cell, "class", `cell look-${lookOf(vf.State)}${vf.Allocation ? ` held ${this.colourOf(vf.Allocation)}` : ""}${view.planned?.has(vf.address) ? " planned" : ""}`);
             set(cell, "data-holder", vf.Allocation || null);
         });
         const open = this.unfolded.has(pf);

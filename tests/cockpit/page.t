@@ -55,6 +55,13 @@ is(release($bus, 'guest'), 'done', 'it is released');
 ok($browser->gone('[data-allocation=guest]'), 'and gone from the page');
 ok(device_shows($gpus[0], 'available'), 'its device is available');
 
+is(allocate($bus, 'many', rdma => 9), 'done', 'nine devices');
+ok($browser->shows('[data-allocation=many] summary', '9 devices'), 'are folded');
+is($browser->script('return document.querySelector("[data-allocation=many] li").checkVisibility()'), JSON::XS::false, 'out of sight');
+$browser->click('[data-allocation=many] summary');
+ok($browser->shows('[data-allocation=many] li', 'rdma8'), 'until a click');
+is(release($bus, 'many'), 'done', 'and released');
+
 # ---- Allocate: planned while typing
 
 my $hostile = qq{<img src=x onerror="document.title='hit'"><b>\x{fc}</b>};
