@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The page stays right while it is open: the daemon is killed in the middle of a job, stops and starts, a device is unplugged, a thousand
 # changes come. It is loaded once. CHANGES= is the number of changes, LATENCIES= that of changes whose way to the screen is measured, BUSY= that of
-# processes that take CPU time meanwhile: LATENCIES=200 BUSY=4 make check-cockpit TESTS=tests/cockpit/life.t
+# processes that take CPU time meanwhile: BUILD=build LATENCIES=200 BUSY=4 perl tests/cockpit/life.t
 use strict;
 use warnings;
 
