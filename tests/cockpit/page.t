@@ -94,6 +94,8 @@ sub act { my ($name, $action) = @_; return $browser->click(qq{[data-allocation="
 
 act('vm1', 'Document');
 is($browser->becomes('return document.querySelector("dialog textarea")?.value.includes("<name>vm1</name>")'), 1, 'the domain document');
+$browser->click('dialog [data-action=Copy]');
+ok($browser->shows('.alert', 'Copied.'), 'is copied');
 $browser->click('dialog [data-action=Close]');
 act('vm1', 'Attach');
 $browser->fill('dialog select', 'rdma');
