@@ -32,7 +32,9 @@ export class Daemon extends EventTarget {
         this.permission = cockpit.permission({ admin: true });
         let admin = null;
         this.permission.addEventListener("changed", () => {
-            if (admin !== null && admin !== this.permission.allowed)
+            if (admin === null)
+                this.tellNode(this.state === "ready");   /* what root alone may read */
+            else if (admin !== this.permission.allowed)
                 this.connect();
             admin = this.permission.allowed;
         });

@@ -67,22 +67,33 @@ $browser->fill('[data-pool=constructor]', 2);
 ok($browser->shows('.plan-good', 'constructor1'), 'a plan');
 is($browser->script('return document.querySelectorAll("s").length'), 0, 'none of them is an element');
 
+# ---- What passthroughctl finds is on the page; what the daemon reports is worded otherwise there
+
+my @findings = map { $_->{message} } grep { $_->{check} ne 'daemon' && $_->{result} =~ /warning|failure/ } @{ ctl_json('check')->{findings} };
+cmp_ok(scalar @findings, '>', 1, 'passthroughctl check finds something');
+is_deeply([grep { !$browser->becomes('return document.querySelector("main").textContent.includes(arguments[0])', $_) } @findings], [], 'all of it is on the page');
+
 # ---- Contrast: devices of each state are there, and a plan
 
-my $contrast = slurp("$FindBin::Bin/contrast.js");
 $browser->script('document.adoptedStyleSheets = [new CSSStyleSheet()]; document.adoptedStyleSheets[0].insertRule("* { transition: none !important }")');
-for my $style (qw(light dark)) {
-        $browser->script('window.dispatchEvent(new CustomEvent("cockpit-style", { detail: { style: arguments[0] } }))', $style);
-        my $found = $browser->script($contrast);
-        for (['text', 4.5], ['edge', 3]) {
-                my ($kind, $least) = @$_;
-                my @of = grep { $_->{kind} eq $kind } @$found;
-                cmp_ok(scalar @of, '>', 10, "$style: there are colours of each $kind");
-                my @low = grep { $_->{ratio} < $least } @of;
-                ok(!@low, "$style: each $kind has a contrast of $least") or diag(map { "$_->{what}: $_->{colours}, $_->{ratio}\n" } @low);
-                note(sprintf '%s: the lowest contrast of a %s is %.2f: %s', $style, $kind, $_->{ratio}, $_->{what}) for @of[0 .. 2];
+
+# The lowest contrasts of what is visible, in both themes.
+sub has_contrast {
+        my ($what) = @_;
+        for my $style (qw(light dark)) {
+                $browser->script('window.dispatchEvent(new CustomEvent("cockpit-style", { detail: { style: arguments[0] } }))', $style);
+                my $found = $browser->script(slurp("$FindBin::Bin/contrast.js"));
+                for (['text', 4.5], ['edge', 3]) {
+                        my ($kind, $least) = @$_;
+                        my @of  = grep { $_->{kind} eq $kind } @$found;
+                        my @low = grep { $_->{ratio} < $least } @of;
+                        ok(@of > 10 && !@low, "$what, $style: each $kind has a contrast of $least") or diag(map { "$_->{what}: $_->{colours}, $_->{ratio}\n" } @low);
+                        note(sprintf '%d colours, the lowest %.2f: %s', scalar @of, @{ $of[0] }{qw(ratio what)});
+                }
         }
+        return;
 }
+has_contrast('picture and plan');
 $browser->click('form [data-action=Cancel]');
 
 # ---- libvirt
@@ -99,8 +110,28 @@ ok($browser->shows('dialog', q{The guest 'constructor' runs with it}), 'the ques
 $browser->click('dialog [data-action="Release constructor"]');
 ok($browser->shows('.alert', q{'constructor'}) && $browser->shows('.alert-danger, .pf-m-danger', 'constructor'), 'the release is refused');
 is(allocation_state($bus, 'constructor'), 'in-use', 'by the daemon');
+act('constructor', 'Detach');
+has_contrast('dialog and alerts');
+$browser->click('dialog [data-action=Close]');
 libvirt_reports($bus);
 ok(state_is('constructor', 'ready'), 'the guest ends');
+
+write_raw("die\n");
+kill 'HUP', libvirt_process();
+ok($browser->shows('.problem', 'It is unknown which guests run'), 'libvirt is lost');
+libvirt_reports($bus);
+ok($browser->gone('.problem', 'which guests run'), 'and is there again');
+
+# ---- A ledger that cannot be written: a file cannot replace a directory
+
+mkdir "$ENV{STATE_DIRECTORY}/allocations/blocked.json" or die "mkdir: $!";
+$browser->allocate('blocked', constructor => 1);
+ok($browser->shows('.problem', 'The daemon changes nothing'), 'the daemon is read-only');
+rmdir "$ENV{STATE_DIRECTORY}/allocations/blocked.json" or die "rmdir: $!";
+$browser->click('form [type=submit]');
+ok(state_is('blocked', 'ready'), 'the next attempt is written');
+ok($browser->gone('.problem', 'changes nothing'), 'and the problem is gone');
+is(release($bus, 'blocked'), 'done', 'it is released');
 
 # ---- Another card
 
