@@ -316,6 +316,26 @@ json_object *json_config_problems(const HostView *view) {
         return array;
 }
 
+json_object *json_endpoint_problems(const HostView *view) {
+        json_object *array = json_object_new_array();
+
+        for (size_t i = 0; i < view->config->n_services; i++) {
+                const RemoteService *s = &view->config->services[i];
+
+                for (size_t k = 0; k < s->n_endpoints; k++) {
+                        const RemoteEndpoint *e = &s->endpoints[k];
+                        _cleanup_free_ char *reason = NULL, *text = NULL;
+
+                        if (endpoint_status_state(view->endpoints, e->name) != ENDPOINT_STATE_DOWN)
+                                continue;
+                        reason = endpoint_reason(view, s, e, ledger_slots(view->ledger, e->name));
+                        text = string_format("Endpoint %s of service '%s': %s", e->name, s->name, reason ?: "");
+                        (void) json_object_array_add(array, json_string_or_null(text));
+                }
+        }
+        return array;
+}
+
 /* A device that was unplugged, or that a pool offers again after a change of the hardware, is not in it. */
 json_object *json_withdrawn(const HostView *view) {
         json_object *array = json_object_new_array();

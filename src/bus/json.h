@@ -17,6 +17,8 @@ json_object *json_repeat(const Repeat *r);
 json_object *json_refusal(const Refusal *r);
 /* The ignored lines of the configuration, as texts. */
 json_object *json_config_problems(const HostView *view);
+/* The endpoints that accept no connection, as sentences. */
+json_object *json_endpoint_problems(const HostView *view);
 /* The devices that a pool offered before the configuration lost lines, each with its address and that pool. */
 json_object *json_withdrawn(const HostView *view);
 /* The whole host as text: devices, pools, NUMA nodes, allocations, notes. version: the program version. reader: as

@@ -343,9 +343,10 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_PROPERTY("Version", "s", property_get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("ReadOnly", "s", problem_property_get_text, 0, CHANGES),
         SD_BUS_PROPERTY("LibvirtProblem", "s", problem_property_get_text, 0, CHANGES),
-        SD_BUS_PROPERTY("ConfigProblems", "as", problem_property_get_config, 0, CHANGES),
+        SD_BUS_PROPERTY("ConfigProblems", "as", problem_property_get_list, 0, CHANGES),
         SD_BUS_PROPERTY("NoneOffered", "s", problem_property_get_text, 0, CHANGES),
         SD_BUS_PROPERTY("Withdrawn", "a(ss)", problem_property_get_withdrawn, 0, CHANGES),
+        SD_BUS_PROPERTY("EndpointProblems", "as", problem_property_get_list, 0, CHANGES),
         SD_BUS_PROPERTY("JobTimes", "a(ssut)", property_get_job_times, 0, 0),
         SD_BUS_PROPERTY("Epoch", "t", property_get_epoch, 0, CHANGES),
         SD_BUS_SIGNAL_WITH_ARGS("DeviceAdded", SD_BUS_ARGS("s", address, "o", device), 0),
@@ -366,7 +367,7 @@ int manager_object_add(sd_bus *bus, Server *s) {
 static const char *const problem_property_table[_PROBLEM_PROPERTY_MAX] = {
         [PROBLEM_PROPERTY_READ_ONLY] = "ReadOnly",    [PROBLEM_PROPERTY_LIBVIRT] = "LibvirtProblem",
         [PROBLEM_PROPERTY_CONFIG] = "ConfigProblems", [PROBLEM_PROPERTY_NONE_OFFERED] = "NoneOffered",
-        [PROBLEM_PROPERTY_WITHDRAWN] = "Withdrawn",
+        [PROBLEM_PROPERTY_WITHDRAWN] = "Withdrawn",   [PROBLEM_PROPERTY_ENDPOINTS] = "EndpointProblems",
 };
 DEFINE_STRING_TABLE(problem_property, ProblemProperty, _PROBLEM_PROPERTY_MAX)
 
@@ -388,10 +389,24 @@ int problem_property_get_text(sd_bus *bus, const char *path, const char *interfa
         return sd_bus_message_append(reply, "s", problem_text(&view, problem_property_from_string(property)));
 }
 
-int problem_property_get_config(sd_bus *bus, const char *path, const char *interface, const char *property,
-                                sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+/* NULL: the property is a text. */
+static json_object *problem_list(const HostView *view, ProblemProperty p) {
+        switch (p) {
+        case PROBLEM_PROPERTY_CONFIG:
+                return json_config_problems(view);
+        case PROBLEM_PROPERTY_ENDPOINTS:
+                return json_endpoint_problems(view);
+        case PROBLEM_PROPERTY_WITHDRAWN:
+                return json_withdrawn(view);
+        default:
+                return NULL;
+        }
+}
+
+int problem_property_get_list(sd_bus *bus, const char *path, const char *interface, const char *property,
+                              sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         HostView view = server_view(userdata);
-        _cleanup_json_ json_object *list = json_config_problems(&view);
+        _cleanup_json_ json_object *list = problem_list(&view, problem_property_from_string(property));
         int r = list ? sd_bus_message_open_container(reply, 'a', "s") : -ENOMEM;
 
         for (size_t i = 0; r >= 0 && i < json_length(list); i++)
@@ -411,11 +426,11 @@ int problem_property_get_withdrawn(sd_bus *bus, const char *path, const char *in
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-static uint64_t list_digest(json_object *list) {
-        _cleanup_free_ char *text = json_text(list);
+static uint64_t problem_digest(const HostView *view, ProblemProperty p) {
+        _cleanup_json_ json_object *list = problem_list(view, p);
+        _cleanup_free_ char *text = list ? json_text(list) : NULL;
 
-        (void) json_object_put(list);
-        return digest_string(DIGEST_START, text);
+        return digest_string(DIGEST_START, list ? text : problem_text(view, p));
 }
 
 unsigned problems_note_shown(Server *s) {
@@ -423,10 +438,7 @@ unsigned problems_note_shown(Server *s) {
         unsigned properties = 0;
 
         for (unsigned i = 0; i < _PROBLEM_PROPERTY_MAX; i++) {
-                uint64_t now = i == PROBLEM_PROPERTY_CONFIG ? list_digest(json_config_problems(&view))
-                               : i == PROBLEM_PROPERTY_WITHDRAWN
-                                       ? list_digest(json_withdrawn(&view))
-                                       : digest_string(DIGEST_START, problem_text(&view, (ProblemProperty) i));
+                uint64_t now = problem_digest(&view, (ProblemProperty) i);
 
                 if (s->problems[i] != now)
                         properties |= 1U << i;

@@ -46,6 +46,7 @@ typedef enum ProblemProperty {
         PROBLEM_PROPERTY_CONFIG,
         PROBLEM_PROPERTY_NONE_OFFERED,
         PROBLEM_PROPERTY_WITHDRAWN,
+        PROBLEM_PROPERTY_ENDPOINTS,
         _PROBLEM_PROPERTY_MAX,
         _PROBLEM_PROPERTY_INVALID = -22,
 } ProblemProperty;
@@ -119,8 +120,8 @@ const PciDevice *bus_find_device(sd_bus_message *call, const HostView *view, con
 /* manager.c: getters of ProblemProperties, for the manager's vtable */
 int problem_property_get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
                               sd_bus_message *reply, void *userdata, sd_bus_error *error);
-int problem_property_get_config(sd_bus *bus, const char *path, const char *interface, const char *property,
-                                sd_bus_message *reply, void *userdata, sd_bus_error *error);
+int problem_property_get_list(sd_bus *bus, const char *path, const char *interface, const char *property,
+                              sd_bus_message *reply, void *userdata, sd_bus_error *error);
 int problem_property_get_withdrawn(sd_bus *bus, const char *path, const char *interface, const char *property,
                                    sd_bus_message *reply, void *userdata, sd_bus_error *error);
 /* Notes the digests of the properties. Returns a bit (1 << ProblemProperty) for each that differs. */

@@ -63,6 +63,7 @@ export class Allocate {
     open() {
         this.element.hidden = false;
         this.update();
+        this.element.scrollIntoView();   /* with the picture below it */
         this.fields.name.focus();
     }
 

@@ -2,9 +2,11 @@
 /* Allocations with their actions, jobs with their steps, and problems with their remedies. */
 
 import { el, set, setText, list, button, card, table, row, dialog, bytes, count, label } from "./dom.js";
-import { BAD_STATES } from "./picture.js";
+import { BAD_STATES, colourClass } from "./picture.js";
 
 const HOUR = 3600;
+const DEVICES_SHOWN = 8;
+const WITHDRAWN_SHOWN = 4;
 
 export function ownerText(uid) {
     return uid === 0 ? "root" : `uid ${uid}`;
@@ -14,7 +16,7 @@ function memoryText(memory) {
     return memory.map(([node, size]) => `${bytes(size)} on node ${node}`).join(", ");
 }
 
-/* page: { daemon, act(promise), select(kind, key), bootTime } */
+/* page: { daemon, findings, bootTime, act(promise), rescanNode(), select(kind, key) } */
 export class Allocations {
     constructor(page) {
         this.page = page;
@@ -33,24 +35,35 @@ export class Allocations {
 
     makeRow(name) {
         const open = el("button", { class: "pf-v6-c-button pf-m-link pf-m-inline", type: "button", onclick: () => this.page.select("allocation", name) }, name);
-        const tr = row([open, el("div", {}, label("host"), el("div", { class: "note" })), el("div", {}, el("div"), el("div", { class: "note" })),
-            el("ul", { class: "plain" }), "", el("div", { class: "actions" })]);
+        const tr = row([el("div", { class: "name" }, el("i", { "aria-hidden": "true" }), open), el("div", {}, label("host"), el("div", { class: "note" })), el("div", {}, el("div"), el("div", { class: "note" })),
+            el("details", { open: "" }, el("summary"), el("ul", { class: "plain" })), "", el("div", { class: "actions" })]);
         set(tr, "data-allocation", name);
         return tr;
     }
 
     updateRow(tr, allocation) {
+        const colour = this.page.picture.colours.get(allocation.Name);
+        set(tr.cells[0].firstChild.firstChild, "class", colour === undefined ? null : `cell held ${colourClass(colour)}`);
         const [state, reason] = tr.cells[1].firstChild.children, [owner, tag] = tr.cells[2].firstChild.children;
         setText(state, allocation.State);
         set(state, "class", `state look-${allocation.State === "failed" ? "bad" : allocation.State === "reserved" ? "reserved" : "allocated"}`);
-        setText(reason, [allocation.Reason, this.leaseText(allocation)].filter(Boolean).join(" "));
+        setText(reason, [allocation.Domain && `The guest ${allocation.Domain} runs.`, allocation.Reason, this.leaseText(allocation)].filter(Boolean).join(" "));
         setText(owner, ownerText(allocation.Owner));
         setText(tag, allocation.Tag);
-        list(tr.cells[3].firstChild, [...allocation.Devices, ...allocation.Services.map(([service, endpoint, n]) => [`${n} of ${service}`, endpoint])], String,
-            ([slot, address]) => el("li", {}, `${slot || "held"} ${address}`));
+        this.updateDevices(tr.cells[3].firstChild, [...allocation.Devices, ...allocation.Services.map(([service, endpoint, n]) => [`${n} of ${service}`, endpoint])]);
         setText(tr.cells[4], [allocation.Cpus && `CPUs ${allocation.Cpus}`, memoryText(allocation.Memory)].filter(Boolean).join("; "));
         list(tr.cells[5].firstChild, this.actionsOf(allocation), ([text]) => text, ([text, run]) =>
             button(text, () => run(this.page.daemon.allocations.get(allocation.Name)), { kind: text === "Release" ? "secondary pf-m-danger" : "secondary", "aria-label": `${text} ${allocation.Name}` }));
+    }
+
+    /* Many devices are folded, until the user unfolds them. */
+    updateDevices(details, devices) {
+        const [summary, items] = details.children, many = devices.length > DEVICES_SHOWN;
+        if (many === summary.hidden || !items.hasChildNodes())
+            details.open = !many;
+        summary.hidden = !many;
+        setText(summary, count(devices.length, "device"));
+        list(items, devices, String, ([slot, address]) => el("li", {}, `${slot || "held"} ${address}`));
     }
 
     leaseText({ LeaseEnd }) {
@@ -140,19 +153,19 @@ export class Jobs {
     }
 }
 
-/* What needs a look, first on the page: the daemon that changes nothing, failed allocations, devices out of service, devices that are gone. */
+/* What needs a look, first on the page: what is wrong with the daemon and its configuration, failed allocations, devices out of service,
+ * devices that are gone, and what "passthroughctl check" finds, its warnings folded. */
 export class Problems {
     constructor(page) {
         this.page = page;
-        this.remedies = new Map();   /* "address state reason": remedy, or null while it is asked for */
         this.problems = el("div", { class: "problems" });
-        this.element = card("Problems", this.problems);
+        this.warnings = el("div", { class: "problems" });
+        this.fold = el("details", {}, el("summary"), this.warnings);
+        this.element = card("Problems", this.problems, this.fold);
     }
 
     find() {
-        const { daemon } = this.page, found = [];
-        if (daemon.manager.ReadOnly)
-            found.push({ key: "read-only", title: "The daemon changes nothing", text: daemon.manager.ReadOnly, buttons: [] });
+        const { daemon } = this.page, found = this.managerProblems();
         for (const allocation of daemon.allocations.values()) {
             if (allocation.Reason || allocation.State === "failed")
                 found.push({ key: `allocation ${allocation.Name}`, title: `${allocation.Name}: ${allocation.State}`, text: allocation.Reason, buttons: ["Release"], allocation });
@@ -175,45 +188,73 @@ export class Problems {
     deviceProblem(key, devices) {
         const { daemon } = this.page;
         /* The other ones are in its group, or its PF or VFs. */
-        const { Address, State, Reason, Allocation } = devices.find(device => device.Reason.includes(device.Address)) ?? devices[0];
+        const { Address, State, Reason, Remedy, Allocation } = devices.find(device => device.Reason.includes(device.Address)) ?? devices[0];
         const allocation = daemon.allocations.get(Allocation);
         const buttons = { "quarantined": ["Clear quarantine"], "hardware-changed": ["Accept", "Release"], "contested": [] }[State] ?? ["Rescan"];
-        return { key, title: `${Address}${devices.length > 1 ? ` and ${devices.length - 1} more` : ""}: ${State}`, text: Reason, remedy: this.remedyOf(Address, key),
+        return { key, title: `${Address}${devices.length > 1 ? ` and ${devices.length - 1} more` : ""}: ${State}`, text: Reason, remedy: Remedy,
             buttons: allocation ? buttons : buttons.filter(text => !["Accept", "Release"].includes(text)), allocation, address: Address };
     }
 
-    /* The daemon is asked once for each reason. */
-    remedyOf(address, key) {
-        if (!this.remedies.has(key)) {
-            this.remedies.set(key, null);
-            this.page.daemon.call("Explain", "s", address).then(([json]) => {
-                if (this.remedies.has(key))
-                    this.remedies.set(key, JSON.parse(json).remedy ?? "");
-                this.page.changed();
-            }, () => {});
-        }
-        return this.remedies.get(key) ?? "";
+    managerProblems() {
+        const { ReadOnly, NoneOffered, Withdrawn = [], ConfigProblems = [], EndpointProblems = [], LibvirtProblem } = this.page.daemon.manager;
+        const reload = ["Reload the configuration"];
+        return [
+            { title: "The daemon changes nothing", text: ReadOnly, buttons: [] },
+            { title: "No device is offered", text: NoneOffered, buttons: reload },
+            { title: "Devices are no longer offered", text: this.byPool(Withdrawn),
+                remedy: "Correct the configuration, then reload it.", buttons: reload },
+            { title: "The configuration has problems", text: ConfigProblems.join("\n"), buttons: reload },
+            { title: "Services do not answer", text: EndpointProblems.join("\n"), buttons: [] },
+            { title: "It is unknown which guests run", text: LibvirtProblem, buttons: [] },
+        ].filter(problem => problem.text).map(problem => ({ key: problem.title, ...problem }));
+    }
+
+    /* Devices [address, pool]: a line for each pool, with its first devices. */
+    byPool(devices) {
+        return [...new Set(devices.map(([, pool]) => pool))].map(pool => {
+            const addresses = devices.filter(device => device[1] === pool).map(([address]) => address);
+            const more = addresses.length - WITHDRAWN_SHOWN;
+            return `${count(addresses.length, "device")} of pool ${pool}: ${addresses.slice(0, WITHDRAWN_SHOWN).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+        }).join("\n");
+    }
+
+    /* Those of the daemon are in properties. */
+    findings(result) {
+        const told = this.page.daemon.manager.ConfigProblems ?? [];
+        return this.page.findings.filter(finding => finding.result === result && finding.check !== "daemon" && !told.includes(finding.message))
+            .map(({ check, message, remedy }) => ({ key: `${check} ${message}`, title: check, text: message, remedy, buttons: [] }));
     }
 
     update() {
-        const found = this.find(), { daemon, act } = this.page;
-        for (const key of [...this.remedies.keys()].filter(old => !found.some(problem => problem.key === old)))
-            this.remedies.delete(key);
-        this.element.hidden = found.length === 0;
-        const run = {
-            "Clear quarantine": problem => act(daemon.call("ClearQuarantine", "s", problem.address)),
-            "Accept": problem => act(daemon.call("Accept", "st", problem.allocation.Name, problem.allocation.Generation)),
-            "Release": problem => this.page.allocations.release(problem.allocation),
-            "Rescan": () => act(daemon.call("Rescan", ""), "The daemon has read all devices again."),
-        };
-        list(this.problems, found, problem => `${problem.key} ${problem.buttons}`, problem => el("div", { class: "problem" },
-            el("b", {}), el("p"), el("p", { class: "note" }),
-            el("div", { class: "actions" }, problem.buttons.map(text => button(text, event => run[text](event.currentTarget.closest(".problem").problem),
-                { "aria-label": `${text}: ${problem.title}` })))), (node, problem) => {
-            node.problem = problem;
-            setText(node.children[0], problem.title);
-            setText(node.children[1], problem.text);
-            setText(node.children[2], problem.remedy ?? "");
+        const found = [...this.find(), ...this.findings("failure")], warnings = this.findings("warning");
+        this.element.hidden = found.length + warnings.length === 0;
+        this.fold.hidden = warnings.length === 0;
+        setText(this.fold.firstChild, `The node works, with ${count(warnings.length, "warning")}`);
+        this.show(this.problems, "problem", found);
+        this.show(this.warnings, "warning", warnings);
+    }
+
+    show(node, look, problems) {
+        list(node, problems, problem => `${problem.key} ${problem.buttons}`, problem => {
+            const child = el("div", { class: look }, el("b", {}), el("p"), el("p", { class: "note" }), el("div", { class: "actions" }));
+            child.lastChild.append(...problem.buttons.map(text => button(text, () => this.run(text, child.problem), { "aria-label": `${text}: ${problem.title}` })));
+            return child;
+        }, (child, problem) => {
+            child.problem = problem;
+            setText(child.children[0], problem.title);
+            setText(child.children[1], problem.text);
+            setText(child.children[2], problem.remedy ?? "");
         });
+    }
+
+    run(text, { address, allocation }) {
+        const { daemon, act } = this.page;
+        switch (text) {
+        case "Clear quarantine": return act(daemon.call("ClearQuarantine", "s", address));
+        case "Accept": return act(daemon.call("Accept", "st", allocation.Name, allocation.Generation));
+        case "Release": return this.page.allocations.release(allocation);
+        case "Reload the configuration": return act(daemon.call("Reload", ""), "The daemon has read its configuration again.");
+        default: return this.page.rescanNode();
+        }
     }
 }

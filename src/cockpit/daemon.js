@@ -20,7 +20,8 @@ const KINDS = {
     Node: ["nodes", "Id"],
 };
 
-/* Sends "changed" after each change, and "devices" when devices came or went, so that the topology must be read again. */
+/* Sends "changed" after each change, and "node" when devices, or problems of the manager, came or went: what ctl() prints of the node is
+ * another text then. */
 export class Daemon extends EventTarget {
     constructor() {
         super();
@@ -31,7 +32,9 @@ export class Daemon extends EventTarget {
         this.permission = cockpit.permission({ admin: true });
         let admin = null;
         this.permission.addEventListener("changed", () => {
-            if (admin !== null && admin !== this.permission.allowed)
+            if (admin === null)
+                this.tellNode(this.state === "ready");   /* what root alone may read */
+            else if (admin !== this.permission.allowed)
                 this.connect();
             admin = this.permission.allowed;
         });
@@ -114,7 +117,7 @@ export class Daemon extends EventTarget {
             this.read = true;
             reading.signals.forEach(signal => this.onSignal(...signal));
             this.setState("ready");
-            this.dispatchEvent(new Event("devices"));
+            this.dispatchEvent(new Event("node"));
         } catch (error) {
             if (reading !== this.read)
                 return;
@@ -154,13 +157,14 @@ export class Daemon extends EventTarget {
             return;
         if (member === "InterfacesAdded") {
             this.add(args[0], args[1]);
-            this.tellDevices(args[0]);
+            this.tellNode(args[0].startsWith(`${ROOT}/device/`));
         } else if (member === "InterfacesRemoved") {
             this.remove(args[0]);
-            this.tellDevices(args[0]);
-        } else if (member === "PropertiesChanged" && path === ROOT)
+            this.tellNode(args[0].startsWith(`${ROOT}/device/`));
+        } else if (member === "PropertiesChanged" && path === ROOT) {
             Object.assign(this.manager, plain(args[1]));
-        else if (member === "PropertiesChanged") {
+            this.tellNode(Object.keys(args[1]).some(name => name !== "Epoch"));
+        } else if (member === "PropertiesChanged") {
             const object = this.paths.get(path);
             if (!object)
                 return;
@@ -173,9 +177,9 @@ export class Daemon extends EventTarget {
         this.tellChange();
     }
 
-    tellDevices(path) {
-        if (path.startsWith(`${ROOT}/device/`))
-            this.dispatchEvent(new Event("devices"));
+    tellNode(differs) {
+        if (differs)
+            this.dispatchEvent(new Event("node"));
     }
 
     noteStep(job) {
@@ -201,7 +205,9 @@ export class Daemon extends EventTarget {
         }
     }
 
-    /* What passthroughctl prints. The long replies of D-Bus are descriptors, which not every bridge of Cockpit can pass. */
+    /* What passthroughctl prints of the node, a plan or a document. These replies are descriptors when they are long, and no cockpit.dbus()
+     * can read one: the bridge of Cockpit 287 passes its number (build_json() in cockpitdbusjson.c), that of 337 has no type for it (BusType
+     * in systemd_ctypes/bustypes.py). What changes while the page is open is in properties. */
     async ctl(...args) {
         let text = "";
         try {

@@ -24,7 +24,6 @@ export class Details {
         this.stop = null;
         this.kind = kind;
         this.key = key;
-        this.reason = null;
         this.entries = [];
         this.element.hidden = !kind;
         if (!kind)
@@ -62,23 +61,10 @@ export class Details {
             setText(this.why, "");
             return [["State", "not on the node"]];
         }
-        this.explain(device);
+        setText(this.why, [device.Reason, device.Remedy].filter(Boolean).join(" ") || (device.State === "available" ? "It can be allocated." : ""));
         return [["Name", device.Name], ["Pool", device.Pool], ["State", device.State], ["Allocation", device.Allocation], ["Driver", device.Driver],
             ["Kernel names", device.KernelNames.join(", ")], ["NUMA node", device.NumaNode < 0 ? "unknown" : String(device.NumaNode)],
             ["IOMMU group", device.IommuGroup < 0 ? "none" : String(device.IommuGroup)], ["VF of", device.PhysicalFunction]];
-    }
-
-    /* Asks why the device is offered or not, when its state or reason is another one than before. */
-    explain({ Address, State, Reason }) {
-        const key = `${State} ${Reason}`;
-        if (this.reason === key)
-            return;
-        this.reason = key;
-        this.page.daemon.call("Explain", "s", Address).then(([json]) => {
-            const { reason, remedy } = JSON.parse(json);
-            if (this.key === Address && this.reason === key)
-                setText(this.why, [reason, remedy].filter(Boolean).join(" ") || "It can be allocated.");
-        }, error => setText(this.why, error.message));
     }
 
     allocationFacts() {

@@ -10,7 +10,7 @@ import { Allocations, Jobs, Problems } from "./allocations.js";
 import { Allocate } from "./allocate.js";
 import { Details } from "./details.js";
 
-const TOPOLOGY_MS = 200;   /* devices come and go in groups */
+const NODE_MS = 200;   /* devices come and go in groups */
 const ALERTS_MAX = 4;
 
 const STATES = {
@@ -24,7 +24,7 @@ class Page {
     constructor() {
         this.daemon = new Daemon();
         this.drawing = false;
-        this.topology = null;
+        this.findings = [];   /* of "passthroughctl check" */
         this.planned = null;
         this.selected = null;
         this.bootTime = 0;
@@ -38,7 +38,7 @@ class Page {
         this.table = deviceTable();
         this.layOut();
         this.daemon.addEventListener("changed", () => this.changed());
-        this.daemon.addEventListener("devices", () => this.devicesChanged());
+        this.daemon.addEventListener("node", () => this.nodeChanged());
         cockpit.file("/proc/uptime").read().then(text => { this.bootTime = Date.now() - Number(text.split(" ")[0]) * 1000; this.changed(); }, () => {});
         this.changed();
     }
@@ -54,7 +54,7 @@ class Page {
         this.table.hidden = true;
         const { allocate, daemon } = this;
         this.open = button("Allocate", () => allocate.open(), { kind: "primary", small: false });
-        this.rescan = button("Rescan", () => this.act(daemon.call("Rescan", ""), "The daemon has read all devices again."), { small: false });
+        this.rescan = button("Rescan", () => this.rescanNode(), { small: false });
         this.content = el("div", { class: "content" }, this.problems.element, this.jobs.element, allocate.element,
             card("Node", this.picture.element, this.table),
             this.details.element, this.allocations.element, this.capacity);
@@ -95,25 +95,33 @@ class Page {
             setText(this.stateReason, daemon.reason);
             return;
         }
-        for (const part of [this.problems, this.jobs, this.allocate, this.details, this.allocations])
-            part.update();
-        updateCapacity(this.capacity, daemon);
         if (this.table.hidden)
             this.picture.update({ devices: daemon.devices, planned: this.planned, selected: this.selected });
         else
             updateDeviceTable(this.table, daemon, address => this.select("device", address));
+        for (const part of [this.problems, this.jobs, this.allocate, this.details, this.allocations])
+            part.update();
+        updateCapacity(this.capacity, daemon);
     }
 
-    devicesChanged() {
-        window.clearTimeout(this.topologyTimer);
-        this.topologyTimer = window.setTimeout(() => this.readTopology(), TOPOLOGY_MS);
+    async rescanNode() {
+        if (await this.act(this.daemon.call("Rescan", ""), "The daemon has read all devices again."))
+            this.nodeChanged();
     }
 
-    async readTopology() {
+    nodeChanged() {
+        window.clearTimeout(this.nodeTimer);
+        this.nodeTimer = window.setTimeout(() => this.readNode(), NODE_MS);
+    }
+
+    /* The check is for root: others cannot read what it looks at. A check that finds something ends as one that fails. */
+    async readNode() {
         const reading = this.reading = {};
-        const { document: topology, refusal } = await this.daemon.ctlJson("topology");
+        const [{ document: topology, refusal }, check] = await Promise.all([
+            this.daemon.ctlJson("topology"), this.daemon.permission.allowed ? this.daemon.ctlJson("check") : {}]);
         if (reading !== this.reading)
             return;
+        this.findings = (check.document ?? check.refusal)?.findings ?? [];
         if (!topology) {
             if (this.daemon.state === "ready")
                 this.tell(refusal.message, "danger");

@@ -5,7 +5,7 @@
 import { el, set, setText, list, button, count } from "./dom.js";
 
 const SHOWN_KINDS = ["gpu", "nic", "accelerator"];
-const COLOURS = 6;   /* of allocations, see page.css */
+const COLOURS = 6;
 const ZOOMS = [60, 80, 100, 125, 150, 200];
 
 /* States that need a look; the other ones are available, allocated, reserved and host. */
@@ -15,17 +15,21 @@ export function lookOf(state) {
     return BAD_STATES.includes(state) ? "bad" : state;
 }
 
+/* The class of the nth colour of allocations, see page.css. */
+export function colourClass(n) {
+    return `colour-${n % COLOURS}`;
+}
+
 /* "H100 SXM5 80GB" of "NVIDIA Corporation GH100 [H100 SXM5 80GB]" */
 export function shortName(name) {
     return name?.match(/\[([^[\]]+)\]$/)?.[1] ?? name ?? "";
 }
 
-function linkText(link) {
-    if (!link)
+/* No line breaks in "PCIe 5x16". */
+function linkText({ LinkGeneration: generation, LinkWidth: width, MaxLinkGeneration: best, MaxLinkWidth: most }) {
+    if (!best)
         return "";
-    const most = `${link.max_generation}x${link.max_width}`;
-    return link.generation && (link.generation < link.max_generation || link.width < link.max_width)
-        ? `PCIe\u00a0${link.generation}x${link.width}\u00a0of\u00a0${most}` : `PCIe\u00a0${most}`;
+    return generation && (generation < best || width < most) ? `PCIe\u00a0${generation}x${width}\u00a0of\u00a0${best}x${most}` : `PCIe\u00a0${best}x${most}`;
 }
 
 export class Picture {
@@ -126,7 +130,7 @@ export class Picture {
                 colour++;
             this.colours.set(holder, colour);
         }
-        return this.colours.get(holder) % COLOURS;
+        return colourClass(this.colours.get(holder));
     }
 
     updateBox(address, { node, facts }, { devices, planned, selected }, holders) {
@@ -134,12 +138,11 @@ export class Picture {
         const slot = planned?.get(address), holder = device.Allocation;
         if (holder)
             holders.add(holder);
-        set(node, "class", `device look-${lookOf(device.State)}${holder ? ` held colour-${this.colourOf(holder)}` : ""}${slot ? " planned" : ""}`);
+        set(node, "class", `device look-${lookOf(device.State)}${holder ? ` held ${this.colourOf(holder)}` : ""}${slot ? " planned" : ""}`);
         set(node, "aria-pressed", address === selected ? "true" : "false");
         set(node, "data-holder", holder || null);
         const [, name, state] = node.children;
-        /* The kernel's names go with the driver that gave them. */
-        setText(name, [shortName(facts.name), ...device.Driver === facts.driver ? facts.kernel_names : [], linkText(facts.link)].filter(Boolean).join(" · "));
+        setText(name, [shortName(facts.name), ...device.KernelNames ?? [], linkText(device)].filter(Boolean).join(" · "));
         setText(state.firstChild, slot ? `planned as ${slot}` : [device.Pool, device.State].filter(Boolean).join(" · "));
         setText(state.lastChild, holder ?? "");
         set(node, "title", device.Reason || null);
@@ -158,7 +161,7 @@ export class Picture {
         const pools = [...new Set(now.map(vf => vf.Pool).filter(Boolean))].join(", ");
         setText(group.text, [count(now.length, "VF"), pools, [...states].map(([state, n]) => `${n} ${state}`).join(", ")].filter(Boolean).join(" · "));
         list(group.strip, now, vf => vf.address, () => el("i"), (cell, vf) => {
-            set(cell, "class", `cell look-${lookOf(vf.State)}${vf.Allocation ? ` held colour-${this.colourOf(vf.Allocation)}` : ""}${view.planned?.has(vf.address) ? " planned" : ""}`);
+            set(cell, "class", `cell look-${lookOf(vf.State)}${vf.Allocation ? ` held ${this.colourOf(vf.Allocation)}` : ""}${view.planned?.has(vf.address) ? " planned" : ""}`);
             set(cell, "data-holder", vf.Allocation || null);
         });
         const open = this.unfolded.has(pf);

@@ -74,6 +74,7 @@ my $bus = Bus->new->listen;
 
 sub pool { my ($name) = @_; my ($found) = grep { $_->[0] eq $name } @{ $bus->call('ListPools')->{body}[0] }; return $found && "@$found[1 .. 5]" }
 sub endpoint { my ($name) = @_; my ($pool) = grep { $_->{name} eq $name } @{ describe($bus)->{pools} }; return $pool->{endpoints}[0] }
+sub endpoint_problem { my ($name) = @_; return join '', grep { index($_, $name) >= 0 } @{ $bus->properties(Bus::PATH, Bus::MANAGER)->{EndpointProblems} } }
 sub health { my ($name) = @_; return endpoint($name)->{health} // 'none' }
 # A due question waits until the one before it is answered. An endpoint that was up is down after two failed connects.
 sub becomes { my ($name, $health, $what) = @_; return ok(wait_until(sub { health($name) eq $health }, 2 * INTERVAL + PATIENCE), $what) || diag(log_since(0)) }
@@ -125,6 +126,7 @@ for my $name (sort keys %slots) {
         isnt($status, 0, '... no plan');
         ($status, $out) = ctl('check');
         like($out, names($slots{$name}), '... passthroughctl check names it');
+        like(endpoint_problem($slots{$name}), names($slots{$name}, $name), '... so does a property of the manager');
         is(count_log(0, $slots{$name}), 1, '... the log says so once');
 }
 is(scalar keys %reason, scalar keys %slots, 'each has a reason of its own');
@@ -134,8 +136,11 @@ like(ctl_json('gres')->{gres}, qr/\bvm$_\b/, "Slurm gets $_") for qw(up:2 unaske
 
 # ---- it comes back by itself
 
+$bus->forget_signals();
 my $back = listening($port);
 becomes('refuses', 'up', 'a server that has been started is found');
+is(endpoint_problem($refuses), '', '... it is no problem any more');
+ok(grep({ $_->{member} eq 'PropertiesChanged' && exists $_->{body}[1]{EndpointProblems} } @{ $bus->{signals} }), '... a signal tells of that');
 is(pool('refuses'), '2 2 0 0 0', '... its slots are on offer');
 is(endpoint('refuses')->{reason}, undef, '... without a reason');
 is(count_log(0, $refuses), 2, '... the log says so');

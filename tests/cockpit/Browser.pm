@@ -194,6 +194,15 @@ sub fill {
         return;
 }
 
+# Fills the form for an allocation and sends it. The fields are names of pools, and of inputs.
+sub allocate {
+        my ($self, $name, %fields) = @_;
+        $self->click('[data-action="Allocate"]');
+        $self->fill(qq{form :is([data-pool="$_"], [name="$_"])}, $fields{$_}) for CORE::keys %fields;
+        $self->fill('form [name=name]', $name);
+        return $self->click('form [type=submit]');
+}
+
 sub screenshot {
         my ($self, $file) = @_;
         my $png = $self->command('GET', 'screenshot');

@@ -32,7 +32,15 @@ is($browser->script('return document.querySelectorAll(".slot > .device").length'
 is($browser->script('return document.querySelectorAll(".cell.look-available").length'), 129, 'a cell for each of 128 VFs, and one of the legend');
 ok($browser->shows('.bar-row', 'pool, 128 devices'), 'the bars have the pools');
 ok($browser->shows('.bar-row', '400 pages of 1 GiB'), 'and the hugepages');
-is($browser->text('.problems'), '', 'there is no problem');
+is($browser->text('.problem'), '', 'there is no problem');
+ok($browser->shows('summary', 'with 2 warnings'), 'but what a check of the node finds');
+$browser->click('summary');
+ok($browser->shows('.warning', 'there is no SR-IOV capability'), 'which unfolds');
+$browser->script(<<'END');
+const proxies = cockpit.dbus("org.passthroughd1", { bus: "system" }).proxies("org.passthroughd1.Pool", "/org/passthroughd1");
+proxies.wait().then(() => { window.pools = Object.values(proxies).map(pool => `${pool.Name} ${pool.Total}`).sort().join(", "); });
+END
+is($browser->becomes('return window.pools'), 'gpu 8, rdma 128', 'proxies() of a standard client becomes ready');
 
 # ---- What happens elsewhere
 
@@ -47,6 +55,13 @@ is(release($bus, 'guest'), 'done', 'it is released');
 ok($browser->gone('[data-allocation=guest]'), 'and gone from the page');
 ok(device_shows($gpus[0], 'available'), 'its device is available');
 
+is(allocate($bus, 'many', rdma => 9), 'done', 'nine devices');
+ok($browser->shows('[data-allocation=many] summary', '9 devices'), 'are folded');
+is($browser->script('return document.querySelector("[data-allocation=many] li").checkVisibility()'), JSON::XS::false, 'out of sight');
+$browser->click('[data-allocation=many] summary');
+ok($browser->shows('[data-allocation=many] li', 'rdma8'), 'until a click');
+is(release($bus, 'many'), 'done', 'and released');
+
 # ---- Allocate: planned while typing
 
 my $hostile = qq{<img src=x onerror="document.title='hit'"><b>\x{fc}</b>};
@@ -55,7 +70,7 @@ $browser->fill('[data-pool=gpu]', 9);
 ok($browser->shows('.plan-bad', q{Pool 'gpu': 9 wanted, 8 of 8 free.}), 'a refusal while typing');
 ok($browser->shows('.plan', q{It would fit with 8 of pool 'gpu'.}), 'with the nearest request');
 $browser->fill('[data-pool=gpu]', 8);
-ok($browser->shows('.plan', '8 steps') || $browser->shows('.plan', 'Cost:'), 'a plan of eight GPUs');
+ok($browser->shows('.plan', 'gpu7') && $browser->shows('.plan', ' steps, from "'), 'a plan of eight GPUs');
 is($browser->becomes('return document.querySelectorAll(".device.planned").length === 8'), 1, 'eight boxes are marked');
 $browser->fill('[data-pool=gpu]', 1);
 $browser->fill('[data-pool=rdma]', 1);
@@ -79,6 +94,8 @@ sub act { my ($name, $action) = @_; return $browser->click(qq{[data-allocation="
 
 act('vm1', 'Document');
 is($browser->becomes('return document.querySelector("dialog textarea")?.value.includes("<name>vm1</name>")'), 1, 'the domain document');
+$browser->click('dialog [data-action=Copy]');
+ok($browser->shows('.alert', 'Copied.'), 'is copied');
 $browser->click('dialog [data-action=Close]');
 act('vm1', 'Attach');
 $browser->fill('dialog select', 'rdma');
@@ -120,25 +137,32 @@ is(device($bus, $gpu)->{state}, 'available', 'in the daemon');
 
 # ---- A lease
 
-$browser->click('[data-action="Allocate"]');
-$browser->fill('[data-pool=gpu]', 1);
-$browser->fill('[name=name]', 'later');
-$browser->fill('[name=hold]', 600);
-$browser->click('form [type=submit]');
+$browser->allocate('later', gpu => 1, hold => 600);
 ok($browser->shows('[data-allocation=later]', 'The lease ends at'), 'a reservation, with the end of its lease');
+my $end = allocation($bus, 'later')->{lease_end};
+act('later', 'Renew for an hour');
+ok(wait_until(sub { allocation($bus, 'later')->{lease_end} > $end + 2400e6 }), 'is renewed');
 act('later', 'Prepare');
 ok(state_is('later', 'ready'), 'is prepared');
-$browser->click('[data-action="Allocate"]');
-$browser->fill('[data-pool=gpu]', 1);
-$browser->fill('[name=name]', 'later');
-$browser->click('form [type=submit]');
+$browser->allocate('later', gpu => 1);
 ok($browser->shows('.alert', q{'later'}), 'a refusal of the daemon is told') or diag($browser->text('.alerts'));
 $browser->click('form [data-action=Cancel]');
+
+# ---- A rescan: the link of the GPU is trained again, of which the kernel tells nothing
+
+my $link = "sys/bus/pci/devices/$gpu/current_link";
+fault("set ${link}_width 4", "set ${link}_speed 2.5 GT/s PCIe");
+$browser->click('[data-action="Rescan"]');
+ok(device_shows($gpu, "PCIe\x{a0}1x4\x{a0}of\x{a0}5x16"), 'the picture shows the link after a rescan');
+is(device($bus, $gpu)->{link}{width}, 4, 'which the daemon has read');
 
 # ---- A device and the table
 
 $browser->click(qq{.device[data-address="$gpu"]});
 ok($browser->shows('.facts', 'NVIDIA Corporation'), 'a click on a device shows its facts');
+$browser->click('[aria-label=Larger]');
+is($browser->script('return document.querySelector(".picture").style.fontSize'), '125%', 'a button zooms');
+$browser->click('[aria-label=Smaller]');
 $browser->click('.vfs');
 is($browser->becomes('return document.querySelectorAll(".vfs-rows .device").length'), 16, 'VFs unfold');
 $browser->click('[data-action="Show as a table"]');
@@ -149,10 +173,6 @@ $browser->click('[data-action="Show as a table"]');
 
 # ---- By keyboard alone: an allocation is made and released
 
-$browser->script('document.querySelector("[data-action=Allocate]").focus()');
-$browser->keys('Enter');
-ok($browser->becomes('return document.activeElement.name === "name"'), 'Enter opens the form, with the focus on the name');
-$browser->keys('keys');
 sub tab_to {
         my ($test) = @_;
         for (1 .. 200) {
@@ -161,6 +181,11 @@ sub tab_to {
         }
         return 0;
 }
+$browser->script('document.activeElement.blur()');
+ok(tab_to('e.dataset.action === "Allocate"'), 'Tab reaches the button');
+$browser->keys('Enter');
+ok($browser->becomes('return document.activeElement.name === "name"'), 'Enter opens the form, with the focus on the name');
+$browser->keys('keys');
 ok(tab_to('e.dataset.pool === "gpu"'), 'Tab reaches the pools');
 $browser->keys('1', 'Enter');
 ok(state_is('keys', 'ready'), 'Enter allocates');
@@ -171,8 +196,20 @@ ok($browser->shows('dialog', 'Release keys?'), 'Enter asks');
 ok(tab_to('e.dataset.action === "Release keys"'), 'Tab reaches the answer');
 $browser->keys('Enter');
 ok(is_gone('keys'), 'Enter releases');
+ok(tab_to('e.matches(".picture .device")'), 'Tab reaches the picture');
+my $first = $browser->script('return document.activeElement.dataset.address');
+$browser->keys('Right', 'Enter');
+ok($browser->becomes('return document.querySelector("[aria-pressed=true]")?.dataset.address > arguments[0]', $first), 'an arrow goes to the next device, and Enter selects it');
 
 # ---- No more than that
+
+my ($own, $all) = @{ $browser->script(<<'END') };
+const loaded = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+const sum = entries => entries.reduce((bytes, entry) => bytes + entry.decodedBodySize, 0);
+return [sum(loaded.filter(({ name }) => /\/passthrough\//.test(name))), sum(loaded)];
+END
+note(sprintf 'bytes of the page: %d, with those of Cockpit %d', $own, $all);
+cmp_ok($own, '<', 200_000, 'the page is small');
 
 is_deeply([grep { !m{^(?:http|ws)://127\.0\.0\.1:|^(?:data|chrome|about):} } $browser->requests], [], 'nothing is asked of another host');
 is_deeply([$browser->errors], [], 'no error is on the console');

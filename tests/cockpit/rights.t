@@ -21,15 +21,6 @@ need_nobody();
 my $bus = Bus->new->listen;
 is(allocate($bus, 'others', gpu => 1), 'done', 'root has an allocation');
 
-sub fill_form {
-        my ($browser, $name, %counts) = @_;
-        $browser->click('[data-action="Allocate"]');
-        $browser->fill("[data-pool=$_]", $counts{$_}) for keys %counts;
-        $browser->fill('[name=name]', $name);
-        $browser->click('form [type=submit]');
-        return;
-}
-
 # ---- Who may not read
 
 my $browser = Browser->new(user => 'games');
@@ -45,7 +36,7 @@ ok($polkit, 'polkit lets nobody do anything');
 $browser = Browser->new(user => 'nobody');
 ok($browser->shows('[data-allocation=others]', 'ready'), 'a member of the group sees the allocations');
 ok($browser->shows('.device', 'others'), 'and the picture');
-fill_form($browser, 'mine', gpu => 1);
+$browser->allocate('mine', gpu => 1);
 ok($browser->shows('.alert', 'Turn on administrative access'), 'a refused call says how to get the right') or diag($browser->text('.alerts'));
 is(allocation($bus, 'mine'), undef, 'and nothing was allocated');
 $browser->quit;
@@ -62,10 +53,10 @@ END
 ok($polkit, 'polkit lets a user have one GPU');
 $browser = Browser->new(user => 'nobody');
 ok($browser->shows('[data-allocation=others]', 'ready'), 'the page is there');
-fill_form($browser, 'mine', gpu => 1);
+$browser->allocate('mine', gpu => 1);
 ok($browser->shows('[data-allocation=mine]', 'ready'), 'the user allocates it');
 is(allocation($bus, 'mine')->{owner}, scalar getpwnam('nobody'), 'for himself');
-fill_form($browser, 'more', gpu => 1);
+$browser->allocate('more', gpu => 1);
 ok($browser->shows('.alert', 'Turn on administrative access'), 'a second one is refused');
 $browser->click('form [data-action=Cancel]');
 $browser->click('[data-allocation=others] [data-action=Release]');
