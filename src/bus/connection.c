@@ -29,21 +29,15 @@
 #define QUEUE_MAX 4U
 
 static int add_objects(sd_bus *bus, Server *s) {
+        static int (*const adds[])(sd_bus *bus, Server *s) = { manager_object_add,     device_objects_add,
+                                                               allocation_objects_add, job_objects_add,
+                                                               pool_objects_add,       node_objects_add,
+                                                               log_control_add };
         int r = sd_bus_add_object_manager(bus, NULL, BUS_PATH);
 
-        if (r >= 0)
-                r = manager_object_add(bus, s);
-        if (r >= 0)
-                r = device_objects_add(bus, s);
-        if (r >= 0)
-                r = allocation_objects_add(bus, s);
-        if (r >= 0)
-                r = job_objects_add(bus, s);
-        if (r >= 0)
-                r = pool_objects_add(bus, s);
-        if (r >= 0)
-                r = node_objects_add(bus, s);
-        return r < 0 ? r : log_control_add(bus, s);
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(adds); i++)
+                r = adds[i](bus, s);
+        return r;
 }
 
 static uint64_t count_queued(const Connection *c) {
