@@ -64,13 +64,21 @@ static int fork_child(Worker *w, const Sysfs *fs) {
         return 0;
 }
 
+static void close_end(int *fd) {
+        cleanup_close(fd);
+        *fd = -1;
+}
+
 static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         Worker *w = userdata;
 
-        w->kind->readable(w->userdata);
-        /* on_exit_of_child() handles the end; a closed pipe would wake the event loop without end. */
-        if (!(events & EPOLLIN))
-                w->io = sd_event_source_disable_unref(w->io);
+        if (events & EPOLLIN) {
+                w->kind->readable(w->userdata);
+                return 0;
+        }
+        /* The child has closed its end and all is read. on_exit_of_child() handles the end. */
+        w->io = sd_event_source_disable_unref(w->io);
+        close_end(&w->reports);
         return 0;
 }
 
@@ -99,11 +107,6 @@ static int watch(Worker *w, sd_event *event, uint64_t timeout_usec) {
         if (r >= 0)
                 r = sd_event_source_set_priority(w->io, SD_EVENT_PRIORITY_NORMAL - 1);
         return r;
-}
-
-static void close_end(int *fd) {
-        cleanup_close(fd);
-        *fd = -1;
 }
 
 int worker_start(Worker *w, const WorkerKind *kind, sd_event *event, const Sysfs *fs, uint64_t timeout_usec,
