@@ -292,6 +292,9 @@ typedef struct Config {
         size_t n_unlisted; /* further ones, which the last problem counts */
 } Config;
 
+/* The driver for guests that VfioDriver= chooses for the device. */
+const char *config_driver(const Config *config, const Inventory *inv, const PciDevice *dev);
+
 /* Defaults only, no pools. */
 Config *config_new(void);
 Config *config_free(Config *c);

@@ -366,9 +366,9 @@ const char *inventory_variant_driver(const Inventory *inv, const PciDevice *dev)
 bool driver_is_coherent(const char *driver);
 /* modules.alias names that driver for dev, loaded or not, or dev is on the NUMA node of its memory. */
 bool inventory_is_coherent(const Inventory *inv, const PciDevice *dev);
-/* A sentence for a coherent GPU that would be bound to another VFIO driver, and what to do. Both NULL for another
- * device. variants: Config.variants. The caller frees *ret. 0 or -ENOMEM. */
-int inventory_explain_lost_memory(const Inventory *inv, bool variants, const PciDevice *dev, char **ret,
+/* A sentence for a coherent GPU whose driver for guests is another one, and what to do. Both NULL for another device.
+ * The caller frees *ret. 0 or -ENOMEM. */
+int inventory_explain_lost_memory(const Inventory *inv, const PciDevice *dev, const char *driver, char **ret,
                                   const char **ret_remedy);
 /*
  * Adds the n VFs that the kernel would create on a PF without VFs, then calls inventory_finish(). They get an IOMMU

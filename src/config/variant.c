@@ -6,6 +6,7 @@
 #include <fnmatch.h>
 #include <stdio.h>
 
+#include "config/config.h"
 #include "model/inventory.h"
 #include "util/strings.h"
 
@@ -112,14 +113,14 @@ bool inventory_is_coherent(const Inventory *inv, const PciDevice *dev) {
         return (v && driver_is_coherent(v->driver)) || inventory_gpu_has_memory_node(inv, dev);
 }
 
-int inventory_explain_lost_memory(const Inventory *inv, bool variants, const PciDevice *dev, char **ret,
+int inventory_explain_lost_memory(const Inventory *inv, const PciDevice *dev, const char *driver, char **ret,
                                   const char **ret_remedy) {
         const VfioVariant *named = find_variant(inv, dev, false);
         const char *address = PCI_ADDRESS_STR(dev->address);
 
         *ret = NULL;
         *ret_remedy = NULL;
-        if (!inventory_is_coherent(inv, dev) || (variants && driver_is_coherent(inventory_variant_driver(inv, dev))))
+        if (driver_is_coherent(driver) || !inventory_is_coherent(inv, dev))
                 return 0;
         if (!named || !driver_is_coherent(named->driver)) {
                 *ret_remedy = "Use a kernel with CONFIG_NVGRACE_GPU_VFIO_PCI, Linux 6.8 or later.";
@@ -135,8 +136,14 @@ int inventory_explain_lost_memory(const Inventory *inv, bool variants, const Pci
                                       " for it, which is not loaded.",
                                       address);
         }
-        *ret_remedy = "Set VfioDriver=auto in the configuration.";
-        return string_replace(
-                ret, "A guest gets %s without its memory: VfioDriver= names another driver than " COHERENT_DRIVER ".",
-                address);
+        *ret_remedy = "Set VfioDriver=auto in the configuration, and allocate anew.";
+        return string_replace(ret,
+                              "A guest gets %s without its memory: its driver is %s instead of " COHERENT_DRIVER ".",
+                              address, driver ?: "none");
+}
+
+const char *config_driver(const Config *config, const Inventory *inv, const PciDevice *dev) {
+        const char *own = config->variants ? inventory_variant_driver(inv, dev) : NULL;
+
+        return own ?: config->vfio_driver;
 }

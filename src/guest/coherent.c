@@ -10,8 +10,8 @@
 #define LIBVIRT_SIZES_VIRT 12008000U
 #define QEMU_SIZES_VIRT    10000000U
 
-static bool is_coherent(const AllocationDevice *dev) {
-        return guest_pci_shows(dev) && driver_is_coherent(dev->vfio_driver);
+static bool is_coherent(const Allocation *a, const AllocationDevice *dev) {
+        return guest_pci_shows(dev) && driver_is_coherent(allocation_driver(a, dev));
 }
 
 /* The number of coherent GPUs before the device; NULL: of all. */
@@ -19,7 +19,7 @@ static unsigned count_coherent(const Allocation *a, const AllocationDevice *befo
         unsigned n = 0;
 
         for (const AllocationDevice *dev = a->devices; dev < a->devices + a->n_devices && dev != before; dev++)
-                n += is_coherent(dev);
+                n += is_coherent(a, dev);
         return n;
 }
 
@@ -36,7 +36,7 @@ size_t memory_cells_count(const Allocation *a, unsigned each) {
 }
 
 int memory_cells_first(const Allocation *a, unsigned each, const AllocationDevice *dev) {
-        return each > 0 && is_coherent(dev) ? (int) (a->n_cells + (size_t) each * count_coherent(a, dev)) : -1;
+        return each > 0 && is_coherent(a, dev) ? (int) (a->n_cells + (size_t) each * count_coherent(a, dev)) : -1;
 }
 
 int guest_cell_node(const Inventory *inv, const Allocation *a, unsigned each, size_t cell) {
@@ -69,7 +69,7 @@ static char *explain_versions(const LibvirtFeatures *f) {
 }
 
 /* GPUs that are on another driver: one sentence. */
-static int explain_memory(const Inventory *inv, const Config *config, const Allocation *a, char **text) {
+static int explain_memory(const Inventory *inv, const Allocation *a, char **text) {
         _cleanup_free_ char *first = NULL;
         const char *remedy = NULL, *other;
         size_t n = 0;
@@ -78,9 +78,9 @@ static int explain_memory(const Inventory *inv, const Config *config, const Allo
                 const PciDevice *dev = inventory_find(inv, a->devices[i].address);
                 _cleanup_free_ char *why = NULL;
 
-                if (!dev || !guest_pci_shows(&a->devices[i]) || is_coherent(&a->devices[i]))
+                if (!dev || !guest_pci_shows(&a->devices[i]) || a->devices[i].vgpu_type > 0)
                         continue;
-                if (inventory_explain_lost_memory(inv, config->variants, dev, &why, &other) < 0)
+                if (inventory_explain_lost_memory(inv, dev, allocation_driver(a, &a->devices[i]), &why, &other) < 0)
                         return -ENOMEM;
                 if (why && n++ == 0) {
                         first = TAKE_PTR(why);
@@ -160,7 +160,7 @@ int guest_explain_lacks(const Inventory *inv, const Config *config, const Alloca
 
         *ret = NULL;
         if (r >= 0 && aarch64)
-                r = explain_memory(inv, config, a, &text);
+                r = explain_memory(inv, a, &text);
         if (r >= 0 && aarch64 && a->n_cells > 0)
                 r = explain_document(inv, config, a, hole64, smmu, &text);
         if (r < 0)

@@ -208,13 +208,13 @@ static void tell_lost_memory(const Policy *policy, CheckReport *report) {
         size_t n = 0;
 
         for (size_t i = 0; i < policy->inventory->n_devices; i++) {
+                const PciDevice *dev = &policy->inventory->devices[i];
+                const char *driver = config_driver(policy->config, policy->inventory, dev), *r;
                 _cleanup_free_ char *text = NULL;
-                const char *r;
 
-                if (!policy_pool(policy, &policy->inventory->devices[i]))
+                if (!policy_pool(policy, dev) || policy_pool(policy, dev)->vgpu_type)
                         continue;
-                report->failed |= inventory_explain_lost_memory(policy->inventory, policy->config->variants,
-                                                                &policy->inventory->devices[i], &text, &r) < 0;
+                report->failed |= inventory_explain_lost_memory(policy->inventory, dev, driver, &text, &r) < 0;
                 if (text && n++ == 0) {
                         first = TAKE_PTR(text);
                         remedy = r;

@@ -270,7 +270,10 @@ static void tell_lost_memory(const HostView *view, const PciDevice *dev, Refusal
         _cleanup_free_ char *text = NULL;
         const char *remedy;
 
-        if (inventory_explain_lost_memory(view->inventory, view->config->variants, dev, &text, &remedy) >= 0 && text)
+        if (!policy_pool(view->policy, dev)->vgpu_type &&
+            inventory_explain_lost_memory(view->inventory, dev, config_driver(view->config, view->inventory, dev),
+                                          &text, &remedy) >= 0 &&
+            text)
                 (void) refuse(ret, VERDICT_NONE, &dev->address, remedy, "%s", text);
 }
 

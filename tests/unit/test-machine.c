@@ -275,13 +275,13 @@ TEST_WITH(test_coherent, setup, teardown) {
         scan(f);
         assert_true(inventory_is_coherent(f->inv, &gpu));
         assert_null(inventory_variant_driver(f->inv, &gpu));
-        assert_int_equal(inventory_explain_lost_memory(f->inv, true, &gpu, &text, &remedy), 0);
+        assert_int_equal(inventory_explain_lost_memory(f->inv, &gpu, "vfio-pci", &text, &remedy), 0);
         assert_non_null(strstr(text, COHERENT_DRIVER));
         assert_non_null(strstr(remedy, "modprobe@" COHERENT_DRIVER));
         tree_dir(f->root, "sys/bus/pci/drivers/nvgrace-gpu-vfio-pci");
         scan(f);
         assert_string_equal(inventory_variant_driver(f->inv, &gpu), "nvgrace-gpu-vfio-pci");
-        assert_int_equal(inventory_explain_lost_memory(f->inv, true, &gpu, &none, &remedy), 0);
+        assert_int_equal(inventory_explain_lost_memory(f->inv, &gpu, "nvgrace-gpu-vfio-pci", &none, &remedy), 0);
         assert_null(none);
         gpu.device++;
         assert_false(inventory_is_coherent(f->inv, &gpu));
