@@ -586,6 +586,14 @@ static void assert_says_of(TestNode *t, const CheckFacts *facts, const char *che
 }
 
 /* What a recording cannot have is neither a problem nor well. */
+TEST(test_kinds_of_cores) {
+        _cleanup_node_ TestNode *t = node_good();
+
+        t->inventory->cpus[0].kind = CORE_LOW_POWER;
+        node_ready(t, READY);
+        assert_says_of(t, NO_FACTS, "cpus", CHECK_OK, "0 on efficient and 1 on low-power cores");
+}
+
 TEST(test_recorded) {
         static const char *const checks[] = { "drivers", "memlock", "libvirt", "daemon" };
         _cleanup_node_ TestNode *t = node_good();

@@ -13,7 +13,7 @@ use Lab;
 use Fcntl qw(O_NOCTTY O_RDWR);
 use MIME::Base64 qw(decode_base64);
 
-our @EXPORT = qw(domain start_guest slot_order guest_functions guest_lists guest_paths promised_paths guest_memory guest_hears guest_says guest_told qemu_told daemon_tells says nodes_of qemu end_guest);
+our @EXPORT = qw(domain start_guest slot_order guest_functions guest_lists guest_paths promised_paths guest_memory guest_cpus guest_hears guest_says guest_told qemu_told daemon_tells says nodes_of qemu end_guest);
 
 use constant BOOT_DEADLINE => 240;
 
@@ -146,6 +146,16 @@ sub guest_memory {
         my ($pid)  = split / /, qemu($name);
         my ($line) = grep { /ram-node$cell\b/ } split /\n/, output('cat', "/proc/$pid/numa_maps");
         return ({ ($line // '') =~ /\bN(\d+)=(\d+)/g }, ($line // '') =~ /kernelpagesize_kB=(\d+)/);
+}
+
+# For each of its CPUs, the CPUs of its socket; and "topoext" when the CPUs have it.
+sub guest_cpus {
+        my ($name) = @_;
+        my $console = guest_hears($name, 'cpus');
+        guest_says($name, 'end of CPUs') or return;
+        my $text = join '', lines(console($name));
+        my ($flag) = $text =~ /^guest: flags (\w+)/m;
+        return ({ $text =~ m{cpu(\d+)/topology/package_cpus_list:(\S+)}g }, $flag);
 }
 
 # Types a line on the guest's serial console.

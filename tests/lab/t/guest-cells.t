@@ -61,6 +61,10 @@ for my $cell (@{ $allocation->{cells} }) {
         is_deeply($pages, { $cell->{node} => CELL / PAGE }, "the memory of cell $cell->{id} is on node $cell->{node}");
 }
 
+# The CPU that QEMU emulates for the node is one of AMD.
+my ($sockets, $flag) = guest_cpus('vm');
+is_deeply($sockets, { 0 => '0', 1 => '1' }, 'each cell has a socket of its own');
+is($flag, 'topoext', '... as the guest reads by topoext');
 ok(state('in-use'), 'the allocation is in use');
 my $console = guest_hears('vm', 'off');
 ok(wait_until(sub { !defined qemu('vm') }), 'told to, the guest powers off');
