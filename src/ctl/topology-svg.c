@@ -13,48 +13,17 @@
 
 #define HEAD          26
 #define LINE          20
-#define LABEL_WIDTH   96
-#define BAR_WIDTH     140
+#define LABEL_WIDTH   104
+#define BAR_WIDTH     120
 #define BAR_HEIGHT    12
-#define PARTS_MAX     4U
 #define SECTION_SLACK 6 /* of the gap below the last box */
 
 static const Look section_look = { "#ffffff", "#57606a", 8 };
 static const Look bar_look = { "#ffffff", "#8c959f", 0 };
 
-/* A coloured part of a bar, such as the free cores. */
-typedef struct Part {
-        const char *word;
-        const char *fill;
-        uint64_t amount;
-        char shown[24]; /* the amount as text */
-} Part;
-
-typedef struct Gauge {
-        char label[40];
-        uint64_t total;
-        Part parts[PARTS_MAX];
-        size_t n;
-} Gauge;
-
-#define FREE      "#4ac26b"
-#define ALLOCATED "#d4a72c"
-#define HOST      "#afb8c1"
-#define IN_PAGES  "#6e7781"
-
-static void add_count(Gauge *g, const char *word, const char *fill, uint64_t amount) {
-        Part *part = &g->parts[g->n++];
-
-        *part = (Part) { .word = word, .fill = fill, .amount = amount };
-        (void) snprintf(part->shown, sizeof(part->shown), "%" PRIu64, amount);
-}
-
-static void add_bytes(Gauge *g, const char *word, const char *fill, uint64_t amount) {
-        Part *part = &g->parts[g->n++];
-
-        *part = (Part) { .word = word, .fill = fill, .amount = amount };
-        (void) snprintf(part->shown, sizeof(part->shown), "%s", size_round(amount).text);
-}
+static const char *const share_colours[] = {
+        [SHARE_FREE] = "#4ac26b", [SHARE_ALLOCATED] = "#d4a72c", [SHARE_OTHER] = "#afb8c1", [SHARE_PAGES] = "#6e7781"
+};
 
 static void draw_bar(Picture *p, const Gauge *g, int x, int y) {
         uint64_t before = 0;
@@ -67,71 +36,30 @@ static void draw_bar(Picture *p, const Gauge *g, int x, int y) {
 
                 if (to > from)
                         picture_box(p, (Box) { x + from, y, to - from, BAR_HEIGHT },
-                                    &(Look) { g->parts[i].fill, NULL, 0 });
+                                    &(Look) { share_colours[g->parts[i].share], NULL, 0 });
                 before = end;
         }
 }
 
-/* Draws a bar and the text "423 free, 200 allocated". The first two parts are shown even when they are 0. */
-static int place_gauge(Drawing *d, const Gauge *g, Spot s) {
-        _cleanup_free_ char *text = NULL;
-        int x = s.x + LABEL_WIDTH + BAR_WIDTH + 12;
+/* The gauges, each a label, a bar and a text. */
+static int place_gauges(Drawing *d, json_object *node, Spot s) {
+        int x = s.x + LABEL_WIDTH + BAR_WIDTH + 12, at = 0;
+        Gauge gauges[GAUGES_MAX];
+        size_t n = node_gauges(node, gauges);
 
-        if (!s.draw)
-                return LINE;
-        for (size_t i = 0; i < g->n; i++)
-                if ((i < 2 || g->parts[i].amount > 0) &&
-                    string_append(&text, ", ", "%s %s", g->parts[i].shown, g->parts[i].word) < 0)
-                        d->picture.failed = true;
-        picture_text(&d->picture, s.x, s.y + 11, LABEL_WIDTH - 4, &svg_text, "%s", g->label);
-        draw_bar(&d->picture, g, s.x + LABEL_WIDTH, s.y + 1);
-        picture_text(&d->picture, x, s.y + 11, s.x + s.width - x, &svg_small, "%s", g->total > 0 ? text : "none");
-        return LINE;
-}
+        for (const Gauge *g = gauges; g < gauges + n; g++, at += LINE) {
+                _cleanup_free_ char *text = gauge_text(g);
+                int y = s.y + at;
 
-static int place_cores(Drawing *d, json_object *node, Spot s) {
-        json_object *cpus = member(node, "cpus");
-        Gauge g = { .total = member_size(member(cpus, "total"), "cores") };
-
-        (void) snprintf(g.label, sizeof(g.label), "%" PRIu64 " cores", g.total);
-        add_count(&g, "free", FREE, member_size(member(cpus, "free"), "cores"));
-        add_count(&g, "allocated", ALLOCATED, member_size(member(cpus, "allocated"), "cores"));
-        add_count(&g, "housekeeping", HOST, member_size(member(cpus, "housekeeping"), "cores"));
-        return place_gauge(d, &g, s);
-}
-
-static int place_memory(Drawing *d, json_object *node, Spot s) {
-        json_object *memory = member(node, "memory");
-        uint64_t ordinary = member_size(memory, "total"), available = member_size(memory, "free"),
-                 allocated = member_size(memory, "allocated");
-        Gauge g = { .total = member_size(node, "memory_total") };
-
-        (void) snprintf(g.label, sizeof(g.label), "%s GiB", size_round(g.total).text);
-        add_bytes(&g, "free", FREE, available);
-        add_bytes(&g, "allocated", ALLOCATED, allocated);
-        add_bytes(&g, "in hugepages", IN_PAGES, g.total - MIN(g.total, ordinary));
-        add_bytes(&g, "for the host", HOST, ordinary - MIN(ordinary, available + allocated));
-        return place_gauge(d, &g, s);
-}
-
-static int place_pages(Drawing *d, json_object *node, Spot s) {
-        int height = 0;
-
-        for (size_t i = 0; i < member_length(node, "pages"); i++) {
-                json_object *pages = member_at(node, "pages", i);
-                Gauge g = { .total = member_size(pages, "total") };
-                uint64_t available = member_size(pages, "free"), allocated = member_size(pages, "allocated");
-
-                if (g.total == 0)
+                d->picture.failed = d->picture.failed || !text;
+                if (!s.draw)
                         continue;
-                (void) snprintf(g.label, sizeof(g.label), "%" PRIu64 " \u00d7 %s", g.total,
-                                FORMAT_SIZE(member_size(pages, "size")));
-                add_count(&g, "free", FREE, available);
-                add_count(&g, "allocated", ALLOCATED, allocated);
-                add_count(&g, "used by others", HOST, g.total - MIN(g.total, available + allocated));
-                height += place_gauge(d, &g, (Spot) { s.x, s.y + height, s.width, s.draw });
+                picture_text(&d->picture, s.x, y + 11, LABEL_WIDTH - 4, &svg_text, "%s%s", g->amount,
+                             g == gauges ? " cores" : "");
+                draw_bar(&d->picture, g, s.x + LABEL_WIDTH, y + 1);
+                picture_text(&d->picture, x, y + 11, s.x + s.width - x, &svg_small, "%s", text);
         }
-        return height;
+        return at;
 }
 
 /* Text that is wrapped, not cut. */
@@ -190,10 +118,7 @@ static int place_content(Drawing *d, json_object *node, int64_t section, Spot s)
 
         if (node) {
                 at = place_head(d, node, s);
-                at += place_cores(d, node, svg_below(s, at));
-                at += place_memory(d, node, svg_below(s, at));
-                at += place_pages(d, node, svg_below(s, at));
-                at += 4;
+                at += place_gauges(d, node, svg_below(s, at)) + 4;
         } else if (s.draw)
                 picture_text(&d->picture, s.x, s.y + 14, s.width, &svg_heading, "%s", section_title(section, title));
         at += place_offers(d, section, svg_below(s, at));

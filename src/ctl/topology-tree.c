@@ -30,6 +30,77 @@ Size size_round(uint64_t bytes) {
         return s;
 }
 
+static void add_part(Gauge *g, Share share, const char *word, uint64_t amount) {
+        g->parts[g->n++] = (struct GaugePart) { share, word, amount };
+}
+
+static Gauge cores_gauge(json_object *node) {
+        json_object *cpus = member(node, "cpus");
+        Gauge g = { .key = "cores", .total = member_size(member(cpus, "total"), "cores"), .n_always = 2 };
+
+        (void) snprintf(g.amount, sizeof(g.amount), "%" PRIu64, g.total);
+        add_part(&g, SHARE_FREE, "free", member_size(member(cpus, "free"), "cores"));
+        add_part(&g, SHARE_ALLOCATED, "allocated", member_size(member(cpus, "allocated"), "cores"));
+        add_part(&g, SHARE_OTHER, "housekeeping", member_size(member(cpus, "housekeeping"), "cores"));
+        return g;
+}
+
+static Gauge memory_gauge(json_object *node, bool is_far) {
+        json_object *memory = member(node, "memory");
+        uint64_t ordinary = member_size(memory, "total"), available = member_size(memory, "free"),
+                 allocated = member_size(memory, "allocated");
+        Gauge g = { .key = "memory", .total = member_size(node, "memory_total"), .is_bytes = true };
+
+        g.n_always = is_far ? 1 : 3;
+        (void) snprintf(g.amount, sizeof(g.amount), "%s GiB", size_round(g.total).text);
+        if (!is_far)
+                add_part(&g, SHARE_FREE, "free", available);
+        add_part(&g, SHARE_ALLOCATED, "allocated", allocated);
+        if (!is_far)
+                add_part(&g, SHARE_OTHER, "for the host", ordinary - MIN(ordinary, available + allocated));
+        add_part(&g, SHARE_PAGES, "in hugepages", g.total - MIN(g.total, ordinary));
+        return g;
+}
+
+static Gauge pages_gauge(json_object *pages) {
+        uint64_t available = member_size(pages, "free"), allocated = member_size(pages, "allocated");
+        Gauge g = { .key = "hugepages", .total = member_size(pages, "total"), .n_always = 2 };
+
+        (void) snprintf(g.amount, sizeof(g.amount), "%" PRIu64 " of %s", g.total,
+                        FORMAT_SIZE(member_size(pages, "size")));
+        add_part(&g, SHARE_FREE, "free", available);
+        add_part(&g, SHARE_ALLOCATED, "allocated", allocated);
+        add_part(&g, SHARE_OTHER, "used by others", g.total - MIN(g.total, available + allocated));
+        return g;
+}
+
+size_t node_gauges(json_object *node, Gauge ret[static GAUGES_MAX]) {
+        size_t n = 2;
+
+        ret[0] = cores_gauge(node);
+        ret[1] = memory_gauge(node, ret[0].total == 0);
+        for (size_t i = 0; i < member_length(node, "pages") && n < GAUGES_MAX; i++) {
+                ret[n] = pages_gauge(member_at(node, "pages", i));
+                n += ret[n].total > 0;
+        }
+        return n;
+}
+
+char *gauge_text(const Gauge *g) {
+        _cleanup_free_ char *text = g->total == 0 ? strdup("none") : NULL;
+
+        for (const struct GaugePart *p = g->parts; g->total > 0 && p < g->parts + g->n; p++) {
+                char number[24];
+
+                if (p >= g->parts + g->n_always && p->amount == 0)
+                        continue;
+                (void) snprintf(number, sizeof(number), "%" PRIu64, p->amount);
+                if (string_append(&text, ", ", "%s %s", g->is_bytes ? size_round(p->amount).text : number, p->word) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(text);
+}
+
 /* Adds the nodes at this distance. Returns the next larger distance; INT64_MAX: there is none. */
 static int64_t nodes_at(json_object *distances, const char *id, int64_t distance, CpuSet *ret) {
         int64_t next = INT64_MAX;

@@ -21,63 +21,23 @@ static void print_wrapped(const char *key, const char *text) {
         page_wrap(stdout, text, KEY_WIDTH, KEY_WIDTH);
 }
 
-static int print_cpus(json_object *node) {
-        json_object *cpus = member(node, "cpus"), *total = member(cpus, "total");
-        uint64_t housekeeping = member_size(member(cpus, "housekeeping"), "cores");
-        _cleanup_free_ char *list = cpus_shorten(reply_text(total, "cpus") ?: "");
-        char kept[COUNT_WIDTH + 16] = "";
+static int print_gauges(json_object *node) {
+        _cleanup_free_ char *cpus = cpus_shorten(reply_text(member(member(node, "cpus"), "total"), "cpus") ?: "");
+        Gauge gauges[GAUGES_MAX];
+        size_t n = node_gauges(node, gauges);
 
-        if (!list)
-                return -ENOMEM;
-        if (housekeeping > 0)
-                (void) snprintf(kept, sizeof(kept), ", %" PRIu64 " housekeeping", housekeeping);
-        if (member_size(total, "cores") == 0)
-                printf(INDENT "cores     none\n");
-        else
-                printf(INDENT "cores     %" PRIu64 ": %" PRIu64 " free, %" PRIu64 " allocated%s; CPUs %s\n",
-                       member_size(total, "cores"), member_size(member(cpus, "free"), "cores"),
-                       member_size(member(cpus, "allocated"), "cores"), kept, list);
+        for (const Gauge *g = gauges; g < gauges + n; g++) {
+                _cleanup_free_ char *text = gauge_text(g);
+
+                if (!cpus || !text)
+                        return -ENOMEM;
+                if (g->total == 0)
+                        printf(INDENT "%-9s %s\n", g->key, text);
+                else
+                        printf(INDENT "%-9s %s: %s%s%s\n", g->key, g->amount, text, g == gauges ? "; CPUs " : "",
+                               g == gauges ? cpus : "");
+        }
         return 0;
-}
-
-static void print_hugepages(json_object *node) {
-        for (size_t i = 0; i < member_length(node, "pages"); i++) {
-                json_object *pages = member_at(node, "pages", i);
-                uint64_t total = member_size(pages, "total"), available = member_size(pages, "free"),
-                         allocated = member_size(pages, "allocated");
-                uint64_t rest = total - MIN(total, available + allocated);
-                char others[COUNT_WIDTH + 24] = "";
-
-                if (total == 0)
-                        continue;
-                if (rest > 0)
-                        (void) snprintf(others, sizeof(others), ", %" PRIu64 " used by others", rest);
-                printf(INDENT "hugepages %" PRIu64 " of %s: %" PRIu64 " free, %" PRIu64 " allocated%s\n", total,
-                       FORMAT_SIZE(member_size(pages, "size")), available, allocated, others);
-        }
-}
-
-static void print_memory(json_object *node) {
-        json_object *memory = member(node, "memory");
-        uint64_t total = member_size(node, "memory_total"), ordinary = member_size(memory, "total"),
-                 available = member_size(memory, "free"), allocated = member_size(memory, "allocated");
-        uint64_t rest = ordinary - MIN(ordinary, available + allocated);
-        bool is_far = member_size(member(member(node, "cpus"), "total"), "cores") == 0;
-        char hugepages[COUNT_WIDTH + 24] = "";
-
-        if (total == 0) {
-                printf(INDENT "memory    none\n");
-                return;
-        }
-        if (ordinary < total)
-                (void) snprintf(hugepages, sizeof(hugepages), ", %s in hugepages", size_round(total - ordinary).text);
-        if (is_far)
-                printf(INDENT "memory    %s GiB: %s allocated%s\n", size_round(total).text, size_round(allocated).text,
-                       hugepages);
-        else
-                printf(INDENT "memory    %s GiB: %s free, %s allocated, %s for the host%s\n", size_round(total).text,
-                       size_round(available).text, size_round(allocated).text, size_round(rest).text, hugepages);
-        print_hugepages(node);
 }
 
 static int print_distances(json_object *node, const char *id) {
@@ -110,8 +70,7 @@ static int print_node(const Args *args, json_object *node, Items *items) {
                 (void) snprintf(package, sizeof(package), ", socket %" PRId64, n);
         (void) snprintf(id, sizeof(id), "%" PRIu64, member_size(node, "id"));
         printf("NUMA node %s%s\n", id, package);
-        r = print_cpus(node);
-        print_memory(node);
+        r = print_gauges(node);
         if (r >= 0)
                 r = print_distances(node, id);
         if (r >= 0)

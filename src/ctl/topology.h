@@ -78,6 +78,33 @@ typedef struct Size {
 } Size;
 Size size_round(uint64_t bytes);
 
+typedef enum Share {
+        SHARE_FREE,
+        SHARE_ALLOCATED,
+        SHARE_OTHER, /* of the host or of other programs */
+        SHARE_PAGES, /* huge pages have gauges of their own */
+} Share;
+
+/* The cores, the memory or the huge pages of a NUMA node, and what has them. */
+typedef struct Gauge {
+        const char *key; /* "cores", "memory", "hugepages" */
+        char amount[40]; /* "56", "24 GiB", "1024 of 2 MiB" */
+        uint64_t total;
+        struct GaugePart {
+                Share share;
+                const char *word;
+                uint64_t amount;
+        } parts[4];
+        size_t n, n_always; /* n_always: the first parts are told even when they are 0 */
+        bool is_bytes;
+} Gauge;
+#define GAUGES_MAX 16U
+/* Cores, memory, and each size of huge pages that the node has. Memory of a node without CPUs is given only to requests
+ * that name it. Returns their number. */
+size_t node_gauges(json_object *node, Gauge ret[static GAUGES_MAX]);
+/* "423 free, 200 allocated", or "none". The caller frees; NULL when out of memory. */
+char *gauge_text(const Gauge *g);
+
 /* The headings of the columns after the distances, as nvidia-smi topo -m has them. */
 #define CPU_AFFINITY  "CPU Affinity"
 #define NUMA_AFFINITY "NUMA Affinity"

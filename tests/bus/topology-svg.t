@@ -112,8 +112,8 @@ is_deeply([grep { /\x{2026}$/ && !/a-training/ } @texts], [], 'long names of dev
 like($text, qr/^0000:33:00\.0\n.*\ngpu \x{b7} allocated\na-training\S*\x{2026}$/m, 'a long name is cut');
 like($svg, qr/<title>0000:33:00\.0 .*, in allocation ${\LONG},/, 'and whole where the pointer is');
 like($text, qr/^56 cores\n35 free, 20 allocated, 1 housekeeping$/m, 'cores');
-like($text, qr/^1024 GiB\n423 free, 200 allocated, 400 in hugepages, 1 for the host$/m, 'memory');
-like($text, qr/^400 \x{d7} 1 GiB\n336 free, 64 allocated$/m, 'hugepages');
+like($text, qr/^1024 GiB\n423 free, 200 allocated, 1 for the host, 400 in hugepages$/m, 'memory');
+like($text, qr/^400 of 1 GiB\n336 free, 64 allocated$/m, 'hugepages');
 like($text, qr/^Available: 1 of 4 gpu, 59 of 64 rdma$/m, 'what is left');
 like($text, qr/^distance 21 to node 1$/m, 'how far nodes are');
 is(scalar(grep { $_ eq 'PIX*' } @texts), 16, 'pairs below one switch, redirected');
@@ -164,9 +164,12 @@ is((texts($svg))[0], "Topology of a<b>&\"c'.tree", 'is the heading');
 rename $odd, "$ENV{NODE_TMP}/\xff.tree" or die $!;
 $svg = picture('--node', "$ENV{NODE_TMP}/\xff.tree");
 is((texts($svg))[0], 'Topology', 'and none where it is no text');
-for my $name (qw(paper-testbed edge connectx)) {
+for my $name (qw(paper-testbed edge connectx gh200)) {
         my @recorded = ('--node', "$ENV{BUILD}/nodes/$name.tree", '--config', "$nodes/$name.conf");
-        check(picture(@recorded), $name);
+        $svg = picture(@recorded);
+        check($svg, $name);
+        my @shares = map { /^  (?:cores|memory|hugepages) +\d.*?: ([^;]+)/ ? $1 : () } split /\n/, (ctl('topology', @recorded))[1];
+        is_deeply([grep { /^[\d.]+ (?:free|allocated)\b/ } texts($svg)], \@shares, "$name: CPUs and memory are as on a terminal");
         check(picture('--all', @recorded), "$name, all");
 }
 
