@@ -6,7 +6,7 @@
 
 /* The features of libvirt and its default QEMU that a domain document may use. */
 typedef struct LibvirtFeatures {
-        bool known;             /* libvirt was asked; otherwise only features of every libvirt are used */
+        bool known;             /* libvirt was asked; otherwise only features that every libvirt has are used */
         bool maxphysaddr;       /* <cpu><maxphysaddr> */
         bool driver_model;      /* <hostdev><driver model=>: the VFIO driver */
         bool iommufd;           /* <hostdev><driver iommufd=> */
@@ -19,6 +19,6 @@ typedef struct LibvirtFeatures {
 typedef struct LibvirtStatus {
         bool configured; /* Libvirt= is not empty */
         char *reason;    /* why the running domains are unknown, a sentence; NULL: they are known */
-        uint64_t since;  /* of reason: seconds since 1970 */
-        bool logged;     /* the log has a warning, and no message yet that they are known again */
+        uint64_t since;  /* the time since which reason holds, in seconds since 1970 */
+        bool logged; /* the log has a warning about reason, and not yet the message that the domains are known again */
 } LibvirtStatus;

@@ -68,7 +68,7 @@ typedef enum Verdict {
         _VERDICT_INVALID = -22,
 } Verdict;
 
-/* The name in JSON, for example "insufficient-devices". */
+/* Returns the name in JSON, for example "insufficient-devices". */
 const char *verdict_to_string(Verdict v);
 
 typedef struct Refusal {
@@ -77,7 +77,8 @@ typedef struct Refusal {
         PciAddress device;
         char *message; /* a sentence with a full stop */
         char *remedy;  /* what the caller can do, a sentence; NULL when nothing helps */
-        char *nearest; /* of a request: the nearest request that would succeed, a sentence; NULL when unknown */
+        char *nearest; /* of a refused request: a sentence with the nearest request that would succeed; NULL when
+                          unknown */
 } Refusal;
 
 void refusal_done(Refusal *r);
@@ -91,7 +92,7 @@ Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *re
         _printf_(5, 6);
 #define refuse_request(ret, remedy, ...) refuse((ret), VERDICT_INVALID_REQUEST, NULL, (remedy), __VA_ARGS__)
 Verdict refuse_no_memory(Refusal *ret);
-/* Message, remedy and nearest request as one text. The caller frees; NULL when out of memory. */
+/* Returns message, remedy and nearest request as one text. The caller frees; NULL when out of memory. */
 char *refusal_text(const Refusal *r);
-/* Moves *from to *ret (NULL: the refusal is not wanted) and leaves *from empty. */
+/* Moves the refusal *from to *ret (NULL: the refusal is not wanted) and leaves *from empty. */
 void refusal_move(Refusal *ret, Refusal *from);
