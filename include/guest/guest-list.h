@@ -23,7 +23,7 @@
 #include "model/libvirt.h"
 #include "util/cleanup.h"
 
-/* Bytes of a record: a device has at most 36 and GUEST_PLACE_TEXT_MAX. */
+/* The most bytes of a record. A device has at most 36 bytes and GUEST_PLACE_TEXT_MAX. */
 #define GUEST_RECORD_MAX  98304U
 #define GUEST_DEVICES_MAX 512U
 #define GUESTS_MAX        4096U
@@ -34,9 +34,9 @@ typedef struct Guest {
         char uuid[GUEST_UUID_SIZE];
         char *domain;
         bool starting;      /* the guest may not have allocated all its memory yet */
-        bool listed;        /* since the last "list" */
-        char **devices;     /* as guest/domain-facts.h names them */
-        GuestPlace *places; /* one for each */
+        bool listed;        /* a "domain" record has come since the last "list" */
+        char **devices;     /* host devices, named as in guest/domain-facts.h */
+        GuestPlace *places; /* the place of each device in the guest */
         size_t n_devices;
 } Guest;
 
@@ -44,7 +44,7 @@ typedef struct GuestList {
         Guest *guests;
         size_t n;
         LibvirtFeatures features;
-        char *reason; /* of the last "failed", printable; NULL: none */
+        char *reason; /* reason of the last "failed" record, printable; NULL: none */
 } GuestList;
 
 void guest_list_done(GuestList *l);
@@ -59,13 +59,13 @@ typedef enum GuestRecord {
 } GuestRecord;
 
 /*
- * Applies one record of size bytes. Returns its GuestRecord; -EBADMSG when it is malformed or exceeds a limit, or
- * -ENOMEM, and then l is unchanged.
+ * Applies one record of size bytes. Returns its GuestRecord. -EBADMSG when it is malformed or exceeds a limit, or
+ * -ENOMEM, both of which leave l unchanged.
  */
 int guest_list_apply(GuestList *l, const char *record, size_t size);
 
-/* The guest that has the device, or NULL. */
+/* Returns the guest that has the device, or NULL. */
 const Guest *guest_list_find_device(const GuestList *l, const char *device);
 const Guest *guest_list_find(const GuestList *l, const char *uuid);
-/* Where the guest has the device; not known if it does not have it. */
+/* Returns the place of the device in the guest; it is not known if the guest does not have the device. */
 GuestPlace guest_find_place(const Guest *g, const char *device);
