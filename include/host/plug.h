@@ -11,14 +11,14 @@
 typedef struct PlugRequest {
         PlugAction action;
         const char *uuid;     /* of the domain */
-        const char *hostdev;  /* text of one <hostdev>; "" for PLUG_DESCRIBE */
-        unsigned timeout_sec; /* PLUG_DETACH waits so long for the guest; libvirt itself gets PLUG_GRACE_SEC more */
+        const char *hostdev;  /* text of a single <hostdev>; "" for PLUG_DESCRIBE */
+        unsigned timeout_sec; /* time that PLUG_DETACH waits for the guest; libvirt itself gets PLUG_GRACE_SEC more */
 } PlugRequest;
 
 /*
  * Runs passthroughd-libvirt with the request to the libvirt at uri, and kills it timeout_sec + PLUG_GRACE_SEC later.
- * The text that guest/plug.h describes is written to the file output. A process that is killed gives PLUG_UNKNOWN:
- * libvirt may still serve the request; repeat it to know the result.
+ * Its standard output, which guest/plug.h describes, goes to the file output. PLUG_UNKNOWN if the process was killed:
+ * libvirt may still serve the request; repeat it to learn the result.
  */
 PlugResult plug_make(const char *uri, const PlugRequest *request, int output);
 
