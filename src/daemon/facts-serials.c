@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads serial numbers, and finds by them the cards that have another address after a boot. Learns the NVLink module
- * ids of GPUs, which are kept by serial number. */
+/* Reads serial numbers, and uses them to find cards whose address changed with a boot. Also learns the NVLink module
+ * ids of GPUs, which are stored by serial number. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@ static PciDevice *find_device(Manager *m, PciAddress address) {
         return dev ? &m->host.inventory->devices[inventory_device_index(m->host.inventory, dev)] : NULL;
 }
 
-/* A VF has the serial number of its PF. A card in D3cold is not woken up, and a card that a job may be resetting is
- * skipped. */
+/* Reads the serial number of the device; that of a VF is that of its PF. Does not wake up a card in D3cold, and skips a
+ * card that a job may be resetting. */
 void manager_read_serial(Manager *m, PciDevice *dev) {
         PciDevice *card = dev->type == PCI_TYPE_VF ? find_device(m, dev->physfn) : dev;
 
@@ -62,7 +62,7 @@ void manager_note_serials(Manager *m, Allocation *a) {
         }
 }
 
-/* Reads the serial numbers of all devices that may be d, when d is not at its address. */
+/* When d is not at its address, reads the serial numbers of all devices that may be d. */
 static void read_candidates(Manager *m, const AllocationDevice *d) {
         if (d->serial == 0 || rematch_is_home(d, m->host.inventory))
                 return;
@@ -90,7 +90,8 @@ static int save(Manager *m, const Allocation *a) {
         return r;
 }
 
-/* The index after the last entry of the allocation at begin; the list is ordered by allocation. */
+/* Returns the index after the last entry of the allocation that begins at index begin. The list is ordered by
+ * allocation. */
 static size_t end_of_allocation(const Rematch *list, size_t n, size_t begin) {
         size_t end = begin;
 
@@ -154,7 +155,8 @@ static void set_addresses(Manager *m, const Rematch *list, size_t n, bool on_dis
                 record(m, a, &a->devices[list[i].index], before[i]);
 }
 
-/* on_disk: write the file too. Returns 0 or a negative errno of the write. */
+/* Adds an entry to the quarantine again. now: the card of the entry; on_disk: write the file too. Returns 0 or a
+ * negative errno of the write. */
 static int requarantine(Manager *m, Allocation *a, const PciDevice *now, bool on_disk) {
         PciAddress before = a->devices[0].address;
         int r = allocation_device_identify(&a->devices[0], m->host.inventory, now);
@@ -174,7 +176,7 @@ static int requarantine(Manager *m, Allocation *a, const PciDevice *now, bool on
         return r;
 }
 
-/* Does the same for devices in quarantine. Each has a file, which is named by its address. */
+/* Corrects the addresses of devices in quarantine. Each has a file, whose name is its address. */
 static void find_moved_quarantined(Manager *m) {
         Ledger *l = m->host.ledger;
         _cleanup_free_ Rematch *list = NULL;
@@ -184,7 +186,8 @@ static void find_moved_quarantined(Manager *m) {
 
         if (l->n_quarantined == 0 || find_relocations(m, l->quarantined, l->n_quarantined, &list, &n) < 0)
                 return;
-        /* Remove all before any is added again. A missing card loses its quarantine to the card at its address. */
+        /* Remove all entries before any is added again. If another quarantined device is at the address of a missing
+         * card, the missing card loses its entry. */
         for (size_t i = 0; i < n; i++) {
                 (void) pci_address_append(&before, &n_before, list[i].allocation->devices[0].address);
                 (void) ledger_unquarantine(l, list[i].allocation->devices[0].address);
@@ -194,7 +197,7 @@ static void find_moved_quarantined(Manager *m) {
                         saved = requarantine(m, list[i].allocation, list[i].now, saved) >= 0 && saved;
                 else
                         allocation_free(list[i].allocation);
-        /* After a failed write no file is written or removed: each has the identity of its card, by which the next
+        /* After a failed write, write and remove no further files: each file has the identity of its card, so the next
          * start finds the card again. */
         for (size_t i = 0; saved && i < n_before; i++)
                 if (!ledger_find_quarantined(l, before[i]))
@@ -202,9 +205,9 @@ static void find_moved_quarantined(Manager *m) {
 }
 
 /*
- * Cards may have swapped addresses, and each allocation has its own file. So all old addresses are removed first, and
- * the new ones are written then: no two files ever contain the same address, even after a crash in between. The next
- * start continues from there. When the old ones cannot be removed, no file is written any more.
+ * Cards may have swapped addresses, and each allocation has its own file. So first all old addresses are removed from
+ * the files, and then the new ones are written: no two files ever have the same address, even after a crash in between,
+ * from which the next start continues. If the old addresses cannot be removed, no new ones are written.
  */
 void manager_find_moved(Manager *m) {
         _cleanup_free_ Rematch *list = NULL;
@@ -237,8 +240,8 @@ void manager_find_moved(Manager *m) {
 }
 
 /*
- * NVLink module ids of GPUs. NVIDIA's driver tells them, and a GPU that is bound to its VFIO driver has none to ask, so
- * they are kept by the serial number of the card.
+ * NVLink module ids of GPUs. Only NVIDIA's driver reports them, and a GPU on its VFIO driver cannot be asked. So they
+ * are stored by the serial number of the card.
  */
 
 void manager_load_modules(Manager *m) {
@@ -269,7 +272,7 @@ static void save_modules(Manager *m) {
                 log_warning_errno(r, "Failed to save the module ids of GPUs, ignoring: %m");
 }
 
-/* The GPU belongs to a pool whose guests get NVLink partitions. */
+/* Returns true when the GPU belongs to a pool whose guests get NVLink partitions. */
 static bool needs_module(const Manager *m, const PciDevice *dev) {
         return policy_has_fabric(m->host.policy, dev) && dev->type != PCI_TYPE_VF;
 }
@@ -295,7 +298,7 @@ void manager_apply_modules(Manager *m, const Inventory *old) {
         }
 }
 
-/* Another card with this module id is not in the machine any more. */
+/* Removes the entry of another card with this module id: it is no longer in the machine. */
 static void forget(Manager *m, uint64_t serial, unsigned module) {
         for (size_t i = m->n_modules; i-- > 0;)
                 if (m->modules[i].serial == serial || m->modules[i].module == module)
