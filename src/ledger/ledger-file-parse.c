@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Parses a ledger file into an allocation. The text is untrusted; a file that is invalid anywhere yields no allocation.
+ * Parses a ledger file into an allocation. The text is untrusted; a file with any error yields no allocation.
  */
 
 #include "ledger/ledger-file.h"
@@ -58,7 +58,7 @@ static int get_number(json_object *o, const char *key, uint64_t max, uint64_t *r
         return json_object_object_get_ex(o, key, &v) ? to_number(v, max, ret) : -EBADMSG;
 }
 
-/* An absent member is false. */
+/* Reads a flag; false if the member is absent. */
 static int get_flag(json_object *o, const char *key, bool *ret) {
         json_object *v;
 
@@ -70,7 +70,7 @@ static int get_flag(json_object *o, const char *key, bool *ret) {
         return 0;
 }
 
-/* A null node is unknown. */
+/* Reads a NUMA node; null is unknown. */
 static int get_node(json_object *o, int *ret) {
         json_object *v;
         uint64_t node;
@@ -129,7 +129,7 @@ static int parse_ids(json_object *o, AllocationDevice *d) {
         return r;
 }
 
-/* An absent member (written by older versions) or null means no attributes. */
+/* Reads attributes. null, or an absent member in a file of an older version, means no attributes. */
 static int get_attributes(json_object *o, const char *key, bool *ret_there, VfAttributes *ret) {
         _cleanup_free_ char *text = NULL, *problem = NULL;
         int r = json_object_object_get_ex(o, key, NULL) ? get_string(o, key, true, &text) : 0;
@@ -164,14 +164,14 @@ static int parse_fatal(json_object *o, AllocationDevice *d) {
         return r;
 }
 
-/* A member that only some files have. */
+/* Reads a string that only some files have. */
 static int get_optional(json_object *o, const char *key, size_t max, char **ret) {
         int r = json_object_object_get_ex(o, key, NULL) ? get_string(o, key, false, ret) : 0;
 
         return r == 0 && *ret && strlen(*ret) > max ? -EBADMSG : r;
 }
 
-/* Each reserved allocation has a lease, and no other one. */
+/* Reads the lease: reserved allocations must have one, others must not. */
 static int parse_lease(json_object *o, Allocation *a) {
         uint64_t hold = 0;
         int r;
@@ -199,7 +199,7 @@ static int parse_phase(json_object *o, AllocationDevice *d) {
         return (int) d->phase < 0 ? -EBADMSG : 0;
 }
 
-/* Members that older versions did not write; all are optional. */
+/* Reads members that older versions did not write; all are optional. */
 static int parse_identity(json_object *o, AllocationDevice *d) {
         _cleanup_free_ char *serial = NULL;
         uint64_t index;
@@ -285,7 +285,7 @@ static int parse_device(json_object *o, Allocation *a) {
         r = r ?: parse_fatal(o, d);
         r = r ?: parse_identity(o, d);
         r = r ?: parse_vgpu(o, d);
-        /* A slot is one of its GPU, for a vGPU. */
+        /* A slot must belong to its GPU and have a vGPU. */
         if (r == 0 && address.instance > 0 &&
             (d->vgpu_type == 0 || !pci_address_equal(d->physfn, pci_address_function(address))))
                 r = -EBADMSG;
@@ -338,7 +338,7 @@ static int parse_cells(json_object *cells, Allocation *a) {
         return 0;
 }
 
-/* Optional members, which older versions did not write: the default is flat, without spare ports. */
+/* Reads optional members that older versions did not write. The default is a flat topology without spare ports. */
 static int parse_guest_pci(json_object *o, Allocation *a) {
         _cleanup_free_ char *topology = NULL;
         uint64_t spare_ports = 0;
@@ -355,7 +355,7 @@ static int parse_guest_pci(json_object *o, Allocation *a) {
         return (int) a->topology < 0 ? -EBADMSG : 0;
 }
 
-/* An allocation without NVLink partition has no such member. */
+/* Reads the NVLink partition; an allocation without one has no such member. */
 static int parse_partition(json_object *o, Allocation *a) {
         uint64_t partition;
         int r = json_object_object_get_ex(o, "partition", NULL) ? get_number(o, "partition", FABRIC_ID_MAX, &partition)
