@@ -9,8 +9,8 @@
 #include "model/json-value.h"
 
 /*
- * Calls a method of the Manager whose reply is one JSON text, and parses it. argument (a string) and ret_text may be
- * NULL. The caller frees *ret_text. 0 or a negative errno, reported.
+ * Calls a method of the Manager that replies with JSON text, and parses the text. argument (a string) and ret_text may
+ * be NULL. The caller frees *ret_text. 0 or a negative errno, reported.
  */
 int reply_ask(Client *c, const char *member, const char *argument, char **ret_text, json_object **ret);
 /* As reply_ask(), over a connection of its own. */
@@ -19,8 +19,8 @@ int reply_ask_once(const Args *args, const char *member, const char *argument, c
 int reply_parse(Client *c, sd_bus_message *reply, char **ret_text, json_object **ret);
 
 /*
- * A whole verb: calls the method, then prints its JSON document unchanged with --json, else calls print(). Returns what
- * the verb returns.
+ * Implements a verb: calls the method, then prints its JSON document unchanged with --json, otherwise calls print().
+ * Returns the result of the verb.
  */
 typedef int (*ReplyPrint)(const Args *args, json_object *o);
 int reply_show(const Args *args, const char *member, const char *argument, ReplyPrint print);
@@ -33,23 +33,23 @@ int reply_show_device(const Args *args, const char *operand, ReplyPrint print);
  */
 int reply_device_address(const Args *args, const char *operand, char ret[static PCI_ADDRESS_STRING_MAX]);
 
-/* NULL when the member is null or absent, or when o is not an object. Borrowed. */
+/* Returns a member; NULL when it is null or absent, or when o is not an object. Borrowed. */
 json_object *reply_member(json_object *o, const char *key);
 /* As reply_member(); also NULL when the member is not an object. */
 json_object *reply_object(json_object *o, const char *key);
-/* The member as text; NULL when it is null or absent. Text with control characters becomes "(unprintable)". */
+/* Returns the member as text; NULL when it is null or absent. Text with control characters becomes "(unprintable)". */
 const char *reply_text(json_object *o, const char *key);
 /* As reply_text(), for tables: "-" in place of NULL. */
 const char *reply_cell(json_object *o, const char *key);
-/* False when the member is not an integer; *ret is unchanged then. */
+/* Reads an integer member. Returns false, and leaves *ret unchanged, when it is not an integer. */
 bool reply_number(json_object *o, const char *key, int64_t *ret);
-/* The number of elements of an array; 0 when the member is null, absent or not an array. */
+/* Returns the number of elements of an array; 0 when the member is null, absent or not an array. */
 size_t reply_length(json_object *o, const char *key);
 json_object *reply_element(json_object *o, const char *key, size_t i);
 /* As reply_cell(), for an element of an array. */
 const char *reply_element_cell(json_object *o, const char *key, size_t i);
 
-/* The first element of array key whose member id is value; NULL when there is none. */
+/* Returns the first element of the array o[key] whose member id is value; NULL when there is none. */
 json_object *reply_find(json_object *o, const char *key, const char *id, const char *value);
 
 /*
