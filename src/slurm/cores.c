@@ -8,7 +8,7 @@
 #include "model/json-parse.h"
 #include "util/strings.h"
 
-/* Of the values in the longest output. A core, of about 150 bytes, costs 18. */
+/* Limit on the cost of the values. A core, of about 150 bytes, costs 18. */
 #define COST_MAX ((size_t) 8 << 20)
 
 static json_object *member(json_object *o, const char *key) {
@@ -49,7 +49,7 @@ static json_object *find_node(json_object *nodes, const char *name) {
         return NULL;
 }
 
-/* The status is a list of words. */
+/* Reads the status, a list of words. */
 static int read_status(json_object *status, bool *ret_allocated) {
         bool known = false;
 
@@ -64,7 +64,7 @@ static int read_status(json_object *status, bool *ret_allocated) {
         return known ? 0 : -EBADMSG;
 }
 
-/* Slurm numbers the cores of a node socket after socket, so none may be left out. */
+/* Reads the cores of all sockets. Slurm numbers cores socket after socket, so none may be left out. */
 static int read_sockets(json_object *sockets, CpuSet *ret) {
         unsigned number = 0;
 
@@ -94,7 +94,7 @@ static int read_job(json_object *job, const char *name, char **ret_cores, unsign
 
         if (!json_object_object_get_ex(job, "job_resources", &resources))
                 return -EBADMSG;
-        if (!resources) /* it waits */
+        if (!resources) /* the job is pending */
                 return 0;
         node = find_node(member(member(resources, "nodes"), "allocation"), name);
         cpus = member(member(node, "cpus"), "count");
