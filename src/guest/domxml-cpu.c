@@ -94,8 +94,8 @@ static CpuSet emulator_cpus(const Domain *d) {
 }
 
 /*
- * Memory is allocated before the guest starts, otherwise it may be on another node (domain.md E9). source and access
- * stay, because virtiofs needs them.
+ * Memory is allocated before the guest starts, otherwise it may be on another node (libvirt formatdomain, memnode).
+ * source and access stay, because virtiofs needs them.
  */
 static void write_backing(Domain *d) {
         static const char *const ours[] = { "hugepages", "nosharepages", "locked", "allocation" };
@@ -117,7 +117,7 @@ static void write_backing(Domain *d) {
         node_set(d, node_add(d, backing, "allocation"), "mode", "immediate");
 }
 
-/* VFIO pins all memory. libvirt computes the limit for that; any other limit is too low (domain.md F10). */
+/* VFIO pins all memory. libvirt computes the limit for that; any other limit is too low (qemu_domain.c). */
 static void drop_memory_limit(Domain *d) {
         xmlNode *memtune = node_find(d->root, "memtune");
 

@@ -118,7 +118,7 @@ static void write_driver(Domain *d, xmlNode *hostdev, const AllocationDevice *de
 
 static void write_function(Domain *d, xmlNode *hostdev, const AllocationDevice *dev) {
         node_set(d, hostdev, "type", "pci");
-        node_set(d, hostdev, "managed", "no"); /* the daemon binds devices (domain.md F6) */
+        node_set(d, hostdev, "managed", "no"); /* the daemon binds devices */
         if (d->xen)
                 node_set(d, node_add(d, hostdev, "driver"), "name", "xen");
         else
@@ -194,7 +194,7 @@ static bool has_hint(const xmlNode *commandline) {
 }
 
 /*
- * libvirt has no element for this hint, and rejects its name in <sysinfo> (domain.md F8b). A hint of the template is
+ * libvirt has no element for this hint, and rejects its name in <sysinfo> (qemu_validate.c). A hint of the template is
  * kept.
  */
 static void write_firmware_hint(Domain *d) {
