@@ -32,8 +32,8 @@ typedef struct DeviceCounts {
 
 /* A property that every device of a pool has. */
 typedef enum PoolTrait {
-        POOL_TRAIT_GPU,         /* it is a GPU */
-        POOL_TRAIT_ACCELERATOR, /* it is another accelerator */
+        POOL_TRAIT_GPU,         /* the device is a GPU */
+        POOL_TRAIT_ACCELERATOR, /* the device is another accelerator */
         POOL_TRAIT_NIC,
         POOL_TRAIT_VF,
         POOL_TRAIT_ONE_TIME_USE, /* OneTimeUse= */

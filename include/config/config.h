@@ -19,14 +19,14 @@
 #define CONFIG_POOLS_MAX      64U
 #define CONFIG_MATCHES_MAX    256U /* Match= lines of a pool, or of [Exclude] */
 #define CONFIG_PROBLEMS_MAX   256U
-#define CONFIG_INTERFACES_MAX 256U /* of KeepInterfaces= */
+#define CONFIG_INTERFACES_MAX 256U /* globs in KeepInterfaces= */
 #define CONFIG_SPARE_MAX      8U
-#define CONFIG_SERVICES_MAX   16U /* of StopServices= of a pool */
+#define CONFIG_SERVICES_MAX   16U /* units in StopServices= of a pool */
 #define CLEANER_WORDS_MAX     16U
 #define UNIT_NAME_MAX         255U
 #define POOL_NAME_MAX         63U /* [a-z0-9][a-z0-9-]* */
 #define REMOTE_SERVICES_MAX   16U
-#define REMOTE_ENDPOINTS_MAX  16U /* of a service */
+#define REMOTE_ENDPOINTS_MAX  16U /* endpoints of a service */
 #define ENDPOINT_SLOTS_MAX    1024U
 
 /* The hypervisor that runs the guests of this node. */
@@ -147,13 +147,13 @@ typedef struct Match {
 
 typedef struct Pool {
         char *name;
-        ConfigPlace place;  /* its first section header */
-        ConfigPlace latest; /* its latest section header: a later file may continue a pool */
+        ConfigPlace place;  /* place of the pool's first section header */
+        ConfigPlace latest; /* place of its latest section header: a later file may continue a pool */
         Match *matches;
         size_t n_matches;
         unsigned virtual_functions;          /* 0: create none */
         bool external;                       /* VirtualFunctions=external: another program creates the VFs */
-        ConfigPlace virtual_functions_place; /* of VirtualFunctions=; line 0 when not set */
+        ConfigPlace virtual_functions_place; /* place of VirtualFunctions=; line 0 when not set */
         PoolBind bind;
         VfAttributes attributes;  /* VfAttributes=: defaults for the pool's VFs, which a request may override */
         VfIdentity identity;      /* VfIdentity= */

@@ -94,8 +94,8 @@ int guest_pci_cell(const Allocation *a, const AllocationDevice *dev);
 const GuestController *guest_pci_port(const GuestPci *p, const GuestFunction *f);
 /* Returns the address of the function that the guest sees; bus 0: unknown. */
 PciAddress guest_pci_seen(const GuestPci *p, const GuestFunction *f);
-/* Returns the place in the guest of each device of a, for a guest that starts with layout p, which was computed from a.
- * The caller frees; NULL when out of memory. */
+/* Returns the place in the guest of each device of `a`, for a guest that starts with layout p, which was computed from
+ * `a`. The caller frees; NULL when out of memory. */
 GuestPlace *guest_pci_places(const GuestPci *p, const Allocation *a);
 
 /* guestport.c: the free ports of a domain (SparePorts=), into which devices are plugged while it runs. */

@@ -19,7 +19,7 @@ typedef struct HostState {
         Ledger *ledger;
         DeviceStatusTable status;
         char *identity;           /* set by host_state_read_machine_id() */
-        VfIdentities *identities; /* for this inventory and policy; NULL until first needed */
+        VfIdentities *identities; /* identities for this inventory and policy; NULL until first needed */
         HealthList health;        /* health of the devices that were checked */
         VfReportList vfs;         /* the last reports of PFs about allocated VFs */
         LibvirtStatus libvirt;

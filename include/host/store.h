@@ -50,7 +50,7 @@ int store_save(Store *s, const Allocation *a);
 bool store_may_have(const Store *s, const Allocation *a);
 int store_remove(Store *s, const char *name);
 
-/* As store_save(), for a quarantined device: a has only that device. */
+/* As store_save(), for a quarantined device: `a` has only that device. */
 int store_save_quarantined(Store *s, const Allocation *a);
 int store_remove_quarantined(Store *s, PciAddress device);
 

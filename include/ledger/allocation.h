@@ -246,8 +246,8 @@ Allocation *allocation_with_all(const Allocation *a);
 Allocation *allocation_changing_part(const Allocation *a);
 /* As allocation_copy(), without the devices that are not settled. */
 Allocation *allocation_settled_part(const Allocation *a);
-/* Moves the devices of allocation b to allocation a: held devices to the end, others before the held devices of a.
- * -ENOMEM leaves both unchanged. */
+/* Moves the devices of allocation `b` to allocation `a`: held devices to the end, others before the held devices of
+ * `a`. -ENOMEM leaves both unchanged. */
 int allocation_take_devices(Allocation *a, Allocation *b);
 /* Returns true when a guest runs with the allocation, as far as is known: libvirt reports it, or has reported it and
  * not its end. */
@@ -257,8 +257,8 @@ void allocation_forget_guest(Allocation *a);
 /* Returns the device at the address; NULL when the allocation has none there. */
 const AllocationDevice *allocation_find_device(const Allocation *a, PciAddress address);
 /*
- * Returns a new allocation in state failed, with the name, id, owner and generation of a, only the device d of a, and
- * the reason. NULL when out of memory.
+ * Returns a new allocation in state failed, with the name, id, owner and generation of `a`, only the device d of `a`,
+ * and the reason. NULL when out of memory.
  */
 Allocation *allocation_reduce(const Allocation *a, const AllocationDevice *d, const char *reason);
 uint64_t allocation_memory(const Allocation *a);

@@ -23,7 +23,7 @@
 #define PAGE_SIZES_MAX         8U
 #define VFIO_CDEV_MAX          16U
 #define INVENTORY_VARIANTS_MAX 1024U
-#define PCIBACK_DRIVER         "pciback" /* of the module xen-pciback */
+#define PCIBACK_DRIVER         "pciback" /* the driver of the module xen-pciback */
 
 typedef enum PciType {
         PCI_TYPE_DEVICE, /* neither PF nor VF */
@@ -172,7 +172,7 @@ typedef struct NumaNode {
         bool available_known;
         PagePool pages[PAGE_SIZES_MAX]; /* hugepages, ascending by size */
         size_t n_pages;
-        unsigned distance[INVENTORY_NODES_MAX]; /* to inventory->nodes[i], in SLIT units: 10 is local; 0 unknown */
+        unsigned distance[INVENTORY_NODES_MAX]; /* to inventory->nodes[i], in SLIT units: 10 local, 0 unknown */
 } NumaNode;
 
 typedef struct Cpu {
@@ -243,8 +243,8 @@ Inventory *inventory_free(Inventory *inv);
 DEFINE_CLEANUP(Inventory *, inventory_free)
 
 /*
- * Appends a zeroed device whose members with an unknown value of -1 are -1. The pointer is valid until the next call.
- * NULL: out of memory or INVENTORY_DEVICES_MAX reached.
+ * Appends a device with all members unknown: zero, or -1 for the members for which -1 means unknown. The pointer is
+ * valid until the next call. NULL: out of memory or INVENTORY_DEVICES_MAX reached.
  */
 PciDevice *inventory_add_device(Inventory *inv, PciAddress address);
 /*

@@ -41,8 +41,8 @@ typedef enum Verdict {
         VERDICT_INSUFFICIENT_DEVICES,
         VERDICT_INSUFFICIENT_CPUS,
         VERDICT_INSUFFICIENT_MEMORY,
-        VERDICT_INSUFFICIENT_SLOTS, /* of remote GPUs */
-        VERDICT_SCHEDULED,          /* a scheduler gives out the devices of the pool (Scheduler=) */
+        VERDICT_INSUFFICIENT_SLOTS, /* too few slots of remote GPUs are free */
+        VERDICT_SCHEDULED,          /* a scheduler assigns the devices of the pool (Scheduler=) */
         VERDICT_NUMA,               /* enough devices in total, but not on the NUMA nodes that the policy requires */
         VERDICT_PROXIMITY,          /* enough devices in total, but not close enough to each other */
         VERDICT_NO_FREE_PORT,       /* no port of the running guest is free where the device belongs */

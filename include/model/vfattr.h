@@ -24,8 +24,8 @@ typedef enum VfAttribute {
         VF_MAX_RATE,         /* Mbit/s, 0: none */
         VF_LINK,             /* VfLink; InfiniBand: the link policy */
         VF_NODE_GUID,        /* 64 bits, first octet highest; 0: none */
-        VF_PORT_GUID,        /* of the VF's first InfiniBand port */
-        VF_SECOND_PORT_GUID, /* mlx4: of the VF's second InfiniBand port */
+        VF_PORT_GUID,        /* GUID of the VF's first InfiniBand port */
+        VF_SECOND_PORT_GUID, /* mlx4: GUID of the VF's second InfiniBand port */
         VF_PKEY,             /* mlx4: first partition key that the guest sees at the port of VF_PORT_GUID, 16 bits */
         VF_SECOND_PORT_PKEY, /* mlx4: the same at the port of VF_SECOND_PORT_GUID */
         _VF_ATTRIBUTE_MAX,
@@ -69,7 +69,7 @@ void vf_attributes_keep(VfAttributes *v, unsigned mask);
 /* Returns true when v has a MAC address from first to last or, with guid true, a GUID: all GUIDs share one number
  * space. */
 bool vf_attributes_have_identity(const VfAttributes *v, bool guid, uint64_t first, uint64_t last);
-/* Returns the bits of attributes that a has and b lacks or has with another value. */
+/* Returns the bits of the attributes of `a` that `b` lacks or has with another value. */
 unsigned vf_attributes_differ(const VfAttributes *a, const VfAttributes *b);
 
 /*

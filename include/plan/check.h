@@ -28,7 +28,7 @@ typedef struct DriverSetting {
 
 typedef struct CheckFacts {
         const Policy *policy;   /* it refers to the inventory and the configuration */
-        const char *cmdline;    /* of the kernel; "" when unknown */
+        const char *cmdline;    /* command line of the kernel; "" when unknown */
         bool unsafe_interrupts; /* VFIO accepts an IOMMU without interrupt remapping */
         bool idle_d3_disabled;  /* the module option disable_idle_d3 of vfio-pci is on */
         unsigned xen_cpus;      /* CPUs of the machine, which Xen tells Linux in dom0; 0 unknown */

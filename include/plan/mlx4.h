@@ -21,7 +21,7 @@
 typedef struct Mlx4 {
         unsigned num_vfs;  /* VFs on each card; 0: no options are needed */
         char *text;        /* content of the modprobe.d fragment; NULL: no fragment */
-        bool unknown;      /* the options cannot be derived now: an existing fragment stays as it is */
+        bool unknown;      /* the options cannot be derived now, so an existing fragment is kept */
         char *problem;     /* sentences: why no options are written although VFs are configured, and the remedy; NULL */
         ConfigPlace place; /* configuration line that causes the problem */
         char *file;        /* path of the fragment, set by the function that wrote it; NULL: not written */

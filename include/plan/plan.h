@@ -50,7 +50,7 @@ typedef struct Plan {
         size_t n_pairs;
         PlanLimit *limits; /* in the order of the request */
         size_t n_limits;
-        bool has_runner_up; /* the next members are set, from the best plan on the same number of other NUMA nodes, or
+        bool has_runner_up; /* the next members are set: they are from the best plan on as many other NUMA nodes, or
                                with another NVLink partition */
         Score runner_up;
         int runner_up_partition; /* as Allocation.partition */
@@ -87,27 +87,27 @@ typedef struct HostView {
  */
 Verdict plan_make(const HostView *view, const Request *r, Plan **ret, Refusal *ret_refusal);
 /*
- * Plans further devices for allocation a, as close as possible to those that it has. The allocation of *ret has only
- * the new devices, in slots that a does not have; the score is that of all devices together. r: may have devices, numa,
- * proximity, limits and attributes. Otherwise as plan_make().
+ * Plans further devices for allocation `a`, as close as possible to those that it has. The allocation of *ret has only
+ * the new devices, in slots that `a` does not have; the score is that of all devices together. r: may have devices,
+ * numa, proximity, limits and attributes. Otherwise as plan_make().
  */
 Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r, Plan **ret, Refusal *ret_refusal);
 /*
- * Marks the devices as detaching that allocation a loses with the assigned device in the slot: the device, its
+ * Marks the devices as detaching that allocation `a` loses with the assigned device in the slot: the device, its
  * companions, and devices held only because of it. If an earlier attach or detach was interrupted, all its devices are
  * marked together. Refuses if the rest needs the device: it is a GPU of an NVLink partition, another device of its
  * IOMMU group stays, it is the last device that a service needs, or the last device of an allocation without CPUs.
- * After a refusal a is inconsistent, and must be dropped.
+ * After a refusal `a` is inconsistent, and must be dropped.
  */
 Verdict plan_detach(const HostView *view, Allocation *a, const char *slot, Refusal *ret);
 /* Returns the card that replaced the device; NULL: the device itself is there, or none. */
 const PciDevice *plan_find_replacement(const HostView *view, const AllocationDevice *d);
 /*
- * Checks whether allocation a may have the cards that replaced its devices: each is in the pool of the device, is free,
- * and has the same role in its IOMMU group. VERDICT_MISSING or VERDICT_WRONG_STATE: no device was replaced.
+ * Checks whether allocation `a` may have the cards that replaced its devices: each is in the pool of the device, is
+ * free, and has the same role in its IOMMU group. VERDICT_MISSING or VERDICT_WRONG_STATE: no device was replaced.
  */
 Verdict plan_check_accept(const HostView *view, const Allocation *a, Refusal *ret);
-/* Makes the cards that replaced devices the devices of a, as in a new allocation: a release restores their present
+/* Makes the cards that replaced devices the devices of `a`, as in a new allocation: a release restores their present
  * drivers. 0 or -ENOMEM. */
 int plan_accept(const HostView *view, Allocation *a);
 Plan *plan_free(Plan *p);

@@ -25,23 +25,23 @@ bool device_left_pools(const Policy *p, const Allocation *holder, const PciDevic
 bool allocation_left_pools(const Policy *p, const Allocation *a);
 
 /*
- * Returns VERDICT_NONE when a guest may use device d of allocation a: the device is on the node, it is the allocated
- * card, and no other device makes its IOMMU group unusable for a guest. If a is ready, the device must also be bound to
- * its VFIO driver, and for a VF the PF must report the promised attributes. Otherwise returns VERDICT_MISSING,
+ * Returns VERDICT_NONE when a guest may use device d of allocation `a`: the device is on the node, it is the allocated
+ * card, and no other device makes its IOMMU group unusable for a guest. If `a` is ready, the device must also be bound
+ * to its VFIO driver, and for a VF the PF must report the promised attributes. Otherwise returns VERDICT_MISSING,
  * _HARDWARE_CHANGED, _NO_IOMMU, _GROUP_NOT_VIABLE, _STUCK, _NO_VFIO_DRIVER, _NO_VGPU or _CONTESTED. A device that is
  * not settled is accepted.
  */
 Verdict promise_check_device(const HostView *view, const Allocation *a, const AllocationDevice *d, Refusal *ret);
 /*
- * As promise_check_device() for all devices of a, but accepts any driver, any attributes, and a missing vGPU if the GPU
- * has room for it: these are the conditions for preparing the devices. a need not be in the ledger; claims of an
- * allocation with the same name count as claims of a.
+ * As promise_check_device() for all devices of `a`, but accepts any driver, any attributes, and a missing vGPU if the
+ * GPU has room for it: these are the conditions for preparing the devices. `a` need not be in the ledger; claims of an
+ * allocation with the same name count as claims of `a`.
  */
 Verdict promise_check_hardware(const HostView *view, const Allocation *a, Refusal *ret);
 /*
- * Returns VERDICT_NONE when a guest can run with the ready allocation a as promised: promise_check_device() accepts all
- * its devices, its NVLink partition is active, its CPUs are online, its NUMA nodes have the memory promised to
- * allocations, and its shared memory still exists. Memory is not checked while a guest runs with a, because the guest
+ * Returns VERDICT_NONE when a guest can run with the ready allocation `a` as promised: promise_check_device() accepts
+ * all its devices, its NVLink partition is active, its CPUs are online, its NUMA nodes have the memory promised to
+ * allocations, and its shared memory still exists. Memory is not checked while a guest runs with `a`, because the guest
  * has its memory already. Otherwise returns a verdict of promise_check_device(), VERDICT_INSUFFICIENT_CPUS or
  * _INSUFFICIENT_MEMORY. Following the remedy does not disturb a running guest.
  */

@@ -110,7 +110,7 @@ Verdict request_add_region(Request *r, const char *name, uint64_t size, uint64_t
 #define SLOT_NAME_MAX 80
 const char *slot_name(const char *pool, unsigned index, char buf[static SLOT_NAME_MAX]);
 
-/* Returns true when the request of owner is the one that made allocation a: it has the token of a. */
+/* Returns true when the request of owner is the one that made allocation `a`: it has the token of `a`. */
 bool request_is_again(const Request *r, uint32_t owner, const Allocation *a);
 
 /* Returns true when the caller has chosen exact devices, nodes or CPUs. */

@@ -29,10 +29,10 @@ typedef struct Score {
  * A NIC belongs with its GPU, because the two exchange data by RDMA. So in a request with GPUs every NIC counts as the
  * NIC of a GPU, and its NUMA node is less important than its distance to the GPU.
  *
- * Score.held counts a held device once if its IOMMU group is below one switch and contains either VFs of one PF only,
- * or all free VFs of each of its PFs. In any other group the device counts once for each chosen device of the group,
- * and each chosen device also counts for the other chosen ones. That sum cannot be computed switch by switch; it only
- * depends on the requested devices.
+ * Score.held: In most groups a held device counts once. These are the IOMMU groups below one switch with VFs of one PF
+ * only, or with all free VFs of each of their PFs. In any other group a held device counts once for each chosen device
+ * of the group, and the chosen devices count for each other in the same way. The score of such a group cannot be
+ * computed switch by switch; it only depends on the requested devices.
  *
  * Score.vf_load counts pairs of VFs on one PF: a chosen VF from a pool with VfPlacement=spread and a VF in use, or two
  * chosen VFs of which at least one is from such a pool. Pairs are counted because fewer pairs mean fewer VFs on the
@@ -60,7 +60,7 @@ const char *score_member_to_string(ScoreMember m);
 unsigned score_get(const Score *s, ScoreMember m);
 
 int score_compare(const Score *a, const Score *b);
-/* Returns the first member in which the scores a and b differ, or _SCORE_MEMBER_MAX. */
+/* Returns the first member in which the scores `a` and `b` differ, or _SCORE_MEMBER_MAX. */
 ScoreMember score_difference(const Score *a, const Score *b);
 /* Returns a sentence that says why winner is better than loser. The caller frees. NULL: out of memory. */
 char *score_explain(const Score *winner, const Score *loser);

@@ -233,11 +233,11 @@ bool step_is_of_region(const Step *s);
 int steps_activate(const Allocation *a, const Config *config, bool again, StepList *steps);
 int steps_deactivate(const Allocation *a, const Config *config, StepList *steps);
 bool step_is_of_fabric(const Step *s);
-/* Returns true if the job continues without the step and those after it, and keeps the earlier ones, after this error
- * (a negative errno): a process has a device open, whether one has is unknown, or Fabric Manager or its library does
- * not run, is not ready, does not answer or has another version. */
+/* Returns true if the job still succeeds when the step fails with this negative errno: the step and those after it are
+ * left out, and the earlier ones stay done. The causes are that a process has a device open or may have one open, and
+ * that Fabric Manager or its library does not run, is not ready, does not answer or has another version. */
 bool step_may_lack(const Step *s, int error);
-/* Adds a STEP_CHECK_UNUSED for each device of a. 0 or -ENOMEM. */
+/* Adds a STEP_CHECK_UNUSED for each device of `a`. 0 or -ENOMEM. */
 int steps_check_unused(const Allocation *a, StepList *steps);
 /* Returns true when the step acts on a device, not on a service, shared memory or an NVLink partition. */
 bool step_has_device(const Step *s);
