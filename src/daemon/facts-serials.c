@@ -186,8 +186,8 @@ static void find_moved_quarantined(Manager *m) {
 
         if (l->n_quarantined == 0 || find_relocations(m, l->quarantined, l->n_quarantined, &list, &n) < 0)
                 return;
-        /* Remove all entries before any is added again. If another quarantined device is at the address of a missing
-         * card, the missing card loses its entry. */
+        /* First remove all entries, then add them with the new addresses. A missing card loses its entry if the entry
+         * of another card gets the same address. */
         for (size_t i = 0; i < n; i++) {
                 (void) pci_address_append(&before, &n_before, list[i].allocation->devices[0].address);
                 (void) ledger_unquarantine(l, list[i].allocation->devices[0].address);

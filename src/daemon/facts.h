@@ -19,7 +19,8 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool l
  * pointers into the inventory are invalid. Adds no notes unless the whole node was scanned.
  */
 int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked);
-/* Calls manager_refresh() for the devices of a, their IOMMU groups, and all VFs of each GPU that has a vGPU of a. */
+/* Calls manager_refresh() for the devices of `a`, their IOMMU groups, and all VFs of each GPU that has a vGPU of
+ * `a`. */
 int manager_refresh_groups(Manager *m, const Allocation *a);
 /* Reads CPUs, memory and hugepages again. Returns 1 when this needed a scan of the whole node, so that pointers into
  * the inventory are invalid, 0 otherwise, or a negative errno. */
@@ -48,7 +49,7 @@ void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n);
  * just replaced (NULL the first time).
  */
 void manager_read_serials(Manager *m, const Inventory *old);
-/* Reads the serial numbers of the devices of a, and stores them in a. */
+/* Reads the serial numbers of the devices of `a`, and stores them in `a`. */
 void manager_note_serials(Manager *m, Allocation *a);
 /* Corrects the addresses in the ledger of devices whose address has changed, for example with a boot. */
 void manager_find_moved(Manager *m);
@@ -81,7 +82,7 @@ typedef enum UseCheck {
         USE_RESUME,   /* no device may be in use, but devices already bound to their VFIO driver are not checked */
         USE_RELEASE,  /* no device may be open on its VFIO driver; devices with host drivers are not checked */
 } UseCheck;
-/* Refuses when a device of a is in use. Reads /proc/PID/fd of all processes once. */
+/* Refuses when a device of `a` is in use. Reads /proc/PID/fd of all processes once. */
 Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
 /* As manager_check_use(), but first reads the devices and the other members of their IOMMU groups again. */
 Verdict manager_check_use_again(Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
@@ -119,18 +120,18 @@ void manager_set_unhealthy(Manager *m, PciAddress device, DeviceFinding finding,
 void manager_found_health(Manager *m, const Job *job, const Step *step, const HealthReading *reading);
 /* Clears the unhealthy mark of devices that were removed or replaced. */
 void manager_forget_health(Manager *m);
-/* Drops the read attributes of the VFs of a, because a job has written attributes since. */
+/* Drops the read attributes of the VFs of `a`, because a job has written attributes since. */
 void manager_forget_attributes(Manager *m, const Allocation *a);
 /* Returns true when libvirt reports which guests run. Otherwise the last known guests may have ended, and others may
  * run. */
 bool manager_knows_guests(const Manager *m);
 /* Returns true when libvirt may run guests but does not report them. */
 bool manager_may_miss_guests(const Manager *m);
-/* Returns the UUID of the domain that runs with a, otherwise that of the domain document of a. Borrowed. */
+/* Returns the UUID of the domain that runs with `a`, otherwise that of the domain document of `a`. Borrowed. */
 const char *manager_find_uuid(const Manager *m, const Allocation *a);
 /* Records in the ledger whether the guest of a (NULL: none is known) has allocated its memory. */
 void manager_mark_running(Manager *m, Allocation *a, const Guest *guest);
 /* Calls manager_mark_running() for all allocations, with the last report of libvirt. */
 void manager_mark_all_running(Manager *m);
-/* Returns the guest that has a device of a, or the UUID of a. NULL: none. */
+/* Returns the guest that has a device of `a`, or the UUID of `a`. NULL: none. */
 const Guest *manager_find_guest(const GuestList *guests, const Allocation *a);

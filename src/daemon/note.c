@@ -77,7 +77,8 @@ void note_devices_of(Manager *m, const Allocation *a) {
         }
 }
 
-/* Notes the allocations that share a region with a, because the members of a region are a property of each of them. */
+/* Notes the allocations that share a region with `a`, because the members of a region are a property of each of
+ * them. */
 static void note_members(Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_regions; i++) {
                 const SharedRegion *s = ledger_find_region(m->host.ledger, a->regions[i].name);
@@ -183,7 +184,7 @@ void note_event(Manager *m, HistoryEvent event, PciAddress device, const Allocat
         note_text(m, event, string_format("%s", PCI_ADDRESS_STR(device)), a, message);
 }
 
-/* Formats the addresses of the devices of a, separated by ", ". The caller frees; NULL when out of memory. */
+/* Formats the addresses of the devices of `a`, separated by ", ". The caller frees; NULL when out of memory. */
 static char *format_devices(const Allocation *a) {
         _cleanup_free_ char *list = string_format("%s", "");
 

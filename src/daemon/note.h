@@ -88,13 +88,13 @@ void note_turn(Manager *m);
 /* Notes that the state of the device may have changed, and with it that of its IOMMU group members, PF and VFs. */
 void note_device(Manager *m, PciAddress device);
 void note_devices(Manager *m, const PciAddress *devices, size_t n);
-/* Notes all devices of a, which may no longer be in the ledger. */
+/* Notes all devices of `a`, which may no longer be in the ledger. */
 void note_devices_of(Manager *m, const Allocation *a);
 /* Notes all devices, after a change of the inventory, the policy or the whole ledger. */
 void note_all_devices(Manager *m);
 /* Notes the allocation and its devices. */
 void note_allocation(Manager *m, Allocation *a);
-/* Notes that a was removed from the ledger. */
+/* Notes that `a` was removed from the ledger. */
 void note_removed(Manager *m, const Allocation *a);
 /* Notes that facts have changed on which promises depend: the next settle checks the promises. Does not ask for a
  * settle. */
@@ -114,18 +114,18 @@ void note_job(Job *job, JobNote what);
 
 /* Returns whether the device is new in the current round of settle.h; at startup all devices are new. */
 bool manager_is_new(const Manager *m, PciAddress address);
-/* Returns true when a device of a is new and its round is not finished. */
+/* Returns true when a device of `a` is new and its round is not finished. */
 bool manager_is_arriving(const Manager *m, const Allocation *a);
 
 /* Notes an event of a device. a: its allocation, or NULL. */
 void note_event(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...)
         _printf_(5, 6);
-/* Notes one event for all devices of a. why: the reason, for HISTORY_FAILED. */
+/* Notes one event for all devices of `a`. why: the reason, for HISTORY_FAILED. */
 void note_allocation_event(Manager *m, HistoryEvent event, const Allocation *a, const char *why);
 /* Notes the failure of a job, for the devices of its allocation or for Job.devices. */
 void note_failure(Manager *m, const Job *job);
-/* Notes that a cannot be resumed. stands: a stays ready. Call it before the state changes. */
+/* Notes that `a` cannot be resumed. stands: `a` stays ready. Call it before the state changes. */
 void note_deviation(Manager *m, const Allocation *a, const Refusal *why, bool stands);
-/* Notes that the node cannot keep its promise to a, or with why NULL, that it can again. Call it before the reason
+/* Notes that the node cannot keep its promise to `a`, or with why NULL, that it can again. Call it before the reason
  * changes. */
 void note_promise(Manager *m, const Allocation *a, const Refusal *why);

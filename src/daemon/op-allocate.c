@@ -39,7 +39,7 @@ static bool needs_driver(const Manager *m, const Allocation *a) {
         return false;
 }
 
-/* Reads the facts again on which the plan depends: those of its devices, or, for a refused plan (a is NULL), the
+/* Reads the facts again on which the plan depends: those of its devices, or, for a refused plan (`a` is NULL), the
  * drivers, the needs of the host, the vGPUs and the PFs without a network interface. Returns 1 when a fact changed, 0,
  * or a negative errno. */
 static int refresh_planned(Manager *m, const Allocation *a) {
@@ -96,7 +96,7 @@ static Verdict plan_on_fresh_devices(Manager *m, const Search *s, Plan **ret, Re
                       "The drivers of devices change faster than a plan can be made.");
 }
 
-/* Returns true when a guest unknown to libvirt may run with a. As no running guest is known, memory is set aside for
+/* Returns true when a guest unknown to libvirt may run with `a`. As no running guest is known, memory is set aside for
  * it; but a guest that has the devices open has allocated this memory already. */
 static bool may_run(const Allocation *a) {
         return a->state == ALLOCATION_READY && !a->status.running && a->n_cells > 0 && a->n_devices > 0;

@@ -145,8 +145,8 @@ void manager_delete_allocation(Manager *m, Allocation *a) {
                 note_allocation(m, a);
                 return;
         }
-        /* If the promise to a was broken, others may lack the same resource, and the release may end that. So check all
-         * promises. */
+        /* If the promise to `a` was broken, others may lack the same resource, and the release may end that. So check
+         * all promises. */
         m->notes.promises_unchecked = m->notes.promises_unchecked || a->reason;
         manager_forget_attributes(m, a);
         a = ledger_remove(m->host.ledger, a->name);
@@ -155,7 +155,7 @@ void manager_delete_allocation(Manager *m, Allocation *a) {
         allocation_free(a);
 }
 
-/* Refuses when the host needs a device of a, as may happen after a boot. */
+/* Refuses when the host needs a device of `a`, as may happen after a boot. */
 static Verdict check_host_needs(const Manager *m, const Allocation *a, Refusal *ret) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);

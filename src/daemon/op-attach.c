@@ -31,7 +31,7 @@ static const JobKind attach_kind = {
         .finished = attach_finished,
 };
 
-/* The texts of the <hostdev> elements of the assigned devices and companions in part, which are devices of a. */
+/* The texts of the <hostdev> elements of the assigned devices and companions in part, which are devices of `a`. */
 typedef struct Hostdevs {
         PciAddress *devices;
         char **texts;
@@ -66,8 +66,8 @@ static Verdict make_hostdevs(const Manager *m, const Allocation *a, const Alloca
         return v;
 }
 
-/* Removes the devices that are not settled from a, in ledger and on disk. Returns the new allocation that replaces a,
- * which is freed; NULL on failure, which keeps a. */
+/* Removes the devices that are not settled from `a`, in ledger and on disk. Returns the new allocation that replaces
+ * `a`, which is freed; NULL on failure, which keeps `a`. */
 static Allocation *drop_changing(Manager *m, Allocation *a) {
         _cleanup_(cleanup_allocation_free) Allocation *b = allocation_settled_part(a),
                                                       *part = allocation_changing_part(a);
@@ -86,7 +86,7 @@ static Allocation *drop_changing(Manager *m, Allocation *a) {
         return rest;
 }
 
-/* Refuses when the devices of a, or its guest, cannot be changed now. */
+/* Refuses when the devices of `a`, or its guest, cannot be changed now. */
 static Verdict check_guest_changeable(const Manager *m, const Allocation *a, Refusal *ret) {
         if (a->state != ALLOCATION_READY)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Release it.", "'%s' is %s.", a->name,
@@ -141,7 +141,7 @@ static Verdict start_attach(Manager *m, const Allocation *a, uint32_t *ret_job, 
         return manager_start_job(m, &attach_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
 }
 
-/* Adds the devices of part to a, and starts the job. */
+/* Adds the devices of part to `a`, and starts the job. */
 static Verdict attach(Manager *m, Allocation *a, Allocation *part, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *b = extend(a, part);
         Allocation *extended = b;

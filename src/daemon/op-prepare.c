@@ -88,7 +88,7 @@ static void note_partition(Allocation *a, const Job *job, const Step *lacking, i
                 lacking->kind == STEP_CHECK_UNUSED ? PARTITION_USERS_UNKNOWN : step_cause(lacking, error);
 }
 
-/* Handles the end of the job. With a lacking step (NULL: none) a becomes ready all the same. */
+/* Handles the end of the job. With a lacking step (NULL: none) `a` becomes ready all the same. */
 static JobResult prepare_ended(Manager *m, Job *job, Allocation *a, JobResult result, const Step *lacking) {
         if (!allocation_is_bound(a, m->host.inventory)) {
                 if (result == JOB_DONE)

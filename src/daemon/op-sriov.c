@@ -232,7 +232,7 @@ static void queue_vfs(Manager *m, PciAddress address) {
                 note_arrived(m, pf->vfs[i]);
 }
 
-/* Handles attributes that could not be set. The VFs exist all the same. An allocation sets the attributes of its VF
+/* Handles attributes that could not be set. The VFs exist nevertheless. An allocation sets the attributes of its VF
  * again, and fails if that is impossible. */
 static void on_attributes_failed(Manager *m, Job *job, const Step *step, const char *message) {
         const LogFields fields = { .id = MESSAGE_NOT_PREPARED, .device = PCI_ADDRESS_STR(step->device) };

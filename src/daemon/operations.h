@@ -20,11 +20,11 @@ Verdict manager_plan_idle(Manager *m, const Request *request, const Allocation *
                           Refusal *ret_refusal);
 
 /* op-prepare.c */
-/* Refuses with VERDICT_NO_VFIO_DRIVER when the VFIO driver of a device of a is not registered with the kernel. */
+/* Refuses with VERDICT_NO_VFIO_DRIVER when the VFIO driver of a device of `a` is not registered with the kernel. */
 Verdict manager_check_drivers(const HostState *host, const Allocation *a, Refusal *ret);
 /*
- * Starts the job that prepares a; its steps depend on the present drivers of the devices. again: a was prepared before,
- * so a guest may have the devices, as in steps_activate().
+ * Starts the job that prepares `a`; its steps depend on the present drivers of the devices. again: `a` was prepared
+ * before, so a guest may have the devices, as in steps_activate().
  */
 Verdict manager_start_prepare(Manager *m, const Allocation *a, bool again, uint32_t *ret_job, Refusal *ret);
 
@@ -37,7 +37,7 @@ Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char 
                               Refusal *ret);
 /* Refuses unless a (the allocation called name; NULL: none) exists and has this generation. */
 Verdict manager_check_generation(const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
-/* As manager_check_tenancy(), but a domain may run with a. */
+/* As manager_check_tenancy(), but a domain may run with `a`. */
 Verdict manager_check_state(const Manager *m, const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
 /* Refuses when all devices of a are stuck, or when a device that is not stuck is blocked. A release puts stuck devices
  * in quarantine. */
@@ -47,9 +47,9 @@ Verdict manager_check_releasable(const Manager *m, const Allocation *a, Refusal 
 void manager_leave_out_quarantined(const Ledger *l, StepList *steps);
 /* Releases an allocation. *ret_job: 0 when it is released already; the running job when it is being released. */
 Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
-/* Releases a, which is ready or failed and is not used by a domain. */
+/* Releases `a`, which is ready or failed and is not used by a domain. */
 Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
-/* Starts the job that releases a; its steps depend on the present drivers of the devices. */
+/* Starts the job that releases `a`; its steps depend on the present drivers of the devices. */
 Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
 
 /* op-quarantine.c */
@@ -60,7 +60,7 @@ void manager_device_failed(Manager *m, Job *job, const Step *step, const char *m
  * could not be written to disk.
  */
 int manager_quarantine_used(Manager *m, const Allocation *a);
-/* Puts each stuck device of a in quarantine. Returns as manager_quarantine_used(). */
+/* Puts each stuck device of `a` in quarantine. Returns as manager_quarantine_used(). */
 int manager_quarantine_stuck(Manager *m, const Allocation *a);
 /* Ends the quarantine at an admin's request: the device returns to the host and can be allocated again. */
 Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_job, Refusal *ret);
@@ -80,7 +80,7 @@ bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job);
 Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 
 /* op-lease.c */
-/* Makes a, which is not in the ledger yet, a lease of so many seconds from now. */
+/* Makes `a`, which is not in the ledger yet, a lease of so many seconds from now. */
 void manager_lease(Allocation *a, uint32_t seconds);
 /* Removes the leases that are over, and sets a timer for the others. Call it when a lease was made or changed, and at
  * the start. */
@@ -121,8 +121,8 @@ Verdict manager_set_virtual_functions(Manager *m, PciAddress pf, unsigned count,
 int manager_load_config(Manager *m);
 /* Checks the configuration after the first scan: returns 0, or EX_CONFIG when it would offer hardware twice. */
 int manager_check_config(const HostState *host);
-/* Returns what a release of a does: AfterRelease=, or a return to the host when the pool no longer offers a device of
- * a. */
+/* Returns what a release of `a` does: AfterRelease=, or a return to the host when the pool no longer offers a device of
+ * `a`. */
 AfterRelease manager_after_release(const HostState *host, const Allocation *a);
 /* Reads the configuration again. Applies it completely, or refuses it and keeps the old one; logs the outcome. */
 Verdict manager_reload(Manager *m, Refusal *ret);
@@ -130,10 +130,10 @@ Verdict manager_reload(Manager *m, Refusal *ret);
 /* op-allocation.c */
 /* Refuses when the ledger is read-only or the daemon is stopping. */
 Verdict manager_check_may_change(const Manager *m, Refusal *ret);
-/* Refuses when a device of a, or the PF of one of its VFs, is blocked; with only_orphaned, only when an orphan blocks
+/* Refuses when a device of `a`, or the PF of one of its VFs, is blocked; with only_orphaned, only when an orphan blocks
  * it. */
 Verdict manager_check_blocked(const Manager *m, const Allocation *a, bool only_orphaned, Refusal *ret);
-/* Gives a, which is not in the ledger yet, the next generation. */
+/* Gives `a`, which is not in the ledger yet, the next generation. */
 Verdict manager_next_generation(Manager *m, Allocation *a, Refusal *ret);
 /*
  * Sets the state in memory and on disk, and notes it for clients. reason is copied; NULL for none. Returns 0, also when
@@ -142,16 +142,16 @@ Verdict manager_next_generation(Manager *m, Allocation *a, Refusal *ret);
  */
 int manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason);
 /*
- * Sets the state that a has while its job runs, so that a restart continues from there. On a refusal, a keeps its state
- * in memory and on disk; or it has failed, because the disk may have the new state.
+ * Sets the state that `a` has while its job runs, so that a restart continues from there. On a refusal, `a` keeps its
+ * state in memory and on disk; or it has failed, because the disk may have the new state.
  */
 Verdict manager_begin_state(Manager *m, Allocation *a, AllocationState state, Refusal *ret);
 /*
- * Replaces a by *b, which has the same name, in the ledger and on disk. On success *b is a, which the caller frees. On
- * a refusal both are unchanged; or b, which claims more, has replaced a, because the file may be that of b.
+ * Replaces `a` by *b, which has the same name, in the ledger and on disk. On success *b is `a`, which the caller frees.
+ * On a refusal both are unchanged; or b, which claims more, has replaced `a`, because the file may be that of b.
  */
 Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Refusal *ret);
-/* Removes a from ledger and disk, and frees it. When the file cannot be removed, a stays in state failed. */
+/* Removes `a` from ledger and disk, and frees it. When the file cannot be removed, `a` stays in state failed. */
 void manager_delete_allocation(Manager *m, Allocation *a);
 Verdict refuse_storage(Refusal *ret, int error);
 /* Refuses unless all devices of a are present, are the allocated cards, and are neither used nor needed by the host. */
@@ -171,7 +171,7 @@ Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret);
 Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret);
 /* Returns true when the files of all shared memory regions of a exist. A boot removes them. */
 bool manager_has_regions(const Manager *m, const Allocation *a);
-/* Records in the ledger which region files of a were removed while a is ready. */
+/* Records in the ledger which region files of `a` were removed while `a` is ready. */
 void manager_look_at_regions(Manager *m, const Allocation *a);
 /* Watches dev/shm: when the file of a region is removed, promises are checked. */
 void manager_follow_regions(Manager *m);

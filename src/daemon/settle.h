@@ -56,7 +56,7 @@ void manager_settle(Manager *m);
 
 /* Only for the files settle*.c. */
 
-/* settle.c: compares a, if it is ready, with the known facts, and sets its reason to why no guest can run with it. */
+/* settle.c: compares `a`, if it is ready, with the known facts, and sets its reason to why no guest can run with it. */
 void settle_promise(Manager *m, Allocation *a);
 /* settle-start.c: queues the allocations whose resume was refused for a cause that has passed. */
 void settle_retry_resumes(Manager *m);

@@ -17,7 +17,7 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* Short enough to ask several times in that minute. */
+/* The time between two questions: several fit into the minute that a restarted Fabric Manager waits. */
 #define INTERVAL_USEC (10U * 1000000U)
 #define ANSWER_USEC   (10U * 1000000U)
 /* When Fabric Manager hangs, passthroughd-root answers some seconds after ANSWER_USEC. */
@@ -109,7 +109,7 @@ static int run(const Sysfs *fs, void *userdata) {
 }
 _Static_assert(sizeof(FabricAnswer) <= PIPE_BUF, "a report is written atomically");
 
-/* Stores whether the partition of a is active. Each report makes settle resume an allocation whose partition is lost,
+/* Stores whether the partition of `a` is active. Each report makes settle resume an allocation whose partition is lost,
  * because its guest may have ended since the last report. cause: NULL when the partition is active. */
 static void take_partition(Manager *m, Allocation *a, const char *cause, bool idle) {
         bool was_lost = a->status.partition_lost;

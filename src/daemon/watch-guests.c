@@ -135,7 +135,7 @@ void manager_find_guests(Manager *m) {
         note_turn(m);
 }
 
-/* Logs once that libvirt was lost. If libvirt does not run yet when the daemon starts, it is not lost. */
+/* Logs once that libvirt was lost. A libvirt that does not run yet when the daemon starts does not count as lost. */
 static void note_status(LibvirtStatus *status, const char *unknown) {
         if (streq_ptr(status->reason, unknown))
                 return;
