@@ -88,7 +88,7 @@ static uint64_t devices_digest(const Allocation *a) {
         return digest;
 }
 
-/* Computes a digest of the allocations that share regions with a, which can change; the regions of an allocation
+/* Computes a digest of the allocations that share regions with `a`, which can change; the regions of an allocation
  * cannot. */
 static uint64_t members_digest(const Allocation *a) {
         uint64_t digest = DIGEST_START;

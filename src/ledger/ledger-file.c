@@ -146,7 +146,7 @@ static void put_lists(JsonText *t, const Allocation *a) {
         json_text_literal(t, "]");
 }
 
-/* Returns the oldest version that has all members of a, so that older daemons can read the file. */
+/* Returns the oldest version that has all members of `a`, so that older daemons can read the file. */
 static uint64_t version_of(const Allocation *a) {
         uint64_t version = 2;
 
