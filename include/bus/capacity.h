@@ -3,20 +3,20 @@
 
 /*
  * The capacity of the node in numbers: the devices of each pool by state, and CPUs and memory of each NUMA node. The
- * D-Bus objects of pools and nodes show it, and the daemon compares the capacity that it last signalled with the
- * current one to find the signals to send. Pure.
+ * D-Bus objects of pools and nodes show these numbers. To find the signals to send, the daemon compares the current
+ * numbers with those that it signalled last. Pure.
  */
 
 #include "bus/changes.h"
 #include "plan/device-state.h"
 
-#define CAPACITY_MODELS_MAX 64U /* models of a pool; further ones are not listed */
+#define CAPACITY_MODELS_MAX 64U /* listed models of a pool; further models are left out */
 #define CAPACITY_NODES_MAX  (INVENTORY_NODES_MAX + 1U)
 
 /*
- * Every device of a pool is counted in the total and in exactly one of the others, by its DeviceState. A device that an
- * allocation has and that is missing from the node is counted as well. A service is counted like a pool, by its slots;
- * slots that allocations keep although their endpoint has fewer now are counted as well.
+ * Every device of a pool is counted in the total and in exactly one other number, by its DeviceState. An allocated
+ * device that is missing from the node is counted as well. A service is counted like a pool, by its slots, including
+ * slots that allocations keep although the endpoint now has fewer.
  */
 typedef enum DeviceCount {
         DEVICE_COUNT_TOTAL,
@@ -30,10 +30,10 @@ typedef struct DeviceCounts {
         uint32_t n[_DEVICE_COUNT_MAX];
 } DeviceCounts;
 
-/* What every device of a pool has. */
+/* A property that every device of a pool has. */
 typedef enum PoolTrait {
-        POOL_TRAIT_GPU,         /* it is a GPU */
-        POOL_TRAIT_ACCELERATOR, /* it is another accelerator */
+        POOL_TRAIT_GPU,         /* the device is a GPU */
+        POOL_TRAIT_ACCELERATOR, /* the device is another accelerator */
         POOL_TRAIT_NIC,
         POOL_TRAIT_VF,
         POOL_TRAIT_ONE_TIME_USE, /* OneTimeUse= */
@@ -48,7 +48,7 @@ typedef struct PoolNode {
 
 typedef struct PoolModel {
         uint16_t vendor, device;
-        uint32_t n; /* of the devices that are present */
+        uint32_t n; /* number of present devices of the model */
 } PoolModel;
 
 typedef struct PoolCapacity {
@@ -63,8 +63,8 @@ typedef struct PoolCapacity {
 
 typedef struct NodeCapacity {
         int id;
-        uint32_t cpus, cpus_free;       /* online ones; those that a further allocation may have */
-        uint64_t memory, memory_free;   /* bytes; in ordinary pages those that a further allocation may have */
+        uint32_t cpus, cpus_free;       /* online CPUs, and those of them that a further allocation may have */
+        uint64_t memory, memory_free;   /* bytes in all; bytes in ordinary pages that a further allocation may have */
         PagePool pages[PAGE_SIZES_MAX]; /* free: pages that a further allocation may have */
         size_t n_pages;
 } NodeCapacity;
@@ -76,17 +76,18 @@ typedef struct Capacity {
         size_t n_nodes;
 } Capacity;
 
-/* shown: the states of the devices, as published; NULL: they are determined anew. NULL when out of memory. */
+/* Measures the capacity. shown: the states of the devices as clients see them; NULL: determine them anew. NULL when out
+ * of memory. */
 Capacity *capacity_new(const HostView *view, const DeviceSnapshotList *shown);
 Capacity *capacity_free(Capacity *c);
 DEFINE_CLEANUP(Capacity *, capacity_free)
-/* NULL when there is none; also when c is NULL. */
+/* Return NULL when there is none, or when c is NULL. */
 const PoolCapacity *capacity_find_pool(const Capacity *c, const char *name);
 const NodeCapacity *capacity_find_node(const Capacity *c, int id);
 
-/* Properties of the D-Bus objects that can change. */
+/* The properties of the D-Bus objects that can change. */
 typedef enum PoolProperty {
-        POOL_PROPERTY_TOTAL, /* the first ones are in the order of DeviceCount */
+        POOL_PROPERTY_TOTAL, /* the first properties are in the order of DeviceCount */
         POOL_PROPERTY_AVAILABLE,
         POOL_PROPERTY_ALLOCATED,
         POOL_PROPERTY_RESERVED,
@@ -112,6 +113,6 @@ typedef enum NodeProperty {
 const char *node_property_to_string(NodeProperty p);
 NodeProperty node_property_from_string(const char *s);
 
-/* Return a bit (1 << PoolProperty or NodeProperty) for each property that differs. */
+/* Compare two measurements. Return a bit (1 << PoolProperty or NodeProperty) for each property that differs. */
 unsigned pool_capacity_differences(const PoolCapacity *before, const PoolCapacity *now);
 unsigned node_capacity_differences(const NodeCapacity *before, const NodeCapacity *now);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Snapshots of the D-Bus properties of devices and allocations, and their comparison. The daemon compares the snapshot
- * that it last signalled with the current one to find the signals to send. A snapshot stores digests instead of values.
- * Pure.
+ * Snapshots of the D-Bus properties of devices and allocations, and their comparison. To find the signals to send, the
+ * daemon compares the current snapshot with the one that it signalled last. A snapshot stores digests instead of
+ * values. Pure.
  */
 
 #include "plan/plan.h"
@@ -30,7 +30,7 @@ const char *device_property_to_string(DeviceProperty p);
 
 typedef struct DeviceSnapshot {
         PciAddress address;
-        uint64_t identity; /* digest of the constant properties; a change means that another device took the address */
+        uint64_t identity; /* digest of the constant properties; if it changes, the address has another device */
         uint64_t values[_DEVICE_PROPERTY_MAX];
 } DeviceSnapshot;
 
@@ -40,7 +40,7 @@ typedef struct DeviceSnapshotList {
 } DeviceSnapshotList;
 
 DeviceSnapshot device_snapshot(const HostView *view, const PciDevice *dev);
-/* Returns a bit (1 << DeviceProperty) for each property that differs. Both snapshots must have the same identity. */
+/* Compares two snapshots of the same identity. Returns a bit (1 << DeviceProperty) for each property that differs. */
 unsigned device_snapshot_differences(const DeviceSnapshot *before, const DeviceSnapshot *now);
 
 /* Properties that can change during the lifetime of an allocation object. */
@@ -57,15 +57,15 @@ typedef enum AllocationProperty {
 _Static_assert(_ALLOCATION_PROPERTY_MAX == ALLOCATION_SHOWN_MAX, "an allocation has a digest for each");
 /* The name of the property on the bus. */
 const char *allocation_property_to_string(AllocationProperty p);
-/* Stores the digests of the properties in a->status.shown. Returns a bit (1 << AllocationProperty) for each that
- * differs. */
+/* Stores the digests of the properties in a->status.shown. Returns a bit (1 << AllocationProperty) for each property
+ * that differs from before. */
 unsigned allocation_note_shown(Allocation *a);
 
 /* Takes a snapshot of every device. NULL when out of memory. */
 DeviceSnapshotList *device_snapshot_list_new(const HostView *view);
 DeviceSnapshotList *device_snapshot_list_free(DeviceSnapshotList *l);
 DEFINE_CLEANUP(DeviceSnapshotList *, device_snapshot_list_free)
-/* NULL when the list has no snapshot of the device. */
+/* Returns NULL when the list has no snapshot of the device. */
 DeviceSnapshot *device_snapshot_list_find(const DeviceSnapshotList *l, PciAddress address);
 
 typedef struct ChangeHandler {
@@ -74,15 +74,15 @@ typedef struct ChangeHandler {
         void (*changed)(PciAddress address, unsigned properties, void *userdata);
 } ChangeHandler;
 
-/* Calls the handler for each difference, in the order of addresses. When the identity at an address changed, the
- * handler gets removed(), then added(). */
+/* Calls the handler for each difference, in the order of addresses. Where the identity at an address differs, calls
+ * removed() and then added(). */
 void device_snapshot_lists_compare(const DeviceSnapshotList *before, const DeviceSnapshotList *now,
                                    const ChangeHandler *handler, void *userdata);
 
 /*
  * Appends the addresses of the devices whose state can depend on the device at the address: the device itself, the
- * members of its IOMMU group, its PF and its VFs. The inventory may lack the device; then its only relative is physfn,
- * its PF, or none if physfn is NULL. An address may be appended twice. 0 or -ENOMEM.
+ * members of its IOMMU group, its PF and its VFs. If the inventory lacks the device, its only relative is its PF
+ * physfn, or none if physfn is NULL. An address may be appended twice. 0 or -ENOMEM.
  */
 int changes_append_relatives(const Inventory *inv, PciAddress address, const PciAddress *physfn, PciAddress **array,
                              size_t *n);

@@ -16,10 +16,11 @@
  */
 #define BUS_PRIVATE_SOCKET "private"
 
-/* The Unix group whose members may call the daemon: conf/org.passthroughd1.conf, conf/passthroughd.sysusers. */
+/* The Unix group whose members may call the daemon, as in conf/org.passthroughd1.conf and
+ * conf/passthroughd.sysusers. */
 #define BUS_GROUP "passthrough"
 
-/* An object path is a prefix, a slash, and a label encoded with sd_bus_path_encode(). */
+/* Prefixes of object paths. A path is the prefix, a slash, and a label encoded with sd_bus_path_encode(). */
 #define BUS_DEVICE_PREFIX     "/org/passthroughd1/device"
 #define BUS_ALLOCATION_PREFIX "/org/passthroughd1/allocation"
 #define BUS_JOB_PREFIX        "/org/passthroughd1/job"
@@ -60,32 +61,30 @@
 #define REQUEST_KEY_NUMA                "numa"                /* s: legacy, preferred, socket, required, single */
 #define REQUEST_KEY_PROXIMITY           "proximity"           /* s: switch, root-complex, node, any; gpu:disk=node */
 #define REQUEST_KEY_TOPOLOGY            "topology"            /* s: mirror, flat */
-#define REQUEST_KEY_RELEASE_WITH_DOMAIN "release-with-domain" /* b: release it when its domain stops */
-#define REQUEST_KEY_HOLD                "hold"                /* u: seconds of a lease, after which it is gone */
-#define REQUEST_KEY_TAG                 "tag"                 /* s: free text that is shown with the allocation */
-#define REQUEST_KEY_CONSUMER            "consumer"            /* s: UUID of the claim of the pool's scheduler */
-#define REQUEST_KEY_TOKEN               "token"               /* s: the same call again means the same allocation */
-#define REQUEST_KEY_FABRIC              "fabric"              /* s: partition, off */
-#define REQUEST_KEY_FORCE               "force"               /* b: allow the boot VGA and the console's card */
-#define REQUEST_KEY_REPEAT              "repeat"              /* b: Plan only: count how often it fits */
-#define REQUEST_KEY_VFS                 "vf-attributes"       /* a{ss}: slot or pool to "vlan=100,trust=on" */
-#define REQUEST_KEY_OWNER               "owner"               /* u: uid of the owner; default: the caller */
-#define REQUEST_KEY_SHARED_MEMORY       "shared-memory"       /* a(stt): name, bytes, page size or 0 */
+#define REQUEST_KEY_RELEASE_WITH_DOMAIN "release-with-domain" /* b: release the allocation when its domain ends */
+#define REQUEST_KEY_HOLD                "hold" /* u: length of the lease in seconds; then the allocation is removed */
+#define REQUEST_KEY_TAG                 "tag"  /* s: free text that is shown with the allocation */
+#define REQUEST_KEY_CONSUMER            "consumer"      /* s: UUID of the claim in Placement or Kubernetes */
+#define REQUEST_KEY_TOKEN               "token"         /* s: a request with the same token gets the same allocation */
+#define REQUEST_KEY_FABRIC              "fabric"        /* s: partition, off */
+#define REQUEST_KEY_FORCE               "force"         /* b: allow the boot VGA and the console's card */
+#define REQUEST_KEY_REPEAT              "repeat"        /* b: Plan only: count how often the request fits */
+#define REQUEST_KEY_VFS                 "vf-attributes" /* a{ss}: slot or pool to "vlan=100,trust=on" */
+#define REQUEST_KEY_OWNER               "owner"         /* u: uid of the owner; default: the caller */
+#define REQUEST_KEY_SHARED_MEMORY       "shared-memory" /* a(stt): name, bytes, page size or 0 */
 
-/* Keys of GetDomainXML's options, a{sv}. */
-#define OPTION_KEY_TEMPLATE "template" /* s: a domain document */
-#define OPTION_KEY_QEMU_COMMANDLINE                                                                                    \
-        "allow-qemu-commandline" /* b: the document may have elements of QEMU's namespace                              \
-                                  */
-/* The others are not of GetNcclTopology. */
-#define OPTION_KEY_DEVICE         "device"         /* s: a slot, whose <hostdev> is the document */
-#define OPTION_KEY_GUEST_INFO     "guest-info"     /* b: tell the guest about its devices; default: true */
-#define OPTION_KEY_HOST_ADDRESSES "host-addresses" /* b: also their addresses on the host */
-#define OPTION_KEY_FORMAT         "format"         /* s: one of the following; default: xml */
+/* Keys of the options of GetDomainXML and GetNcclTopology, a{sv}. */
+#define OPTION_KEY_TEMPLATE         "template"               /* s: a domain document */
+#define OPTION_KEY_QEMU_COMMANDLINE "allow-qemu-commandline" /* b: accept elements of QEMU's namespace */
+/* The following keys are only for GetDomainXML. */
+#define OPTION_KEY_DEVICE           "device"         /* s: a slot; the document is then its <hostdev> */
+#define OPTION_KEY_GUEST_INFO       "guest-info"     /* b: tell the guest about its devices; default: true */
+#define OPTION_KEY_HOST_ADDRESSES   "host-addresses" /* b: also their addresses on the host */
+#define OPTION_KEY_FORMAT           "format"         /* s: a DOCUMENT_FORMAT; default: xml */
 
-#define DOCUMENT_FORMAT_XML "xml" /* a domain of libvirt */
-#define DOCUMENT_FORMAT_XL  "xl"  /* a configuration of xl, for Xen */
-#define DOCUMENT_FORMAT_CDI "cdi" /* device nodes of a container */
+#define DOCUMENT_FORMAT_XML "xml" /* a domain document for libvirt */
+#define DOCUMENT_FORMAT_XL  "xl"  /* a configuration for xl of Xen */
+#define DOCUMENT_FORMAT_CDI "cdi" /* a CDI document: device nodes for a container */
 
 /* Values of the result argument of JobRemoved. */
 #define JOB_RESULT_DONE    "done"

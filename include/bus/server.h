@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The D-Bus server: objects, methods, properties, signals. It parses the arguments of a method, calls back into the
- * daemon and replies. The daemon owns all state, and the server looks it up again for each call.
+ * The D-Bus server: objects, methods, properties, signals. For a method call, it parses the arguments, calls a callback
+ * of the daemon and replies. The daemon owns all state, which the server looks up again for each call.
  */
 
 #include <systemd/sd-bus.h>
@@ -12,7 +12,7 @@
 
 typedef struct Server Server;
 
-/* The current properties of a job. Strings are borrowed until the next turn of the event loop. */
+/* The current properties of a job. The strings are borrowed and valid until the next turn of the event loop. */
 typedef struct JobView {
         uint32_t id;
         const char *verb;    /* "prepare", "release", "attach", "detach", "set-vfs", "bind" */
@@ -20,7 +20,7 @@ typedef struct JobView {
         const char *step;    /* description of the current step; "" before the first step */
         const char *message; /* a sentence: why the job failed; "" if it did not fail */
         unsigned steps_done, steps_total;
-        uint64_t deadline; /* when the job is given up, in microseconds of CLOCK_REALTIME; 0 before it begins */
+        uint64_t deadline; /* when the job will be given up: CLOCK_REALTIME, microseconds; 0 before it begins */
 } JobView;
 
 /* What a job does with a device. */
@@ -30,11 +30,11 @@ typedef struct DeviceStep {
 } DeviceStep;
 void device_steps_free(DeviceStep *list, size_t n);
 
-/* The ended jobs of a verb with the same result. */
+/* Statistics of the ended jobs with the same verb and result. */
 typedef struct JobTime {
         const char *verb, *result;
         uint32_t n;
-        uint64_t usec; /* of all of them, from their start to their result */
+        uint64_t usec; /* total time of these jobs, from start to result */
 } JobTime;
 #define JOB_TIMES_MAX 32U
 
@@ -43,11 +43,12 @@ typedef struct ServerCallbacks {
         Verdict (*allocate)(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job,
                             Refusal *ret);
         Verdict (*release)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
-        /* A domain runs with the allocation, as far as is known: has libvirt list the domains again. The result is for
-         * server_guests_listed(); 0: libvirt was not asked. NULL: there is no libvirt. */
+        /* Called when a domain runs with the allocation, as far as is known: has libvirt list the domains again.
+         * Returns the number to wait for in server_guests_listed(); 0: libvirt was not asked. NULL: there is no
+         * libvirt. */
         uint64_t (*ask_guests)(void *userdata, const char *name);
-        /* Refuses if a guest cannot run with the allocation as promised. VERDICT_NONE also if a domain runs with the
-         * allocation already, if it is not ready, or if it does not exist. Invalidates earlier results of view(). */
+        /* Refuses if no guest can run with the allocation as promised. VERDICT_NONE also if a domain already runs with
+         * the allocation, if it is not ready, or if it does not exist. Invalidates earlier results of view(). */
         Verdict (*check_runnable)(void *userdata, const char *name, Refusal *ret);
         Verdict (*prepare)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
         Verdict (*renew)(void *userdata, const char *name, uint64_t generation, uint32_t seconds, Refusal *ret);
@@ -61,15 +62,16 @@ typedef struct ServerCallbacks {
         Verdict (*clear_quarantine)(void *userdata, PciAddress device, uint32_t *ret_job, Refusal *ret);
         Verdict (*rescan)(void *userdata, Refusal *ret);
         Verdict (*reload)(void *userdata, Refusal *ret);
-        /* The capacity now; the server owns it. NULL: nothing changed since the call before, or out of memory. */
+        /* Returns the current capacity, which the server owns. NULL: nothing has changed since the last call, or out of
+         * memory. */
         Capacity *(*measure)(void *userdata);
         bool (*find_job)(void *userdata, uint32_t id, JobView *ret);
-        /* What the job does with its devices, sorted by device; the server frees it with device_steps_free(). */
+        /* Lists what the job does with its devices, sorted by device; the server frees it with device_steps_free(). */
         int (*list_device_steps)(void *userdata, uint32_t job, DeviceStep **ret, size_t *ret_n);
         size_t (*list_jobs)(void *userdata, uint32_t *ret_ids, size_t max);
-        /* The JobTimes since the start of the daemon, at most JOB_TIMES_MAX. Borrowed. */
+        /* Returns the JobTimes since the start of the daemon, at most JOB_TIMES_MAX. Borrowed. */
         const JobTime *(*list_job_times)(void *userdata, size_t *ret_n);
-        /* server_waits_for_bus() is false now. Not called for server_new_peer(). */
+        /* Called when server_waits_for_bus() becomes false. Not called for server_new_peer(). */
         void (*bus_settled)(void *userdata);
 } ServerCallbacks;
 
@@ -80,8 +82,9 @@ typedef struct ServerCallbacks {
  * before this daemon is ready. callbacks must outlive the server. */
 int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata, Server **ret);
 void server_announce(Server *s);
-/* True for some seconds at most: after server_new() until the bus has said whether another daemon owns the name, and
- * after server_announce() until this daemon owns it. The daemon touches no hardware and is not ready before. */
+/* Returns true after server_new() until the bus has told whether another daemon owns the name, and after
+ * server_announce() until this daemon owns it; each time for some seconds at most. Until then the daemon does not touch
+ * hardware and is not ready. */
 bool server_waits_for_bus(const Server *s);
 /* Serves one peer on the connected socket fd instead of a bus. Takes ownership of fd. The peer may call every method.
  * The event loop exits when the peer disconnects. */
@@ -89,23 +92,24 @@ int server_new_peer(sd_event *event, int fd, const ServerCallbacks *callbacks, v
 Server *server_free(Server *s);
 DEFINE_CLEANUP(Server *, server_free)
 
-/* libvirt has answered the requests of ask_guests() up to this one: serves the calls that waited for it. */
+/* Call when libvirt has answered the requests of ask_guests() up to the number answered: serves the calls that waited
+ * for it. */
 void server_guests_listed(Server *s, uint64_t answered);
 
-/* These functions emit signals, and log failures. They do nothing before server_announce(), and nothing on the system
- * bus while the daemon does not own its name. */
+/* The functions below emit signals, and log failures. They do nothing before server_announce(), and nothing on the
+ * system bus while the daemon does not own its name. */
 void server_job_new(Server *s, uint32_t id);
-/* Signals the properties of the job that differ from those signalled last, if any. */
+/* Signals the properties of the job that have changed since they were last signalled. */
 void server_job_changed(Server *s, uint32_t id);
 void server_job_removed(Server *s, uint32_t id, const char *result);
 void server_allocation_new(Server *s, const char *name);
-/* properties: bits of allocation_note_shown(); 0: something that is no property. */
+/* properties: bits of allocation_note_shown(); 0: only data outside the properties has changed. */
 void server_allocation_changed(Server *s, const char *name, unsigned properties);
 void server_allocation_removed(Server *s, const char *name);
 void server_device_added(Server *s, PciAddress address);
 /* properties: bits of device_snapshot_differences(). */
 void server_device_changed(Server *s, PciAddress address, unsigned properties);
 void server_device_removed(Server *s, PciAddress address);
-/* Measures the capacity, emits signals for the pools and NUMA nodes that differ from those shown before, and then tells
- * the epoch if it grew. To be called after changes, once for those of a turn of the event loop. */
+/* Measures the capacity, emits signals for the pools and NUMA nodes that have changed, and then signals the epoch if it
+ * grew. Call it once in a turn of the event loop with changes. */
 void server_settle(Server *s);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Configuration: parses INI text into a Config. Pure: host/configfiles.h reads the files and passes their text here,
- * file after file into one Config. A broken line never hides the rest: it becomes a ConfigProblem (file, line,
- * sentence) and is ignored. passthroughd.conf(5) documents the keys.
+ * Configuration: parses INI text into a Config. Pure: host/configfiles.h reads the files, and adds the text of each to
+ * one Config. A broken line never hides the rest: it becomes a ConfigProblem (file, line, sentence) and is ignored.
+ * passthroughd.conf(5) documents the keys.
  */
 
 #include "model/cpuset.h"
@@ -19,14 +19,14 @@
 #define CONFIG_POOLS_MAX      64U
 #define CONFIG_MATCHES_MAX    256U /* Match= lines of a pool, or of [Exclude] */
 #define CONFIG_PROBLEMS_MAX   256U
-#define CONFIG_INTERFACES_MAX 256U /* of KeepInterfaces= */
+#define CONFIG_INTERFACES_MAX 256U /* globs in KeepInterfaces= */
 #define CONFIG_SPARE_MAX      8U
-#define CONFIG_SERVICES_MAX   16U /* of StopServices= of a pool */
+#define CONFIG_SERVICES_MAX   16U /* units in StopServices= of a pool */
 #define CLEANER_WORDS_MAX     16U
 #define UNIT_NAME_MAX         255U
 #define POOL_NAME_MAX         63U /* [a-z0-9][a-z0-9-]* */
 #define REMOTE_SERVICES_MAX   16U
-#define REMOTE_ENDPOINTS_MAX  16U /* of a service */
+#define REMOTE_ENDPOINTS_MAX  16U /* endpoints of a service */
 #define ENDPOINT_SLOTS_MAX    1024U
 
 /* The hypervisor that runs the guests of this node. */
@@ -48,9 +48,9 @@ typedef enum AfterRelease {
 const char *after_release_to_string(AfterRelease a);
 AfterRelease after_release_from_string(const char *s);
 
-/* Whether guests get their devices by iommufd or by VFIO's own container: guest/iommufd.h. */
+/* Whether guests get their devices by iommufd or by VFIO's own container (guest/iommufd.h). */
 typedef enum IommufdMode {
-        IOMMUFD_MODE_AUTO, /* where it takes nothing from the guest (the default) */
+        IOMMUFD_MODE_AUTO, /* iommufd where the guest loses no peer-to-peer DMA by it (the default) */
         IOMMUFD_MODE_NO,
         IOMMUFD_MODE_YES,
         _IOMMUFD_MODE_MAX,
@@ -80,7 +80,7 @@ VfIdentity vf_identity_from_string(const char *s);
 
 /* The reset methods of the kernel (pci_reset_fn_methods[] in its drivers/pci/pci.c). */
 typedef enum ResetMethod {
-        RESET_METHOD_DEFAULT, /* those in reset_method, in its order (the default) */
+        RESET_METHOD_DEFAULT, /* the methods that the device's reset_method lists, in that order (the default) */
         RESET_METHOD_DEVICE_SPECIFIC,
         RESET_METHOD_ACPI,
         RESET_METHOD_FLR,
@@ -94,7 +94,7 @@ typedef enum ResetMethod {
 const char *reset_method_to_string(ResetMethod m);
 ResetMethod reset_method_from_string(const char *s);
 
-/* From which PF to take a VF when NUMA and proximity leave a choice. */
+/* The PF from which a VF is taken when NUMA and proximity leave a choice. */
 typedef enum VfPlacement {
         VF_PLACEMENT_SPREAD, /* the PF with the fewest allocated VFs (the default) */
         VF_PLACEMENT_PACK,   /* the PF with the fewest free VFs */
@@ -116,9 +116,9 @@ typedef enum PoolScheduler {
 const char *pool_scheduler_to_string(PoolScheduler s);
 PoolScheduler pool_scheduler_from_string(const char *s);
 
-/* The protocol of a port of an mlx4 card; the numbers are those of mlx4_core's port_type_array. */
+/* The protocol of a port of an mlx4 card. The numbers are those of mlx4_core's port_type_array. */
 typedef enum PortType {
-        PORT_TYPE_AUTO, /* as set in its firmware */
+        PORT_TYPE_AUTO, /* as set in the card's firmware */
         PORT_TYPE_IB,
         PORT_TYPE_ETH,
         _PORT_TYPE_MAX,
@@ -136,7 +136,7 @@ typedef struct ConfigPlace {
 /* One Match= line: a device matches when all terms that are set match. */
 typedef struct Match {
         ConfigPlace place;
-        char *address;                          /* glob for DDDD:BB:SS.F; NULL: not set (also in the members below) */
+        char *address;                          /* glob for DDDD:BB:SS.F; here and below NULL means not set */
         char *pf;                               /* glob for the address of a VF's PF; matches VFs only */
         int vendor, device;                     /* -1 not set; id= sets both */
         int subsystem_vendor, subsystem_device; /* -1 not set */
@@ -147,22 +147,22 @@ typedef struct Match {
 
 typedef struct Pool {
         char *name;
-        ConfigPlace place;  /* its first section header */
-        ConfigPlace latest; /* its latest section header: a later file may add to a pool */
+        ConfigPlace place;  /* place of the pool's first section header */
+        ConfigPlace latest; /* place of its latest section header: a later file may continue a pool */
         Match *matches;
         size_t n_matches;
         unsigned virtual_functions;          /* 0: create none */
         bool external;                       /* VirtualFunctions=external: another program creates the VFs */
-        ConfigPlace virtual_functions_place; /* of VirtualFunctions=; line 0 when not set */
+        ConfigPlace virtual_functions_place; /* place of VirtualFunctions=; line 0 when not set */
         PoolBind bind;
-        VfAttributes attributes;  /* VfAttributes=: the defaults for its VFs, which a request may override */
+        VfAttributes attributes;  /* VfAttributes=: defaults for the pool's VFs, which a request may override */
         VfIdentity identity;      /* VfIdentity= */
-        NumaPolicy numa;          /* NumaPolicy=: the stricter of this and the request's applies */
+        NumaPolicy numa;          /* NumaPolicy=: the stricter one of this policy and the request's applies */
         VfPlacement placement;    /* VfPlacement= */
         PoolScheduler scheduler;  /* Scheduler= */
         bool one_time_use;        /* OneTimeUse=: a released device is quarantined until an admin clears it */
         ResetMethod reset_method; /* ResetMethod=: how a release resets its devices */
-        bool allow_no_reset;      /* AllowNoReset=: a device that cannot be reset is given on all the same */
+        bool allow_no_reset;      /* AllowNoReset=: a device that cannot be reset is offered again without a reset */
         PortType port_types[PORT_TYPES_MAX]; /* PortTypes=: of mlx4 cards on which this pool creates VFs */
         size_t n_port_types;                 /* 0: not set */
         ConfigPlace port_types_place;
@@ -194,13 +194,13 @@ typedef enum RemoteKind {
 } RemoteKind;
 const char *remote_kind_to_string(RemoteKind k);
 RemoteKind remote_kind_from_string(const char *s);
-/* A client of this kind can use several endpoints. */
+/* Returns true when a client of this kind can use several endpoints. */
 bool remote_kind_spans(RemoteKind k);
 
-/* How the daemon finds out whether an endpoint is in service. */
+/* How the daemon checks whether an endpoint is in service. */
 typedef enum RemoteHealth {
-        REMOTE_HEALTH_NONE, /* by slots=0 alone (the default) */
-        REMOTE_HEALTH_TCP,  /* by a connect every now and then: model/endpoint-status.h */
+        REMOTE_HEALTH_NONE, /* no check: only slots=0 takes an endpoint out of service (the default) */
+        REMOTE_HEALTH_TCP,  /* by periodic connects (model/endpoint-status.h) */
         _REMOTE_HEALTH_MAX,
         _REMOTE_HEALTH_INVALID = -22,
 } RemoteHealth;
@@ -220,13 +220,13 @@ typedef struct RemoteService {
         RemoteHealth health;                            /* Health= */
         RemoteEndpoint endpoints[REMOTE_ENDPOINTS_MAX]; /* an endpoint is in one service only */
         size_t n_endpoints;
-        char *via;       /* Via=: an allocation of slots has a device of this pool; NULL: it needs none */
+        char *via;       /* Via=: an allocation of slots also needs a device of this pool; NULL: it does not */
         char *variables; /* Variables=: NAME=VALUE words; %h, %p and %n are host, port and slots. NULL: none */
 } RemoteService;
 
-/* HOST:PORT, with a host name or an IPv4 address in lower case and a port from 1 to 65535. */
+/* Checks for HOST:PORT with a host name or an IPv4 address in lower case and a port from 1 to 65535. */
 bool endpoint_is_valid(const char *endpoint);
-/* Words NAME=VALUE with spaces between them, safe in a file of variables. */
+/* Checks for words NAME=VALUE, separated by spaces, that are safe in a file of environment variables. */
 bool variables_are_valid(const char *variables);
 
 /* A Module= line of [Fabric]. */
@@ -245,13 +245,13 @@ typedef struct ConfigProblem {
 int config_problem_format(const ConfigProblem *p, char **ret);
 
 typedef struct Config {
-        char **files; /* names of the files read so far, in this order; none: defaults only */
+        char **files; /* names of the files read so far, in this order; no files: all settings are the defaults */
         size_t n_files;
         size_t size;           /* bytes of their text */
         Hypervisor hypervisor; /* Hypervisor=, default kvm */
         char *vfio_driver;     /* VfioDriver=, default "vfio-pci"; with Hypervisor=xen always PCIBACK_DRIVER */
-        bool variants;         /* VfioDriver=auto: a device with a VFIO variant driver is bound to that; not with Xen */
-        unsigned job_timeout;  /* JobTimeoutSec=, seconds, 1..3600, default 60 */
+        bool variants; /* VfioDriver=auto: a device that has a VFIO variant driver is bound to it; not with Xen */
+        unsigned job_timeout;      /* JobTimeoutSec=, seconds, 1..3600, default 60 */
         unsigned parallel_devices; /* ParallelDevices=, 1..64, default 16 */
         CpuSet housekeeping;       /* HousekeepingCpus=, CPUs never allocated to guests; default none */
         uint64_t reserve_memory; /* ReserveMemory=, bytes kept for the host on every node with memory, default 1 GiB */
@@ -259,37 +259,37 @@ typedef struct Config {
         IommufdMode iommufd;     /* Iommufd=, default auto */
         unsigned guest_nodes;    /* GuestNodes=, NUMA nodes that the kernels of guests can have, 1..1024, default 16 */
         AfterRelease after_release;
-        char *libvirt;              /* Libvirt=: URI of the libvirt to ask for running domains, default
-                                       "qemu:///system", for Xen "xen:///system"; NULL: none */
-        bool libvirt_given;         /* a line of the files sets it */
-        char *shared_memory_group;  /* SharedMemoryGroup=, default "kvm": its members may open the shared memory of
-                                       guests */
+        char *libvirt;             /* Libvirt=: URI of the libvirt to ask for running domains, default
+                                      "qemu:///system", for Xen "xen:///system"; NULL: none */
+        bool libvirt_given;        /* Libvirt= is set in a file */
+        char *shared_memory_group; /* SharedMemoryGroup=, default "kvm": members may open the shared memory of guests */
         char *shared_memory_server; /* SharedMemoryServer=: path of the ivshmem server's socket, %n for the region's
                                        name; NULL: no server */
         char **keep_interfaces;     /* KeepInterfaces=: globs of network interfaces whose devices stay with the host */
         size_t n_keep_interfaces;
         Pool *pools; /* in the order of their first section headers */
         size_t n_pools;
-        RemoteService *services; /* in the order of their first section headers; no name is that of a pool */
+        RemoteService *services; /* in the order of their first section headers. A service and a pool never have the
+                                    same name */
         size_t n_services;
         Match *excludes;
         size_t n_excludes;
         char *fabric_manager; /* Manager= of [Fabric]: HOST:PORT or the path of a socket; NULL: none */
         FabricTable fabric;   /* Partitions= and Partition= of [Fabric] */
-        ConfigModule modules[FABRIC_MODULE_MAX]; /* Module= of [Fabric]: each address and each module id once */
+        ConfigModule modules[FABRIC_MODULE_MAX]; /* Module= of [Fabric]: each address and each module id at most once */
         size_t n_modules;
         /*
-         * NULL, or a sentence with FILE:LINE about a line that may have excluded devices and could not be read: a
-         * broken line of [Exclude], a broken KeepInterfaces= line, a broken or unknown section header that may mean
-         * [Exclude], or an unreadable file. While this is set, no device is offered and no VFs are created. The rest of
-         * the configuration applies.
+         * NULL, or a sentence with FILE:LINE about what may have excluded devices but could not be read: a broken line
+         * of [Exclude], a broken KeepInterfaces= line, a broken or unknown section header that may mean [Exclude], or
+         * an unreadable file. While this is set, no device is offered and no VFs are created; the rest of the
+         * configuration applies.
          */
         char *block_reason;
         char *unreadable; /* NULL, or a sentence about the first file that could not be read; block_reason is set too */
-        const char *unreadable_remedy; /* for unreadable; static */
+        const char *unreadable_remedy; /* remedy for unreadable, a static sentence */
         ConfigProblem *problems;
         size_t n_problems;
-        size_t n_unlisted; /* further ones, which the last problem counts */
+        size_t n_unlisted; /* number of further problems, which the last problem gives */
 } Config;
 
 /* The driver for guests that VfioDriver= chooses for the device. */
@@ -301,14 +301,14 @@ Config *config_free(Config *c);
 DEFINE_CLEANUP(Config *, config_free)
 
 /*
- * Reads text (size bytes, no NUL needed at the end) of the named file into c, after the files read before: scalars
- * replace earlier ones, Match= lines are added, an empty value restores the default. Broken lines, among them lines
- * with a NUL byte, become problems. 0 or -ENOMEM.
+ * Adds the text of a file to c: size bytes, without a NUL. A scalar replaces that of an earlier file, Match= lines are
+ * added to earlier ones, and an empty value restores the default. Broken lines, among them lines with a NUL byte,
+ * become problems. 0 or -ENOMEM.
  */
 int config_read_text(Config *c, const char *file, const char *text, size_t size);
 /* Records that an existing file cannot be read; why is the cause, and remedy a static sentence. 0 or -ENOMEM. */
 int config_read_failed(Config *c, const char *file, const char *why, const char *remedy);
-/* To be called after the last file: checks that need the whole configuration. 0 or -ENOMEM. */
+/* Checks the configuration as a whole; call it after the last file. 0 or -ENOMEM. */
 int config_finish(Config *c);
 /* Makes a Config of one file: config_new(), config_read_text() and config_finish(). 0 or -ENOMEM. */
 int config_parse(const char *file, const char *text, size_t size, Config **ret);
@@ -318,15 +318,18 @@ int config_add_problem(Config *c, const char *file, unsigned line, const char *f
 
 const Pool *config_find_pool(const Config *c, const char *name);
 const RemoteService *config_find_service(const Config *c, const char *name);
-/* NULL, or why no request can have the device of Via=, as the end of a sentence: no slot of the service is offered. */
+/* Returns why no request can get the device of Via=, as the end of a sentence, or NULL. While there is a reason, no
+ * slot of the service is offered. */
 const char *config_via_problem(const Config *c, const RemoteService *s);
-/* The slots of the endpoint, in whichever service it is; 0 when it is in none. */
+/* Returns the slots of the endpoint; 0 when no service has it. */
 unsigned config_endpoint_slots(const Config *c, const char *endpoint);
-/* The NVLink module id of the GPU: that of Module=, or else the one that was learnt; 0: unknown. */
+/* Returns the NVLink module id of the GPU: that of Module=, otherwise the one that NVIDIA's driver reported; 0:
+ * unknown. */
 unsigned config_module(const Config *c, const PciDevice *gpu);
 bool pool_name_is_valid(const char *name);
 /*
- * A name that StopServices= accepts: a service, socket, timer or path unit that the daemon does not itself depend on.
+ * Checks for a name that StopServices= accepts: a service, socket, timer or path unit on which the daemon itself does
+ * not depend.
  */
 bool service_name_is_valid(const char *name);
 
@@ -338,7 +341,7 @@ bool service_name_is_valid(const char *name);
 int match_parse(const char *text, Match *ret, char **ret_problem);
 void match_done(Match *m);
 
-/* Whether the line matches the device. Of a VF's PF only the address is used. */
+/* Returns whether the line matches the device. Only the address of a VF's PF is compared. */
 bool match_device(const Match *m, const PciDevice *dev);
-/* The first matching line or NULL. */
+/* Returns the first line that matches, or NULL. */
 const Match *match_any(const Match *matches, size_t n, const PciDevice *dev);

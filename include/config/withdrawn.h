@@ -7,19 +7,19 @@
 
 typedef struct WithdrawnDevice {
         PciAddress address;
-        char *pool; /* the last one that offered it */
+        char *pool; /* the last pool that offered the device */
 } WithdrawnDevice;
 
-/* At most the devices of the inventory. */
+/* The withdrawn devices; at most all devices of the inventory. */
 typedef struct WithdrawnList {
         WithdrawnDevice *devices;
         size_t n;
 } WithdrawnList;
 
 /*
- * To be called when a configuration is loaded. before, now: the policies of the former and of the new one, for the same
- * inventory. A device stays in the list until a pool offers it, or until the configuration has files and no broken
- * line. Returns 0, or -ENOMEM, which leaves the list unchanged.
+ * Updates the list; call it when a configuration is loaded. before, now: the policies of the former and of the new
+ * configuration, for the same inventory. A device stays in the list until a pool offers it, or until the configuration
+ * has files and no broken line. Returns 0, or -ENOMEM, which leaves the list unchanged.
  */
 int withdrawn_update(WithdrawnList *l, const Policy *before, const Policy *now);
 void withdrawn_done(WithdrawnList *l);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The contract with passthroughd-libvirt for "passthroughctl define": passthroughd-libvirt URI define [start]. It has
- * the rights and the environment of the caller of passthroughctl, and so has its connection to libvirt. An empty URI is
- * the libvirt of the hypervisor that the document is for.
+ * The contract with passthroughd-libvirt for "passthroughctl define": passthroughd-libvirt URI define [start]. It runs
+ * with the rights and the environment of the caller of passthroughctl, so libvirt applies the caller's rights. An empty
+ * URI means the libvirt of the document's hypervisor.
  *
  * Standard input: a domain document. Exit status: a DefineResult. Standard output: libvirt's reason, one line, unless
  * the result is DEFINE_DONE; for DEFINE_NOT_CONNECTED it begins with the URI.

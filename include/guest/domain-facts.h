@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Facts in the documents of libvirt: the host devices of a domain, and the features of libvirt and QEMU. */
+/* Reads facts from libvirt's documents: the host devices of a domain, and the features of libvirt and QEMU. */
 
 #include "model/libvirt.h"
 #include "util/strings.h"
@@ -13,24 +13,26 @@
  * when xml is no such document, or -ENOMEM.
  */
 int domain_facts_devices(const char *xml, char ***ret, size_t *ret_n);
-/* The same, each name followed by a space and the place in the guest (ledger/guestplace.h) if the domain tells it. */
+/* As domain_facts_devices(), but each name is followed by a space and the place in the guest (ledger/guestplace.h) if
+ * the document has it. */
 int domain_facts_places(const char *xml, char ***ret, size_t *ret_n);
 /*
- * The host device of a text that is one <hostdev> as passthroughd writes it: of a PCI device that libvirt shall not
- * bind to a driver, or of a mediated device, with no element twice and nothing that names a file or another device. 0,
- * -EINVAL for any other text.
+ * Returns the device of a single <hostdev>. Accepts only what passthroughd writes: a PCI device with managed='no' or a
+ * mediated device, no repeated element, no reference to a file or second device. 0, or -EINVAL for any other text.
  */
 int domain_facts_hostdev(const char *xml, char ret[static UUID_STRING_MAX]);
-/* <driver iommufd=> of the PCI devices of a <domain>: "yes", "no", or "" without it. NULL: it has no such device. */
+/* Returns the attribute iommufd of the <driver> of a domain's PCI devices: "yes", "no", or "" without it. NULL: the
+ * domain has no PCI device. */
 const char *domain_facts_iommufd(const char *xml);
-/* The alias of the element with this host device. The caller frees; NULL when there is none, or out of memory. */
+/* Returns the alias of the element with this host device. The caller frees; NULL when there is none, or out of
+ * memory. */
 char *domain_facts_alias(const char *xml, const char *device);
-/* Whether it is a <domain> for libvirt's driver for Xen. */
+/* Returns whether xml is a <domain> for libvirt's Xen driver. */
 bool domain_facts_xen(const char *xml);
 
 /*
- * The features of a libvirt and a QEMU of these versions (major * 1000000 + minor * 1000 + micro). capabilities: the
- * <domainCapabilities> of libvirt (formatdomaincaps), which take precedence over the versions, or NULL.
+ * Returns the features of a libvirt and a QEMU of these versions (major * 1000000 + minor * 1000 + micro).
+ * capabilities: libvirt's <domainCapabilities> (formatdomaincaps), which take precedence over the versions, or NULL.
  */
 LibvirtFeatures domain_facts_features(unsigned long libvirt, unsigned long qemu, const char *capabilities);
 /* Sets f->firmware by a firmware descriptor of QEMU (docs/interop/firmware.json). */

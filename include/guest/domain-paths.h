@@ -2,19 +2,20 @@
 #pragma once
 
 /*
- * Paths of the host in a <domain>: any attribute and any text of any element may be one, so that a path counts wherever
- * libvirt has it. Pure: the caller resolves links.
+ * Finds paths of the host in a <domain>. Any attribute and any text of any element may be a path, so all of them are
+ * examined. Pure: the caller resolves links.
  */
 
 #include <libxml/tree.h>
 
-/* Returns the path to which a path leads; NULL when it is unknown. The caller frees. */
+/* Resolves the links of a path. Returns NULL when that is impossible. The caller frees. */
 typedef char *(*ResolvePath)(const char *path);
 
 /*
- * The first element with a path that is a device node of what passthroughd gives to guests, memory of allocations, or a
- * directory that has these in it: by its name, or by what resolve tells (NULL: not asked). NULL when there is none.
- * *ret_path: the path as the document has it, which the caller frees. Elements of other namespaces are left out.
+ * Finds the first element with a path to a device node that passthroughd gives to guests, to memory of allocations, or
+ * to a directory that contains these. Checks the path itself and, unless resolve is NULL, the path that resolve()
+ * returns. *ret_path: the path as in the document, which the caller frees. Returns NULL when there is none. Elements of
+ * other namespaces are skipped.
  */
 const xmlNode *domain_find_reserved_path(const xmlNode *root, ResolvePath resolve, char **ret_path);
 

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * The libvirt domain document of one allocation (libvirt formatdomain; domain.md F). Pure: libxml2 in memory, no file,
- * no network. The document takes from the allocation: name, uuid, metadata of the daemon, memory, memoryBacking, vcpu,
- * cputune, numatune, cpu, machine, PCI hostdevs and their PCI controllers, memballoon, and an iommu for many vCPUs.
- * Disk, network, firmware and the rest come from the template, or from a bootable skeleton.
+ * The libvirt domain document of one allocation (libvirt formatdomain). Pure: libxml2 in memory, no file, no network.
+ * These elements come from the allocation: name, uuid, metadata of the daemon, memory, memoryBacking, vcpu, cputune,
+ * numatune, cpu, machine, PCI hostdevs and their PCI controllers, memballoon, and an iommu for many vCPUs. Disk,
+ * network, firmware and the rest come from the template, or from a bootable skeleton.
  */
 
 #include "config/config.h"
@@ -17,19 +17,19 @@
 
 /*
  * The address of a device in its <hostdev>. Its bus is the index of a libvirt controller. The guest sees the same slot
- * and function, but another bus number, which its firmware assigns depth first behind each expander. Behind an expander
- * that number can be computed; below pcie.0 it cannot.
+ * and function, but another bus number, which its firmware assigns. Behind an expander it assigns the numbers depth
+ * first, so they can be computed; below pcie.0 they cannot.
  */
 typedef struct GuestAddress {
         PciAddress host;
         PciAddress guest;
-        PciAddress seen; /* as the guest sees it; bus 0: unknown */
+        PciAddress seen; /* the address that the guest sees; bus 0: unknown */
 } GuestAddress;
 
 /* A document to fill in. */
 typedef struct DomainTemplate {
-        const char *text;      /* of a <domain> */
-        bool qemu_commandline; /* permits elements of QEMU's namespace, and keeps them unchanged and unchecked */
+        const char *text;      /* the text of a <domain> */
+        bool qemu_commandline; /* accepts elements of QEMU's namespace, and keeps them unchanged and unchecked */
 } DomainTemplate;
 
 /* What the document tells the guest in fw_cfg: the topology for NCCL, and the slots and addresses of the devices. */
@@ -39,16 +39,14 @@ typedef enum GuestInfo {
         GUEST_INFO_NONE,
 } GuestInfo;
 
-/* VERDICT_INVALID_TEMPLATE for a text longer than DOMXML_TEMPLATE_MAX, otherwise VERDICT_NONE. The functions below
- * check this too. */
+/* Refuses a text longer than DOMXML_TEMPLATE_MAX with VERDICT_INVALID_TEMPLATE. The functions below check this too. */
 Verdict domxml_check_size(const char *text, Refusal *ret);
 
 /*
- * template: NULL: a bootable skeleton. Returns VERDICT_NONE and sets *ret to the document, which the caller frees.
- * Otherwise VERDICT_INVALID_TEMPLATE; VERDICT_INVALID_REQUEST: no CPUs or no memory, more devices than bus numbers, or
- * more for the guest than fw_cfg takes;
- * VERDICT_NOT_SUPPORTED: libvirt has no way to express it (a PCI domain above ffff, more than 255 vCPUs without KVM);
- * VERDICT_LIMIT: out of memory.
+ * Makes the document from a template; NULL: from a bootable skeleton. Returns VERDICT_NONE and sets *ret, which the
+ * caller frees. Otherwise VERDICT_INVALID_TEMPLATE; VERDICT_INVALID_REQUEST: no CPUs or no memory, more devices than
+ * bus numbers, or more guest information than fw_cfg can hold; VERDICT_NOT_SUPPORTED: libvirt cannot express it (a PCI
+ * domain above ffff, more than 255 vCPUs without KVM); VERDICT_LIMIT: out of memory.
  *
  * A domain with more than 255 vCPUs gets an Intel IOMMU with extended interrupt mode and QEMU's own I/O APIC, as
  * libvirt requires.
@@ -56,36 +54,36 @@ Verdict domxml_check_size(const char *text, Refusal *ret);
 Verdict domxml_make(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
                     GuestInfo info, char **ret, Refusal *ret_refusal);
 /*
- * As domxml_make(), as input for passthroughd-libvirt: the document, a NUL, then the template lines in the format of
- * guest/validation.h. *ret_size is the size of all of it.
+ * As domxml_make(), but makes the input of passthroughd-libvirt: the document, a NUL, then the template lines in the
+ * format of guest/validation.h. *ret_size is the size of all of it.
  */
 Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const Allocation *a,
                                const DomainTemplate *template, GuestInfo info, char **ret, size_t *ret_size,
                                Refusal *ret_refusal);
 
 /*
- * The <hostdev> of one assigned or companion device, as in the document of domxml_make(), but with the address that a
- * running guest has given the device. It has no address if the guest that runs does not have the device, or if the
- * allocation has no CPUs, and hence no document: libvirt chooses a port. VERDICT_NO_SUCH_DEVICE when no device has the
- * slot; otherwise as domxml_make().
+ * Makes the <hostdev> of one assigned or companion device, as in the document of domxml_make(), but with the address
+ * that the device has in the running guest. It has no address, so that libvirt chooses a port, if the running guest
+ * does not have the device, or if the allocation has no CPUs and hence no document. VERDICT_NO_SUCH_DEVICE when no
+ * device has the slot; otherwise as domxml_make().
  */
 Verdict domxml_hostdev(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
                        const char *slot, char **ret, Refusal *ret_refusal);
-/* The same for a->devices[device] and a guest that runs: without an address. */
+/* As domxml_hostdev(), for a->devices[device] and a running guest: the <hostdev> has no address. */
 Verdict domxml_hostdev_anywhere(const Inventory *inv, const Config *config, const Allocation *a, size_t device,
                                 char **ret, Refusal *ret_refusal);
-/* The text of a <hostdev> with another <driver iommufd=>, as domain_facts_iommufd() tells it. The caller frees; NULL:
- * out of memory. */
+/* Returns a copy of the <hostdev> with the attribute iommufd of its <driver> set to iommufd; "" removes it. The caller
+ * frees; NULL: out of memory. */
 char *domxml_hostdev_with_iommufd(const char *hostdev, const char *iommufd);
-/* Adds the place that guest_ports_choose() has chosen to the text of a <hostdev> without an address. The caller frees;
- * NULL: out of memory. */
+/* Returns a copy of the <hostdev>, which has no address, with the place that guest_ports_choose() chose. The caller
+ * frees; NULL: out of memory. */
 char *domxml_place_hostdev(const char *hostdev, const GuestFunction *place);
 
 /* What the guest of a document without a template lacks, as guest_explain_lacks(). */
 int domxml_explain_lacks(const Inventory *inv, const Config *config, const Allocation *a, char **ret);
 
 /*
- * The guest's PCI tree as an XML document for NCCL_TOPO_FILE; otherwise as domxml_make(). While a guest runs, the
+ * Makes an XML document for NCCL_TOPO_FILE of the guest's PCI tree; otherwise as domxml_make(). While a guest runs, the
  * document has the PCI tree of the running guest, and the template is ignored. Devices below pcie.0 are left out: NCCL
  * finds them without the file.
  */
@@ -93,10 +91,10 @@ Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const A
                              const DomainTemplate *template, char **ret, Refusal *ret_refusal);
 
 /*
- * The guest addresses of the devices. While a guest runs (allocation_has_guest()) these are facts: of the devices that
- * it has, those of libvirt's document of the domain. Otherwise they are computed: of each assigned and companion
- * device, as in domxml_make() without a template; a template with PCI controllers of its own moves the daemon's
- * controllers to higher indices. Xen chooses the addresses: *ret is unchanged. The caller frees. 0, -ENOMEM, -E2BIG.
+ * Lists the guest addresses of the devices. While a guest runs (allocation_has_guest()), they are those that libvirt's
+ * document of the domain has. Otherwise they are computed for each assigned and companion device, as in domxml_make()
+ * without a template; a template with PCI controllers of its own moves the daemon's controllers to higher indices. With
+ * Xen, which chooses the addresses itself, *ret is unchanged. The caller frees. 0, -ENOMEM, -E2BIG.
  */
 int domxml_guest_addresses(const Inventory *inv, const Config *config, const Allocation *a, GuestAddress **ret,
                            size_t *ret_n);

@@ -20,9 +20,9 @@ typedef struct Guest {
         char uuid[GUEST_UUID_SIZE];
         char *domain;
         bool starting;      /* the guest may not have allocated all its memory yet */
-        bool listed;        /* since the last "list" */
-        char **devices;     /* as guest/domain-facts.h names them */
-        GuestPlace *places; /* one for each */
+        bool listed;        /* a "domain" record has come since the last "list" */
+        char **devices;     /* host devices, named as in guest/domain-facts.h */
+        GuestPlace *places; /* the place of each device in the guest */
         size_t n_devices;
 } Guest;
 
@@ -30,7 +30,7 @@ typedef struct GuestList {
         Guest *guests;
         size_t n;
         LibvirtFeatures features;
-        char *reason; /* of the last "failed", printable; NULL: none */
+        char *reason; /* reason of the last "failed" record, printable; NULL: none */
 } GuestList;
 
 void guest_list_done(GuestList *l);
@@ -57,8 +57,8 @@ typedef enum GuestRecord {
  */
 int guest_list_apply(GuestList *l, int kind, char *text);
 
-/* The guest that has the device, or NULL. */
+/* Returns the guest that has the device, or NULL. */
 const Guest *guest_list_find_device(const GuestList *l, const char *device);
 const Guest *guest_list_find(const GuestList *l, const char *uuid);
-/* Where the guest has the device; not known if it does not have it. */
+/* Returns the place of the device in the guest; it is not known if the guest does not have the device. */
 GuestPlace guest_find_place(const Guest *g, const char *device);

@@ -6,17 +6,18 @@
  * UUID SECONDS. Each change has a process of its own, because calls of libvirt block until QEMU has answered.
  *
  * Standard input: the text of a <hostdev>; nothing for "describe". Exit status: a PlugResult; any other end of the
- * process is PLUG_UNKNOWN. Standard output: the document for "describe", else why the result is not PLUG_DONE.
+ * process counts as PLUG_UNKNOWN. Standard output: the document for "describe", otherwise why the result is not
+ * PLUG_DONE.
  *
- * attach and detach change the running domain and, if the domain is persistent, its definition. A document that has the
- * device already, or lacks it already, is left unchanged, so a request can be repeated. detach changes the definition
- * only after the guest has released the device.
+ * attach and detach change the running domain and, if the domain is persistent, its definition. A domain or definition
+ * that is already as requested is left unchanged, so a request can be repeated. detach changes the definition only
+ * after the guest has released the device.
  */
 
 #define PLUG_HOSTDEV_MAX  16384U /* bytes of a <hostdev> */
 #define PLUG_DOCUMENT_MAX (1024U * 1024U)
 #define PLUG_SECONDS_MAX  86400U
-#define PLUG_GRACE_SEC    5U /* after SECONDS the process is killed this much later */
+#define PLUG_GRACE_SEC    5U /* the process is killed SECONDS and this long after its start */
 
 typedef enum PlugAction {
         PLUG_ATTACH,
@@ -31,8 +32,8 @@ PlugAction plug_action_from_string(const char *s);
 typedef enum PlugResult {
         PLUG_DONE,
         PLUG_NO_DOMAIN, /* libvirt has no such domain */
-        PLUG_FAILED,    /* libvirt refuses the request or is not reached; nothing was changed */
+        PLUG_FAILED,    /* libvirt refuses the request or cannot be reached; nothing was changed */
         PLUG_KEPT,      /* detach: the guest refuses to release the device, or has not released it after SECONDS */
-        PLUG_UNKNOWN,   /* libvirt gave no answer; the device may be in the domain or not */
+        PLUG_UNKNOWN,   /* libvirt gave no answer; the domain may have the device or not */
         _PLUG_RESULT_MAX,
 } PlugResult;

@@ -10,8 +10,8 @@
  *
  * Exit status: a Validation. Any other end of the process counts as VALIDATION_UNKNOWN.
  *
- * Standard output of VALIDATION_INVALID: "LINE NAME\nREASON", the element that libvirt refuses and libvirt's reason. Of
- * VALIDATION_UNKNOWN: the reason. Of VALIDATION_VALID: nothing. It is less than VALIDATION_ANSWER_MAX bytes.
+ * Standard output, of less than VALIDATION_ANSWER_MAX bytes. VALIDATION_INVALID: "LINE NAME\nREASON", the element that
+ * libvirt refuses and libvirt's reason. VALIDATION_UNKNOWN: the reason. VALIDATION_VALID: nothing.
  */
 
 typedef enum Validation {
@@ -24,12 +24,12 @@ typedef enum Validation {
 #define VALIDATION_ANSWER_MAX 1024U
 
 /*
- * For one document: CPU time after which the program stops its search for the element, and ends; and the time after
- * which it does so where other programs have the CPUs.
+ * Limits for one document: CPU time after which the program stops its search for the refused element, and CPU time
+ * after which it ends. Then the same two limits in elapsed time, for a machine whose CPUs are busy.
  */
 #define VALIDATION_SEARCH_CPU_SEC 4U
 #define VALIDATION_CPU_SEC        10U
 #define VALIDATION_SEARCH_SEC     10U
 #define VALIDATION_TIMEOUT_SEC    20U
-/* nice(2): the daemon, which other callers wait for, gets the CPU before the program. */
+/* Value for nice(2): the daemon, for which other callers wait, gets the CPU before this program. */
 #define VALIDATION_NICE           5

@@ -6,8 +6,8 @@
 #include "guest/domxml.h"
 
 /*
- * Returns VERDICT_NONE and sets *ret to the text, which the caller frees. Otherwise VERDICT_NOT_SUPPORTED on a node
- * without Xen and for what Xen cannot give a guest; or as domxml_make().
+ * Makes the configuration. Returns VERDICT_NONE and sets *ret, which the caller frees. Otherwise VERDICT_NOT_SUPPORTED
+ * on a node without Xen, and for features that Xen does not have; or as domxml_make().
  */
 Verdict xl_config_make(const Inventory *inv, const Config *config, const Allocation *a, GuestInfo info, char **ret,
                        Refusal *ret_refusal);

@@ -14,12 +14,13 @@ xmlNode *node_find(const xmlNode *parent, const char *name);
 void node_remove(xmlNode *node);
 void node_remove_all(xmlNode *parent, const char *name);
 bool node_has(const xmlNode *node, const char *attribute, const char *value);
-/* The value of the attribute; the caller frees. NULL when absent. */
+/* Returns the value of the attribute; the caller frees. NULL when absent. */
 char *node_get(const xmlNode *node, const char *attribute);
 /* Reads a number as libvirt does: decimal, octal or 0x, after blanks. 0, -ENOENT when absent, -EINVAL, -ERANGE above
  * max. */
 int node_get_number(const xmlNode *node, const char *attribute, unsigned max, unsigned *ret);
-/* The size that the node has as text, with the attribute unit, by default KiB. 0 when malformed. */
+/* Returns the size in the node's text, in bytes; its unit is that of the attribute unit, by default KiB. 0 when
+ * malformed. */
 uint64_t node_get_size(const xmlNode *node);
-/* The text of the node without leading and trailing space. The caller frees; NULL when out of memory. */
+/* Returns the text of the node without leading and trailing space. The caller frees; NULL when out of memory. */
 char *node_get_text(const xmlNode *node);

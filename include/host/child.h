@@ -6,16 +6,16 @@
 #include <stdbool.h>
 #include <systemd/sd-event.h>
 
-/* The descriptors that a child keeps besides stdio: it writes reports, waits for a byte from its parent, holds a lock.
- */
+/* The descriptors that a child keeps besides stdio: one to write reports to, one to wait on for a byte from its parent,
+ * and one with a lock. */
 #define CHILD_REPORT_FD 3
 #define CHILD_GO_FD     4
 #define CHILD_LOCK_FD   5
 
 /*
- * Call it in a child right after fork(). Sets the parent death signal and the process name, unblocks all signals, moves
- * report, go and lock (negative: none) to CHILD_REPORT_FD, CHILD_GO_FD and CHILD_LOCK_FD, and closes all other
- * descriptors except stdio. Returns 0, -ESRCH when the parent has died already, or another negative errno.
+ * Sets up a child process; call it right after fork(). Sets the parent death signal and the process name, unblocks all
+ * signals, moves report, go and lock (negative: none) to CHILD_REPORT_FD, CHILD_GO_FD and CHILD_LOCK_FD, and closes all
+ * other descriptors except stdio. Returns 0, -ESRCH when the parent has died already, or another negative errno.
  */
 int child_settle(pid_t parent, const char *name, int report, int go, int lock);
 
@@ -26,13 +26,13 @@ typedef struct ChildWatch {
 } ChildWatch;
 
 /*
- * Calls exited() once, when the process has exited, and before that late() when timeout_usec has passed; 0: no
- * deadline. SIGCHLD must be blocked. Returns 0 or a negative errno; on failure the process is killed and reaped, so it
- * must not have begun to do what may hang.
+ * Calls exited() once, when the process has exited, and before that late() if timeout_usec passes first; 0: no
+ * deadline. SIGCHLD must be blocked. Returns 0 or a negative errno. A failure kills and reaps the process, so it must
+ * not have made a call yet that may hang.
  */
 int child_watch(ChildWatch *w, sd_event *event, pid_t pid, uint64_t timeout_usec, sd_event_child_handler_t exited,
                 sd_event_time_handler_t late, void *userdata);
 /* Kills the process; exited() is called as above. Does nothing when no process is watched. */
 void child_watch_kill(const ChildWatch *w);
-/* Kills and reaps the process unless it may hang. Neither function is called after this. */
+/* Kills the process, and reaps it unless it may hang. Calls neither function afterwards. */
 void child_watch_done(ChildWatch *w);

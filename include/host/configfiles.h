@@ -11,23 +11,23 @@
 #include "config/config.h"
 #include "util/sysfs.h"
 
-/* Limit on the drop-ins in one directory. CONFIG_TEXT_MAX limits the bytes of all files together. */
+/* The most drop-ins in one directory. CONFIG_TEXT_MAX limits the bytes of all files together. */
 #define CONFIG_DROPINS_MAX 256U
 
 #define CONFIG_MAIN_FILE   "passthroughd/passthroughd.conf"
 #define CONFIG_DIRECTORIES 4U
-/* The search path, from the highest priority ("/etc") to the lowest ("/usr/lib"). */
+/* The directories that are searched, from the highest priority ("/etc") to the lowest ("/usr/lib"). */
 extern const char *const config_directories[CONFIG_DIRECTORIES];
 
 /*
- * root: "" or "/" for this machine, else the root directory of a recorded machine; links are resolved inside it. file:
- * NULL to search as above. Otherwise only file and the drop-ins FILE.d/ *.conf are read, and file is relative to the
- * working directory, not to root.
+ * Loads the configuration. root: "" or "/" for this machine, otherwise the root directory of a recorded machine, inside
+ * which links are resolved. file: NULL to search as above; otherwise only file and the drop-ins FILE.d/ *.conf are
+ * read, and file is relative to the working directory, not to root.
  *
- * A file that exists but cannot be read is added to the problems of *ret and sets Config.unreadable. owned: so is a
- * file or a directory of drop-ins that another user than root and that of this process can change (util/owner.h); root
- * is this machine then. If no file exists, *ret has the defaults, no pools, and n_files 0. Returns 0, -ENOMEM, or the
- * error of opening root.
+ * A file that exists but cannot be read is added to the problems of *ret and sets Config.unreadable. With owned, which
+ * requires root to be this machine, so does a file or a directory of drop-ins that another user than root and this
+ * process's user can change (util/owner.h). If no file exists, *ret has the defaults, no pools, and n_files 0. Returns
+ * 0, -ENOMEM, or the error of opening root.
  */
 int config_files_load(const char *root, const char *file, bool owned, Config **ret);
 /* Logs each problem as a warning, and Config.block_reason as an error. */

@@ -9,7 +9,7 @@
 
 #define CPUINFO_ARCHITECTURE "proc/sys/kernel/arch"
 #define CPUINFO_KERNEL       "proc/sys/kernel/osrelease"
-/* Prefixes of the lines of proc/cpuinfo that are read; NULL ends the list. */
+/* Prefixes of the lines of proc/cpuinfo that this module reads; NULL ends the list. */
 extern const char *const cpuinfo_keys[];
 
 /* Sets phys_bits, amd, architecture and kernel, to 0, false and "" when the kernel does not report them. */

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * Finds the PCI devices that the host itself depends on, by their current use: mounted file systems, swap, stacked
- * and exported block devices, memory, default routes, storage over the network, interfaces that KeepInterfaces= names,
- * the console and the BMC.
- * Each use is followed down to PCI functions. The boot display is in PciDevice.boot_vga instead.
+ * Finds the PCI devices that the host itself needs, by their current use: mounted file systems, swap, stacked and
+ * exported block devices, memory, default routes, storage over the network, interfaces that KeepInterfaces= names, the
+ * console and the BMC. Each use is followed down to PCI functions. The boot display is not included; PciDevice.boot_vga
+ * marks it.
  *
- * The event loop calls this code, so it reads only files that the kernel answers from memory, without a lock that a
+ * The event loop calls this code, so it reads only files whose content the kernel has in memory, without a lock that a
  * driver may hold.
  */
 
@@ -15,25 +15,23 @@
 #include "util/sysfs.h"
 
 /*
- * Sets PciDevice.critical of each device that the host depends on to the chain of its use, "0000:00:1f.2 <- sda1 <- /
+ * Sets PciDevice.critical of each device that the host needs to the chain of its use, "0000:00:1f.2 <- sda1 <- /
  * (mounted)". The PF of a critical VF and the bridges and VMD controllers above a critical device are critical too.
- * Sets PciDevice.online_memory of GPUs.
- * Sets PciDevice.console of the device that has the framebuffer of the console. Clears all earlier marks first.
+ * Sets PciDevice.online_memory of GPUs. Sets PciDevice.console of the device that has the framebuffer of the console.
+ * Clears all earlier marks first.
  *
  * Sets Inventory.critical_error when an existing file cannot be read or when a stack of devices is too large to
  * follow. config: for KeepInterfaces=, or NULL. Returns 0 or -ENOMEM.
  */
 int critical_mark(const Sysfs *fs, const Config *config, Inventory *inv);
 
-/*
- * Decodes the octal escapes of mountinfo and swaps in place. They stand for space ("\040"), tab, newline and backslash.
- */
+/* Decodes the octal escapes of mountinfo and swaps in place: for space ("\040"), tab, newline and backslash. */
 void critical_unescape(char *s);
 
 /*
- * Whether the source field of mountinfo names the block devices of this type of file system, although the device number
- * of the mount is anonymous (major 0). bcachefs names all its devices, separated by colons. With other types the source
- * is not reliable: a user who mounts by FUSE chooses it.
+ * Returns whether the source field of mountinfo names the block devices of this file system type, although the device
+ * number of the mount is anonymous (major 0). bcachefs names all its devices, separated by colons. With other types the
+ * source is not reliable: for FUSE, the user who mounts chooses it.
  */
 bool critical_has_true_source(const char *type);
 

@@ -6,14 +6,15 @@
 #include "model/inventory.h"
 #include "util/sysfs.h"
 
-/* Fills drivers and variants of inv. drivers_known is false for a recording of sysfs without drivers_probe, which may
- * lack drivers. Returns 0 or -ENOMEM. */
+/* Fills drivers and variants of inv. drivers_known becomes false for a recording of sysfs without drivers_probe, which
+ * may lack drivers. Returns 0 or -ENOMEM. */
 int driver_list_scan(const Sysfs *fs, Inventory *inv);
 
 /* Reads the driver names again, and the variants only when the names changed. Returns 1 when they changed, else 0. On
  * failure inv is unchanged. */
 int driver_list_refresh(const Sysfs *fs, Inventory *inv);
 
-/* The path of modules.alias of the running kernel, relative to the root. -ENOENT: the kernel release cannot be read. */
+/* Formats the path of modules.alias of the running kernel, relative to the root. -ENOENT: the kernel release cannot be
+ * read. */
 #define MODULES_ALIAS_MAX 320U
 int driver_list_modules_alias(const Sysfs *fs, char ret[static MODULES_ALIAS_MAX]);

@@ -11,32 +11,32 @@
 
 #include "config/config.h"
 
-/* The socket of the service. */
+/* The socket of passthroughd-endpoints. */
 #define ENDPOINTS_SOCKET "/run/passthroughd-endpoints"
 
-/* Endpoints of a question. */
+/* The most endpoints of a question. */
 #define ENDPOINTS_MAX (REMOTE_SERVICES_MAX * REMOTE_ENDPOINTS_MAX)
 
-/* Time for the lookup of a host name, and for the connects to its addresses together. */
+/* Time limits: for the lookup of a host name, and for the connects to all its addresses together. */
 #define ENDPOINT_LOOKUP_SEC  5U
 #define ENDPOINT_CONNECT_SEC 5U
 
-/* HOST:PORT. Any bytes may come from a socket. */
+/* HOST:PORT. A name that comes from the socket may be any bytes. */
 typedef struct EndpointName {
         char text[ENDPOINT_MAX + 1];
 } EndpointName;
 
-/* The socket to use instead of ENDPOINTS_SOCKET. path is borrowed. */
+/* Sets the socket to use instead of ENDPOINTS_SOCKET. path is borrowed. */
 void endpoints_use_socket(const char *path);
 
-/* These do not block. */
+/* The next two functions do not block. */
 /* Asks about n endpoints, at most ENDPOINTS_MAX. Returns a connection, which is readable when the service has answered
  * or has ended, or a negative errno. The caller closes it. */
 int endpoints_ask(const EndpointName *names, size_t n);
 /* Reads the answers, in the order of the question. Returns as wire_receive(). */
 int endpoints_read(int fd, EndpointAnswer *ret, size_t n);
 
-/* For the service. Reads the question into names, which has room for ENDPOINTS_MAX. Returns the number of endpoints or
- * a negative errno. */
+/* For passthroughd-endpoints: reads the question into names, which has room for ENDPOINTS_MAX. Returns the number of
+ * endpoints or a negative errno. */
 int endpoints_receive(int fd, EndpointName *names);
 int endpoints_send(int fd, const EndpointAnswer *answers, size_t n);

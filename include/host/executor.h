@@ -2,16 +2,16 @@
 #pragma once
 
 /*
- * Runs a list of steps, in the child process of a job. The chains of the list run side by side, in a process each; the
- * steps that run alone are barriers between them. When a step fails, no further step begins, and when all processes
- * have ended or were given up, the changes of the run are undone in reverse order, again chain by chain.
+ * Runs a list of steps, in the child process of a job. The chains of the list run in parallel, each in a process of its
+ * own; steps that run alone are barriers between them. When a step fails, no further step begins. When all processes
+ * have ended or were given up, the changes of the run are undone in reverse order, again with the chains in parallel.
  *
  * A process whose step has not ended by its limit (step_timeout_sec()) is killed and given up. While the kernel does
- * not return from the step, the process lives on. When it was a reset or a check of a device, the device has failed,
- * and so have the other devices of the chain that have steps left; the run goes on. When another step of a chain was
- * given up, the run fails, or with StepList.outlives_stuck goes on without the chain. When a step that runs alone was
- * given up, no further step begins. The steps of a chain that was given up are not undone, and after a STEP_PLUG that
- * was given up nothing is, because the guest may have the device.
+ * not return from the step, the process lives on. What follows depends on the step. A reset or a check of a device: the
+ * device has failed, and so have the other devices of the chain that have steps left; the run continues. Another step
+ * of a chain: the run fails, or with StepList.outlives_stuck continues without the chain. A step that runs alone: no
+ * further step begins. The steps of a chain that was given up are not undone. After a STEP_PLUG that was given up
+ * nothing is undone, because the guest may have the device.
  */
 
 #include <net/if.h>
@@ -22,32 +22,32 @@
 #include "util/sysfs.h"
 
 typedef enum ReportKind {
-        REPORT_STEP,          /* step is about to run */
-        REPORT_FAILED,        /* step failed with error; the run will be undone */
-        REPORT_LACKING,       /* step and those after it are not done, because of error; the run is done without them:
-                             step_may_lack() */
-        REPORT_UNDO,          /* the undo of step is about to run */
-        REPORT_UNDO_FAILED,   /* the undo of step failed with error: the device is not in its former state */
+        REPORT_STEP,    /* step is about to run */
+        REPORT_FAILED,  /* step failed with error; the run will be undone */
+        REPORT_LACKING, /* step and those after it are not done, because of error; the run counts as done without them:
+                           step_may_lack() */
+        REPORT_UNDO,    /* the undo of step is about to run */
+        REPORT_UNDO_FAILED,   /* the undo of step failed with error, so the device is not in its former state */
         REPORT_DEVICE_FAILED, /* step, which concerns one device only, failed with error: the device gets no further
-                             steps, the run continues */
-        REPORT_READING,       /* the attributes of the VF of step, the config space of the device of a STEP_BIND, or the
-                                 persistence mode of the GPU of a STEP_UNBIND are about to be read, which may block for
-                                 ever */
-        REPORT_FOUND,         /* the attributes of the VF of step, before the first write */
-        REPORT_ACTIVE,        /* the service of step is active or about to start, and will be stopped; sent before the
-                             first write */
-        REPORT_ALL_FOUND, /* end of the reports before the first write; the run continues when the reporter returns 0 */
-        REPORT_STARTED,   /* the service of step was started; error is 0 or why it failed to start */
-        REPORT_NOT_STARTED, /* systemd could not be asked to start the service of step: error */
-        REPORT_IOMMUFD,     /* the domain of step has its devices by iommufd */
+                                 steps, and the run continues */
+        REPORT_READING,       /* about to read the attributes of the VF of step, the config space of the device of a
+                                 STEP_BIND, or the persistence mode of the GPU of a STEP_UNBIND; the read may block */
+        REPORT_FOUND,         /* the attributes of the VF of step, read before the first write */
+        REPORT_ACTIVE, /* the service of step is active or about to start, so it will be stopped; sent before the first
+                          write */
+        REPORT_ALL_FOUND,   /* all reports before the first write were sent; the run continues when the report function
+                               returns 0 */
+        REPORT_STARTED,     /* the service of step was started; error: 0, or why it failed to start */
+        REPORT_NOT_STARTED, /* systemd could not be asked to start the service of step; error says why */
+        REPORT_IOMMUFD,     /* the domain of step uses iommufd for its devices */
         REPORT_HEALTH,      /* the health of the device of step */
-        REPORT_PLACED,      /* the domain has the device of step; message is its place (ledger/guestplace.h) */
-        REPORT_GIVEN_UP,    /* the process at step was given up, or has died (status is RUN_DIRTY then) */
-        REPORT_RETURNED,    /* the process that was given up at step has exited */
-        REPORT_CHAIN_ENDED, /* the process of the chain of step has exited, and was not given up */
-        REPORT_ENDED,       /* the run has ended but for processes that were given up. executor_run() will return
-                               status when they have exited */
-        REPORT_PERSISTENT,  /* the GPU of a STEP_UNBIND is in persistence mode; sent before the first write */
+        REPORT_PLACED, /* the domain of step has the device; message is its place in the guest (ledger/guestplace.h) */
+        REPORT_GIVEN_UP,    /* the process that ran step was given up, or has died (status is RUN_DIRTY then) */
+        REPORT_RETURNED,    /* the process that was given up while it ran step has exited */
+        REPORT_CHAIN_ENDED, /* the process of step's chain has exited, and was not given up */
+        REPORT_ENDED, /* the run has ended except for processes that were given up. executor_run() will return status
+                         when these have exited */
+        REPORT_PERSISTENT, /* the GPU of a STEP_UNBIND is in persistence mode; sent before the first write */
 } ReportKind;
 
 /* What a process of the run does with a step. */
@@ -65,26 +65,28 @@ typedef struct Report {
         int32_t status;       /* REPORT_DEVICE_FAILED of STEP_CLEAN: exit status of the command, 0 when there is none;
                                  REPORT_ENDED: the RunResult of the run; REPORT_GIVEN_UP: RUN_DIRTY when the process
                                  died, RUN_TIMED_OUT when the run fails because of it, else RUN_DONE */
-        uint32_t doing;       /* REPORT_GIVEN_UP, REPORT_RETURNED: what the process did with step; a Doing */
+        uint32_t doing;       /* REPORT_GIVEN_UP, REPORT_RETURNED: a Doing, what the process did with step */
         HealthReading health; /* REPORT_HEALTH */
         VfAttributes found;   /* REPORT_FOUND; REPORT_FAILED, REPORT_DEVICE_FAILED of a step that sets attributes */
-        /* REPORT_FAILED of a step that knows more than an error: the sentences that say why and what to do; else "" */
+        /* REPORT_FAILED: for some steps, sentences with the cause and the remedy; otherwise "" */
         char message[HOLDER_SUBJECT_MAX + 2 * HOLDER_TEXT_MAX + 32];
         bool switchdev;                /* REPORT_FAILED of a step that sets attributes: the mode of the PF's eswitch */
-        char representor[IF_NAMESIZE]; /* in that mode: the representor of the VF; "" when none was found */
+        char representor[IF_NAMESIZE]; /* in switchdev mode: the representor of the VF; "" when none was found */
 } Report;
 
-/* Returns 0. A negative value is allowed for REPORT_ALL_FOUND only: the run then ends before the first write. */
+/* Receives a report. Returns 0; only for REPORT_ALL_FOUND it may also return a negative value, which ends the run
+ * before the first write. */
 typedef int (*ReportFunction)(const Report *r, void *userdata);
 
 typedef enum RunResult {
         RUN_DONE,      /* all steps are done, except those of failed devices and those after REPORT_LACKING */
         RUN_FAILED,    /* a step failed, and everything is as before the run */
         RUN_DIRTY,     /* a step failed and an undo failed too, or a process died */
-        RUN_TIMED_OUT, /* a process was given up; what others did is undone, or done with StepList.outlives_stuck */
+        RUN_TIMED_OUT, /* a process was given up; the changes of the others are undone, or with StepList.outlives_stuck
+                          kept */
 } RunResult;
 
-/* Returns when all processes of the run have exited. lock: the lock of the job (host/joblock.h), of which each process
- * of a chain keeps its part; negative: none. report is called in several processes, so it must not rely on memory that
- * they do not share. */
+/* Runs the list. Returns when all processes of the run have exited. lock: the lock of the job (host/joblock.h), of
+ * which each process of a chain keeps its part; negative: none. report() is called in several processes, so it must not
+ * rely on memory that they do not share. */
 RunResult executor_run(const Sysfs *fs, const StepList *steps, int lock, ReportFunction report, void *userdata);

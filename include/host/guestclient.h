@@ -3,9 +3,9 @@
 
 /*
  * Runs passthroughd-libvirt, which is connected to libvirt, and keeps the list of running guests that it reports. The
- * process is started when libvirt's socket exists. When it ends, libvirt closes the connection or a request is not
- * answered in time, the guests are unknown, and it is started again after a growing delay, or as soon as libvirt
- * creates its socket. Nothing waits for it.
+ * process is started when libvirt's socket exists. The guests become unknown when the process ends, libvirt closes the
+ * connection, or a request is not answered in time. Then the process is started again after a growing delay, or as soon
+ * as libvirt creates its socket. The daemon never waits for it.
  */
 
 #include <systemd/sd-event.h>
@@ -15,15 +15,16 @@
 
 typedef struct GuestClient GuestClient;
 
-/* The guests, the features or whether they are known have changed. */
+/* Called when the guests, the features, or whether they are known have changed. */
 typedef void (*GuestsChanged)(void *userdata);
 
-/* The reason of a client whose libvirt was not there yet. */
+/* The reason of guest_client_unknown() before libvirt has first answered. */
 #define GUEST_CLIENT_WAITS "libvirt does not run, or has not answered yet."
 
 /*
- * uri: of the libvirt. The socket of qemu:///system is looked for below the root of fs; other libvirts are connected to
- * at once. The process is started by guest_client_ask(). SIGCHLD must be blocked. Returns 0 or a negative errno.
+ * Creates a client of the libvirt at uri. The socket of qemu:///system is searched for below the root of fs;
+ * connections to other libvirts are tried at once. The process is started by guest_client_ask(). SIGCHLD must be
+ * blocked. Returns 0 or a negative errno.
  */
 int guest_client_new(sd_event *event, const Sysfs *fs, const char *uri, GuestsChanged changed, void *userdata,
                      GuestClient **ret);
@@ -38,13 +39,14 @@ uint64_t guest_client_ask(GuestClient *c);
 uint64_t guest_client_answered(const GuestClient *c);
 
 /*
- * From now on libvirt must answer in time. At boot libvirt has its socket, but systemd starts it only after the daemon.
+ * Makes the timeout for answers apply from now on. At boot libvirt's socket exists early, but systemd starts libvirt
+ * only after the daemon.
  */
 void guest_client_expect(GuestClient *c);
 
-/* The last known guests. */
+/* Returns the last known guests. */
 const GuestList *guest_client_list(const GuestClient *c);
-/* Why the guests are unknown, a sentence; NULL while they are known. */
+/* Returns why the guests are unknown, a sentence; NULL while they are known. */
 const char *guest_client_unknown(const GuestClient *c);
-/* The guests are unknown only because libvirt does not run. */
+/* Returns true when the guests are unknown only because libvirt does not run. */
 bool guest_client_is_idle(const GuestClient *c);

@@ -7,5 +7,5 @@
 #include "model/health.h"
 #include "util/sysfs.h"
 
-/* The error counter of a VF is not read: a VF has none. */
+/* Reads the health of a device. A VF has no error counter, so none is read. */
 void health_read(const Sysfs *fs, const PciDevice *dev, HealthReading *ret);

@@ -3,21 +3,22 @@
 
 /*
  * Finds the users of a device (holders). When a process has a device open, unbinding the device blocks in the kernel
- * until the process closes it, or breaks both driver and process (domain.md B14, B16). So the daemon searches for
- * holders before it unbinds a device.
+ * until the process closes it (vfio_unregister_group_dev()), or breaks both driver and process
+ * (NVIDIA/open-gpu-kernel-modules issue 1374). So the daemon searches for holders before it unbinds a device.
  *
- * The parts of a device are the VFs of a PF, and mediated devices. The kernel destroys them when the device is unbound
- * (domain.md C10), and a reset of a PF resets its VFs. The use of a part counts as use of the device, whatever created
- * the part and whatever its driver is.
+ * The parts of a device are the VFs of a PF, and mediated devices. The kernel destroys them when the device is unbound,
+ * and a reset of a PF resets its VFs. So use of a part counts as use of the device, whichever program created the part
+ * and whichever driver it has.
  *
  * A search reads names in sysfs and the links in /proc/PID/fd of all processes, in all mount namespaces. It opens no
- * device and waits for none. It cannot see device memory that a process has mapped and then closed, because reading the
- * mappings waits for a process that hangs; nor descriptors in transit through a socket, or of a process that is about
- * to end. For GPUs of NVIDIA's driver, reference counts of the kernel are read first (nvidia_is_closed()). While they
- * show no use, also of these kinds, no search is needed, whose time grows with the number of open files.
+ * device and waits for none. It cannot see three kinds of use: device memory that a process has mapped and then closed,
+ * because reading the mappings would wait for a process that hangs; descriptors in transit through a socket; and
+ * descriptors of a process that is about to end. For GPUs of NVIDIA's driver, reference counts of the kernel are read
+ * first (nvidia_is_closed()). They cover these kinds too, so while they show no use, the search is skipped, whose time
+ * grows with the number of open files.
  *
- * Reading the links takes CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, with which a process can take over any other. So a
- * service of its own has them, passthroughd-holders. It answers one question: which process has one of these device
+ * Reading the links takes CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, with which a process can take over any other. So only
+ * a separate service, passthroughd-holders, has them. It answers one question: which process has one of these device
  * nodes open? The daemon, and each child process of a job or probe, connects to its socket for each question, sends the
  * nodes and waits for the answer. The service has several processes, each of which answers one question after the
  * other.
@@ -26,23 +27,23 @@
 #include "model/pciaddr.h"
 #include "util/sysfs.h"
 
-/* A device to search holders of. */
+/* A device whose holders are searched for. */
 typedef struct HolderQuery {
         PciAddress address;
         int group;          /* IOMMU group; -1: none */
         const char *driver; /* the host driver to unbind from; NULL: the device has a VFIO driver or none */
         bool is_vf;
-        uint32_t nvidia_minor; /* the N of /dev/nvidiaN when NVIDIA's driver has the device: host/nvidia.h */
-        bool only_parts;       /* count only the parts that a process holds, not the device itself */
-        bool is_locked;        /* no process has the device itself open, nor can any open it: host/nvidia.h */
+        uint32_t nvidia_minor; /* the N of /dev/nvidiaN when the device is bound to NVIDIA's driver (host/nvidia.h) */
+        bool only_parts;       /* only the parts that a process holds count, not the device itself */
+        bool is_locked;        /* no process has the device itself open, and none can open it (host/nvidia.h) */
         const char *mdev;      /* with only_parts: UUID of the only part that counts, a mediated device; NULL: all */
         char *const *ignored;  /* names of units whose processes do not count */
         size_t n_ignored;
 } HolderQuery;
 
 /*
- * A user may have very many files open, and a search blocks the daemon: the CPU time of a search, and the time that it
- * takes where other programs have the CPUs.
+ * Limits of a search, which blocks the daemon, in case a user has very many files open: CPU time, and elapsed time when
+ * other programs use the CPUs.
  */
 #define HOLDER_LOOK_USEC   (2U * 1000U * 1000U)
 #define HOLDER_ANSWER_USEC (4U * HOLDER_LOOK_USEC)
@@ -51,14 +52,15 @@ typedef struct HolderQuery {
 #define HOLDERS_SOCKET "/run/passthroughd-holders"
 
 /*
- * From now on, holders_find() in this process and its children asks the service at this socket. NULL, the initial
+ * Has holders_find() in this process and its children ask the service at this socket from now on. NULL, the initial
  * value: the process itself searches. path is borrowed.
  */
 void holders_use_socket(const char *path);
-/* This process is no event loop: it waits longer for the answer of passthroughd-holders. */
+/* Lets holders_find() wait longer for passthroughd-holders; for processes without an event loop. */
 void holders_may_block(void);
 
-/* Answers the question that a client sends on the connection fd. For the service. Returns 0 or a negative errno. */
+/* For passthroughd-holders: answers the question that a client sends on the connection fd. Returns 0 or a negative
+ * errno. */
 int holders_answer(const Sysfs *fs, int fd);
 
 #define HOLDER_UNIT_MAX    280
@@ -71,7 +73,7 @@ void holder_unit_of_process(int pid, char *buf, size_t size);
 
 typedef struct Holder {
         size_t device; /* index in the queries */
-        int pid;       /* 0: the host uses the device without a process, as a network interface or disk */
+        int pid;       /* 0: the host uses the device without a process, for example as a network interface or disk */
         bool has_vf;   /* the process holds vf, a VF of the device */
         PciAddress vf;
         char command[64];           /* proc/PID/comm, safe to print */
@@ -81,7 +83,7 @@ typedef struct Holder {
         char subject[HOLDER_SUBJECT_MAX]; /* the text before "is in use by": "0000:12:10.0, a VF of 0000:12:00.0," */
         /* The text after "is in use by": "process 812 (nvidia-persiste, nvidia-persistenced.service) and 2 others". */
         char text[HOLDER_TEXT_MAX];
-        char remedy[HOLDER_TEXT_MAX]; /* the way out, a sentence */
+        char remedy[HOLDER_TEXT_MAX]; /* what the caller can do, a sentence */
 } Holder;
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The state of one machine: hardware, configuration and allocations. The daemon keeps it for its own machine, a replay
- * for a recorded machine. */
+/* The state of one machine: hardware, configuration and allocations. The daemon keeps it for its own machine, and a
+ * replay (replay/replay.h) for a recorded machine. */
 
 #include "model/health.h"
 #include "plan/plan.h"
@@ -18,16 +18,17 @@ typedef struct HostState {
         Mlx4 mlx4; /* the mlx4_core module options that the policy requires */
         Ledger *ledger;
         DeviceStatusTable status;
-        char *identity;           /* host_state_read_machine_id() */
-        VfIdentities *identities; /* for this inventory and policy; NULL until first needed */
-        HealthList health;        /* of the devices that were checked */
-        VfReportList vfs;         /* the last report of the PFs about allocated VFs */
+        char *identity;           /* set by host_state_read_machine_id() */
+        VfIdentities *identities; /* identities for this inventory and policy; NULL until first needed */
+        HealthList health;        /* health of the devices that were checked */
+        VfReportList vfs;         /* the last reports of PFs about allocated VFs */
         LibvirtStatus libvirt;
-        EndpointStatusTable endpoints; /* of services with Health=tcp */
-        FabricTable fabric;            /* the partitions that Fabric Manager has, when has_fabric */
-        bool has_fabric;               /* it has reported them */
+        EndpointStatusTable endpoints; /* status of the endpoints of services with Health=tcp */
+        FabricTable fabric;            /* the partitions that Fabric Manager has; valid if has_fabric */
+        bool has_fabric;               /* Fabric Manager has reported its partitions */
         WithdrawnList withdrawn;
-        /* Of the daemon, borrowed. NULL for a recorded machine, and config_path also for the default search. */
+        /* --sysroot= and --config= of the daemon, borrowed. Both NULL for a recorded machine; config_path also NULL if
+         * the daemon searches the default paths. */
         const char *sysroot, *config_path;
 } HostState;
 
@@ -36,20 +37,21 @@ void host_state_done(HostState *s);
 HostView host_state_view(const HostState *s);
 
 /*
- * Marks the critical devices of inv, derives locality and policy from inv and the configuration, and replaces the
- * present ones by all three. Takes ownership of inv even on failure; on failure the state is unchanged. *ret_old: the
- * former inventory (the caller frees it), NULL the first time. Returns 0 or a negative errno.
+ * Replaces the inventory: marks the critical devices of inv, and derives a new locality and policy from inv and the
+ * configuration. Takes ownership of inv, also on failure, which leaves the state unchanged. *ret_old: the former
+ * inventory, which the caller frees; NULL the first time. Returns 0 or a negative errno.
  */
 int host_state_take_inventory(HostState *s, const Sysfs *fs, Inventory *inv, Inventory **ret_old);
 
-/* Takes ownership of both. policy must be derived from config and the present inventory. */
+/* Replaces configuration and policy; takes ownership of both. policy must be derived from config and the present
+ * inventory. */
 void host_state_take_config(HostState *s, Config *config, Policy *policy);
 
-/* Derives the policy again after a change of the inventory in place. Returns 0 or a negative errno. */
+/* Derives the policy again after members of the inventory were changed. Returns 0 or a negative errno. */
 int host_state_remake_policy(HostState *s);
 
-/* Reads the identifiers of this machine that are known, the UUID of the firmware and the machine ID. They make
- * generated VF identities stable and distinct between machines. Returns 0 or -ENOMEM. */
+/* Reads the identifiers of this machine that exist, the UUID of the firmware and the machine ID. They make generated VF
+ * identities stable and distinct between machines. Returns 0 or -ENOMEM. */
 int host_state_read_machine_id(HostState *s, const Sysfs *fs);
 
 /* As vf_identity_assign(), with the same verdicts. */

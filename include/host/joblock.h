@@ -4,9 +4,9 @@
 /*
  * Lock files of job processes: STATE/jobs/ID, one per job. A process that hangs in the kernel keeps its lock, also
  * after the daemon has exited. The processes of a job that may work on any of its devices share an flock() on its file;
- * the process of one chain has a lock of byte CHAIN instead (F_OFD_SETLK). The first line of the file names the job;
- * each further line has the address of a device that the job works on and, after a space, the chain of the device
- * (Step.chain). Without it, as versions up to 0.3 wrote, the device has no chain. The files are not synced to disk,
+ * the process of one chain has a lock of the byte CHAIN instead (F_OFD_SETLK). The first line of the file names the
+ * job; each further line has the address of a device that the job works on and, after a space, the chain of the device
+ * (Step.chain). Versions up to 0.3 wrote no chain, and the device then has none. The files are not synced to disk,
  * because a reboot ends every process and its lock.
  */
 
@@ -16,13 +16,13 @@
 /* The most lock files that the directory may have. */
 #define JOB_LOCKS_MAX 4096U
 
-/* A lock that processes started by an earlier daemon hold. */
+/* A lock that processes of an earlier daemon hold. */
 typedef struct JobLock {
         uint32_t id;
         int fd;    /* -1: the processes have released the lock */
         char *job; /* verb and subject, as in "allocate vm1" */
         PciAddress *devices;
-        unsigned *chains; /* of each device; 0: none */
+        unsigned *chains; /* chain of each device; 0: none */
         size_t n_devices;
 } JobLock;
 void job_lock_done(JobLock *l);
@@ -38,20 +38,22 @@ int job_locks_open(const char *state_dir);
 int job_lock_make(int dir_fd, uint32_t id, const char *job, const PciAddress *devices, const unsigned *chains,
                   size_t n);
 /* For a process that inherited fd and works on one chain only: replaces the lock by that of the chain, and closes fd.
- * The process keeps the lock that it has when this fails. */
+ * When this fails, the process keeps the lock that it has. */
 void job_lock_keep_chain(int fd, unsigned chain);
-/* Replaces the devices in the file of job id by a part of them: the processes that still hold the lock work on no other
- * ones. Returns 0 or a negative errno. */
+/* Replaces the devices in the file of job id by some of them: those on which the processes that still hold the lock may
+ * work. Returns 0 or a negative errno. */
 int job_lock_change(int dir_fd, uint32_t id, const char *job, const PciAddress *devices, const unsigned *chains,
                     size_t n);
 void job_lock_remove(int dir_fd, uint32_t id);
-/* Returns 1 and the lock of job id, with the devices that a process may work on, when a process holds it; 0 when none
- * does (its file is removed then) or there is no such file; or a negative errno. Free with job_lock_done(). */
+/* Finds the lock of job id. Returns 1 and the lock, with the devices that a process may work on, when a process holds
+ * it; 0 when none does (the file is removed then) or there is no such file; or a negative errno. Free with
+ * job_lock_done(). */
 int job_lock_find(int dir_fd, uint32_t id, JobLock *ret);
-/* Finds the locks that a process holds. Removes lock files that no process holds. Free with job_locks_free(). */
+/* Finds all locks that a process holds, and removes the lock files that no process holds. Free with
+ * job_locks_free(). */
 int job_locks_find(int dir_fd, JobLock **ret, size_t *ret_n);
 JobLock *job_locks_free(JobLock *locks, size_t n);
-/* Moves the devices on which no process works any more behind the others. Returns the number of the others. */
+/* Moves the devices on which no process works any more to the end. Returns the number of the other devices. */
 size_t job_lock_split(JobLock *l);
-/* Tells whether the processes have released the lock. If so, the file is removed. */
+/* Returns whether the processes have released the lock. If so, the file is removed. */
 bool job_lock_is_free(int dir_fd, JobLock *l);

@@ -9,11 +9,11 @@
 #include "model/inventory.h"
 #include "util/sysfs.h"
 
-/* The keys of the meminfo lines that are read, each with its colon. NULL ends the list. */
+/* The keys of the meminfo lines that this module reads, each with its colon. NULL ends the list. */
 extern const char *const numa_meminfo_keys[];
 
 /*
- * The online CPUs and the online NUMA nodes, from the kernel's lists (the files "online"). Recordings made by other
+ * Read the online CPUs and the online NUMA nodes from the kernel's lists (the files "online"). Recordings made by other
  * tools may lack these files. The functions then return 1 instead of 0 and use the directories: the cpuN directories
  * except offline CPUs (without cpuN directories the CPUs of the nodes), and the nodeN directories. Negative errno: the
  * list cannot be read or parsed, or no CPU or node was found (-ENOENT).
@@ -29,8 +29,9 @@ int numa_list_nodes(const Sysfs *fs, Inventory *inv);
 int numa_scan(const Sysfs *fs, Inventory *inv);
 
 /*
- * Updates the online CPUs, the memory and the hugepages of the inventory's nodes: a dozen small files on a machine with
- * two nodes. CPU topology is read only when CPUs went online or offline. An amount that cannot be read is set to 0.
- * Returns 0; -ESTALE when the set of online nodes changed; or -ENOMEM. On failure the inventory is unchanged.
+ * Updates the online CPUs, the memory and the hugepages of the inventory's nodes. Reads about a dozen small files on a
+ * machine with two nodes; the CPU topology is read only when CPUs went online or offline. An amount that cannot be read
+ * is set to 0. Returns 0; -ESTALE when the set of online nodes changed; or -ENOMEM. On failure the inventory is
+ * unchanged.
  */
 int numa_refresh(const Sysfs *fs, Inventory *inv);

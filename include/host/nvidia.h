@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Finds the /dev/nvidiaN node of a GPU by asking the nvidia driver. The driver may resume the GPU from runtime suspend
- * to answer, which can take long.
+ * Asks the nvidia driver about a GPU: its /dev/nvidiaN node, its users, its memory. The driver may resume the GPU from
+ * runtime suspend to answer, which can take long.
  */
 
 #include "model/inventory.h"
@@ -14,33 +14,34 @@
 #define NVIDIA_MINOR_UNKNOWN UINT32_MAX
 
 /*
- * Whether the kernel rules out that any process has a GPU open: each of NVIDIA's modules that is loaded has as many
- * references as there are modules that depend on it. False when a process may have one open, or the kernel does not
- * tell. Reads a dozen files, and waits for nothing.
+ * Returns true when the kernel's reference counts show that no process has a GPU open: each loaded module of NVIDIA has
+ * only the references of the modules that depend on it. False when a process may have a GPU open, or the counts are
+ * unknown. Reads a dozen files, and never blocks.
  *
- * Each open file of /dev/nvidiaN and the like, also one that is mapped, in transit, or of a process that is about to
- * end, has a reference to the module: chrdev_open() in fs/char_dev.c and drm_stub_open() in drivers/gpu/drm/drm_drv.c
- * take it by .owner of nvidia_fops (nv.c), uvm_fops (uvm.c) and nv_drm_fops (nvidia-drm-drv.c), __fput() drops it. A
- * module takes its references to others before it is listed as their holder (kernel/module/main.c).
+ * Each open file of /dev/nvidiaN and the like has a reference to the module, even a file that is only mapped, is in
+ * transit through a socket, or belongs to a process that is about to end. chrdev_open() in fs/char_dev.c and
+ * drm_stub_open() in drivers/gpu/drm/drm_drv.c take the reference by .owner of nvidia_fops (nv.c), uvm_fops (uvm.c) and
+ * nv_drm_fops (nvidia-drm-drv.c); __fput() drops it. A module takes its references to other modules before it is listed
+ * as their holder (kernel/module/main.c).
  */
 bool nvidia_is_closed(const Sysfs *fs);
 
-/* The line of /proc/driver/nvidia/gpus/ADDRESS/information that has the minor number. */
+/* The key of the minor number in /proc/driver/nvidia/gpus/ADDRESS/information. */
 #define NVIDIA_MINOR_KEY "Device Minor:"
 
 /* Reads the minor number of the GPU; NVIDIA_MINOR_UNKNOWN when the driver does not report it. Must run in a child
  * process because it can block. */
 uint32_t nvidia_read_minor(const Sysfs *fs, PciAddress gpu);
 
-/* Sets *ret to the NUMA node that the driver gives to the GPU's memory, and *ret_online to whether the host has the
- * memory online. False: the driver gives it none. Must run in a child process because it can block. */
+/* Sets *ret to the NUMA node of the GPU's memory, and *ret_online to whether the host has this memory online. False:
+ * the driver gives the memory no node. Must run in a child process because it can block. */
 bool nvidia_read_memory(const Sysfs *fs, PciAddress gpu, int *ret, bool *ret_online);
 
 /*
- * The unbind lock of a GPU, which the driver has on hosts of vGPUs only. The driver gives it when no process and no
- * client in the kernel has the GPU open, and refuses to open the GPU from then on (nv_procfs_close_unbind_lock() in
- * nv-procfs.c and nv_open_device() in nv.c of NVIDIA/open-gpu-kernel-modules). It takes effect when the file is closed,
- * and only a read tells whether it did. A bind starts without the lock.
+ * The unbind lock of a GPU, which NVIDIA's driver has only on hosts of vGPUs. The driver grants the lock when no
+ * process and no client in the kernel has the GPU open, and then refuses to open the GPU (nv_procfs_close_unbind_lock()
+ * in nv-procfs.c and nv_open_device() in nv.c of NVIDIA/open-gpu-kernel-modules). The lock takes effect when the file
+ * is closed, and only a later read tells whether it was granted. After a bind the GPU is not locked.
  *
  * nvidia_lock_unbind() returns 1 when the GPU is locked, 0 when the driver has no such lock, -EBUSY when the GPU is in
  * use, or another negative errno. nvidia_unlock_unbind() returns 1 or 0, or a negative errno. Both must run in a child
@@ -52,10 +53,10 @@ int nvidia_unlock_unbind(const Sysfs *fs, PciAddress gpu);
 /* Reads has_memory_node and memory_node of all GPUs of a recorded node. */
 void nvidia_read_memories(const Sysfs *fs, Inventory *inv);
 
-/* Makes the node of the GPU, "nvidia0", the first of its kernel_names; removes it when the minor is unknown.
- * Idempotent. 0 or -ENOMEM. */
+/* Makes the GPU's node, "nvidia0", the first of its kernel_names, or removes it when the minor is unknown. Idempotent.
+ * 0 or -ENOMEM. */
 int nvidia_set_name(PciDevice *gpu, uint32_t minor);
-/* As nvidia_set_name() with nvidia_read_minor(), for all GPUs of a recorded node. */
+/* Calls nvidia_set_name() with nvidia_read_minor() for all GPUs of a recorded node. */
 int nvidia_read_names(const Sysfs *fs, Inventory *inv);
 
 /* What NVIDIA's library tells of a GPU, in one number: the NVLink module id, 0: none, and 1 + its ConfidentialMode, 0:

@@ -9,5 +9,6 @@
 
 #define PCI_PATH_MAX 128
 const char *pci_path_format(PciAddress a, const char *attribute, char buf[static PCI_PATH_MAX]);
-/* attribute "" gives the function's directory. The string lives until the end of the enclosing block. */
+/* The path of an attribute of a function; with attribute "", of the function's directory. The string lives until the
+ * end of the enclosing block. */
 #define PCI_PATH(a, attribute) pci_path_format((a), (attribute), (char[PCI_PATH_MAX]) { 0 })

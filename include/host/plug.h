@@ -10,9 +10,9 @@
 
 typedef struct PlugRequest {
         PlugAction action;
-        const char *uuid;     /* of the domain */
-        const char *hostdev;  /* text of one <hostdev>; "" for PLUG_DESCRIBE */
-        unsigned timeout_sec; /* PLUG_DETACH waits so long for the guest; libvirt itself gets PLUG_GRACE_SEC more */
+        const char *uuid;     /* UUID of the domain */
+        const char *hostdev;  /* text of a single <hostdev>; "" for PLUG_DESCRIBE */
+        unsigned timeout_sec; /* time that PLUG_DETACH waits for the guest; libvirt itself gets PLUG_GRACE_SEC more */
 } PlugRequest;
 
 /*

@@ -3,9 +3,9 @@
 
 /*
  * Shared memory regions of guests. A region is a file in dev/shm, where QEMU opens it for libvirt's <shmem>. A region
- * of hugepages is a file in a hugetlbfs, with a symbolic link to it in dev/shm. The daemon takes a file for a region
- * when the file has the region's name, is a regular file with one link, belongs to the daemon's user and is empty or
- * has the region's size. No other user can create such a file.
+ * of hugepages is a file in a hugetlbfs, with a symbolic link to it in dev/shm. The daemon accepts a file as a region
+ * when it has the region's name, is a regular file with one link, belongs to the daemon's user and is empty or has the
+ * region's size. No other user can create such a file.
  *
  * Creating and removing a region touch all of its memory, so these calls must run in the child process of a job.
  */
@@ -16,8 +16,8 @@
 /*
  * Creates the region, or completes it after a crash: all of its memory is allocated on its node, and members of group
  * (a name or a number) may read and write it. The contents of an existing file are kept. A file of another user that
- * has the region's name is renamed. Returns 1 when the file was created, 0 when it existed. A file that this call
- * created is removed on failure.
+ * has the region's name is renamed. Returns 1 when the file was created, 0 when it existed. On failure, a file that
+ * this call created is removed.
  *
  * -EEXIST: a file of that name is not a region, or has another size. -EXDEV: a page is on another node. -EBUSY: the
  * node of a page cannot be determined. -ENOSPC, -ENOMEM: not enough memory. -ENOTSUP: dev/shm is not a tmpfs. -ENODEV:
@@ -25,8 +25,8 @@
  */
 int region_make(const Sysfs *fs, const Region *r, const char *group);
 
-/* Frees the memory of the region and removes its file. Processes that still have the file open or mapped, or another
- * hard link to it, read zeros. A file that is not a region is left unchanged. */
+/* Frees the memory of the region and removes its file. A process that still has the file open or mapped, or another
+ * hard link to it, reads zeros. A file that is not a region is left unchanged. 0 or a negative errno. */
 int region_remove(const Sysfs *fs, const Region *r);
 
 /* Lists the regions that have a file or link in dev/shm, by region name. Files of other users are ignored. The list is
@@ -34,7 +34,8 @@ int region_remove(const Sysfs *fs, const Region *r);
 int regions_list(const Sysfs *fs, char ***ret, size_t *ret_n);
 
 /*
- * Looks for the file of the region without touching its memory. 1: the region is complete, or a member of its group
- * altered it, which region_make() cannot repair. 0: it is missing or incomplete. -EEXIST: another file has its name.
+ * Checks the file of the region without touching its memory. 1: the region is complete, or a member of its group
+ * altered it, which region_make() cannot repair. 0: it is missing or incomplete. -EEXIST: the file of this name is not
+ * a region.
  */
 int region_verify(const Sysfs *fs, const Region *r);

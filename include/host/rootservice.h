@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * What takes root: stopping and starting the units of StopServices=, running a CleanerCommand=, writing the options of
- * mlx4_core, changing the devices of the domains of Libvirt=, asking the Fabric Manager of Manager=, asking NVIDIA's
- * driver and turning on its persistence mode, and under Xen reading xenstore. The daemon is not root, so it asks a
- * service, passthroughd-root. The service takes units and commands from the configuration alone, which belongs to root:
- * a request names a unit, a pool or a domain, and never a command. It does not trust the daemon's word for a device, an
- * NVLink partition or an option either: it compares these with the configuration, sysfs and the ledger on disk.
+ * Operations that need root: stopping and starting the units of StopServices=, running a CleanerCommand=, writing the
+ * options of mlx4_core, changing the devices of the domains of Libvirt=, asking the Fabric Manager of Manager=, asking
+ * NVIDIA's driver and turning on its persistence mode, and under Xen reading xenstore. The daemon is not root, so it
+ * asks a service, passthroughd-root. The service takes units and commands only from the configuration, which belongs to
+ * root: a request names a unit, a pool or a domain, and never a command. Nor does it trust the daemon about a device,
+ * an NVLink partition or an option: it compares these with the configuration, sysfs and the ledger on disk.
  *
  * systemd starts the service for each connection. A request is one message of util/wire.h, and so is its answer.
  */
@@ -16,26 +16,26 @@
 #include "host/plug.h"
 #include "host/xen.h"
 
-/* The socket of the service. */
+/* The socket of passthroughd-root. */
 #define ROOT_SOCKET "/run/passthroughd-root"
 
 /* Most devices in one call of root_clean(). */
 #define ROOT_DEVICES_MAX 4096U
 
-/* The socket to use instead of ROOT_SOCKET. path is borrowed. */
+/* Sets the socket to use instead of ROOT_SOCKET. path is borrowed. */
 void root_service_use_socket(const char *path);
 
 /*
  * Each of these functions may block until CLOCK_MONOTONIC has reached end (in microseconds), and some seconds longer
- * when the service hangs. -EPERM: the configuration does not have the unit or command, or sysfs or the ledger does not
- * have the devices so; the service logs which. -EHOSTDOWN: the service does not answer, which is logged.
+ * when the service hangs. -EPERM: the configuration does not have the unit or command, or the devices are not as
+ * claimed in sysfs or the ledger; the service logs the cause. -EHOSTDOWN: the service does not answer, which is logged.
  */
 
-/* Stops the unit and waits until it has stopped. 0: stopped. -ETIMEDOUT. -EIO: systemd's stop job failed. Otherwise a
- * negative errno. */
+/* Stops the unit and waits until it has stopped. 0: stopped. -ETIMEDOUT: not stopped in time. -EIO: systemd's stop job
+ * failed. Otherwise a negative errno. */
 int root_stop_unit(const char *name, uint64_t end);
-/* Starts the unit, with the results of root_stop_unit(). *ret_asked: systemd has accepted or refused the start job, or
- * the configuration does not have the unit, so a retry is useless. */
+/* Starts the unit. Returns as root_stop_unit(). *ret_asked: a retry is useless, because systemd has accepted or refused
+ * the start job, or the configuration does not have the unit. */
 int root_start_unit(const char *name, uint64_t end, bool *ret_asked);
 /*
  * Runs the command of the pool with the addresses as further arguments. 0: the exit status was 0. 1: the exit status is
@@ -53,13 +53,13 @@ int root_set_options(const char *text, uint64_t end);
 PlugResult root_plug(const PlugRequest *request, char **ret_text);
 
 /*
- * Activates or deactivates an NVLink partition of the configuration, as fabric_manager_set() in host/fabricmanager.h
- * says. -ETIMEDOUT: Fabric Manager hangs, and may still do it.
+ * Activates or deactivates an NVLink partition of the configuration, as fabric_manager_set() in host/fabricmanager.h.
+ * -ETIMEDOUT: Fabric Manager hangs, and may still do it.
  */
 int root_set_partition(unsigned id, bool active, uint64_t end);
 /*
- * Sends a Fabric Manager that has restarted and waits for them the ids of the active partitions, or has its report
- * about all these partitions, as fabric_manager_follow() in host/fabricmanager.h says. active: bit i: the i-th is
+ * Asks Fabric Manager about the partitions with these ids, as fabric_manager_follow() in host/fabricmanager.h. If it
+ * has restarted and waits for the active partitions, sends it these instead. active: bit i: the partition ids[i] is
  * active.
  */
 int root_follow_partitions(const unsigned *ids, size_t n, uint64_t active, uint64_t end, FabricReport *ret);
@@ -68,33 +68,35 @@ int root_follow_partitions(const unsigned *ids, size_t n, uint64_t active, uint6
  * says. -ETIMEDOUT: the driver does not answer. */
 int root_read_module(PciAddress gpu, uint64_t end);
 /*
- * Asks about n GPUs that NVIDIA's driver has, 1 to ROOT_GPUS_MAX. They are asked one after the other, each for an
- * equal part of the time until end. Returns 0 or a negative errno. -ETIMEDOUT: the driver does not answer about the GPU
- * whose result is -ETIMEDOUT, and the GPUs after it were not asked. The result of a GPU that was not asked is 0.
+ * Asks NVIDIA's driver about n GPUs that are bound to it, 1 to ROOT_GPUS_MAX. They are asked one after the other, each
+ * for an equal part of the time until end. Returns 0 or a negative errno. -ETIMEDOUT: the driver does not answer about
+ * the GPU whose result is -ETIMEDOUT, and the GPUs after it were not asked. The result of a GPU that was not asked is
+ * 0.
  */
 #define ROOT_GPUS_MAX 64U
-/* 1: persistence mode is on. Otherwise as nvml_read_persistence() says. */
+/* Asks whether persistence mode is on: the result is 1 if so, otherwise as nvml_read_persistence() says. */
 int root_read_persistence(const PciAddress *gpus, size_t n, uint64_t end, int32_t *results);
-/* The GPUs are on their way back. As nvml_check_gpus() says; what the library cannot tell counts as healthy. */
+/* Checks the health of GPUs that return to the host, as nvml_check_gpus() does. What the library cannot tell counts as
+ * healthy. */
 int root_check_health(const PciAddress *gpus, size_t n, uint64_t end, int32_t *results);
-/* Has systemd turn on persistence mode of a GPU on its way back. A failure is logged by the service. */
+/* Has systemd turn on persistence mode of a GPU that returns to the host. The service logs a failure. */
 int root_set_persistence(PciAddress gpu, uint64_t end);
 
 /* Reads from xenstore which PCI devices guests of Xen have. -ETIMEDOUT: xenstore does not answer. Otherwise as
  * xenstore_read_guests() in host/xenstore.h says. */
 int root_read_xen_guests(uint64_t end, XenGuests *ret);
 
-/* What the service sees of the machine. */
+/* The directories of the machine that the service serves. */
 typedef struct RootHost {
         const Config *config;
-        const char *sysroot;            /* has sys/ */
-        const char *state_directory;    /* of the daemon */
+        const char *sysroot;            /* contains sys/ */
+        const char *state_directory;    /* the daemon's state directory */
         const char *modprobe_directory; /* NULL: the default */
 } RootHost;
 
-/* For the service: reads a request from the connection fd, does what it asks for if that is right, and sends the
- * answer. Returns 0 or a negative errno. */
+/* For passthroughd-root: reads a request from the connection fd, carries it out if it is allowed, and sends the answer.
+ * Returns 0 or a negative errno. */
 int root_answer(int fd, const RootHost *h);
-/* For the program that root_set_persistence() has systemd run, which needs all rights of root: gpu is an address.
- * Returns 0, or a negative errno, which is logged. */
+/* Turns on persistence mode, in the program that root_set_persistence() has systemd run, because this needs all rights
+ * of root. gpu: an address. Returns 0, or a negative errno, which is logged. */
 int root_enable_persistence(const char *gpu);

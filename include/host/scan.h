@@ -5,8 +5,8 @@
  * Reads the devices, CPUs and memory of the machine from sysfs into an Inventory. A damaged attribute is left out and
  * described in PciDevice.fault. A device that disappears during the scan is left out. Neither makes the scan fail.
  *
- * Some reads can block for ever and are never made: of sriov_numvfs, of the config space of a device in D3cold, and of
- * the config space of an endpoint that an earlier scan has read and whose driver has not changed since.
+ * Reads that can block for ever are avoided. A scan never reads sriov_numvfs or the config space of a device in D3cold.
+ * It reads the config space of an endpoint again only if the driver has changed since the last scan.
  */
 
 #include "model/inventory.h"
@@ -16,9 +16,9 @@
  * devices cannot be listed. */
 int scan_inventory(const Sysfs *fs, Inventory **ret);
 
-/* As scan_inventory(), but reads only what tells in which pool the given devices are: these devices, their PFs and the
- * bridges above them, with the other functions of all these slots. No config space, nothing that may wait for a device
- * lock, and neither CPUs nor memory. */
+/* As scan_inventory(), but reads only the facts that decide the pools of the given devices: of these devices, their
+ * PFs, the bridges above them, and the other functions of all these slots. Reads no config space, no attribute that may
+ * wait for a device lock, and neither CPUs nor memory. */
 int scan_identities(const Sysfs *fs, const PciAddress *devices, size_t n, Inventory **ret);
 
 /*

@@ -4,12 +4,11 @@
 /*
  * The ledger on disk. The file formats are private (ledger/ledger-file.h).
  *   STATE/allocations/NAME.json    one file per allocation, replaced by rename(), so that an allocation is committed
- *                                  with all of its devices or not at all
- *   STATE/quarantine/ADDRESS.json  one file per quarantined device
- *   STATE/generation               a number that is at least the highest generation ever assigned
- *   STATE/released                 name and generation of the last RELEASED_MAX allocations that were released
- *   STATE/nvlink-modules           serial numbers of GPUs and their NVLink module ids
- *   STATE/stopped-services         the services that are to be started again; missing when there are none
+ * with all of its devices or not at all STATE/quarantine/ADDRESS.json  one file per quarantined device STATE/generation
+ * a number that is at least the highest generation ever assigned STATE/released                 name and generation of
+ * the last RELEASED_MAX allocations that were released STATE/nvlink-modules           serial numbers of GPUs and their
+ * NVLink module ids STATE/stopped-services         the services that are to be started again; missing when there are
+ * none
  */
 
 #include "ledger/ledger.h"
@@ -23,48 +22,48 @@ Store *store_close(Store *s);
 DEFINE_CLEANUP(Store *, store_close)
 
 /*
- * Loads every allocation and quarantine file into l and changes nothing on disk. *ret_services is the text that was
- * given to store_save_services(), or NULL when there is none or other users can write to the directory. The caller
- * frees it.
+ * Loads every allocation and quarantine file into l and changes nothing on disk. *ret_services is the last text of
+ * store_save_services(), or NULL when there is none or other users can write to the directory. The caller frees it.
  *
  * The whole ledger becomes read-only when a file cannot be read, is damaged, is newer than this program, has the wrong
  * name or contradicts another file, or when other users can write to a directory. l->read_only names the file and the
- * reason. The reason for this strictness: a file that cannot be read may hold the allocation of a device, and the
- * device would be allocated twice.
+ * reason. This is strict because a file that cannot be read may have the allocation of a device, which would then be
+ * allocated twice.
  *
  * The store keeps a pointer to l, which must outlive the store. After a failed write l->unwritable holds the reason;
  * the next successful write clears it.
  */
 int store_load(Store *s, Ledger *l, char **ret_services);
 
-/* Creates the file for the next store_add() ahead, so that its caller waits less. A failure costs only that time. */
+/* Creates the file for the next store_add() ahead of time, so that the caller of store_add() waits less. A failure only
+ * costs that time. */
 void store_prepare(Store *s);
 
 /*
- * Return 0 when the change is on disk (synced), or a negative errno. store_add() is for an allocation without a file.
- * After a failure, the disk has what it had before or what it was to have.
+ * Write an allocation. Return 0 when the change is on disk (synced), or a negative errno; after a failure the disk has
+ * the old or the new content. store_add() is for an allocation without a file.
  */
 int store_add(Store *s, const Allocation *a);
 int store_save(Store *s, const Allocation *a);
-/* Call it when store_add() or store_save() of a has failed. True when the file may hold the new content all the same:
- * it does as far as it can be read, or it cannot be read. */
+/* Returns true when the file may have the new content although store_add() or store_save() of a failed: it has it as
+ * far as it can be read, or it cannot be read. */
 bool store_may_have(const Store *s, const Allocation *a);
 int store_remove(Store *s, const char *name);
 
-/* As above, for a quarantined device: a holds that one device. */
+/* As store_save(), for a quarantined device: `a` has only that device. */
 int store_save_quarantined(Store *s, const Allocation *a);
 int store_remove_quarantined(Store *s, PciAddress device);
 
-/* Notes that the allocation is about to be removed because it was released. Returns as store_save(). */
+/* Records that the allocation was released; call it before the allocation is removed. Returns as store_save(). */
 int store_note_released(Store *s, const Allocation *a);
-/* One of the last RELEASED_MAX allocations that were released had this name and generation. */
+/* Returns true when one of the last RELEASED_MAX released allocations had this name and generation. */
 bool store_was_released(const Store *s, const char *name, uint64_t generation);
 #define RELEASED_MAX 512U
 
 /* Saves the names of services that are to be started again, one per line. NULL: there are none. */
 int store_save_services(Store *s, const char *text);
 
-/* Text of the daemon about the NVLink module ids of GPUs. NULL: there is none. The caller frees. */
+/* Returns the daemon's text about the NVLink module ids of GPUs. NULL: there is none. The caller frees. */
 char *store_load_modules(const Store *s);
 int store_save_modules(Store *s, const char *text);
 

@@ -3,7 +3,7 @@
 
 /*
  * Receives the uevents of PCI functions, their mediated devices, PCI drivers, CPUs, memory and NUMA nodes from udev. An
- * event only names the device that changed; the caller reads the device's state from sysfs.
+ * event only names the changed device; the caller reads the device's state from sysfs.
  */
 
 #include "model/pciaddr.h"
@@ -11,7 +11,7 @@
 
 typedef enum UeventAction {
         UEVENT_CHANGE,   /* a PCI function: change, unbind, or any action that is not listed here; a mediated device of
-                          * the function: any action */
+                            the function: any action */
         UEVENT_ADD,      /* a new PCI function; the kernel may be probing drivers and hold the device lock */
         UEVENT_BIND,     /* a driver was bound to a PCI function; probing has ended */
         UEVENT_REMOVE,   /* a PCI function was removed */
@@ -21,12 +21,12 @@ typedef enum UeventAction {
 
 typedef struct UeventMonitor UeventMonitor;
 
-/* Starts to receive events; the kernel queues them until uevent_monitor_read(). */
+/* Starts to receive events, which the kernel queues until uevent_monitor_read() is called. */
 int uevent_monitor_new(UeventMonitor **ret);
 UeventMonitor *uevent_monitor_free(UeventMonitor *m);
 DEFINE_CLEANUP(UeventMonitor *, uevent_monitor_free)
 
-/* The descriptor to poll: it is readable when an event is queued. Owned by the monitor. */
+/* Returns the descriptor to poll, which is readable when an event is queued. Owned by the monitor. */
 int uevent_monitor_fd(const UeventMonitor *m);
 
 /*

@@ -12,12 +12,12 @@
 typedef struct Validator Validator;
 
 /*
- * The answer. refusal is NULL when the document is valid. VERDICT_INVALID_TEMPLATE names the template's line and
- * element and libvirt's reason. VERDICT_NOT_VALIDATED says why libvirt did not validate the document. The refusal is
- * valid only during the call.
+ * Called with the answer. refusal is NULL when the document is valid. VERDICT_INVALID_TEMPLATE names the template's
+ * line and element and libvirt's reason. VERDICT_NOT_VALIDATED says why libvirt did not validate the document. The
+ * refusal is valid only during the call.
  */
 typedef void (*ValidatorAnswered)(const Refusal *refusal, void *userdata);
-/* The process has exited. */
+/* Called when the process has exited. */
 typedef void (*ValidatorEnded)(void *userdata);
 
 /*
@@ -28,7 +28,7 @@ typedef void (*ValidatorEnded)(void *userdata);
  */
 Verdict validator_start(sd_event *event, int document, ValidatorAnswered answered, ValidatorEnded ended, void *userdata,
                         Validator **ret, Refusal *ret_refusal);
-/* Kills the process; both functions are called as above. */
+/* Kills the process; answered() and ended() are called as in validator_start(). */
 void validator_kill(Validator *v);
-/* Kills the process. Neither function is called after this. */
+/* Kills the process. Calls neither answered() nor ended() afterwards. */
 Validator *validator_free(Validator *v);

@@ -4,8 +4,9 @@
 /*
  * Reads and writes the attributes of a VF through its PF. There are three interfaces: rtnetlink on the PF's network
  * interface (Ethernet, and InfiniBand with IPoIB), the sriov directory of MLNX_OFED, and the iov directory of mlx4
- * (domain.md C23, C30 to C37). The contents of the PF's sysfs directory decide which of them a PF has; driver names do
- * not matter. Every call can block for ever in the PF's driver, so it must run in the child process of a job.
+ * (kernel ABI/stable/sysfs-class-infiniband). The contents of the PF's sysfs directory decide which of them is used;
+ * driver names do not matter. Every call can block for ever in the PF's driver, so it must run in the child process of
+ * a job.
  */
 
 #include "model/pciaddr.h"
@@ -20,8 +21,8 @@
 int vf_attributes_read(const Sysfs *fs, PciAddress pf, unsigned vf, VfAttributes *ret);
 
 /*
- * Reads the attributes of n VFs. VFs of one PF must be adjacent in vfs; then each PF is queried once. tell() is called
- * for each VF as soon as its result is known; attributes are valid when result is 0.
+ * Reads the attributes of n VFs. VFs of one PF must be adjacent in vfs, so that each PF is queried once. tell() is
+ * called for each VF as soon as its result is known; attributes are valid when result is 0.
  */
 typedef struct VfPlace {
         PciAddress pf;
@@ -33,8 +34,9 @@ void vf_attributes_read_all(const Sysfs *fs, const VfPlace *vfs, size_t n,
 
 typedef struct VfChange {
         unsigned vf;
-        VfAttributes wanted; /* a VLAN without priority and protocol is written with priority 0 and 802.1Q */
-        bool only_offered;   /* remove from wanted what the PF does not support, instead of failing */
+        VfAttributes wanted; /* the attributes to write; a VLAN without priority and protocol is written with priority 0
+                                and 802.1Q */
+        bool only_offered;   /* remove the attributes from wanted that the PF does not support, instead of failing */
         VfAttributes had;    /* attributes before the write; empty when the PF supports none or the read failed */
         /*
          * 0 unchanged, 1 changed. -ENODEV: the PF has no VF with that index. -EOPNOTSUPP: the PF does not support an

@@ -4,13 +4,14 @@
 /*
  * Which guests of Xen have which PCI devices, seen from dom0.
  *
- * The toolstack (xl or libvirt, both by libxl) notes each device of a guest in xenstore, below
+ * The toolstack (xl or libvirt, both with libxl) records each device of a guest in xenstore, below
  * /local/domain/0/backend/pci/DOMAIN/0 in dev-0, dev-1 and so on, as tools/libs/light/libxl_pci.c of Xen writes it, for
  * PV guests and HVM guests alike. It removes the entry when the guest has ended or has released the device. Neither
- * sysfs nor an open file of dom0 tells it.
+ * sysfs nor open files in dom0 show which guest has a device.
  *
- * libxl writes that entry after it has given the device to the guest. Before, it writes /libxl/pci/DDDD-BB-SS-F/domid,
- * which counts too while that guest exists. An older libxl does not: its guests are not seen while they are created.
+ * libxl writes that entry only after it has given the device to the guest. Before, it writes
+ * /libxl/pci/DDDD-BB-SS-F/domid, which also counts while that guest exists. An older libxl does not write this, so its
+ * guests are not seen while they are created.
  */
 
 #include "model/pciaddr.h"
@@ -21,9 +22,9 @@
 #define XEN_DOMAIN_UNKNOWN    UINT32_MAX
 
 typedef struct XenGuestDevice {
-        uint32_t domain; /* id of the guest; XEN_DOMAIN_UNKNOWN */
+        uint32_t domain; /* id of the guest, or XEN_DOMAIN_UNKNOWN */
         PciAddress address;
-        char name[XEN_NAME_MAX]; /* of the guest, safe to print */
+        char name[XEN_NAME_MAX]; /* name of the guest, safe to print */
 } XenGuestDevice;
 
 typedef struct XenGuests {
@@ -34,18 +35,18 @@ typedef struct XenGuests {
 void xen_guests_done(XenGuests *g);
 
 /*
- * Linux runs under Xen (Documentation/ABI/stable/sysfs-hypervisor-xen of the kernel), and not as a guest. In a guest
- * /proc/xen/capabilities is empty, in dom0 it has control_d (capabilities_read() of the kernel's
+ * Returns true when Linux runs under Xen (Documentation/ABI/stable/sysfs-hypervisor-xen of the kernel) as dom0, not as
+ * a guest. In a guest /proc/xen/capabilities is empty, in dom0 it has control_d (capabilities_read() of the kernel's
  * drivers/xen/xenfs/super.c). Where xenfs is not mounted, each domain counts as dom0.
  */
 bool xen_is_dom0(const Sysfs *fs);
 
 /*
- * Asks passthroughd-root for the devices of guests. While it or xenstore does not answer, and sysfs shows a guest with
- * PCI devices, the result is each device that is bound to pciback, with XEN_DOMAIN_UNKNOWN. 0 or a negative errno.
+ * Asks passthroughd-root for the devices of guests. While passthroughd-root or xenstore does not answer, and sysfs
+ * shows a guest with PCI devices, the result is each device that is bound to pciback, with XEN_DOMAIN_UNKNOWN. 0 or a
+ * negative errno.
  */
 int xen_guests_read(const Sysfs *fs, XenGuests *ret);
 
-/* In a child process, which may block: xen_guests_read() asks again after its parent got no answer,
- * and waits longer. */
+/* Lets xen_guests_read() ask again and wait longer; for child processes, which may block. */
 void xen_guests_may_block(void);

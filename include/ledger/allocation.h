@@ -21,11 +21,11 @@
 #define ALLOCATION_HOLD_MAX     86400U /* seconds */
 #define ALLOCATION_TAG_MAX      255U   /* bytes */
 #define ALLOCATION_TOKEN_MAX    128U   /* bytes */
-#define ALLOCATION_CONSUMER     36U    /* bytes: a UUID */
+#define ALLOCATION_CONSUMER     36U    /* bytes of a UUID */
 #define ALLOCATION_SERVICES_MAX 64U    /* endpoints */
 
 typedef enum AllocationState {
-        ALLOCATION_RESERVED,  /* planned; or, on disk, leased: removed at the end of the lease unless it is prepared */
+        ALLOCATION_RESERVED,  /* planned; or leased, then on disk and removed at the end of the lease */
         ALLOCATION_PREPARING, /* on disk; a job is binding its devices */
         ALLOCATION_READY,
         ALLOCATION_IN_USE, /* a running domain uses it */
@@ -48,12 +48,12 @@ typedef enum DeviceRole {
 const char *device_role_to_string(DeviceRole r);
 DeviceRole device_role_from_string(const char *s);
 
-/* Whether a device belongs to its allocation already, and still. */
+/* Where a device is on its way into its allocation or out of it. */
 typedef enum DevicePhase {
         DEVICE_PHASE_SETTLED,
-        DEVICE_PHASE_ATTACHING, /* an attach has not ended, or was interrupted: to be detached again */
-        DEVICE_PHASE_DETACHING, /* a detach has not ended: the device is on its way back to the host */
-        DEVICE_PHASE_KEPT,      /* settled: a detach has failed, because the guest did not release the device */
+        DEVICE_PHASE_ATTACHING, /* an attach is running, or was interrupted; then the device is detached again */
+        DEVICE_PHASE_DETACHING, /* a detach is running or was interrupted: the device returns to the host */
+        DEVICE_PHASE_KEPT,      /* settled again: a detach has failed because the guest did not release the device */
         _DEVICE_PHASE_MAX,
         _DEVICE_PHASE_INVALID = -22,
 } DevicePhase;
@@ -69,36 +69,37 @@ typedef struct AllocationDevice {
         char *pool; /* NULL for companions and held devices that are in no pool */
         char *prior_driver;   /* driver before the allocation, which AfterRelease=restore binds again; NULL: none */
         char *prior_override; /* driver_override before the allocation; NULL: not set */
-        char *prior_reset;    /* reset_method before the allocation, if its pool has ResetMethod=; NULL: else */
+        char *prior_reset;    /* reset_method before the allocation, if its pool has ResetMethod=; otherwise NULL */
         bool prior_runtime_pm, prior_d3cold; /* runtime_pm and d3cold before the allocation */
-        bool prior_persistence;              /* NVIDIA's driver had the GPU in persistence mode */
-        char *vfio_driver;   /* the VFIO variant driver of this device, or with a vGPU its host driver, which the VF
-                                keeps; NULL: vfio_driver of the allocation */
-        unsigned vgpu_type;  /* id of the type of its vGPU; 0: the guest has the whole device */
-        char *vgpu_name;     /* name of the type; NULL without a vGPU */
-        unsigned vgpu_total; /* vGPUs of this type that its GPU can have, 0 unknown. Kept, because the driver tells it
-                                only while the GPU has no vGPU */
+        bool prior_persistence; /* the GPU was in persistence mode of NVIDIA's driver before the allocation */
+        char *vfio_driver;  /* the VFIO variant driver of this device, or for a VF with a vGPU the host driver, which it
+                               keeps; NULL: vfio_driver of the allocation */
+        unsigned vgpu_type; /* id of the type of its vGPU; 0: the guest has the whole device */
+        char *vgpu_name;    /* name of the type; NULL without a vGPU */
+        unsigned vgpu_total; /* how many vGPUs of this type its GPU can have, 0 unknown. Stored, because the driver
+                                tells it only while the GPU has no vGPU */
         char mdev[UUID_STRING_MAX]; /* UUID of the mediated device that is its vGPU; "": none, or not assigned yet */
         bool is_vf;
         PciAddress physfn;       /* when is_vf */
-        VfAttributes attributes; /* of an assigned VF: the attributes to set, including generated ones */
-        unsigned generated; /* bits of the attributes that this program generated; they are skipped when the PF does not
-                               support them */
-        unsigned fatal;     /* fatal PCI Express errors that the kernel had counted when the device was prepared */
+        VfAttributes attributes; /* of an assigned VF: the attributes that the job sets, including generated ones */
+        unsigned generated;    /* bits of the attributes that this program generated; those that the PF does not support
+                                  are skipped */
+        unsigned fatal;        /* fatal PCI Express errors that the kernel had counted when the device was prepared */
         VfAttributes baseline; /* attributes before the allocation, which a release restores */
         bool has_baseline;
-        bool has_fatal; /* it counts them, and fatal is valid */
+        bool has_fatal; /* the kernel counts the errors, and fatal is valid */
         /* Identity of the card, because a card's address may change with a boot. */
         uint16_t vendor, device, subsystem_vendor, subsystem_device;
         uint64_t serial; /* serial number of the card (for a VF, of its PF); 0: none */
         int vf_index;    /* when is_vf: N of the PF's virtfnN link, -1 unknown */
         char *path;      /* path below sys/devices */
-        bool lost; /* the card was not found, and address now belongs to another device of the ledger: this entry claims
-                      no address */
-        /* NUMA node in the domain document: inventory_device_cpu_node(). Kept when the device is missing, so that the
-           document does not change. */
+        bool lost; /* the card was not found, and another device of the ledger has the address now: this entry claims no
+                      address */
+        /* NUMA node in the domain document, from inventory_device_cpu_node(). Stored, so that the document does not
+         * change when the device is missing. */
         int numa_node; /* -1 unknown */
-        /* In the guest that runs with it, as libvirt told last: until that guest ends or has the device no more. */
+        /* The place in the running guest, as libvirt reported it last. Cleared when the guest ends or loses the
+         * device. */
         GuestPlace guest;
 } AllocationDevice;
 
@@ -116,13 +117,14 @@ typedef struct Cell {
         int node;        /* host NUMA node id */
         uint64_t memory; /* bytes, a multiple of the page size */
         CpuSet vcpus;
-        bool has_memory_node; /* the memory is of memory_node; else of node, as the CPUs are */
+        bool has_memory_node; /* the memory is on memory_node; otherwise on node, as the CPUs are */
         int memory_node;
 } Cell;
-/* The host NUMA node that the memory of the cell is of. */
+/* Returns the host NUMA node of the cell's memory. */
 int cell_memory_node(const Cell *cell);
 
-/* Slots of one endpoint of a service. Kind and variables are kept: the guest is told the same while it exists. */
+/* Slots of one endpoint of a service. Kind and variables are stored, so that the guest is told the same as long as the
+ * allocation exists. */
 typedef struct AllocationService {
         char name[POOL_NAME_MAX + 1];
         RemoteKind kind;
@@ -133,50 +135,51 @@ typedef struct AllocationService {
 
 #define ALLOCATION_SHOWN_MAX 7
 
-/* What the daemon knows of an allocation, and does not write to disk. */
+/* What the daemon knows about an allocation beside its file on disk. */
 typedef struct AllocationStatus {
-        char *domain;        /* the running domain that uses its devices; NULL: none known */
-        bool running;        /* the guest has all its memory allocated. Changed by ledger_set_running() */
-        bool taken;          /* the reason says who uses a device taken from it: a program, or the host */
-        bool halted;         /* the last job on its devices that are not settled has failed */
-        bool is_shown;       /* its object was signalled as added */
-        bool is_noted;       /* its object may have changed since */
-        bool resume_refused; /* ready, but its devices are not bound or its partition is lost: it is prepared again when
-                                the cause has passed */
-        bool partition_idle; /* partition_lost, no guest had its GPUs at the last report of Fabric Manager, and
-                                partition_retry has passed */
-        const char *partition_lost; /* ready, but its partition is not active: why, as a static sentence that starts in
-                                       lower case. NULL: as far as is known, it is active */
-        unsigned partition_delay;   /* seconds between the last two tries to activate it; 0: none has failed */
-        uint64_t partition_retry;   /* CLOCK_MONOTONIC, microseconds: it is not activated before */
-        uint32_t prepared_by;       /* the last job that prepared it; 0: none */
-        uint64_t shown[ALLOCATION_SHOWN_MAX]; /* digests of its properties as last signalled: bus/changes.h */
+        char *domain;  /* name of the running domain that uses its devices; NULL: none known */
+        bool running;  /* the guest has all its memory allocated. Changed by ledger_set_running() */
+        bool taken;    /* the reason names the program that uses a device of the allocation, or that the host does */
+        bool halted;   /* the last job for devices that are being attached or detached has failed */
+        bool is_shown; /* clients were told of its object */
+        bool is_noted; /* its object may have changed since clients were last told */
+        bool resume_refused; /* the allocation is ready, but its devices are not bound or its partition is lost. It is
+                                prepared again when the cause has passed */
+        bool partition_idle; /* the partition is lost, no guest had its GPUs at the last report of Fabric Manager, and
+                                the time partition_retry has passed */
+        const char *partition_lost; /* why the partition of a ready allocation is not active, a static sentence that
+                                       starts in lower case. NULL: it is active, as far as is known */
+        unsigned partition_delay;   /* seconds from the last failed try to activate it to the next, doubled by each
+                                       failure; 0: no try has failed */
+        uint64_t partition_retry;   /* time of the next try: CLOCK_MONOTONIC, microseconds */
+        uint32_t prepared_by;       /* number of the last job that prepared it; 0: none */
+        uint64_t shown[ALLOCATION_SHOWN_MAX]; /* digests of its properties as clients last saw them (bus/changes.h) */
 } AllocationStatus;
 
 typedef struct Allocation {
         char *name;
-        char id[37];              /* UUID; the domain has the same */
-        uint32_t owner;           /* uid of the caller */
-        uint32_t hold;            /* reserved: seconds of the lease; 0: no lease */
-        char lease_boot[33];      /* the boot that lease_end belongs to (sd_id128_get_boot()) */
-        uint64_t lease_end;       /* CLOCK_BOOTTIME, microseconds; 0: no lease */
-        char *tag;                /* what the caller wants to be shown with it; NULL: nothing */
-        char *token;              /* of the request: the same request again means this allocation; NULL: none */
-        char *consumer;           /* UUID of its claim in Placement or Kubernetes, lower case; NULL: none */
+        char id[37];         /* UUID; the domain has the same */
+        uint32_t owner;      /* uid of the caller */
+        uint32_t hold;       /* length of the lease in seconds; 0: no lease */
+        char lease_boot[33]; /* the boot that lease_end belongs to (sd_id128_get_boot()) */
+        uint64_t lease_end;  /* CLOCK_BOOTTIME, microseconds; 0: no lease */
+        char *tag;           /* free text of the caller, shown with the allocation; NULL: none */
+        char *token;         /* token of the request: a request with the same token gets this allocation; NULL: none */
+        char *consumer;      /* UUID of its claim in Placement or Kubernetes, lower case; NULL: none */
         bool release_with_domain; /* release the allocation when its domain ends */
         bool had_domain;          /* a domain has run with the allocation */
         bool forced;              /* requested with force: the console's device may be allocated */
         uint64_t generation;      /* unique number: the node's allocation counter when it was made */
         AllocationState state;    /* as on disk: never in-use. In the ledger, changed by ledger_set_state() */
         AllocationStatus status;  /* what is not on disk */
-        char *reason; /* a sentence: the cause of the state, or of a ready allocation that no guest can use as reserved.
-                         NULL usually */
+        char *reason; /* a sentence: the cause of the state, or why no guest can use a ready allocation as reserved.
+                         Usually NULL */
         char *vfio_driver; /* VFIO driver of its devices; a later change of VfioDriver= does not affect it */
         AllocationDevice
                 *devices; /* assigned devices in slot order, each followed by its companions; then held devices */
         size_t n_devices;
-        int partition; /* id of the NVLink partition that its GPUs are; -1: none */
-        CpuSet cpus;   /* claimed host CPUs: whole cores, so there may be more than pins */
+        int partition; /* id of the NVLink partition that consists of its GPUs; -1: none */
+        CpuSet cpus;   /* claimed host CPUs: whole cores, so possibly more CPUs than pins */
         Pin *pins;     /* ascending by vcpu */
         size_t n_pins;
         Cell cells[ALLOCATION_CELLS_MAX]; /* guest cell i lies on host node cells[i].node */
@@ -184,32 +187,32 @@ typedef struct Allocation {
         uint64_t page_size;        /* 0: ordinary pages */
         Confidential confidential; /* the guest is SNP or TDX */
         GuestTopology topology;
-        unsigned spare_ports; /* empty ports of each root bus of the guest; a later change of SparePorts= does not
+        unsigned spare_ports; /* empty ports on each root bus of the guest; a later change of SparePorts= does not
                                  affect it */
         Region regions[ALLOCATION_REGIONS_MAX];
-        const struct SharedRegion *shared[ALLOCATION_REGIONS_MAX]; /* the ledger's entry for each region, while the
+        const struct SharedRegion *shared[ALLOCATION_REGIONS_MAX]; /* the ledger's entry for each region; set while the
                                                                       allocation is in the ledger */
         size_t n_regions;
-        AllocationService *services; /* each endpoint once */
+        AllocationService *services; /* each endpoint at most once */
         size_t n_services;
 } Allocation;
 
-/* The VFIO driver for d, a device of a. */
+/* Returns the VFIO driver for the device d of the allocation. */
 static inline const char *allocation_driver(const Allocation *a, const AllocationDevice *d) {
         return d->vfio_driver ?: a->vfio_driver;
 }
 
 /*
- * The state to display: a ready allocation is in-use while a domain uses it, and failed when it has a reason
- * (plan/promise.h).
+ * Returns the state to display: a ready allocation is shown as in-use while a domain uses it, and as failed when it has
+ * a reason (plan/promise.h).
  */
 AllocationState allocation_shown_state(const Allocation *a);
 
-/* Causes of Allocation.partition_lost. */
+/* Values of AllocationStatus.partition_lost. */
 #define PARTITION_INACTIVE      "Fabric Manager has restarted, or another program deactivated the partition."
 #define PARTITION_USERS_UNKNOWN "the users of its GPUs cannot be determined, so it was not activated."
 #define PARTITION_UNSUPPORTED   "Fabric Manager does not have it, or has it with other GPUs."
-/* The partition is active. */
+/* Call when the partition is active: clears partition_lost and the retry delay. */
 static inline void allocation_keep_partition(Allocation *a) {
         a->status.partition_lost = NULL;
         a->status.partition_delay = 0;
@@ -219,7 +222,7 @@ static inline void allocation_keep_partition(Allocation *a) {
 Allocation *allocation_new(const char *name);
 Allocation *allocation_free(Allocation *a);
 DEFINE_CLEANUP(Allocation *, allocation_free)
-/* The copy is in no ledger. NULL: out of memory. */
+/* Returns a copy that is in no ledger. NULL: out of memory. */
 Allocation *allocation_copy(const Allocation *a);
 
 /*
@@ -227,66 +230,69 @@ Allocation *allocation_copy(const Allocation *a);
  * of memory.
  */
 AllocationDevice *allocation_add_device(Allocation *a, PciAddress address, DeviceRole role);
-/* Appends slots of the endpoint. -ENOMEM. */
+/* Appends slots of an endpoint. 0 or -ENOMEM. */
 int allocation_add_service(Allocation *a, const AllocationService *s);
-/* The guest has the device, or will have it: it is neither on its way to the allocation nor back to the host. */
+/* Returns true when the device is settled in the allocation: it is neither being attached nor detached. */
 static inline bool allocation_device_is_settled(const AllocationDevice *d) {
         return d->phase == DEVICE_PHASE_SETTLED || d->phase == DEVICE_PHASE_KEPT;
 }
-/* A device of a is not settled. */
+/* Returns whether any device of the allocation is not settled. */
 bool allocation_is_changing(const Allocation *a);
 /*
- * Return a copy of a in no ledger, with all its devices or with those that are not settled. The copy is ready, without
- * domain and reason, and its devices are settled. The changing part has no CPUs and memory. NULL: out of memory.
+ * Return a copy of the allocation, in no ledger, with all devices or with those that are not settled. The copy is
+ * ready, has no domain and no reason, and its devices are settled. The changing part has no CPUs and no memory. NULL:
+ * out of memory.
  */
 Allocation *allocation_with_all(const Allocation *a);
 Allocation *allocation_changing_part(const Allocation *a);
-/* A copy as allocation_copy(), without the devices that are not settled. */
+/* As allocation_copy(), without the devices that are not settled. */
 Allocation *allocation_settled_part(const Allocation *a);
-/* Moves the devices of b to a: before the held devices of a, or behind them if they are held themselves. -ENOMEM leaves
- * both unchanged. */
+/* Moves the devices of allocation `b` to allocation `a`: held devices to the end, others before the held devices of
+ * `a`. -ENOMEM leaves both unchanged. */
 int allocation_take_devices(Allocation *a, Allocation *b);
-/* A guest runs with a, as far as is known: libvirt reports it, or has reported it and not yet its end. */
+/* Returns true when a guest runs with the allocation, as far as is known: libvirt reports it, or has reported it and
+ * not its end. */
 bool allocation_has_guest(const Allocation *a);
-/* No guest has the devices of a. */
+/* Call when no guest has the devices: clears their places in the guest. */
 void allocation_forget_guest(Allocation *a);
-/* NULL when a does not claim the address. */
+/* Returns the device at the address; NULL when the allocation has none there. */
 const AllocationDevice *allocation_find_device(const Allocation *a, PciAddress address);
 /*
- * Returns a new allocation with the name, id, owner and generation of a, the single device d of a, and the reason, in
- * state failed. NULL when out of memory.
+ * Returns a new allocation in state failed, with the name, id, owner and generation of `a`, only the device d of `a`,
+ * and the reason. NULL when out of memory.
  */
 Allocation *allocation_reduce(const Allocation *a, const AllocationDevice *d, const char *reason);
 uint64_t allocation_memory(const Allocation *a);
 /*
- * dev, the device at d's address, is the allocated card: it has the same ids, and the same serial number or, if a
- * serial number is unknown, the same path.
+ * Returns true when dev, the device at the address of d, is the allocated card: it has the same ids, and the same
+ * serial number or, if a serial number is unknown, the same path.
  */
 bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev);
-/* The host device that a guest gets with d, as guest/domain-facts.h names it. */
+/* The name of the host device that a guest gets with d, as in guest/domain-facts.h. */
 #define ALLOCATION_DEVICE_SOURCE(d) (*(d)->mdev ? (d)->mdev : PCI_ADDRESS_STR((d)->address))
 
-/* dev has the vGPU of d: its type and, for a mediated device, its UUID. */
+/* Returns true when dev has the vGPU of d: the same type and, for a mediated device, the same UUID. */
 bool allocation_device_has_vgpu(const AllocationDevice *d, const PciDevice *dev);
 /*
- * Gives each vGPU of a that will be a mediated device a UUID, unless it has one: mdev_uuid_format() with the id of a.
+ * Gives each vGPU that will be a mediated device a UUID, unless it has one: mdev_uuid_format() with the id of the
+ * allocation.
  */
 void allocation_assign_mdevs(Allocation *a, const Inventory *inv);
-/* Every settled device of a is present, is the allocated card, is bound to its VFIO driver and has its vGPU. A boot
- * undoes both. */
+/* Returns true when every settled device of the allocation is present, is the allocated card, is bound to its VFIO
+ * driver and has its vGPU. A boot unbinds the devices and removes the vGPUs. */
 bool allocation_is_bound(const Allocation *a, const Inventory *inv);
-/* Both serial numbers are known, and they differ. */
+/* Returns true when the serial numbers of d and dev are known and differ. */
 bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev);
 /*
- * Makes dev the card of d: copies its address and identity. The serial number is copied only if it was read. -ENOMEM
+ * Makes dev the card of d: copies its address and identity. Copies the serial number only if it was read. -ENOMEM
  * leaves d unchanged.
  */
 int allocation_device_identify(AllocationDevice *d, const Inventory *inv, const PciDevice *dev);
 
 /*
- * [A-Za-z0-9][A-Za-z0-9_.-]*, at most ALLOCATION_NAME_MAX bytes: safe as a file name, libvirt domain name and D-Bus
- * label.
+ * Checks the name of an allocation: [A-Za-z0-9][A-Za-z0-9_.-]*, at most ALLOCATION_NAME_MAX bytes. Such a name is safe
+ * as a file name, libvirt domain name and D-Bus label.
  */
 bool allocation_name_is_valid(const char *name);
-/* As allocation_name_is_valid(), with a refusal. VERDICT_NONE or VERDICT_INVALID_REQUEST. */
+/* As allocation_name_is_valid(), but refuses an invalid name. VERDICT_NONE or VERDICT_INVALID_REQUEST. */
 Verdict allocation_name_check(const char *name, Refusal *ret);

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * The place of a device in a running guest. libvirt assigns the address when the guest starts or gets the device, and
- * the guest has the device there until the one or the other ends. So the place is a fact, read from libvirt's document
- * of the running domain, and never computed: attach and detach change the computed layout of guest/guestpci.h, but not
- * the guest.
+ * The place of a device in a running guest. libvirt assigns the address when the guest starts or when the device is
+ * attached. It stays until the guest ends or the device is detached. So the place is read from libvirt's document of
+ * the running domain and never computed: an attach or detach changes the layout that guest/guestpci.h computes, but not
+ * the running guest.
  *
- * Only the bus numbers in the path are derived: from busNr of the expander in that document, as the guest's firmware
- * counts them, depth first.
+ * Only the bus numbers in the path are computed: from busNr of the expander in that document, depth first, as the
+ * guest's firmware assigns them.
  */
 
 #include "model/pciaddr.h"
@@ -18,19 +18,19 @@
 
 typedef struct GuestPlace {
         bool known;
-        PciAddress address; /* in the <hostdev>; its bus is the index of a libvirt controller */
-        /* The path below sys/devices of the guest: "pci0000:fb/0000:fb:00.0/0000:fc:00.0". "": unknown, as below the
-         * root bus. */
+        PciAddress address; /* as in the <hostdev>: the bus is the index of a libvirt controller */
+        /* The path below /sys/devices in the guest: "pci0000:fb/0000:fb:00.0/0000:fc:00.0". "": unknown, for example on
+         * pcie.0. */
         char path[GUEST_PATH_MAX];
 } GuestPlace;
 
-/* A root bus, then addresses of bridges, then that of the device; "" too. */
+/* Checks a path: a root bus, then addresses of bridges, then that of the device. "" is valid too. */
 bool guest_path_is_valid(const char *path);
 bool guest_place_equal(const GuestPlace *a, const GuestPlace *b);
-/* The address at which the guest sees the device; bus 0: unknown. */
+/* Returns the address at which the guest sees the device; bus 0: unknown. */
 PciAddress guest_path_seen(const char *path);
 
-/* The text of a known place: the address, and a space and the path if that is known. */
+/* Formats a known place: the address, followed by a space and the path if the path is known. */
 const char *guest_place_format(const GuestPlace *p, char buf[static GUEST_PLACE_TEXT_MAX]);
-/* 0 or -EINVAL. */
+/* Parses the text of guest_place_format(). 0 or -EINVAL. */
 int guest_place_parse(const char *text, GuestPlace *ret);

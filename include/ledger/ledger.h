@@ -6,9 +6,8 @@
  * overcommitment. Invariants: a device and all devices of its IOMMU group are in at most one allocation; a PF is never
  * allocated together with its VFs; a CPU belongs to at most one allocation; the memory claimed on a node with one page
  * size never exceeds the node's memory less the reserve; a shared region has one owner and counts once; a claim never
- * makes the slots taken at an endpoint more than the endpoint has. The cost of a claim does not depend on the number of
- * allocations except for a binary search. Pure: host/store.h writes the ledger
- * to disk.
+ * takes more slots of an endpoint than the endpoint has. The cost of a claim does not depend on the number of
+ * allocations, except for a binary search. Pure: host/store.h writes the ledger to disk.
  */
 
 #include "config/config.h"
@@ -25,15 +24,15 @@ typedef struct Claim {
 
 typedef struct PfUse {
         PciAddress pf;
-        unsigned vfs; /* number of its VFs in allocations */
+        unsigned vfs; /* number of VFs of the PF in allocations */
 } PfUse;
 
 typedef struct MemoryClaim {
         int node;
         uint64_t page_size; /* 0: ordinary pages */
         uint64_t bytes;
-        uint64_t backed; /* the part of bytes that running guests and existing shared regions already use. The kernel
-                            does not count it as free */
+        uint64_t backed; /* the part of bytes that running guests and existing shared regions already use, and the
+                            kernel does not report as free */
 } MemoryClaim;
 
 typedef struct SlotClaim {
@@ -47,7 +46,7 @@ typedef struct SharedRegion {
         uint32_t owner;
         const Allocation **members; /* ascending by name */
         size_t n_members;
-        size_t n_ready; /* members in state ready: the region's file exists while this is not 0 */
+        size_t n_ready; /* members in state ready: while this is not 0, the region's file exists */
         bool removed;   /* the file was found missing while n_ready was not 0 */
 } SharedRegion;
 
@@ -67,13 +66,13 @@ typedef struct Ledger {
         CpuSet cpus;
         /*
          * Devices in quarantine: their release failed, or an admin must inspect them after each use (OneTimeUse=).
-         * Neither the device nor its IOMMU group is allocated until an admin clears it. Each entry is a reduced
-         * allocation (allocation_reduce()): the name of the former holder, the one device, the cause as reason. On
-         * disk.
+         * Neither the device nor its IOMMU group is allocated until an admin clears it. Each entry is an allocation
+         * made by allocation_reduce(): the name of the former holder, only this device, and the cause as reason. The
+         * entries are on disk too.
          */
         Allocation **quarantined;
         size_t n_quarantined;
-        char *read_only;  /* why changes are refused, a sentence; NULL usually */
+        char *read_only;  /* why changes are refused, a sentence; usually NULL */
         char *unwritable; /* why the last write to disk failed, a sentence; NULL when it succeeded */
 } Ledger;
 
@@ -81,100 +80,104 @@ Ledger *ledger_new(void);
 Ledger *ledger_free(Ledger *l);
 DEFINE_CLEANUP(Ledger *, ledger_free)
 /*
- * Copies allocations and quarantine; changes are accepted even if l is read-only. NULL: out of memory, or the
- * allocations of l contradict each other.
+ * Copies the ledger. The copy accepts changes even if l is read-only. NULL: out of memory, or the allocations of l
+ * contradict each other.
  */
 Ledger *ledger_copy(const Ledger *l);
 
-/* Why changes are refused, or will be refused if the next write to disk fails like the last one; NULL usually. */
+/* Returns why changes are refused, or would be refused after another failed write; usually NULL. */
 const char *ledger_problem(const Ledger *l);
 
 /*
- * Claims the hardware of a, or changes nothing. inv has the groups and capacities. Findings about the devices do not
- * matter here; the planner has checked them. On VERDICT_NONE the ledger owns a.
+ * Claims all hardware of the allocation, or changes nothing. inv has the groups and capacities. Findings about the
+ * devices are not checked here; the planner has checked them. On VERDICT_NONE the ledger owns the allocation.
  */
 Verdict ledger_claim(Ledger *l, const Inventory *inv, const Config *config, Allocation *a, Refusal *ret);
 
 /*
- * Enters an allocation that was claimed before (read from disk at startup). Does not check inventory and capacity,
- * because the claim stands even if the hardware is missing. Refuses hardware that another allocation has. On
- * VERDICT_NONE the ledger owns a.
+ * Adds an allocation that was claimed before, read from disk at startup. Does not check inventory and capacity, because
+ * the claim stands even if the hardware is missing. Refuses hardware that another allocation has. On VERDICT_NONE the
+ * ledger owns the allocation.
  */
 Verdict ledger_adopt(Ledger *l, Allocation *a, Refusal *ret);
 
-/* Removes the allocation; the caller owns it. NULL when there is none of that name. */
+/* Removes the allocation, which the caller then owns. NULL when no allocation has the name. */
 Allocation *ledger_remove(Ledger *l, const char *name);
 
-/* a must be in the ledger. */
+/* Sets the state of an allocation, which must be in the ledger. */
 void ledger_set_state(Ledger *l, Allocation *a, AllocationState state);
-/* running: the guest of a has all its memory allocated. a must be in the ledger. */
+/* Sets whether the guest of an allocation, which must be in the ledger, has all its memory allocated. */
 void ledger_set_running(Ledger *l, Allocation *a, bool running);
 
 Allocation *ledger_find(const Ledger *l, const char *name);
-/* The allocation that has this device, or NULL. */
+/* Returns the allocation that has this device, or NULL. */
 const Allocation *ledger_holder(const Ledger *l, PciAddress address);
-/* The region of that name; NULL when no allocation uses it. */
+/* Returns the region of that name; NULL when no allocation uses it. */
 const SharedRegion *ledger_find_region(const Ledger *l, const char *name);
 void ledger_set_region_removed(Ledger *l, const char *name, bool removed);
-/* VERDICT_SHARED_MEMORY_TAKEN when the region exists with another owner. */
+/* Refuses with VERDICT_SHARED_MEMORY_TAKEN when the region exists with another owner. */
 Verdict ledger_check_region_owner(const Ledger *l, const Region *r, uint32_t owner, Refusal *ret);
-/* VERDICT_SHARED_MEMORY_TAKEN when the region exists with another size or page size than r. */
+/* Refuses with VERDICT_SHARED_MEMORY_TAKEN when the region exists with another size or page size than r. */
 Verdict ledger_check_region_kind(const Ledger *l, const Region *r, Refusal *ret);
-/* Number of VFs of the PF that are in allocations. */
+/* Returns the number of VFs of the PF that are in allocations. */
 unsigned ledger_pf_use(const Ledger *l, PciAddress pf);
-/* Slots of the endpoint in all allocations. */
+/* Returns the number of slots of the endpoint that allocations have. */
 unsigned ledger_slots(const Ledger *l, const char *endpoint);
-/* Slots of the endpoint that a further allocation may have: 0 while it is down. status: NULL when unknown. */
+/* Returns the number of slots of the endpoint that a further allocation may have; 0 while the endpoint is down. status:
+ * NULL when unknown. */
 unsigned ledger_slots_free(const Ledger *l, const Config *config, const EndpointStatusTable *status,
                            const char *endpoint);
-/* Bytes of the node and page size in all allocations. */
+/* Returns the bytes of the node, in pages of this size, that allocations have. */
 uint64_t ledger_memory(const Ledger *l, int node, uint64_t page_size);
-/* Bytes of those that no running guest uses yet. */
+/* Returns the part of ledger_memory() that no running guest uses yet. */
 uint64_t ledger_memory_idle(const Ledger *l, int node, uint64_t page_size);
 /*
- * Bytes of the page size that a further allocation may have on the node: at most the node's unclaimed memory, and at
- * most the memory free now less ledger_memory_idle().
+ * Returns the bytes of the node, in pages of this size, that a further allocation may have: at most the node's
+ * unclaimed memory, and at most the memory free now less ledger_memory_idle().
  */
 uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node,
                             uint64_t page_size);
-/* The same for a request that does not name the node: 0 for a node without CPUs, whose memory is not given by itself.
- */
+/* As ledger_memory_free(), for a request that does not name the node: 0 for a node without CPUs, whose memory is only
+ * given to requests that name it. */
 uint64_t ledger_memory_offered(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node,
                                uint64_t page_size);
-/* CPUs of the node that a further allocation may have: those of cores without a housekeeping or claimed CPU. */
+/* Sets *ret to the CPUs of the node that a further allocation may have: those of cores without a housekeeping or
+ * claimed CPU. */
 void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node, CpuSet *ret);
 
 /*
- * VERDICT_NONE when a new allocation may have dev: dev, its IOMMU group, its PF and its VFs are neither claimed nor in
- * quarantine, and have no finding that refuses requests. status may be NULL: no findings. except: an allocation whose
+ * Returns VERDICT_NONE when a new allocation may have dev: neither dev nor its IOMMU group, PF or VFs are claimed, in
+ * quarantine, or have a finding that refuses requests. status may be NULL: no findings. except: an allocation whose
  * claims are ignored, or NULL.
  */
 Verdict ledger_check_device(const Ledger *l, const DeviceStatusTable *status, const Inventory *inv,
                             const PciDevice *dev, const Allocation *except, Refusal *ret);
-/* What the GPU of a VF can have of a type of vGPU. */
+/* How many vGPUs of a type the GPU of a VF can have. */
 typedef struct VgpuRoom {
         unsigned type;    /* id of the type; 0: the VF does not list it now */
-        unsigned total;   /* of the type in all; 0 unknown */
-        unsigned further; /* besides the vGPUs that the GPU has and those promised to allocations */
+        unsigned total;   /* vGPUs of the type on the whole GPU; 0 unknown */
+        unsigned further; /* vGPUs of the type that the GPU can have besides its present vGPUs and those promised to
+                             allocations */
 } VgpuRoom;
-/* grown: an allocation outside the ledger whose vGPUs count as if it were in the ledger, or NULL. */
+/* Sets *ret to the room for vGPUs of the type called name. grown: an allocation outside the ledger whose vGPUs count as
+ * if it were in the ledger, or NULL. */
 void ledger_vgpu_room(const Ledger *l, const Allocation *grown, const Inventory *inv, const PciDevice *vf,
                       const char *name, VgpuRoom *ret);
-/* VERDICT_NONE when each GPU has room for the vGPUs of a, which is not in the ledger; VERDICT_NO_VGPU. */
+/* Checks the vGPUs of an allocation that is not in the ledger: VERDICT_NO_VGPU unless each GPU has room for them. */
 Verdict ledger_check_vgpus(const Ledger *l, const Inventory *inv, const Allocation *a, Refusal *ret);
 
-/* VERDICT_NONE when the device is neither blocked by a job, nor quarantined, nor used by a guest without an allocation.
- */
+/* Returns VERDICT_NONE when the device is not blocked by a job, not in quarantine, and not used by a guest without an
+ * allocation. */
 Verdict ledger_check_kept(const Ledger *l, const DeviceStatusTable *status, PciAddress address, Refusal *ret);
 
 /*
- * Puts a, which has one device, into quarantine in place of an earlier entry of the device. On 0 the ledger owns a.
- * -ENOMEM.
+ * Puts the device of an allocation with one device into quarantine, and replaces an earlier entry of the device. On 0
+ * the ledger owns the allocation. -ENOMEM.
  */
 int ledger_quarantine(Ledger *l, Allocation *a);
-/* NULL when the device is not in quarantine. */
+/* Returns the entry of the device in quarantine, or NULL. */
 Allocation *ledger_find_quarantined(const Ledger *l, PciAddress address);
-/* The first device of a that is in quarantine; NULL: none. */
+/* Returns the first device of the allocation that is in quarantine; NULL: none. */
 const AllocationDevice *ledger_find_quarantined_of(const Ledger *l, const Allocation *a);
-/* Removes the device from quarantine; the caller owns the allocation. NULL when it is not in quarantine. */
+/* Removes the device from quarantine. The caller owns the returned entry. NULL when the device is not in quarantine. */
 Allocation *ledger_unquarantine(Ledger *l, PciAddress address);

@@ -27,8 +27,8 @@ typedef struct Region {
 const char *region_file(const Region *r, char buf[static REGION_FILE_MAX]);
 
 /*
- * Socket path of the region's ivshmem server. pattern is the value of SharedMemoryServer=, which contains %n. The
- * caller frees; NULL when out of memory.
+ * Returns the socket path of the region's ivshmem server. pattern: the value of SharedMemoryServer=, which contains %n.
+ * The caller frees; NULL when out of memory.
  */
 char *region_server(const Region *r, const char *pattern);
 
@@ -37,5 +37,5 @@ Verdict region_name(Region *r, const char *name, Refusal *ret);
 /* Checks the region's size and page size. */
 Verdict region_check(const Region *r, Refusal *ret);
 
-/* One of the n regions has the name. */
+/* Returns true when one of the n regions has the name. */
 bool region_is_among(const Region *regions, size_t n, const char *name);

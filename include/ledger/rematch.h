@@ -12,19 +12,21 @@
 typedef struct Rematch {
         Allocation *allocation;
         size_t index;         /* index in allocation->devices */
-        const PciDevice *now; /* the device's card in the inventory; NULL: not found, and a device of another allocation
-                                 was found at its address */
+        const PciDevice *now; /* the device's card in the inventory; NULL: the card was not found, and a device of
+                                 another allocation was found at its address */
 } Rematch;
 
-/* Everything but the serial number says that dev may be the card of d, so the serial number of dev should be read. */
+/* Returns true when dev may be the card of d as far as all but the serial number tell, so that reading the serial
+ * number of dev is worthwhile. */
 bool rematch_may_be(const AllocationDevice *d, const PciDevice *dev);
-/* The card of d is at its address and path. */
+/* Returns true when the card of d is at its address and path. */
 bool rematch_is_home(const AllocationDevice *d, const Inventory *inv);
 /*
- * Returns the devices that are no longer at the address in their allocation, in the order of the allocations. The
- * caller frees *ret. Apply all entries together, because cards may have swapped addresses. 0 or -ENOMEM.
+ * Finds the devices that are no longer at the address in their allocation, in the order of the allocations. The caller
+ * frees *ret. Apply all entries together, because cards may have swapped addresses. 0 or -ENOMEM.
  */
 int rematch_find(Allocation *const *allocations, size_t n_allocations, const Inventory *inv, Rematch **ret,
                  size_t *ret_n);
-/* The paths are equal except for bus numbers: "pci0000:80/0000:81:02.0" and "pci0000:80/0000:90:02.0". */
+/* Returns true when the paths are equal except for bus numbers: "pci0000:80/0000:81:02.0" and
+ * "pci0000:80/0000:90:02.0". */
 bool rematch_same_slots(const char *a, const char *b);

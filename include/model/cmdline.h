@@ -7,20 +7,20 @@
 #include "model/inventory.h"
 
 /*
- * Finds the next KEY=VALUE of a kernel command line; a KEY without a value has an empty one. '-' and '_' are the same,
- * as in the kernel. *rest: where to search; it is advanced. The value has *ret_n bytes.
+ * Finds the next KEY=VALUE of a kernel command line. A KEY without "=" has an empty value. '-' and '_' are the same, as
+ * in the kernel. *rest is the text to search, and is advanced. The value has *ret_n bytes and no NUL.
  */
 bool cmdline_next(const char **rest, const char *key, const char **ret_value, size_t *ret_n);
-/* The command line has KEY. */
+/* Returns true when the command line has KEY, with or without a value. */
 bool cmdline_has(const char *cmdline, const char *key);
-/* A value of KEY, which is a list separated by commas, has the word. */
+/* Returns true when a value of KEY, a comma-separated list, contains word. */
 bool cmdline_says(const char *cmdline, const char *key, const char *word);
-/* Adds the CPUs of all isolcpus= to *ret; words such as "managed_irq" may precede the list. A list of another form is
- * ignored. 0 or -ENOMEM. */
+/* Adds the CPUs of all isolcpus= to *ret. Skips flags before the list, such as "managed_irq". Ignores a malformed list.
+ * 0 or -ENOMEM. */
 int cmdline_isolated(const char *cmdline, CpuSet *ret);
-/* The key of an option that turns the IOMMU off, such as "amd_iommu"; NULL: there is none. */
+/* Returns the key of an option that turns the IOMMU off, such as "amd_iommu"; NULL if there is none. */
 const char *cmdline_iommu_off(const char *cmdline);
-/* What the command line says about the IOMMU. */
+/* Returns whether the command line turns the IOMMU on or off. */
 IommuBoot cmdline_iommu(const char *cmdline);
 /* The IOMMU passes the addresses of host drivers on unchanged: iommu=pt or iommu.passthrough=1. */
 bool cmdline_iommu_passthrough(const char *cmdline);

@@ -10,13 +10,13 @@ typedef struct Pin {
         unsigned cpu;
 } Pin;
 
-/* The largest number of online SMT siblings in any core, at least 1. */
+/* Returns the largest number of online SMT siblings in any core, at least 1. */
 unsigned cores_threads(const Inventory *inv);
 
 /*
- * Splits at least k vCPUs into k shares, largest first: as few cores as possible, and two shares differ by one core at
- * most. Of one core, in one of the shares with the most cores, threads may be left over. With fewer cores than shares,
- * cores are split.
+ * Splits `cpus` vCPUs, at least k, into k shares, the largest first. Uses as few cores as possible; two shares differ
+ * by at most one core. If the vCPUs do not fill the cores, one of the largest shares leaves threads of one core unused.
+ * With fewer cores than shares, cores are split.
  */
 void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]);
 

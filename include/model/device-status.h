@@ -13,7 +13,7 @@ typedef enum DeviceFinding {
         DEVICE_ASSIGNED,  /* a guest of Nova uses the device, whose pool has Scheduler=nova */
         DEVICE_STUCK,     /* the kernel has not returned from a job's access to the device */
         DEVICE_BUSY,      /* a job works on the device, which is in no allocation */
-        DEVICE_UNHEALTHY, /* a health check failed. The allocation that has the device keeps it */
+        DEVICE_UNHEALTHY, /* a health check failed. An allocation keeps the device */
         DEVICE_LOST,      /* as DEVICE_UNHEALTHY: NVIDIA's driver has lost the GPU */
         DEVICE_UNLINKED,  /* as DEVICE_UNHEALTHY: Fabric Manager reports failed NVLinks of the GPU */
         DEVICE_LINKED,    /* as DEVICE_UNHEALTHY: an NVLink partition of the GPU is active without an allocation */
@@ -34,19 +34,19 @@ typedef struct DeviceStatusTable {
 
 void device_status_table_done(DeviceStatusTable *t);
 
-/* Replaces the finding of the device; NULL message: removes it. 0, or -ENOMEM, which changes nothing. */
+/* Sets the finding of the device to message; NULL removes it. 0, or -ENOMEM, which changes nothing. */
 int device_status_set(DeviceStatusTable *t, PciAddress address, DeviceFinding finding, const char *message);
 /* Sets DEVICE_CONTESTED. n_vfs: the number of VFs before the change. 0, or -ENOMEM, which changes nothing. */
 int device_status_set_contested(DeviceStatusTable *t, PciAddress pf, size_t n_vfs, const char *message);
 
-/* In all functions below t may be NULL: no findings. */
-/* The entry of the device; NULL when it has no finding. Valid until the table changes. */
+/* In all functions below t may be NULL, which means no findings. */
+/* Returns the entry of the device, or NULL when it has no finding. Valid until the table changes. */
 const DeviceStatus *device_status_find(const DeviceStatusTable *t, PciAddress address);
-/* The sentence of the finding; NULL: not found. Valid until the table changes. */
+/* Returns the sentence of the finding, or NULL when the device does not have it. Valid until the table changes. */
 const char *device_status_get(const DeviceStatusTable *t, PciAddress address, DeviceFinding finding);
-/* Refuses with the sentence of the finding. VERDICT_NONE: not found. */
+/* Refuses with the sentence of the finding. VERDICT_NONE when the device does not have it. */
 Verdict device_status_check(const DeviceStatusTable *t, PciAddress address, DeviceFinding finding, Refusal *ret);
-/* VERDICT_NONE when no finding says that the device is unhealthy. */
+/* Refuses when a finding says that the device is unhealthy; otherwise VERDICT_NONE. */
 Verdict device_status_check_unhealthy(const DeviceStatusTable *t, PciAddress address, Refusal *ret);
-/* VERDICT_NONE when the device is neither stuck nor busy. */
+/* Refuses when the device is stuck or busy; otherwise VERDICT_NONE. */
 Verdict device_status_check_blocked(const DeviceStatusTable *t, PciAddress address, Refusal *ret);

@@ -16,15 +16,15 @@
 
 #define ENDPOINT_MAX 127U /* bytes of HOST:PORT */
 
-/* The outcome of a connect. Of the outcomes at several addresses of a host the lowest counts, and unknown as the
- * highest. */
+/* The outcome of a connect. If the addresses of a host have different outcomes, the lowest value counts, with
+ * ENDPOINT_UNKNOWN as the highest. */
 typedef enum EndpointAnswer {
-        ENDPOINT_UNKNOWN,     /* the connect could not be tried, or its outcome is not known */
-        ENDPOINT_ACCEPTS,     /* it accepted the connection */
-        ENDPOINT_REFUSES,     /* its host refused the connection */
+        ENDPOINT_UNKNOWN,     /* the connect was not possible, or its outcome is not known */
+        ENDPOINT_ACCEPTS,     /* the endpoint accepted the connection */
+        ENDPOINT_REFUSES,     /* the host refused the connection */
         ENDPOINT_SILENT,      /* no answer in time */
-        ENDPOINT_UNREACHABLE, /* there is no route to its host */
-        ENDPOINT_NAMELESS,    /* its host name does not exist */
+        ENDPOINT_UNREACHABLE, /* there is no route to the host */
+        ENDPOINT_NAMELESS,    /* the host name does not exist */
         _ENDPOINT_ANSWER_MAX,
 } EndpointAnswer;
 
@@ -39,9 +39,9 @@ const char *endpoint_state_to_string(EndpointState s);
 typedef struct EndpointStatus {
         char name[ENDPOINT_MAX + 1]; /* HOST:PORT */
         EndpointState state;
-        EndpointAnswer answer; /* the last one; ENDPOINT_UNKNOWN before the first */
+        EndpointAnswer answer; /* the last known answer; ENDPOINT_UNKNOWN before the first */
         unsigned failed;       /* failed connects since the last accepted one */
-        bool unclear;          /* a later answer was ENDPOINT_UNKNOWN */
+        bool unclear;          /* the answer after it was ENDPOINT_UNKNOWN */
 } EndpointStatus;
 
 typedef struct EndpointStatusTable {
@@ -54,12 +54,12 @@ void endpoint_status_table_done(EndpointStatusTable *t);
 /* Adds the endpoint in an unknown state, if the table does not have it. 0 or -ENOMEM. */
 int endpoint_status_add(EndpointStatusTable *t, const char *name);
 void endpoint_status_remove(EndpointStatusTable *t, size_t i);
-/* Takes over an answer. Returns true if the state has changed. */
+/* Updates the status from an answer. Returns true if the state has changed. */
 bool endpoint_status_take(EndpointStatus *s, EndpointAnswer answer);
 
-/* In the functions below t may be NULL: all states are unknown. */
-/* NULL: the table does not have the endpoint. Valid until the table changes. */
+/* In the functions below t may be NULL, which means that all states are unknown. */
+/* Returns NULL if the table does not have the endpoint. The pointer is valid until the table changes. */
 EndpointStatus *endpoint_status_find(const EndpointStatusTable *t, const char *name);
 EndpointState endpoint_status_state(const EndpointStatusTable *t, const char *name);
-/* "it refuses connections"; NULL: the endpoint is not down. */
+/* Returns why the endpoint is down, "it refuses connections", or NULL if it is not down. */
 const char *endpoint_status_reason(const EndpointStatusTable *t, const char *name);

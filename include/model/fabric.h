@@ -3,8 +3,8 @@
 
 /*
  * The NVLink partitions of a machine with NVSwitches: sets of GPUs that can use NVLink with each other and with no
- * other GPU. Fabric Manager activates a partition as a whole. It knows a GPU by its module id, the number of its
- * socket, which is not in the order of PCI addresses.
+ * other GPU. Fabric Manager activates a partition as a whole. It identifies a GPU by its module id, the number of the
+ * GPU's socket on the board. Module ids are not in the order of PCI addresses.
  */
 
 #include <stdbool.h>
@@ -28,25 +28,25 @@ typedef struct FabricTable {
         size_t n;
 } FabricTable;
 
-/* What Fabric Manager reports when it is asked about certain partitions. */
+/* The answer of Fabric Manager to a question about certain partitions. */
 typedef struct FabricReport {
-        FabricTable table; /* all its partitions */
-        uint64_t active;   /* bit i: the i-th of the table is active */
-        uint64_t inactive; /* bit i: it has the i-th of them, which is not active */
+        FabricTable table; /* all partitions that Fabric Manager has */
+        uint64_t active;   /* bit i: the i-th partition of the table is active */
+        uint64_t inactive; /* bit i: Fabric Manager has the i-th partition of the question, and it is not active */
         uint32_t n_failed;
         PciAddress failed[FABRIC_FAILED_MAX]; /* GPUs with failed NVLinks */
 } FabricReport;
 
-/* The partitions that Fabric Manager has by default on "hgx-a100", "hgx-h100" and "hgx-b200". 0 or -EINVAL. */
+/* Sets *ret to Fabric Manager's default partitions for machine: "hgx-a100", "hgx-h100" or "hgx-b200". 0 or -EINVAL. */
 int fabric_table_of(const char *machine, FabricTable *ret);
 /* Adds a partition, or replaces the one with this id. 0, or -E2BIG beyond FABRIC_PARTITIONS_MAX. */
 int fabric_table_add(FabricTable *t, unsigned id, uint64_t modules);
-/* NULL: no such partition. */
+/* Returns NULL if the table has no such partition. */
 const FabricPartition *fabric_table_find(const FabricTable *t, unsigned id);
-/* The table has a partition with the id and the modules of p. */
+/* Returns true when the table has a partition with the id and the modules of p. */
 bool fabric_table_has(const FabricTable *t, const FabricPartition *p);
 bool fabric_table_equal(const FabricTable *t, const FabricTable *other);
-/* Some partition has both modules. */
+/* Returns true when a partition of the table has both modules. */
 bool fabric_table_joins(const FabricTable *t, unsigned module, unsigned other);
 
 static inline uint64_t fabric_bit(unsigned module) {

@@ -3,22 +3,22 @@
 
 /*
  * Health of devices that no host driver monitors: whether the device responds, its power state, and the fatal errors
- * that its port counted. rasdaemon records all other errors. Reading health wakes the device and may block forever, so
- * the results are kept beside the inventory. Pure; host/health.h reads the hardware.
+ * counted for it. rasdaemon records all other errors. Reading health wakes the device and may block for ever, so the
+ * results are kept beside the inventory. Pure; host/health.h reads the hardware.
  */
 
 #include "model/inventory.h"
 
 typedef struct HealthReading {
-        int error;        /* of reading config space: 0; -EIO: it reads all ones; -ENXIO: another device answers; other:
-                             unknown */
-        bool cold;        /* still in D3cold after the read */
+        int error; /* result of reading config space: 0; -EIO: all bits are ones; -ENXIO: another device answers; other
+                      errors: unknown */
+        bool cold; /* the device is still in D3cold after the read */
         bool power_error; /* the kernel cannot change the device's power state */
         bool counted;     /* fatal is valid */
         uint64_t fatal;   /* fatal errors since the kernel started to count (AER) */
 } HealthReading;
 
-/* Why a device is due for a health check. A later reason overrides an earlier one. */
+/* Why the health of a device is checked. A later reason overrides an earlier one. */
 typedef enum HealthTrigger {
         HEALTH_NOT_DUE,
         HEALTH_DUE_EVENT,

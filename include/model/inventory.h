@@ -23,7 +23,7 @@
 #define PAGE_SIZES_MAX         8U
 #define VFIO_CDEV_MAX          16U
 #define INVENTORY_VARIANTS_MAX 1024U
-#define PCIBACK_DRIVER         "pciback" /* of the module xen-pciback */
+#define PCIBACK_DRIVER         "pciback" /* the driver of the module xen-pciback */
 
 typedef enum PciType {
         PCI_TYPE_DEVICE, /* neither PF nor VF */
@@ -33,9 +33,10 @@ typedef enum PciType {
 } PciType;
 const char *pci_type_to_string(PciType t);
 
-/* Access Control Services of a port or multifunction device, from config space (PCIe 6.12; domain.md A13 to A15). */
+/* Access Control Services of a port or multifunction device, from config space (PCIe 6.12; pci_acs_enabled() in the
+ * kernel's drivers/pci/pci.c). */
 typedef enum PciAcs {
-        PCI_ACS_UNKNOWN,  /* config space could not be read that far */
+        PCI_ACS_UNKNOWN,  /* the capability could not be read from config space */
         PCI_ACS_CLEAN,    /* isolates by definition: upstream port, single-function endpoint */
         PCI_ACS_ISOLATED, /* SV, RR, CR and UF are all enabled */
         PCI_ACS_OPEN,     /* no capability, or not all four are enabled: peers can reach each other without the IOMMU */
@@ -60,7 +61,7 @@ const char *pci_acs_bit_to_string(PciAcsBit b);
 /* Address Translation Services of a GPU or NIC. */
 typedef enum PciAts {
         PCI_ATS_UNKNOWN, /* the capability could not be read from config space */
-        PCI_ATS_NONE,    /* no capability (some NICs can be configured so in firmware) */
+        PCI_ATS_NONE,    /* no capability (the firmware of some NICs can hide it) */
         PCI_ATS_OFF,
         PCI_ATS_ON,
         _PCI_ATS_MAX,
@@ -74,36 +75,36 @@ typedef struct PciDevice {
         char *name;        /* from pci.ids, or NULL */
         char *vf_name;     /* from pci.ids, for the VFs of this PF (vf_device), or NULL */
         bool named;        /* name and vf_name were looked up */
-        uint64_t serial;   /* of the card; a VF has that of its PF (model/serial.h); 0: none */
-        bool serial_known; /* the serial number was read; read only when an allocation needs it */
-        unsigned module;   /* NVLink module id that was learnt from the driver; 0: unknown (model/fabric.h) */
-        char *path; /* path below sys/devices: "pci0000:80/0000:80:02.0/0000:82:00.0". Some machines have a prefix,
-                       "LNXSYSTM:00/.../pci0000:80/..." */
+        uint64_t serial;   /* serial number of the card (model/serial.h); a VF has that of its PF; 0: none */
+        bool serial_known; /* the serial number was read, which is done only when an allocation needs it */
+        unsigned module;   /* NVLink module id that NVIDIA's driver reported; 0: unknown (model/fabric.h) */
+        char *path;        /* path below sys/devices: "pci0000:80/0000:80:02.0/0000:82:00.0". On some machines a prefix
+                              precedes it: "LNXSYSTM:00/.../pci0000:80/..." */
         uint64_t instance; /* inode of its sysfs directory: changes when the card is replugged */
         int parent;        /* index of the bridge above, or -1 on a root bus */
-        int numa_node;     /* one of the listed nodes, where there is one node that one; -1 unknown: never treat it as 0
-                              (domain.md E1) */
-        int own_node;      /* the device's own numa_node attribute, before another node replaces -1 or a node that the
-                              machine does not list */
-        int iommu_group;   /* kernel's number, valid only until the next scan (domain.md A2); -1: none, or a group of
-                              VFIO's no-IOMMU mode (A17) */
-        char *driver;      /* NULL when unbound */
-        char *driver_override;         /* NULL when not set */
-        bool has_override;             /* the driver_override file exists */
-        bool vfio;                     /* vfio-dev/ exists: the device is bound to a VFIO driver (domain.md B11) */
-        char vfio_cdev[VFIO_CDEV_MAX]; /* its VFIO character device, which iommufd needs: "vfio3"; "": none */
-        bool sets_guids;    /* the GUIDs of its VFs can be set: it has a network interface (for InfiniBand that of the
-                               module ib_ipoib), or the directory sriov of MLNX_OFED */
-        char *vgpu_types;   /* the vGPU types that can be created on this VF (model/vgpu.h); NULL: the VF is not on a
-                               driver with vGPUs */
+        int numa_node; /* a node in nodes[]; -1: unknown, which must not be taken for 0. On a machine with one node, it
+                          is that node */
+        int own_node;  /* the numa_node attribute of the device. numa_node differs from it where this is -1 or a node
+                          that the machine does not list */
+        int iommu_group; /* number of the group. The kernel reuses numbers, so it is valid only until the next scan. -1:
+                            none, or a group of VFIO's no-IOMMU mode */
+        char *driver;    /* NULL when unbound */
+        char *driver_override; /* NULL when not set */
+        bool has_override;     /* the driver_override file exists */
+        bool vfio; /* vfio-dev/ exists, so the device is bound to a VFIO driver (ABI/testing/sysfs-devices-vfio-dev) */
+        char vfio_cdev[VFIO_CDEV_MAX]; /* its VFIO character device, "vfio3", which iommufd needs; "": none */
+        bool sets_guids;  /* the GUIDs of its VFs can be set: it has a network interface (for InfiniBand that of the
+                             module ib_ipoib), or the directory sriov of MLNX_OFED */
+        char *vgpu_types; /* the vGPU types that can be created on this VF (model/vgpu.h); NULL: the VF's driver has no
+                             vGPUs */
         unsigned vgpu_type; /* id of the type of its vGPU, 0 none */
-        bool mdev_parent;   /* its driver creates mediated devices, which are the vGPUs of a VF; host/mdev.h */
-        char *mdev_types;   /* of a GPU without VFs: the types of its mediated devices, as vgpu_types of its slots
-                               (model/mdev-slots.h); NULL: it has none */
+        bool mdev_parent;   /* its driver creates mediated devices; on a VF, its vGPU is one (host/mdev.h) */
+        char *mdev_types;   /* of a GPU without VFs: the types of its mediated devices, which are the vgpu_types of its
+                               slots (model/mdev-slots.h); NULL: it has none */
         char *mdevs;        /* of such a GPU: a line "UUID TYPE" for each mediated device, ascending */
         char mdev[UUID_STRING_MAX]; /* UUID of the mediated device that is its vGPU; "": none */
         bool boot_vga;
-        bool is_bridge; /* header type 1 or class 0604/0607: cannot be passed to a guest (A11) */
+        bool is_bridge; /* header type 1 or class 0604/0607: VFIO refuses it */
         PciType type;
         PciAddress physfn;  /* PCI_TYPE_VF: its PF */
         int vf_index;       /* PCI_TYPE_VF: N of the PF's virtfnN link, -1 unknown */
@@ -115,27 +116,27 @@ typedef struct PciDevice {
         size_t n_vfs;
         unsigned total_vfs;
         uint16_t vf_device;            /* PCI device id of its VFs (sriov_vf_device), 0 unknown */
-        uint16_t vf_offset, vf_stride; /* of a PF without VFs: from its routing ID to that of its first VF, and from VF
-                                          to VF; 0 unknown */
+        uint16_t vf_offset, vf_stride; /* of a PF without VFs: distance of routing IDs from the PF to its first VF, and
+                                          between VFs; 0 unknown */
         uint64_t vf_bar_size[PCI_VF_BARS_MAX]; /* of a PF without VFs: bytes of each VF, 0 unused */
         bool expected;                         /* a VF that does not exist yet (inventory_expect_vfs()) */
         char *reset_methods;                   /* reset_method attribute, NULL when the device has none */
         char *power_state;
-        bool runtime_pm; /* power/control is "auto": the kernel suspends the device while it is not used. Not read for
-                            bridges and VFs: a VF has no power of its own, and its PF keeps the link up */
-        bool d3cold;     /* d3cold_allowed is 1: the kernel may also turn its power off. Not read for them either */
+        bool runtime_pm;    /* power/control is "auto": the kernel suspends the device while it is idle. Not read for
+                               bridges and VFs: a VF has no power state of its own */
+        bool d3cold;        /* d3cold_allowed is 1: the kernel may also cut its power. Not read for bridges and VFs */
         char *kernel_names; /* names of its RDMA devices, network interfaces, NVMe controllers, DRM and accelerator
-                               nodes, disks, and interfaces below it (scalable functions, modems, USB ...), separated by
-                               spaces: "mlx5_0 ens1f0"; first the node of NVIDIA's driver, if known: "nvidia0"; NULL
-                               when it has none */
-        char *bond;         /* the bond or team that a network interface of it is a port of; NULL: none */
-        unsigned link_speed,
-                link_width; /* maximum of the link (model/pcilink.h); for bridges, GPUs and NICs other than VFs */
+                               nodes, and disks, separated by spaces: "mlx5_0 ens1f0". Also network interfaces of
+                               devices below it, such as scalable functions, modems or USB adapters. The node of
+                               NVIDIA's driver, "nvidia0", is first if it is known. NULL: no names */
+        char *bond;         /* the bond or team of which a network interface of the device is a port; NULL: none */
+        unsigned link_speed, link_width; /* maximum speed and width of the link (model/pcilink.h); for bridges, GPUs and
+                                            NICs other than VFs */
         unsigned current_speed, current_width; /* the link as trained, for GPUs and NICs other than VFs */
         uint64_t bar_size[PCI_BARS_MAX];       /* bytes, 0 unused */
         PciAcs acs;
-        uint16_t acs_capabilities, acs_enabled; /* PCI_ACS_BIT()s of the capability and control registers; 0 when acs is
-                                                   unknown or clean */
+        uint16_t acs_capabilities, acs_enabled; /* the capability and control registers, as PCI_ACS_BIT()s; 0 when acs
+                                                   is unknown or clean */
         PciAts ats;
         char *critical;              /* why the host needs the device, a chain of dependencies; NULL when it does not.
                                         host/critical.h */
@@ -154,7 +155,8 @@ typedef struct IommuGroup {
         int number;
         uint32_t *members; /* indices into devices, ascending */
         size_t n_members;
-        bool direct; /* has a "direct" reserved region: VFIO refuses the group (domain.md A20) */
+        bool direct; /* has a reserved region of type "direct", for which VFIO refuses the group (drivers/iommu/iommu.c,
+                        require_direct) */
 } IommuGroup;
 
 typedef struct PagePool {
@@ -168,11 +170,11 @@ typedef struct NumaNode {
         CpuSet cpus;        /* online CPUs */
         int package;        /* socket of its CPUs, -1 for a node without CPUs */
         uint64_t memory;    /* bytes, MemTotal; 0 for a memory-less node */
-        uint64_t available; /* bytes of ordinary pages that are free or in reclaimable caches */
+        uint64_t available; /* bytes of ordinary pages that are free or in caches that the kernel can reclaim */
         bool available_known;
         PagePool pages[PAGE_SIZES_MAX]; /* hugepages, ascending by size */
         size_t n_pages;
-        unsigned distance[INVENTORY_NODES_MAX]; /* to inventory->nodes[i], SLIT units, 10 is local, 0 unknown */
+        unsigned distance[INVENTORY_NODES_MAX]; /* to inventory->nodes[i], in SLIT units: 10 local, 0 unknown */
 } NumaNode;
 
 /* On hybrid CPUs cores differ in speed and in SMT. On all others they are CORE_PERFORMANCE. */
@@ -191,7 +193,7 @@ typedef struct Cpu {
         CoreKind kind;
 } Cpu;
 
-/* A VFIO variant driver: a line of modules.alias, "vfio_pci:v000015B3d..." without the prefix. */
+/* A VFIO variant driver, from a line of modules.alias: "vfio_pci:v000015B3d..." without the prefix "vfio_pci:". */
 typedef struct VfioVariant {
         char *pattern;
         char *driver; /* its name; the name of its module while it is not loaded */
@@ -203,7 +205,7 @@ typedef struct VfioVariant {
 #define ARCHITECTURE_AARCH64 "aarch64"
 
 typedef enum IommuBoot {
-        IOMMU_BOOT_DEFAULT, /* nothing, or the command line is unknown */
+        IOMMU_BOOT_DEFAULT, /* the command line has no such option, or is unknown */
         IOMMU_BOOT_ON,      /* intel_iommu=on */
         IOMMU_BOOT_OFF
 } IommuBoot;
@@ -215,7 +217,7 @@ typedef struct Inventory {
         size_t n_groups;
         NumaNode *nodes; /* ascending by id, at most INVENTORY_NODES_MAX */
         size_t n_nodes;
-        Cpu *cpus; /* online ones, ascending by id */
+        Cpu *cpus; /* online CPUs, ascending by id */
         size_t n_cpus;
         unsigned phys_bits;                  /* width of CPU physical addresses, 0 unknown */
         bool amd;                            /* CPUID has the leaves of AMD: vendors AMD and Hygon */
@@ -229,34 +231,34 @@ typedef struct Inventory {
         VfioVariant *variants;
         size_t n_variants;
         bool iommu;           /* at least one IOMMU group exists */
-        IommuBoot iommu_boot; /* what the kernel command line says about it */
-        bool xen;             /* Linux runs under Xen, and the IOMMU groups are those of inventory_derive_groups() */
-        char *critical_error; /* why the devices that the host needs could not be determined; no device is allocated
-                                   then. NULL when they are known */
-        char **notes;         /* sentences about skipped or odd facts of the node as a whole */
+        IommuBoot iommu_boot; /* whether the kernel command line turns the IOMMU on or off */
+        bool xen;             /* Linux runs under Xen. inventory_derive_groups() computed the IOMMU groups */
+        char *critical_error; /* why the daemon could not determine which devices the host needs; no device is allocated
+                                 then. NULL when they are known */
+        char **notes;         /* sentences about facts of the whole node that were skipped or are inconsistent */
         size_t n_notes;
 } Inventory;
 
-/* Architecture of this node's domains: the node's own, or x86_64 when unknown. */
+/* Returns the architecture of this node's domains: the node's own, or x86_64 when unknown. */
 const char *inventory_architecture(const Inventory *inv);
-/* How a device without an IOMMU group gets one. Where no device has one: how to turn on the IOMMU. Does not name what
- * the node has already. */
+/* Returns how to turn on the IOMMU where no device has an IOMMU group, otherwise how the remaining devices get one.
+ * Leaves out what the node already has. */
 const char *inventory_iommu_remedy(const Inventory *inv);
-/* Notes about the IOMMU: the whole sentence, and the first words of the other. */
+/* Notes about the IOMMU: a whole sentence, and the first words of another one. */
 #define NOTE_NO_IOMMU                                                                                                  \
         "No device has an IOMMU group. The IOMMU is off or missing, and no device can be given to a guest."
 #define NOTE_ACS_OVERRIDE "The kernel runs with pcie_acs_override="
-/* Domain documents can be generated for the node's architecture. */
+/* Returns true when domain documents can be generated for the node's architecture. */
 bool inventory_has_domains(const Inventory *inv);
 
-/* Empty inventory; NULL when out of memory. */
+/* Returns an empty inventory; NULL when out of memory. */
 Inventory *inventory_new(void);
 Inventory *inventory_free(Inventory *inv);
 DEFINE_CLEANUP(Inventory *, inventory_free)
 
 /*
- * Appends a zeroed device; unknown members are -1. The pointer is valid until the next call. NULL: out of memory or
- * INVENTORY_DEVICES_MAX reached.
+ * Appends a device with all members unknown: zero, or -1 for the members for which -1 means unknown. The pointer is
+ * valid until the next call. NULL: out of memory or INVENTORY_DEVICES_MAX reached.
  */
 PciDevice *inventory_add_device(Inventory *inv, PciAddress address);
 /*
@@ -266,7 +268,7 @@ PciDevice *inventory_add_device(Inventory *inv, PciAddress address);
 int inventory_copy_device(Inventory *inv, const PciDevice *dev);
 /* Appends a sentence to device->fault, separated by "; ". 0 or -ENOMEM. */
 int pci_device_add_fault(PciDevice *dev, const char *format, ...) _printf_(2, 3);
-/* Copies vgpu_types, vgpu_type, mdev_parent, mdev, mdev_types and mdevs. 0 or -ENOMEM. */
+/* Copies the members vgpu_types, vgpu_type, mdev_parent, mdev, mdev_types and mdevs. 0 or -ENOMEM. */
 int pci_device_copy_vgpu(PciDevice *to, const PciDevice *from);
 bool pci_device_same_vgpu(const PciDevice *a, const PciDevice *b);
 /* 0, -ENOMEM, or -E2BIG beyond INVENTORY_VARIANTS_MAX. */
@@ -274,86 +276,90 @@ int inventory_add_variant(Inventory *inv, const char *pattern, const char *drive
 /* Copies drivers and variants. to must have neither. 0 or -ENOMEM. */
 int inventory_copy_drivers(Inventory *to, const Inventory *from);
 void inventory_swap_drivers(Inventory *a, Inventory *b);
-/* False only when the registered drivers are known and name is not among them. */
+/* Returns false only when the registered drivers are known and name is not one of them. */
 bool inventory_may_have_driver(const Inventory *inv, const char *name);
 int inventory_add_note(Inventory *inv, const char *format, ...) _printf_(2, 3);
 
 /*
- * To be called after all devices are added. Adds the slots of mediated devices, sorts, and derives parent, groups (from
- * iommu_group of the devices), type and the VFs of each PF (from its links). Group flags set by
- * inventory_set_group_direct() are kept. Idempotent. 0 or -ENOMEM.
+ * Call it after all devices are added. Adds the slots of mediated devices, and sorts the devices. Derives parents,
+ * groups (from iommu_group of the devices), types, and the VFs of each PF (from its links). Keeps group flags set by
+ * inventory_set_group_direct(). Idempotent. 0 or -ENOMEM.
  */
 int inventory_finish(Inventory *inv);
 int inventory_set_group_direct(Inventory *inv, int number);
 /*
- * For Linux under Xen, which has no IOMMU groups because Xen has the IOMMU: gives each device the group that the kernel
- * would, from ACS, and calls inventory_finish(). The number of a group follows from its first member, so it stays the
- * same when other devices come and go. A device without a path has no group. 0 or -ENOMEM.
+ * For Linux under Xen, which has no IOMMU groups because Xen owns the IOMMU. Gives each device the group that the
+ * kernel would, from ACS, and calls inventory_finish(). The number of a group follows from its first member, so it does
+ * not change when other devices come and go. A device without a path gets no group. 0 or -ENOMEM.
  */
 int inventory_derive_groups(Inventory *inv);
 
-/* Binary searches; NULL when absent. */
+/* Finds the device by binary search; NULL when absent. */
 const PciDevice *inventory_find(const Inventory *inv, PciAddress address);
 const IommuGroup *inventory_find_group(const Inventory *inv, int number);
-/* The device whose VFs change with dev: the PF of a VF that can be a vGPU, or dev itself. NULL when dev is NULL or the
- * PF is missing. */
+/* Returns the device whose vGPUs depend on those of dev: the PF of a VF that can be a vGPU, otherwise dev itself. NULL
+ * when dev is NULL or the PF is missing. */
 const PciDevice *inventory_find_vgpu_parent(const Inventory *inv, const PciDevice *dev);
 const NumaNode *inventory_find_node(const Inventory *inv, int id);
 const Cpu *inventory_find_cpu(const Inventory *inv, unsigned id);
-/* Position in nodes[], or -1. */
+/* Returns the position of the node in nodes[], or -1. */
 int inventory_node_index(const Inventory *inv, int id);
 /*
- * The node that gives CPUs to a guest with a device on node id: that node, or if it has no CPUs (GPU memory, CXL), the
- * nearest node with CPUs; of several the lowest. Where only one node has CPUs, it is this node, even when id is -1,
- * that is unknown. When no node has CPUs, it is node id. -1: unknown.
+ * Returns the node from which a guest with a device on node id gets its CPUs: that node, or if it has no CPUs (GPU
+ * memory, CXL), the nearest node with CPUs, the lowest of several. If only one node has CPUs, returns it, even if id is
+ * -1 (unknown). If no node has CPUs, returns id. -1: unknown.
  */
 int inventory_cpu_node(const Inventory *inv, int id);
-/* The same for a device; -1 whenever the node of the device is unknown. */
+/* As inventory_cpu_node() for the node of the device, but -1 whenever that node is unknown. */
 int inventory_device_cpu_node(const Inventory *inv, const PciDevice *dev);
-/* The GPU whose memory the node without CPUs is. It goes offline when the GPU gets another driver. NULL: none. */
+/* Returns the GPU whose memory is this node without CPUs, or NULL. The node goes offline when the GPU gets another
+ * driver. */
 const PciDevice *inventory_memory_owner(const Inventory *inv, const NumaNode *node);
 /* The device is a GPU beside a Grace CPU, on the node of its memory. */
 bool inventory_gpu_has_memory_node(const Inventory *inv, const PciDevice *dev);
 /* The numa_node attribute of the device is a node that the machine does not list. */
 bool pci_device_has_unlisted_node(const Inventory *inv, const PciDevice *dev);
 /*
- * The node that gives memory to a guest with CPUs of node id: of the nodes in from, the nearest; of several the lowest.
- * from NULL: that node, or if it has no memory, the nearest node with both CPUs and memory. -1: none.
+ * Returns the node from which a guest with CPUs of node id gets its memory: the nearest node in the set `from`, the
+ * lowest of several. If `from` is NULL: that node, or if it has no memory, the nearest node with both CPUs and memory.
+ * -1: none.
  */
 int inventory_memory_node(const Inventory *inv, int id, const CpuSet *from);
 size_t inventory_device_index(const Inventory *inv, const PciDevice *dev);
 
-/* Memory of a node in ordinary pages: MemTotal less all hugepages, bytes. */
+/* Returns the bytes of the node's memory in ordinary pages: MemTotal less all hugepages. */
 uint64_t numa_node_base_memory(const NumaNode *node);
 const PagePool *numa_node_pages(const NumaNode *node, uint64_t page_size);
 
-/* No use by the host: VFIO accepts a group whose member has this driver (domain.md A4 to A6): none, a VFIO driver,
- * pci-stub, pcieport. The same for pciback, to which Xen's guests have their devices bound. */
+/* Returns true when the device's driver does not count as use by the host: none, a VFIO driver, pci-stub or pcieport,
+ * with which VFIO accepts the group (driver_managed_dma in the kernel), or pciback, to which the devices of Xen's
+ * guests are bound. */
 bool pci_device_driver_is_harmless(const PciDevice *dev);
-/* The device is the boot VGA or drives the host's console. */
+/* Returns true when the device is the boot VGA or drives the host's console. */
 bool pci_device_is_display(const PciDevice *dev);
-/* pci_device_is_gpu(): class 03xx, but no display controller of a BMC or a hypervisor, or class 12xx of AMD's GPUs
- * (vendor 1002: pci.ids has 1002:74a1, MI300X, and "Processing accelerators" for class 12).
- * pci_device_is_accelerator(): a GPU, or any other device of class 12xx: FPGAs, NPUs and the like.
- * pci_device_is_nic(): class 02xx. */
+/* pci_device_is_gpu(): class 03xx except display controllers of a BMC or a hypervisor, or class 12xx of AMD (vendor
+ * 1002), whose Instinct GPUs are "Processing accelerators", 1002:74a1 for example. pci_device_is_accelerator(): a GPU,
+ * or any other device of class 12xx: FPGAs, NPUs and the like. pci_device_is_nic(): class 02xx. */
 bool pci_device_is_gpu(const PciDevice *dev);
 bool pci_device_is_accelerator(const PciDevice *dev);
 bool pci_device_is_nic(const PciDevice *dev);
-/* A whole NIC of Mellanox or NVIDIA, not a VF. */
+/* Returns true for a whole NIC of Mellanox or NVIDIA, false for a VF. */
 bool pci_device_is_connectx(const PciDevice *dev);
-/* A PF of an mlx4 card, recognised by its driver or its device id: an unbound PF has no driver to go by. */
+/* Returns true for a PF of an mlx4 card, recognised by its driver or, because it may be unbound, by its device id. */
 bool pci_device_is_mlx4_pf(const PciDevice *dev);
-/* A VF of this InfiniBand PF has no link until its GUIDs and its link policy are set. mlx4 does without them. */
+/* Returns true for an InfiniBand PF whose VFs have no link until their GUIDs and link policy are set. mlx4 does not
+ * need them. */
 bool pci_device_needs_guids(const PciDevice *pf);
 /*
- * other is another function of assigned's card and IOMMU group (for example a GPU's audio function), so it is passed to
- * the guest with assigned. False for VFs, which count as separate cards, and for a PF beside its VF (scenario D10).
+ * Returns true when `other` is passed to the guest with `assigned`, because it is another function of the same card and
+ * IOMMU group, a GPU's audio function for example. False for VFs, which count as separate cards, and for a PF beside
+ * its VF.
  */
 bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other);
 /*
- * A part of the platform that is listed as a PCI device (domain.md A12): host, ISA and other class 06 bridges except
- * 0680 (NVSwitch), SMBus 0c05, system peripherals 08 except DMA engines: 0801, and 0880 with a BAR (Intel's DSA, IAA
- * and CBDMA). PCI bridges are part of the platform as well; see is_bridge.
+ * Returns true for a part of the platform that sysfs lists as a PCI device: bridges of class 06 (host, ISA and others)
+ * except 0680 (NVSwitch), SMBus 0c05, and system peripherals of class 08 except DMA engines (0801, and 0880 with a BAR:
+ * Intel's DSA, IAA and CBDMA). PCI bridges are part of the platform as well; see is_bridge.
  */
 bool pci_device_is_platform(const PciDevice *dev);
 /* Returns the loaded VFIO variant driver whose alias matches dev most specifically; NULL when only vfio-pci matches. */
@@ -376,18 +382,19 @@ int inventory_explain_lost_memory(const Inventory *inv, const PciDevice *dev, co
  * vf_stride is unknown, or -ERANGE when an address is taken or is beyond the last bus.
  */
 int inventory_expect_vfs(Inventory *inv, PciAddress pf, unsigned n);
-/* The kernel would give each VF of this PF an IOMMU group of its own: no device outside its slot is in its group. */
+/* Returns true when the kernel would give each VF of this PF an IOMMU group of its own: no device outside the PF's slot
+ * is in the PF's group. */
 bool inventory_isolates_vfs(const Inventory *inv, const PciDevice *pf);
-/* Says what is assumed about a VF that is expected: sentences, which the caller frees. NULL when out of memory. */
+/* Returns sentences about what is assumed of an expected VF. The caller frees; NULL when out of memory. */
 char *inventory_describe_expected(const Inventory *inv, const PciDevice *vf);
 /*
- * Length of the part of the path up to and including the host bridge, "pci0000:80" with its prefix; 0 when the path
+ * Returns the length of the path up to and including the host bridge, "pci0000:80" with its prefix; 0 when the path
  * names no host bridge.
  */
 size_t pci_device_host_length(const PciDevice *dev);
 size_t pci_path_host_length(const char *path);
 /*
- * True when ACS isolates every port between dev and the root complex. Otherwise *ret_port is the nearest port that does
- * not isolate.
+ * Returns true when ACS isolates every port between dev and the root complex. Otherwise *ret_port is the nearest port
+ * that does not isolate.
  */
 bool inventory_path_is_isolated(const Inventory *inv, const PciDevice *dev, const PciDevice **ret_port);

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * Appends JSON text to a json-c printbuf. All JSON that this program writes comes from here and is ASCII: other
- * characters become \uHHHH, two of them for a surrogate pair, and each byte that is not UTF-8 becomes U+FFFD. Only
- * json-c formats numbers with a fraction. Arrays of thousands of devices are written without a json_object for each
- * value, which is faster, and so are ledger files, where a lack of memory must not leave out a member. All other JSON
- * is built from json_objects, which is simpler. Pure.
+ * Appends JSON text to a json-c printbuf. All JSON that this program writes is formatted here and is ASCII: other
+ * characters become \uHHHH or a surrogate pair of these, and each byte that is not UTF-8 becomes U+FFFD. Only json-c
+ * formats numbers with a fraction. Long arrays of devices are written without a json_object for each value, which is
+ * faster. So are ledger files, in which no member may be missing for lack of memory. All other JSON is built from
+ * json_objects, which is simpler. Pure.
  */
 
 #include <json-c/json.h>
@@ -14,13 +14,13 @@
 
 #include "model/pciaddr.h"
 
-/* failed: out of memory; the text is incomplete. */
+/* A text that is being written. failed: memory ran out, so the text is incomplete. */
 typedef struct JsonText {
         struct printbuf *out;
         bool failed;
 } JsonText;
 
-/* Begins a text of its own. json_text_finish() ends it and returns it; the caller frees; NULL when it is incomplete. */
+/* Begins a text. json_text_finish() ends it and returns it; the caller frees; NULL when it is incomplete. */
 JsonText json_text_new(void);
 char *json_text_finish(JsonText *t);
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Model values as JSON, for D-Bus. Constructors return NULL when out of memory, which json-c writes as
- * null. The caller owns the object (json_object_put()). Pure.
+ * Model values as JSON, for D-Bus. Constructors return NULL when out of memory, which json-c writes as null. The caller
+ * owns the object (json_object_put()). Pure.
  */
 
 #include "model/cpuset.h"
@@ -11,7 +11,7 @@
 #include "model/pciaddr.h"
 
 json_object *json_string_or_null(const char *s);
-/* null for a negative number, which means unknown. */
+/* Returns the number, or null for a negative one, which means unknown. */
 json_object *json_known_or_null(int n);
 json_object *json_address(PciAddress a);
 json_object *json_cpus(const CpuSet *set);

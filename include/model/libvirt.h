@@ -27,6 +27,6 @@ typedef struct LibvirtFeatures {
 typedef struct LibvirtStatus {
         bool configured; /* Libvirt= is not empty */
         char *reason;    /* why the running domains are unknown, a sentence; NULL: they are known */
-        uint64_t since;  /* of reason: seconds since 1970 */
-        bool logged;     /* the log has a warning, and no message yet that they are known again */
+        uint64_t since;  /* the time since which reason holds, in seconds since 1970 */
+        bool logged; /* the log has a warning about reason, and not yet the message that the domains are known again */
 } LibvirtStatus;

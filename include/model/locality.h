@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The distance between two PCI functions, in the terms of nvidia-smi topo (domain.md G1, G2). The distance is an
- * ultrametric: it is the level at which the two devices meet in the tree node > host bridge > root port > nearest
- * switch. The planner relies on this.
+ * The distance between two PCI functions, in the terms of nvidia-smi topo: the level at which the two devices meet in
+ * the tree node > host bridge > root port > nearest switch. So the distance is an ultrametric, on which the planner
+ * relies.
  */
 
 #include "model/inventory.h"
@@ -47,7 +47,7 @@ typedef struct Locality {
         size_t n_places;
 } Locality;
 
-/* 0 or -ENOMEM. */
+/* Computes the places of all devices. 0 or -ENOMEM. */
 int locality_new(const Inventory *inv, Locality **ret);
 Locality *locality_free(Locality *l);
 DEFINE_CLEANUP(Locality *, locality_free)

@@ -3,9 +3,10 @@
 
 /*
  * Slots for the mediated devices of a GPU without VFs. Such a GPU is the parent of many mediated devices, and each of
- * them is a device of a pool. The inventory therefore has MDEV_SLOTS devices for it, which are its VFs in all but name:
- * PCI_TYPE_VF, physfn is the GPU, and address.instance is the number of the slot. sysfs does not have them. How many
- * of them a type can have is the driver's available_instances, not the number of slots.
+ * them is a device of a pool. So the inventory has MDEV_SLOTS devices for the GPU, the slots, which sysfs does not
+ * have. A slot is like a VF of the GPU: its type is PCI_TYPE_VF, its physfn is the GPU, and address.instance is the
+ * number of the slot. The number of vGPUs of a type is limited by the driver's available_instances, not by the number
+ * of slots.
  */
 
 #include "model/inventory.h"
@@ -13,30 +14,33 @@
 /* The most mediated devices of a GPU: a V100 or RTX 8000 can have 32 with NVIDIA's driver, any GPU of Intel's GVT-g 8.
  */
 #define MDEV_SLOTS         32U
-/* The slots of a GPU in a pool whose type's name tells no size: GVT-g has at most 8 vGPUs, NVIDIA's M60-0B 16. */
+/* The slots that a pool offers of a GPU if the name of the type tells no size: GVT-g has at most 8 vGPUs, NVIDIA's
+ * M60-0B 16. */
 #define MDEV_SLOTS_UNKNOWN 16U
 
-/* The GPU has slots: it is no VF, cannot have VFs, and its driver creates mediated devices on it. */
+/* Returns true when the GPU has slots: it is no VF, cannot have VFs, and its driver creates mediated devices on it. */
 bool pci_device_has_slots(const PciDevice *dev);
 static inline bool pci_device_is_slot(const PciDevice *dev) {
         return dev->address.instance > 0;
 }
-/* It has VFs in sysfs, not only slots, so vfio-pci refuses it. A PF may have types of mediated devices too. */
+/* Returns true when the PF has VFs in sysfs, not only slots; vfio-pci then refuses it. A PF may have types of mediated
+ * devices too. */
 static inline bool pci_device_has_vfs(const PciDevice *dev) {
         return dev->n_vfs > 0 && !pci_device_has_slots(dev);
 }
 
-/* Adds the slots of all GPUs that have none yet. The inventory need not be sorted before. 0 or -ENOMEM. */
+/* Adds the slots of all GPUs that have none yet. The inventory may be unsorted. 0 or -ENOMEM. */
 int inventory_add_slots(Inventory *inv);
 /*
- * Copies the driver, the types and the mediated devices of the GPU to its slots. A mediated device is in the slot that
- * its UUID names (mdev_uuid_format()), one of another program in the last slot that is free, because the first free
- * slots are the next to be allocated. 0 or -ENOMEM.
+ * Copies the driver, the types and the mediated devices of the GPU to its slots. A mediated device goes to the slot
+ * that its UUID names (mdev_uuid_format()). A mediated device of another program goes to the last free slot, because
+ * the first free slots are the next to be allocated. 0 or -ENOMEM.
  */
 int inventory_fill_slots(Inventory *inv, const PciDevice *gpu);
 
 /*
- * The UUID of the mediated device at the address, for an allocation with this id, which is random: the id with the
- * address of the function as the last eight digits and, for a slot, its number as the two digits before.
+ * Formats the UUID of the mediated device at the address, for an allocation with this id, which is random. The UUID is
+ * the id with the address of the function in the last eight digits and, for a slot, its number in the two digits before
+ * these.
  */
 void mdev_uuid_format(const char *id, PciAddress address, char ret[static UUID_STRING_MAX]);

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Names and meaning as in OpenStack Nova (scenarios A1 to A9), except single, which Nova does not have. */
+/* Names and meaning as in OpenStack Nova, except single, which Nova does not have. */
 typedef enum NumaPolicy {
         NUMA_POLICY_LEGACY, /* a device with a known node must be on the guest's nodes; a device with an unknown node is
                                accepted (the default of a request) */
@@ -19,17 +19,18 @@ typedef enum NumaPolicy {
 const char *numa_policy_to_string(NumaPolicy p);
 NumaPolicy numa_policy_from_string(const char *s);
 
-/* Whether the policy accepts devices on an unknown node, on another node of the same socket, and on any other node. */
+/* Return whether the policy accepts devices on an unknown node, on another node of the same socket, and on any other
+ * node. */
 bool numa_policy_allows_unknown(NumaPolicy p);
 bool numa_policy_allows_socket(NumaPolicy p);
 bool numa_policy_allows_remote(NumaPolicy p);
-/* Whether all that the guest has must be on its nodes, shared memory as well. */
+/* Returns whether the policy also requires the guest's shared memory on the guest's nodes. */
 bool numa_policy_requires_nodes(NumaPolicy p);
-/* Whether the guest may be on several nodes. */
+/* Returns whether the policy allows a guest on several nodes. */
 bool numa_policy_allows_several(NumaPolicy p);
 
 /*
- * The policy that accepts only what both accept: the stricter one; for legacy and socket, of which neither is stricter,
- * required.
+ * Returns the policy that accepts only what both accept: the stricter one. For legacy and socket, neither of which is
+ * stricter, returns required.
  */
 NumaPolicy numa_policy_stricter(NumaPolicy a, NumaPolicy b);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /*
- * PCI domain numbers have 32 bits in the kernel: those of Intel VMD start at 0x10000. QEMU parses a 16-bit domain in
+ * PCI domain numbers have 32 bits in the kernel; those of Intel VMD start at 0x10000. QEMU parses only 16 bits in
  * -device vfio-pci,host=, so a function in a higher domain cannot be assigned to a guest.
  */
 #define PCI_DOMAIN_ASSIGNABLE_MAX 0xffffU
@@ -31,24 +31,24 @@ typedef struct PciAddress {
  * the instance N. 0 or -EINVAL.
  */
 int pci_address_parse(const char *s, PciAddress *ret);
-/* As pci_address_parse(), of the first n bytes of s, for an address within a path. */
+/* As pci_address_parse(), for the first n bytes of s: an address within a path. */
 int pci_address_parse_part(const char *s, size_t n, PciAddress *ret);
 
-/* Whether a function or slot can have the address, which another program sent as numbers. */
+/* Checks an address that another program sent as numbers: returns whether a function or slot can have it. */
 bool pci_address_is_valid(PciAddress a);
 
-/* Of a valid address. */
+/* The size of the text of a valid address, with its NUL. */
 #define PCI_ADDRESS_STRING_MAX 20
 const char *pci_address_format(PciAddress a, char buf[static PCI_ADDRESS_STRING_MAX]);
-/* The text lives until the end of the enclosing block. */
+/* The address as text, which lives until the end of the enclosing block. */
 #define PCI_ADDRESS_STR(a) pci_address_format((a), (char[PCI_ADDRESS_STRING_MAX]) { 0 })
 
-/* The function itself, which sysfs knows; the address of an instance is part of no path of sysfs. */
+/* Returns the address of the function without the instance, which no path of sysfs has. */
 static inline PciAddress pci_address_function(PciAddress a) {
         a.instance = 0;
         return a;
 }
-/* A number that orders addresses by domain, bus, slot, function and instance. */
+/* Returns a number that orders addresses by domain, bus, slot, function and instance. */
 static inline uint64_t pci_address_key(PciAddress a) {
         return (uint64_t) a.domain << 32 | (uint64_t) a.bus << 24 | (uint64_t) a.slot << 16 |
                (uint64_t) a.function << 8 | a.instance;
@@ -65,10 +65,10 @@ static inline bool pci_address_equal(PciAddress a, PciAddress b) {
 int pci_address_append(PciAddress **array, size_t *n, PciAddress a);
 /* Sorts ascending and removes duplicates; *n becomes the number of addresses left. */
 void pci_addresses_sort(PciAddress *array, size_t *n);
-/* Whether a is in the sorted array. */
+/* Returns whether the sorted array has the address. */
 bool pci_addresses_have(const PciAddress *array, size_t n, PciAddress a);
 
-/* Same domain, bus and slot: functions of one card. */
+/* Returns whether domain, bus and slot are the same, so that both are functions of one card. */
 bool pci_address_same_slot(PciAddress a, PciAddress b);
 
 static inline bool pci_address_is_assignable(PciAddress a) {
@@ -76,8 +76,8 @@ static inline bool pci_address_is_assignable(PciAddress a) {
 }
 
 /*
- * Position of the element with that address in an array sorted by address, or the position to insert it at. Each
- * element starts with a PciAddress and has size bytes.
+ * Finds the element with that address in an array sorted by address. Returns its position, or the position to insert it
+ * at. Each element starts with a PciAddress and has size bytes.
  */
 static inline size_t pci_address_find(const void *array, size_t n, size_t size, PciAddress address, bool *ret_found) {
         size_t low = 0, high = n;

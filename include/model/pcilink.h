@@ -8,7 +8,7 @@ unsigned pci_link_parse_speed(const char *text);
 /* Parses current_link_width or max_link_width: "16". The kernel writes 0 or 255 when the width is unknown. */
 unsigned pci_link_parse_width(const char *text);
 
-/* The generation of PCI Express with this speed: 4 for 16000. 0 when it is unknown. */
+/* Returns the generation of PCI Express with this speed: 4 for 16000. 0 when it is unknown. */
 unsigned pci_link_generation(unsigned speed);
 
 /* Formats "16.0 GT/s". buf: PCI_LINK_SPEED_MAX bytes. */

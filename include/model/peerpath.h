@@ -9,13 +9,13 @@
 
 #include "model/inventory.h"
 
-/* Ports of a path that are examined. No real topology has a longer path. */
+/* The most ports of a path that are examined. No real topology has a longer path. */
 #define PEER_PORTS_MAX 32U
 
 typedef enum PeerAccess {
         PEER_ACCESS_UNKNOWN,      /* ACS of a port could not be read */
         PEER_ACCESS_CARD,         /* functions of one card: there is no port between them */
-        PEER_ACCESS_DIRECT,       /* through the switch, whatever the address */
+        PEER_ACCESS_DIRECT,       /* through the switch, whether the addresses are translated or not */
         PEER_ACCESS_TRANSLATED,   /* through the switch for addresses translated by ATS, which the requester has enabled
                                    */
         PEER_ACCESS_REDIRECTED,   /* a switch or root port is above both, but ACS redirects requests to the root complex
@@ -28,23 +28,25 @@ const char *peer_access_to_string(PeerAccess a);
 typedef struct PeerPath {
         PeerAccess access;
         /*
-         * Inventory indices of the root and downstream ports: from one device up to the common bridge, then from the
-         * other.
+         * Inventory indices of the root and downstream ports on the path: first from one device up to the common
+         * bridge, then from the other device.
          */
         uint32_t ports[PEER_PORTS_MAX];
         size_t n_ports;
 } PeerPath;
 
-/* asks: the requester, which reads and writes the memory of the other (as a NIC does with a GPU). */
+/* Finds the path of requests from the device `asks`, which reads and writes the memory of the other (as a NIC does with
+ * a GPU). */
 void peer_path_find(const Inventory *inv, const PciDevice *asks, const PciDevice *other, PeerPath *ret);
 
-/* ACS of the port redirects requests or completions between the devices below it upstream. */
+/* Returns true when ACS of the port redirects requests or completions between the devices below it to the root
+ * complex. */
 bool peer_port_redirects(const PciDevice *port);
-/* The function whose ATS setting applies to dev: dev itself, or the PF of a VF. */
+/* Returns the function whose ATS setting applies to dev: dev itself, or the PF of a VF. */
 const PciDevice *peer_ats_function(const Inventory *inv, const PciDevice *dev);
 
 /*
- * *ret: a sentence about what an administrator would set for direct peer-to-peer, which the caller frees. NULL when the
- * path is direct already or no setting can make it so. 0 or -ENOMEM.
+ * Sets *ret to a sentence about what an administrator would set for direct peer-to-peer, which the caller frees. NULL
+ * when the path is direct already or no setting can make it so. 0 or -ENOMEM.
  */
 int peer_path_setting(const Inventory *inv, const PeerPath *path, const PciDevice *asks, char **ret);

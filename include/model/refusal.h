@@ -41,8 +41,8 @@ typedef enum Verdict {
         VERDICT_INSUFFICIENT_DEVICES,
         VERDICT_INSUFFICIENT_CPUS,
         VERDICT_INSUFFICIENT_MEMORY,
-        VERDICT_INSUFFICIENT_SLOTS, /* of remote GPUs */
-        VERDICT_SCHEDULED,          /* a scheduler gives out the devices of the pool (Scheduler=) */
+        VERDICT_INSUFFICIENT_SLOTS, /* too few slots of remote GPUs are free */
+        VERDICT_SCHEDULED,          /* a scheduler assigns the devices of the pool (Scheduler=) */
         VERDICT_NUMA,               /* enough devices in total, but not on the NUMA nodes that the policy requires */
         VERDICT_PROXIMITY,          /* enough devices in total, but not close enough to each other */
         VERDICT_NO_FREE_PORT,       /* no port of the running guest is free where the device belongs */
@@ -68,7 +68,7 @@ typedef enum Verdict {
         _VERDICT_INVALID = -22,
 } Verdict;
 
-/* The name in JSON, for example "insufficient-devices". */
+/* Returns the name in JSON, for example "insufficient-devices". */
 const char *verdict_to_string(Verdict v);
 
 typedef struct Refusal {
@@ -77,7 +77,8 @@ typedef struct Refusal {
         PciAddress device;
         char *message; /* a sentence with a full stop */
         char *remedy;  /* what the caller can do, a sentence; NULL when nothing helps */
-        char *nearest; /* of a request: the nearest request that would succeed, a sentence; NULL when unknown */
+        char *nearest; /* of a refused request: a sentence with the nearest request that would succeed; NULL when
+                          unknown */
 } Refusal;
 
 void refusal_done(Refusal *r);
@@ -91,7 +92,7 @@ Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *re
         _printf_(5, 6);
 #define refuse_request(ret, remedy, ...) refuse((ret), VERDICT_INVALID_REQUEST, NULL, (remedy), __VA_ARGS__)
 Verdict refuse_no_memory(Refusal *ret);
-/* Message, remedy and nearest request as one text. The caller frees; NULL when out of memory. */
+/* Returns message, remedy and nearest request as one text. The caller frees; NULL when out of memory. */
 char *refusal_text(const Refusal *r);
-/* Moves *from to *ret (NULL: the refusal is not wanted) and leaves *from empty. */
+/* Moves the refusal *from to *ret (NULL: the refusal is not wanted) and leaves *from empty. */
 void refusal_move(Refusal *ret, Refusal *from);

@@ -7,10 +7,11 @@
 
 #define PCI_SERIAL_STRING_MAX sizeof("00-00-00-00-00-00-00-00")
 
-/* "00-02-c9-03-00-12-34-56", the most significant byte first, as lspci prints it. */
+/* Formats "00-02-c9-03-00-12-34-56", the most significant byte first, as lspci prints it. */
 const char *pci_serial_format(uint64_t serial, char buf[static PCI_SERIAL_STRING_MAX]);
 /*
- * Parses exactly that format. 0, or -EINVAL for other text and for all zeros or all ones, which are not serial numbers.
+ * Parses exactly the format of pci_serial_format(). 0, or -EINVAL for other text and for all zeros or all ones, which
+ * are no serial numbers.
  */
 int pci_serial_parse(const char *s, uint64_t *ret);
 /* Returns serial as read from a card, or 0 for all ones, which a card without a serial number reports. */

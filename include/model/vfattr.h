@@ -3,8 +3,8 @@
 
 /*
  * Attributes that a PF sets for each of its VFs, independent of the VF's driver: MAC address, VLAN, rates, GUIDs
- * (domain.md C30 to C37; rtnetlink's IFLA_VF_*). This file has the values and their text; host/vfattr.h reads and
- * writes them.
+ * (rtnetlink's IFLA_VF_*, and sysfs of MLNX_OFED and mlx4). This file has the values and their text; host/vfattr.h
+ * reads and writes them.
  */
 
 #include <stdbool.h>
@@ -24,8 +24,8 @@ typedef enum VfAttribute {
         VF_MAX_RATE,         /* Mbit/s, 0: none */
         VF_LINK,             /* VfLink; InfiniBand: the link policy */
         VF_NODE_GUID,        /* 64 bits, first octet highest; 0: none */
-        VF_PORT_GUID,        /* of the VF's first InfiniBand port */
-        VF_SECOND_PORT_GUID, /* mlx4: of the VF's second InfiniBand port */
+        VF_PORT_GUID,        /* GUID of the VF's first InfiniBand port */
+        VF_SECOND_PORT_GUID, /* mlx4: GUID of the VF's second InfiniBand port */
         VF_PKEY,             /* mlx4: first partition key that the guest sees at the port of VF_PORT_GUID, 16 bits */
         VF_SECOND_PORT_PKEY, /* mlx4: the same at the port of VF_SECOND_PORT_GUID */
         _VF_ATTRIBUTE_MAX,
@@ -60,15 +60,16 @@ static inline bool vf_attributes_have(const VfAttributes *v, VfAttribute a) {
         return v->set & VF_ATTRIBUTE_BIT(a);
 }
 void vf_attributes_put(VfAttributes *v, VfAttribute a, uint64_t value);
-/* Copies the attributes set in over to v. */
+/* Copies the attributes that are set in `over` into v. */
 void vf_attributes_merge(VfAttributes *v, const VfAttributes *over);
 /* Returns mask and the attributes that writing them may change too: qos and protocol change with the VLAN. */
 unsigned vf_attributes_touched(unsigned mask);
 /* Removes the attributes that are not in mask. */
 void vf_attributes_keep(VfAttributes *v, unsigned mask);
-/* True when v has a MAC address between first and last, or with guid a GUID: all GUIDs share one number space. */
+/* Returns true when v has a MAC address from first to last or, with guid true, a GUID: all GUIDs share one number
+ * space. */
 bool vf_attributes_have_identity(const VfAttributes *v, bool guid, uint64_t first, uint64_t last);
-/* Returns the bits of attributes that a has and b lacks or has with another value. */
+/* Returns the bits of the attributes of `a` that `b` lacks or has with another value. */
 unsigned vf_attributes_differ(const VfAttributes *a, const VfAttributes *b);
 
 /*
@@ -87,7 +88,7 @@ int vf_attributes_parse_wanted(const char *text, VfAttributes *ret, char **ret_p
  * Formats the attributes in the order of VfAttribute; "" when none is set. The caller frees; NULL when out of memory.
  */
 char *vf_attributes_format(const VfAttributes *v);
-/* Formats one value as in that text. buf: VF_VALUE_MAX bytes. */
+/* Formats one value as vf_attributes_format() does. buf: VF_VALUE_MAX bytes. */
 #define VF_VALUE_MAX 32
 const char *vf_value_format(VfAttribute a, uint64_t value, char buf[static VF_VALUE_MAX]);
 
@@ -103,10 +104,10 @@ typedef struct VfReportList {
 } VfReportList;
 
 void vf_report_list_done(VfReportList *l);
-/* NULL when there is no report about the VF. */
+/* Returns NULL when there is no report about the VF. */
 const VfAttributes *vf_report_find(const VfReportList *l, PciAddress vf);
 /*
- * Replaces the report about the VF; attributes NULL removes it. Returns 1 when it differs from the previous one, 0 when
+ * Replaces the report about the VF; NULL attributes remove it. Returns 1 when it differs from the previous one, 0 when
  * it does not, or -ENOMEM.
  */
 int vf_report_set(VfReportList *l, PciAddress vf, const VfAttributes *attributes);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Whether a node is ready for passthrough: a list of findings about its kernel, devices, CPUs, memory and
- * configuration. Pure: each check only reads the facts of a scan. passthroughctl(1) documents the checks.
+ * Checks whether a node is ready for passthrough. The result is a list of findings about its kernel, devices, CPUs,
+ * memory and configuration. Pure: each check only reads the facts of a scan. passthroughctl(1) documents the checks.
  */
 
 #include "config/policy.h"
@@ -11,8 +11,8 @@
 
 typedef enum CheckResult {
         CHECK_OK,
-        CHECK_UNKNOWN, /* the facts are not known, because a recording cannot have them, for example */
-        CHECK_WARNING, /* works, but some device is not usable or a guest is slower than necessary */
+        CHECK_UNKNOWN, /* the facts are unknown, for example because recordings do not have them */
+        CHECK_WARNING, /* passthrough works, but a device cannot be used or guests are slower than necessary */
         CHECK_FAILURE, /* no device of the node can be allocated */
         _CHECK_RESULT_MAX,
 } CheckResult;
@@ -27,18 +27,19 @@ typedef struct DriverSetting {
 #define CHECK_SETTINGS_MAX 256U
 
 typedef struct CheckFacts {
-        const Policy *policy;   /* with the inventory and the configuration */
-        const char *cmdline;    /* of the kernel; "" when unknown */
+        const Policy *policy;   /* it refers to the inventory and the configuration */
+        const char *cmdline;    /* command line of the kernel; "" when unknown */
         bool unsafe_interrupts; /* VFIO accepts an IOMMU without interrupt remapping */
         bool idle_d3_disabled;  /* the module option disable_idle_d3 of vfio-pci is on */
         unsigned xen_cpus;      /* CPUs of the machine, which Xen tells Linux in dom0; 0 unknown */
-        bool running;           /* this machine, not a recorded one: the next members are known */
+        bool running;           /* this is the running machine, not a recorded one, so the next members are known */
         DriverSetting settings[CHECK_SETTINGS_MAX];
         size_t n_settings;
-        PciAddress managed_vfs[CHECK_SETTINGS_MAX]; /* VFs with an interface that NetworkManager configures */
+        PciAddress managed_vfs[CHECK_SETTINGS_MAX]; /* VFs whose network interface NetworkManager configures */
         size_t n_managed_vfs;
-        uint64_t memory_lock; /* bytes that QEMU may lock when libvirt starts it; UINT64_MAX: unlimited; 0 unknown */
-        const DaemonReport *daemon; /* NULL: not asked */
+        uint64_t memory_lock;       /* bytes that QEMU may lock when libvirt starts it (RLIMIT_MEMLOCK); UINT64_MAX:
+                                       unlimited; 0 unknown */
+        const DaemonReport *daemon; /* report of the daemon; NULL: it was not asked */
 } CheckFacts;
 
 typedef struct Finding {
@@ -48,12 +49,12 @@ typedef struct Finding {
         char *remedy;  /* what the admin can do, a sentence; NULL for CHECK_OK and when nothing helps */
 } Finding;
 
-/* In the order of the checks; each check has at least one finding. */
+/* The findings in the order of the checks; each check has at least one. */
 typedef struct CheckReport {
         Finding *findings;
         size_t n;
         CheckResult result; /* the worst of the findings; CHECK_UNKNOWN counts as CHECK_OK */
-        bool failed;        /* out of memory; while the checks run */
+        bool failed;        /* used while the checks run: out of memory */
 } CheckReport;
 
 /* Runs all checks. The caller zeroes *ret before and calls check_report_done(). 0 or -ENOMEM. */

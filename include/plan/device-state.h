@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The state of a device as a scheduler sees it, derived from inventory, configuration and ledger, and what the state
- * depends on. Pure. */
+/* The state of a device as a scheduler sees it, derived from inventory, configuration and ledger, and checks on which
+ * the state depends. Pure. */
 
 #include "plan/plan.h"
 
 typedef enum DeviceState {
-        DEVICE_STATE_HOST, /* not offered by configuration, or a running job still prepares it */
+        DEVICE_STATE_HOST, /* the configuration does not offer the device, or a running job still prepares it */
         DEVICE_STATE_AVAILABLE,
         DEVICE_STATE_ALLOCATED,
-        DEVICE_STATE_RESERVED,         /* leased; the device is still with the host */
-        DEVICE_STATE_MISSING,          /* allocated, but not present on the node */
+        DEVICE_STATE_RESERVED,         /* a lease has the device, which is still on its host driver */
+        DEVICE_STATE_MISSING,          /* allocated, but missing from the node */
         DEVICE_STATE_HARDWARE_CHANGED, /* allocated, but another card is at its address */
         DEVICE_STATE_STUCK,            /* a job hangs on the device, its PF or a member of its IOMMU group */
         DEVICE_STATE_QUARANTINED,      /* the release of the device, its PF or a member of its IOMMU group failed */
-        DEVICE_STATE_UNHEALTHY,        /* it, its PF or a member of its IOMMU group is silent or reported errors */
-        DEVICE_STATE_CONTESTED, /* a guest has the device without an allocation; or its driver or its IOMMU group keeps
-                                   its allocation from using it (plan/promise.h); or it is a PF and its number of VFs
-                                   was changed outside the daemon */
+        DEVICE_STATE_UNHEALTHY, /* the device, its PF or a member of its IOMMU group is silent or reported errors */
+        DEVICE_STATE_CONTESTED, /* a guest without an allocation has the device; or its driver or its IOMMU group keeps
+                                   its allocation from using it (plan/promise.h); or it is a PF and another program
+                                   changed its number of VFs */
         _DEVICE_STATE_MAX,
 } DeviceState;
 const char *device_state_to_string(DeviceState s);
 
-/* The device, or a member of its IOMMU group, is one of view->in_use. */
+/* Returns true when the device, or a member of its IOMMU group, is in view->in_use. */
 bool device_is_in_use(const HostView *view, const PciDevice *dev);
 
-/* Whether a release can reset the device of a pool, as far as that is known before. False: each release will put it in
- * quarantine. ret (or NULL): why. */
+/* Returns whether a release can reset the device of a pool, as far as that is known beforehand. False: each release
+ * will quarantine the device. ret (or NULL): why. */
 bool device_can_be_reset(const Policy *policy, const PciDevice *dev, Refusal *ret);
 
 /*
- * VERDICT_CONTESTED for a VF, or a slot, with a vGPU that no allocation made, in any pool but those of Nova. In a pool
- * with VgpuType=, VERDICT_NO_VGPU when its GPU can create no further vGPU, or devices before it take the room.
- * Otherwise VERDICT_NONE.
+ * Checks the vGPU of a VF or a slot. VERDICT_CONTESTED if it has a vGPU that no allocation made; not in pools of Nova.
+ * VERDICT_NO_VGPU if its pool has VgpuType=, and the GPU can create no further vGPU or earlier devices of the GPU take
+ * all that it can create. Otherwise VERDICT_NONE.
  */
 Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *ret);
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * mlx4_core, the driver of ConnectX-2 and ConnectX-3, creates VFs only while it is loaded, from its module options. One
- * set of options applies to all its cards. This module derives the options from the pools and the cards.
+ * mlx4_core, the driver of ConnectX-2 and ConnectX-3, creates VFs only when it is loaded, as its module options say.
+ * One set of options applies to all mlx4 cards. This module derives the options from the pools and the cards.
  * host/modprobe.h writes them to a file; the admin reloads the driver. Pure.
  */
 
@@ -15,14 +15,14 @@
  * MLX4_MAX_NUM_VF_P_PORT - 1 of them.
  */
 #define MLX4_VFS_MAX 63U
-/* The first line of each modprobe.d fragment of the daemon begins with this. */
+/* The first line of each modprobe.d file of the daemon, called the fragment, begins with this. */
 #define MLX4_MARK    "# Written by passthroughd"
 
 typedef struct Mlx4 {
-        unsigned num_vfs; /* on each card; 0: no options are needed */
-        char *text;       /* content of the modprobe.d fragment; NULL: no fragment */
-        bool unknown;     /* the options cannot be derived now: an existing fragment stays as it is */
-        char *problem; /* why VFs are configured but no options are written, and the way out, as sentences; or NULL */
+        unsigned num_vfs;  /* VFs on each card; 0: no options are needed */
+        char *text;        /* content of the modprobe.d fragment; NULL: no fragment */
+        bool unknown;      /* the options cannot be derived now, so an existing fragment is kept */
+        char *problem;     /* sentences: why no options are written although VFs are configured, and the remedy; NULL */
         ConfigPlace place; /* configuration line that causes the problem */
         char *file;        /* path of the fragment, set by the function that wrote it; NULL: not written */
 } Mlx4;
@@ -32,16 +32,16 @@ typedef struct Mlx4 {
  * -ENOMEM.
  */
 int mlx4_decide(Policy *p, Mlx4 *ret);
-/* The line of options, without a newline, for the VirtualFunctions= and PortTypes= of the pool. 0 or -ENOMEM; the
- * caller frees *ret. */
+/* Formats the line of options, without a newline, for the VirtualFunctions= and PortTypes= of the pool. 0 or -ENOMEM;
+ * the caller frees *ret. */
 int mlx4_format_options(const Pool *pool, char **ret);
 void mlx4_done(Mlx4 *m);
 
-/* True when pf has another number of VFs than its pool configures. */
+/* Returns true when the number of VFs of pf differs from that in its pool. */
 bool mlx4_needs_options(const Policy *p, const PciDevice *pf);
 
 /*
- * Always VERDICT_NOT_SUPPORTED: the PF does not have count VFs, and the daemon cannot change that while mlx4_core is
- * loaded. The refusal says how the admin can change it, and which allocation prevents that.
+ * Refuses with VERDICT_NOT_SUPPORTED: the PF does not have count VFs, and the daemon cannot change that while mlx4_core
+ * is loaded. The refusal says how the admin can change it, and which allocation prevents that.
  */
 Verdict mlx4_refuse(const Mlx4 *m, const Policy *p, const Ledger *l, const PciDevice *pf, unsigned count, Refusal *ret);

@@ -6,14 +6,14 @@
  * exact: the plan minimises Score, compared member by member from the top, over all sets of devices and NUMA nodes that
  * satisfy the request. Among equal scores the lowest addresses win.
  *
- * A guest on several NUMA nodes has equal shares of its CPUs and its memory on each of them. Two shares may differ by
- * what cannot be divided, and by no more:
+ * A guest on several NUMA nodes has equal shares of its CPUs and its memory on each node. Two shares differ at most by
+ * an indivisible unit:
  * - CPUs are whole cores, as few as possible, and two shares differ by one core at most. When the vCPUs do not fill
- *   these cores, one of the largest shares leaves threads of one core over. With fewer cores than nodes, each node
- *   gives fewer threads of a core.
- * - Memory is whole pages, and two shares differ by one page at most.
- * Any node may have a larger share. The lowest nodes with room for it get it: CPUs and memory each by themselves, and
- * memory after new shared memory has its nodes.
+ *   these cores, one of the largest shares leaves threads of one core unused. With fewer cores than nodes, each node
+ *   gives fewer threads than a core has.
+ * - Memory is whole pages, and two shares differ by one page at most. The lowest nodes with room for a larger share get
+ *   the larger shares. CPUs and memory are shared out separately, memory after the nodes of new shared memory are
+ *   chosen.
  */
 
 #include "config/withdrawn.h"
@@ -30,8 +30,7 @@ typedef struct PlanPair {
 } PlanPair;
 
 /*
- * How a plan satisfies a limit between two pools: the pairs of devices, nearest first. A limit of a pool with itself
- * has no pairs.
+ * How a plan satisfies a RequestLimit: the pairs of devices, nearest first. A limit of a pool with itself has no pairs.
  */
 typedef struct PlanLimit {
         char *pools[2];
@@ -45,14 +44,14 @@ typedef struct PlanLimit {
 } PlanLimit;
 
 typedef struct Plan {
-        Allocation *allocation; /* name is NULL; prior driver and override are copied from the inventory */
+        Allocation *allocation; /* its name is NULL; prior driver and override are copied from the inventory */
         Score score;
         PlanPair *pairs;
         size_t n_pairs;
         PlanLimit *limits; /* in the order of the request */
         size_t n_limits;
-        bool has_runner_up; /* the next members are set: the best plan on the same number of other NUMA nodes, or with
-                               another NVLink partition */
+        bool has_runner_up; /* the next members are set: they are from the best plan on as many other NUMA nodes, or
+                               with another NVLink partition */
         Score runner_up;
         int runner_up_partition; /* as Allocation.partition */
         int runner_up_nodes[ALLOCATION_CELLS_MAX];
@@ -74,40 +73,42 @@ typedef struct HostView {
         const EndpointStatusTable *endpoints; /* NULL: unknown */
         const FabricTable *fabric;            /* the partitions that Fabric Manager has; NULL: unknown */
         const WithdrawnList *withdrawn;       /* NULL: none */
-        const char *sysroot, *config_path; /* of the daemon; NULL: of none, config_path also for the default search */
-        const PciAddress *in_use;          /* devices that the planner skips, with their IOMMU groups */
+        const char *sysroot, *config_path;    /* --sysroot= and --config= of the daemon. Both NULL for a recorded node;
+                                                 config_path also NULL if the daemon searches the default paths */
+        const PciAddress *in_use;             /* devices that the planner skips, with their IOMMU groups */
         size_t n_in_use;
-        const Allocation *grown; /* one outside the ledger that keeps its vGPUs in the plan; NULL usually */
-        bool may_miss_guests;    /* a guest may run that is not known */
+        const Allocation *grown; /* an allocation outside the ledger whose vGPUs count as taken; usually NULL */
+        bool may_miss_guests;    /* guests may run that are not known */
 } HostView;
 
 /*
- * Returns VERDICT_NONE and sets *ret, which the caller frees. Otherwise *ret_refusal says what was short and by how
- * much.
+ * Makes a plan. Returns VERDICT_NONE and sets *ret, which the caller frees. Otherwise *ret_refusal says what was short
+ * and by how much.
  */
 Verdict plan_make(const HostView *view, const Request *r, Plan **ret, Refusal *ret_refusal);
 /*
- * Plans further devices for a, as close as possible to those that it has. The allocation of *ret has only the new
- * devices, in slots that a does not have; the score is that of all devices together. r: may have devices, numa,
- * proximity, limits and attributes. Otherwise as plan_make().
+ * Plans further devices for allocation `a`, as close as possible to those that it has. The allocation of *ret has only
+ * the new devices, in slots that `a` does not have; the score is that of all devices together. r: may have devices,
+ * numa, proximity, limits and attributes. Otherwise as plan_make().
  */
 Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r, Plan **ret, Refusal *ret_refusal);
 /*
- * Marks as detaching what a loses with the assigned device in the slot: the device, its companions, and what is held
- * because of it. Of an earlier attach or detach that did not end, all devices leave together. Refuses where the rest
- * cannot do without: the GPUs of an NVLink partition, the members of an IOMMU group, the last device that a service
- * needs, the last device at all of an allocation without CPUs. a has then changed, and is of no use.
+ * Marks the devices as detaching that allocation `a` loses with the assigned device in the slot: the device, its
+ * companions, and devices held only because of it. If an earlier attach or detach was interrupted, all its devices are
+ * marked together. Refuses if the rest needs the device: it is a GPU of an NVLink partition, another device of its
+ * IOMMU group stays, it is the last device that a service needs, or the last device of an allocation without CPUs.
+ * After a refusal `a` is inconsistent, and must be dropped.
  */
 Verdict plan_detach(const HostView *view, Allocation *a, const char *slot, Refusal *ret);
-/* The card that is now where the device was; NULL: the device itself is there, or nothing is. */
+/* Returns the card that replaced the device; NULL: the device itself is there, or none. */
 const PciDevice *plan_find_replacement(const HostView *view, const AllocationDevice *d);
 /*
- * Whether a may have the cards that replaced its devices: each is of the pool of the device, free, and has its role in
- * the IOMMU group. VERDICT_MISSING or VERDICT_WRONG_STATE: none was replaced.
+ * Checks whether allocation `a` may have the cards that replaced its devices: each is in the pool of the device, is
+ * free, and has the same role in its IOMMU group. VERDICT_MISSING or VERDICT_WRONG_STATE: no device was replaced.
  */
 Verdict plan_check_accept(const HostView *view, const Allocation *a, Refusal *ret);
-/* Makes these cards the devices of a, as in a new allocation: a release restores their present drivers. 0 or -ENOMEM.
- */
+/* Makes the cards that replaced devices the devices of `a`, as in a new allocation: a release restores their present
+ * drivers. 0 or -ENOMEM. */
 int plan_accept(const HostView *view, Allocation *a);
 Plan *plan_free(Plan *p);
 DEFINE_CLEANUP(Plan *, plan_free)
@@ -116,29 +117,29 @@ DEFINE_CLEANUP(Plan *, plan_free)
 #define REPEAT_MAX 1024U
 
 typedef struct RepeatFit {
-        const Allocation *allocation; /* named "#1", "#2" and so on; in Repeat.ledger */
+        const Allocation *allocation; /* named "#1", "#2" and so on; owned by Repeat.ledger */
         Score score;
-        bool has_pairs; /* GPU-NIC pairs */
+        bool has_pairs; /* the plan has GPU-NIC pairs */
 } RepeatFit;
 
 typedef struct Repeat {
         Ledger *ledger; /* a copy of the ledger, with an allocation for each fit */
         RepeatFit *fits;
         size_t n;
-        Refusal refusal; /* why the next request does not fit; VERDICT_LIMIT: REPEAT_MAX or the work limit was reached,
-                            more may fit */
+        Refusal refusal; /* why the request does not fit once more; VERDICT_LIMIT: REPEAT_MAX or the work limit was
+                            reached, and it may fit more often */
 } Repeat;
 
 /*
- * Plans the request again and again, each time as if the plans before were allocations, to count how often it fits.
- * Returns VERDICT_NONE and sets *ret even when the request does not fit once. Any other verdict means that the request
- * itself is wrong; *ret_refusal says why.
+ * Counts how often the request fits: plans it repeatedly, each time as if the previous plans were allocations. Returns
+ * VERDICT_NONE and sets *ret even when the request does not fit once. Any other verdict means that the request itself
+ * is wrong; *ret_refusal says why.
  */
 Verdict plan_repeat(const HostView *view, const Request *r, Repeat *ret, Refusal *ret_refusal);
 void repeat_done(Repeat *r);
 #define _cleanup_repeat_ _cleanup_(repeat_done)
 
 /*
- * An allocation of dev with its companions and held group members, without name, CPUs and memory. Bind=start binds it.
+ * Makes an allocation of dev with its companions and held group members, without name, CPUs and memory, for Bind=start.
  */
 int plan_single(const HostView *view, const PciDevice *dev, Allocation **ret);

@@ -11,10 +11,10 @@
 /* Adds the limits in text to the request. VERDICT_NONE, or VERDICT_INVALID_REQUEST when text is malformed. */
 Verdict proximity_parse(const char *text, Request *r, Refusal *ret);
 
-/* "gpu:disk=node". NULL: out of memory. */
+/* Formats one limit: "gpu:disk=node". NULL: out of memory. */
 char *request_limit_format(const RequestLimit *l);
 
-/* All limits of the request, as "switch,gpu:disk=node"; "any" when there are none. NULL: out of memory. */
+/* Formats all limits of the request: "switch,gpu:disk=node"; "any" when there are none. NULL: out of memory. */
 char *request_proximity_format(const Request *r);
 
 /*

@@ -5,37 +5,38 @@
 
 #include <stdbool.h>
 
-/* Compared member by member from the top; less is better. */
+/* Scores are compared member by member from the top; less is better. */
 typedef struct Score {
-        unsigned numa_nodes;     /* host nodes used */
+        unsigned numa_nodes;     /* number of host NUMA nodes used */
         unsigned off_node;       /* devices on other or unknown nodes, except the NICs of GPUs */
-        unsigned remote;         /* devices of off_node that are on a known node */
-        unsigned worst_distance; /* Distance of the farthest GPU-NIC pair */
+        unsigned remote;         /* those devices of off_node that are on a known node */
+        unsigned worst_distance; /* largest Distance of a GPU-NIC pair */
         unsigned total_distance; /* sum of distances over the GPU-NIC pairs */
         unsigned nic_off_node;   /* NICs of GPUs on other or unknown nodes */
         unsigned gpu_distance;   /* sum of distances over all pairs of GPUs */
         unsigned node_distance;  /* sum of SLIT distances over all pairs of nodes used */
-        unsigned spoiled;        /* free devices on the nodes used, when the request has no devices */
-        unsigned held;           /* free devices held only because they share an IOMMU group; see below */
+        unsigned spoiled;        /* for a request without devices: free devices on the nodes used */
+        unsigned held;           /* free devices that are only held because of their IOMMU group; see below */
         unsigned left_over; /* physical devices left free or held on the switches of chosen physical devices, plus those
-                               on their nodes: a device on such a switch counts twice */
-        unsigned vf_load;   /* pairs of VFs on one PF that VfPlacement=spread is to avoid; see below */
-        unsigned vf_left;   /* VFs left free or held on the PFs of VFs from pools that pack */
-        unsigned broken;    /* sum of the GPUs of larger NVLink partitions that are whole and have a chosen GPU */
+                               on their nodes; a device on such a switch therefore counts twice */
+        unsigned vf_load;   /* pairs of VFs on one PF that VfPlacement=spread should avoid; see below */
+        unsigned vf_left;   /* VFs left free or held on the PFs of chosen VFs from pools with VfPlacement=pack */
+        unsigned broken;    /* GPUs in the larger NVLink partitions that are wholly free now and that the choice would
+                               break, summed up */
 } Score;
 
 /*
- * A NIC belongs with its GPU, because the two exchange data by RDMA. In a request with GPUs every NIC therefore counts
- * as the NIC of a GPU, and its NUMA node counts only after its distance to the GPU.
+ * A NIC belongs with its GPU, because the two exchange data by RDMA. So in a request with GPUs every NIC counts as the
+ * NIC of a GPU, and its NUMA node is less important than its distance to the GPU.
  *
- * Score.held counts a held device once, if its IOMMU group is below one switch and contains either VFs of one PF only,
- * or all free VFs of each of its PFs. In any other group the device counts once for each chosen device of the group,
- * and chosen devices count for each other. That sum cannot be split by switch; it is the same whenever the same devices
- * are requested.
+ * Score.held: In most groups a held device counts once. These are the IOMMU groups below one switch with VFs of one PF
+ * only, or with all free VFs of each of their PFs. In any other group a held device counts once for each chosen device
+ * of the group, and the chosen devices count for each other in the same way. The score of such a group cannot be
+ * computed switch by switch; it only depends on the requested devices.
  *
  * Score.vf_load counts pairs of VFs on one PF: a chosen VF from a pool with VfPlacement=spread and a VF in use, or two
- * chosen VFs of which at least one is from such a pool. These are pairs, because fewer of them mean fewer VFs on the
- * fullest PF; the number of VFs in use on the chosen PFs would be smallest when all chosen VFs are on one PF.
+ * chosen VFs of which at least one is from such a pool. Pairs are counted because fewer pairs mean fewer VFs on the
+ * fullest PF. A plain number of VFs in use on the chosen PFs would be smallest with all chosen VFs on one PF.
  */
 
 typedef enum ScoreMember {
@@ -59,7 +60,7 @@ const char *score_member_to_string(ScoreMember m);
 unsigned score_get(const Score *s, ScoreMember m);
 
 int score_compare(const Score *a, const Score *b);
-/* The first member in which a and b differ, or _SCORE_MEMBER_MAX. */
+/* Returns the first member in which the scores `a` and `b` differ, or _SCORE_MEMBER_MAX. */
 ScoreMember score_difference(const Score *a, const Score *b);
-/* A sentence that says why winner is better than loser. The caller frees. NULL: out of memory. */
+/* Returns a sentence that says why winner is better than loser. The caller frees. NULL: out of memory. */
 char *score_explain(const Score *winner, const Score *loser);

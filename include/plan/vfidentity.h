@@ -9,45 +9,45 @@
 #include "plan/plan.h"
 
 /*
- * The identity, vf_identity_stable(), of each VF of the node while it is in no allocation. VFs of PFs with
- * VirtualFunctions=external are not in it.
+ * The stable identities of all VFs of the node, allocated or not; a VF has its own while unallocated. VFs of PFs with
+ * VirtualFunctions=external have none.
  */
 typedef struct VfIdentities VfIdentities;
 
 /*
- * node: a permanent string that is unique to this machine; copied. Valid as long as inv and policy do not change. 0 or
- * -ENOMEM.
+ * Computes the identities. node: a permanent string that is unique to this machine; copied. The result is valid as long
+ * as inv and policy do not change. 0 or -ENOMEM.
  */
 int vf_identities_new(const Inventory *inv, const Policy *policy, const char *node, VfIdentities **ret);
 VfIdentities *vf_identities_free(VfIdentities *l);
 DEFINE_CLEANUP(VfIdentities *, vf_identities_free)
 
 /*
- * Merges the attributes of each assigned VF: those of its pool, those that the request has for all slots of the pool,
- * those that the request has for its slot. Later ones win. Priority and protocol always come from the same source as
- * the VLAN. VERDICT_NOT_SUPPORTED: attributes for a device that is no VF. VERDICT_INVALID_REQUEST: the attributes
- * contradict each other. VERDICT_ALLOCATED: another allocation has the MAC or GUID.
+ * Merges the attributes of each assigned VF from its pool, from the request for all slots of the pool, and from the
+ * request for the VF's slot; the later source wins. Priority and protocol always come from the same source as the VLAN.
+ * VERDICT_NOT_SUPPORTED: attributes for a device that is no VF. VERDICT_INVALID_REQUEST: the attributes contradict each
+ * other. VERDICT_ALLOCATED: another allocation has the MAC or GUID.
  */
 Verdict vf_identity_merge(Allocation *a, const HostView *view, const Request *r, Refusal *ret);
 
 /*
- * To be called after vf_identity_merge(), once a has its id and before a is in the ledger. Generates the MAC, node GUID
- * and port GUIDs that the VFs lack, and the link policy "auto" for a VF with a generated GUID; records them in
- * AllocationDevice.generated. Class and card of a VF decide which identities it can have. A VF whose PF has
- * VirtualFunctions=external gets none. VERDICT_ALLOCATED: the request asks for the vf_identity_stable() of another VF
- * of the node. VERDICT_LIMIT: out of memory.
+ * Generates the MAC, node GUID and port GUIDs that the VFs of `a` lack, and the link policy "auto" for a VF with a
+ * generated GUID, and records them in AllocationDevice.generated. Call it after vf_identity_merge(), when `a` has its
+ * id and is not in the ledger yet. Class and card of a VF decide which identities it can have. A VF whose PF has
+ * VirtualFunctions=external gets none. VERDICT_ALLOCATED: the request asks for the stable identity of another VF of the
+ * node. VERDICT_LIMIT: out of memory.
  */
 Verdict vf_identity_assign(Allocation *a, const HostView *view, const VfIdentities *l, Refusal *ret);
 
 /*
- * The identity of the VF of pf with this index while it is in no allocation: constant for node, PF and index. Empty
- * when pf is no network device. 0 or -ENOMEM.
+ * Computes the stable identity of the VF of pf with this index, which is constant for node, PF and index. Empty when pf
+ * is no network device. 0 or -ENOMEM.
  */
 int vf_identity_stable(const char *node, const PciDevice *pf, unsigned index, VfAttributes *ret);
 
 /*
- * Generates MAC, node GUID and port GUIDs from seed; each attempt gives others. They are locally administered, unicast
- * and not zero. The seven numbers after a node GUID are reserved for its ports; the port GUIDs are the first two of
- * them.
+ * Generates MAC, node GUID and port GUIDs from seed; each attempt gives other values. They are locally administered,
+ * unicast and not zero. The seven numbers after a node GUID are reserved for its ports; the port GUIDs are the first
+ * two of them.
  */
 void vf_identity_make(const char *seed, unsigned attempt, VfAttributes *ret);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Recorded machines: recording a machine as a .tree file, unpacking the file, serving the D-Bus objects of the daemon
- * for the recorded machine on a private connection, checking whether a machine is ready for passthrough, and suggesting
- * a configuration for it.
+ * Recorded machines: records a machine as a .tree file, unpacks the file, serves the D-Bus objects of the daemon for
+ * the recorded machine on a private connection. Also checks whether a machine is ready for passthrough, and suggests a
+ * configuration for it.
  */
 
 #include <stdio.h>
@@ -14,11 +14,10 @@
 typedef struct Replay Replay;
 
 /*
- * Forks a child process that reads the recorded machine and serves org.passthroughd1 on one end of a socket pair.
- * Allocate changes only the memory of the child.
- * node: a .tree file, or a directory that contains sys/ and proc/.
- * config: a configuration file; NULL: the recorded configuration, in etc/passthroughd.
- * On failure *ret_problem (caller frees) is a sentence.
+ * Forks a child process that reads the recorded machine and serves org.passthroughd1 on one end of a socket pair. Calls
+ * such as Allocate change only the memory of the child. node: a .tree file, or a directory that contains sys/ and
+ * proc/. config: a configuration file; NULL: the recorded configuration, in etc/passthroughd. On failure *ret_problem
+ * (caller frees) is a sentence.
  */
 int replay_new(const char *node, const char *config, Replay **ret, char **ret_problem);
 /* Returns the caller's end of the socket pair, for sd_bus_set_fd(). The caller owns the descriptor. */
@@ -35,13 +34,13 @@ int tree_unpack(const char *file, char **ret_dir, char **ret_problem);
 void tree_remove(const char *dir);
 
 typedef enum SnapshotFlags {
-        SNAPSHOT_IDENTITIES = 1 << 0, /* record serial numbers and MAC addresses unhashed */
+        SNAPSHOT_IDENTITIES = 1 << 0, /* record serial numbers and MAC addresses without hashing them */
 } SnapshotFlags;
 
 /*
- * Writes a .tree file to out with the files that the daemon reads, as far as this user may read them. Reads no file
- * that can block (sriov_numvfs), and wakes no device. node: "/" for this machine, or a recorded machine, a .tree file
- * or a directory. Removes the files that it unpacks, also when the process is terminated, except by SIGKILL. On failure
+ * Writes a .tree file to out, with the files that the daemon reads and this user may read. Reads no file that can block
+ * (sriov_numvfs), and wakes no device. node: "/" for this machine, or a recorded machine, a .tree file or a directory.
+ * Unpacked files are removed afterwards, also when a signal other than SIGKILL ends the process. On failure
  * *ret_problem (caller frees) is a sentence, or NULL when out of memory. A failed write to out is not reported; the
  * caller finds it when it flushes out.
  */
@@ -49,11 +48,10 @@ int snapshot_write(const char *node, SnapshotFlags flags, FILE *out, char **ret_
 
 /*
  * Checks whether a machine is ready for passthrough (plan/check.h). node: "/" for this machine, the directory of the
- * machine that the daemon serves, or a recorded machine. config: as for replay_new(). daemon: what the daemon of this
- * machine says; NULL: it is not asked. *ret_json (caller
- * frees) is an object with "result", the worst of all results, and "findings", an array of objects with "check",
- * "result", "message" and "remedy" (a string or null). On failure *ret_problem (caller frees) is a sentence, or NULL
- * when out of memory.
+ * machine that the daemon serves, or a recorded machine. config: as for replay_new(). daemon: the report of this
+ * machine's daemon; NULL: it was not asked. *ret_json (caller frees) is an object with "result", the worst of all
+ * results, and "findings", an array of objects with "check", "result", "message" and "remedy" (a string or null). On
+ * failure *ret_problem (caller frees) is a sentence, or NULL when out of memory.
  */
 int replay_check(const char *node, const char *config, const DaemonReport *daemon, char **ret_json, char **ret_problem);
 

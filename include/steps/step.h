@@ -2,52 +2,54 @@
 #pragma once
 
 /*
- * The changes to hardware as an ordered list of single steps. Core computes the list, host/executor.h runs it. The undo
- * of a step swaps from and to; where from is NULL, the undo restores what the executor found. A reset has no undo. Each
- * step names the state that it reaches. A step whose state is already reached is skipped, so a list can be run again
- * after a crash.
+ * The changes to hardware as an ordered list of single steps. The functions below make the list, and host/executor.h
+ * runs it. The undo of a step swaps `from` and `to`; where `from` is NULL, the undo restores what the executor found. A
+ * reset has no undo. Each step names the state that it reaches. A step whose state is already reached is skipped, so a
+ * list can be run again after a crash.
  */
 
 #include "config/config.h"
 #include "ledger/allocation.h"
 
 typedef enum StepKind {
-        STEP_OVERRIDE,      /* driver_override: from, to; NULL: not set */
-        STEP_UNBIND,        /* unbind from driver from; a device on driver to (may be NULL) needs no unbind */
-        STEP_RUNTIME_PM,    /* power/control: from, to "on" or "auto" */
-        STEP_D3COLD,        /* d3cold_allowed: from, to "0" or "1" */
-        STEP_BIND,          /* write drivers_probe until the device is bound to driver to; its driver_override is set */
-        STEP_AUTOPROBE,     /* sriov_drivers_autoprobe: from, to "0" or "1" */
-        STEP_SAVE_VF_STATE, /* record the attributes of VF vf for an undo; changes nothing */
-        STEP_REMOVE_VFS,    /* sriov_numvfs: from the count to "0"; the VFs are unbound already */
-        STEP_NUMVFS,        /* sriov_numvfs: from "0" to the count */
-        STEP_RESET,         /* reset through sysfs; with to by this method, from is then what reset_method is again */
-        STEP_CHECK,      /* check that config space answers, and that the device counted no more fatal errors than from
-                            (NULL: not compared) */
-        STEP_ATTRIBUTES, /* set attributes of VF vf of the PF device, as text: from (NULL: as found) to to */
+        STEP_OVERRIDE,   /* set driver_override to `to` (before: `from`); NULL: not set */
+        STEP_UNBIND,     /* unbind from the driver `from`; a device on the driver `to` (may be NULL) needs no unbind */
+        STEP_RUNTIME_PM, /* set power/control to `to` (before: `from`): "on" or "auto" */
+        STEP_D3COLD,     /* set d3cold_allowed to `to` (before: `from`): "0" or "1" */
+        STEP_BIND, /* write drivers_probe until the device is bound to the driver `to`; its driver_override is set */
+        STEP_AUTOPROBE,     /* set sriov_drivers_autoprobe to `to` (before: `from`): "0" or "1" */
+        STEP_SAVE_VF_STATE, /* record the attributes of the VF with index vf for an undo; changes nothing */
+        STEP_REMOVE_VFS,    /* set sriov_numvfs from the count `from` to "0"; the VFs are unbound already */
+        STEP_NUMVFS,        /* set sriov_numvfs from "0" to the count `to` */
+        STEP_RESET, /* reset through sysfs. `to`: write this method to reset_method first, and `from` afterwards; NULL:
+                       leave reset_method */
+        STEP_CHECK, /* check that config space answers and that the fatal error count is at most `from`; NULL: do not
+                       compare */
+        STEP_ATTRIBUTES, /* set the attributes of the VF with index vf of the PF to the text `to` (before: `from`; NULL:
+                            as found) */
         STEP_SUPPORTED_ATTRIBUTES, /* as STEP_ATTRIBUTES, without attributes that the PF does not offer */
         STEP_TRY_ATTRIBUTES,       /* as STEP_ATTRIBUTES; a failure is only reported */
         STEP_RESTORE,              /* as STEP_ATTRIBUTES; a failure quarantines the VF */
-        STEP_CLEAN,                /* run the cleaner to once for all devices of pool from in this list */
-        STEP_STOP_SERVICE,         /* stop the systemd unit to if it is active; device is one that it may use */
-        STEP_START_SERVICE,        /* start the unit to again if this list or an earlier one stopped it */
-        STEP_CHECK_IDLE,           /* check that no process uses the device, which is bound to the host driver from */
-        STEP_MAKE_REGION,   /* create the shared memory region on its node, readable and writable for the group to */
+        STEP_CLEAN,                /* run the cleaner `to` once for all devices of the pool `from` in this list */
+        STEP_STOP_SERVICE,         /* stop the systemd unit `to` if it is active; device is one that the unit may use */
+        STEP_START_SERVICE,        /* start the unit `to` again if this list or an earlier one stopped it */
+        STEP_CHECK_IDLE,           /* check that no process uses the device, which is bound to the host driver `from` */
+        STEP_MAKE_REGION,   /* create the shared memory region on its node, readable and writable for the group `to` */
         STEP_REMOVE_REGION, /* wipe and remove the shared memory region */
-        STEP_FIND_PORTS,    /* find a free port in the domain from (a UUID) for the device of each STEP_PLUG; without a
-                               domain, these have nothing to do */
-        STEP_PLUG,          /* attach the <hostdev> to to the domain from */
-        STEP_UNPLUG,        /* have the domain from release the <hostdev> to; a domain without it has released it */
-        STEP_VGPU,         /* the type of the vGPU of the VF device: from, to; an id, "TYPE/UUID" for a mediated device,
-                              "0" for no vGPU */
-        STEP_CHECK_UNUSED, /* wait until no process has the device open, which is bound to its VFIO driver, or its
-                              mediated device from, a UUID. With may_lack: check, and do not wait */
+        STEP_FIND_PORTS, /* find a free port in the domain `from` (a UUID) for the device of each STEP_PLUG; if there is
+                            no domain, the STEP_PLUG steps do nothing */
+        STEP_PLUG,       /* attach the <hostdev> `to` to the domain `from` */
+        STEP_UNPLUG,     /* detach the <hostdev> `to` from the domain `from`; done if the domain does not have it */
+        STEP_VGPU, /* set the vGPU of the VF to `to` (before: `from`): the id of a type, "TYPE/UUID" for a mediated
+                      device, or "0" for no vGPU */
+        STEP_CHECK_UNUSED, /* wait until no process has the device, on its VFIO driver, open; with `from`, the UUID of
+                              its mediated device, that one. With may_lack, check once and do not wait */
         STEP_ACTIVATE,     /* have Fabric Manager activate the NVLink partition */
         STEP_DEACTIVATE,   /* have Fabric Manager deactivate the NVLink partition */
         STEP_CHECK_HEALTH, /* report the health of the device, and check that config space answers */
         STEP_PERSISTENCE,  /* turn on persistence mode of the GPU, which is bound to NVIDIA's driver; a failure is only
                               logged */
-        STEP_CHECK_GPU,    /* check what NVIDIA's driver, to which the GPU is bound, tells about its health */
+        STEP_CHECK_GPU,    /* check the health of the GPU as NVIDIA's driver, to which it is bound, reports it */
         _STEP_KIND_MAX,
 } StepKind;
 
@@ -60,24 +62,25 @@ typedef struct Step {
         /*
          * For STEP_SAVE_VF_STATE and the steps that set attributes, device is the PF and vf the index of the VF.
          * STEP_VF_UNKNOWN makes the step fail. STEP_RESTORE has the VF's address in target. For STEP_CHECK_IDLE,
-         * STEP_CHECK_UNUSED and with checks_idle vf is 1 when device is a VF.
+         * STEP_CHECK_UNUSED and a STEP_UNBIND with checks_idle, vf is 1 if the device is a VF, else 0.
          */
         unsigned vf;
         PciAddress target;
         unsigned partition; /* only for STEP_ACTIVATE and STEP_DEACTIVATE, which have no device */
-        /* Only for STEP_ACTIVATE and the STEP_CHECK_UNUSED before it: the other steps stay done when
-         * step_may_lack(). The step does not wait for a device and holds no lock of it. */
+        /* Only for STEP_ACTIVATE and the STEP_CHECK_UNUSED before it: when the step fails as step_may_lack() says, the
+         * earlier steps stay done. The step does not wait for a device and holds no lock of it. */
         bool may_lack;
         bool may_lack_method; /* only for STEP_RESET: the device may have no reset method */
-        bool may_stay;        /* only for STEP_RESET: nor need any method work */
-        bool checks_idle; /* only for STEP_UNBIND: the host has the device, so its users are looked for right before */
-        bool checks_closed; /* only for STEP_RESET and STEP_UNBIND of a device on its VFIO driver: whether a process has
-                               it open is looked for right before */
-        uint32_t gpu_node;  /* only with checks_idle: N + 1 of the /dev/nvidiaN of the GPU; 0 unknown */
-        bool unlocks;       /* only for STEP_OVERRIDE: an interrupted job may have left the GPU with its unbind lock */
-        bool skipped;       /* the job found at its start that this step is not needed */
-        unsigned chain;     /* steps_set_chains(): from 1; 0 for a step that runs alone */
-        Region region;      /* only for STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
+        bool may_stay;        /* only for STEP_RESET: the step also succeeds if no reset method works */
+        bool checks_idle;     /* only for STEP_UNBIND from a host driver: first check that no process uses the device */
+        bool checks_closed;   /* only for STEP_RESET and STEP_UNBIND of a device on its VFIO driver: first check that no
+                                 process has it open */
+        uint32_t gpu_node;    /* only with checks_idle: N + 1 for the GPU's /dev/nvidiaN; 0 unknown */
+        bool unlocks;   /* only for STEP_OVERRIDE: release the unbind lock of the GPU that an interrupted job may have
+                           left */
+        bool skipped;   /* the job found at its start that this step is not needed */
+        unsigned chain; /* number of the chain, from 1, set by steps_set_chains(); 0 for a step that runs alone */
+        Region region;  /* only for STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
 } Step;
 
 static inline bool step_gives_attributes(const Step *s) {
@@ -85,7 +88,7 @@ static inline bool step_gives_attributes(const Step *s) {
                s->kind == STEP_RESTORE;
 }
 
-/* The device that is quarantined when the step fails. */
+/* Returns the device that is quarantined when the step fails. */
 static inline PciAddress step_failed_device(const Step *s) {
         return s->kind == STEP_RESTORE ? s->target : s->device;
 }
@@ -97,19 +100,19 @@ typedef struct StepList {
         bool reports_found_state;   /* before the first write, the executor reports the attributes of the VFs, the
                                        services to be stopped and the GPUs in persistence mode, and waits until the report
                                        is on disk */
-        bool checks_health;    /* the executor reports the health of the device of each STEP_BIND before the first write
-                                  and after the bind; a device whose config space does not answer fails the run */
-        bool outlives_stuck;   /* when a chain hangs, the steps of the other chains are done, and not undone */
-        unsigned n_chains;     /* the highest Step.chain; set by steps_set_chains() */
-        unsigned parallel;     /* ParallelDevices=: the number of chains that run at a time. 0 and 1: all steps run in
-                                  the order of the list */
-        unsigned timeout_sec;  /* JobTimeoutSec=, see step_timeout_sec(), 0: none; the limits for stopping and starting
-                                  services and for the release of a device by its guest are part of it */
-        unsigned question_sec; /* the least limit of a question to Fabric Manager, libvirt or NVIDIA's library, which
-                                  are waited for up to 20 s, and passthroughd-root, which asks them, for 8 s more.
-                                  step_list_new() sets it to 30. */
-        Allocation *guest;     /* owned: the allocation whose domain STEP_FIND_PORTS looks at, with all devices settled;
-                                  NULL    without such a step */
+        bool checks_health;   /* the executor reports the health of the device of each STEP_BIND before the first write
+                                 and after the bind; a device whose config space does not answer fails the run */
+        bool outlives_stuck;  /* when a chain hangs, the steps of the other chains are still done, and are not undone */
+        unsigned n_chains;    /* the highest Step.chain; set by steps_set_chains() */
+        unsigned parallel;    /* ParallelDevices=: the number of chains that run at a time. 0 or 1: all steps run one by
+                                 one, in the order of the list */
+        unsigned timeout_sec; /* JobTimeoutSec=, see step_timeout_sec(); 0: no limit. It includes the waiting for
+                                 services to stop and start, and for a guest to release a device */
+        unsigned question_sec; /* the least limit of a step that asks Fabric Manager, libvirt or NVIDIA's library, which
+                                  may take 20 s to answer; passthroughd-root, which asks them, may take 8 s more.
+                                  step_list_new() sets it to 30 */
+        Allocation *guest;     /* owned: the allocation whose domain STEP_FIND_PORTS searches, with all devices settled;
+                                  NULL without such a step */
 } StepList;
 
 StepList *step_list_new(void);
@@ -117,21 +120,21 @@ StepList *step_list_free(StepList *l);
 DEFINE_CLEANUP(StepList *, step_list_free)
 int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *from, const char *to);
 void step_list_remove(StepList *l, size_t i);
-/* Moves the steps from first to the end of the list to the position to, which is at most first. */
+/* Moves the steps from index first to the end of the list to the position `to`, which is at most first. */
 void step_list_move(StepList *l, size_t first, size_t to);
 /* Adds the devices of the steps to the array, sorts it and removes duplicates. 0 or -ENOMEM. */
 int step_list_devices(const StepList *l, PciAddress **devices, size_t *n);
 
-/* Adds a step that sets attributes; none when *to is empty. 0 or -ENOMEM. */
+/* Adds a step that sets the attributes *to; adds none when these are empty. 0 or -ENOMEM. */
 int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const VfAttributes *to);
 
-/* Removes attributes that are not in found, those that the PF offers, from a STEP_SUPPORTED_ATTRIBUTES. 0 or -ENOMEM.
- */
+/* Removes from a STEP_SUPPORTED_ATTRIBUTES the attributes that the PF does not offer, that is, which are not set in
+ * found. 0 or -ENOMEM. */
 int step_keep_supported(Step *s, const VfAttributes *found);
 
 /*
- * Divides the steps into chains. The steps of a chain run in the order of the list, those of different chains side by
- * side. Devices share a chain when the kernel serialises their steps, or when only one order is right: the functions of
+ * Divides the steps into chains. The steps of a chain run in the order of the list, and different chains run in
+ * parallel. Devices share a chain when the kernel serialises their steps, or when their order matters: the functions of
  * a slot, the members of an IOMMU group, a PF and its VFs, a GPU and its slots, and the devices below one bridge,
  * because Linux 6.12 holds the lock of the bridge during a reset (pci_reset_function()).
  *
@@ -143,74 +146,74 @@ int step_keep_supported(Step *s, const VfAttributes *found);
  */
 int steps_set_chains(StepList *l, const Inventory *inv);
 /*
- * The seconds after which a step is given up: JobTimeoutSec=, or three times that for two kinds of steps. For a reset
- * the kernel polls up to 65.5 s by each of its methods in turn (pci_dev_wait() in drivers/pci/pci.c). The number of VFs
- * is changed for one PF at a time (pci_rescan_remove_lock). A question to Fabric Manager,
- * libvirt or NVIDIA's library has at least the time in which these answer.
+ * Returns the seconds after which a step is given up: JobTimeoutSec=, or three times that for two kinds of steps.
+ * During a reset, the kernel polls up to 65.5 s with each reset method in turn (pci_dev_wait() in drivers/pci/pci.c).
+ * The number of VFs can be changed for one PF at a time only (pci_rescan_remove_lock). A step that asks Fabric Manager,
+ * libvirt or NVIDIA's library has at least StepList.question_sec.
  */
 unsigned step_timeout_sec(const StepList *l, const Step *s);
-/* A part of a list has either steps that run alone, one after the other, or steps of chains. Returns the index after
- * the part that begins with the step first. */
+/* Returns the index after the part of the list that begins with the step first. A part has either steps that run alone,
+ * one after the other, or steps of chains. */
 size_t step_list_part_end(const StepList *l, size_t first);
-/* The seconds after which all steps of the list have been done or given up. */
+/* Returns the seconds after which all steps of the list have been done or given up. */
 unsigned step_list_timeout_sec(const StepList *l);
 
-/* The step as a phrase: "unbind 0000:82:00.0 from nvidia". The caller frees; NULL when out of memory. */
+/* Returns the step as a phrase: "unbind 0000:82:00.0 from nvidia". The caller frees; NULL when out of memory. */
 char *step_describe(const Step *s);
 
 /*
- * The steps that bring all devices of an allocation from their state in inv to their VFIO driver: keep them out of D3,
- * set all overrides, unbind all, set VF attributes, then bind all. VFs of a running domain keep their attributes. A VF
- * with a vGPU keeps its driver and override, and its vGPU is created last.
+ * Makes the steps that bind all devices of an allocation, from their state in inv, to their VFIO driver: keep them out
+ * of D3, set all overrides, unbind all, set VF attributes, then bind all. VFs of a running domain keep their
+ * attributes. A VF with a vGPU keeps its driver and override, and its vGPU is created last. 0 or -ENOMEM.
  */
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
 /*
- * The steps that bring all devices from their state in inv back to their prior driver, override and power management;
- * a device that stays on a VFIO driver stays out of D3. scrub: devices that
- * a guest may have had are first reset and checked; a device that fails there is quarantined, keeps its driver, and the
- * others go on. A device on any host driver counts as returned. Devices that are gone, or whose address another card
- * has, are skipped, also when they leave while the steps run. AFTER_RELEASE_KEEP: if all devices are on the VFIO
- * driver, they stay there. vGPUs are removed first, because that fails while a process has one open.
+ * Makes the steps that return all devices, from their state in inv, to their prior driver, override and power
+ * management; a device that stays on a VFIO driver is kept out of D3. scrub: first reset and check the devices that a
+ * guest may have had; a device that fails is quarantined and keeps its driver, and the others continue. A device on any
+ * host driver counts as returned. Devices that are gone, or whose address another card has, are skipped, even if they
+ * disappear while the steps run. AFTER_RELEASE_KEEP: if all devices are on the VFIO driver, they stay there. vGPUs are
+ * removed first, because that fails while a process has one open. 0 or -ENOMEM.
  */
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret);
 /*
- * Extends steps, made by steps_prepare() for the part of a with the n addresses: looks for ports before all other steps
+ * Extends steps, made by steps_prepare() for the n devices at these addresses of a: finds ports before all other steps,
  * and plugs the devices in after them. hostdevs: the text of the <hostdev> of each device, without a guest address.
  * uuid: of the domain. 0 or -ENOMEM.
  */
 int steps_plug(const Allocation *a, const char *uuid, const PciAddress *devices, char *const *hostdevs, size_t n,
                StepList *steps);
 /*
- * Extends steps, made by steps_release() for part: before all other steps has the domain release the devices, and
- * checks that no process has a device of part open. Otherwise as steps_plug().
+ * Extends steps, made by steps_release() for part: before all other steps, the domain releases the devices, and no
+ * process may have a device of part open. Otherwise as steps_plug().
  */
 int steps_unplug(const Allocation *part, const char *uuid, const PciAddress *devices, char *const *hostdevs, size_t n,
                  StepList *steps);
 /*
- * Extends steps, made by steps_prepare(): first stops the services that the configuration names for the pools of the
- * devices that are unbound, then checks that the devices are idle, and at the end starts the services in reverse order.
- * 0 or -ENOMEM.
+ * Extends steps, made by steps_prepare(): first stops the services that StopServices= names for the pools of the
+ * devices to unbind, then checks that the devices are idle, and at the end starts the services in reverse order. 0 or
+ * -ENOMEM.
  */
 int steps_around_services(const Allocation *a, const Config *config, StepList *steps);
 /*
- * Extends steps, made by steps_release(): has the devices reset as ResetMethod= and AllowNoReset= of their pools say. A
- * companion is reset by any method, and needs none: its card is reset through the assigned function. 0 or -ENOMEM.
+ * Extends steps, made by steps_release(): resets the devices as ResetMethod= and AllowNoReset= of their pools say. A
+ * companion is reset by any method and needs none: its card is reset through the assigned function. 0 or -ENOMEM.
  */
 int steps_reset(const Allocation *a, const Inventory *inv, const Config *config, StepList *steps);
 /*
- * Extends steps, made by steps_release(): runs the cleaner of the pool for each device right after all devices were
+ * Extends steps, made by steps_release(): runs the cleaner of the pool for its devices right after all devices were
  * checked. A device that cannot be cleaned is quarantined. 0 or -ENOMEM.
  */
 int steps_clean(const Allocation *a, const Config *config, StepList *steps);
 /*
- * Extends steps, made by steps_release(), for the NVIDIA GPUs that the host's driver has again after them: restores
- * persistence mode, which the driver forgets with the unbind, and with check asks the driver about the health of the
- * GPU. A GPU that fails is quarantined. 0 or -ENOMEM.
+ * Extends steps, made by steps_release(), for NVIDIA GPUs that return to the host's driver: turns persistence mode on
+ * again, which the driver forgets at the unbind, and, with check, asks the driver about the health of the GPU. A GPU
+ * that fails the check is quarantined. 0 or -ENOMEM.
  */
 int steps_return_gpus(const Allocation *a, const Inventory *inv, bool check, StepList *steps);
 /*
- * Extends steps, made by steps_prepare() for a, when all other steps are there: each device is checked before the first
- * write, those that are bound by StepList.checks_health, and the others by a step. 0 or -ENOMEM.
+ * Extends steps, made by steps_prepare(), after all other extensions: each device is checked before the first write, by
+ * StepList.checks_health if it is bound by the steps, otherwise by a step of its own. 0 or -ENOMEM.
  */
 int steps_check_health(const Allocation *a, StepList *steps);
 bool step_is_of_service(const Step *s);
@@ -222,55 +225,55 @@ int steps_make_regions(const Allocation *a, const Config *config, StepList *step
 int steps_remove_regions(const Allocation *a, StepList *steps);
 bool step_is_of_region(const Step *s);
 /*
- * With Manager= in the configuration: steps_activate() activates the NVLink partition of a after all other steps, when
- * the GPUs are bound; steps_deactivate() deactivates it before all other steps. again: a guest may have the GPUs, and
- * Fabric Manager may be away, so the partition is activated only if no process has a device of a open, and may be
- * lacking. 0 or -ENOMEM.
+ * With Manager= in the configuration: steps_activate() activates the allocation's NVLink partition after all other
+ * steps, when the GPUs are bound; steps_deactivate() deactivates it before all other steps. again: a guest may have the
+ * GPUs. Then the partition is activated only if no process has a device of the allocation open, and the job succeeds
+ * without the partition where step_may_lack() allows it. 0 or -ENOMEM.
  */
 int steps_activate(const Allocation *a, const Config *config, bool again, StepList *steps);
 int steps_deactivate(const Allocation *a, const Config *config, StepList *steps);
 bool step_is_of_fabric(const Step *s);
-/* After this error, a negative errno, the step and those after it stay undone, and the others stay done: a process has
- * a device open or that is unknown, or Fabric Manager or its library does not run, is not ready, does not answer or has
- * another version. */
+/* Returns true if the job still succeeds when the step fails with this negative errno: the step and those after it are
+ * left out, and the earlier ones stay done. The causes are that a process has a device open or may have one open, and
+ * that Fabric Manager or its library does not run, is not ready, does not answer or has another version. */
 bool step_may_lack(const Step *s, int error);
-/* Adds a STEP_CHECK_UNUSED for each device of a. 0 or -ENOMEM. */
+/* Adds a STEP_CHECK_UNUSED for each device of `a`. 0 or -ENOMEM. */
 int steps_check_unused(const Allocation *a, StepList *steps);
-/* True when the step acts on a device, not on a service, shared memory or an NVLink partition. */
+/* Returns true when the step acts on a device, not on a service, shared memory or an NVLink partition. */
 bool step_has_device(const Step *s);
 bool step_lists_share_region(const StepList *a, const StepList *b);
 bool step_list_has_service(const StepList *l, const char *name);
 bool step_lists_share_service(const StepList *a, const StepList *b);
 /*
- * The steps that change the number of VFs of pf from that in inv to count: turn autoprobe off, unbind and remove the
- * existing VFs, create count VFs, set the attributes (count of them, or NULL) that the PF offers. If pf has count VFs
- * already, only the attributes are set. The undo creates the old VFs again with their drivers and overrides; their
- * IOMMU group, MAC and GUID may differ.
+ * Makes the steps that change the number of VFs of pf from that in inv to count: turn autoprobe off, unbind and remove
+ * the existing VFs, create count VFs, and set the attributes (count of them, or NULL) that the PF offers. If pf has
+ * count VFs already, only the attributes are set. The undo creates the old VFs again with their drivers and overrides;
+ * their IOMMU group, MAC and GUID may differ. 0 or -ENOMEM.
  */
 int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, const VfAttributes *attributes,
                   StepList **ret);
 
-/* The cause of a negative errno of a step without attributes, and the remedy: a static sentence that starts in lower
- * case. NULL when it is not one of the known errors. */
+/* Returns the cause and the remedy for a negative errno of a step without attributes: static sentences that start in
+ * lower case. NULL for an unknown error. */
 const char *step_cause(const Step *s, int error);
 /*
- * A sentence with the cause of a negative errno of a step, and the remedy. found: the attributes that the VF had
- * before, NULL for steps without attributes. The caller frees; NULL when out of memory.
+ * Returns a sentence with the cause and the remedy for a negative errno of a step. found: the attributes that the VF
+ * had before, NULL for steps without attributes. The caller frees; NULL when out of memory.
  */
 char *step_failure(const Step *s, int error, const VfAttributes *found);
-/* A sentence that names what is not restored after the undo of the step failed with a negative errno. The caller frees;
- * NULL when out of memory. */
+/* Returns a sentence that names what is not restored after the undo of the step failed with a negative errno. The
+ * caller frees; NULL when out of memory. */
 char *step_undo_failure(const Step *s, int error);
 /* As step_failure() for a STEP_CLEAN whose command ended with status: the exit status, or 128 plus the number of a
  * signal. */
 char *step_failure_with_status(const Step *s, int status);
 /*
- * As above for a step that sets attributes while the PF's eswitch is in switchdev mode. representor: the network
- * interface of the VF's representor, NULL when unknown.
+ * As step_failure() for a step that sets attributes while the PF's eswitch is in switchdev mode. representor: the
+ * network interface of the VF's representor, NULL when unknown.
  */
 char *step_failure_in_switchdev(const Step *s, int error, const VfAttributes *found, const char *representor);
 /*
- * A sentence about what else in the kernel blocks while the step hangs. NULL when only the step's device is affected.
- * Static.
+ * Returns a static sentence about what else in the kernel blocks while the step hangs. NULL when only the step's device
+ * is affected.
  */
 const char *step_hang(const Step *s);

@@ -6,5 +6,5 @@
 #include <stdint.h>
 #include <time.h>
 
-/* The time of CLOCK_MONOTONIC or CLOCK_REALTIME. */
+/* Returns the time of a clock of clock_gettime(2), in microseconds. */
 uint64_t clock_usec(clockid_t clock);

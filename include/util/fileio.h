@@ -14,20 +14,21 @@
  * longer, -EINVAL when it is not a regular file (a FIFO, a device). Never blocks on such files. ret_size may be NULL.
  */
 int read_file_at(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_size);
-/* As read_file_at(), for an open file. The caller opened it with O_NONBLOCK, so that opening a FIFO did not block. */
+/* As read_file_at(), for an open file. The caller must open it with O_NONBLOCK, so that opening a FIFO does not
+ * block. */
 int read_file_fd(int fd, size_t max, char **ret, size_t *ret_size);
 
 /*
- * Calls take() for each line, without its newline, of a regular file that was opened with O_NONBLOCK, and closes fd.
- * Holds one line in memory at a time, because files in /proc have no size and other users can make them long. Stops at
- * the first nonzero value of take() and returns it. -EINVAL when fd is not a regular file.
+ * Calls take() for each line of a regular file, without the newline, and closes fd. The caller must open fd with
+ * O_NONBLOCK. Holds one line in memory at a time, because files in /proc have no size and other users can make them
+ * long. Stops at the first nonzero value of take() and returns it. -EINVAL when fd is not a regular file.
  */
 int read_lines_fd(int fd, int (*take)(char *line, void *userdata), void *userdata);
 
-/* Reads up to the end of file of any descriptor, which may block: a pipe, for example. As read_file_fd() otherwise. */
+/* As read_file_fd(), for any descriptor, such as a pipe. Reads up to the end of file, and may block. */
 int read_all_fd(int fd, size_t max, char **ret, size_t *ret_size);
 
-/* Writes all of data; a signal or a partial write does not end it. 0 or negative errno. */
+/* Writes all of data, also after a signal or a partial write. 0 or negative errno. */
 int write_all_fd(int fd, const char *data, size_t size);
 
 /*
@@ -37,19 +38,19 @@ int write_all_fd(int fd, const char *data, size_t size);
  * must not contain a slash (-EINVAL). dir_fd is open for reading: fsync() accepts neither O_PATH nor AT_FDCWD.
  */
 int write_file_atomic_at(int dir_fd, const char *name, const char *data, size_t size);
-/* As write_file_atomic_at(), and name has exactly this mode from the start, whatever the umask. */
+/* As write_file_atomic_at(). name has exactly this mode from the start, whatever the umask is. */
 int write_file_atomic_mode_at(int dir_fd, const char *name, mode_t mode, const char *data, size_t size);
 
 /*
- * Creates a file without a name ahead of its write. Its creation may take longer than its write: a file system looks
- * for an inode that was not removed lately. A crash leaves nothing of it. A descriptor, or -EOPNOTSUPP on some file
- * systems.
+ * Creates a file without a name, for a later write_spare_file_at(). Creating a file ahead saves time: a file system may
+ * search long for a free inode. A crash leaves nothing of the file behind. Returns a descriptor; -EOPNOTSUPP if the
+ * file system has no files without a name; or another negative errno.
  */
 int spare_file_at(int dir_fd);
 /*
- * Writes the spare, calls fsync(), gives it the name, and calls fsync() on the directory, which is open for reading.
- * Takes ownership of spare. -EEXIST when the name is taken. On failure there is no such file, with the exception of
- * write_file_atomic_at().
+ * Writes data to spare, calls fsync(), gives the file its name, and calls fsync() on the directory, which is open for
+ * reading. Takes ownership of spare. -EEXIST when the name is taken. On failure no file has the name, except as
+ * write_file_atomic_at() says.
  */
 int write_spare_file_at(int dir_fd, const char *name, int spare, const char *data, size_t size);
 

@@ -3,5 +3,5 @@
 
 #include <sys/types.h>
 
-/* The id of a group: its name in the database of groups, or a number. -ESRCH: there is no such group. */
+/* Finds the gid of group, a name in the group database or a number. -ESRCH: there is no such group. */
 int group_find(const char *group, gid_t *ret);

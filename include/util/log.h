@@ -5,8 +5,8 @@
  * Logging: one line per event. When stderr is connected to the journal, messages go to the journal with fields;
  * otherwise to stderr. Levels: error: a request failed; warning: the daemon continues, the message ends in ",
  * ignoring"; notice: hardware changed; info: an allocation was made or released; debug: every sysfs write. util/sysfs.h
- * logs these writes; other files of util/ and the pure rooms do not log. No function waits for a reader of the
- * messages: messages that are not read are dropped, and a later message has their number.
+ * logs these writes; other files of util/ and the pure rooms do not log. No function blocks because nobody reads the
+ * messages. Messages that do not fit are dropped, and a later message gives their number.
  */
 
 #include <syslog.h>
@@ -39,22 +39,23 @@ typedef enum LogTarget {
 const char *log_target_to_string(LogTarget t);
 LogTarget log_target_from_string(const char *s);
 
-/* Messages less urgent than level are dropped; LOG_INFO until set. */
+/* Drops messages less urgent than level. The default is LOG_INFO. */
 void log_set_max_level(int level);
 int log_max_level(void);
-/* LOG_TARGET_AUTO until set. */
+/* The default is LOG_TARGET_AUTO. */
 void log_set_target(LogTarget target);
 LogTarget log_target(void);
-/* Prints what goes to stderr, for a program whose messages a person reads. */
+/* Has print() print the messages that go to stderr, for a program whose messages a person reads. */
 void log_set_printer(void (*print)(const char *message));
 
-/* Level names of syslog(3), "emerg" to "debug". -EINVAL for other text; NULL for other numbers. */
+/* Convert between levels and their names in syslog(3), "emerg" to "debug". -EINVAL for other text; NULL for other
+ * numbers. */
 int log_level_from_string(const char *s);
 const char *log_level_to_string(int level);
 
 /*
- * error: 0 or a negative errno for %m in format. Returns error, so that callers can write return log_error_errno(r,
- * ...).
+ * Logs a message. error: 0, or a negative errno for %m in format. Returns error, so that callers can write "return
+ * log_error_errno(r, ...)".
  */
 int log_internal(int level, int error, const LogFields *fields, const char *format, ...) _printf_(4, 5);
 
@@ -68,7 +69,7 @@ int log_internal(int level, int error, const LogFields *fields, const char *form
 #define log_error_errno(error, ...)         log_internal(LOG_ERR, (error), NULL, __VA_ARGS__)
 
 /*
- * Sends an event to the journal, where 'passthroughctl history' finds it: whatever the maximum level and the target
- * are. With a target other than the journal the message also goes there, as log_internal() sends it.
+ * Sends an event to the journal, where 'passthroughctl history' finds it, whatever the maximum level and the target
+ * are. If the target is not the journal, the message also goes to the target, as log_internal() sends it.
  */
 void log_event(int level, const LogFields *fields, const char *message);

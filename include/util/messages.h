@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Journal message ids of events that an admin has to act on and of device events. conf/passthroughd.catalog explains
+ * Journal message ids: first events that an admin has to act on, then device events. conf/passthroughd.catalog explains
  * each id and its remedy.
  */
 
@@ -18,22 +18,22 @@
 #define MESSAGE_NOT_PREPARED   "9bfe38e651e04c45bff700d8a751d07a" /* VFs not created or a device not bound at startup */
 #define MESSAGE_BUS_LOST       "709db4ffee474c84aa246497f7ad24ec" /* the system bus cannot be used */
 #define MESSAGE_BUS_BACK       "4ccd46a5379343259f9b2380b85888bf" /* the daemon has its bus name again */
-#define MESSAGE_LIBVIRT_LOST   "0978dac2c99045b3aab188c988229484" /* libvirt does not tell which domains run */
-#define MESSAGE_LIBVIRT_BACK   "c7e2b0a1004244e2b322f84548fabe7f" /* libvirt tells again which domains run */
-#define MESSAGE_CALL_REFUSED   "523a2ce89dd54850a4253d6225c7c081" /* a call is refused for what its sender does */
+#define MESSAGE_LIBVIRT_LOST   "0978dac2c99045b3aab188c988229484" /* libvirt no longer reports which domains run */
+#define MESSAGE_LIBVIRT_BACK   "c7e2b0a1004244e2b322f84548fabe7f" /* libvirt reports again which domains run */
+#define MESSAGE_CALL_REFUSED   "523a2ce89dd54850a4253d6225c7c081" /* a caller exceeds a limit or lacks a right */
 #define MESSAGE_SERVICE_DOWN   "293c00eda1614f25970a08fd7f640f42" /* a stopped service did not start again */
 #define MESSAGE_ENDPOINT_DOWN  "6f51639932d94bb7afe215eef4cbc52d" /* an endpoint accepts no connection */
 #define MESSAGE_ENDPOINT_UP    "24b17ebff86b4245b6e3e2b9e05afd22" /* an endpoint accepts connections again */
 
-/* Device events; daemon/history.c. */
+/* Device events, which 'passthroughctl history' shows. */
 #define MESSAGE_DEVICE_RESERVED    "0a55567c68eb444096db03206ee3badb" /* the device is reserved for an allocation */
 #define MESSAGE_DEVICE_READY       "8e32e378a7f74d31889f40e559813cb0" /* the device is ready for a guest */
 #define MESSAGE_DEVICE_RELEASED    "898f1cac73aa4c709c3e15914295d7a9" /* the device is free again */
 #define MESSAGE_LEASE_EXPIRED      "5b6f1c1f0d3a4e0c9c1f2f6a8d7e4b31" /* a lease ended, and with it the allocation */
-#define MESSAGE_DEVICE_FAILED      "ed65ba209f8f4a6bb61f373032d2d295" /* a job failed to prepare or release the device */
+#define MESSAGE_DEVICE_FAILED      "ed65ba209f8f4a6bb61f373032d2d295" /* a job for the device failed */
 #define MESSAGE_DEVICE_RESUMED     "1c48f4ef5f8b4c90bed112bdc2d6b14f" /* an interrupted job continues */
 #define MESSAGE_DEVICE_UNSTUCK     "166811f4cc6145c4ae7571899b66a15f" /* the hanging write returned */
-#define MESSAGE_DEVICE_CONTESTED   "899583210c754dfea6a55a97f9c7c1fa" /* another program uses or changes it */
+#define MESSAGE_DEVICE_CONTESTED   "899583210c754dfea6a55a97f9c7c1fa" /* another program uses or changes the device */
 #define MESSAGE_DEVICE_UNCONTESTED "b5ce2993404b48e381f0c71f90dc8f95" /* the device is no longer contested */
 #define MESSAGE_VFS_CREATED        "040689b0bd03498a862161588f842472" /* VFs were created on a PF */
 #define MESSAGE_VFS_CHANGED        "867f3339590d4a33969163547353825e" /* the number of VFs of a PF changed */
@@ -47,4 +47,4 @@
 #define MESSAGE_DEVICE_UNHEALTHY   "e40cff5cfb5f4facac51299c40e2d627" /* no response, fatal errors, or failed NVLinks */
 #define MESSAGE_DEVICE_HEALTHY     "cfde76e2366c491ca2f44b146f8aa163" /* the device is healthy again */
 #define MESSAGE_PROMISE_BROKEN     "9a69305e07014bc0a2eac7cbdc7a3ac2" /* no guest can use the allocation as reserved */
-#define MESSAGE_PROMISE_KEPT       "14bf3a3fdd214ff8a9b1296c8033f8c4" /* guests can use it as reserved again */
+#define MESSAGE_PROMISE_KEPT       "14bf3a3fdd214ff8a9b1296c8033f8c4" /* guests can use the allocation again */

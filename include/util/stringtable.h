@@ -2,21 +2,21 @@
 #pragma once
 
 /*
- * Conversion between enums and text. A file that uses the macro defines static const char *const PREFIX_table[MAX] = {
- * [VALUE] = "text", ... }; before it. The enum's header declares the functions.
+ * Conversion between enums and text. Before the macro, a file defines static const char *const PREFIX_table[MAX] = {
+ * [VALUE] = "text", ... }; The enum's header declares the functions.
  */
 
 #include <stddef.h>
 
 /*
- * Returns the index of s in a table of n strings, or -EINVAL (every enum's _X_INVALID has this value). s may be NULL:
- * -EINVAL.
+ * Returns the index of s in a table of n strings; -EINVAL, the value of every enum's _X_INVALID, if the table does not
+ * have s or s is NULL.
  */
 int string_table_find(const char *const *table, size_t n, const char *s);
 
 /*
- * Defines PREFIX_to_string(), which returns NULL for values outside the table. A negative value becomes a huge size_t,
- * so it is outside too.
+ * Defines PREFIX_to_string(), which returns NULL for values outside the table, negative ones too: as size_t they are
+ * huge.
  */
 #define DEFINE_STRING_TABLE_TO_STRING(prefix, Type, MAX)                                                               \
         const char *prefix##_to_string(Type value) {                                                                   \

@@ -13,24 +13,26 @@
 
 typedef struct Sysfs Sysfs;
 
-/* root: path of a directory. The caller owns *ret. 0 or negative errno. */
+/* Opens the root directory at the path root. The caller owns *ret. 0 or negative errno. */
 int sysfs_new(const char *root, Sysfs **ret);
-/* As sysfs_new(), for a recorded machine: a directory of the user, who may have put a FIFO or a terminal in the place
- * of an attribute. Opening and reading one never waits. */
+/* As sysfs_new(), for a recorded machine. Its directory belongs to a user, who may have replaced an attribute by a FIFO
+ * or a terminal. So opening and reading a file never block. */
 int sysfs_new_recorded(const char *root, Sysfs **ret);
 Sysfs *sysfs_free(Sysfs *fs);
 DEFINE_CLEANUP(Sysfs *, sysfs_free)
 
-/* The path given to sysfs_new(), without a trailing slash; "" for "/". For libraries that need a path (libpci). */
+/* Returns the path given to sysfs_new(), without a trailing slash; "" for "/". For libraries that need a path
+ * (libpci). */
 const char *sysfs_root(const Sysfs *fs);
 
-/* Whether symbolic links cannot lead out of the root. False on kernels before 5.6. */
+/* Returns true when symbolic links cannot lead out of the root, false on kernels before 5.6 (no openat2()). */
 bool sysfs_is_confined(const Sysfs *fs);
 
 bool sysfs_is_recorded(const Sysfs *fs);
 
-/* Opens a file or directory below the root; O_CLOEXEC is added to flags. An attribute that this user may not open gets
- * this user as owner, if the process has CAP_CHOWN. Returns the descriptor or negative errno. */
+/* Opens a file or directory below the root; O_CLOEXEC is added to flags. If the user of this process may not open an
+ * attribute, and the process has CAP_CHOWN, it first makes this user the owner. Returns the descriptor or negative
+ * errno. */
 int sysfs_open(const Sysfs *fs, const char *path, int flags);
 
 /*
@@ -47,16 +49,17 @@ int sysfs_read(const Sysfs *fs, const char *path, char *buf, size_t size);
 /* Writes value with one write(2), as attributes require. 0 or negative errno of the kernel. */
 int sysfs_write(const Sysfs *fs, const char *path, const char *value);
 
-/* Writes value if the attribute has another one, and reads it back. 1: changed. 0: unchanged. -EIO: it has another
- * value after the write. Otherwise a negative errno. */
+/* Writes value unless the attribute has it already, and reads it back. 1: changed. 0: unchanged. -EIO: the attribute
+ * has another value after the write. Otherwise a negative errno. */
 int sysfs_set(const Sysfs *fs, const char *path, const char *value);
 
 /*
- * Copies the last component of a symbolic link's target ("vfio-pci" of driver -> ../../bus/pci/drivers/vfio-pci) to
- * buf. Negative errno: -ENOENT absent, -EINVAL not a link.
+ * Copies the last component of a symbolic link's target to buf: "vfio-pci" for driver ->
+ * ../../bus/pci/drivers/vfio-pci. Negative errno: -ENOENT absent, -EINVAL not a link.
  */
 int sysfs_link_name_at(int dir_fd, const char *name, char *buf, size_t size);
 int sysfs_link_name(const Sysfs *fs, const char *path, char *buf, size_t size);
 
-/* The canonical path below the root ("sys/devices/pci0000:00/...") with all links resolved. The caller frees *ret. */
+/* Resolves all links of path: *ret is the canonical path below the root, "sys/devices/pci0000:00/...". The caller frees
+ * *ret. */
 int sysfs_realpath(const Sysfs *fs, const char *path, char **ret);

@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * The .tree format: a recorded machine as text, with one file, link or directory a line. passthroughctl(1) describes
- * the format. The parser calls a function for each item. Input is
- * untrusted: the limits below bound its cost.
+ * The .tree format: a recorded machine as text, with one file, link or directory per line. passthroughctl(1) describes
+ * the format. The parser calls a function for each item. The limits below bound the cost of untrusted input.
  */
 
 #include <stddef.h>
@@ -36,7 +35,7 @@ typedef struct TreeLine {
         unsigned offset; /* TREE_CONFIG: with size at most TREE_CONFIG_MAX */
 } TreeLine;
 
-/* A negative return value stops the parser, which returns it. */
+/* Called for each item. A negative return value stops the parser, which returns it. */
 typedef int (*TreeFunction)(const TreeLine *line, void *userdata);
 
 /*

@@ -16,19 +16,19 @@
 
 /* The Placement tree of a node with 4096 devices is shorter than 4 MiB. */
 #define REPLY_MAX       ((size_t) 16 << 20)
-/* Its values cost 600,000. */
+/* The values of that tree cost 600,000 units. */
 #define REPLY_COST_MAX  ((size_t) 2 << 20)
 #define POLL_MS         1000
 #define RETRY_MIN_USEC  UINT64_C(1000000)
 #define RETRY_MAX_USEC  (60 * RETRY_MIN_USEC)
-#define CONNECTIONS_MAX 4L /* to a server; further requests wait for one of them */
+#define CONNECTIONS_MAX 4L /* connections to a server; further requests wait for one of them */
 
 struct Http {
         const HttpTls *tls;
-        sd_event *event; /* NULL: requests are waited for */
+        sd_event *event; /* NULL: http_send() blocks */
         sd_event_source *timer;
         CURLM *multi;
-        HttpCall *calls; /* that run */
+        HttpCall *calls; /* running requests */
         unsigned requests;
 };
 
@@ -40,7 +40,7 @@ struct HttpCall {
         char *method, *url, *reply_header;
         char *data; /* the body of the reply */
         size_t size, capacity;
-        char error[CURL_ERROR_SIZE]; /* what libcurl says beyond its code */
+        char error[CURL_ERROR_SIZE]; /* libcurl's message for its error code */
         http_done_t done;
         void *userdata;
 };
@@ -76,7 +76,7 @@ HttpCall *http_cancel(HttpCall *c) {
 
 DEFINE_CLEANUP(HttpCall *, http_cancel)
 
-/* The request */
+/* Requests. */
 
 static size_t on_data(char *data, size_t size, size_t n, void *userdata) {
         HttpCall *c = userdata;
@@ -118,7 +118,7 @@ static int add_headers(HttpCall *c, const HttpRequest *q) {
         return r;
 }
 
-/* Text is not copied: HttpTls outlives the call. */
+/* Sets a PEM from a file or text. The text is not copied, because HttpTls outlives the call. */
 static int set_pem(CURL *easy, CURLoption file_option, const char *file, CURLoption text_option, const char *text) {
         struct curl_blob blob = { .data = (void *) (uintptr_t) text, .len = text ? strlen(text) : 0 };
         CURLcode code = text   ? curl_easy_setopt(easy, text_option, &blob)
@@ -149,13 +149,13 @@ static int set_options(HttpCall *c, const HttpRequest *q) {
         (void) curl_easy_setopt(c->easy, CURLOPT_ERRORBUFFER, c->error);
         (void) curl_easy_setopt(c->easy, CURLOPT_PROTOCOLS_STR, "http,https");
         (void) curl_easy_setopt(c->easy, CURLOPT_NOSIGNAL, 1L);
-        /* The end of a request does not wait for a name server that does not answer. */
+        /* The end of a request must not wait for a name server that does not answer. */
         (void) curl_easy_setopt(c->easy, CURLOPT_QUICK_EXIT, 1L);
         (void) curl_easy_setopt(c->easy, CURLOPT_TIMEOUT, q->timeout_sec ?: HTTP_TIMEOUT_SEC);
         (void) curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->headers);
         (void) curl_easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, on_data);
         (void) curl_easy_setopt(c->easy, CURLOPT_WRITEDATA, c);
-        /* Before the method: POSTFIELDS implies POST. A PUT without a body sends an empty one. */
+        /* Set the body before the method, because POSTFIELDS implies POST. A PUT without a body sends an empty one. */
         if ((q->body || (!streq(q->method, "GET") && !streq(q->method, "DELETE"))) &&
             curl_easy_setopt(c->easy, CURLOPT_COPYPOSTFIELDS, body ?: "") != CURLE_OK)
                 return -ENOMEM;
@@ -191,7 +191,7 @@ static int start_call(Http *h, const HttpRequest *q, http_done_t done, void *use
         return 0;
 }
 
-/* The reply */
+/* Replies. */
 
 static int read_reply(HttpCall *c, CURLcode code, HttpReply *ret) {
         struct curl_header *header;
@@ -238,7 +238,7 @@ static void end_calls(Http *h) {
         }
 }
 
-/* In the loop, libcurl tells what to wait for, and is told of it. */
+/* Runs requests in the loop: libcurl names the events to wait for, and is called when they occur. */
 
 static void on_ready(Http *h, curl_socket_t fd, int events) {
         int running;
@@ -299,7 +299,7 @@ static int add_to_loop(Http *h) {
         return 0;
 }
 
-/* What callers use */
+/* Functions for callers. */
 
 Http *http_free(Http *h) {
         if (!h)

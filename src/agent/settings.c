@@ -18,7 +18,7 @@ typedef struct Reader {
         const AgentKey *keys;
         size_t n_keys;
         void *target;
-        const char *path, *rest; /* the text that is not read yet */
+        const char *path, *rest; /* rest: the text that is not read yet */
         unsigned line;
         int error;
 } Reader;
@@ -47,7 +47,7 @@ static int set_key(const Reader *r, const char *section, const char *name, const
         return -ENOENT;
 }
 
-/* Returns 1: the parser continues, so that each wrong line is logged. */
+/* Always returns 1, so that the parser continues and each wrong line is logged. */
 static int on_line(void *userdata, const char *section, const char *name, const char *value) {
         Reader *r = userdata;
         int error = set_key(r, section, name, value ?: "");
@@ -63,9 +63,9 @@ static int on_line(void *userdata, const char *section, const char *name, const 
 }
 
 /*
- * fgets() for libinih, whose buffer has 200 bytes. Versions of libinih differ in what they do with a longer line, so it
- * gets none: a comment is an empty line, and another long line is an error. Indentation is removed, because libinih
- * takes an indented line for a further value of the key before it.
+ * fgets() for libinih, whose buffer has 200 bytes. Versions of libinih differ in how they handle a longer line, so
+ * libinih never gets one: a long comment becomes an empty line, and any other long line is an error. Indentation is
+ * removed, because libinih takes an indented line as another value of the previous key.
  */
 static char *next_line(char *buf, int size, void *userdata) {
         Reader *r = userdata;

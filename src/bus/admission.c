@@ -13,7 +13,7 @@ struct WaitingCall {
         Server *server;
         sd_bus_message *call;
         Charge place, bytes;
-        sd_bus_slot *query; /* the pending GetConnectionCredentials; NULL: another call of the connection has it */
+        sd_bus_slot *query; /* pending GetConnectionCredentials; NULL: an earlier call has it */
         bool admitted;      /* the call is in the queue of sd-bus again */
 };
 
@@ -33,7 +33,7 @@ void admission_done(Admission *a) {
                 waiting_call_free(a->waiting[--a->n_waiting]);
 }
 
-/* The caller frees it. */
+/* Removes the call at index i from the queue. The caller frees it. */
 static WaitingCall *take(Admission *a, size_t i) {
         WaitingCall *w = a->waiting[i];
 
@@ -42,7 +42,7 @@ static WaitingCall *take(Admission *a, size_t i) {
         return w;
 }
 
-/* True if calls of the connection are in the queue; asked: one for which the bus was asked. */
+/* Returns true if calls of the connection are in the queue; with asked, if one of them has a query. */
 static bool is_waiting(const Admission *a, const char *sender, bool asked) {
         for (size_t i = 0; i < a->n_waiting; i++)
                 if ((!asked || a->waiting[i]->query) && streq(sd_bus_message_get_sender(a->waiting[i]->call), sender))
@@ -50,7 +50,7 @@ static bool is_waiting(const Admission *a, const char *sender, bool asked) {
         return false;
 }
 
-/* Has sd-bus serve the call again, after the calls that it has read already. */
+/* Makes sd-bus serve the call again, after the calls that it has read already. */
 static int admit(WaitingCall *w) {
         int r = sd_bus_enqueue_for_read(sd_bus_message_get_bus(w->call), w->call);
 
@@ -78,7 +78,8 @@ static int hold(Server *s, sd_bus_message *call, size_t size, WaitingCall **ret)
         return 0;
 }
 
-/* 1 when the call was queued or refused, or negative errno. Queued calls of callers who may read are admitted. */
+/* Queues the call. Queued calls of callers who may read are admitted. Returns 1 when the call was queued or refused, or
+ * negative errno. */
 static int enqueue(Server *s, sd_bus_message *call, bool may_read) {
         const char *sender = sd_bus_message_get_sender(call);
         _cleanup_refusal_ Refusal refusal = { 0 };
@@ -106,7 +107,7 @@ static int enqueue(Server *s, sd_bus_message *call, bool may_read) {
         return r < 0 ? r : 1;
 }
 
-/* polkit allows the caller to read. */
+/* Admits a call whose caller may read, as polkit has decided. */
 static int admit_reader(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         KnownCaller *known = caller_find(&s->callers, sd_bus_message_get_sender(call));
 
@@ -119,7 +120,7 @@ static int ask_polkit(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_erro
         return authorize(s, call, uid, intent_to_read, admit_reader, error);
 }
 
-/* The answer holds for all queued calls of the connection. */
+/* Handles the bus's answer, which applies to all queued calls of the connection. */
 static int on_credentials(sd_bus_message *answer, void *userdata, sd_bus_error *ret_error) {
         const WaitingCall *asked = userdata;
         Server *s = asked->server;
@@ -130,7 +131,7 @@ static int on_credentials(sd_bus_message *answer, void *userdata, sd_bus_error *
         int known = credentials_read(answer, s->readers, &credentials);
         bool may_read = known >= 0 && (caller_is_root(credentials.uid) || credentials.is_member);
 
-        /* The bus reads no more of what the daemon sends. */
+        /* The bus does not read the daemon's messages any more. */
         if (known == -ETIMEDOUT) {
                 connection_give_up(&s->system_bus.connection);
                 return 0;
@@ -179,7 +180,7 @@ int admission_check(Server *s, sd_bus_message *call, sd_bus_error *error) {
         known = caller_find(&s->callers, sender);
         if (known && known->may_read && was_admitted)
                 return 0;
-        /* After the first permission a call still waits behind the earlier ones that polkit decides about. */
+        /* Even if the caller may read, a call waits behind earlier ones about which polkit still decides. */
         if (known && (!known->may_read || authorizations_have(s, sender, intent_to_read)))
                 return ask_polkit(s, call, known->uid, error);
         if (known && !is_waiting(a, sender, false))

@@ -12,7 +12,7 @@
 
 #include "caller.h"
 
-/* The places of the queue. quota.h has the limits of one connection. */
+/* The most calls in the queue. quota.h has the limits of one connection. */
 #define ADMISSION_WAITING_MAX 1024U
 #define ADMISSION_SIZE_SMALL  4096U
 
@@ -24,9 +24,9 @@ typedef struct Admission {
 } Admission;
 
 /*
- * For the filter of a connection: 0 when the call can be served now. 1 when it was queued, and comes again when its
- * caller is known and may read, or when it was refused. Calls of one connection keep their order. A peer without a bus
- * may read.
+ * For the filter of a connection. Returns 0 when the call can be served now. Returns 1 when it was refused, or was
+ * queued: then it is served again when its caller is known and may read. Calls of one connection keep their order. A
+ * peer without a bus may read.
  */
 int admission_check(Server *s, sd_bus_message *call, sd_bus_error *error);
 

@@ -15,13 +15,13 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* The exit status of a child is its verdict. With a refusal its text is two strings, each with its NUL: the message
- * and the refusal as JSON. */
+/* The exit status of a child is its verdict. Its text for a refusal is two strings, each with a NUL: the message and
+ * the refusal as JSON. */
 #define ANSWER_FAILED 255
 
 _Static_assert(_VERDICT_MAX < ANSWER_FAILED, "a verdict is an exit status");
 
-/* sender: NULL: any. */
+/* Returns whether the answer is for this connection and sender. sender: NULL: any. */
 static bool is_of(const Answer *a, const sd_bus *bus, const char *sender) {
         return sd_bus_message_get_bus(a->call) == bus &&
                (!sender || streq_ptr(sd_bus_message_get_sender(a->call), sender));
@@ -67,7 +67,7 @@ Answer *answer_new(Server *s, sd_bus_message *call, uint32_t uid, AnswerMake mak
         return NULL;
 }
 
-/* In the child. */
+/* In the child: writes the text. */
 
 void answer_write(const char *text, size_t size) {
         /* The bus would disconnect the daemon for a string that is not UTF-8. */
@@ -90,7 +90,7 @@ _Noreturn static void run_child(const Answer *a, pid_t parent) {
         Refusal refusal = { 0 };
         Verdict v;
 
-        /* This child waits for no byte from its parent, so the text stands in for go. */
+        /* This child does not wait for a byte from its parent, so the text is passed as the descriptor go. */
         if (child_settle(parent, "passthrough-txt", a->text, a->text, -1) < 0)
                 _exit(ANSWER_FAILED);
         (void) setpriority(PRIO_PROCESS, 0, ANSWER_NICE);
@@ -102,14 +102,14 @@ _Noreturn static void run_child(const Answer *a, pid_t parent) {
 }
 
 /*
- * Long replies: each is a sealed memfd. The daemon forgets a descriptor, and its memory is freed, at the next reply or
- * when a client disconnects.
+ * Long replies, each in a sealed memfd. When the client has closed the descriptor, the daemon closes its own at the
+ * next reply or when a client disconnects, which frees the memory.
  */
 
 struct Handout {
         Handout *next;
         Charge descriptor, bytes;
-        int text; /* another open file than the one that was sent */
+        int text; /* the daemon's descriptor, of another open file than the client's */
 };
 
 static Handout *handout_free(Handout *h) {
@@ -123,8 +123,8 @@ static Handout *handout_free(Handout *h) {
 }
 DEFINE_CLEANUP(Handout *, handout_free)
 
-/* The kernel grants a write lease only if the memfd is not open elsewhere, mapped, or in flight in a socket. A client
- * cannot change that, as it could with a lock. */
+/* Returns true when the client has closed the descriptor: the kernel grants a write lease only if the memfd is not open
+ * elsewhere, mapped, or in flight in a socket. A client cannot interfere with that, as it could with a lock. */
 static bool is_closed(const Handout *h) {
         if (fcntl(h->text, F_SETLEASE, F_WRLCK) < 0)
                 return false;
@@ -132,7 +132,7 @@ static bool is_closed(const Handout *h) {
         return true;
 }
 
-/* Forgets the descriptors that clients have closed. */
+/* Closes the descriptors that clients have closed. */
 static void sweep_handouts(Server *s) {
         for (Handout **i = &s->handouts; *i;) {
                 Handout *h = *i;
@@ -146,7 +146,7 @@ static void sweep_handouts(Server *s) {
         }
 }
 
-/* Opens the text once more, for reading only. */
+/* Opens the memfd again, for reading only. */
 static int open_again(int text) {
         char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
         int fd;
@@ -189,7 +189,7 @@ static int handout_reply(Server *s, sd_bus_message *call, uint32_t uid, int text
         return 0;
 }
 
-/* In the daemon. Each reply is sent once; a failure to send it means that the connection is lost. */
+/* In the daemon: sends a reply, once. A failure to send it means that the connection is lost. */
 
 static void reply_refusal(Answer *a, const Refusal *refusal) {
         if (!a->replied)
@@ -220,7 +220,7 @@ static int reply_written_refusal(Answer *a, Verdict v) {
         return length < size ? bus_reply_verdict(a->call, v, message, message + length + 1) : -EBADMSG;
 }
 
-/* Cuts off the lines, which were for the validator. */
+/* Cuts off the template lines, which were for the validator. */
 static int cut_lines(const Answer *a) {
         _cleanup_free_ char *text = NULL;
         int r = read_text(a, &text, NULL);
@@ -290,7 +290,7 @@ static void on_validator_ended(void *userdata) {
         start_answers(s);
 }
 
-/* True: the validator replies later. */
+/* Starts the validation. Returns true when the validator replies later. */
 static bool validate(Answer *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
@@ -301,7 +301,7 @@ static bool validate(Answer *a) {
         return false;
 }
 
-/* True: a->validator replies later. */
+/* Handles the text of the child. Returns true when a->validator replies later. */
 static bool take_text(Answer *a, const siginfo_t *end) {
         if (a->replied)
                 return false;
@@ -330,7 +330,7 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *end, void 
         return 0;
 }
 
-/* The answer lasts until its process has ended, so that the limits count all processes. */
+/* Kills the process. The answer exists until its process has ended, so that the limits count all processes. */
 static void kill_process(Answer *a) {
         a->replied = true;
         child_watch_kill(&a->child);
@@ -361,7 +361,7 @@ static int start(Answer *a) {
                            on_timeout, a);
 }
 
-/* Starts the answers of callers that have at most n processes. True: callers with more wait. */
+/* Starts the answers of callers that have at most n processes. Returns true when callers with more processes wait. */
 static bool start_of_callers(Server *s, uint64_t n) {
         bool more = false;
 
@@ -381,7 +381,7 @@ static bool start_of_callers(Server *s, uint64_t n) {
         return more;
 }
 
-/* Callers with fewer processes come first. */
+/* Starts waiting answers; those of callers with fewer processes first. */
 static void start_answers(Server *s) {
         uint64_t n = 0;
 

@@ -15,12 +15,13 @@
 #include "host/validator.h"
 #include "quota.h"
 
-/* A child is killed after so much CPU time, and after this time: on a busy host it waits for the CPU. */
+/* A child is killed after this CPU time, or after this longer elapsed time, because it may wait for the CPU on a busy
+ * host. */
 #define ANSWER_CPU_SEC     20U
 #define ANSWER_TIMEOUT_SEC 60U
-/* nice(2): the event loop, which other callers wait for, gets the CPU before the children. */
+/* Value for nice(2): the event loop, for which other callers wait, gets the CPU before the children. */
 #define ANSWER_NICE        5
-/* A longer text is sent as a memfd. */
+/* The longest text that is sent as a string; a longer one is sent as a memfd. */
 #define ANSWER_STRING_MAX  16384U
 
 typedef struct Answer Answer;
@@ -35,42 +36,42 @@ typedef Verdict (*AnswerMake)(const HostView *view, const Answer *a, Refusal *re
 struct Answer {
         Server *server;
         sd_bus_message *call;
-        uint32_t uid; /* of the caller */
+        uint32_t uid; /* uid of the caller */
         Charge place, process;
-        bool replied; /* or the sender is gone */
+        bool replied; /* a reply was sent, or the sender is gone */
         AnswerMake make;
         /* The arguments of the call, for make(). Strings without an owner are borrowed from call. */
         Request request;  /* Plan */
         const char *name; /* the allocation */
-        char id[37];      /* of the allocation of that name, when the caller was found to have the right to read it */
+        char id[37];      /* id of this allocation when the caller's right to read it was checked */
         DomainTemplate template;
-        const char *slot;   /* of the only device to write; NULL: the whole document */
-        GuestInfo info;     /* of the whole document */
+        const char *slot;   /* slot of the device whose <hostdev> is written; NULL: the whole document */
+        GuestInfo info;     /* for the whole document */
         const char *format; /* DOCUMENT_FORMAT_*; NULL: xml */
         bool validate;      /* the text is for passthroughd-libvirt: domxml_make_with_lines() */
 
-        int text; /* the memfd that the child writes to; -1: the child was not started */
+        int text; /* memfd to which the child writes; -1: the child was not started */
         ChildWatch child;
         Validator *validator;
         Answer *next;
 };
 
 /*
- * Creates the answer to a call. On NULL the caller was sent a refusal, or *ret_reply is a negative errno; the method
- * returns *ret_reply. The method fills in the arguments, and then calls answer_queue() or answer_free().
+ * Creates the answer to a call. Returns NULL when the caller was sent a refusal, or *ret_reply is a negative errno; the
+ * method then returns *ret_reply. Otherwise the method sets the arguments, and calls answer_queue() or answer_free().
  */
 Answer *answer_new(Server *s, sd_bus_message *call, uint32_t uid, AnswerMake make, int *ret_reply);
 Answer *answer_free(Answer *a);
 DEFINE_CLEANUP(Answer *, answer_free)
-/* Takes ownership. Returns what the method returns. */
+/* Queues the answer; takes ownership of it. Returns the return value of the method. */
 int answer_queue(Answer *a);
 
-/* In the child: writes the text, which has a NUL at its end or within. Ends the process on failure, and when the text
- * is not UTF-8. */
+/* In the child: writes the text, which has a NUL at its end or within. On failure, or when the text is not UTF-8, ends
+ * the process. */
 void answer_write(const char *text, size_t size);
 
-/* Drops all calls of a connection to the daemon, or with sender those of one client of the bus: kills their children
- * and sends no reply. */
+/* Drops all calls of a connection to the daemon, or with sender, only those of this client of the bus. Kills their
+ * children and sends no reply. */
 void answers_drop(Server *s, const sd_bus *bus, const char *sender);
-/* Kills all children, drops all calls, and forgets all descriptors. */
+/* Kills all children, drops all calls, and closes all descriptors. */
 void answers_done(Server *s);

@@ -18,7 +18,7 @@
 /* CheckAuthorizationFlags of polkit. */
 #define ALLOW_USER_INTERACTION 1U
 
-/* How often polkit is asked about one call whose intent changes while polkit decides. */
+/* The most times that polkit is asked about a call whose intent changes while polkit decides. */
 #define ROUNDS_MAX 4U
 
 static const char *const action_ids[_POLKIT_ACTION_MAX] = {
@@ -34,10 +34,10 @@ struct Authorization {
         uint32_t uid;
         IntentRead read;
         CallerMethod method;
-        Intent intent;       /* polkit is asked about it */
-        PolkitAction action; /* the one that polkit is asked about */
+        Intent intent;       /* the intent about which polkit is asked */
+        PolkitAction action; /* the action about which polkit is asked */
         unsigned rounds;
-        char cancellation[32]; /* the id by which polkit can be told that nobody waits; "": no person is asked */
+        char cancellation[32]; /* the id for CancelCheckAuthorization; "": polkit asks no person */
         sd_bus_slot *query;
         Charge place;
         Authorization *next;
@@ -94,7 +94,7 @@ static Authorization *authorization_free(Authorization *a) {
 }
 DEFINE_CLEANUP(Authorization *, authorization_free)
 
-/* Takes it off the list. The caller frees it. */
+/* Removes the call from the list. The caller frees it. */
 static Authorization *take(Authorization *a) {
         for (Authorization **i = &a->server->authorizations; *i; i = &(*i)->next)
                 if (*i == a) {
@@ -104,7 +104,7 @@ static Authorization *take(Authorization *a) {
         return a;
 }
 
-/* Ends the question to the person whom polkit asks for a password. */
+/* Makes polkit close its password dialog. */
 static void cancel(const Authorization *a) {
         if (!a->cancellation[0])
                 return;
@@ -112,7 +112,7 @@ static void cancel(const Authorization *a) {
                                         POLKIT_INTERFACE, "CancelCheckAuthorization", NULL, NULL, "s", a->cancellation);
 }
 
-/* Reads what the call wants now. 0; or 1: the caller was sent a refusal; or negative errno. */
+/* Reads the present intent of the call. Returns 0; 1: the caller was sent a refusal; or negative errno. */
 static int read_intent(Authorization *a, Intent *ret) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         int r = sd_bus_message_rewind(a->call, true);
@@ -145,7 +145,7 @@ static int append_details(sd_bus_message *m, const Intent *intent) {
 
 static int on_decision(sd_bus_message *answer, void *userdata, sd_bus_error *error);
 
-/* Asks about a->action. */
+/* Asks polkit about a->action. */
 static int ask(Authorization *a) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         sd_bus *bus = sd_bus_message_get_bus(a->call);
@@ -165,7 +165,7 @@ static int ask(Authorization *a) {
         return r < 0 ? r : sd_bus_call_async(bus, &a->query, m, on_decision, a, usec);
 }
 
-/* Asks about the next of the actions. 1: asked; 0: polkit has allowed them all. */
+/* Asks polkit about the next action. 1: asked; 0: polkit has allowed all actions. */
 static int ask_next(Authorization *a) {
         for (; a->action < _POLKIT_ACTION_MAX; a->action++)
                 if (a->intent.actions & (1U << a->action)) {
@@ -176,7 +176,8 @@ static int ask_next(Authorization *a) {
         return 0;
 }
 
-/* polkit has allowed all actions of a->intent. 1: polkit is asked again, about what the call wants now. */
+/* Calls the method, because polkit has allowed all actions of a->intent. 1: the intent has changed, and polkit is asked
+ * again. */
 static int run(Authorization *a, sd_bus_error *error) {
         Intent now = { 0 };
         int r = read_intent(a, &now);
@@ -199,7 +200,7 @@ static int run(Authorization *a, sd_bus_error *error) {
         return r < 0 ? r : 0;
 }
 
-/* 1: polkit is asked about something else. */
+/* Handles polkit's answer. 1: polkit is asked about another action. */
 static int take_decision(Authorization *a, sd_bus_message *answer, sd_bus_error *error) {
         int allowed = 0, needs_person = 0, r;
 

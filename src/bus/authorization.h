@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Asks polkit whether a caller may change something, or may read without being a member of the daemon's group. Root is
- * never asked for. The daemon asks asynchronously: a call is kept until polkit has decided, and the event loop serves
- * other calls meanwhile. A call is dropped without a reply when its sender leaves the bus.
+ * Asks polkit whether a caller may change something, or may read without being a member of the daemon's group. polkit
+ * is never asked about root. The daemon asks asynchronously: a call is kept until polkit has decided, and the event
+ * loop serves other calls meanwhile. A call is dropped without a reply when its sender leaves the bus.
  */
 
 #include <systemd/sd-bus.h>
@@ -12,15 +12,15 @@
 #include "bus/server.h"
 #include "caller.h"
 
-/* polkit must decide within this time, and within the longer one when a person has to be asked for a password. */
+/* Time for polkit to decide, and the longer time when polkit has to ask a person for a password. */
 #define AUTHORIZATION_TIMEOUT_SEC        25U
 #define AUTHORIZATION_PERSON_TIMEOUT_SEC 120U
 
 /* The actions of conf/org.passthroughd1.policy. */
 typedef enum PolkitAction {
-        POLKIT_READ,      /* call the daemon at all, without being a member of its group */
+        POLKIT_READ,      /* call the daemon without being a member of its group */
         POLKIT_ALLOCATE,  /* make, change and release allocations of one's own */
-        POLKIT_MANAGE,    /* the same for allocations of anybody, and read their documents */
+        POLKIT_MANAGE,    /* the same for allocations of all users, and read their documents */
         POLKIT_CONFIGURE, /* change what the node offers, and the log level */
         POLKIT_FORCE,     /* allocate the boot VGA device and the card of the console */
         _POLKIT_ACTION_MAX,
@@ -28,9 +28,9 @@ typedef enum PolkitAction {
 
 #define INTENT_DETAILS_MAX 40U
 
-/* What a call wants to do, for the rules of polkit. */
+/* What a call is about to do, as actions and details for the rules of polkit. */
 typedef struct Intent {
-        unsigned actions; /* bits of PolkitAction: polkit has to allow each */
+        unsigned actions; /* bits of PolkitAction; polkit has to allow all of them */
         struct IntentDetail {
                 char *key, *value;
         } details[INTENT_DETAILS_MAX];
@@ -38,9 +38,9 @@ typedef struct Intent {
         int error; /* 0, or negative errno when a detail could not be added */
 } Intent;
 
-/* Copies key and formats the value. A failure is noted in i->error. */
+/* Adds a detail: copies key and formats the value. A failure is stored in i->error. */
 void intent_add(Intent *i, const char *key, const char *format, ...) _printf_(3, 4);
-/* The allocation belongs to owner, and the caller has uid. */
+/* Adds the action for an allocation of owner, when the caller has uid. */
 void intent_add_owner(Intent *i, uint32_t owner, uint32_t uid);
 
 /* Reads the intent from the arguments of a call. Refuses a call whose arguments are invalid. */
@@ -54,16 +54,16 @@ typedef Verdict (*IntentRead)(Server *s, sd_bus_message *call, uint32_t uid, Int
  */
 int authorize(Server *s, sd_bus_message *call, uint32_t uid, IntentRead read, CallerMethod method, sd_bus_error *error);
 
-/* True if a call of the sender waits for polkit with this intent. */
+/* Returns true if a call of the sender waits for polkit with this intent. */
 bool authorizations_have(const Server *s, const char *sender, IntentRead read);
 
-/* Drops all calls of a connection to the daemon, or with sender those of one client of the bus. */
+/* Drops all calls of a connection to the daemon, or with sender, only those of this client of the bus. */
 void authorizations_drop(Server *s, const sd_bus *bus, const char *sender);
 
-/* intents.c */
+/* intents.c: the intent of each method */
 Verdict intent_to_attach(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal);
 Verdict intent_to_allocate(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal);
-/* A call whose first argument is the name of an allocation. */
+/* For a call whose first argument is the name of an allocation. */
 Verdict intent_on_allocation(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal);
 Verdict intent_to_read(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal);
 Verdict intent_to_configure(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal);

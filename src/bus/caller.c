@@ -16,7 +16,7 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-/* The bus never reuses a unique name, so what is known remains valid. */
+/* Finds a known caller. What is known stays valid, because the bus never reuses a unique name. */
 KnownCaller *caller_find(Callers *c, const char *sender) {
         for (size_t i = 0; i < CALLERS_KNOWN_MAX; i++)
                 if (streq(c->known[i].sender, sender))
@@ -88,7 +88,8 @@ int caller_check_size(Server *s, sd_bus_message *call, size_t *ret) {
         return refuse_sender(s, call, &refusal);
 }
 
-/* The uid of the process that opened the connection. Returns a negative errno when the kernel does not tell. */
+/* Sets *ret to the uid of the process that opened the connection. Returns a negative errno when the kernel does not
+ * tell it. */
 static int get_peer_uid(sd_bus *bus, uint32_t *ret) {
         struct ucred peer;
         socklen_t size = sizeof(peer);
@@ -110,7 +111,7 @@ int caller_identify(Server *s, sd_bus_message *call, CallerMethod method, sd_bus
         size_t size;
         int r;
 
-        /* A peer without a bus is root or the daemon's user, at the private socket, or this program itself, with
+        /* A peer without a bus is root or the daemon's user at the private socket, or this program itself with
          * server_new_peer(). */
         if (!sd_bus_message_get_sender(call)) {
                 r = get_peer_uid(sd_bus_message_get_bus(call), &uid);
@@ -120,7 +121,7 @@ int caller_identify(Server *s, sd_bus_message *call, CallerMethod method, sd_bus
         return r != 0 ? r : method(s, call, caller_uid(s, call), error);
 }
 
-/* A reply that is at most so long is not counted. */
+/* A reply of at most this size is not charged. */
 #define SMALL_LIST 16384U
 
 typedef enum Objects {
@@ -128,7 +129,7 @@ typedef enum Objects {
         ALLOCATIONS = 2,
 } Objects;
 
-/* The calls, and the bytes of their replies for each object. */
+/* The calls with long replies, and the bytes of a reply for each object. */
 static const struct {
         const char *interface, *member;
         int objects;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Counts the capacity of the node, and compares two counts. */
+/* Measures the capacity of the node, and compares two measurements. */
 
 #include "bus/capacity.h"
 
@@ -51,7 +51,7 @@ static void count_in(DeviceCounts *counts, DeviceState state) {
         counts->n[count_of_state(state)]++;
 }
 
-/* Keeps the nodes ascending. NULL: there is no room. */
+/* Returns the node of the pool, and adds it in ascending order if there is none. NULL: there is no room. */
 static PoolNode *pool_node(PoolCapacity *pool, int id) {
         size_t i = 0;
 
@@ -208,7 +208,7 @@ const NodeCapacity *capacity_find_node(const Capacity *c, int id) {
         return NULL;
 }
 
-/* The elements have no padding. */
+/* Compares arrays of elements without padding. */
 #define ARRAYS_DIFFER(a, n_a, b, n_b) ((n_a) != (n_b) || memcmp(a, b, (n_a) * sizeof(*(a))) != 0)
 
 unsigned pool_capacity_differences(const PoolCapacity *before, const PoolCapacity *now) {

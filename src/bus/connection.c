@@ -15,17 +15,17 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* The sender and path of the Disconnected signal that sd-bus generates locally. */
+/* Sender and path of the Disconnected signal, which sd-bus generates locally. */
 #define LOCAL      "org.freedesktop.DBus.Local"
 #define LOCAL_PATH "/org/freedesktop/DBus/Local"
 
-/* sd-bus serves this interface. */
+/* The interface that sd-bus itself implements. */
 #define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
 
-/* The other side must read what waits for it within this time. */
+/* The other side must read waiting messages within this time. */
 #define STALL_USEC (UINT64_C(10) * 1000000)
 
-/* Messages that wait at most when a call is served. */
+/* A call is served while at most this many messages wait to be sent. */
 #define QUEUE_MAX 4U
 
 static int add_objects(sd_bus *bus, Server *s) {
@@ -62,7 +62,7 @@ static int filter_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         r = admission_check(c->server, m, error);
         if (r != 0 || sd_bus_message_get_expect_reply(m) <= 0)
                 return r;
-        /* sd_bus_process() may read a call although it has not written all messages. */
+        /* sd_bus_process() may read a call although messages wait to be written. */
         if (count_queued(c) <= QUEUE_MAX)
                 return sd_bus_message_is_method_call(m, OBJECT_MANAGER, NULL) > 0 ? caller_charge_list(c->server, m)
                                                                                   : 0;
@@ -80,8 +80,8 @@ static int on_writable(sd_event_source *source, int fd, uint32_t events, void *u
         return 0;
 }
 
-/* sd-bus does not watch for messages that it has read already: those that came together with the end of the
- * authentication, and those that it read while it was not attached. */
+/* Serves messages that sd-bus has read already and for which it does not watch the socket: those that came together
+ * with the end of the authentication, and those that it read while it was not attached. */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Connection *c = userdata;
         int r;
@@ -97,7 +97,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Watches the socket instead of sd-bus, which would also read. */
+/* Watches the socket for writing in place of sd-bus, which would also read. */
 static int stop_reading(Connection *c) {
         int fd = sd_bus_get_fd(c->bus);
         int r = sd_bus_detach_event(c->bus);
@@ -114,7 +114,7 @@ static int start_reading(Connection *c) {
 }
 
 /* Runs in each turn of the event loop. While a message waits to be written, the daemon reads no call of this
- * connection: replies that the other side does not read would fill the daemon's memory. */
+ * connection, because unread replies would fill the daemon's memory. */
 static int on_prepare(sd_event_source *source, void *userdata) {
         Connection *c = userdata;
         bool ready = sd_bus_is_ready(c->bus) > 0;
@@ -148,8 +148,8 @@ static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *erro
 }
 
 int connection_open(Connection *c, Server *s, sd_bus *bus, ConnectionLost lost) {
-        /* At exit the daemon must not wait for a peer to read. Messages are sent when they are queued, if the peer
-         * reads at all. */
+        /* At exit the daemon must not wait for a peer to read. Messages are sent when they are queued, as long as the
+         * peer reads. */
         int r = sd_bus_set_close_on_exit(bus, false);
 
         c->server = s;
@@ -189,7 +189,7 @@ int connection_open_peer(Connection *c, Server *s, int fd, ConnectionLost lost) 
         /* The peer may call every method. */
         if (r >= 0)
                 r = sd_bus_set_trusted(bus, true);
-        /* A client recognises signals by their sender. */
+        /* Signals need a sender, by which a client recognises them. */
         if (r >= 0)
                 r = sd_bus_set_sender(bus, BUS_NAME);
         if (r >= 0)
@@ -214,7 +214,7 @@ void connection_close(Connection *c) {
  * bus. They work while the system bus is clogged.
  */
 
-/* Connections are accepted at most so many times in an interval. */
+/* The most connections that are accepted in an interval. */
 #define ACCEPT_BURST         50U
 #define ACCEPT_INTERVAL_USEC (UINT64_C(100) * 1000)
 
@@ -253,7 +253,7 @@ static int on_connection(sd_event_source *source, int listening, uint32_t events
 static int listen_at(struct sockaddr_un *address) {
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-        /* bind() gives the file the mode of the socket. */
+        /* bind() gives the socket file the mode of the socket. */
         if (fd < 0 || fchmod(fd, 0600) < 0)
                 return -errno;
         if (unlink(address->sun_path) < 0 && errno != ENOENT)
@@ -276,7 +276,7 @@ void peers_listen(Server *s) {
                 int fd = r;
 
                 r = sd_event_add_io(s->event, &s->listening, fd, EPOLLIN, on_connection, s);
-                /* accept4() fails while no descriptor is free, and the socket stays ready. */
+                /* While no descriptor is free, accept4() fails and the socket stays readable, so limit the rate. */
                 if (r >= 0)
                         r = sd_event_source_set_ratelimit(s->listening, ACCEPT_INTERVAL_USEC, ACCEPT_BURST);
                 if (r >= 0)

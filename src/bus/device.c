@@ -32,7 +32,7 @@ const PciDevice *bus_find_device(sd_bus_message *call, const HostView *view, con
         return NULL;
 }
 
-/* sd-bus calls this for each access to an object. The path of a device that was removed since is not found. */
+/* Finds the device of an object path; sd-bus calls it for each access. A removed device is not found. */
 static int device_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
                        sd_bus_error *error) {
         HostView view = server_view(userdata);

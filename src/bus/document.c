@@ -16,7 +16,7 @@
 typedef enum DocumentOption {
         DOCUMENT_TEMPLATE,
         DOCUMENT_QEMU_COMMANDLINE,
-        DOCUMENT_DEVICE, /* this and the following: of GetDomainXML alone */
+        DOCUMENT_DEVICE, /* this option and the following are only for GetDomainXML */
         DOCUMENT_GUEST_INFO,
         DOCUMENT_HOST_ADDRESSES,
         DOCUMENT_FORMAT,
@@ -51,8 +51,8 @@ static Verdict check_format(Answer *a, Refusal *ret) {
                               "There is no format '%s'.", QUOTABLE(a->format));
 }
 
-/* Parses one option, and adds it to seen, the set of options that the call has. on is the set of options that are true.
- * a borrows the strings of the message. */
+/* Parses one option, and adds it to the set seen of present options, and if it is true, to the set on. a borrows the
+ * strings of the message. */
 static Verdict read_option(sd_bus_message *m, const char *key, size_t n_options, unsigned *seen, unsigned *on,
                            Answer *a, Refusal *ret) {
         DocumentOption option;
@@ -128,14 +128,15 @@ static Verdict check_state(const Allocation *a, Refusal *ret) {
                       allocation_state_to_string(allocation_shown_state(a)), a->reason ? " " : "", a->reason ?: "");
 }
 
-/* NULL: refused. */
+/* Finds the allocation of that name. NULL: refused. */
 static const Allocation *find_usable(const HostView *view, const char *name, Refusal *ret) {
         const Allocation *a = bus_find_allocation(view, name, ret);
 
         return a && check_state(a, ret) == VERDICT_NONE ? a : NULL;
 }
 
-/* In the child. While the answer waited, another owner may have allocated by the same name. NULL: refused. */
+/* In the child: finds the allocation again. While the answer waited, another owner may have allocated with the same
+ * name. NULL: refused. */
 static const Allocation *find_again(const HostView *view, const Answer *answer, Refusal *ret) {
         const Allocation *a = find_usable(view, answer->name, ret);
 
@@ -167,7 +168,7 @@ static Verdict make_domain_xml(const HostView *view, const Answer *a, Refusal *r
         else
                 v = domxml_make_with_lines(view->inventory, view->config, allocation, template_of(a), a->info,
                                            &document, &size, ret);
-        /* The lines are for the validation. */
+        /* The template lines are for the validation. */
         if (v == VERDICT_NONE)
                 answer_write(document, a->validate ? size : strlen(document));
         return v;
@@ -209,7 +210,7 @@ static int queue_document(Server *s, sd_bus_message *call, uint32_t uid, AnswerM
             s->callbacks->check_runnable(s->userdata, a->name, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         memcpy(a->id, allocation->id, sizeof(a->id));
-        /* passthroughd wrote all of a document without a template. Such a document is always valid. */
+        /* A document without a template is entirely written by passthroughd, and needs no validation. */
         a->validate = is_domain && a->template.text && !a->slot;
         return answer_queue(TAKE_PTR(a));
 }
@@ -222,7 +223,8 @@ static int get_nccl_topology(Server *s, sd_bus_message *call, uint32_t uid, sd_b
         return queue_document(s, call, uid, make_nccl_topology, false);
 }
 
-/* A document is for the owner of the allocation, and for those who may manage it. The owner needs no polkit. */
+/* Checks that the caller may read a document: the owner of the allocation, without polkit, and those who may manage the
+ * allocation. */
 static int check_reader(Server *s, sd_bus_message *call, uint32_t uid, CallerMethod method, sd_bus_error *error) {
         HostView view = server_view(s);
         const Allocation *a;

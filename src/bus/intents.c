@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What polkit is asked about each method: org.passthroughd1(5), AUTHORIZATION. */
+/* The intent of each method, for polkit: org.passthroughd1(5), AUTHORIZATION. */
 
 #include <inttypes.h>
 
@@ -12,7 +12,7 @@ typedef struct Holdings {
         uint64_t cpus, memory;
 } Holdings;
 
-/* The devices of the pool, or the slots of the service, that the owner has. */
+/* Counts the devices of the pool, or the slots of the service, that the owner has. */
 static uint64_t count_pool(const HostView *view, uint32_t owner, const char *pool) {
         uint64_t n = 0;
 
@@ -27,7 +27,7 @@ static uint64_t count_pool(const HostView *view, uint32_t owner, const char *poo
         return n;
 }
 
-/* The memory that the request takes. A shared region counts for the request that creates it. */
+/* Computes the memory that the request takes. A shared region counts for the request that creates it. */
 static uint64_t count_memory(const HostView *view, const Request *r) {
         uint64_t n = r->memory;
 
@@ -37,7 +37,8 @@ static uint64_t count_memory(const HostView *view, const Request *r) {
         return n;
 }
 
-/* What the owner would have with the request, so that a rule can be a quota. again: the owner has it already. */
+/* Counts what the owner would have with the request, so that a polkit rule can implement a quota. again: the owner has
+ * the allocation already. */
 static Holdings count_holdings(const HostView *view, const Request *r, bool again) {
         Holdings h = { .cpus = again ? 0 : r->cpus, .memory = again ? 0 : count_memory(view, r) };
 
@@ -124,7 +125,8 @@ Verdict intent_to_attach(Server *s, sd_bus_message *call, uint32_t uid, Intent *
         return VERDICT_NONE;
 }
 
-/* An allocation that is gone counts as the caller's: a caller without any right is not told what is there. */
+/* An allocation that does not exist counts as the caller's, so that callers without rights do not learn which
+ * allocations exist. */
 Verdict intent_on_allocation(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal) {
         HostView view = server_view(s);
         const Allocation *a;

@@ -55,7 +55,7 @@ static int append_device_steps(const Server *s, uint32_t id, sd_bus_message *rep
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-/* Are signalled together. */
+/* The properties that are signalled together. */
 #define PROGRESS                                                                                                       \
         (1U << JOB_PROPERTY_STEP | 1U << JOB_PROPERTY_STEPS_DONE | 1U << JOB_PROPERTY_STEPS_TOTAL |                    \
          1U << JOB_PROPERTY_DEADLINE)
@@ -98,7 +98,7 @@ unsigned job_note_shown(Server *s, uint32_t id) {
                 if (shown->id != id || shown->values[i] != now.values[i])
                         properties |= 1U << i;
         *shown = now;
-        /* Clients without a memory, such as passthroughctl of 0.4, print these of one signal. */
+        /* Clients that store no properties, such as passthroughctl of 0.4, print all of these from one signal. */
         return properties & (PROGRESS | 1U << JOB_PROPERTY_MESSAGE) ? properties | PROGRESS : properties;
 }
 

@@ -56,7 +56,7 @@ static void put_vfs(JsonText *t, const PciDevice *dev) {
         json_text_literal(t, "]");
 }
 
-/* The indices are those of lspci and of the guest; the last index is the expansion ROM. */
+/* Appends the BARs. The indices are those of lspci and of the guest; the last one is the expansion ROM. */
 static void put_bars(JsonText *t, const PciDevice *dev) {
         bool first = true;
 
@@ -76,7 +76,7 @@ static void put_bars(JsonText *t, const PciDevice *dev) {
         json_text_literal(t, "]");
 }
 
-/* 0 is unknown and becomes null. */
+/* Appends a number; 0 is unknown and becomes null. */
 static void put_link_number(JsonText *t, unsigned n) {
         json_text_known(t, n > 0 ? (int) n : -1);
 }
@@ -140,8 +140,8 @@ int device_partition(const HostView *view, PciAddress address) {
 
 #define VENDOR_AMD 0x1022U
 
-/* Functions that CPUs have dozens of and few guests need: placeholders ("non-essential instrumentation"), performance
- * counters, DMA engines, and AMD's encryption controllers. */
+/* Returns true for functions of which CPUs have dozens and which few guests need: placeholders ("non-essential
+ * instrumentation"), performance counters, DMA engines, and AMD's encryption controllers. */
 static bool is_part_of_cpu(const PciDevice *dev) {
         return dev->class >> 16 == 0x13 || dev->class >> 8 == 0x1101 || dev->class >> 16 == 0x08 ||
                (dev->class >> 8 == 0x1080 && dev->vendor == VENDOR_AMD);
@@ -217,7 +217,7 @@ static void put_device(JsonText *t, const HostView *view, const PciDevice *dev) 
         json_text_literal(t, "}");
 }
 
-/* Ends the text. NULL when out of memory. */
+/* Ends the text, and parses it into an object. NULL when out of memory. */
 static json_object *parse(JsonText *t) {
         _cleanup_free_ char *text = json_text_finish(t);
         json_object *o = NULL;
@@ -244,8 +244,8 @@ json_object *json_link(const PciDevice *dev) {
         return parse(&t);
 }
 
-/* An allocated device that is missing from the host, with the same keys as json_device(). A value that the allocation
- * does not record is null. */
+/* Makes the object of an allocated device that is missing from the host, with the keys of json_device(). A value that
+ * the allocation does not record is null. */
 static json_object *json_missing(const HostView *view, const Claim *claim) {
         static const char *const unknown[] = {
                 "class",         "kind", "kernel_names", "virtual_functions", "total_vfs", "vgpu",
@@ -278,7 +278,8 @@ static json_object *json_missing(const HostView *view, const Claim *claim) {
         json_text_literal(&t, "}");
         o = parse(&t);
         if (o && (!d || !d->is_vf))
-                json_object_object_add(o, "type", NULL); /* the allocation does not record whether it was a PF */
+                json_object_object_add(o, "type",
+                                       NULL); /* the allocation does not record whether the device was a PF */
         for (size_t i = 0; o && i < ELEMENTSOF(unknown); i++)
                 json_object_object_add(o, unknown[i], NULL);
         return o;

@@ -8,7 +8,7 @@
 #include "guest/iommufd.h"
 #include "json-internal.h"
 
-/* Numbers and booleans are native JSON values; all other attributes are strings. */
+/* Returns one attribute: numbers and booleans as JSON values, all others as strings. */
 static json_object *json_attribute(VfAttribute a, uint64_t value) {
         char text[VF_VALUE_MAX];
 
@@ -26,7 +26,8 @@ static json_object *json_attribute(VfAttribute a, uint64_t value) {
         }
 }
 
-/* The keys are the attribute names with underscores instead of dashes. NULL when no attribute is set. */
+/* Returns the attributes; the keys are their names with underscores instead of dashes. NULL when no attribute is
+ * set. */
 static json_object *json_attributes(const VfAttributes *v) {
         json_object *o = v->set ? json_object_new_object() : NULL;
 
@@ -64,7 +65,7 @@ static json_object *json_allocation_devices(const HostView *view, const Allocati
         unsigned each = memory_cells_each(view->inventory, view->config, a);
         size_t n_guests = 0;
 
-        /* A guest that is not known may have the devices at other addresses than its document would have now. */
+        /* A guest that is not known may have the devices at addresses other than those in its present document. */
         if (!view->may_miss_guests || planned || allocation_has_guest(a))
                 (void) domxml_guest_addresses(view->inventory, view->config, a, &guests, &n_guests);
         for (size_t i = 0; i < a->n_devices; i++) {
@@ -121,7 +122,7 @@ static void add_placement(json_object *o, const Allocation *a) {
 
                 (void) snprintf(node, sizeof(node), "%d", cell_memory_node(&a->cells[i]));
                 (void) json_object_array_add(nodes, json_object_new_int(a->cells[i].node));
-                if (json_object_object_get_ex(memory, node, &sum)) /* of an earlier cell */
+                if (json_object_object_get_ex(memory, node, &sum)) /* the sum of earlier cells */
                         (void) json_object_set_uint64(sum, json_object_get_uint64(sum) + a->cells[i].memory);
                 else
                         json_object_object_add(memory, node, json_object_new_uint64(a->cells[i].memory));
@@ -135,7 +136,7 @@ static void add_placement(json_object *o, const Allocation *a) {
         json_object_object_add(o, "cells", cells);
 }
 
-/* The shared memory regions. In a plan, "members" is null. */
+/* Returns the shared memory regions. In a plan, "members" is null. */
 static json_object *json_regions(const Allocation *a) {
         json_object *array = json_object_new_array();
 
@@ -300,7 +301,7 @@ static json_object *json_limits(const Plan *p) {
         return array;
 }
 
-/* What is assumed about devices that do not exist yet: sentences. */
+/* Returns sentences about what is assumed of devices that do not exist yet. */
 static json_object *json_assumptions(const Inventory *inv, const Allocation *a) {
         json_object *array = json_object_new_array();
 
@@ -314,7 +315,7 @@ static json_object *json_assumptions(const Inventory *inv, const Allocation *a) 
         return array;
 }
 
-/* Whether the guest would have its devices by iommufd. NULL when it has none. */
+/* Returns whether the guest would use iommufd for its devices. NULL when it has no devices. */
 static json_object *json_iommufd(const HostView *view, const Allocation *a) {
         IommufdFacts facts = iommufd_facts(view->inventory, view->config, a);
         IommufdReason reason = iommufd_choose(&facts);
@@ -373,7 +374,7 @@ json_object *json_plan(const HostView *view, const Plan *p) {
         return o;
 }
 
-/* How often a request fits, as JSON. */
+/* Formats how often a request fits. */
 
 static json_object *json_fit(const RepeatFit *fit) {
         const Allocation *a = fit->allocation;

@@ -26,9 +26,9 @@ static bool has_same_parent(const PciDevice *a, const PciDevice *b) {
         return a->parent == b->parent && n == pci_device_host_length(b) && (n == 0 || memcmp(a->path, b->path, n) == 0);
 }
 
-/* A VF is shown below its PF, a slot for a mediated device below its GPU. If the sysfs paths place the VF and the PF
- * below different bridges, the VF is shown below its own bridge, because damaged data could otherwise make the tree
- * cyclic. */
+/* Returns the device below which dev is shown: the PF of a VF, the GPU of a slot for a mediated device, otherwise the
+ * bridge above. If the sysfs paths place VF and PF below different bridges, a VF is shown below its own bridge, because
+ * damaged data could otherwise make the tree cyclic. */
 static int find_above(const Inventory *inv, const PciDevice *dev) {
         const PciDevice *pf = dev->type == PCI_TYPE_VF ? inventory_find(inv, dev->physfn) : NULL;
 
@@ -57,7 +57,8 @@ static int tree_init(Tree *t, const Inventory *inv) {
         return 0;
 }
 
-/* The next device in preorder: the first child, the next sibling, or the next sibling of an ancestor. -1 at the end. */
+/* Returns the next device in preorder: the first child, the next sibling, or the next sibling of an ancestor. -1 at the
+ * end. */
 static int tree_next(const Tree *t, int i) {
         if (t->child[i] >= 0)
                 return t->child[i];
@@ -116,7 +117,8 @@ static json_object *json_place(const HostView *view, const Tree *t, const PciDev
         return o;
 }
 
-/* An allocated device that is missing from the host. A value that the allocation does not record is null. */
+/* Makes the object of an allocated device that is missing from the host. A value that the allocation does not record is
+ * null. */
 static json_object *json_missing(const Claim *claim) {
         static const char *const unknown[] = {
                 "root",   "above",     "kind",   "type",         "class", "name",           "numa_node",   "cpu_node",
@@ -136,7 +138,7 @@ static json_object *json_missing(const Claim *claim) {
         return o;
 }
 
-/* A slot that no pool offers and no mediated device has. */
+/* Returns true for a slot that no pool offers and that has no mediated device. */
 static bool is_idle_slot(const HostView *view, const PciDevice *dev) {
         return pci_device_is_slot(dev) && !policy_pool(view->policy, dev) && dev->vgpu_type == 0 &&
                !ledger_holder(view->ledger, dev->address);
@@ -160,7 +162,7 @@ static json_object *json_devices(const HostView *view, const Tree *t) {
         return array;
 }
 
-/* The number of cores of the NUMA node with at least one thread in the set. */
+/* Returns the number of cores of the NUMA node with at least one thread in the set. */
 static int count_cores(const Inventory *inv, const NumaNode *node, const CpuSet *set) {
         CpuSet seen = { 0 };
 
@@ -191,7 +193,8 @@ static void add_cpus(json_object *o, const HostView *view, const NumaNode *node)
         json_object_object_add(o, "housekeeping", json_cores(view, node, &view->config->housekeeping));
 }
 
-/* page_size 0: base pages, counted in bytes; else hugepages, counted in pages. */
+/* Returns the memory of a node. page_size 0: ordinary pages, counted in bytes; otherwise hugepages, counted in
+ * pages. */
 static json_object *json_memory(const HostView *view, const NumaNode *node, uint64_t page_size, uint64_t total) {
         uint64_t unit = page_size > 0 ? page_size : 1;
         uint64_t available = ledger_memory_offered(view->ledger, view->inventory, view->config, node, page_size);
@@ -234,8 +237,8 @@ static json_object *json_node(const HostView *view, const NumaNode *node) {
         return o;
 }
 
-/* The order in the matrix: NVIDIA GPUs as nvidia-smi numbers them, other GPUs, other accelerators, NICs. -1: not in the
- * matrix. */
+/* Returns the rank of the device in the matrix: NVIDIA GPUs in the order of nvidia-smi, other GPUs, other accelerators,
+ * NICs. -1: not in the matrix. */
 static int matrix_rank(const PciDevice *dev) {
         if (dev->type == PCI_TYPE_VF || dev->is_bridge)
                 return -1;
@@ -269,7 +272,7 @@ static bool are_joined(const HostView *view, uint32_t a, uint32_t b) {
                                   config_module(view->config, &devices[b]));
 }
 
-/* The matrix shares one JSON string for each distance, by reference count. */
+/* Makes the matrix. It has one JSON string for each distance, shared by reference count. */
 static json_object *json_distances(const HostView *view, const uint32_t *members, size_t n) {
         json_object *rows = json_object_new_array(), *self = json_object_new_string("X"), *words[_DISTANCE_MAX],
                     *nvlink = json_object_new_string("NVL");
@@ -308,8 +311,8 @@ static json_object *json_near_pair(const HostView *view, const PciDevice *gpu, c
         return o;
 }
 
-/* Pairs of an accelerator and another one or a NIC below the same root port, each with its peer-to-peer path. Only
- * these pairs have a path that avoids the root complex. NULL for more than TOPOLOGY_PAIRS_MAX pairs. */
+/* Lists the pairs of an accelerator and another accelerator or NIC below the same root port, each with its peer-to-peer
+ * path. Only such a pair has a path that avoids the root complex. NULL for more than TOPOLOGY_PAIRS_MAX pairs. */
 static json_object *json_near_pairs(const HostView *view, const uint32_t *members, size_t n) {
         json_object *pairs = json_object_new_array();
         size_t found = 0;

@@ -31,8 +31,8 @@ static const char *group_role_text(GroupRole role) {
         }
 }
 
-/* The role of another member of dev's IOMMU group in an allocation of dev: in the existing one, or else in a future
- * one. NULL if dev is in no pool. */
+/* Returns the role of another member of dev's IOMMU group in the allocation that has dev, or else in a future one. NULL
+ * if dev is in no pool. */
 static const char *member_role(const HostView *view, const PciDevice *dev, const PciDevice *member) {
         const Allocation *holder = ledger_holder(view->ledger, dev->address),
                          *other = ledger_holder(view->ledger, member->address);
@@ -100,7 +100,7 @@ static json_object *json_node(const HostView *view, const NumaNode *node) {
         return o;
 }
 
-/* "11.3.0"; NULL when unknown. */
+/* Formats a version as "11.3.0"; NULL when unknown. */
 static json_object *json_version(unsigned version) {
         _cleanup_free_ char *text = string_format("%u.%u.%u", version / 1000000, version / 1000 % 1000, version % 1000);
 
@@ -135,7 +135,7 @@ static json_object *json_features(const LibvirtFeatures *f) {
         return array;
 }
 
-/* NULL when Libvirt= is empty, and for a recorded node. */
+/* Returns NULL when Libvirt= is empty, and for a recorded node. */
 static json_object *json_libvirt(const LibvirtStatus *l, const LibvirtFeatures *f) {
         json_object *o;
 
@@ -197,7 +197,7 @@ static json_object *json_traits(const PoolCapacity *pool) {
         return array;
 }
 
-/* Why the endpoint offers none of its slots; NULL: it offers those that are free. */
+/* Returns why the endpoint offers no slot; NULL: it offers its free slots. */
 static char *endpoint_reason(const HostView *view, const RemoteService *s, const RemoteEndpoint *e, unsigned taken) {
         const char *down = endpoint_status_reason(view->endpoints, e->name), *via = config_via_problem(view->config, s);
 
@@ -214,7 +214,7 @@ static char *endpoint_reason(const HostView *view, const RemoteService *s, const
         return NULL;
 }
 
-/* NULL: a pool of devices. */
+/* Lists the endpoints of a service. s: NULL for a pool of devices. */
 static json_object *json_endpoints(const HostView *view, const RemoteService *s) {
         json_object *array = s ? json_object_new_array() : NULL;
 

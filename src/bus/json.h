@@ -10,22 +10,22 @@
 /* All constructors return NULL when out of memory. The caller owns the object (json_object_put()). */
 json_object *json_device(const HostView *view, const PciDevice *dev);
 json_object *json_explain(const HostView *view, const PciDevice *dev);
-/* reader: a uid. The attributes of VFs are for the owner of the allocation and for root; null for others. */
+/* reader: a uid. Only the owner of the allocation and root get the attributes of VFs; others get null. */
 json_object *json_allocation(const HostView *view, const Allocation *a, uint32_t reader);
 json_object *json_plan(const HostView *view, const Plan *p);
 json_object *json_repeat(const Repeat *r);
 json_object *json_refusal(const Refusal *r);
-/* The ignored lines of the configuration, as texts. */
+/* Returns the problems of the configuration, as texts. */
 json_object *json_config_problems(const HostView *view);
 /* The endpoints that accept no connection, as sentences. */
 json_object *json_endpoint_problems(const HostView *view);
 /* The devices that a pool offered before the configuration lost lines, each with its address and that pool. */
 json_object *json_withdrawn(const HostView *view);
-/* The whole host as text: devices, pools, NUMA nodes, allocations, notes. version: the program version. reader: as
- * above. The caller frees; NULL when out of memory. */
+/* Returns the whole host as text: devices, pools, NUMA nodes, allocations, notes. version: the program version. reader:
+ * as in json_allocation(). The caller frees; NULL when out of memory. */
 char *json_describe(const HostView *view, const char *version, uint32_t reader);
-/* The topology of the host: NUMA nodes, devices below their bridges, and the distance matrix of GPUs and NICs. The
- * matrix is null for more than TOPOLOGY_MATRIX_MAX functions, its pairs are null for more than TOPOLOGY_PAIRS_MAX
+/* Returns the topology of the host: NUMA nodes, devices below their bridges, and the distance matrix of GPUs and NICs.
+ * The matrix is null for more than TOPOLOGY_MATRIX_MAX functions, its pairs are null for more than TOPOLOGY_PAIRS_MAX
  * pairs. */
 #define TOPOLOGY_MATRIX_MAX 512U
 #define TOPOLOGY_PAIRS_MAX  1024U

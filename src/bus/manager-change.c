@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The Manager methods that change something: they reply when the change is durable, or refused. */
+/* The Manager methods that change something. They reply when the change is durable, or was refused. */
 
 #include "error.h"
 #include "request.h"
 #include "server-internal.h"
 #include "util/strings.h"
 
-/* The object of the job; "/" for 0, when there is nothing to wait for. */
+/* Formats the object path of the job; "/" for job 0, which means that there is nothing to wait for. */
 static int path_of_job(uint32_t job, char **ret) {
         return job > 0 ? job_path(job, ret) : string_copy(ret, "/");
 }
@@ -44,7 +44,7 @@ static int allocate(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error 
         return r < 0 ? r : sd_bus_reply_method_return(call, "oo", path, job);
 }
 
-/* Release and Accept. The generation protects a newer allocation of the same name from a delayed call. */
+/* Serves Release and Accept. The generation protects a newer allocation of the same name from a delayed call. */
 static int call_with_generation(sd_bus_message *call, Server *s,
                                 Verdict (*function)(void *userdata, const char *name, uint64_t generation,
                                                     uint32_t *ret_job, Refusal *ret)) {
@@ -65,7 +65,8 @@ static int release_now(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_err
         return call_with_generation(call, s, s->callbacks->release);
 }
 
-/* The domain may have ended just now, so libvirt is asked before the call is refused. */
+/* Serves Release. Before the call is refused because of a domain, libvirt is asked, as the domain may just have
+ * ended. */
 static int release(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         const char *name;
         uint64_t ticket;
@@ -151,7 +152,7 @@ static int set_virtual_functions(Server *s, sd_bus_message *call, uint32_t uid, 
         return reply_job(call, id);
 }
 
-/* Does not look the device up, because a quarantined device may be missing. */
+/* Serves ClearQuarantine. Does not look up the device, because a quarantined device may be missing. */
 static int clear_quarantine(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         PciAddress device;

@@ -10,7 +10,7 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
-/* In the child of an answer. NULL: out of memory. */
+/* In the child of an answer: writes the text; NULL means that memory ran out. */
 static Verdict write_text(const char *text) {
         if (text)
                 answer_write(text, strlen(text));
@@ -247,7 +247,7 @@ static int describe_topology(Server *s, sd_bus_message *call, uint32_t uid, sd_b
         return a ? answer_queue(a) : r;
 }
 
-/* The calls that are counted by the uid of the caller. */
+/* The methods that are charged to the uid of the caller. */
 static const struct {
         const char *member;
         CallerMethod method;
@@ -362,7 +362,7 @@ int manager_object_add(sd_bus *bus, Server *s) {
         return sd_bus_add_object_vtable(bus, NULL, BUS_PATH, BUS_MANAGER_INTERFACE, manager_vtable, s);
 }
 
-/* The properties of the manager that say what is wrong with the daemon or its configuration. Describe has the same. */
+/* The properties of the manager about problems of the daemon or its configuration. Describe has the same. */
 
 static const char *const problem_property_table[_PROBLEM_PROPERTY_MAX] = {
         [PROBLEM_PROPERTY_READ_ONLY] = "ReadOnly",    [PROBLEM_PROPERTY_LIBVIRT] = "LibvirtProblem",
@@ -378,7 +378,7 @@ static const char *problem_text(const HostView *view, ProblemProperty p) {
                 return ledger_problem(view->ledger) ?: "";
         if (p == PROBLEM_PROPERTY_NONE_OFFERED)
                 return view->config->block_reason ?: "";
-        /* It is no problem that libvirt has not answered yet. */
+        /* Not yet having an answer from libvirt is not a problem. */
         return l && l->configured && l->logged && l->reason ? l->reason : "";
 }
 

@@ -4,7 +4,7 @@
 
 #include "server-internal.h"
 
-/* Serves the calls that wait for no later list. */
+/* Serves the calls that wait for a list up to number answered. */
 static void serve(Server *s, uint64_t answered) {
         Parked *p = &s->parked;
 

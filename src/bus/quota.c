@@ -11,15 +11,15 @@
 
 #define MINUTE_USEC  (UINT64_C(60) * 1000000)
 #define MIB          (UINT64_C(1) << 20)
-/* More callers than the bus has connections by default. */
+/* The most accounts, more than the connections that the bus allows by default. */
 #define ACCOUNTS_MAX 4096U
 
 /*
- * dbus-daemon counts what clients have not read against the daemon: it reads no message of the daemon beyond 127 MiB,
- * or while 64 descriptors from it wait for clients. It allows one uid 256 connections.
+ * dbus-daemon charges messages that clients have not read to their sender, the daemon: it reads no message of the
+ * daemon beyond 127 MiB, or while 64 descriptors of the daemon wait for clients. It allows one uid 256 connections.
  */
 static const struct {
-        uint64_t low;    /* who uses at most this may use more until all use most; others have the other limits */
+        uint64_t low;    /* a caller that uses no more than this only has the limit most */
         uint64_t of_one; /* used by one caller */
         uint64_t shared; /* used by all callers */
         uint64_t most;
@@ -48,7 +48,7 @@ bool caller_is_root(uint32_t uid) {
         return uid == 0 || uid == getuid();
 }
 
-/* Another bus gives the same unique names to other callers. */
+/* Formats the account's name. It includes the bus, because another bus gives the same unique names to other callers. */
 static void name_caller(sd_bus_message *call, uint32_t uid, char *buf, size_t size) {
         if (!call || (uid != UID_UNKNOWN && !caller_is_root(uid)))
                 (void) snprintf(buf, size, "uid %" PRIu32, uid);

@@ -12,7 +12,8 @@
 #include "server-internal.h"
 #include "util/strings.h"
 
-/* The longest strings of a request, in bytes: longer than any that is valid, but short enough for calls that wait. */
+/* The longest strings of a request, in bytes. All valid strings are shorter, and a call that waits does not take too
+ * much memory. */
 #define NAME_SIZE_MAX       255U
 #define ATTRIBUTES_SIZE_MAX 1023U
 #define PROXIMITY_SIZE_MAX  8191U
@@ -20,18 +21,19 @@
 
 typedef struct RequestKey {
         const char *name;
-        const char *type; /* the D-Bus type of its value. read() is called within the value, and within its array */
+        const char *type; /* the D-Bus type of the value. read() is called inside the value, and if it is an array,
+                             inside the array */
         Verdict (*read)(sd_bus_message *m, const struct RequestKey *key, Request *r, Refusal *ret);
-        size_t offset; /* of the member of Request that read() sets, where it sets several */
+        size_t offset; /* offset of the member of Request, for a read() that serves several keys */
         size_t max;    /* the longest string, in bytes */
 } RequestKey;
 
-/* The message is not what its signature says, or memory is short. */
+/* Refuses a message that does not match its signature, or for lack of memory. */
 static Verdict unreadable(Refusal *ret) {
         return refuse_request(ret, NULL, "The request could not be read.");
 }
 
-/* Checks a string before it is copied. */
+/* Checks the length of a string before it is copied. */
 static Verdict check_size(const char *text, size_t max, Refusal *ret) {
         if (strnlen(text, max + 1) <= max)
                 return VERDICT_NONE;
@@ -43,7 +45,7 @@ static void *member_of(Request *r, const RequestKey *key) {
         return (char *) r + key->offset;
 }
 
-/* The member has the D-Bus type of the key: u or t. */
+/* Reads a number into the member, which has the D-Bus type of the key: u or t. */
 static Verdict read_number(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
         return sd_bus_message_read_basic(m, *key->type, member_of(r, key)) < 0 ? unreadable(ret) : VERDICT_NONE;
 }
@@ -149,7 +151,7 @@ static Verdict read_set(sd_bus_message *m, const RequestKey *key, Request *r, Re
                 "There is no set of %s '%s'.", nodes ? "NUMA nodes" : "CPUs", QUOTABLE(s));
 }
 
-/* The page size of base pages is 0 in a Request. */
+/* Returns the page size as in a Request, where ordinary pages have 0. */
 static uint64_t hugepage(uint64_t size) {
         return size == REQUEST_PAGE_MIN ? 0 : size;
 }
@@ -320,7 +322,7 @@ static Verdict refuse_key(const char *name, Refusal *ret) {
         return refuse_request(ret, remedy, "There is no request key '%s'.", QUOTABLE(name));
 }
 
-/* Reads a value that has the type of its key. */
+/* Reads a value, which must have the type of its key. */
 static Verdict read_value(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
         bool array = *key->type == 'a';
         Verdict v;
@@ -336,7 +338,7 @@ static Verdict read_value(sd_bus_message *m, const RequestKey *key, Request *r, 
         return VERDICT_NONE;
 }
 
-/* seen: a bit for each key. */
+/* Reads a key and its value. seen: a bit for each key that was read. */
 static Verdict read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *ret) {
         const char *name, *contents;
 

@@ -18,7 +18,7 @@
 
 typedef struct Authorization Authorization;
 
-/* Connections of root to the private socket at once. A further one is closed. */
+/* The most simultaneous connections of root to the private socket. A further one is closed. */
 #define PEERS_MAX 16U
 
 /* Properties that change during the lifetime of a job object. */
@@ -33,13 +33,13 @@ typedef enum JobProperty {
 } JobProperty;
 const char *job_property_to_string(JobProperty p);
 
-/* Digests of the properties of a job, as last signalled. */
+/* Digests of the properties of a job that clients saw last. */
 typedef struct ShownJob {
         uint32_t id; /* 0: none */
         uint64_t values[_JOB_PROPERTY_MAX];
 } ShownJob;
 
-/* Properties of the manager that say what is wrong. */
+/* The properties of the manager about problems. */
 typedef enum ProblemProperty {
         PROBLEM_PROPERTY_READ_ONLY,
         PROBLEM_PROPERTY_LIBVIRT,
@@ -65,11 +65,11 @@ struct Server {
         Authorization *authorizations; /* newest first */
         uint64_t n_authorizations;     /* the last id for CancelCheckAuthorization */
         Answer *answers;               /* oldest first */
-        Capacity *capacity;            /* as shown on the bus; NULL before the first server_settle() */
+        Capacity *capacity;            /* the capacity that clients see; NULL before the first server_settle() */
         uint64_t epoch;                /* grows with every signal of a device, an allocation, a pool or a NUMA node */
         uint64_t told_epoch;
         ShownJob jobs[SERVER_JOBS_MAX];
-        uint64_t problems[_PROBLEM_PROPERTY_MAX]; /* digests of the properties, as last signalled */
+        uint64_t problems[_PROBLEM_PROPERTY_MAX]; /* digests of the properties that clients saw last */
         bool settling;
         Quota quota;
         Reports reports;
@@ -77,7 +77,7 @@ struct Server {
         struct sockaddr_un socket; /* the private socket */
         sd_event_source *listening;
         SystemBus system_bus;
-        Connection peers[PEERS_MAX]; /* of the private socket, or the only peer of server_new_peer() */
+        Connection peers[PEERS_MAX]; /* peers at the private socket, or the only peer of server_new_peer() */
 };
 
 static inline HostView server_view(const Server *s) {
@@ -91,7 +91,7 @@ int job_path(uint32_t id, char **ret);
 int pool_path(const char *name, char **ret);
 int node_path(int id, char **ret);
 
-/* For _cleanup_() on a NULL-terminated list of paths. */
+/* Frees a NULL-terminated list of paths; for _cleanup_(). */
 static inline void server_free_nodes(char ***nodes) {
         for (char **n = *nodes; n && *n; n++)
                 free(*n);
@@ -108,13 +108,13 @@ int node_objects_add(sd_bus *bus, Server *s);
 int log_control_add(sd_bus *bus, Server *s);
 
 /* connection.c */
-/* Listens for root's connections in $RUNTIME_DIRECTORY; does not listen without one. A failure is only logged. */
+/* Listens for root's connections in $RUNTIME_DIRECTORY, if it is set. A failure is only logged. */
 void peers_listen(Server *s);
 void peers_done(Server *s);
 
-/* device.c: look up the device that a method's argument names */
+/* device.c: find the device that an argument of a method names */
 Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal);
-/* On NULL the caller was sent a refusal, and *ret_reply is the result of sending it. */
+/* Returns NULL when the caller was sent a refusal; *ret_reply is then the result of sending it. */
 const PciDevice *bus_find_device(sd_bus_message *call, const HostView *view, const char *text, int *ret_reply);
 
 /* manager.c: getters of ProblemProperties, for the manager's vtable */
@@ -124,14 +124,14 @@ int problem_property_get_list(sd_bus *bus, const char *path, const char *interfa
                               sd_bus_message *reply, void *userdata, sd_bus_error *error);
 int problem_property_get_withdrawn(sd_bus *bus, const char *path, const char *interface, const char *property,
                                    sd_bus_message *reply, void *userdata, sd_bus_error *error);
-/* Notes the digests of the properties. Returns a bit (1 << ProblemProperty) for each that differs. */
+/* Stores the digests of the properties. Returns a bit (1 << ProblemProperty) for each property that differs. */
 unsigned problems_note_shown(Server *s);
 
-/* settle.c: The capacity, after signals for what changed meanwhile. NULL before the announcement. */
+/* settle.c: returns the capacity, after signals for its changes. NULL before the announcement. */
 const Capacity *server_capacity(Server *s);
 
-/* job.c: notes the digests of the job's properties. Returns a bit (1 << JobProperty) for each to signal, because it
- * differs from the one noted before, or belongs to one that does; of a job that was not noted, all. */
+/* job.c: stores the digests of the job's properties. Returns a bit (1 << JobProperty) for each property to signal: it
+ * has changed, or it is signalled together with one that has; all properties of a new job. */
 unsigned job_note_shown(Server *s, uint32_t id);
 void job_forget_shown(Server *s, uint32_t id);
 
@@ -147,15 +147,15 @@ void server_node_removed(Server *s, int id);
 void server_problems_changed(Server *s, unsigned properties);
 void server_epoch_changed(Server *s);
 
-/* manager.c: NULL: refused. */
+/* manager.c: finds the allocation. NULL: refused. */
 const Allocation *bus_find_allocation(const HostView *view, const char *name, Refusal *ret);
 
 /* document.c */
 int bus_get_domain_xml(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error);
 int bus_get_nccl_topology(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error);
 
-/* manager-change.c: handles every method that changes something. Root may call these methods, and others whom polkit
+/* manager-change.c: serves every method that changes something. Root may call these methods, and others when polkit
  * allows it. */
 int bus_method_change(sd_bus_message *call, void *userdata, sd_bus_error *error);
-/* True if member is the name of such a method. */
+/* Returns true if member is the name of such a method. */
 bool bus_is_change(const char *member);

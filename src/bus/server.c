@@ -19,7 +19,7 @@ static int new_server(sd_event *event, const ServerCallbacks *callbacks, void *u
         s->callbacks = callbacks;
         s->userdata = userdata;
         s->readers = GID_NONE;
-        /* A client sees by the epoch that the daemon was restarted. */
+        /* The start time as first epoch shows clients that the daemon was restarted. */
         s->epoch = s->told_epoch = clock_usec(CLOCK_REALTIME);
         *ret = s;
         return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tells what changed of the capacity, and that something changed at all: the epoch. */
+/* Signals changes of the capacity, and with the epoch, that anything changed. */
 
 #include "server-internal.h"
 
@@ -33,7 +33,7 @@ static void tell_node(Server *s, const NodeCapacity *before, const NodeCapacity 
 static void show(Server *s, Capacity *now) {
         _cleanup_(cleanup_capacity_free) Capacity *before = NULL;
 
-        /* The objects that are gone exist until their signals are sent. */
+        /* Removed objects exist until their signals are sent. */
         tell_removed(s, now);
         before = s->capacity;
         s->capacity = now;
@@ -46,7 +46,7 @@ static void show(Server *s, Capacity *now) {
 void server_settle(Server *s) {
         Capacity *now;
 
-        /* The signals themselves read properties. */
+        /* Emitting signals reads properties, which calls this function again. */
         if (s->settling)
                 return;
         s->settling = true;

@@ -8,19 +8,19 @@
 #include "util/log.h"
 
 typedef struct Signal {
-        const char *path;        /* of the object; NULL: out of memory */
-        const char *interface;   /* of the object */
-        const char *member;      /* of the Manager's signal */
+        const char *path;        /* path of the object; NULL: out of memory */
+        const char *interface;   /* interface of the object */
+        const char *member;      /* member of the Manager's signal */
         const char *label;       /* the allocation's name, or the device's address */
         const char *result;      /* of a job */
-        const char **properties; /* that changed */
+        const char **properties; /* names of the changed properties */
         uint32_t id;             /* of a job */
 } Signal;
 
 typedef int (*Emit)(sd_bus *bus, const Signal *signal);
 
-/* Signals that the other side of a connection has not read yet. A connection with more is closed, because they fill
- * the daemon's memory. */
+/* The most signals that the other side of a connection has not read. A connection with more is closed, because they
+ * fill the daemon's memory. */
 #define UNREAD_MAX 1024U
 
 static void emit_to(Connection *c, const char *what, Emit function, const Signal *signal) {
@@ -34,7 +34,7 @@ static void emit_to(Connection *c, const char *what, Emit function, const Signal
                 return;
         }
         r = function(c->bus, signal);
-        /* The other side has closed the connection, and the loop has not been told yet. */
+        /* The other side has closed the connection, but the event loop has not noticed it yet. */
         if (r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE)
                 return;
         if (r < 0)
@@ -51,7 +51,8 @@ static void emit(Server *s, const char *what, Emit function, const Signal *signa
                 emit_to(&s->peers[i], what, function, signal);
 }
 
-/* The interfaces are named, because sd-bus cannot ask an object that is gone which it had. */
+/* Emits InterfacesRemoved with explicit interfaces, because sd-bus cannot find those of an object that no longer
+ * exists. */
 static int emit_object_removed(sd_bus *bus, const Signal *signal) {
         const char *const interfaces[] = { "org.freedesktop.DBus.Peer", "org.freedesktop.DBus.Introspectable",
                                            "org.freedesktop.DBus.Properties", signal->interface, NULL };
@@ -113,7 +114,7 @@ void server_job_removed(Server *s, uint32_t id, const char *result) {
         signal_job(s, id, result, NULL, "a removed job", emit_job_removed);
 }
 
-/* An object's own signal, by the ObjectManager, and the Manager's. */
+/* Emits the ObjectManager's signal for an object, and the Manager's signal. */
 static int emit_added(sd_bus *bus, const Signal *signal) {
         int r = sd_bus_emit_object_added(bus, signal->path);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The connection to the system bus. The daemon works without the bus: it connects when it can, and again after a loss.
- * No function waits for the bus.
+ * The connection to the system bus. The daemon also works without the bus: it connects when the bus is there, and again
+ * after the connection is lost. No function blocks for the bus.
  */
 
 #include "system-bus.h"
@@ -16,7 +16,7 @@
 /* The default address: D-Bus Specification, Well-known Message Bus Instances. */
 #define SYSTEM_BUS "unix:path=/run/dbus/system_bus_socket"
 
-/* How long the start of the daemon waits for a bus that does not answer. */
+/* The start of the daemon waits this long for a bus that does not answer. */
 #define PATIENCE_USEC (UINT64_C(15) * 1000000)
 
 /* The delay before the daemon connects again: it doubles until the daemon has its name. */
@@ -31,7 +31,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* Ends the wait of the daemon's start. */
+/* Lets the start of the daemon continue without the bus. */
 static void stop_waiting(Server *s) {
         SystemBus *b = &s->system_bus;
 
@@ -41,7 +41,7 @@ static void stop_waiting(Server *s) {
         s->callbacks->bus_settled(s->userdata);
 }
 
-/* The journal gets one message for a loss, however often the daemon tries to connect. */
+/* Logs that the bus was lost, once for a loss, however often the daemon tries to connect. */
 static void log_lost(SystemBus *b, const char *why) {
         if (!b->lost_logged)
                 log_full(LOG_WARNING, 0, (&(LogFields) { .id = MESSAGE_BUS_LOST }),
@@ -76,7 +76,7 @@ static void on_lost(Connection *c, const char *why) {
         s->callers = (Callers) { 0 };
         reports_cancel(&s->reports);
         connection_close(c);
-        /* What the bus counted against the daemon is gone with the connection. */
+        /* What the bus charged to the daemon ended with the connection. */
         quota_start_minute(&s->quota);
         log_lost(b, why ?: "the bus closed the connection");
         b->delay = b->delay ? MIN(2 * b->delay, DELAY_MAX_USEC) : DELAY_MIN_USEC;
@@ -86,7 +86,8 @@ static void on_lost(Connection *c, const char *why) {
         stop_waiting(s);
 }
 
-/* Another passthroughd must not start to work beside the owner of the name. One that works already keeps its guests. */
+/* Handles a bus name that is taken. A second passthroughd must not start to work beside the owner of the name. One that
+ * works already continues, for its guests. */
 static void refuse_name(Server *s, const char *why) {
         if (s->announced && !s->system_bus.patience) {
                 on_lost(&s->system_bus.connection, why);
@@ -146,8 +147,8 @@ static int on_owner(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         return 0;
 }
 
-/* Fails before any hardware is changed if another daemon owns the name. The daemon requests the name when it is ready.
- */
+/* Asks for the owner of the name, so that the daemon fails before it changes hardware if another daemon owns the name.
+ * The daemon requests the name only when it is ready. */
 static int ask_for_owner(Server *s) {
         SystemBus *b = &s->system_bus;
 
@@ -155,7 +156,7 @@ static int ask_for_owner(Server *s) {
                                         "org.freedesktop.DBus", "GetNameOwner", on_owner, s, "s", BUS_NAME);
 }
 
-/* A client has left the bus. */
+/* Handles a client that has left the bus. */
 static int on_name(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *name;
 
@@ -182,7 +183,7 @@ static void connect_bus(Server *s) {
                 r = sd_bus_set_address(bus, secure_getenv("DBUS_SYSTEM_BUS_ADDRESS") ?: SYSTEM_BUS);
         if (r >= 0)
                 r = sd_bus_set_bus_client(bus, true);
-        /* Long replies are descriptors. The policy of the bus refuses calls with descriptors. */
+        /* Long replies are descriptors. The bus policy refuses calls with descriptors. */
         if (r >= 0)
                 r = sd_bus_negotiate_fds(bus, true);
         b->connection.server = s;

@@ -2,18 +2,18 @@
 #pragma once
 
 /*
- * The daemon's connection to the system bus. It is made in the background, and made again, with a growing delay, after
- * it is lost. The journal says once that the bus cannot be used, and once that the daemon has its name again.
+ * The daemon's connection to the system bus. It is made in the background, and after a loss again with a growing delay.
+ * It is logged once that the bus cannot be used, and once that the daemon has its name again.
  */
 
 #include "connection.h"
 
 typedef struct SystemBus {
-        Connection connection;     /* announced while the daemon owns its name */
+        Connection connection;     /* member announced is true while the daemon owns its name */
         sd_bus_slot *query;        /* the pending GetNameOwner or RequestName; NULL: none */
-        sd_event_source *retry;    /* connects again */
-        sd_event_source *patience; /* the daemon's start waits for the bus until this timer ends; NULL: it does not */
-        uint64_t delay;            /* before the last retry, in microseconds; 0: none since the daemon had its name */
+        sd_event_source *retry;    /* timer of the next attempt to connect */
+        sd_event_source *patience; /* ends the wait of the daemon's start for the bus; NULL: none */
+        uint64_t delay;            /* delay of the last retry, in microseconds; 0: none since the daemon had its name */
         bool lost_logged;
 } SystemBus;
 

@@ -7,7 +7,7 @@
 
 typedef enum Section {
         SECTION_NONE,    /* before the first header */
-        SECTION_IGNORED, /* after a broken header: its keys are skipped without further problems */
+        SECTION_IGNORED, /* after a broken header: keys are skipped without further problems */
         SECTION_DAEMON,
         SECTION_FABRIC,
         SECTION_POOL,    /* config->pools[pool] */
@@ -24,27 +24,27 @@ typedef struct ConfigParser {
         unsigned line;
         Section section;
         size_t pool, service;
-        bool suspect; /* the ignored section may be a misspelt [Exclude]: a Match= line in it holds back all devices */
-        bool pending; /* libinih has the line and has not yet reported a key in it */
+        bool suspect; /* the ignored section may be a misspelt [Exclude]: a Match= line withholds all devices */
+        bool pending; /* libinih has read the line, and not reported a key in it yet */
         bool resets;  /* the line is just "Match=" */
         int error;    /* 0, or -ENOMEM: parsing stops */
 } ConfigParser;
 
 /*
- * Offers no device, because the unreadable line may have excluded some. what begins the sentence in
+ * Withholds all devices, because the unreadable line may have excluded some. what: the beginning of the sentence in
  * Config.block_reason.
  */
 int parser_hold_back(ConfigParser *p, const char *what);
 int parser_hold_back_header(ConfigParser *p);
 
-/* Adds a problem of the current line. In [Exclude] it also holds back all devices. 0 or -ENOMEM. */
+/* Adds a problem of the current line, which in [Exclude] also withholds all devices. 0 or -ENOMEM. */
 #define parser_problem(p, ...)                                                                                         \
         parser_told_problem((p), config_add_problem((p)->config, (p)->file, (p)->line, __VA_ARGS__))
 int parser_told_problem(ConfigParser *p, int r);
 
 /*
- * The text may be a broken section header, such as "Exclude]" or "[Exclude". The lines after it would then be read as
- * part of the previous section.
+ * Returns true when the text may be a broken section header, such as "Exclude]" or "[Exclude". The lines after it would
+ * otherwise be read as part of the previous section.
  */
 bool config_may_be_header(const char *text);
 

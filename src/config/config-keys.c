@@ -17,12 +17,12 @@
 #define INTERFACE_GLOB_MAX    63U
 #define INTERFACE_GLOB        DRIVER_NAME ".:@*?[]^!"
 #define GROUP_NAME_MAX        31U
-#define MANAGER_MAX           107U /* what an address of a UNIX socket holds */
-#define SERVER_MAX            44U  /* with a name in it, what an address of a UNIX socket holds */
+#define MANAGER_MAX           107U /* length of a UNIX socket address */
+#define SERVER_MAX            44U  /* leaves room for a region's name in a UNIX socket address */
 
 /* Value parsers return 0, -ENOMEM, or another error, which becomes the problem "expected ..." of the table. */
 
-/* The message names the first such line. */
+/* The message names only the first such line. */
 int parser_hold_back(ConfigParser *p, const char *what) {
         Config *c = p->config;
 
@@ -137,7 +137,7 @@ static int parse_shared_memory_group(ConfigParser *p, const char *value) {
         return string_copy(&p->config->shared_memory_group, value);
 }
 
-/* An absolute path that contains %n once, because each region has its own server. */
+/* Parses an absolute path that contains %n once, because each region has a server of its own. */
 static int parse_shared_memory_server(ConfigParser *p, const char *value) {
         const char *name = strstr(value, "%n");
         size_t before = strspn(value, DRIVER_NAME "./");
@@ -168,7 +168,7 @@ static int keep_interface(Config *c, const char *glob) {
         return 0;
 }
 
-/* A broken list holds back all devices, because the devices to keep are unknown. */
+/* Parses KeepInterfaces=. A broken list withholds all devices, because the devices to keep are unknown. */
 static int parse_keep_interfaces(ConfigParser *p, const char *value) {
         _cleanup_free_ char *copy = strdup(value);
         char *rest = copy, *glob;
@@ -204,7 +204,7 @@ static int parse_fabric(ConfigParser *p, const char *value) {
         return parse_yes(value, &p->config->pools[p->pool].fabric);
 }
 
-/* The address of Fabric Manager: a host and a port, or an absolute path. */
+/* Parses the address of Fabric Manager: a host and a port, or an absolute path. */
 static int parse_manager(ConfigParser *p, const char *value) {
         size_t host = strspn(value, DRIVER_NAME ".");
         uint64_t port;
@@ -218,7 +218,7 @@ static int parse_manager(ConfigParser *p, const char *value) {
         return string_copy(&p->config->fabric_manager, *value ? value : NULL);
 }
 
-/* The partitions of a machine, in place of those of earlier lines. */
+/* Parses the name of a machine, whose partitions replace those of earlier lines. */
 static int parse_partitions(ConfigParser *p, const char *value) {
         if (*value)
                 return fabric_table_of(value, &p->config->fabric);
@@ -226,7 +226,7 @@ static int parse_partitions(ConfigParser *p, const char *value) {
         return 0;
 }
 
-/* "3=1,3": the id of a partition and its module ids. */
+/* Parses "3=1,3": the id of a partition and its module ids. */
 static int parse_partition(ConfigParser *p, const char *value) {
         const char *list = strchr(value, '=');
         _cleanup_free_ char *text = list ? strndup(value, (size_t) (list - value)) : NULL;
@@ -250,7 +250,7 @@ static int parse_partition(ConfigParser *p, const char *value) {
         return modules == 0 ? -EINVAL : fabric_table_add(&p->config->fabric, (unsigned) id, modules);
 }
 
-/* "0000:1b:00.0=5". Two GPUs cannot have one module id: the later line is ignored. */
+/* Parses "0000:1b:00.0=5". Two GPUs cannot have the same module id: the later line is ignored. */
 static int parse_module(ConfigParser *p, const char *value) {
         const char *number = strchr(value, '=');
         _cleanup_free_ char *text = number ? strndup(value, (size_t) (number - value)) : NULL;
@@ -281,7 +281,7 @@ static int parse_module(ConfigParser *p, const char *value) {
         return 0;
 }
 
-/* A URI of libvirt: a scheme and printable characters without spaces. */
+/* Parses a URI of libvirt: a scheme and printable characters without spaces. */
 static int parse_libvirt(ConfigParser *p, const char *value) {
         size_t scheme = strspn(value, "abcdefghijklmnopqrstuvwxyz+");
 
@@ -304,7 +304,8 @@ static int add_service(Pool *pool, const char *name) {
         return 0;
 }
 
-/* Replaces the list, because its order matters. An invalid name clears the list. */
+/* Parses StopServices=. A line replaces the list of an earlier one, because the order matters. An invalid name clears
+ * the list. */
 static int parse_stop_services(ConfigParser *p, const char *value) {
         Pool *pool = &p->config->pools[p->pool];
         _cleanup_free_ char *copy = strdup(value);
@@ -322,7 +323,8 @@ static int parse_stop_services(ConfigParser *p, const char *value) {
         return r;
 }
 
-/* Splits at spaces only. Shell and quoting characters are refused, because no shell interprets them. */
+/* Parses CleanerCommand=. Splits at spaces only. Shell and quoting characters are refused, because no shell interprets
+ * them. */
 static int parse_cleaner(ConfigParser *p, const char *value) {
         Pool *pool = &p->config->pools[p->pool];
         _cleanup_free_ char *copy = strdup(value);
@@ -353,7 +355,7 @@ static int parse_virtual_functions(ConfigParser *p, const char *value) {
         return 0;
 }
 
-/* Adds its own problems. */
+/* Parses VfAttributes=, and adds its own problems. */
 static int parse_vf_attributes(ConfigParser *p, const char *value) {
         _cleanup_free_ char *problem = NULL;
         VfAttributes v;
@@ -381,7 +383,7 @@ static int parse_vgpu_type(ConfigParser *p, const char *value) {
         return string_copy(&pool->vgpu_type, *value ? value : NULL);
 }
 
-/* "ib,eth": the first port and the second. */
+/* Parses "ib,eth": the type of the first and of the second port. */
 static int parse_port_types(ConfigParser *p, const char *value) {
         Pool *pool = &p->config->pools[p->pool];
         PortType types[PORT_TYPES_MAX];
@@ -406,7 +408,8 @@ static int parse_port_types(ConfigParser *p, const char *value) {
         return 0;
 }
 
-/* Adds its own problems. Only a literal "Match=" empties the list, so that no exclusion is lost by mistake. */
+/* Adds a Match= line, and its own problems. Only a literal "Match=" empties the list, so that no exclusion is lost by
+ * mistake. */
 static int add_match(ConfigParser *p, const char *value, Match **matches, size_t *n) {
         _cleanup_free_ char *problem = NULL;
         Match m;
@@ -447,7 +450,8 @@ static int parse_exclude_match(ConfigParser *p, const char *value) {
         return add_match(p, value, &p->config->excludes, &p->config->n_excludes);
 }
 
-/* An endpoint of an earlier line gets the slots of this one, so that a drop-in can take it out of service. */
+/* Sets the slots of an endpoint. The slots of a later line replace those of an earlier one, so that a drop-in can take
+ * an endpoint out of service. */
 static int set_endpoint(ConfigParser *p, const char *name, unsigned slots) {
         RemoteService *service = &p->config->services[p->service];
         size_t at = 0;
@@ -468,7 +472,7 @@ static int set_endpoint(ConfigParser *p, const char *name, unsigned slots) {
         return 0;
 }
 
-/* "gpu1.example.org:9999 slots=2" */
+/* Parses "gpu1.example.org:9999 slots=2". */
 static int parse_endpoint(ConfigParser *p, const char *value) {
         _cleanup_free_ char *copy = strdup(value);
         char *rest = copy, *name, *slots;
@@ -485,7 +489,7 @@ static int parse_endpoint(ConfigParser *p, const char *value) {
         for (char *c = name; c && *c; c++)
                 if (*c >= 'A' && *c <= 'Z')
                         *c += 'a' - 'A';
-        /* One endpoint has one name: no port with a leading zero, no host name with a trailing dot. */
+        /* An endpoint has only one valid name: a port has no leading zero, a host name no trailing dot. */
         if (!slots || string_next_word(&rest) || !endpoint_is_valid(name) || strstr(name, ":0") || strstr(name, ".:") ||
             strncmp(slots, "slots=", 6) != 0 || parse_unsigned(slots + 6, ENDPOINT_SLOTS_MAX, &n) < 0)
                 return -EINVAL;
@@ -507,7 +511,7 @@ static int parse_via(ConfigParser *p, const char *value) {
         return string_copy(&p->config->services[p->service].via, *value ? value : NULL);
 }
 
-/* NULL: none. */
+/* Returns the first unknown placeholder, or NULL. */
 static const char *find_unknown_placeholder(const char *variables) {
         for (const char *at = variables; (at = strchr(at, '%')); at += 2)
                 if (!at[1] || !strchr("hpn", at[1]))
@@ -518,7 +522,7 @@ static const char *find_unknown_placeholder(const char *variables) {
 static int parse_variables(ConfigParser *p, const char *value) {
         const char *unknown = find_unknown_placeholder(value);
 
-        if (unknown && (unsigned char) unknown[1] < 0x80) /* cuts no character of UTF-8 in two */
+        if (unknown && (unsigned char) unknown[1] < 0x80) /* do not split a UTF-8 character */
                 return parser_problem(p, "Variables= is ignored: '%.2s' is no placeholder; known: %%h, %%p and %%n.",
                                       unknown);
         if (*value && !variables_are_valid(value))
@@ -530,7 +534,7 @@ static const struct Key {
         Section section;
         const char *name;
         int (*parse)(ConfigParser *p, const char *value);
-        const char *fallback; /* the value that an empty value stands for */
+        const char *fallback; /* the value that an empty value means */
         const char *expected;
 } keys[] = {
         { SECTION_DAEMON, "Hypervisor", parse_hypervisor, "kvm", "kvm or xen" },

@@ -26,7 +26,8 @@ static int add_pool(ConfigParser *p, const char *name) {
         return 0;
 }
 
-/* A file may add to a pool of an earlier file. A second header of the pool in one file is a copy by mistake. */
+/* Begins the section of a pool. A file may continue a pool of an earlier file; a second header in the same file is a
+ * copy by mistake. */
 static int begin_pool(ConfigParser *p, const char *name) {
         Config *c = p->config;
         size_t i = 0;
@@ -67,7 +68,7 @@ static int add_service(ConfigParser *p, const char *name) {
         return 0;
 }
 
-/* As begin_pool(). */
+/* As begin_pool(), for a service. */
 static int begin_service(ConfigParser *p, const char *name) {
         Config *c = p->config;
         size_t i = 0;
@@ -91,7 +92,7 @@ static int begin_service(ConfigParser *p, const char *name) {
         return 0;
 }
 
-/* name: the text between the brackets. */
+/* Begins a section. name: the text between the brackets. */
 static int begin_section(ConfigParser *p, const char *name) {
         if (strncmp(name, "Pool ", 5) == 0)
                 return begin_pool(p, name + 5 + strspn(name + 5, " "));
@@ -120,7 +121,7 @@ static int begin_section(ConfigParser *p, const char *name) {
         return 0;
 }
 
-/* A broken header that cannot mean [Exclude]. */
+/* Returns true for a broken header that cannot mean [Exclude]. */
 static bool is_named_header(const char *line) {
         return (strncmp(line, "[Pool", 5) == 0 && strchr(" ]", line[5])) ||
                (strncmp(line, "[Service", 8) == 0 && strchr(" ]", line[8]));
@@ -180,7 +181,7 @@ static int handle_unreadable_line(ConfigParser *p, const char *buf, size_t n) {
         return memchr(buf, '=', n) ? 0 : parser_hold_back_header(p);
 }
 
-/* True when the line in buf is to be passed to libinih. */
+/* Examines the line in buf. Returns true when libinih must parse it. */
 static bool preview_line(ConfigParser *p, char *buf, size_t size, size_t len) {
         size_t n = MIN(len, size - 1);
         int r;
@@ -204,14 +205,14 @@ static bool preview_line(ConfigParser *p, char *buf, size_t size, size_t len) {
         return false;
 }
 
-/* Handles a line in which libinih found no key. libinih cut off a '=' and the text after it. */
+/* Handles a line in which libinih found no key. libinih has cut off a '=' and the text after it. */
 static int no_key(ConfigParser *p, const char *line) {
         int r = parser_problem(p, "The line is neither [Section] nor Key=value nor a comment.");
 
         return r < 0 || !config_may_be_header(line) ? r : parser_hold_back_header(p);
 }
 
-/* fgets() for libinih. When libinih asks for the next line without having reported a key, the line before had none. */
+/* fgets() for libinih. If libinih asks for the next line without having reported a key, the previous line had none. */
 static char *read_line(char *buf, int size, void *userdata) {
         ConfigParser *p = userdata;
         size_t len;
@@ -261,7 +262,7 @@ int config_read_text(Config *c, const char *file, const char *text, size_t size)
         p.file = c->files[c->n_files - 1];
         if (size >= strlen(mark) && memcmp(text, mark, strlen(mark)) == 0)
                 p.text += strlen(mark);
-        /* A positive number is that of a line without a key, which read_line() has reported. */
+        /* A positive result is the number of a line without a key, which read_line() has reported. */
         return ini_parse_stream(read_line, &p, on_key, &p) < 0 ? -ENOMEM : p.error;
 }
 

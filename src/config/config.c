@@ -167,7 +167,7 @@ int config_problem_format(const ConfigProblem *p, char **ret) {
                            : string_replace(ret, "%s: %s", p->file, p->message);
 }
 
-/* Takes ownership of message, also on failure. NULL message: -ENOMEM. */
+/* Appends a problem. Takes ownership of message, also on failure. NULL message: -ENOMEM. */
 static int append_problem(Config *c, const char *file, unsigned line, char *message) {
         _cleanup_free_ char *owned = message;
         ConfigProblem problem = { .line = line };
@@ -182,7 +182,7 @@ static int append_problem(Config *c, const char *file, unsigned line, char *mess
         return 0;
 }
 
-/* The last problem says how many more there are. */
+/* Counts a further problem; the last listed problem gives the number. */
 static int count_problem(Config *c, const char *file, unsigned line) {
         _cleanup_free_ char *message = string_format("%zu more problem%s %s not listed.", c->n_unlisted + 1,
                                                      PLURAL(c->n_unlisted + 1), ARE(c->n_unlisted + 1));
@@ -221,7 +221,7 @@ int config_read_failed(Config *c, const char *file, const char *why, const char 
         return r;
 }
 
-/* A VF that does not exist yet has no address to match. */
+/* Checks VirtualFunctions=: a VF that does not exist yet has no address to match. */
 static int check_virtual_functions(Config *c, Pool *pool) {
         for (size_t i = 0; i < pool->n_matches && pool->virtual_functions > 0; i++) {
                 const ConfigPlace *place = &pool->matches[i].place;
@@ -238,7 +238,7 @@ static int check_virtual_functions(Config *c, Pool *pool) {
         return 0;
 }
 
-/* Port types are options of mlx4_core, which the daemon sets only when it creates VFs. */
+/* Checks PortTypes=: port types are options of mlx4_core, which the daemon sets only when it creates VFs. */
 static int check_port_types(Config *c, Pool *pool) {
         if (pool->n_port_types == 0 || pool->virtual_functions > 0)
                 return 0;
@@ -246,7 +246,7 @@ static int check_port_types(Config *c, Pool *pool) {
                                   "PortTypes= is ignored: it needs a number in VirtualFunctions= of the same pool.");
 }
 
-/* The vendor's tool creates the VFs of a GPU, and they stay on its driver. */
+/* Checks VgpuType=: the vendor's tool creates the VFs of a GPU, and they stay on its driver. */
 static int check_vgpu_type(Config *c, Pool *pool) {
         const char *ignored = pool->virtual_functions > 0        ? "VirtualFunctions="
                               : pool->bind != POOL_BIND_ALLOCATE ? "Bind="
@@ -262,7 +262,8 @@ static int check_vgpu_type(Config *c, Pool *pool) {
                                   ignored, pool->name);
 }
 
-/* The daemon creates a vGPU for an allocation, and the devices of Nova have none. */
+/* Checks VgpuType= with Scheduler=: the daemon creates a vGPU for an allocation, but devices of Nova have no
+ * allocation. */
 static int check_vgpu_scheduler(Config *c, Pool *pool) {
         if (!pool->vgpu_type || pool->scheduler != POOL_SCHEDULER_NOVA)
                 return 0;
@@ -273,7 +274,7 @@ static int check_vgpu_scheduler(Config *c, Pool *pool) {
                                   pool->name);
 }
 
-/* vGPUs have no partitions. */
+/* Checks Fabric=: vGPUs have no partitions. */
 static int check_fabric(Config *c, Pool *pool) {
         if (pool->fabric && pool->vgpu_type) {
                 pool->fabric = false;
@@ -283,7 +284,7 @@ static int check_fabric(Config *c, Pool *pool) {
                         "NVLink partitions for vGPUs. Remove one of the two keys.",
                         pool->name);
         }
-        /* The planner then refuses requests for a partition. */
+        /* Without partitions, the planner refuses requests for one. */
         if (!pool->fabric || c->fabric.n > 0)
                 return 0;
         return config_add_problem(c, pool->place.file, pool->place.line,
@@ -432,7 +433,7 @@ bool endpoint_is_valid(const char *endpoint) {
                parse_unsigned(endpoint + host + 1, UINT16_MAX, &port) >= 0 && port > 0;
 }
 
-/* After %, only h, p and n. No character has a meaning to a shell or to systemd. */
+/* Checks one NAME=VALUE: after % only h, p and n, and no character with a meaning to a shell or to systemd. */
 static bool variable_is_valid(const char *word, size_t length) {
         static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
         size_t name = strspn(word, letters);

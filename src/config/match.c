@@ -27,7 +27,8 @@ void match_done(Match *m) {
         match_init(m);
 }
 
-/* Without wildcards the address must be complete: the short form "01:00.0" of lspci would never match. */
+/* Parses a glob for an address. Without wildcards the address must be complete: the short form "01:00.0" of lspci would
+ * never match. */
 static int parse_glob(const char *value, char **ret) {
         PciAddress a;
 
@@ -48,7 +49,7 @@ static int parse_id(const char *value, int *ret) {
         return 0;
 }
 
-/* "VVVV:DDDD" */
+/* Parses "VVVV:DDDD". */
 static int parse_id_pair(const char *value, int *ret_vendor, int *ret_device) {
         const char *colon = strchr(value, ':');
         char vendor[8] = { 0 };
@@ -71,7 +72,7 @@ static int term_pf(Match *m, const char *value) {
         return parse_glob(value, &m->pf);
 }
 
-/* vendor= and id= both set the vendor. In one line they must agree, or the line could never match. */
+/* Sets the vendor, which both vendor= and id= do. In one line they must agree, otherwise the line could never match. */
 static int set_vendor(Match *m, int vendor) {
         if (m->vendor >= 0 && m->vendor != vendor)
                 return -EINVAL;

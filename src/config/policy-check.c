@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether a device may be allocated, considering its IOMMU group. */
+/* Checks whether a device may be allocated, including its IOMMU group. */
 
 #include "model/mdev-slots.h"
 #include "policy-internal.h"
 #include "util/strings.h"
 
-/* The auxiliary functions on a GPU's card: audio, and the USB controller and UCSI of its USB-C port. */
+/* Returns true for the auxiliary functions of a GPU's card: audio, and the USB controller and UCSI of its USB-C
+ * port. */
 static bool is_function_of_gpu(const PciDevice *gpu, const PciDevice *dev) {
         static const uint32_t classes[] = { 0x0403, 0x0c03, 0x0c80 };
 
@@ -17,7 +18,7 @@ static bool is_function_of_gpu(const PciDevice *gpu, const PciDevice *dev) {
         return false;
 }
 
-/* A pool has the device, or the GPU whose auxiliary function it is. */
+/* Returns true when a pool has the device, or the GPU of which it is an auxiliary function. */
 static bool is_offered(const Policy *p, const PciDevice *dev) {
         const PciDevice *first = p->inventory->devices, *end = first + p->inventory->n_devices, *d = dev;
 
@@ -45,7 +46,7 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
         if (member->is_bridge || pci_device_is_platform(member) || !pci_address_is_assignable(member->address) ||
             policy_is_excluded(p, member))
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
-        /* A PF with VFs serves them, and vfio-pci refuses it (domain.md B13). */
+        /* A PF with VFs serves these, and vfio-pci refuses it (vfio_pci_core.c). */
         if (pci_device_has_vfs(member))
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
         if (!member->has_override)
@@ -66,7 +67,7 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
         "Stop what uses the GPU, for example nvidia-persistenced: then its driver takes the memory offline. Or load "  \
         "nvidia with NVreg_CoherentGPUMemoryMode=driver."
 
-/* The refusal for a member that blocks the group of dev. Same order as in policy_group_role(). */
+/* Refuses dev because of the member m, which blocks its group. Same order as in policy_group_role(). */
 static Verdict refuse_member(const Policy *p, const PciDevice *dev, const PciDevice *m, Refusal *ret) {
         const char *remedy = "Unbind its driver, or move one of the cards to a slot with a group of its own.", *why;
 
@@ -177,7 +178,7 @@ Verdict policy_check_vfs(const Policy *p, const PciDevice *pf, const Pool *pool,
                               "No VFs are created on %s for pool '%s': QEMU can assign devices of PCI domains up to "
                               "ffff only.",
                               address, pool->name);
-        /* A pattern that happens to match the PF is not enough to take the RDMA device from the host. */
+        /* A pattern that matches the PF by accident must not take the RDMA device from the host. */
         if (pf->n_virtfns > 0 || policy_names_pf(pool, pf) || !policy_pf_has_roce_lag(p, pf))
                 return VERDICT_NONE;
         return refuse(
@@ -249,7 +250,8 @@ static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *r
         return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, remedy, "No pool offers it, and the IOMMU is off.");
 }
 
-/* A VF depends on its PF: the PF must be present and bound to a host driver, and set the GUIDs of an InfiniBand VF. */
+/* Checks the PF of a VF: it must be present and bound to a host driver, and it must be able to set the GUIDs of an
+ * InfiniBand VF. */
 static Verdict check_physfn(const Policy *p, const PciDevice *vf, Refusal *ret) {
         const PciDevice *pf = inventory_find(p->inventory, vf->physfn);
         const char *address = PCI_ADDRESS_STR(vf->physfn);
@@ -270,7 +272,7 @@ static Verdict check_physfn(const Policy *p, const PciDevice *vf, Refusal *ret) 
         return VERDICT_NONE;
 }
 
-/* The inventory lists variant drivers only if they are loaded. */
+/* Returns whether the VFIO driver is registered. The inventory lists variant drivers only if they are loaded. */
 static bool has_vfio_driver(const Policy *p, const PciDevice *dev) {
         return inventory_may_have_driver(p->inventory, p->config->vfio_driver) ||
                (p->config->variants && inventory_variant_driver(p->inventory, dev));
@@ -289,7 +291,7 @@ Verdict policy_refuse_driver(const PciAddress *device, const char *driver, Refus
                       PCI_ADDRESS_STR(*device));
 }
 
-/* The vendor's driver creates vGPUs on VFs that it keeps, so neither vfio-pci nor driver_override is needed. */
+/* Checks a VF for vGPUs. The vendor's driver keeps the VF, so neither vfio-pci nor driver_override is needed. */
 static Verdict check_vgpu(const PciDevice *dev, const Pool *pool, Refusal *ret) {
         _cleanup_free_ char *remedy = NULL;
 
@@ -316,7 +318,7 @@ static Verdict check_vgpu(const PciDevice *dev, const Pool *pool, Refusal *ret) 
                       pool->name, PCI_ADDRESS_STR(dev->address), dev->driver ?: "no driver");
 }
 
-/* What the configuration says and what this machine runs differ, or Xen has no such devices. */
+/* Refuses when Hypervisor= does not match this machine, or Xen does not support such devices. */
 static Verdict check_hypervisor(const Policy *p, const PciDevice *dev, Refusal *ret) {
         const Pool *pool = policy_pool(p, dev);
         bool xen = p->config->hypervisor == HYPERVISOR_XEN;
@@ -377,7 +379,7 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
         }
         if (!policy_pool(p, dev))
                 return refuse_outsider(p, dev, ret);
-        /* The job stops these services, and looks again. */
+        /* The job stops these services, and checks again. */
         if (policy_host_needs(dev, policy_pool(p, dev)))
                 return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, MEMORY_REMEDY,
                               "The host has %llu MiB of its memory online, as NUMA node %d.",
@@ -394,7 +396,7 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
         v = check_hypervisor(p, dev, ret);
         if (v != VERDICT_NONE)
                 return v;
-        /* The driver of the GPU isolates its mediated devices, which have groups of their own. */
+        /* The GPU's driver isolates its mediated devices, which have groups of their own. */
         if (pci_device_is_slot(dev))
                 return VERDICT_NONE;
         if (dev->iommu_group < 0)

@@ -29,7 +29,7 @@ int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, 
         return 0;
 }
 
-/* Puts the device into the first pool that matches. Another pool that matches is a problem. */
+/* Puts the device into the first pool that matches. A further pool that matches is a problem. */
 static int assign_pool(Policy *p, size_t index) {
         const PciDevice *dev = &p->inventory->devices[index];
         int r;
@@ -59,8 +59,8 @@ static int assign_pool(Policy *p, size_t index) {
         return 0;
 }
 
-/* A pool of vGPUs that matches a GPU with mediated devices offers its first slots in place of the GPU: as many as an
- * idle GPU has room for. */
+/* If a pool of vGPUs matches a GPU with mediated devices, puts its first slots into the pool in place of the GPU, as
+ * many as an idle GPU has room for. */
 static void offer_slots(Policy *p, size_t index) {
         const PciDevice *gpu = &p->inventory->devices[index];
         const Pool *pool = p->pools[index] >= 0 ? &p->config->pools[p->pools[index]] : NULL;
@@ -78,7 +78,7 @@ static void offer_slots(Policy *p, size_t index) {
         p->pools[index] = -1;
 }
 
-/* [Exclude] names the GPU of a slot. */
+/* For a slot, its GPU is compared, because [Exclude] names that. */
 const Match *policy_find_exclude(const Policy *p, const PciDevice *dev) {
         const PciDevice *gpu = pci_device_is_slot(dev) ? inventory_find(p->inventory, dev->physfn) : NULL;
 
@@ -101,7 +101,7 @@ bool policy_has_fabric(const Policy *p, const PciDevice *dev) {
         return pool && pool->fabric;
 }
 
-/* Losing the display does not stop the host, so force may allocate it. */
+/* The host can lose its display and still run, so force may allocate it. */
 bool policy_is_display(const Policy *p, const PciDevice *dev) {
         return !p->forced && pci_device_is_display(dev);
 }
@@ -111,8 +111,8 @@ bool policy_host_needs(const PciDevice *dev, const Pool *pool) {
 }
 
 /*
- * Such a device keeps its driver, whichever IOMMU group it is in. An unreadable [Exclude] line counts as excluding all
- * devices.
+ * An untouchable device keeps its driver, whichever IOMMU group it is in. An unreadable [Exclude] line counts as
+ * excluding all devices.
  */
 bool policy_is_untouchable(const Policy *p, const PciDevice *dev) {
         return p->config->block_reason || policy_is_display(p, dev) || policy_host_needs(dev, policy_pool(p, dev)) ||
@@ -166,7 +166,7 @@ static void find_conflict(Policy *p) {
         }
 }
 
-/* The pool has a device, or a PF on which the daemon creates VFs. */
+/* Returns true when the pool has a device, or a PF on which the daemon creates VFs. */
 static bool pool_gets_devices(const Policy *p, const Pool *pool) {
         for (size_t i = 0; i < p->inventory->n_devices; i++)
                 if (policy_pool(p, &p->inventory->devices[i]) == pool ||
@@ -176,9 +176,9 @@ static bool pool_gets_devices(const Policy *p, const Pool *pool) {
 }
 
 /*
- * A pool whose VirtualFunctions= creates nothing, because of [Exclude], is a problem. An admin who excludes one PF of
- * several needs no warning, and an unreadable [Exclude] line has its own. A PF that the host would lose something of is
- * a problem in any case: its admin may expect VFs.
+ * Adds a problem for a pool whose VirtualFunctions= creates no VFs because of [Exclude]. An admin who excludes one PF
+ * of several needs no warning, and an unreadable [Exclude] line has a warning of its own. A PF that is left out because
+ * the host would lose its RDMA device is always a problem, because the admin may expect VFs on it.
  */
 static int find_withheld(Policy *p) {
         const Inventory *inv = p->inventory;
@@ -225,7 +225,7 @@ static int make(const Config *config, const Inventory *inv, bool forced, Policy 
         }
         for (size_t i = 0; i < inv->n_devices; i++)
                 offer_slots(p, i);
-        /* Needs all pools, because the viability of a group depends on the pools of its members. */
+        /* This needs all pools, because the viability of a group depends on the pools of its members. */
         for (size_t i = 0; i < inv->n_devices; i++)
                 p->verdicts[i] = (uint8_t) policy_check_uncached(p, &inv->devices[i], NULL);
         find_conflict(p);
@@ -279,7 +279,7 @@ Verdict policy_verdict(const Policy *p, const PciDevice *dev) {
         return (Verdict) p->verdicts[inventory_device_index(p->inventory, dev)];
 }
 
-/* A PF that the host needs gets VFs all the same, unless something else is in the way. */
+/* Explains why a PF that the host needs gets no VFs, which must have another reason. */
 static void tell_why_no_vfs(const Policy *p, const PciDevice *pf, Refusal *ret) {
         const Pool *pool = pf->n_vfs == 0 ? policy_asking_pool(p, pf) : NULL;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -291,7 +291,7 @@ static void tell_why_no_vfs(const Policy *p, const PciDevice *pf, Refusal *ret) 
                 (void) string_copy(&ret->remedy, why.remedy);
 }
 
-/* What the host is without while the PF has VFs. */
+/* Explains what the host lacks while the PF has VFs. */
 static void tell_roce_lag(const Policy *p, const PciDevice *pf, Refusal *ret) {
         if (pf->n_virtfns > 0 && ret->message && policy_pf_has_roce_lag(p, pf))
                 (void) string_replace(&ret->message,
@@ -313,7 +313,7 @@ Verdict policy_check(const Policy *p, const PciDevice *dev, Refusal *ret) {
         return v;
 }
 
-/* A VF of the PF, with the properties of the PF because the VF may not exist yet. */
+/* Makes a VF of the PF from the properties of the PF, because the VF may not exist yet. */
 static PciDevice derive_vf(const PciDevice *pf) {
         PciDevice vf = *pf;
 
@@ -324,7 +324,7 @@ static PciDevice derive_vf(const PciDevice *pf) {
         return vf;
 }
 
-/* The first pool with VirtualFunctions= that matches a VF of this PF. */
+/* Returns the first pool with VirtualFunctions= that matches a VF of this PF. */
 static const Pool *find_vf_pool(const Policy *p, const PciDevice *pf) {
         const PciDevice vf = derive_vf(pf);
 
@@ -353,10 +353,10 @@ static bool has_external_pool(const Config *config) {
 const Pool *policy_external_pool(const Policy *p, const PciDevice *pf) {
         const Pool *pool;
 
-        /* Without such a pool there is no need to look at each VF. */
+        /* Without a pool with VirtualFunctions=external, the VFs need not be compared. */
         if (pf->type != PCI_TYPE_PF || !has_external_pool(p->config))
                 return NULL;
-        /* An existing VF may match where the derived one does not, because it has an address. */
+        /* An existing VF may match although the derived one does not, because it has an address. */
         for (size_t i = 0; i < pf->n_vfs; i++) {
                 const PciDevice *vf = inventory_find(p->inventory, pf->vfs[i]);
 
@@ -380,7 +380,7 @@ const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf) {
         return pool && policy_check_vfs(p, pf, pool, NULL) == VERDICT_NONE ? pool : NULL;
 }
 
-/* The VFs that the daemon would create on a recorded machine. */
+/* Adds the VFs that the daemon would create on a recorded machine. */
 
 typedef struct Wish {
         PciAddress pf;

@@ -104,7 +104,8 @@ static bool append_device(json_object *devices, json_object *d) {
         return false;
 }
 
-/* The devices of an allocation that are in this slot (NULL: in any slot that other does not have). */
+/* Selects the devices of an allocation that are in the slot; with slot NULL, those in slots that other does not
+ * have. */
 static int select_devices(Client *c, json_object *allocation, const char *slot, json_object *other, json_object **ret) {
         _cleanup_json_ json_object *devices = json_object_new_array();
         bool ok = devices;
@@ -133,8 +134,8 @@ static int list_detached(Client *c, const JobCall *call, const char *name, json_
         return select_devices(c, call->before, c->args->operands[1], NULL, ret);
 }
 
-/* As watch_generation(), of an allocation that was read already: the daemon refuses the call if it has changed since.
- */
+/* As watch_generation(), for an allocation that was read already: the daemon refuses the call if it has changed
+ * since. */
 static uint64_t generation_of(const Args *args, json_object *allocation) {
         return args_has(args, OPTION_GENERATION) ? args->number[OPTION_GENERATION]
                                                  : member_size(allocation, "generation");

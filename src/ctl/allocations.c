@@ -27,18 +27,18 @@ static const char *or_dash(const char *s) {
         return s && *s ? s : "-";
 }
 
-/* The length of a slot's name without its number. */
+/* Returns the length of a slot's name without its number. */
 static size_t slot_prefix(const char *slot) {
         size_t n = strlen(slot);
 
         while (n > 0 && slot[n - 1] >= '0' && slot[n - 1] <= '9')
                 n--;
-        /* Of "gpu00", slot 0 of the pool gpu0, the number is 0. */
+        /* In "gpu00", slot 0 of the pool gpu0, the number is 0. */
         n += strspn(slot + n, "0");
         return n > 0 && !slot[n] && slot[n - 1] == '0' ? n - 1 : n;
 }
 
-/* b is the slot after a: gpu1 after gpu0. */
+/* Returns true when the slot b directly follows the slot a, as gpu1 follows gpu0. */
 static bool slot_follows(const char *a, const char *b) {
         size_t n = slot_prefix(a);
         uint64_t i, j;
@@ -47,8 +47,8 @@ static bool slot_follows(const char *a, const char *b) {
                parse_unsigned(b + n, UINT32_MAX, &j) >= 0 && j == i + 1;
 }
 
-/* "gpu0-1,rdma0". The functions of one card share a slot. The caller frees; NULL without slots or when out of memory.
- */
+/* Returns the slots as "gpu0-1,rdma0". The functions of one card share a slot. The caller frees; NULL without slots or
+ * when out of memory. */
 static char *list_slots(json_object *a) {
         _cleanup_free_ char *text = NULL;
         const char *first = NULL, *last = NULL;

@@ -36,7 +36,7 @@ void client_catch_interrupt(void) {
         (void) sigaction(SIGINT, &action, NULL);
 }
 
-/* The connected socket, or a negative errno. */
+/* Returns the connected socket, or a negative errno. */
 static int open_private_socket(void) {
         const struct sockaddr_un address = { AF_UNIX, "/run/passthroughd/" BUS_PRIVATE_SOCKET };
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -46,7 +46,7 @@ static int open_private_socket(void) {
         return TAKE_FD(fd);
 }
 
-/* Only root can open the private socket. 1: connected; 0: this program has to use the bus. */
+/* Connects to the private socket, which only root can open. 1: connected; 0: this program has to use the bus. */
 static int connect_private(Client *c) {
         int fd, r;
 
@@ -148,8 +148,7 @@ int client_bad_reply(const Client *c, int error) {
 int client_method_of(Client *c, const char *interface, const char *member, sd_bus_message **ret) {
         int r = sd_bus_message_new_method_call(c->bus, ret, BUS_NAME, BUS_PATH, interface, member);
 
-        /* A daemon that the administrator has stopped stays stopped, also where a service file lets the bus start it.
-         */
+        /* Do not start a daemon that the administrator has stopped, even where a service file lets the bus start it. */
         if (r >= 0)
                 r = sd_bus_message_set_auto_start(*ret, false);
         return r < 0 ? report_errno(c->args, r, "Cannot build the D-Bus call") : 0;
@@ -159,7 +158,7 @@ int client_method(Client *c, const char *member, sd_bus_message **ret) {
         return client_method_of(c, BUS_MANAGER_INTERFACE, member, ret);
 }
 
-/* The time until the bus's next timeout, and at most until end, for ppoll(). NULL: no timeout. */
+/* Returns the time until the bus's next timeout, but not later than end, for ppoll(). NULL: no timeout. */
 static struct timespec *time_left(Client *c, uint64_t end, struct timespec *buf) {
         uint64_t until, usec;
 
@@ -206,7 +205,7 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) 
         return 0;
 }
 
-/* The bus policy admits only root and one group. */
+/* Reports that the user is not in the group: the bus policy admits only root and one group. */
 static int report_not_in_group(const Client *c, const sd_bus_error *error) {
         /* cppcheck-suppress getpwuidCalled ; passthroughctl has one thread */
         const struct passwd *user = getpwuid(getuid());
@@ -217,7 +216,7 @@ static int report_not_in_group(const Client *c, const sd_bus_error *error) {
                               BUS_GROUP, BUS_GROUP, user ? user->pw_name : "USER");
 }
 
-/* Reports an error reply. Errors of the bus get a sentence from here; errors of the daemon have one. */
+/* Reports an error reply. Errors of the bus get a sentence here; those of the daemon have one. */
 static int report_bus_error(const Client *c, sd_bus_message *reply) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
 
@@ -246,7 +245,7 @@ static int report_bus_error(const Client *c, sd_bus_message *reply) {
                               error->message && *error->message ? error->message : error->name);
 }
 
-/* reply: an error reply. Its second string, if any, is the refusal as JSON. */
+/* Reports an error reply of the daemon. Its second string, if any, is the refusal as JSON. */
 static int report_error_reply(const Client *c, sd_bus_message *reply) {
         const char *sentence, *refusal;
 

@@ -19,17 +19,17 @@ typedef struct Client {
         bool is_private;       /* connected to the daemon's private socket */
 } Client;
 
-/* Connects to the daemon's private socket if this user may open it, else to this node's system bus; with --node to a
- * process that replays a recorded node. */
+/* Connects to the daemon's private socket if this user may open it, otherwise to this node's system bus. With --node,
+ * connects to a process that replays a recorded node. */
 int client_new(const Args *args, Client **ret);
-/* As client_new(), but never to the private socket: a client that follows the daemon's name needs the bus. */
+/* As client_new(), but never uses the private socket: a client that follows the daemon's name needs the bus. */
 int client_new_on_bus(const Args *args, Client **ret);
 Client *client_free(Client *c);
 DEFINE_CLEANUP(Client *, client_free)
 
 /* Creates a call to a method of the Manager. The caller appends the arguments and unreferences *ret. */
 int client_method(Client *c, const char *member, sd_bus_message **ret);
-/* As client_method(), of another interface of the Manager. */
+/* As client_method(), for another interface of the Manager. */
 int client_method_of(Client *c, const char *interface, const char *member, sd_bus_message **ret);
 
 /*
@@ -39,14 +39,14 @@ int client_method_of(Client *c, const char *interface, const char *member, sd_bu
 int client_call(Client *c, sd_bus_message *call, sd_bus_message **ret_reply);
 #define CLIENT_TIMEOUT_USEC (120 * UINT64_C(1000000))
 
-/* client_method() and client_call() in one, with arguments as for sd_bus_message_append(). */
+/* Calls client_method() and client_call(), with arguments as for sd_bus_message_append(). */
 int client_ask(Client *c, const char *member, sd_bus_message **ret_reply, const char *types, ...);
 
-/* Reads the text of a reply: a string, or a variant of a string or of a descriptor to read it from. The caller frees
- * *ret. */
+/* Reads the text in a reply: a string, or a variant with a string or with a descriptor from which to read the text. The
+ * caller frees *ret. */
 int client_read_text(const Client *c, sd_bus_message *reply, char **ret);
 
-/* From now on Ctrl-C does not end the program: client_call() and client_turn() return -EINTR. */
+/* Catches Ctrl-C from now on: client_call() and client_turn() return -EINTR instead of ending the program. */
 void client_catch_interrupt(void);
 
 /* A match for the signal that the daemon took or lost its name on the bus. */
@@ -56,7 +56,7 @@ void client_catch_interrupt(void);
 
 /* Waits for traffic and dispatches one message. 0, or a negative errno, not reported; -EINTR on Ctrl-C. */
 int client_turn(Client *c);
-/* As client_turn(), but waits no longer than until this time of CLOCK_MONOTONIC. */
+/* As client_turn(), but waits at most until this time of CLOCK_MONOTONIC. */
 int client_turn_until(Client *c, uint64_t usec);
 
 /* Reports a lost connection to the bus. Returns error. */

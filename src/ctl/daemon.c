@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds the problems in a Description of the daemon. */
+/* Finds problems in the daemon's reply to Describe. */
 
 #include "daemon.h"
 
@@ -27,7 +27,7 @@ static _printf_(2, 3) int add_problem(DaemonReport *d, const char *format, ...) 
         return 0;
 }
 
-/* The devices in this state; the first one says why. */
+/* Adds the devices in this state, with the reason of the first one. */
 static int add_devices(DaemonReport *d, json_object *node, const char *state) {
         json_object *first = NULL;
         size_t n = 0;
@@ -62,7 +62,7 @@ static int add_allocations(DaemonReport *d, json_object *node) {
         return r;
 }
 
-/* The endpoints that accept no connection. */
+/* Adds the endpoints that accept no connection. */
 static int add_endpoints(DaemonReport *d, json_object *pool) {
         int r = 0;
 
@@ -78,7 +78,7 @@ static int add_endpoints(DaemonReport *d, json_object *pool) {
         return r;
 }
 
-/* First what broken lines of the configuration cause: the lines themselves come last. */
+/* Adds the effects of broken lines of the configuration first; the lines themselves come last. */
 static int add_withdrawn(DaemonReport *d, json_object *node) {
         _cleanup_free_ char *withdrawn = view_withdrawn(node);
         const char *none = reply_text(node, "none_offered");

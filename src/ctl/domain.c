@@ -20,7 +20,8 @@
 
 #define TEMPLATE_MAX ((size_t) 256 * 1024)
 
-/* file: "-" is standard input. *ret is NUL-terminated; *ret_size does not count the NUL. -E2BIG over TEMPLATE_MAX. */
+/* Reads a file; "-" is standard input. *ret is NUL-terminated; *ret_size does not count the NUL. -E2BIG over
+ * TEMPLATE_MAX. */
 static int read_input(const char *file, char **ret, size_t *ret_size) {
         _cleanup_close_ int fd = -1;
 
@@ -30,7 +31,8 @@ static int read_input(const char *file, char **ret, size_t *ret_size) {
         return fd < 0 ? -errno : read_all_fd(fd, TEMPLATE_MAX, ret, ret_size);
 }
 
-/* D-Bus strings must be UTF-8. Control characters other than tab and newlines are refused too. */
+/* Checks that a template is UTF-8, as D-Bus strings must be, and has no control characters other than tab and
+ * newlines. */
 static bool is_utf8(const char *text) {
         _cleanup_free_ char *copy = strdup(text);
 
@@ -40,7 +42,7 @@ static bool is_utf8(const char *text) {
         return copy && text_is_clean(copy);
 }
 
-/* Reads the file of --template. The caller frees *ret, which is unchanged without the option. 0 or EXIT_USAGE or
+/* Reads the file of --template. The caller frees *ret, which is unchanged without the option. 0, or EXIT_USAGE or
  * another failure, reported. */
 static int read_template(const Args *args, char **ret) {
         const char *file = args->text[OPTION_TEMPLATE];
@@ -69,8 +71,8 @@ static int append_text(sd_bus_message *call, const char *key, const char *text) 
         return text ? sd_bus_message_append(call, "{sv}", key, "s", text) : 0;
 }
 
-/* Asks for the document that the options describe. template: NULL for none. The caller frees. Negative errno, reported.
- */
+/* Requests the document that the options describe. template: NULL for none. The caller frees. Negative errno,
+ * reported. */
 static int request_document(Client *c, const char *name, const char *template, char **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
         bool nccl = args_has(c->args, OPTION_NCCL);
@@ -101,11 +103,11 @@ static int request_document(Client *c, const char *name, const char *template, c
         return r < 0 ? r : client_read_text(c, reply, ret);
 }
 
-/* xml: prints the libvirt domain of an allocation, alone or filled into a template; or the <hostdev> of
- * one device, the configuration for xl, or the topology file for NCCL in the guest. On a recorded node, which has no
- * allocations, a request is allocated first. */
+/* xml: prints the libvirt domain of an allocation, made from scratch or from a template; or the <hostdev> of one
+ * device, the configuration for xl, or the topology file for NCCL in the guest. On a recorded node, which has no
+ * allocations, the request is allocated first. */
 
-/* xml takes a request only for a recorded node; elsewhere it prints an existing allocation. */
+/* Checks the operands: xml takes a request only for a recorded node; otherwise it prints an existing allocation. */
 static int check_xml_request(const Args *args) {
         uint64_t request = args->given & OPTIONS_REQUEST;
 
@@ -197,7 +199,7 @@ int verb_xml(const Args *args) {
 
 /*
  * passthroughctl define: defines the libvirt domain of an allocation, over the caller's own connection to libvirt.
- * passthroughd-libvirt does it: linking libvirt would make every verb start several times slower.
+ * passthroughd-libvirt does this, because linking with libvirt would make every verb start several times slower.
  */
 
 #define PROGRAM "passthroughd-libvirt"
@@ -206,7 +208,7 @@ extern char **environ;
 
 /* Runs the program with these descriptors as standard input and output. Returns its exit status or a negative errno. */
 static int run_program(const Args *args, int input, int output) {
-        /* The libvirt of --connect, else of virsh's variable, else the one that the document is for. */
+        /* The URI of --connect, else of virsh's variable, else of the document's hypervisor. */
         const char *uri = args->text[OPTION_CONNECT] ?: getenv("LIBVIRT_DEFAULT_URI") ?: "";
         char program[PATH_MAX], *const arguments[] = { (char *) PROGRAM, (char *) uri, (char *) DEFINE_WORD,
                                                        args_has(args, OPTION_START) ? (char *) DEFINE_START_WORD : NULL,
@@ -232,7 +234,7 @@ static int run_program(const Args *args, int input, int output) {
         return WIFEXITED(status) ? WEXITSTATUS(status) : -EPROTO;
 }
 
-/* Hands the document to libvirt. Returns a DefineResult or a negative errno. *ret_reason: the caller frees. */
+/* Has libvirt define the document. Returns a DefineResult or a negative errno. *ret_reason: the caller frees. */
 static int define(const Args *args, const char *document, char **ret_reason) {
         _cleanup_close_ int input = memfd_create("document", MFD_CLOEXEC), output = memfd_create("reason", MFD_CLOEXEC);
         size_t size;
@@ -254,7 +256,7 @@ static int define(const Args *args, const char *document, char **ret_reason) {
         return r < 0 ? r : result;
 }
 
-/* Prints the failure as a sentence. reason: of libvirt, which may end with a full stop. */
+/* Prints the failure as a sentence. reason: that of libvirt, which may end with a full stop. */
 static int report_definition(const Args *args, int result, const char *name, char *reason) {
         size_t n = strlen(reason);
 

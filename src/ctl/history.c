@@ -20,13 +20,13 @@ static const Column columns[] = {
         { "EVENT", "event" },
         { "OWNER", .text = view_owner },
         { "GENERATION", "generation", .right = true, .wide = true },
-        { "ALLOCATION", "allocation", .wide = true }, /* the message names it too */
+        { "ALLOCATION", "allocation", .wide = true }, /* the message also names it */
         { "MESSAGE", "message", .wrapped = true },
 };
 
 DEFINE_CLEANUP(sd_journal *, sd_journal_close)
 
-/* The user may lack the permission to read files of the journal; sd-journal then opens none of them. */
+/* Opens the journal. If the user may not read the files of the journal, sd-journal opens none of them. */
 static int open_journal(const Args *args, sd_journal **ret) {
         _cleanup_(cleanup_sd_journal_close) sd_journal *j = NULL;
         int r = sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM);
@@ -47,7 +47,7 @@ static int open_journal(const Args *args, sd_journal **ret) {
         return 0;
 }
 
-/* NULL when the current entry of j does not have the field. */
+/* Returns the field of the current entry of j; NULL when it does not have the field. */
 static json_object *new_text(sd_journal *j, const char *field) {
         size_t n, skip = strlen(field) + strlen("=");
         const void *data;
@@ -66,7 +66,7 @@ static json_object *new_number(sd_journal *j, const char *field) {
                        : NULL;
 }
 
-/* Adds the current entry of j, unless it is a message about the device that is no event. 0 or -ENOMEM. */
+/* Adds the current entry of j, unless it is a message about the device but not an event. 0 or -ENOMEM. */
 static int add_entry(sd_journal *j, const char *address, bool local, json_object *entries) {
         json_object *event = new_text(j, "PASSTHROUGH_EVENT"), *o;
         char time[DOCUMENT_TIME_MAX];
@@ -92,7 +92,8 @@ static int add_entry(sd_journal *j, const char *address, bool local, json_object
         return 0;
 }
 
-/* Nobody else can send entries with the uid of the daemon, or with that of root, which version 0.1 had. */
+/* Matches entries of the daemon by its uid, or by that of root, which version 0.1 had: no other user can send such
+ * entries. */
 static int match_daemon(sd_journal *j) {
         /* cppcheck-suppress getpwnamCalled ; passthroughctl has one thread */
         const struct passwd *user = getpwnam(DAEMON_USER);

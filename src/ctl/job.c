@@ -13,8 +13,8 @@
 #include "report.h"
 #include "util/strings.h"
 
-/* At most this many signals are queued before the reply names the job; later ones are dropped. So many come only when
- * other jobs flood the bus. */
+/* The most signals that are queued before the reply names the job. Later ones are dropped; there are that many only
+ * when other jobs flood the bus. */
 #define BACKLOG_MAX 4096U
 
 #define MATCH_STEPS                                                                                                    \
@@ -34,7 +34,7 @@ struct Watch {
         const char *daemon; /* unique name; signals of other senders are ignored; not owned */
         char *step, *message, *result;
         uint32_t done, total;
-        uint64_t deadline; /* of the job, in microseconds of CLOCK_REALTIME; 0 unknown */
+        uint64_t deadline; /* deadline of the job, in microseconds of CLOCK_REALTIME; 0 unknown */
         Progress progress;
         bool lost; /* the daemon left the bus */
 };
@@ -61,7 +61,7 @@ Watch *watch_free(Watch *w) {
         return NULL;
 }
 
-/* Keeps the properties of a job that a signal changed. */
+/* Stores the changed properties in a signal of a job. */
 static int take_properties(Watch *w, json_object *properties) {
         int r = 0;
 
@@ -75,9 +75,9 @@ static int take_properties(Watch *w, json_object *properties) {
         return r;
 }
 
-#define STEP_INDENT 6 /* of the text behind "[1/9]" */
+#define STEP_INDENT 6 /* width of "[1/9] " in front of the text */
 
-/* Step names the step that is running; StepsDone counts the steps before it. */
+/* Prints the step. The property Step is the running step; StepsDone counts the steps before it. */
 static void print_step(Watch *w) {
         if (args_has(w->client->args, OPTION_JSON) || !w->step)
                 return;
@@ -128,7 +128,8 @@ static int handle_owner(Watch *w, sd_bus_message *m) {
 }
 
 static int handle(Watch *w, sd_bus_message *m) {
-        /* Any peer can send us a unicast signal, and sd-bus does not check its sender against the match. */
+        /* Check the sender: any peer can send a unicast signal, and sd-bus does not compare its sender with the
+         * match. */
         if (sd_bus_message_is_signal(m, "org.freedesktop.DBus", "NameOwnerChanged"))
                 return streq_ptr(sd_bus_message_get_sender(m), "org.freedesktop.DBus") ? handle_owner(w, m) : 0;
         if (!streq_ptr(sd_bus_message_get_sender(m), w->daemon))
@@ -141,7 +142,7 @@ static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
         Watch *w = userdata;
         int r;
 
-        /* A signal that cannot be parsed is skipped: only the job's result matters. */
+        /* Skip signals that cannot be parsed: only the job's result matters. */
         if (w->job) {
                 (void) handle(w, m);
                 return 0;
@@ -258,14 +259,14 @@ static int print_sentence(const Args *args, const char *subject, const char *sen
         return EXIT_SUCCESS;
 }
 
-/* NULL if the devices cannot be read. The work is done all the same, so that is no failure. */
+/* Lists the devices of the call. NULL if they cannot be read, which is no failure, because the work is done. */
 static json_object *list_devices(Client *c, const JobCall *call, const char *subject) {
         const Args *args = c->args;
         _cleanup_free_ char *problem = NULL;
         json_object *devices = NULL;
         Args quiet = *args;
 
-        /* With --json a report would be a second document. */
+        /* With --json, a printed error would be a second document. */
         quiet.problem = &problem;
         c->args = &quiet;
         (void) call->list_devices(c, call, subject, &devices);
@@ -280,7 +281,7 @@ static int follow(Client *c, Watch *w, const JobCall *call, const char *subject,
 
         if (r < 0)
                 return client_bad_reply(c, r);
-        /* Without a job the work is done already. */
+        /* If there is no job, the work is done already. */
         if (streq(job, JOB_NONE))
                 w = NULL;
         r = w ? watch_wait(w, reply, job) : EXIT_SUCCESS;

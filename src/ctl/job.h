@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * Waiting for a job. The watch is created before the call that starts the job. Signals that arrive before the reply to
- * that call, which names the job, are queued and handled when it is known, so that no step and no result is lost.
+ * Waits for a job. The watch is created before the call that starts the job. Signals that arrive before the reply to
+ * this call, which names the job, are queued and handled later, so that no step and no result is lost.
  */
 
 #include "reply.h"
 
 typedef struct Watch Watch;
 
-/* The object path of no job: there is nothing to wait for. */
+/* The object path that means that there is no job to wait for. */
 #define JOB_NONE "/"
 
 /* verb and subject are for messages ("allocate", the allocation's name) and are borrowed. Also calls
@@ -38,15 +38,15 @@ const char *watch_result(const Watch *w);
 int watch_print_json(const Args *args, const Watch *w, const char *name, const char *allocation, const char *job,
                      json_object *devices);
 
-/* A method whose reply is the job that it started, and the words for that job. */
+/* A method that replies with the job that it started, and the words for messages about it. */
 typedef struct JobCall {
         const char *method;
         const char *verb; /* as for watch_new() */
         const char *done, *begun;
-        /* Makes the array of the devices that the call is about, objects with slot and address. They follow the
-         * sentences above, and are "devices" of the document. Called when the job is done; with --no-wait, and without
-         * a job, after the call. NULL: the devices are not told. before: the allocation before the call, or NULL. 0 or
-         * a negative errno, reported. */
+        /* Lists the devices of the call, an array of objects with slot and address. They are printed after the
+         * sentence, and are "devices" of the document. Called when the job is done, or with --no-wait or without a job,
+         * after the call. NULL: devices are not printed. before: the allocation before the call, or NULL. 0 or a
+         * negative errno, reported. */
         int (*list_devices)(Client *c, const struct JobCall *call, const char *subject, json_object **ret);
         json_object *before;
 } JobCall;
@@ -57,10 +57,11 @@ typedef struct JobCall {
  * what the verb returns.
  */
 int watch_call(Client *c, const JobCall *call, const char *subject, const char *types, ...);
-/* As watch_call(), with a message that client_method() has made for the method of the call. */
+/* As watch_call(), with a message for the method of the call that client_method() has made. */
 int watch_send(Client *c, const JobCall *call, const char *subject, sd_bus_message *message);
-/* The allocation, which the caller frees; NULL when there is none of this name. 0 or a negative errno, reported. */
+/* Reads the allocation, which the caller frees; NULL when no allocation has this name. 0 or a negative errno,
+ * reported. */
 int watch_allocation(Client *c, const char *name, json_object **ret);
-/* The generation of --generation, else the present one of the allocation, 0 when there is none: the daemon then refuses
- * the call. 0 or a negative errno, reported. */
+/* Finds the generation for a call: that of --generation, else the present one of the allocation; 0 when there is none,
+ * for which the daemon refuses the call. 0 or a negative errno, reported. */
 int watch_generation(Client *c, const char *name, uint64_t *ret);

@@ -23,18 +23,19 @@ static const Column columns[] = {
         { "DRIVER", "driver", .wide = true },
         { "ALLOCATION", "allocation" },
         { "PCIE", .text = view_link_short, .wide = true },
-        { "MODULE", "module", .right = true }, /* this and the next column: only on a node with NVSwitches */
+        { "MODULE", "module", .right = true }, /* this column and the next are only shown on a node with NVSwitches */
         { "PARTITION", "partition", .right = true },
         { "KERNEL", .text = view_kernel_names },
         { "NAME", .text = device_product, .cut = true },
 };
 
-/* The pool that the user named; NULL: none. */
+/* Returns the pool that the user named; NULL: none. */
 static const char *wanted_pool(const Args *args) {
         return args->n_operands > 0 ? args->operands[0] : args->text[OPTION_POOL];
 }
 
-/* Without a pool and --all: devices in a pool, in an allocation, or in any state but "host". */
+/* Without POOL and without --all, list shows devices that are in a pool or an allocation, or whose state is not
+ * "host". */
 static bool is_wanted(const Args *args, json_object *device) {
         const char *pool = reply_text(device, "pool");
 
@@ -68,7 +69,7 @@ static bool is_same(json_object *a, json_object *b, const char *key) {
         return json_object_equal(member(a, key), member(b, key));
 }
 
-/* The table has the same for both VFs of one PF, but for address, IOMMU group and kernel names. */
+/* Returns true when the rows of two VFs of one PF only differ in address, IOMMU group and kernel names. */
 static bool is_equal_vf(json_object *a, json_object *b) {
         static const char *const keys[] = {
                 "pool", "state", "numa_node", "driver", "allocation", "link", "module", "partition", "name",
@@ -80,7 +81,7 @@ static bool is_equal_vf(json_object *a, json_object *b) {
         return true;
 }
 
-/* The position in the devices of the last VF that is like the VF at i, with no other VF of the PF in between. n: the
+/* Returns the index of the last VF that is equal to the VF at i, with no different VF of the PF in between. *ret_n: the
  * number of these VFs. */
 static size_t find_last_vf(json_object *node, size_t i, size_t *ret_n) {
         json_object *first = member_at(node, "devices", i);
@@ -101,7 +102,7 @@ static size_t find_last_vf(json_object *node, size_t i, size_t *ret_n) {
         return last;
 }
 
-/* The VF at i and the one before it of the same PF share a line. */
+/* Returns true when the VF at i shares a line with the previous VF of the same PF. */
 static bool is_folded(json_object *node, size_t i) {
         json_object *device = member_at(node, "devices", i);
         const char *pf = reply_text(device, "physical_function");
@@ -112,7 +113,7 @@ static bool is_folded(json_object *node, size_t i) {
         return false;
 }
 
-/* "0000:83:00.1-4", or "0000:14:00.1-02.0": of the second address what differs from the first. */
+/* Returns "0000:83:00.1-4" or "0000:14:00.1-02.0": the first address, and the part of the second that differs. */
 static char *address_range(const char *first, const char *last) {
         size_t begin = 0;
 
@@ -122,7 +123,7 @@ static char *address_range(const char *first, const char *last) {
         return string_format("%s-%s", first, last + begin);
 }
 
-/* Adds a text that is freed; false when out of memory. */
+/* Adds a text, and frees it; false when out of memory. */
 static bool add_owned(json_object *o, const char *key, char *text) {
         bool ok = text && document_add(o, key, text);
 
@@ -130,7 +131,7 @@ static bool add_owned(json_object *o, const char *key, char *text) {
         return ok;
 }
 
-/* A row with what the VFs have in common. The caller frees; NULL when out of memory. */
+/* Makes a row with the common values of the VFs. The caller frees; NULL when out of memory. */
 static json_object *fold(json_object *first, json_object *last, size_t n) {
         _cleanup_json_ json_object *row = json_object_new_object();
         bool ok = row;
@@ -179,7 +180,7 @@ static int print_table(const Args *args, json_object *node) {
                                                         "configuration; 'list --all' shows all devices.");
 }
 
-/* With a pool the daemon's document is printed with only the devices of that pool. */
+/* Prints the daemon's document; with a pool, only the devices of that pool. */
 static int print_devices_json(const Args *args, const char *text, json_object *node) {
         json_object *devices;
 
@@ -215,7 +216,7 @@ int verb_list(const Args *args) {
         if (args_has(args, OPTION_JSON))
                 return print_devices_json(args, text, node);
         view_read_only(node);
-        /* The replay of a recorded node has said so. */
+        /* For a recorded node, the replay has already printed this. */
         if (!args_has(args, OPTION_NODE))
                 (void) view_not_offered(node);
         return print_table(args, node);

@@ -16,12 +16,12 @@ static void begin(const char *name, const char *type, const char *help) {
         printf("# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s %s\n", name, help, name, type);
 }
 
-/* Labels need no quoting: they are names of pools, states and numbers. */
+/* Prints a sample. Labels need no quoting: they are names of pools, states and numbers. */
 static void sample(const char *name, const char *labels, uint64_t value) {
         printf(PREFIX "%s%s %" PRIu64 "\n", name, labels, value);
 }
 
-/* samples: labels to number. False when out of memory. */
+/* Counts one for these labels. samples: a map of labels to numbers. False when out of memory. */
 static bool count(json_object *samples, const char *labels) {
         json_object *n;
 
@@ -91,7 +91,7 @@ static uint64_t number_of_cpus(json_object *o, const char *key) {
         return view_count_cpus(o, key);
 }
 
-/* A sample for each NUMA node. value reads the number from a node of the document. */
+/* Prints a sample for each NUMA node. value() reads the number from a node of the document. */
 static void print_nodes(json_object *node, const char *name, const char *help,
                         uint64_t (*value)(json_object *o, const char *key), const char *key) {
         begin(name, "gauge", help);

@@ -21,15 +21,15 @@ typedef struct Monitor {
         Client *client; /* not owned */
         sd_bus_slot *slots[2];
         char *daemon; /* unique name; signals of other senders are ignored; NULL: the daemon is not running */
-        bool failed;  /* stdout cannot be written to */
+        bool failed;  /* writing to stdout failed */
 } Monitor;
 
-/* A kind of object that a line is about. */
+/* The kind of the object of a line. */
 typedef struct Kind {
         const char *prefix, *interface; /* D-Bus path prefix and interface; NULL for kinds without them */
         const char *name;
         const char *key;      /* the JSON key of the label */
-        const char *made;     /* the word for the appearance of an object: "added" or "new" */
+        const char *made;     /* the word for a new object: "added" or "new" */
         const char *shown[5]; /* the properties to print for a new object */
 } Kind;
 
@@ -167,7 +167,7 @@ static const Kind *kind_of(const char *path, char **ret_label) {
         return NULL;
 }
 
-/* Reads the object path that a signal begins with. *ret is NULL when the object is of no known kind. */
+/* Reads the object path at the start of a signal. *ret is NULL when the object is of no known kind. */
 static int read_kind(sd_bus_message *msg, const Kind **ret, char **ret_label) {
         const char *path;
         int r = sd_bus_message_read(msg, "o", &path);
@@ -176,7 +176,7 @@ static int read_kind(sd_bus_message *msg, const Kind **ret, char **ret_label) {
         return MIN(r, 0);
 }
 
-/* Reads the properties of the interface of that kind from an a{sa{sv}}. *ret is NULL without that interface. */
+/* Reads the properties of the kind's interface from an a{sa{sv}}. *ret is NULL when the interface is missing. */
 static int read_interfaces(sd_bus_message *msg, const Kind *kind, json_object **ret) {
         _cleanup_json_ json_object *properties = NULL;
         const char *interface;
@@ -216,7 +216,7 @@ static int handle_added(Monitor *m, sd_bus_message *msg) {
         return print_line(m, &(Line) { kind, label, kind->made, properties });
 }
 
-/* For a job, JobRemoved prints the line instead, because it has the result. */
+/* Handles InterfacesRemoved. For a job, JobRemoved prints the line, because it has the result. */
 static int handle_removed(Monitor *m, sd_bus_message *msg) {
         _cleanup_free_ char *label = NULL;
         const Kind *kind;
@@ -236,7 +236,8 @@ static int handle_job_removed(Monitor *m, sd_bus_message *msg) {
         return print_line(m, &(Line) { &kind_job, label, "removed", .result = result });
 }
 
-/* The change at the end of the last step is no step: JobRemoved reports the end of the job. */
+/* Returns true when the change is a step. The change at the end of the last step is none: JobRemoved reports the end of
+ * the job. */
 static bool is_step(json_object *properties) {
         return reply_text(properties, "message") ||
                (reply_text(properties, "step") && member(properties, "steps_done") &&
@@ -259,7 +260,8 @@ static int handle_changed(Monitor *m, sd_bus_message *msg) {
         return print_line(m, &(Line) { kind, label, kind == &kind_job ? WHAT_STEP : "changed", properties });
 }
 
-/* When a new daemon replaces the old one, prints two lines, "gone" and "running". */
+/* Handles a change of the bus name's owner. When a new daemon replaces the old one, prints two lines, "gone" and
+ * "running". */
 static int handle_owner(Monitor *m, sd_bus_message *msg) {
         const char *name, *before, *after;
         int r;
@@ -287,7 +289,8 @@ static const struct {
 static int handle(Monitor *m, sd_bus_message *msg) {
         const char *sender = sd_bus_message_get_sender(msg);
 
-        /* Any peer can send us a unicast signal, and sd-bus does not check its sender against the match. */
+        /* Check the sender: any peer can send a unicast signal, and sd-bus does not compare its sender with the
+         * match. */
         if (sd_bus_message_is_signal(msg, "org.freedesktop.DBus", "NameOwnerChanged"))
                 return streq_ptr(sender, "org.freedesktop.DBus") ? handle_owner(m, msg) : 0;
         if (!m->daemon || !streq_ptr(sender, m->daemon))
@@ -298,7 +301,7 @@ static int handle(Monitor *m, sd_bus_message *msg) {
         return 0;
 }
 
-/* A signal that cannot be parsed is skipped. */
+/* Handles a signal. Skips one that cannot be parsed. */
 static int on_signal(sd_bus_message *msg, void *userdata, sd_bus_error *ret_error) {
         int r = handle(userdata, msg);
 
@@ -332,7 +335,7 @@ static int monitor_start(Monitor *m) {
         return r < 0 ? r : find_daemon(m);
 }
 
-/* The bus policy hides the daemon's signals from users who may not call the daemon. A ping reports that at once. */
+/* Checks with a ping whether the user may call the daemon. Otherwise the bus policy hides the daemon's signals. */
 static int check_access(Monitor *m) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *ping = NULL;
         int r;

@@ -20,7 +20,7 @@ static bool is_one_time_use(json_object *pool) {
         return false;
 }
 
-/* The daemon has bound the device: with "managed" at "no", libvirt leaves its driver alone. */
+/* Makes the entry of a device. It has "managed" at "no", so that libvirt keeps the driver that the daemon has bound. */
 static json_object *make_spec(json_object *device, json_object *pool) {
         json_object *o = json_object_new_object();
 
@@ -33,7 +33,8 @@ static json_object *make_spec(json_object *device, json_object *pool) {
         return NULL;
 }
 
-/* Nova refuses one-time-use devices that it does not report to Placement. */
+/* Makes the entries of all devices. ret_report: Nova must report to Placement, as it requires for one-time-use
+ * devices. */
 static int make_specs(json_object *node, json_object *ret, bool *ret_report) {
         json_object *devices = member_array(node, "devices"), *pools = member_array(node, "pools");
 

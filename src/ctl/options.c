@@ -22,7 +22,7 @@ typedef struct OptionInfo {
         const char *name;
         char letter;
         OptionType type;
-        const char *value; /* as shown by --help */
+        const char *value; /* the name of the value in --help */
         uint64_t max;      /* OPTION_TYPE_NUMBER: the largest value of its D-Bus type */
         const char *help;
 } OptionInfo;
@@ -96,8 +96,8 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_CLEAR] = { "--clear", 0, OPTION_TYPE_FLAG, NULL, 0, "End the quarantine of DEVICE" },
 };
 
-/* The option table as getopt_long() takes it. */
-#define LONG_BASE 256 /* getopt_long() returns this plus the Option: above all letters */
+/* The option table for getopt_long(). */
+#define LONG_BASE 256 /* getopt_long() returns this plus the Option, which is above all letters */
 typedef struct GetoptTables {
         struct option longs[_OPTION_MAX + 1];
         char shorts[2 + 2 * _OPTION_MAX + 1];
@@ -185,8 +185,7 @@ static int take_operand(Args *args, const char *value) {
         return 0;
 }
 
-/* Refuses what getopt_long() could not parse. word: the argument it was parsing. optopt (from getopt): the option, 0
- * when unknown. */
+/* Refuses an argument word that getopt_long() could not parse. optopt (from getopt): the option, 0 when unknown. */
 static int refuse_option(const Args *args, int c, const char *word) {
         int option = option_find(optopt);
 

@@ -100,25 +100,26 @@ static inline bool args_has(const Args *args, Option option) {
         return args->given & OPTION_BIT(option);
 }
 
-/* 0, EXIT_USAGE (reported) or -ENOMEM. args must be zeroed; the caller frees it with args_done() in every case. */
+/* Parses the command line. 0, EXIT_USAGE (reported) or -ENOMEM. args must be zeroed; the caller frees it with
+ * args_done() in every case. */
 int args_parse(Args *args, int argc, char **argv);
 void args_done(Args *args);
 
-/* The words of a command line with the same meaning, ended by NULL. The caller frees the array; the words are borrowed.
- * 0 or -ENOMEM. */
+/* Makes the words of a command line with the same meaning, with NULL at the end. The caller frees the array; the words
+ * are borrowed. 0 or -ENOMEM. */
 int args_words(const Args *args, const char ***ret);
 
-/* The option as written by a user: "--pool". */
+/* Returns the option as users write it: "--pool". */
 const char *option_name(Option option);
 
-/* How one verb differs from the general option table. A list ends with an entry without help and refusal. */
+/* An exception of one verb from the option table. A list ends with an entry without help and refusal. */
 typedef struct OptionNote {
         Option option;
-        const char *help;    /* replaces the general help line */
+        const char *help;    /* the verb's own help line */
         const char *refusal; /* the verb refuses the option; this sentence says why */
 } OptionNote;
 
 /* Prints one help line per option in the set to stdout. notes may be NULL. */
 void options_print(uint64_t set, const OptionNote *notes);
-/* 0, or EXIT_USAGE (reported) when an option was given that the notes refuse. notes may be NULL. */
+/* Returns EXIT_USAGE (reported) when an option was given that the notes refuse, otherwise 0. notes may be NULL. */
 int options_check(const Args *args, const OptionNote *notes);

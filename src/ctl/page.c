@@ -29,7 +29,7 @@ size_t page_width(void) {
         return width_of(stdout);
 }
 
-/* The columns of n bytes of UTF-8; each character counts as one. */
+/* Counts the columns of n bytes of UTF-8; each character counts as one. */
 static size_t count_columns(const char *s, size_t n) {
         size_t columns = 0;
 

@@ -23,7 +23,7 @@ void picture_done(Picture *p) {
         free(p->body);
 }
 
-/* U+FFFE and U+FFFF are valid UTF-8, but not allowed in XML. */
+/* Checks for U+FFFE and U+FFFF, which are valid UTF-8 but not allowed in XML. */
 static bool is_noncharacter(const char *s) {
         return strncmp(s, "\xef\xbf\xbe", 3) == 0 || strncmp(s, "\xef\xbf\xbf", 3) == 0;
 }
@@ -70,15 +70,15 @@ static size_t character_size(const char *s) {
         return n;
 }
 
-/* The width in hundredths of a pixel: an upper estimate, because the viewer chooses the font. */
+/* Returns the width in hundredths of a pixel, an upper estimate, because the viewer chooses the font. */
 static int character_width(const char *s, const Font *font) {
         int each = font->bold ? 68 : 61;
 
-        /* UTF-8 characters from lead byte 0xe3 on (CJK and later) are taken as double width. */
+        /* UTF-8 characters with a lead byte from 0xe3 on (CJK and later) count as double width. */
         return font->size * ((unsigned char) *s >= 0xe3 ? 2 * each : each);
 }
 
-/* The number of bytes of s, whole characters, that fit into width pixels; when s is cut, with room for an ellipsis. */
+/* Returns how many bytes of s, in whole characters, fit into width pixels; if s is cut, with room for an ellipsis. */
 static size_t fitting_size(const char *s, int width, const Font *font) {
         int used = 0, with_ellipsis = width * 100 - character_width(ELLIPSIS, font);
         size_t n = 0, cut = 0;
@@ -107,7 +107,7 @@ static void put_line(Picture *p, int x, int y, const Font *font, const char *s, 
         fputs(s[n] ? ELLIPSIS "</text>\n" : "</text>\n", p->f);
 }
 
-/* NULL when out of memory; p->failed is set then. */
+/* Formats a text. NULL when out of memory, which sets p->failed. */
 static _printf_(2, 0) char *format_text(Picture *p, const char *format, va_list ap) {
         char *text = string_vformat(format, ap);
 
@@ -127,7 +127,8 @@ void picture_text(Picture *p, int x, int y, int width, const Font *font, const c
                 put_line(p, x, y, font, text, fitting_size(text, width, font));
 }
 
-/* The number of bytes in the first line: up to the last space that fits; a word longer than the line is broken. */
+/* Returns the number of bytes in the first line: up to the last space that fits. Breaks a word that is longer than the
+ * line. */
 static size_t line_size(const char *s, int width, const Font *font) {
         size_t n = 0, space = 0;
         int used = 0;

@@ -19,7 +19,7 @@ typedef struct Picture {
         bool failed; /* out of memory: picture_write() will fail */
 } Picture;
 
-/* 0 or -ENOMEM. */
+/* Begins a picture. 0 or -ENOMEM. */
 int picture_init(Picture *p);
 void picture_done(Picture *p);
 #define _cleanup_picture_ _cleanup_(picture_done)
@@ -43,15 +43,15 @@ typedef enum Align {
 typedef struct Font {
         int size; /* pixels */
         bool bold;
-        Align align; /* whether x is the left end, the middle or the right end of the text */
+        Align align; /* x is the left end, the middle or the right end of the text */
         const char *colour;
 } Font;
 
 void picture_box(Picture *p, Box box, const Look *look);
-/* y is the baseline. Text wider than width is cut and ends with an ellipsis. */
+/* Writes a line of text with the baseline y. Text wider than width is cut and ends with an ellipsis. */
 void picture_text(Picture *p, int x, int y, int width, const Font *font, const char *format, ...) _printf_(6, 7);
-/* Wraps text at width, with line_height between baselines. Returns the number of lines. draw false: only counts them.
- */
+/* Writes text wrapped at width, with line_height between baselines. Returns the number of lines. draw false: only
+ * counts the lines. */
 int picture_paragraph(Picture *p, int x, int y, int width, int line_height, const Font *font, const char *text,
                       bool draw);
 

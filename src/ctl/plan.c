@@ -14,14 +14,14 @@
 #include "view.h"
 #include "words.h"
 
-/* The slot of a device of the plan; its address when it has no slot. */
+/* Returns the slot of a device of the plan; its address when it has no slot. */
 static const char *slot_of(json_object *plan, const char *address) {
         json_object *device = json_find(member(plan, "devices"), "address", address);
 
         return device ? reply_text(device, "slot") ?: address : address;
 }
 
-/* "PIX to gpu0" for each pair of this NIC. "-" for other devices. */
+/* Returns "PIX to gpu0" for each pair of this NIC; "-" for other devices. */
 static char *pairs_of(json_object *plan, const char *address) {
         _cleanup_free_ char *text = NULL;
 
@@ -154,7 +154,7 @@ static int print_plan_memory(json_object *plan) {
         return r;
 }
 
-/* Nothing is told of a node whose libvirt is unknown. */
+/* Prints whether the guest would use iommufd; nothing when libvirt is unknown. */
 static int print_iommufd(json_object *plan) {
         json_object *o = member_object(plan, "iommufd");
         _cleanup_free_ char *text = NULL;
@@ -190,8 +190,8 @@ static int print_limits(json_object *plan) {
         return 0;
 }
 
-/* The members of a score in words: before, the value, after, plural unless the value is 1, and rest. A member with
- * value 0 costs nothing. */
+/* The words for each member of a score: before, the value, after (plural unless the value is 1), and rest. A member
+ * with value 0 costs nothing, and is not printed. */
 static const struct {
         const char *member, *before, *after, *plural, *rest;
 } costs[] = {
@@ -230,7 +230,7 @@ static int print_cost(json_object *plan) {
         json_object_object_foreach(score, member, value) {
                 const char *s = json_object_get_string(value);
 
-                /* The score counts pairs in some groups. */
+                /* In some groups the score counts pairs, not devices. */
                 if (s && !streq(s, "0") && streq(member, "held"))
                         s = held;
                 if (s && !streq(s, "0") && text_is_clean(s) && append_cost(&text, member, s) < 0)
@@ -259,7 +259,7 @@ static json_object *path_of(json_object *plan, size_t pair) {
         return member(member_at(plan, "pairs", pair), "path");
 }
 
-/* Prints the settings that would make paths direct. Pairs with the same one share it. */
+/* Prints the settings that would make paths direct, each once for all pairs that need it. */
 static void print_settings(json_object *plan) {
         bool any = false;
 
@@ -290,7 +290,7 @@ static int print_paths(json_object *plan) {
         return 0;
 }
 
-/* Says what --paths and --steps would add. */
+/* Prints a hint to --paths and --steps. */
 static int print_more(const Args *args, json_object *plan) {
         size_t steps = member_length(plan, "steps"), redirected = 0;
         _cleanup_free_ char *text = NULL;
@@ -332,7 +332,7 @@ static int print_plan(const Args *args, json_object *plan) {
         return r < 0 ? report_errno(args, r, "Cannot print") : 0;
 }
 
-/* "2 of gpu1:9999, 1 of gpu2:9999": the slots of services. NULL: none. */
+/* Returns the slots of services: "2 of gpu1:9999, 1 of gpu2:9999". NULL: none. */
 static char *list_service_slots(json_object *fit) {
         char *text = NULL;
 
@@ -344,7 +344,7 @@ static char *list_service_slots(json_object *fit) {
         return text;
 }
 
-#define FIT_INDENT 6 /* of the text behind "   1." */
+#define FIT_INDENT 6 /* width of "   1. " in front of the text */
 
 /* Prints "1. node 0: 0000:13:00.0 0000:14:00.1, at most PIX, 2 of gpu1:9999". */
 static void print_fit(json_object *fit, size_t number) {

@@ -10,8 +10,8 @@
 #include "util/strings.h"
 
 #define SECOND          UINT64_C(1000000)
-#define DELAY_SEC       2U             /* of most steps */
-#define FRAME_USEC      (SECOND / 20U) /* the lines are not written more often */
+#define DELAY_SEC       2U             /* most steps end earlier; later a line shows its time */
+#define FRAME_USEC      (SECOND / 20U) /* the shortest time between two drawings of the lines */
 #define ROWS_DEFAULT    24U
 #define COLUMNS_DEFAULT 80U
 #define SUFFIX_MAX      32
@@ -40,7 +40,7 @@ void progress_done(Progress *p) {
         free_lines(p->lines, p->n);
 }
 
-/* To the first column of the first line. */
+/* Moves the cursor to the first column of the first line. */
 static void print_up(const Progress *p) {
         (void) putchar('\r');
         if (p->n_shown > 1)
@@ -56,7 +56,7 @@ void progress_end(Progress *p) {
         (void) fflush(stdout);
 }
 
-/* A line whose text is that of a line before keeps its time. */
+/* Adds a line. If the text is that of a previous line, it keeps the time of that line. */
 static int add_line(Progress *p, const Progress *before, const char *text) {
         ProgressLine line = { .since = clock_usec(CLOCK_MONOTONIC) };
         int r = ARRAY_RESERVE(p->lines, p->n);
@@ -106,7 +106,7 @@ const char *progress_until(uint64_t deadline, char buf[static PROGRESS_TIME_MAX]
         return buf;
 }
 
-/* Writes as much of the text as fits before the suffix. A character has at least as many bytes as columns. */
+/* Prints a line; cuts the text so that the suffix fits. A character has at least as many bytes as columns. */
 static void print_line(const char *text, const char *suffix, size_t columns) {
         const size_t used = strlen(suffix);
         size_t n = strnlen(text, columns > used ? columns - used : 0);
@@ -116,7 +116,7 @@ static void print_line(const char *text, const char *suffix, size_t columns) {
         printf("%.*s%s" ERASE_LINE, (int) n, text, used < columns ? suffix : "");
 }
 
-/* "  12 s"; "" while the time is short. Returns when the text changes. */
+/* Formats "  12 s"; "" while the time is short. Returns when the text changes next. */
 static uint64_t format_age(uint64_t since, uint64_t now, char buf[static SUFFIX_MAX]) {
         const uint64_t sec = (now - since) / SECOND;
 
@@ -126,7 +126,8 @@ static uint64_t format_age(uint64_t since, uint64_t now, char buf[static SUFFIX_
         return since + MAX(sec + 1, DELAY_SEC) * SECOND;
 }
 
-/* The last column stays empty: terminals differ in what they do after a character there. */
+/* Returns the size of the terminal without the last column, which stays empty: terminals differ in how they handle a
+ * character there. */
 static struct winsize size_of_terminal(void) {
         struct winsize size = { 0 };
 

@@ -13,7 +13,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* Appends a word as every shell reads it. */
+/* Appends a word, quoted for any shell. */
 static int append_word(char **command, const char *word) {
         _cleanup_free_ char *quoted = NULL;
         const char *rest = word, *quote;
@@ -51,7 +51,7 @@ static int report_file(const Args *args, const char *file, int r) {
         return r;
 }
 
-/* Makes the template's file standard input, and lets the node read that. */
+/* Makes the template's file standard input, and changes the option so that the node reads standard input. */
 static int redirect_template(Args *args) {
         const char *file = args->text[OPTION_TEMPLATE];
         _cleanup_close_ int fd = -1;
@@ -67,7 +67,7 @@ static int redirect_template(Args *args) {
 
 /* Returns only on failure. */
 static int become_ssh(const Args *args, const char *command) {
-        /* A terminal on the node gives the verb the width and the colours of this one, and Ctrl-C. */
+        /* With a terminal on the node, the verb has the width and the colours of this terminal, and gets Ctrl-C. */
         if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO))
                 (void) execlp("ssh", "ssh", "-t", "-o", "LogLevel=ERROR", "--", args->text[OPTION_HOST], command, NULL);
         else
@@ -93,7 +93,7 @@ static int run_ssh(const Args *args, const char *command, int output) {
         return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
 }
 
-/* Replaces the file with the output of the node, which is complete. */
+/* Replaces the file with the output of the node; called when the output is complete. */
 static int write_output(const Args *args, const char *file, int output) {
         _cleanup_close_ int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY | O_CLOEXEC, 0666);
         _cleanup_free_ char *text = NULL;
@@ -108,7 +108,7 @@ static int write_output(const Args *args, const char *file, int output) {
         return r < 0 ? report_errno(args, r, "Cannot write the file") : 0;
 }
 
-/* The file is written only when the node has made the picture. */
+/* Runs topology --svg. The file is only written when the node has made the picture. */
 static int run_svg(Args *args) {
         _cleanup_close_ int output = memfd_create("ssh", MFD_CLOEXEC);
         const char *file = args->text[OPTION_SVG];

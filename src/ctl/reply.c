@@ -146,7 +146,7 @@ static int read_texts(sd_bus_message *msg, json_object **ret) {
         return r < 0 ? r : sd_bus_message_exit_container(msg);
 }
 
-/* "" and -1 become null, as D-Bus has no null. -ENODATA: a type that is left out. */
+/* Reads a value. "" and -1 become null, because D-Bus has no null. -ENODATA: a type that is left out. */
 static int read_value(sd_bus_message *msg, const char *property, json_object **ret) {
         const char *contents, *s = "";
         uint64_t t = 0;

@@ -7,8 +7,8 @@
 #include "model/json-value.h"
 
 /*
- * Calls a method of the Manager whose reply is one JSON text, and parses it. argument (a string) and ret_text may be
- * NULL. The caller frees *ret_text. 0 or a negative errno, reported.
+ * Calls a method of the Manager that replies with JSON text, and parses the text. argument (a string) and ret_text may
+ * be NULL. The caller frees *ret_text. 0 or a negative errno, reported.
  */
 int reply_ask(Client *c, const char *member, const char *argument, char **ret_text, json_object **ret);
 /* As reply_ask(), over a connection of its own. */
@@ -17,8 +17,8 @@ int reply_ask_once(const Args *args, const char *member, const char *argument, c
 int reply_parse(Client *c, sd_bus_message *reply, char **ret_text, json_object **ret);
 
 /*
- * A whole verb: calls the method, then prints its JSON document unchanged with --json, else calls print(). Returns what
- * the verb returns.
+ * Implements a verb: calls the method, then prints its JSON document unchanged with --json, otherwise calls print().
+ * Returns the result of the verb.
  */
 typedef int (*ReplyPrint)(const Args *args, json_object *o);
 int reply_show(const Args *args, const char *member, const char *argument, ReplyPrint print);

@@ -25,8 +25,8 @@ static int report_json(const Args *args, const char *error, const char *message)
         return EXIT_FAILURE;
 }
 
-/* An argument, a file name or a recorded node can put control characters or invalid UTF-8 into a message, where a
- * terminal would act on them and JSON forbids them. Replaces all non-ASCII and control characters of such a message. */
+/* Replaces all non-ASCII and control characters of a message. They can come from an argument, a file name or a recorded
+ * node; a terminal would interpret them, and JSON forbids them. */
 static void sanitize(char *text) {
         if (!text || text_is_clean(text))
                 return;

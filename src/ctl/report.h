@@ -5,7 +5,7 @@
 
 #include "options.h"
 
-/* error: a D-Bus error name, for --json; NULL: SD_BUS_ERROR_FAILED. Returns EXIT_FAILURE. */
+/* Reports a failure. error: a D-Bus error name, for --json; NULL: SD_BUS_ERROR_FAILED. Returns EXIT_FAILURE. */
 int report_failure(const Args *args, const char *error, const char *format, ...) _printf_(3, 4);
 
 /* Reports the sentence "WHAT: STRERROR". error: a negative errno, which is also returned. */

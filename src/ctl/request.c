@@ -7,7 +7,7 @@
 #include "request.h"
 #include "util/strings.h"
 
-/* Copies the name, which ends before end, and the text, which may be NULL. */
+/* Sets the item: copies the name, which ends before `end`, and the text, which may be NULL. */
 static int item_set(const Args *args, const char *name, const char *end, const char *text, RequestItem *ret) {
         ret->name = strndup(name, (size_t) (end - name));
         ret->text = text ? strdup(text) : NULL;
@@ -30,7 +30,8 @@ static int parse_pool_count(const Args *args, const char *word, RequestItem *ret
         return item_set(args, word, equals, NULL, ret);
 }
 
-/* "eth-vf0:mac=02:00:00:00:00:01,vlan=100". A pool name has no colon, so a colon before "=" ends the name of a slot. */
+/* Checks for "eth-vf0:mac=02:00:00:00:00:01,vlan=100". A pool name has no colon, so a colon before "=" ends the name of
+ * a slot. */
 static bool is_slot_attributes(const char *word) {
         return word[strcspn(word, ":=")] == ':';
 }
@@ -79,7 +80,7 @@ static const struct {
         const char *key;
         const char *array, *element; /* D-Bus types */
         int (*parse)(const Args *args, const char *word, RequestItem *ret);
-        Option option; /* whose words are the items; 0: they are operands */
+        Option option; /* the option whose values are the items; 0: the items are operands */
 } request_lists[] = {
         [REQUEST_LIST_DEVICES] = { REQUEST_KEY_DEVICES, "a(su)", "(su)", parse_pool_count },
         [REQUEST_LIST_VFS] = { REQUEST_KEY_VFS, "a{ss}", "{ss}", parse_slot_attributes },

@@ -39,7 +39,7 @@ static bool is_pf(json_object *device) {
         return streq_ptr(reply_text(device, "type"), "pf");
 }
 
-/* The pools of the PF and its VFs, "gpu,vgpu". The caller frees; NULL without a pool or when out of memory. */
+/* Lists the pools of the PF and its VFs: "gpu,vgpu". The caller frees; NULL without a pool or when out of memory. */
 static char *list_pools(json_object *node, json_object *pf) {
         const char *address = reply_cell(pf, "address");
         _cleanup_free_ char *text = NULL;

@@ -8,7 +8,7 @@
 #include "table.h"
 #include "view.h"
 
-/* See https://no-color.org/: the variable disables colours when it is not empty. */
+/* Returns whether to use colours: NO_COLOR disables them when it is not empty (https://no-color.org/). */
 static bool wants_colour(void) {
         const char *no_colour = getenv("NO_COLOR");
 
@@ -21,7 +21,7 @@ bool table_is_narrow(void) {
         return isatty(STDOUT_FILENO) && page_width() < WIDE_MIN;
 }
 
-/* The columns of a byte of UTF-8. libsmartcols prints a byte that the locale lacks as \xc3. */
+/* Returns the columns of a byte of UTF-8. libsmartcols prints a byte that the locale does not have as \xc3. */
 static size_t count_columns(char c) {
         if ((unsigned char) c < 0x80)
                 return 1;
@@ -36,8 +36,9 @@ static size_t cell_width(const struct libscols_column *column _unused_, const ch
         return columns;
 }
 
-/* Ends the line at the last space, else the last comma, that leaves it within the column. Returns the next line, NULL
- * at the end. libsmartcols 2.41 also asks before the column has a width, to measure the text: that is one line. */
+/* Ends the line at the last space, or else the last comma, with which it fits into the column. Returns the next line,
+ * NULL at the end. libsmartcols 2.41 also calls this to measure the text, before the column has a width; the whole text
+ * then counts as one line. */
 static char *next_line(const struct libscols_column *column, char *data, void *userdata _unused_) {
         size_t width = scols_column_get_width(column), used = 0;
         char *space = NULL, *comma = NULL;
@@ -60,7 +61,8 @@ static char *next_line(const struct libscols_column *column, char *data, void *u
         return NULL;
 }
 
-/* libsmartcols since 2.40 narrows such a column even where standard output is no terminal. */
+/* Returns whether the column is wrapped: only on a terminal, because libsmartcols since 2.40 narrows such a column on
+ * other outputs too. */
 static bool is_wrapped(const Column *c) {
         return c->wrapped && isatty(STDOUT_FILENO);
 }
@@ -68,7 +70,8 @@ static bool is_wrapped(const Column *c) {
 static int column_flags(const Column *c) {
         bool hidden = c->wide && table_is_narrow();
 
-        /* libsmartcols before 2.40 narrows a column with a function for its lines only if it may cut it as well. */
+        /* Before 2.40, libsmartcols narrows a column that has a function for its lines only if it may also cut the
+         * column. */
         return (c->right ? SCOLS_FL_RIGHT : 0) | (c->cut || is_wrapped(c) ? SCOLS_FL_TRUNC : 0) |
                (is_wrapped(c) ? SCOLS_FL_WRAP : 0) | (c->tree ? SCOLS_FL_TREE : 0) | (hidden ? SCOLS_FL_HIDDEN : 0);
 }
@@ -105,7 +108,7 @@ void table_add(Table *t, const char *const *cells) {
         (void) table_add_below(t, NULL, NULL, cells);
 }
 
-/* The elements of an array are separated by spaces. */
+/* Sets a cell to the value of a member; elements of an array are separated by spaces. */
 static int set_cell(struct libscols_line *line, size_t i, json_object *o, const Column *column) {
         const char *key = column->key;
         _cleanup_free_ char *words = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Tables and trees on stdout, drawn by libsmartcols. Only on a terminal are columns cut or wrapped, to page_width(). A
- * failure to add a row is remembered until table_print(). */
+/* Tables and trees on stdout, drawn by libsmartcols. Columns are cut or wrapped, to page_width(), only on a terminal.
+ * If adding a row fails, table_print() reports it. */
 
 #include <libsmartcols.h>
 
@@ -11,12 +11,12 @@
 
 typedef struct Column {
         const char *name;
-        const char *key;                 /* of table_add_object() */
-        char *(*text)(json_object *row); /* with key NULL: makes the cell of table_add_object(), which frees it */
+        const char *key;                 /* key of the member that table_add_object() shows */
+        char *(*text)(json_object *row); /* if key is NULL: makes the cell for table_add_object(), which frees it */
         bool right;                      /* align right, for numbers */
         bool cut;                        /* the column may be cut when the terminal is too narrow */
-        bool wrapped;                    /* the last column, of sentences, may be wrapped then */
-        bool wide;                       /* left out on a terminal of less than 100 columns */
+        bool wrapped;                    /* the last column, with sentences, may be wrapped then */
+        bool wide;                       /* the column is left out on a terminal of less than 100 columns */
         bool tree;                       /* the branches of table_add_below() are in this column */
 } Column;
 
@@ -27,24 +27,24 @@ typedef struct Table {
         bool failed;
 } Table;
 
-/* Whether standard output is a terminal of less than 100 columns. */
+/* Returns whether standard output is a terminal of less than 100 columns. */
 bool table_is_narrow(void);
 
-/* n: number of columns, which outlive the table. The caller calls table_done(). */
+/* Begins a table with n columns, which must outlive it. The caller calls table_done(). */
 void table_init(Table *t, const Column *columns, size_t n);
 void table_done(Table *t);
 #define _cleanup_table_ _cleanup_(table_done)
 
 /* Adds a row. cells: one string for each column, copied; NULL when out of memory. */
 void table_add(Table *t, const char *const *cells);
-/* Adds a row with the members of the object that the keys of the columns name. */
+/* Adds a row with the members of the object, by the keys of the columns. */
 void table_add_object(Table *t, json_object *o);
 /* As table_add(), for a row below another row of a tree. above: NULL for a row at the root. colour: a name or an escape
- * sequence as libsmartcols takes them, or NULL. Returns the row, which the table owns; NULL on failure. */
+ * sequence that libsmartcols accepts, or NULL. Returns the row, which the table owns; NULL on failure. */
 struct libscols_line *table_add_below(Table *t, struct libscols_line *above, const char *colour,
                                       const char *const *cells);
-/* Prints the table. Without rows prints the sentence empty on stderr instead, if it is not NULL. 0 or a negative errno,
- * reported. */
+/* Prints the table. If it has no rows, prints the sentence empty (unless NULL) on stderr instead. 0 or a negative
+ * errno, reported. */
 int table_print(Table *t, const Args *args, const char *empty);
 
 /* Prints a table with a row for each object of the array, as table_add_object() and table_print(). */

@@ -144,7 +144,7 @@ static size_t cell_width(const Members *m) {
         return MAX(m->label_width, WORD_WIDTH);
 }
 
-/* Prints rows of cells; without the affinity, the last cell of a row has no spaces after it. */
+/* Prints rows of cells. Without the affinity columns, the last cell of a row has no spaces after it. */
 static void print_columns(const Members *m, json_object *matrix, size_t first, size_t end, bool affinity) {
         int label = (int) m->label_width, width = (int) cell_width(m), cpus = (int) m->cpus_width;
 
@@ -166,8 +166,8 @@ static void print_columns(const Members *m, json_object *matrix, size_t first, s
         putchar('\n');
 }
 
-/* When not all columns fit, prints several blocks, each with only GPUs, only other accelerators or only NICs. The
- * affinity ends the last block, or is a block of its own. */
+/* Prints several blocks when not all columns fit, each with only GPUs, only other accelerators or only NICs. The
+ * affinity columns end the last block, or are a block of their own. */
 static void print_blocks(const Members *m, json_object *matrix) {
         size_t width = page_width(), each = cell_width(m) + 1, affinity = 1 + m->cpus_width + 1 + strlen(NUMA_AFFINITY),
                first = 0, end;

@@ -10,7 +10,7 @@
 #define COLUMNS_MAX 8
 #define HEADER      22 /* height of the title of a box with boxes inside */
 #define CARD_LEFT   14
-#define CARD_BELOW  8 /* below the last baseline */
+#define CARD_BELOW  8 /* space below the last baseline */
 #define BELOW       8 /* gap below and between boxes */
 #define INSET       8
 #define LINE        15
@@ -57,7 +57,8 @@ static bool is_allocated(const Item *vfs) {
         return false;
 }
 
-/* One line for the number and the states of the VFs; a second line if allocations have some of them. */
+/* Returns the height of the VFs' box: one line for their number and states; a second line if allocations have some of
+ * them. */
 static int vfs_height(const Item *vfs) {
         return is_allocated(vfs) ? 2 * LINE + 6 : LINE + 4;
 }
@@ -92,7 +93,7 @@ static void draw_title(Drawing *d, const Item *item, const char *state, const ch
                       driver ? ", driver " : "", driver ? driver : "");
 }
 
-/* The name and the link, "H100 SXM5 80GB (nvidia0), PCIe 4x8 of 5x16". Spaces in the link do not break a line. */
+/* Returns name and link: "H100 SXM5 80GB (nvidia0), PCIe 4x8 of 5x16". Spaces in the link do not break a line. */
 static char *name_and_link(json_object *device) {
         _cleanup_free_ char *name = device_short_name(device), *link = view_link_short(device), *text = NULL;
 
@@ -106,7 +107,7 @@ static char *name_and_link(json_object *device) {
         return TAKE_PTR(text);
 }
 
-/* The lines of a card: address, name and link, state. The name is wrapped. Returns their height. */
+/* Places the lines of a card: address, name and link, state. The name is wrapped. Returns their height. */
 static int place_lines(Drawing *d, const Item *item, Spot s) {
         _cleanup_free_ char *name = name_and_link(item->device);
         const char *state = reply_cell(item->device, "state"), *pool = reply_text(item->device, "pool"),
@@ -132,7 +133,7 @@ static int place_lines(Drawing *d, const Item *item, Spot s) {
         return y + CARD_BELOW;
 }
 
-/* lines: the height of its text; height: with the box of its VFs. */
+/* Draws a card. lines: the height of its text; height: that of the card with the box of its VFs. */
 static void draw_card(Drawing *d, const Item *item, int lines, int height, Spot s) {
         const char *state = reply_cell(item->device, "state");
         const StateLook *look = svg_state_look(state);
@@ -171,7 +172,7 @@ static int place_bridge(Drawing *d, const Item *item, unsigned depth, Spot s) {
         return height + BELOW;
 }
 
-/* Draws the devices below a bridge under it instead of in its box. */
+/* Places the devices below a bridge under it instead of in its box. */
 static int place_flat(Drawing *d, const Item *item, unsigned depth, Spot s) {
         int height = place_device(d, item, s);
 
@@ -184,7 +185,7 @@ static int place_item(Drawing *d, const Item *item, unsigned depth, Spot s) {
         return depth < DEPTH_MAX ? place_bridge(d, item, depth, s) : place_flat(d, item, depth, s);
 }
 
-/* Stacks the items vertically. */
+/* Places the items one below the other. */
 static int place_list(Drawing *d, const Item *list, unsigned depth, Spot s) {
         int height = 0;
 
@@ -193,7 +194,7 @@ static int place_list(Drawing *d, const Item *list, unsigned depth, Spot s) {
         return height;
 }
 
-/* Boxes in columns; each box goes to the column that is shortest so far. */
+/* Columns of boxes; each box goes to the column that is shortest so far. */
 typedef struct Columns {
         Spot all;
         int n, width, heights[COLUMNS_MAX];
@@ -250,7 +251,7 @@ static int place_root(Drawing *d, const Item *root, bool wide, Spot s) {
         return height + BELOW;
 }
 
-/* The root complex with devices in the current section, if there is exactly one; else NULL. */
+/* Returns the root complex with devices in the current section, if there is exactly one; otherwise NULL. */
 static const Item *only_root(const Items *items) {
         const Item *found = NULL;
 

@@ -33,7 +33,7 @@ static const char *colour_of(const char *word) {
         return "#eaeef2";
 }
 
-/* The pair of these two devices, in either order; NULL when the document has none. */
+/* Returns the pair of these two devices, in either order; NULL when the document has none. */
 static json_object *pair_of(json_object *matrix, const Member *a, const Member *b) {
         for (size_t i = 0; i < member_length(matrix, "pairs"); i++) {
                 json_object *pair = member_at(matrix, "pairs", i);
@@ -59,7 +59,7 @@ static int cpus_width(const Members *m) {
         return (int) m->cpus_width * DIGIT_WIDTH + 16;
 }
 
-/* The columns that nvidia-smi topo -m has after the distances. */
+/* Draws the columns that nvidia-smi topo -m has after the distances. */
 static void draw_affinity(Drawing *d, const char *cpus, const char *numa, const Font *font, int x, int y) {
         int width = cpus_width(&d->members);
 
@@ -87,7 +87,7 @@ static void draw_table(Drawing *d, Spot s) {
 }
 
 static int place_words(Drawing *d, Spot s) {
-        /* Skip "X": the cell of a device and itself is empty. */
+        /* Skip "X", the distance of a device to itself: its cell is empty. */
         for (size_t i = 1; s.draw && i < DISTANCE_WORDS; i++) {
                 int y = s.y + ((int) i - 1) * (CELL_HEIGHT + 2);
 
@@ -106,7 +106,8 @@ static int place_line(Drawing *d, const char *text, Spot s) {
                4;
 }
 
-/* The pairs without direct peer-to-peer access, in as many columns as fit; each takes the column that is shortest. */
+/* Places the pairs without direct peer-to-peer access, in as many columns as fit; each goes to the column that is
+ * shortest. */
 static int place_pairs(Drawing *d, const Notes *notes, Spot s) {
         int n = MIN(MAX(s.width / NOTE_WIDTH, 1), NOTE_COLUMNS_MAX), heights[NOTE_COLUMNS_MAX] = { 0 }, height = 0;
 
@@ -129,7 +130,7 @@ static int place_pairs(Drawing *d, const Notes *notes, Spot s) {
         return height;
 }
 
-/* The legend, and the pairs without direct peer-to-peer access. */
+/* Places the legend, and the pairs without direct peer-to-peer access. */
 static int place_notes(Drawing *d, Spot s) {
         _cleanup_notes_ Notes notes;
         int at = place_words(d, s);

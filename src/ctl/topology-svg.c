@@ -62,7 +62,7 @@ static int place_gauges(Drawing *d, json_object *node, Spot s) {
         return at;
 }
 
-/* Text that is wrapped, not cut. */
+/* Places text that is wrapped, not cut. */
 static int place_paragraph(Drawing *d, const char *text, const Font *font, Spot s) {
         return picture_paragraph(&d->picture, s.x, s.y + 11, s.width, LINE - 4, font, text, s.draw) * (LINE - 4) + 4;
 }
@@ -84,7 +84,7 @@ static int place_distances(Drawing *d, json_object *node, const char *id, Spot s
         return text ? place_paragraph(d, text, &svg_dim, s) : 0;
 }
 
-/* The head of the box: name, CPUs, and distances to the other nodes. */
+/* Places the head of the box: name, CPUs, and distances to the other nodes. */
 static int place_head(Drawing *d, json_object *node, Spot s) {
         char id[24], package[40] = "";
         int at = HEAD;
@@ -111,7 +111,7 @@ static int place_offers(Drawing *d, int64_t section, Spot s) {
         return LINE + 4;
 }
 
-/* The content of a section, in its box. */
+/* Places the content of a section in its box. */
 static int place_content(Drawing *d, json_object *node, int64_t section, Spot s) {
         char title[SECTION_TITLE_MAX];
         int at = 28;
@@ -125,7 +125,7 @@ static int place_content(Drawing *d, json_object *node, int64_t section, Spot s)
         return at + svg_devices(d, section, svg_below(s, at));
 }
 
-/* A box as high as its content, with one NUMA node, or with node NULL another section. */
+/* Places the box of a section, as high as its content. node: a NUMA node; NULL: another section. */
 static int place_section(Drawing *d, json_object *node, int64_t section, Spot s) {
         int width = s.width - 2 * SVG_PAD, height = place_content(d, node, section, (Spot) { .width = width });
 
@@ -189,7 +189,7 @@ static void draw_key(Picture *p, int x, int y) {
         }
 }
 
-/* Sets the title: the node that --node names, else this host. */
+/* Sets the title: the node of --node, else this host. */
 static void name_node(const Args *args, char name[static TITLE_MAX]) {
         const char *node = args->text[OPTION_NODE];
 
@@ -207,7 +207,7 @@ static void name_node(const Args *args, char name[static TITLE_MAX]) {
                 (void) snprintf(name, TITLE_MAX, "Topology");
 }
 
-/* As wide as one NUMA node, if that is all that there is. */
+/* Returns the width of the sections: that of one NUMA node, if there is only one section. */
 static int sections_width(Drawing *d) {
         int64_t section = INT64_MIN;
 

@@ -8,7 +8,7 @@
 
 #define SVG_MARGIN     24
 #define SVG_GAP        16
-#define SVG_NODE_WIDTH 660 /* of one NUMA node; other sections are as wide as the page */
+#define SVG_NODE_WIDTH 660 /* width of one NUMA node; other sections are as wide as the page */
 #define SVG_PAD        14
 
 typedef struct Drawing {
@@ -19,8 +19,8 @@ typedef struct Drawing {
         bool all;
 } Drawing;
 
-/* A place in the picture. Functions that take one and return an int return the height that they need; with draw false
- * they only measure. */
+/* A place in the picture. A function with a Spot that returns int returns the height that it needs; with draw false it
+ * only measures. */
 typedef struct Spot {
         int x, y, width;
         bool draw;
@@ -35,12 +35,12 @@ typedef struct StateLook {
 } StateLook;
 const StateLook *svg_state_look(const char *state);
 
-/* topology-svg-devices.c. The place that begins height pixels further down. */
+/* topology-svg-devices.c: returns the place that begins height pixels further down. */
 Spot svg_below(Spot s, int height);
-/* The root complexes of a section, side by side, each with the devices below it. */
+/* Places the root complexes of a section side by side, each with the devices below it. */
 int svg_devices(Drawing *d, int64_t section, Spot s);
 
-/* topology-svg-matrix.c. The distances between GPUs and NICs, a legend, and notes on peer-to-peer access. */
+/* topology-svg-matrix.c: places the distances between GPUs and NICs, a legend, and notes on peer-to-peer access. */
 int svg_matrix(Drawing *d, Spot s);
-/* The width of its table; 0 when there is none. */
+/* Returns the width of the table of distances; 0 when there is none. */
 int svg_matrix_width(const Drawing *d);

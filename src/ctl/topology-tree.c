@@ -101,7 +101,7 @@ char *gauge_text(const Gauge *g) {
         return TAKE_PTR(text);
 }
 
-/* Adds the nodes at this distance. Returns the next larger distance; INT64_MAX: there is none. */
+/* Adds the nodes at this distance to *ret. Returns the next larger distance; INT64_MAX: there is none. */
 static int64_t nodes_at(json_object *distances, const char *id, int64_t distance, CpuSet *ret) {
         int64_t next = INT64_MAX;
 
@@ -242,14 +242,16 @@ static int64_t section_of(json_object *device) {
         return JSON_READ_INTEGER(device, "numa_node", INT64_MAX, &node) >= 0 ? node : SECTION_UNKNOWN;
 }
 
-/* Devices are listed depth first, so the parent is the previous device or one of its ancestors. */
+/* Finds the parent of a device. Devices are listed depth first, so it is the previous device or one of its
+ * ancestors. */
 static Item *find_above(Item *previous, const char *address) {
         while (previous && address && !streq(previous->address, address))
                 previous = previous->above;
         return address ? previous : NULL;
 }
 
-/* A device on a root bus begins a new root complex when its "root" differs from that of the last root complex. */
+/* Finds the root complex of a device on a root bus; adds one when its "root" differs from that of the last root
+ * complex. */
 static Item *find_root(Items *items, const Item *item) {
         Item *last = items->n_roots > 0 ? &items->roots[items->n_roots - 1] : NULL;
         const char *name = reply_text(item->device, "root");
@@ -291,7 +293,7 @@ void items_done(Items *items) {
         free(items->roots);
 }
 
-/* All items in the list are functions of one slot. */
+/* Returns true when all items in the list are functions of one slot. */
 static bool is_one_card(const Item *first) {
         size_t n = strcspn(first->address, ".");
 
@@ -317,7 +319,7 @@ static void prepend_children(Item *above, Item *list) {
         above->child = list;
 }
 
-/* Goes through the items in reverse, so that the children of a bridge are linked before the bridge. */
+/* The items are linked in reverse order, so that the children of a bridge are linked before the bridge. */
 void items_link(Items *items, int64_t section, bool all) {
         for (size_t i = 0; i < items->n; i++)
                 items->all[i].child = items->all[i].next = NULL;
@@ -448,7 +450,7 @@ const char *bridge_word(const Item *item) {
         return item->has_bridges ? "switch" : "bridge";
 }
 
-/* A row without pool, state and allocation: a root complex, or a bridge without --all. */
+/* Adds a row without pool, state and allocation: a root complex, or a bridge without --all. */
 static struct libscols_line *add_bridge(Table *t, struct libscols_line *above, const char *label, const char *name) {
         return table_add_below(t, above, NULL, (const char *[]) { label, "", "", "", "", name });
 }
@@ -475,7 +477,7 @@ const char *root_name(const Item *root) {
         return slash ? slash + 1 : root->address ? root->address : "root complex unknown";
 }
 
-/* Without --all the row of a root complex also names the only bridge directly below it. */
+/* Adds the row of a root complex. Without --all it also names the only bridge directly below it. */
 static void add_root(Table *t, const Item *root, bool all) {
         const Item *only = root->child->next || !root->child->is_bridge || all ? NULL : root->child;
         char name[64] = "";

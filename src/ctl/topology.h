@@ -28,45 +28,45 @@ typedef struct Items {
         size_t n_roots;
 } Items;
 
-/* node: the reply to DescribeTopology, borrowed until items_done(). 0 or -ENOMEM. */
+/* Reads the items of node, the reply to DescribeTopology, which is borrowed until items_done(). 0 or -ENOMEM. */
 int items_init(Items *items, json_object *node);
 void items_done(Items *items);
 #define _cleanup_items_ _cleanup_(items_done)
 
-/* Sets child and next of all items and roots to the tree that a drawing of this section shows. Unless all is set, it
- * leaves out bridges above a single child or card, and unused platform devices in no pool. */
+/* Links all items and roots (child, next) to the tree of a section. Unless all is true, it leaves out bridges above a
+ * single child or card, and unused platform devices in no pool. */
 void items_link(Items *items, int64_t section, bool all);
 /* Calls items_link() and prints the tree. 0 or a negative errno, reported. */
 int items_print(Items *items, int64_t section, const Args *args);
 
-/* The item is a VF below its PF. All its siblings are VFs too. */
+/* Returns true when the item is a VF below its PF; then all its siblings are VFs too. */
 bool item_begins_vfs(const Item *item);
-/* vfs: the first of a list of siblings. States are those of VFs in no allocation, "12 available, 1 stuck"; holders are
- * the allocations of the others, "4 in vm7, vm9" or "-". The caller frees; NULL when out of memory. */
+/* Return the states of the VFs without an allocation, "12 available, 1 stuck", and the allocations of the others, "4 in
+ * vm7, vm9" or "-". vfs: the first of a list of siblings. The caller frees; NULL when out of memory. */
 char *vfs_states(const Item *vfs);
 char *vfs_holders(const Item *vfs);
-/* The pool of all VFs in the list; "several" when they differ, "-" for none. */
+/* Returns the pool of all VFs in the list; "several" when they differ, "-" for none. */
 const char *vfs_pool(const Item *vfs);
 
-/* The last part of the root's path: "pci0000:10". */
+/* Returns the last part of the root's path: "pci0000:10". */
 const char *root_name(const Item *root);
-/* "root port", "switch" or "bridge". */
+/* Returns "root port", "switch" or "bridge". */
 const char *bridge_word(const Item *item);
-/* device_product() with the names of the kernel, "ConnectX-7 (mlx5_0 ens1f0)", or the NVLink module, "H100 SXM5 80GB,
- * module 3". The caller frees; NULL when out of memory. */
+/* Returns device_product() with the kernel's names, "ConnectX-7 (mlx5_0 ens1f0)", or with the NVLink module, "H100 SXM5
+ * 80GB, module 3". The caller frees; NULL when out of memory. */
 char *device_short_name(json_object *device);
 
-/* The node has neither CPUs nor memory nor devices: GPUs have such nodes for their MIG instances. */
+/* Returns true when the node has neither CPUs nor memory nor devices: GPUs have such nodes for their MIG instances. */
 bool node_is_empty(const Items *items, json_object *node);
-/* What the node gives to guests when it has no CPUs, or none of its own memory; *ret is NULL when it has both. The
- * caller frees. 0 or -ENOMEM. */
+/* Describes what the node gives to guests when it has no CPUs, or no memory of its own; *ret is NULL when it has both.
+ * The caller frees. 0 or -ENOMEM. */
 int node_lends(json_object *node, char **ret);
 
-/* topology-tree.c: available and total devices of each pool in a section, "2 of 4 gpu, 62 of 64 rdma". *ret is NULL
- * when the section has no device in a pool. The caller frees. 0 or -ENOMEM. */
+/* topology-tree.c: formats the available and total devices of each pool in a section, "2 of 4 gpu, 62 of 64 rdma". *ret
+ * is NULL when the section has no device in a pool. The caller frees. 0 or -ENOMEM. */
 int items_offers(const Items *items, int64_t section, char **ret);
-/* The distances from node id to the other NUMA nodes, "21 to node 1, 31 to nodes 2-3". *ret is NULL when there is no
- * other node. The caller frees. 0 or -ENOMEM. */
+/* Formats the distances from node id to the other NUMA nodes: "21 to node 1, 31 to nodes 2-3". *ret is NULL when there
+ * is no other node. The caller frees. 0 or -ENOMEM. */
 int node_distances(json_object *node, const char *id, char **ret);
 /* Sets *section to the next higher section that has a device and is not in the node's list of NUMA nodes. False when
  * there is none. */
@@ -112,9 +112,9 @@ char *gauge_text(const Gauge *g);
 /* topology-matrix.c. One device of the matrix. A PF represents its VFs. */
 typedef struct Member {
         const Item *item;
-        size_t at;                     /* index of its row and column in the document */
+        size_t at;                     /* index of the device's row and column in the document */
         size_t n_vfs, available;       /* number of its VFs in pools, and of those that are available */
-        const char *pool, *allocation; /* its own, or those of its first VF that has one */
+        const char *pool, *allocation; /* pool and allocation of the device, or of its first VF that has one */
         char label[16];                /* "GPU0", numbered among all devices of the matrix */
         char numa[24];                 /* its NUMA node; "-" when that is unknown */
         char *cpus;                    /* the CPUs of its NUMA node, or of the nearest with CPUs; "-" when unknown */
@@ -131,15 +131,15 @@ typedef struct Members {
 int members_init(Members *m, const Items *items, json_object *node, bool all);
 void members_done(Members *m);
 #define _cleanup_members_ _cleanup_(members_done)
-/* NULL when no member has that address. */
+/* Returns NULL when no member has that address. */
 const Member *members_find(const Members *m, const char *address);
-/* The word for the distance, as in distance_words; "?" when the document has none. */
+/* Returns the word for the distance, as in distance_words; "?" when the document has none. */
 const char *matrix_distance(json_object *matrix, const Member *a, const Member *b);
 
-/* True when ACS redirects peer-to-peer access between the two. pair may be NULL. */
+/* Returns true when ACS redirects peer-to-peer access between the two devices of the pair, which may be NULL. */
 bool pair_is_redirected(json_object *pair);
 
-/* What ACS or ATS make of peer-to-peer access between some pairs. */
+/* A note on the effect of ACS or ATS on peer-to-peer access between some pairs. */
 typedef struct Note {
         char *pairs; /* "GPU0-NIC0, GPU1-NIC1" */
         char *text;  /* "redirected by ACS at 0000:12:00.0" */

@@ -61,7 +61,7 @@ int verb_reload(const Args *args) {
         r = reply_ask(c, "Describe", NULL, NULL, &node);
         if (r < 0)
                 return r;
-        /* The consequence first, then its causes. */
+        /* Print the effect first, then its causes. */
         withdrawn = view_not_offered(node);
         for (size_t i = 0; i < member_length(node, "config_problems"); i++)
                 page_wrap(stderr, reply_element_cell(node, "config_problems", i), 0, 0);
@@ -116,7 +116,7 @@ int verb_renew(const Args *args) {
         return r < 0 ? r : document_print_done(args);
 }
 
-/* quarantine: lists the devices in quarantine, or with --clear ends the quarantine of one. */
+/* quarantine: lists the devices in quarantine, or with --clear ends the quarantine of a device. */
 
 static const Column quarantine_columns[] = {
         { "ADDRESS", "address" },
@@ -125,7 +125,7 @@ static const Column quarantine_columns[] = {
         { "REASON", "reason", .wrapped = true },
 };
 
-/* The quarantine entries of that device, or with NULL all entries. NULL when out of memory. */
+/* Returns the quarantine entries of the device, or with NULL all entries. NULL when out of memory. */
 static json_object *select_quarantine(json_object *node, const char *device) {
         json_object *found = json_object_new_array();
 
@@ -216,8 +216,8 @@ int verb_explain(const Args *args) {
         return reply_show_device(args, args->operands[0], print_explanation);
 }
 
-/* suggest: a configuration for the machine of the daemon, or with --node for a recorded one. It needs no
- * daemon: then it looks at this machine. */
+/* suggest: prints a configuration for the machine of the daemon, or with --node for a recorded one. Without the daemon,
+ * it examines this machine. */
 
 int verb_suggest(const Args *args) {
         _cleanup_daemon_report_ DaemonReport daemon = { 0 };
@@ -233,7 +233,7 @@ int verb_suggest(const Args *args) {
         return EXIT_SUCCESS;
 }
 
-/* snapshot: writes this machine, or with --node a recorded one, to stdout as a .tree file. It needs no
+/* snapshot: writes this machine, or with --node a recorded one, to stdout as a .tree file. It does not need the
  * daemon. */
 
 int verb_snapshot(const Args *args) {
@@ -269,7 +269,7 @@ int verb_cdi(const Args *args) {
 
 /* passthroughctl show: all facts about one device or one allocation. */
 
-/* While the running domains are unknown, an allocation that is ready may be in use. */
+/* Prints that a ready allocation may be in use while the running domains are unknown. */
 static void view_unknown(json_object *node) {
         json_object *libvirt = member(node, "libvirt");
         char time[DOCUMENT_TIME_MAX];
@@ -323,14 +323,15 @@ int verb_show(const Args *args) {
         return r < 0 ? r : report_failure(args, NULL, "'%s' has just appeared; run the command again.", name);
 }
 
-/* passthroughctl check: whether the node is ready for passthrough, and what it lacks. It needs no daemon. */
+/* passthroughctl check: prints whether the node is ready for passthrough, and what is missing. It does not need the
+ * daemon. */
 
 enum {
         EXIT_WARNING = 1,
         EXIT_NOT_READY = 2
 };
 
-#define INDENT 24 /* of the message and the remedy */
+#define INDENT 24 /* indent of the message and the remedy */
 
 static void print_finding(json_object *finding) {
         const char *remedy = reply_text(finding, "remedy");
@@ -383,8 +384,8 @@ int verb_check(const Args *args) {
 
 /* passthroughctl gres: prints the pools of the node as GRES for the files of Slurm. */
 
-/* slurmd finds no files for these devices, so each line of gres.conf has CountOnly. It ends when a name has two lines.
- */
+/* Prints the lines for gres.conf and slurm.conf. slurmd finds no files for these devices, so each line of gres.conf has
+ * CountOnly. slurmd exits when a name has two lines. */
 static int print_text(const GresList *list, const char *gres) {
         printf("# gres.conf; if several nodes read it, NodeName= of this node before each line\n");
         for (size_t i = 0; i < list->n; i++) {

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The verbs, those of a few lines in verbs.c, the others one file each. A verb returns an exit status or a negative
- * errno; it has reported the error by then. It checks all of its arguments before it connects to the daemon.
+ * The verbs. Short ones are in verbs.c, the others have a file each. A verb returns an exit status or a negative errno,
+ * after it has reported the error. It checks all of its arguments before it connects to the daemon.
  */
 
 #include "options.h"
@@ -16,10 +16,10 @@ typedef struct Verb {
         uint64_t options;      /* OPTION_BIT()s that the verb takes besides OPTIONS_GLOBAL */
         const char *help;      /* one line for --help */
         const OptionNote *notes;
-        const char *hint; /* added to the refusal of a surplus operand, followed by that operand; may be NULL */
+        const char *hint; /* text in the refusal of a surplus operand, in front of that operand; may be NULL */
 } Verb;
 
-/* Without a verb. */
+/* passthroughctl without a verb. */
 int overview_run(const Args *args);
 
 int verb_check(const Args *args);

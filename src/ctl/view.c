@@ -31,7 +31,7 @@ void view_field(const char *key, const char *format, ...) {
         va_end(ap);
 }
 
-/* A line of text about the device in a slot; the text begins with the padded name of the slot. */
+/* Prints a line about the device in a slot; the text begins with the padded name of the slot. */
 static _printf_(2, 3) void view_slot(const char *key, const char *format, ...) {
         va_list ap;
 
@@ -188,7 +188,7 @@ void view_read_only(json_object *node) {
                 page_wrap(stderr, why, 0, 0);
 }
 
-/* "0000:83:00.1 and 3 more of pool 'ib-vf'", about all of the pool of the device at first. */
+/* Adds "0000:83:00.1 and 3 more of pool 'ib-vf'", for all devices of the pool of the device at index first. */
 static int add_pool(char **text, json_object *node, size_t first) {
         json_object *d = member_at(node, "withdrawn", first);
         const char *pool = reply_cell(d, "pool");
@@ -236,7 +236,8 @@ bool view_not_offered(json_object *node) {
         return withdrawn || none;
 }
 
-/* "acs" is ACS of the function itself, against other functions of its card; "isolated" covers the ports above it. */
+/* Returns the isolation of a device. Its member "acs" is ACS of the function itself, against other functions of its
+ * card; "isolated" covers the ports above it. */
 static const char *isolation(json_object *d) {
         const char *acs = reply_cell(d, "acs");
 

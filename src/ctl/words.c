@@ -15,7 +15,7 @@ typedef struct CpuRun {
         size_t n;
 } CpuRun;
 
-/* Few CPUs with wide gaps are easier to read one by one. */
+/* Appends a run. A run of few CPUs with wide gaps is written one by one, which is easier to read. */
 static int append_cpu_run(char **text, const CpuRun *run) {
         int r = 0;
 
@@ -26,7 +26,7 @@ static int append_cpu_run(char **text, const CpuRun *run) {
         return r;
 }
 
-/* Adds a CPU that follows no other CPU directly. */
+/* Adds a CPU that does not directly follow another one. */
 static int add_single_cpu(char **text, CpuRun *run, unsigned long cpu) {
         CpuRun before = *run;
 
@@ -61,7 +61,7 @@ char *cpus_shorten(const char *list) {
         return r < 0 ? NULL : text ? TAKE_PTR(text) : strdup("-");
 }
 
-/* Skips the vendor, with which names begin: "Advanced Micro Devices, Inc. [AMD] ". */
+/* Skips the vendor at the start of a name: "Advanced Micro Devices, Inc. [AMD] ". */
 static const char *skip_vendor(const char *name) {
         static const char *const ends[] = {
                 " Corporation ", " Technologies ", " Inc. ", " Ltd. ", " Ltd ", " and subsidiaries ",
@@ -71,7 +71,7 @@ static const char *skip_vendor(const char *name) {
         for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
                 const char *at = strstr(name, ends[i]);
 
-                /* Keep the last space of the match: the next one may begin with it. */
+                /* Keep the last space of the match, because the next match may begin with it. */
                 if (at)
                         name = at + strlen(ends[i]) - 1;
         }
@@ -80,15 +80,16 @@ static const char *skip_vendor(const char *name) {
         return after ? after + 2 : name;
 }
 
-/* For a GPU or NIC the brackets have the product; for others a mode, for example. */
+/* Returns true when the brackets have the product, as for a GPU or NIC. For other devices they have a mode, for
+ * example. */
 static bool has_product(json_object *device) {
         const char *class = reply_text(device, "class");
 
         return class && (strncmp(class, "02", 2) == 0 || strncmp(class, "03", 2) == 0 || strncmp(class, "12", 2) == 0);
 }
 
-/* Shortens the vendor to its brand: "AMD/ATI" of "Advanced Micro Devices, Inc. [AMD/ATI] ", or its first word. rest:
- * what follows the vendor. */
+/* Shortens the vendor to its brand: "AMD/ATI" for "Advanced Micro Devices, Inc. [AMD/ATI] ", otherwise its first word.
+ * rest: the text after the vendor. */
 static char *shorten_vendor(const char *name, const char *rest) {
         const char *brand = memchr(name, '[', (size_t) (rest - name));
 
@@ -131,7 +132,7 @@ static int add_redirecting_ports(char **text, json_object *path, bool brief) {
         return string_append(text, "", "redirected by ACS at %s", ports ?: "");
 }
 
-/* Adds ATS of both devices, or with brief of the first one, which is the requester. */
+/* Adds ATS of both devices, or with brief only of the first one, the requester. */
 static int add_ats(char **text, json_object *path, bool brief) {
         json_object *ats = member_object(path, "ats");
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds the users of an allocation's devices, before a job binds or releases them. */
+/* Finds the users of an allocation's devices before a job binds or releases the devices. */
 
 #include <errno.h>
 
@@ -8,7 +8,8 @@
 #include "model/mdev-slots.h"
 #include "util/strings.h"
 
-/* Sets *ret to a query for the uses of the device that forbid the operation. Returns false when no use does. */
+/* Sets *ret to a query for the uses of the device that do not allow the operation. Returns false when every use allows
+ * it. */
 static bool query_device(const Manager *m, const Allocation *a, const AllocationDevice *d, UseCheck check,
                          HolderQuery *ret) {
         const PciDevice *dev = inventory_find(m->host.inventory, d->address);
@@ -18,17 +19,18 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
         *ret = (HolderQuery) { .address = pci_address_function(dev->address),
                                .group = dev->iommu_group,
                                .is_vf = dev->type == PCI_TYPE_VF };
-        /* The slot of a mediated device that has no UUID yet is used by no process. */
+        /* A mediated device without a UUID does not exist yet, so no process uses its slot. */
         if (pci_device_is_slot(dev) && !*d->mdev)
                 return false;
-        /* A guest has the mediated device open, and not its parent. The job leaves other mediated devices alone. */
+        /* A guest opens the mediated device and not its parent. The job does not touch other mediated devices of the
+         * parent. */
         ret->only_parts = bound && dev->mdev_parent;
         if (ret->only_parts && *d->mdev)
                 ret->mdev = d->mdev;
         if (bound || dev->vfio)
                 return !bound || check != USE_RESUME;
-        /* A release does not change a device that is not bound to its VFIO driver. But a guest of Xen keeps a device
-         * that another program unbound from pciback. */
+        /* A release does not change a device that is not bound to its VFIO driver. But under Xen, a guest keeps a
+         * device that another program unbound from pciback. */
         if (check == USE_RELEASE) {
                 ret->group = -1;
                 ret->is_vf = true;
@@ -41,7 +43,7 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
         }
         ret->driver = dev->driver;
         ret->nvidia_minor = manager_gpu_minor(m, dev);
-        /* The job stops these services before it unbinds the device, and then checks again. */
+        /* The job stops these services before it unbinds the device, and then checks again for users. */
         if (pool) {
                 ret->ignored = pool->stop_services;
                 ret->n_ignored = pool->n_stop_services;
@@ -76,7 +78,7 @@ static size_t make_queries(const Manager *m, const Allocation *a, UseCheck check
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
 
-                /* A card that replaced the allocated one does not belong to the allocation. */
+                /* Skip a card that replaced the allocated one: it does not belong to the allocation. */
                 if (dev && allocation_device_is(&a->devices[i], dev))
                         n += query_device(m, a, &a->devices[i], check, &queries[n]);
         }

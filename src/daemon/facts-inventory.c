@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Keeps the inventory up to date: scans, refreshes, and the consequences of the differences. */
+/* Keeps the inventory up to date: scans, refreshes, and reactions to the differences. */
 
 #include <errno.h>
 
@@ -20,7 +20,7 @@ void log_policy(const Policy *policy) {
                 log_full(LOG_WARNING, 0, (&(LogFields) { .id = MESSAGE_CONFIG_LINE }), "%s", policy->problems[i]);
 }
 
-/* Records that an allocated device was removed or came back. The allocation is kept. */
+/* Records that an allocated device was removed or is back. The allocation is kept. */
 static void record_presence(Manager *m, const Claim *claim, bool there) {
         const char *device = PCI_ADDRESS_STR(claim->address), *name = claim->allocation->name;
 
@@ -52,8 +52,8 @@ static bool has_vfs_job(const Manager *m, PciAddress pf) {
 }
 
 /*
- * Another program changed the number of VFs. Not counted: a change of the PF's driver, which removes the VFs, and
- * mlx4_core, which creates the number of VFs in its module options when it is loaded.
+ * Returns whether another program changed the number of VFs. Two changes do not count: the VFs disappear when the PF's
+ * driver changes, and mlx4_core creates the VFs of its module options when it is loaded.
  */
 static bool was_changed(const Manager *m, const PciDevice *before, const PciDevice *now) {
         return before->n_virtfns != now->n_virtfns && now->driver && streq_ptr(before->driver, now->driver) &&
@@ -96,7 +96,7 @@ static void check_vfs(Manager *m, const Inventory *old) {
         }
 }
 
-/* At startup all devices are new, and START_VFS handles the VFs that it creates. */
+/* Notes new devices. At startup all devices are new and need no note, and START_VFS handles the VFs that it creates. */
 static void find_arrived(Manager *m, const Inventory *old) {
         if (!m->announced && m->settle.phase <= START_VFS)
                 return;
@@ -108,8 +108,8 @@ static void find_arrived(Manager *m, const Inventory *old) {
         }
 }
 
-/* Another program bound the device, or a crash came between the bind and the write that keeps the device awake. Devices
- * of Nova that are bound already are cleaned first. */
+/* Returns true when the device may still suspend on its VFIO driver: another program bound it, or a crash came between
+ * the bind and the write that keeps the device awake. Nova's devices that are already bound are cleaned first. */
 static bool may_suspend(const Pool *pool, const PciDevice *dev) {
         return dev->vfio && dev->runtime_pm && pool->scheduler != POOL_SCHEDULER_NOVA;
 }
@@ -141,7 +141,7 @@ void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n) {
         }
 }
 
-/* Makes inv, whose critical devices are not marked yet, the inventory; takes ownership of it. */
+/* Makes inv the inventory, after its critical devices are marked. Takes ownership of inv. */
 static int take_inventory(Manager *m, Inventory *inv) {
         _cleanup_(cleanup_inventory_free) Inventory *old = NULL;
         bool was_conflict = m->host.policy && m->host.policy->conflict.verdict != VERDICT_NONE;
@@ -200,8 +200,8 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool l
         return r;
 }
 
-/* Returns 1 when driver, override, power management, reset methods or vGPU changed, and -ESTALE when the device needs a
- * scan. */
+/* Reads a device again. Returns 1 when driver, override, power management, reset methods or vGPU changed, 0 when not,
+ * and -ESTALE when the device must be scanned. */
 static int refresh_device(Manager *m, PciAddress address, bool locked) {
         const PciDevice *found = inventory_find(m->host.inventory, address);
         _cleanup_free_ char *driver = NULL, *override = NULL, *reset_methods = NULL, *vgpu_types = NULL,
@@ -229,7 +229,7 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
         before.vgpu_types = vgpu_types;
         before.mdev_types = mdev_types;
         before.mdevs = mdevs;
-        /* The kernel may hold the lock of a stuck device for ever. */
+        /* The device lock of a stuck device may be held for ever. */
         locked = locked || device_status_get(&m->host.status, address, DEVICE_STUCK);
         r = scan_refresh(m->fs, dev, locked || ((vgpu_types || mdev_types) && manager_is_busy(m, address)));
         if (r < 0)
@@ -245,7 +245,8 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
             pci_device_same_vgpu(&before, dev))
                 return 0;
         note_facts(m);
-        /* The number of slots that a pool offers depends on the types, which were not read while the GPU was busy. */
+        /* The number of slots that a pool offers depends on the types, which were not read yet, for example because the
+         * GPU was busy. */
         if (mdev_types && !*mdev_types)
                 return host_state_remake_policy(&m->host) < 0 ? -ENOMEM : 1;
         policy_recheck(m->host.policy, dev);
@@ -259,7 +260,7 @@ int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked
                 PciAddress function = pci_address_function(devices[i]);
                 int r;
 
-                /* The slots of mediated devices are read with their GPU, once. */
+                /* Read a GPU with slots of mediated devices once for all its slots. */
                 if (i > 0 && pci_address_equal(function, pci_address_function(devices[i - 1])))
                         continue;
                 r = refresh_device(m, function, locked);
@@ -270,7 +271,7 @@ int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked
         return differs;
 }
 
-/* Each vGPU of a GPU changes what its other VFs can create. */
+/* Appends all VFs of the GPU, because each vGPU changes which types the other VFs can create. */
 static int append_family(const Inventory *inv, const PciDevice *vf, PciAddress **devices, size_t *n) {
         const PciDevice *pf = inventory_find(inv, vf->physfn);
         int r = 0;
@@ -291,7 +292,7 @@ int manager_refresh_groups(Manager *m, const Allocation *a) {
 
                 if (dev && a->devices[i].vgpu_type > 0)
                         r = append_family(m->host.inventory, dev, &devices, &n);
-                /* The GPU of a missing slot, whose driver may have registered its types since. */
+                /* For a missing slot, use its GPU: the driver may have registered its types since. */
                 if (!dev && a->devices[i].address.instance > 0)
                         r = pci_address_append(&devices, &n, pci_address_function(a->devices[i].address));
                 if (dev && !g)
@@ -303,7 +304,7 @@ int manager_refresh_groups(Manager *m, const Allocation *a) {
         return r < 0 ? r : manager_refresh(m, devices, n, false);
 }
 
-/* It has types, or its driver may have registered them since. */
+/* Returns true when the device has vGPU types, or its driver may have registered types since the last read. */
 static bool may_have_vgpus(const Manager *m, const PciDevice *dev) {
         const Pool *pool = policy_pool(m->host.policy, dev);
 
@@ -332,7 +333,7 @@ int manager_refresh_guids(Manager *m) {
                 if (pf->n_vfs > 0 && pci_device_needs_guids(pf) && !pf->sets_guids)
                         r = pci_address_append(&pfs, &n, pf->address);
         }
-        /* A job may hold the lock of the PF. */
+        /* locked is true because a job may hold the lock of the PF. */
         return r < 0 ? r : manager_refresh(m, pfs, n, true);
 }
 
@@ -342,7 +343,7 @@ int manager_refresh_refused(Manager *m) {
         return guids < 0 ? guids : vgpus | guids;
 }
 
-/* A digest of the devices that the host needs. */
+/* Computes a digest of the devices that the host needs. */
 static uint64_t critical_digest(const Inventory *inv) {
         uint64_t digest = digest_string(DIGEST_START, inv->critical_error);
 
@@ -354,7 +355,7 @@ static uint64_t critical_digest(const Inventory *inv) {
         return digest;
 }
 
-/* A digest of the CPUs and memory that promises depend on. */
+/* Computes a digest of the CPUs and memory on which promises depend. */
 static uint64_t capacity_digest(const Inventory *inv) {
         uint64_t digest = DIGEST_START;
 
@@ -381,7 +382,7 @@ int manager_refresh_nodes(Manager *m) {
         return r;
 }
 
-/* Makes the policy again after a change of the facts that it depends on. Returns 1 or a negative errno. */
+/* Makes the policy again after a change of facts. Returns 1 or a negative errno. */
 static int renew_policy(Manager *m) {
         int r = host_state_remake_policy(&m->host);
 

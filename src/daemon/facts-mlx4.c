@@ -14,7 +14,7 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-/* A problem with the wanted options has a place in the configuration; a failed write has none. */
+/* Logs the problem. One with the options has a place in the configuration, a failed write has none. */
 static void warn(const Mlx4 *options) {
         const LogFields fields = { .id = options->place.file ? MESSAGE_CONFIG_LINE : MESSAGE_NOT_PREPARED };
 
@@ -33,7 +33,7 @@ static void log_change(const Mlx4 *options, const char *path) {
                 log_notice("Removed %s: no pool wants VFs of mlx4_core.", path);
 }
 
-/* The problem for an error of modprobe_differs() or root_set_options(). */
+/* Returns a sentence for an error of modprobe_differs() or root_set_options(). */
 static char *describe_failure(const Mlx4 *options, const char *path, int error) {
         char *problem = NULL;
 
@@ -52,7 +52,7 @@ static char *describe_failure(const Mlx4 *options, const char *path, int error) 
         return problem;
 }
 
-/* Writes the file of *options, and sets file or problem there. */
+/* Writes the file of *options, and sets its member file or problem. */
 static int apply(const Manager *m, Mlx4 *options) {
         _cleanup_close_ int dir = modprobe_open(m->fs, m->modprobe_dir);
         _cleanup_free_ char *path = NULL;
@@ -76,7 +76,7 @@ static int apply(const Manager *m, Mlx4 *options) {
         return 0;
 }
 
-/* The last call wrote the same options, or no options were and are wanted. */
+/* Returns true when the last call wrote the same options, or no options were and are wanted. */
 static bool is_written(const Mlx4 *before, const Mlx4 *now) {
         return !before->unknown && !now->unknown && streq_ptr(before->text, now->text) && (before->file || !now->text);
 }
@@ -89,7 +89,7 @@ void manager_write_options(Manager *m, bool logged) {
                 (void) string_copy(&options->file, before->file);
         else if (wanted)
                 (void) apply(m, options);
-        /* When logged, the policy's own problem is in the journal already, but a failed write is not. */
+        /* With logged, the journal already has the problem of the policy, but not that of a failed write. */
         news = logged ? wanted : !streq_ptr(options->problem, before->problem);
         if (options->problem && news)
                 warn(options);

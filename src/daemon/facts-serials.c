@@ -16,8 +16,8 @@ static PciDevice *find_device(Manager *m, PciAddress address) {
         return dev ? &m->host.inventory->devices[inventory_device_index(m->host.inventory, dev)] : NULL;
 }
 
-/* A VF has the serial number of its PF. A card in D3cold is not woken up, and a card that a job may be resetting is
- * skipped. */
+/* Reads the serial number of the device; that of a VF is that of its PF. Does not wake up a card in D3cold, and skips a
+ * card that a job may be resetting. */
 void manager_read_serial(Manager *m, PciDevice *dev) {
         PciDevice *card = dev->type == PCI_TYPE_VF ? find_device(m, dev->physfn) : dev;
 
@@ -60,7 +60,7 @@ void manager_note_serials(Manager *m, Allocation *a) {
         }
 }
 
-/* Reads the serial numbers of all devices that may be d, when d is not at its address. */
+/* When d is not at its address, reads the serial numbers of all devices that may be d. */
 static void read_candidates(Manager *m, const AllocationDevice *d) {
         if (d->serial == 0 || rematch_is_home(d, m->host.inventory))
                 return;
@@ -88,7 +88,8 @@ static int save(Manager *m, const Allocation *a) {
         return r;
 }
 
-/* The index after the last entry of the allocation at begin; the list is ordered by allocation. */
+/* Returns the index after the last entry of the allocation that begins at index begin. The list is ordered by
+ * allocation. */
 static size_t end_of_allocation(const Rematch *list, size_t n, size_t begin) {
         size_t end = begin;
 
@@ -152,7 +153,8 @@ static void set_addresses(Manager *m, const Rematch *list, size_t n, bool on_dis
                 record(m, a, &a->devices[list[i].index], before[i]);
 }
 
-/* on_disk: write the file too. Returns 0 or a negative errno of the write. */
+/* Adds an entry to the quarantine again. now: the card of the entry; on_disk: write the file too. Returns 0 or a
+ * negative errno of the write. */
 static int requarantine(Manager *m, Allocation *a, const PciDevice *now, bool on_disk) {
         PciAddress before = a->devices[0].address;
         int r = allocation_device_identify(&a->devices[0], m->host.inventory, now);
@@ -172,7 +174,7 @@ static int requarantine(Manager *m, Allocation *a, const PciDevice *now, bool on
         return r;
 }
 
-/* Does the same for devices in quarantine. Each has a file, which is named by its address. */
+/* Corrects the addresses of devices in quarantine. Each has a file, whose name is its address. */
 static void find_moved_quarantined(Manager *m) {
         Ledger *l = m->host.ledger;
         _cleanup_free_ Rematch *list = NULL;
@@ -182,7 +184,8 @@ static void find_moved_quarantined(Manager *m) {
 
         if (l->n_quarantined == 0 || find_relocations(m, l->quarantined, l->n_quarantined, &list, &n) < 0)
                 return;
-        /* Remove all before any is added again. A missing card loses its quarantine to the card at its address. */
+        /* First remove all entries, then add them with the new addresses. A missing card loses its entry if the entry
+         * of another card gets the same address. */
         for (size_t i = 0; i < n; i++) {
                 (void) pci_address_append(&before, &n_before, list[i].allocation->devices[0].address);
                 (void) ledger_unquarantine(l, list[i].allocation->devices[0].address);
@@ -192,7 +195,7 @@ static void find_moved_quarantined(Manager *m) {
                         saved = requarantine(m, list[i].allocation, list[i].now, saved) >= 0 && saved;
                 else
                         allocation_free(list[i].allocation);
-        /* After a failed write no file is written or removed: each has the identity of its card, by which the next
+        /* After a failed write, write and remove no further files: each file has the identity of its card, so the next
          * start finds the card again. */
         for (size_t i = 0; saved && i < n_before; i++)
                 if (!ledger_find_quarantined(l, before[i]))
@@ -200,9 +203,9 @@ static void find_moved_quarantined(Manager *m) {
 }
 
 /*
- * Cards may have swapped addresses, and each allocation has its own file. So all old addresses are removed first, and
- * the new ones are written then: no two files ever contain the same address, even after a crash in between. The next
- * start continues from there. When the old ones cannot be removed, no file is written any more.
+ * Cards may have swapped addresses, and each allocation has its own file. So first all old addresses are removed from
+ * the files, and then the new ones are written: no two files ever have the same address, even after a crash in between,
+ * from which the next start continues. If the old addresses cannot be removed, no new ones are written.
  */
 void manager_find_moved(Manager *m) {
         _cleanup_free_ Rematch *list = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What jobs and watches have found out beside the inventory: minors of GPUs, health, attributes of VFs, guests. */
+/* Facts beside the inventory that jobs and watches found: minors of GPUs, health, attributes of VFs, guests. */
 
 #include "facts.h"
 #include "util/strings.h"
@@ -49,7 +49,7 @@ void manager_name_gpu(const Manager *m, PciDevice *dev) {
 
         if (!streq_ptr(dev->driver, NVIDIA_DRIVER))
                 return;
-        /* Out of memory: the former name stays until the next scan. */
+        /* Out of memory: the device keeps its former names until the next scan. */
         (void) nvidia_set_name(dev, manager_gpu_minor(m, dev));
         dev->has_memory_node = g && g->instance == dev->instance && g->memory_node >= 0;
         dev->memory_node = g ? g->memory_node : -1;
@@ -113,7 +113,7 @@ const Guest *manager_find_guest(const GuestList *guests, const Allocation *a) {
 
         for (size_t i = 0; !guest && i < a->n_devices; i++)
                 guest = guest_list_find_device(guests, ALLOCATION_DEVICE_SOURCE(&a->devices[i]));
-        /* For an allocation without devices: the domain document of the daemon has its id as UUID. */
+        /* An allocation without devices is found by the UUID of its domain document, which is its id. */
         return guest ?: guest_list_find(guests, a->id);
 }
 
@@ -133,7 +133,7 @@ const char *manager_find_uuid(const Manager *m, const Allocation *a) {
 }
 
 void manager_mark_running(Manager *m, Allocation *a, const Guest *guest) {
-        /* A guest that is unknown may have ended, and its memory may be free again. */
+        /* A guest that is not known may have ended, and its memory may be free again. */
         ledger_set_running(m->host.ledger, a, guest && !guest->starting);
 }
 

@@ -25,7 +25,7 @@ void job_note_ended(Job *job, const Step *step) {
         job->ongoing[0] = job->ongoing[step->chain] = (Ongoing) { 0 };
 }
 
-/* A device is in the list once. */
+/* Adds the step to the list, in which each device occurs once. */
 static int add_device_step(DeviceStep **list, size_t *n, const char *prefix, const Step *step, Doing doing) {
         _cleanup_free_ char *text = NULL;
         DeviceStep new;
@@ -69,9 +69,11 @@ int job_device_steps(const Job *job, DeviceStep **ret, size_t *ret_n) {
         return 0;
 }
 
-/* The child gives its processes up at their limits. If it has not ended this long after that, the daemon kills it. */
+/* The child gives up its processes at their limits. If the child has not ended this long after the last limit, the
+ * daemon kills it. */
 #define GRACE_SEC   10U
-/* Exit status of the child: this plus a RunResult. Any other, as EXIT_FAILURE, means that the run did not end. */
+/* Exit status of the child: this plus a RunResult. Any other status, such as EXIT_FAILURE, means that the run did not
+ * end. */
 #define EXIT_RESULT 10
 
 static const JobResult results[] = {
@@ -151,7 +153,7 @@ static void set_result(Job *job, JobResult result) {
 }
 
 void job_may_write(Job *job, bool may) {
-        /* If it may not, the child exits before its first write. */
+        /* If the job may not write, the child exits before its first write. */
         if (!worker_continue(&job->worker, may))
                 job_set_message(job, "The state to restore afterwards could not be written to disk.");
 }
@@ -168,7 +170,7 @@ static char *failure(const Step *step, const Report *report) {
         return step_failure(step, report->error, &report->found);
 }
 
-/* Takes ownership of text; NULL: out of memory. */
+/* Replaces *s, unless text is NULL because memory ran out. Takes ownership of text. */
 static void replace(char **s, char *text) {
         if (!text)
                 return;
@@ -198,9 +200,9 @@ char *job_stuck_describe(const JobStuck *stuck) {
         return stuck->step ? describe(stuck->step, stuck->doing) : strdup("begin");
 }
 
-/* Whether a process that is stuck with step at may hold the lock of a device. A reset by the bus holds the locks of all
- * functions of the slot that are not VFs. A VF is changed through its PF. A reset holds the lock of the bridge, and
- * then no other device of the chain can be reset. */
+/* Returns whether a process that is stuck in step `at` may hold the lock of the device of s. A bus reset holds the
+ * locks of all functions of the slot that are not VFs. A VF is changed through its PF. A reset also holds the lock of
+ * the bridge, and then no other device of the chain can be reset. */
 static bool is_locked_with(const Inventory *inv, const Step *s, const Step *at) {
         const PciAddress device = s->device, stuck = at->device;
         const PciDevice *a = inventory_find(inv, device), *b = inventory_find(inv, stuck);
@@ -214,7 +216,8 @@ static bool is_locked_with(const Inventory *inv, const Step *s, const Step *at) 
         return device.domain == stuck.domain && device.bus == stuck.bus && device.slot == stuck.slot;
 }
 
-/* Finds the devices of the stuck process once, because a scan may change the inventory before the process exits. */
+/* Finds the devices of the stuck process. They are found only once, because a scan may change the inventory before the
+ * process exits. */
 static int find_stuck_devices(const Job *job, JobStuck *stuck) {
         const Inventory *inv = job->manager->host.inventory;
         const Step *at = stuck->step;
@@ -222,7 +225,7 @@ static int find_stuck_devices(const Job *job, JobStuck *stuck) {
 
         if (!at)
                 return step_list_devices(job->steps, &stuck->devices, &stuck->n_devices);
-        /* A step that may be lacking only asks about its device, and holds no lock of it. */
+        /* A step with may_lack only asks about its device, and holds no lock of it. */
         if (at->may_lack || !step_has_device(at))
                 return 0;
         for (size_t i = 0; r == 0 && i < job->steps->n; i++)
@@ -273,7 +276,8 @@ static void on_returned(Job *job, const Step *step, const Report *report) {
                 }
 }
 
-/* After the result no step begins, and nothing is asked of the job. */
+/* Returns true for reports that matter after the result; then no step begins, and no question of the job is
+ * answered. */
 static bool counts_after_result(const Report *report) {
         return report->kind == REPORT_FAILED || report->kind == REPORT_UNDO_FAILED ||
                report->kind == REPORT_DEVICE_FAILED || report->kind == REPORT_GIVEN_UP ||
@@ -308,7 +312,7 @@ static void on_report(Job *job, const Report *report) {
                 job_note_ended(job, step);
                 break;
         case REPORT_FAILED:
-                /* Of several chains that fail, the first one is the reason. */
+                /* When several chains fail, the first failure is the reason. */
                 if (*job->message)
                         break;
                 job->error = report->error;
@@ -353,7 +357,7 @@ static bool read_report(Job *job) {
         return true;
 }
 
-/* One report in a turn of the loop, so that clients are told of each step. */
+/* Handles one report in a turn of the loop, so that clients are told of each step. */
 static void on_readable(void *userdata) {
         (void) read_report(userdata);
 }
@@ -377,7 +381,7 @@ static void on_exit_of_child(const siginfo_t *end, void *userdata) {
         job->handlers->gone(job);
 }
 
-/* The child touches no device, so it is stopped, or gets no CPU. */
+/* The child itself touches no device, so it was late because it is stopped or gets no CPU time. */
 static void on_late(void *userdata) {
         Job *job = userdata;
 
@@ -410,7 +414,7 @@ static int on_begin(sd_event_source *source, void *userdata) {
 
         if (r >= 0 && job->steps->n > 0) {
                 job->deadline = clock_usec(CLOCK_REALTIME) + sec * 1000000U;
-                /* The undo takes as long at most. */
+                /* The undo takes at most as long as the steps, hence 2 * sec. */
                 r = worker_start(&job->worker, &worker_kind, m->event, m->fs, (2 * sec + GRACE_SEC) * 1000000U, job);
                 if (r >= 0)
                         return 0;
@@ -421,7 +425,7 @@ static int on_begin(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* The job begins in the next loop iteration, after the reply to the caller. */
+/* The job begins in the next turn of the loop, after the reply to the caller. */
 int job_start(Job *job, const JobHandlers *handlers) {
         int r;
 

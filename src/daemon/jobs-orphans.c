@@ -13,8 +13,8 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* A child that was killed with its daemon needs a moment to exit, so orphans are searched for up to FIND_TRIES times.
- */
+/* A child that was killed with its daemon takes a moment to exit, so orphans are searched for up to FIND_TRIES
+ * times. */
 #define FIND_TRIES 50
 #define FIND_PAUSE (20L * 1000L * 1000L) /* nsec */
 
@@ -80,10 +80,10 @@ void orphans_done(Orphans *o) {
         cleanup_close(&o->dir_fd);
 }
 
-/* What the lock file of a job says. */
+/* The contents of a job's lock file. */
 typedef struct LockText {
         char *job;
-        unsigned *chains; /* of each device */
+        unsigned *chains; /* chain of each device */
 } LockText;
 
 static void cleanup_lock_text(LockText *t) {
@@ -95,7 +95,7 @@ static int compare_addresses(const void *a, const void *b) {
         return pci_address_compare(*(const PciAddress *) a, *(const PciAddress *) b);
 }
 
-/* devices is sorted. */
+/* Makes the contents of the lock file of a job. devices is sorted. */
 static int make_text(const Job *job, const PciAddress *devices, size_t n, LockText *ret) {
         ret->chains = calloc(n + 1, sizeof(*ret->chains));
         if (!ret->chains)
@@ -135,7 +135,7 @@ void orphans_narrow_lock(const Orphans *o, const Job *job) {
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
 
-        /* After a failure the file has all devices of the job, and a later daemon blocks these. */
+        /* After a failure the file still has all devices of the job, which a later daemon then blocks. */
         if (o->dir_fd >= 0 && job_busy_devices(job, &devices, &n) >= 0 && make_text(job, devices, n, &text) >= 0)
                 (void) job_lock_change(o->dir_fd, job->id, text.job, devices, text.chains, n);
 }
@@ -146,11 +146,12 @@ void orphans_unlock_job(const Orphans *o, const Job *job) {
 }
 
 #define POLL_USEC   (2U * 1000U * 1000U)
-/* The processes of a job are killed with the child that started them: so long the event loop waits for their end. */
+/* The processes of a job are killed together with the child that started them. The event loop waits this long for them
+ * to exit. */
 #define DEATH_TRIES 50
 #define DEATH_PAUSE (2L * 1000L * 1000L) /* nsec */
 
-/* Queues the device and its VFs as new devices. */
+/* Notes the device and its VFs as new devices. */
 static void queue_device(Manager *m, PciAddress address) {
         const PciDevice *dev = inventory_find(m->host.inventory, address);
 
@@ -159,7 +160,8 @@ static void queue_device(Manager *m, PciAddress address) {
                 note_arrived(m, dev->vfs[i]);
 }
 
-/* Queues the PFs that could get no VFs while the orphan held the kernel's lock for adding and removing VFs. */
+/* Notes as new the PFs whose VFs could not be created while the orphan held the kernel's lock for adding and removing
+ * VFs. */
 static void queue_pfs(Manager *m) {
         for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
                 const PciDevice *dev = &m->host.inventory->devices[i];
@@ -169,7 +171,8 @@ static void queue_pfs(Manager *m) {
         }
 }
 
-/* Processes of the orphan have exited: scans the node, and unblocks the devices on which none works any more. */
+/* Checks whether processes of orphan i have exited. If so, rescans the node, unblocks the devices that no orphan works
+ * on, and returns true. */
 static bool handle_exits(Manager *m, size_t i) {
         Orphans *o = &m->jobs.orphans;
         size_t n_held = job_lock_split(&o->locks[i]);
@@ -185,7 +188,7 @@ static bool handle_exits(Manager *m, size_t i) {
                 o->locks[i] = o->locks[--o->n];
         else {
                 o->locks[i].n_devices = n_held;
-                /* The scan took them for devices of the orphan still. */
+                /* During the scan these devices still counted as devices of the orphan. */
                 (void) manager_refresh(m, &lock.devices[n_held], lock.n_devices - n_held, false);
         }
         for (size_t j = ended ? 0 : n_held; j < lock.n_devices; j++) {

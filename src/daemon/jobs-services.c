@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Services that jobs stop (StopServices=). Their names are on disk before the first is stopped, and until systemd was
- * asked to start it again. So a restarted daemon starts them after a crash.
+ * Services that jobs stop (StopServices=). Before the first is stopped, their names are written to disk, and a name
+ * stays there until systemd was asked to start the service again. So a restarted daemon starts them after a crash.
  */
 
 #include <errno.h>
@@ -76,7 +76,7 @@ void services_started(JobQueue *q, Store *store, const char *name, bool asked, i
                 }
 }
 
-/* A running or waiting job will start the service itself. */
+/* Returns true when a running or waiting job will start the service itself. */
 static bool has_job(const JobQueue *q, const char *name) {
         for (size_t i = 0; i < q->n; i++)
                 if (!q->list[i]->has_result && step_list_has_service(q->list[i]->steps, name))
@@ -84,7 +84,7 @@ static bool has_job(const JobQueue *q, const char *name) {
         return false;
 }
 
-/* Starts the services in the reverse order of their stops. */
+/* Adds steps that start the services in the reverse order of their stops. */
 static int add_steps(const JobQueue *q, StepList *l) {
         int r = 0;
 

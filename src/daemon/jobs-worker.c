@@ -24,8 +24,8 @@ bool worker_may_continue(void) {
         return read(CHILD_GO_FD, &(char) { 0 }, 1) == 1;
 }
 
-/* The parent sends a byte when it watches the child. At end of file the parent has died, and nothing is done: a
- * restarted daemon resumes the work. */
+/* Runs the child. It waits for a byte, which the parent sends when it watches the child. End of file means that the
+ * parent has died; the child then does nothing, because a restarted daemon resumes the work. */
 _Noreturn static void run(const Worker *w, const Sysfs *inherited, pid_t parent, int report, int go) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
 
@@ -103,7 +103,7 @@ static int watch(Worker *w, sd_event *event, uint64_t timeout_usec) {
 
         if (r >= 0)
                 r = sd_event_add_io(event, &w->io, w->reports, EPOLLIN, on_io, w);
-        /* Handle reports before the exit of the child. */
+        /* The exit of the child is handled after its reports. */
         if (r >= 0)
                 r = sd_event_source_set_priority(w->io, SD_EVENT_PRIORITY_NORMAL - 1);
         return r;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A child process for calls that may block for ever: it reports through a pipe and has a deadline. A child that does
- * not die when it is killed never blocks the event loop.
+ * A child process for calls that may block for ever. It reports through a pipe and has a deadline. A child that cannot
+ * be killed never blocks the event loop.
  */
 
 #include <signal.h>
@@ -15,7 +15,7 @@
 typedef struct WorkerKind {
         /* In the child: returns its exit status. worker_report() and worker_may_continue() talk to the parent. */
         int (*run)(const Sysfs *fs, void *userdata);
-        /* In the parent: worker_read() has reports. */
+        /* In the parent: worker_read() can read reports. */
         void (*readable)(void *userdata);
         /* The deadline has passed. */
         void (*late)(void *userdata);
@@ -29,8 +29,8 @@ typedef struct Worker {
         void *userdata;
         int lock;    /* the child holds this lock until it exits; negative: none */
         pid_t pid;   /* 0: no child was started, or it has exited */
-        int reports; /* pipe from the child */
-        int go;      /* pipe to the child, which waits for a byte; -1 when closed */
+        int reports; /* read end of the pipe for reports */
+        int go;      /* write end of the pipe for the byte that lets the child continue; -1 when closed */
         sd_event_source *io;
         ChildWatch watch;
 } Worker;
@@ -51,10 +51,10 @@ bool worker_continue(Worker *w, bool may);
 void worker_extend(const Worker *w, uint64_t timeout_usec);
 void worker_drop_deadline(Worker *w);
 void worker_kill(const Worker *w);
-/* Kills the child, and frees what w has, without a callback. */
+/* Kills the child and frees the members of w, without a callback. */
 void worker_done(Worker *w);
 
-/* In the child: the descriptor of the lock; negative: none. */
+/* In the child: returns the descriptor of the lock; negative: none. */
 int worker_lock(const Worker *w);
 /* In the child: writes a report of at most PIPE_BUF bytes atomically. */
 void worker_report(const void *report, size_t size);

@@ -76,7 +76,7 @@ static void unblock_devices(Manager *m, const Job *job) {
                 (void) device_status_set(&m->host.status, job->devices[i], DEVICE_BUSY, NULL);
 }
 
-/* The allocation of the job and all its devices. */
+/* Notes that the allocation of the job and all devices of the job changed. */
 static void note_subjects(Manager *m, const Job *job) {
         Allocation *a = ledger_find(m->host.ledger, job->subject);
         _cleanup_free_ PciAddress *devices = NULL;
@@ -90,7 +90,7 @@ static void note_subjects(Manager *m, const Job *job) {
         note_devices(m, devices, n);
 }
 
-/* While the job waited, a guest may have opened one of its devices. */
+/* Checks the devices of a job that waited, because a guest may have opened one of them meanwhile. */
 static int check_waited(Manager *m, Job *job) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
@@ -100,7 +100,7 @@ static int check_waited(Manager *m, Job *job) {
         return -EBUSY;
 }
 
-/* Runs after the reply to the method call was sent, so that JobNew follows the reply. */
+/* Begins the job, after the reply to the method call was sent, so that the signal JobNew follows the reply. */
 static int on_begin(Job *job) {
         Manager *m = job->manager;
         int r;
@@ -112,7 +112,7 @@ static int on_begin(Job *job) {
         note_job(job, JOB_NOTE_BEGUN);
         r = check_waited(m, job);
         manager_note_gpus(m, job->steps);
-        /* The job may unbind the GPUs, and then their minors are invalid. The checks before it need the minors. */
+        /* The job may unbind the GPUs, which makes their minors invalid. The checks above needed the minors. */
         for (size_t i = 0; r == 0 && i < job->steps->n; i++)
                 manager_forget_gpu(m, job->steps->steps[i].device);
         return r;
@@ -143,7 +143,7 @@ static void on_report(Job *job, Step *step, const Report *report) {
                 report_device_failed(job, step, report);
                 break;
         case REPORT_FOUND:
-                /* The child does the same in its own copy; this copy is for found(). */
+                /* The child does the same in its own copy of the steps; this copy is for found(). */
                 if (step->kind == STEP_SUPPORTED_ATTRIBUTES)
                         (void) step_keep_supported(step, &report->found);
                 job->kind->found(m, job, step, &report->found);
@@ -173,7 +173,8 @@ static void on_report(Job *job, Step *step, const Report *report) {
         note_job(job, JOB_NOTE_CHANGED);
 }
 
-/* A process of the job is blocked in a write to sysfs: its devices stay blocked until the write returns. */
+/* Handles a process of the job that is blocked in a write to sysfs: its devices stay blocked until the write
+ * returns. */
 static void on_given_up(Job *job, const JobStuck *stuck) {
         const char *also = stuck->step ? step_hang(stuck->step) : NULL;
         _cleanup_free_ char *text = job_stuck_describe(stuck);
@@ -193,7 +194,8 @@ static void on_given_up(Job *job, const JobStuck *stuck) {
         note_job(job, JOB_NOTE_CHANGED);
 }
 
-/* Devices whose locks a process that was given up may hold are marked as stuck, and read without their locks. */
+/* Reads the devices of the job again. Devices whose locks a process that was given up may hold are marked as stuck
+ * already, so their locks are not taken. */
 static void refresh_late(Manager *m, const Job *job) {
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
@@ -202,7 +204,8 @@ static void refresh_late(Manager *m, const Job *job) {
                 (void) manager_refresh(m, devices, n, false);
 }
 
-/* Records a failure before finished(), which may free the allocation; a failure that finished() finds, after it. */
+/* Calls finished() and records a failure. A failure is recorded before finished(), which may free the allocation; one
+ * that finished() finds, after it. */
 static JobResult finish(Manager *m, Job *job, JobResult result) {
         JobResult after;
 
@@ -220,7 +223,8 @@ static PciAddress gpu_of(const Inventory *inv, PciAddress device) {
         return dev && dev->type == PCI_TYPE_VF ? dev->physfn : device;
 }
 
-/* Both create or remove vGPUs of one GPU. The vGPUs of a GPU are read together, and not while a job changes one. */
+/* Returns true when both lists create or remove vGPUs of one GPU. The vGPUs of a GPU are read together, and not while a
+ * job changes one. */
 static bool share_vgpus(const Inventory *inv, const StepList *a, const StepList *b) {
         for (size_t i = 0; i < a->n; i++)
                 for (size_t j = 0; a->steps[i].kind == STEP_VGPU && j < b->n; j++)
@@ -230,8 +234,8 @@ static bool share_vgpus(const Inventory *inv, const StepList *a, const StepList 
         return false;
 }
 
-/* An earlier job stops or starts a service of this job, creates or removes a shared memory region of it, or changes a
- * vGPU of the same GPU. */
+/* Returns true while an earlier job stops or starts a service of this job, creates or removes a shared memory region of
+ * it, or changes a vGPU of the same GPU. */
 static bool must_wait(const Manager *m, const Job *job) {
         const JobQueue *q = &m->jobs;
 
@@ -298,12 +302,12 @@ static void on_end(Job *job, JobResult result) {
         job->result = result;
         note_job(job, JOB_NOTE_CHANGED | JOB_NOTE_ENDED);
         begin_waiting(m);
-        /* A failed start-services job is tried again at the next start of the daemon only, to avoid a loop. */
+        /* To avoid a loop, a failed start-services job is repeated only at the next start of the daemon. */
         m->notes.services_due = m->notes.services_due || !streq(job->kind->verb, MANAGER_VERB_START_SERVICES);
         note_turn(m);
 }
 
-/* Unblocks the devices that the process was stuck on, and reads them again. */
+/* Unblocks the devices on which the process was stuck, and reads them again. */
 static void on_returned(Job *job, const JobStuck *stuck) {
         const PciAddress *devices = stuck->devices;
         const size_t n = stuck->n_devices;
@@ -353,7 +357,7 @@ Verdict job_queue_check_room(const JobQueue *q, Refusal *ret) {
                       "%u jobs are running, which is the limit.", SERVER_JOBS_MAX);
 }
 
-/* A process of the stuck job may still change a device of steps. */
+/* Returns true when a process of the stuck job may still change a device of steps. */
 static bool is_in_the_way(const Job *stuck, const StepList *steps) {
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
@@ -361,7 +365,7 @@ static bool is_in_the_way(const Job *stuck, const StepList *steps) {
         /* All processes that were given up have returned, and the child is about to exit. */
         if (stuck->n_stuck == 0)
                 return false;
-        /* A process that is stuck on no device, for example on a service, may hold any lock. */
+        /* A process that is stuck without a device, for example with a service, may hold any lock. */
         if (job_busy_devices(stuck, &devices, &n) < 0 || n == 0)
                 return true;
         for (size_t i = 0; i < steps->n; i++)

@@ -31,7 +31,7 @@ static void help(void) {
              "See passthroughd(8).");
 }
 
-/* 1: go on. 0: done. -1: usage error. */
+/* Returns 1 to continue, 0 when done, -1 after a usage error. */
 static int parse_arguments(int argc, char *argv[]) {
         enum {
                 ARG_SYSROOT = 0x100,
@@ -72,7 +72,8 @@ static int parse_arguments(int argc, char *argv[]) {
         return -1;
 }
 
-/* passthroughctl, which is told these paths, runs in another directory. The caller frees. */
+/* Returns an absolute path, because passthroughctl, which gets these paths from the daemon, runs in another directory.
+ * The caller frees. */
 static char *make_absolute(const char *path) {
         _cleanup_free_ char *directory = *path == '/' ? NULL : get_current_dir_name();
 
@@ -94,18 +95,17 @@ int main(int argc, char *argv[]) {
         }
         if (r == 0)
                 return fflush(stdout) != 0 || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
-        /* glibc raises this threshold with each large buffer that is freed, and then keeps megabytes after a Describe.
-         * A fixed threshold returns such buffers to the kernel. */
+        /* glibc raises this threshold when a large buffer is freed, and then keeps megabytes after a Describe. A fixed
+         * threshold returns such buffers to the kernel. */
         (void) mallopt(M_MMAP_THRESHOLD, 256 * 1024);
-        /* systemd starts the daemon with capabilities as another user than root. Programs that the daemon starts get
-         * none.
-         */
+        /* systemd starts the daemon as another user than root, with ambient capabilities. Programs that the daemon
+         * starts get none of them. */
         (void) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
         /* Block SIGHUP, so that a reload requested this early stays pending until the event loop handles it. */
         (void) sigemptyset(&early);
         (void) sigaddset(&early, SIGHUP);
         (void) sigprocmask(SIG_BLOCK, &early, NULL);
-        /* Another root has processes of its own, which any process may search. */
+        /* With another --sysroot=, the processes are those of a simulated machine, which any process may search. */
         if (!holders && streq(arg_sysroot, "/"))
                 holders = HOLDERS_SOCKET;
         holders_use_socket(holders);
@@ -120,7 +120,7 @@ int main(int argc, char *argv[]) {
         r = manager_new(sysroot, config, state_dir, getenv("MODPROBE_DIRECTORY"), &m);
         if (r != 0)
                 return r == EX_CONFIG ? EX_CONFIG : EXIT_FAILURE;
-        /* A write to a closed socket then fails with EPIPE instead. */
+        /* Without the signal, a write to a closed socket fails with EPIPE. */
         (void) signal(SIGPIPE, SIG_IGN);
         return manager_run(m) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -105,7 +105,7 @@ static Verdict on_allocate(void *userdata, const char *name, const Request *r, u
         Manager *m = userdata;
         Verdict v = manager_allocate(m, name, r, owner, ret_job, ret);
 
-        /* The fresh facts may leave work to do. */
+        /* The new facts may cause work. */
         note_turn(m);
         return v;
 }
@@ -176,7 +176,8 @@ static Verdict on_rescan(void *userdata, Refusal *ret) {
         Manager *m = userdata;
         int r = manager_scan(m);
 
-        /* Who uses a device that was taken is known from the start of the daemon, and may have ended. */
+        /* A reason that names a program using a device dates from the start of the daemon. The program may have
+         * ended. */
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
                 m->host.ledger->allocations[i]->status.taken = false;
         manager_forget_modes(m);
@@ -281,7 +282,8 @@ static const ServerCallbacks server_callbacks = {
         .bus_settled = on_bus_settled,
 };
 
-/* After the first SIGTERM running jobs finish. The second one kills them, and the next start resumes their work. */
+/* Handles SIGTERM. After the first one, running jobs finish. The second one kills them, and the next start resumes
+ * their work. */
 static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
         Manager *m = userdata;
         const size_t active = job_queue_active(&m->jobs);
@@ -348,11 +350,11 @@ int manager_run(Manager *m) {
         manager_probe_gpus(m);
         /* Enabled at first, to begin the startup phases. */
         r = sd_event_add_defer(m->event, &m->notes.settle, on_settle, m);
-        /* Before the loop looks for the next event: what one event changed is told before the next changes more. The
-         * source itself is dispatched only when settle has noted something. */
+        /* Runs before the loop waits for the next event, so that the changes of one event are told before the next
+         * event changes more. The source itself is dispatched only when there are notes. */
         if (r >= 0)
                 r = sd_event_source_set_prepare(m->notes.settle, on_settle);
-        /* It fills the queues of the buses, which their own preparation then waits to send. */
+        /* It runs before the buses' own preparation, which sends what is in their queues. */
         if (r >= 0)
                 r = sd_event_source_set_priority(m->notes.settle, SD_EVENT_PRIORITY_NORMAL - 2);
         if (r < 0)

@@ -11,7 +11,7 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* More devices than these are looked at together. */
+/* If more devices than this are noted, all devices are checked instead. */
 #define DEVICES_MAX 1024U
 
 static void noted_event_done(NotedEvent *e) {
@@ -66,7 +66,7 @@ void note_device(Manager *m, PciAddress device) {
         note_devices(m, &device, 1);
 }
 
-/* The PF of a VF that is gone changes too, and the inventory does not tell which it was. */
+/* Also notes the PF of each VF: if the VF is gone, the inventory does not tell which PF it had. */
 void note_devices_of(Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
@@ -77,7 +77,8 @@ void note_devices_of(Manager *m, const Allocation *a) {
         }
 }
 
-/* A region's members are a property of each of them. */
+/* Notes the allocations that share a region with `a`, because the members of a region are a property of each of
+ * them. */
 static void note_members(Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_regions; i++) {
                 const SharedRegion *s = ledger_find_region(m->host.ledger, a->regions[i].name);
@@ -124,7 +125,7 @@ void note_arrived(Manager *m, PciAddress device) {
 }
 
 void note_unchecked(Manager *m, PciAddress device) {
-        /* Out of memory: the next check of all devices checks it. */
+        /* Out of memory: the next check of all devices covers it. */
         (void) pci_address_append(&m->notes.unchecked, &m->notes.n_unchecked, device);
         note_turn(m);
 }
@@ -148,8 +149,8 @@ bool manager_is_arriving(const Manager *m, const Allocation *a) {
         return false;
 }
 
-/* devices, which this function takes over: their addresses, separated by ", ". a: the allocation that has them, or
- * NULL. */
+/* Notes an event. devices: addresses, separated by ", "; this function takes ownership. a: the allocation that has the
+ * devices, or NULL. */
 static void note_text(Manager *m, HistoryEvent event, char *devices, const Allocation *a, const char *message) {
         NotedEvent e = { .kind = event, .devices = devices, .message = message ? strdup(message) : NULL };
         Notes *n = &m->notes;
@@ -183,7 +184,7 @@ void note_event(Manager *m, HistoryEvent event, PciAddress device, const Allocat
         note_text(m, event, string_format("%s", PCI_ADDRESS_STR(device)), a, message);
 }
 
-/* The addresses of the devices of a, separated by ", ". The caller frees; NULL when out of memory. */
+/* Formats the addresses of the devices of `a`, separated by ", ". The caller frees; NULL when out of memory. */
 static char *format_devices(const Allocation *a) {
         _cleanup_free_ char *list = string_format("%s", "");
 

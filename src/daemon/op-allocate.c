@@ -11,13 +11,13 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* Plans made for a request before it is refused because the node changes too fast. */
+/* The most plans for a request; after that it is refused because the node changes too fast. */
 #define PLAN_ATTEMPTS_MAX 4
-/* Devices in use that a request skips; each costs a scan of /proc/PID/fd of all processes. */
+/* The most devices in use that a request skips; each costs a scan of /proc/PID/fd of all processes. */
 #define USED_MAX          8
 
-/* The host may use one of the devices. A device without a driver, or on a VFIO driver, has no disk or network interface
- * of the host; but a GPU without a driver may show the firmware's console. */
+/* Returns true when the host may use one of the devices. A device without a driver, or on a VFIO driver, has no disk or
+ * network interface of the host; but a GPU without a driver may show the firmware's console. */
 static bool may_affect_host(const Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
@@ -28,7 +28,7 @@ static bool may_affect_host(const Manager *m, const Allocation *a) {
         return false;
 }
 
-/* A device is not bound to its VFIO driver yet. */
+/* Returns true when a device is not bound to its VFIO driver yet. */
 static bool needs_driver(const Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
@@ -39,13 +39,13 @@ static bool needs_driver(const Manager *m, const Allocation *a) {
         return false;
 }
 
-/* Reads the facts that the plan depends on again: those of its devices, or, for a refused plan (a is NULL), the
- * drivers, the needs of the host, the vGPUs and the PFs that lack an interface. Returns 1 when a fact changed, 0, or a
- * negative errno. */
+/* Reads the facts again on which the plan depends: those of its devices, or, for a refused plan (`a` is NULL), the
+ * drivers, the needs of the host, the vGPUs and the PFs without a network interface. Returns 1 when a fact changed, 0,
+ * or a negative errno. */
 static int refresh_planned(Manager *m, const Allocation *a) {
         int drivers = !a || needs_driver(m, a) ? manager_refresh_drivers(m) : 0;
         int host = drivers >= 0 && (!a || may_affect_host(m, a)) ? manager_refresh_host(m) : drivers;
-        /* No event tells of a vGPU that another program creates on a VF, or removes from it. */
+        /* There is no event when another program creates or removes a vGPU of a VF. */
         int groups = host < 0 ? host : a ? manager_refresh_groups(m, a) : manager_refresh_refused(m);
 
         if (groups > 0 && a)
@@ -55,7 +55,7 @@ static int refresh_planned(Manager *m, const Allocation *a) {
         return groups < 0 ? groups : drivers | host | groups;
 }
 
-/* A request, and the devices that its plan must not have because they are in use. */
+/* A request, and the devices in use, which its plan must not have. */
 typedef struct Search {
         const Request *request;
         const Allocation *attach_to; /* the allocation that gets the devices; NULL: a new one */
@@ -63,7 +63,7 @@ typedef struct Search {
         size_t n_in_use;
 } Search;
 
-/* ledger: that of the host state, or what it would be. */
+/* ledger: the ledger of the host state, or a copy in which more guests run. */
 static Verdict make_plan(const Manager *m, const Search *s, const Ledger *ledger, Plan **ret, Refusal *ret_refusal) {
         HostView view = host_state_view(&m->host);
 
@@ -74,7 +74,8 @@ static Verdict make_plan(const Manager *m, const Search *s, const Ledger *ledger
                             : plan_make(&view, s->request, ret, ret_refusal);
 }
 
-/* Makes a plan from the known facts, reads the facts it depends on again, and repeats this when they changed. */
+/* Makes a plan from the known facts, then reads the facts on which it depends again, and repeats both while these
+ * changed. */
 static Verdict plan_on_fresh_devices(Manager *m, const Search *s, Plan **ret, Refusal *ret_refusal) {
         for (int i = 0; i < PLAN_ATTEMPTS_MAX; i++) {
                 _cleanup_refusal_ Refusal why = { 0 };
@@ -95,13 +96,13 @@ static Verdict plan_on_fresh_devices(Manager *m, const Search *s, Plan **ret, Re
                       "The drivers of devices change faster than a plan can be made.");
 }
 
-/* a counts as idle, so its memory is set aside from the free memory. A process with its devices open is a guest that
- * has allocated that memory already. */
+/* Returns true when a guest unknown to libvirt may run with `a`. As no running guest is known, memory is set aside for
+ * it; but a guest that has the devices open has allocated this memory already. */
 static bool may_run(const Allocation *a) {
         return a->state == ALLOCATION_READY && !a->status.running && a->n_cells > 0 && a->n_devices > 0;
 }
 
-/* The request would fit if the guests of these allocations ran. */
+/* Returns true when the request would fit if the guests of these allocations ran. */
 static bool fits_beside_guests(const Manager *m, const Search *s, Allocation *const *idle, size_t n) {
         _cleanup_(cleanup_ledger_free) Ledger *assumed = ledger_copy(m->host.ledger);
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -113,9 +114,9 @@ static bool fits_beside_guests(const Manager *m, const Search *s, Allocation *co
 
 /*
  * Finds guests that libvirt does not know, for example in a container, by their open devices: QEMU allocates the memory
- * of a guest before it opens the devices. Each guest found costs a scan of /proc/PID/fd of all processes, so this is
- * done only when the outcome of the request depends on it, for at most HOLDER_LOOK_USEC. An allocation whose guest is
- * not found in that time counts as idle. manager_mark_all_running() resets the result.
+ * of a guest before it opens the devices. Each guest found costs a scan of /proc/PID/fd of all processes. So the search
+ * is made only when the outcome of the request depends on it, for at most HOLDER_LOOK_USEC. An allocation whose guest
+ * is not found in that time counts as not running. manager_mark_all_running() resets the result.
  */
 static bool find_unknown_guests(Manager *m, const Search *s) {
         _cleanup_free_ Allocation **idle = calloc(m->host.ledger->n_allocations + 1, sizeof(*idle));
@@ -135,14 +136,14 @@ static bool find_unknown_guests(Manager *m, const Search *s) {
         return found;
 }
 
-/* plan_on_fresh_devices(), after CPUs, memory and guests were read again. */
+/* Reads CPUs, memory and guests again, and then calls plan_on_fresh_devices(). */
 static Verdict plan_on_fresh_facts(Manager *m, const Search *s, Plan **ret, Refusal *ret_refusal) {
         Verdict v;
 
         if (s->request->cpus > 0 && manager_refresh_nodes(m) < 0)
                 return refuse_no_memory(ret_refusal);
-        /* Guests after memory: otherwise the memory of a guest that ends in between would count as free, although its
-         * allocation still needs it. */
+        /* Read the guests after the memory. Otherwise the memory of a guest that ends in between would count as free,
+         * although its allocation still needs it. */
         if (s->request->cpus > 0)
                 manager_mark_all_running(m);
         v = plan_on_fresh_devices(m, s, ret, ret_refusal);
@@ -181,7 +182,7 @@ Verdict manager_plan_idle(Manager *m, const Request *request, const Allocation *
         return v == VERDICT_NONE ? v : ret_refusal->verdict;
 }
 
-/* Logs that a forced allocation takes the display of the host, which turns dark. */
+/* Logs that a forced allocation takes the host's display, which goes dark. */
 static void log_forced(const Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices && a->forced; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
@@ -194,8 +195,8 @@ static void log_forced(const Manager *m, const Allocation *a) {
         }
 }
 
-/* Gives *a its name, id and generation, and adds it to the ledger in memory and on disk. The ledger owns the allocation
- * when *a is NULL: on VERDICT_NONE, and when the disk may have it in spite of a failure. */
+/* Gives *a its name, id and generation, and adds it to the ledger in memory and on disk. Sets *a to NULL when the
+ * ledger owns the allocation: on VERDICT_NONE, and when the disk may have it in spite of a failure. */
 static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation **a, Refusal *ret) {
         Allocation *claimed = *a;
         sd_id128_t id;
@@ -227,7 +228,8 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
         *a = NULL;
         if (r >= 0)
                 return VERDICT_NONE;
-        /* The file may exist. Two files that claim a device would make the ledger read-only at the next start. */
+        /* The file may exist, so keep the claim: two files that claim a device would make the ledger read-only at the
+         * next start. */
         ledger_set_state(m->host.ledger, claimed, ALLOCATION_FAILED);
         claimed->hold = 0;
         claimed->lease_end = 0;
@@ -237,7 +239,7 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
         return refuse_storage(ret, r);
 }
 
-/* A lease needs no job. */
+/* Announces a lease, which needs no job. */
 static Verdict announce_lease(Manager *m, Allocation *a, uint32_t *ret_job) {
         *ret_job = 0;
         note_allocation(m, a);

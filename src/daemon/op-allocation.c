@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Operations on allocations that several calls and jobs share: checks, state changes, removal, shared memory, and the
- * acceptance of changed devices. */
+/* What several calls and jobs do with allocations: checks, state changes, removal, shared memory. Also accepts changed
+ * devices. */
 
 #include "facts.h"
 
@@ -39,7 +39,7 @@ static Verdict check_blocked(const Manager *m, PciAddress device, bool only_orph
                        : device_status_check_blocked(&m->host.status, device, ret);
 }
 
-/* A change of a VF goes through its PF, so a VF also counts as blocked when its PF is. */
+/* A VF also counts as blocked when its PF is, because a change of the VF goes through the PF. */
 Verdict manager_check_blocked(const Manager *m, const Allocation *a, bool only_orphaned, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
@@ -71,7 +71,8 @@ int manager_set_state(Manager *m, Allocation *a, AllocationState state, const ch
         return r;
 }
 
-/* The file of a may have a change that was refused. Only a release, which removes the file, is possible then. */
+/* Marks a as failed, because its file may have a change that was refused. Only a release, which removes the file, is
+ * possible then. */
 static void set_uncertain(Manager *m, Allocation *a) {
         ledger_set_state(m->host.ledger, a, ALLOCATION_FAILED);
         a->hold = 0;
@@ -144,7 +145,8 @@ void manager_delete_allocation(Manager *m, Allocation *a) {
                 note_allocation(m, a);
                 return;
         }
-        /* If the promise to a was broken, other allocations may share the shortage, which the release may end. */
+        /* If the promise to `a` was broken, others may lack the same resource, and the release may end that. So check
+         * all promises. */
         m->notes.promises_unchecked = m->notes.promises_unchecked || a->reason;
         manager_forget_attributes(m, a);
         a = ledger_remove(m->host.ledger, a->name);
@@ -153,7 +155,7 @@ void manager_delete_allocation(Manager *m, Allocation *a) {
         allocation_free(a);
 }
 
-/* After a boot the host may need a device that was allocated before. */
+/* Refuses when the host needs a device of `a`, as may happen after a boot. */
 static Verdict check_host_needs(const Manager *m, const Allocation *a, Refusal *ret) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
@@ -210,7 +212,8 @@ static Verdict check_existing(const Manager *m, const SharedRegion *shared, Refu
         return VERDICT_NONE;
 }
 
-/* A server that listens before the region is created can only have mapped an old region of this name. */
+/* Refuses when a server already listens before the region exists: it can only have mapped an old region of this
+ * name. */
 static Verdict check_server(const Manager *m, const Region *r, Refusal *ret) {
         const char *pattern = m->host.config->shared_memory_server;
         _cleanup_free_ char *path = pattern ? region_server(r, pattern) : NULL;
@@ -237,7 +240,7 @@ Verdict manager_check_regions(const Manager *m, const Request *request, Refusal 
 
                 if (shared && check_existing(m, shared, ret) != VERDICT_NONE)
                         return ret->verdict;
-                /* Other errors are left to the job, which fails to create the region and says why. */
+                /* On other errors, the job will fail to create the region, and say why. */
                 if (k == 1 || k == -EEXIST)
                         return refuse(ret, VERDICT_SHARED_MEMORY_TAKEN, NULL,
                                       "Find out who uses the file, then remove it; or take another name.",
@@ -269,7 +272,7 @@ void manager_look_at_regions(Manager *m, const Allocation *a) {
 static int on_shm(sd_event_source *source, const struct inotify_event *event, void *userdata) {
         Manager *m = userdata;
 
-        /* An event without a name is an overflow, or about the directory itself. */
+        /* An event without a name is an overflow, or concerns the directory itself. */
         if (event->len > 0 && strncmp(event->name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) != 0)
                 return 0;
         note_facts(m);
@@ -318,7 +321,7 @@ void manager_keep_shared(Manager *m, Job *job) {
 
 /* Accept: at an admin's request, an allocation takes the cards that replaced its devices. */
 
-/* Records the replaced cards. a: with the identity of the old cards. */
+/* Notes an event for each replaced card. a: the allocation with the identity of the old cards. */
 static void record(Manager *m, const HostView *view, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (plan_find_replacement(view, &a->devices[i]))
@@ -348,14 +351,14 @@ static Verdict accept_replacements(Manager *m, Allocation *a, uint32_t *ret_job,
         v = manager_replace_allocation(m, a, &b, ret);
         if (v != VERDICT_NONE)
                 return v;
-        /* While the old allocation still has the identity of the old cards. */
+        /* Record before the old allocation loses the identity of the old cards. */
         record(m, &view, b);
         v = manager_start_prepare(m, accepted, true, ret_job, ret);
         if (v != VERDICT_NONE) {
                 (void) manager_set_state(m, accepted, ALLOCATION_FAILED, ret->message);
                 return v;
         }
-        /* As for a resumed job, only a release undoes a failure. */
+        /* As after the failure of a resumed job, only a release restores the devices. */
         job_queue_find(&m->jobs, *ret_job)->resumed = true;
         note_allocation(m, accepted);
         return VERDICT_NONE;

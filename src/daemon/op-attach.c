@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Attach gives an allocation further devices. They are part of it before the job begins, in phase attaching; a job that
- * fails removes them, and after a crash they are detached.
- * Detach takes a device from an allocation. Its phase is detaching on disk before the job begins, and a restart after a
- * crash does the same again.
+ * Attach gives an allocation further devices. They become part of it, in phase attaching, before the job begins. If the
+ * job fails, they are removed; after a crash they are detached. Detach takes a device from an allocation. Its phase is
+ * set to detaching on disk before the job begins, so that a restart after a crash repeats the detach.
  */
 
 #include <errno.h>
@@ -33,7 +32,7 @@ static const JobKind attach_kind = {
         .finished = attach_finished,
 };
 
-/* The texts of the <hostdev>s of the assigned devices and companions of part, which belong to a. */
+/* The texts of the <hostdev> elements of the assigned devices and companions in part, which are devices of `a`. */
 typedef struct Hostdevs {
         PciAddress *devices;
         char **texts;
@@ -45,7 +44,7 @@ static void hostdevs_done(Hostdevs *h) {
         free(h->devices);
 }
 
-/* Gives no texts when libvirt does not run. */
+/* Makes the texts; none when libvirt does not run. */
 static Verdict make_hostdevs(const Manager *m, const Allocation *a, const Allocation *part, Hostdevs *ret,
                              Refusal *ret_refusal) {
         _cleanup_(cleanup_allocation_free) Allocation *whole = allocation_with_all(a);
@@ -68,8 +67,8 @@ static Verdict make_hostdevs(const Manager *m, const Allocation *a, const Alloca
         return v;
 }
 
-/* Removes the devices that are not settled from a, in ledger and disk. NULL: that failed; else the new allocation in
- * the place of a, which is freed. */
+/* Removes the devices that are not settled from `a`, in ledger and on disk. Returns the new allocation that replaces
+ * `a`, which is freed; NULL on failure, which keeps `a`. */
 static Allocation *drop_changing(Manager *m, Allocation *a) {
         _cleanup_(cleanup_allocation_free) Allocation *b = allocation_settled_part(a),
                                                       *part = allocation_changing_part(a);
@@ -83,12 +82,12 @@ static Allocation *drop_changing(Manager *m, Allocation *a) {
         manager_forget_attributes(m, part);
         note_devices_of(m, part);
         note_allocation(m, rest);
-        /* The promise may have been broken by a device that is gone now, also for other allocations. */
+        /* A promise, also to other allocations, may have been broken by one of the removed devices. */
         note_facts(m);
         return rest;
 }
 
-/* Whether the devices of a can be changed, and its guest with them. */
+/* Refuses when the devices of `a`, or its guest, cannot be changed now. */
 static Verdict check_guest_changeable(const Manager *m, const Allocation *a, Refusal *ret) {
         if (a->state != ALLOCATION_READY)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Release it.", "'%s' is %s.", a->name,
@@ -106,7 +105,7 @@ static Verdict check_guest_changeable(const Manager *m, const Allocation *a, Ref
         return VERDICT_NONE;
 }
 
-/* The allocation with its new devices. */
+/* Returns a copy of allocation a with the devices of part. */
 static Allocation *extend(const Allocation *a, Allocation *part) {
         _cleanup_(cleanup_allocation_free) Allocation *b = allocation_copy(a);
 
@@ -115,7 +114,7 @@ static Allocation *extend(const Allocation *a, Allocation *part) {
         return b && allocation_take_devices(b, part) >= 0 ? TAKE_PTR(b) : NULL;
 }
 
-/* The guest has a place for all devices when it starts again. */
+/* Refuses when the guest has no place for all devices at its next start. */
 static Verdict check_layout(const Manager *m, const Allocation *b, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *whole = allocation_with_all(b);
 
@@ -143,7 +142,7 @@ static Verdict start_attach(Manager *m, const Allocation *a, uint32_t *ret_job, 
         return manager_start_job(m, &attach_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
 }
 
-/* Makes the devices of part devices of a, and starts the job. */
+/* Adds the devices of part to `a`, and starts the job. */
 static Verdict attach(Manager *m, Allocation *a, Allocation *part, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *b = extend(a, part);
         Allocation *extended = b;
@@ -206,7 +205,8 @@ static Verdict attach_check(Manager *m, const Job *job, Refusal *ret) {
         return part ? manager_check_use_again(m, part, USE_ALLOCATE, ret) : refuse_no_memory(ret);
 }
 
-/* settle() saves it. Without a guest, the place is that of the definition. */
+/* Stores the place of the device in the guest, which attach_ended() saves. Without a guest, it is the place in the
+ * definition. */
 static void attach_placed(Manager *m, const Job *job, const Step *step, const char *place) {
         const Allocation *a = ledger_find(m->host.ledger, job->subject);
 
@@ -251,7 +251,7 @@ static JobResult settle(Manager *m, Job *job, Allocation *a, const Allocation *p
                 return JOB_FAILED_DIRTY;
         }
         set_phase(a, part, DEVICE_PHASE_SETTLED);
-        /* As long as the disk has them as being attached, the next start detaches them. */
+        /* As long as the devices are attaching on disk, the next start detaches them. */
         if (manager_set_state(m, a, a->state, a->reason) < 0) {
                 set_phase(a, part, DEVICE_PHASE_ATTACHING);
                 a->status.halted = true;
@@ -266,7 +266,7 @@ static JobResult settle(Manager *m, Job *job, Allocation *a, const Allocation *p
         return JOB_DONE;
 }
 
-/* The devices that the job was about, as they are after it; NULL when out of memory. */
+/* Returns the devices of the job with their state after it; NULL when out of memory. */
 static Allocation *read_changing_part(Manager *m, const Allocation *a, JobResult result) {
         Allocation *part = allocation_changing_part(a);
 
@@ -299,7 +299,7 @@ static const JobKind detach_kind = {
         .finished = detach_finished,
 };
 
-/* A stuck device goes to quarantine, unless the guest may have it. */
+/* Puts stuck devices in quarantine, unless the guest may have them. */
 static Verdict check_stuck(const Manager *m, const Allocation *a, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(a);
 
@@ -337,7 +337,8 @@ static Verdict start_detach(Manager *m, const Allocation *a, uint32_t *ret_job, 
         return manager_start_job(m, &detach_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
 }
 
-/* While a guest runs, it has the devices open. The job has it release them, but not a guest of Xen. */
+/* Checks whether the devices are in use. A running guest has them open, and the job makes it release them; this is not
+ * possible with a guest of Xen. */
 static Verdict check_use(Manager *m, const Allocation *b, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(b);
 
@@ -389,7 +390,7 @@ static Verdict detach_check(Manager *m, const Job *job, Refusal *ret) {
         return check_use(m, ledger_find(m->host.ledger, job->subject), ret);
 }
 
-/* The device has the state from before the job. */
+/* Returns true when the device is in the state from before the job. */
 static bool is_unchanged(const Job *job) {
         bool unplugs = job->steps->n > 0 && job->steps->steps[0].kind == STEP_UNPLUG;
 
@@ -401,7 +402,7 @@ static JobResult fail(Manager *m, const Job *job, Allocation *a, JobResult resul
         bool kept = step && step->kind == STEP_UNPLUG && job->current == 0 && job->error == -EBUSY;
         DevicePhase phase = kept ? DEVICE_PHASE_KEPT : DEVICE_PHASE_SETTLED;
 
-        /* A device that was stuck is in quarantine, and is no device of the guest again. */
+        /* A device that was stuck is in quarantine, and does not become a device of the guest again. */
         a->status.halted = ledger_find_quarantined_of(m->host.ledger, a) ||
                            (!kept && !(result == JOB_FAILED && is_unchanged(job)));
         for (size_t i = 0; !a->status.halted && i < a->n_devices; i++)
@@ -426,7 +427,7 @@ static JobResult detach_finished(Manager *m, Job *job, JobResult result) {
         return JOB_DONE;
 }
 
-/* An attach that was interrupted is undone. */
+/* Continues an interrupted detach, and undoes an interrupted attach. */
 static void continue_change(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         uint32_t job;

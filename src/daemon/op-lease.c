@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Leases: an allocation that is reserved on disk, whose devices stay with the host until Prepare. Its end is a time of
- * CLOCK_BOOTTIME, so that a change of the clock does not matter. How long the node was off is unknown, so after a boot
- * the lease has its full length again.
+ * Leases: an allocation that is reserved on disk, whose devices stay with the host until Prepare. It ends at a time of
+ * CLOCK_BOOTTIME, which changes of the wall clock do not affect. How long the node was off is unknown, so after a boot
+ * the lease starts again with its full length.
  */
 
 #include <systemd/sd-id128.h>
@@ -27,7 +27,7 @@ void manager_lease(Allocation *a, uint32_t seconds) {
         get_boot(a->lease_boot);
 }
 
-/* After a boot. */
+/* Starts the lease again after a boot. */
 static void begin_again(Manager *m, Allocation *a) {
         char boot[SD_ID128_STRING_MAX];
 
@@ -43,7 +43,7 @@ static void expire(Manager *m, Allocation *a) {
         manager_delete_allocation(m, a);
 }
 
-/* A lease that is over, or the one that ends first. */
+/* Returns the lease that ends first, which may be over already. */
 static Allocation *find_next(Manager *m) {
         Allocation *next = NULL;
 
@@ -79,7 +79,7 @@ void manager_follow_leases(Manager *m) {
                 log_warning_errno(r, "Leases do not end before the next one is made, ignoring: %m");
 }
 
-/* VERDICT_NONE when a has this generation. */
+/* Refuses unless changes are possible and `a` has this generation. */
 static Verdict check_lease(const Manager *m, const Allocation *a, const char *name, uint64_t generation, Refusal *ret) {
         Verdict v = manager_check_may_change(m, ret);
 
@@ -91,7 +91,7 @@ static Verdict refuse_state(const Allocation *a, Refusal *ret) {
                       allocation_state_to_string(allocation_shown_state(a)));
 }
 
-/* What may have changed since the devices were planned. */
+/* Checks what may have changed since the devices were planned. */
 static Verdict check_devices(Manager *m, const Allocation *a, Refusal *ret) {
         Verdict v = manager_check_blocked(m, a, false, ret);
 
@@ -103,7 +103,8 @@ static Verdict check_devices(Manager *m, const Allocation *a, Refusal *ret) {
         return v != VERDICT_NONE ? v : manager_check_use(m, a, USE_ALLOCATE, ret);
 }
 
-/* On disk first: at the end of a lease that is still on disk, the devices would be forgotten while they are bound. */
+/* Ends the lease of a when it is prepared. This is written to disk before the job: if a lease on disk ran out, the
+ * allocation would be removed while its devices are bound. */
 static Verdict end_lease(Manager *m, Allocation *a, Refusal *ret) {
         Verdict v = manager_begin_state(m, a, ALLOCATION_PREPARING, ret);
 
@@ -145,7 +146,7 @@ Verdict manager_prepare(Manager *m, const char *name, uint64_t generation, uint3
         *ret_job = 0;
         if (a->state == ALLOCATION_RESERVED)
                 return prepare(m, a, ret_job, ret);
-        /* A caller that did not get the reply asks again. */
+        /* The caller may repeat a call whose reply it did not get. */
         if (a->state == ALLOCATION_PREPARING)
                 *ret_job = job_queue_find_subject(&m->jobs, name);
         return *ret_job > 0 || a->state == ALLOCATION_READY ? VERDICT_NONE : refuse_state(a, ret);
@@ -171,7 +172,7 @@ Verdict manager_renew(Manager *m, const char *name, uint64_t generation, uint32_
 
                 a->hold = before.hold;
                 a->lease_end = before.lease_end;
-                /* If this fails too, the next start finds the other lease, with the same devices. */
+                /* If this write fails too, the next start finds the other lease, which has the same devices. */
                 if (written)
                         (void) store_save(m->store, a);
                 return refuse_storage(ret, r);

@@ -46,8 +46,8 @@ int manager_all_attributes_found(Manager *m, const Job *job) {
         return r;
 }
 
-/* The time between two tries to activate a partition doubles from the first to the second. A try follows a report of
- * Fabric Manager, which is asked every 10 seconds. */
+/* The time between two tries to activate a partition doubles from RETRY_FIRST_SEC to RETRY_MAX_SEC. A try follows a
+ * report of Fabric Manager, which is asked every 10 seconds. */
 #define RETRY_FIRST_SEC 6U
 #define RETRY_MAX_SEC   300U
 
@@ -71,7 +71,7 @@ static bool activates(const Job *job) {
         return job->steps->n > 0 && job->steps->steps[job->steps->n - 1].kind == STEP_ACTIVATE;
 }
 
-/* lacking: the step that was not done, because of error; NULL: none. */
+/* Updates the status of the partition after a job. lacking: the step that was not done because of error; NULL: none. */
 static void note_partition(Allocation *a, const Job *job, const Step *lacking, int error) {
         if (!lacking) {
                 if (activates(job))
@@ -81,14 +81,14 @@ static void note_partition(Allocation *a, const Job *job, const Step *lacking, i
         a->status.partition_delay =
                 a->status.partition_delay == 0 ? RETRY_FIRST_SEC : MIN(2 * a->status.partition_delay, RETRY_MAX_SEC);
         a->status.partition_retry = clock_usec(CLOCK_MONOTONIC) + a->status.partition_delay * UINT64_C(1000000);
-        /* A guest has the devices. Only Fabric Manager knows whether their partition is active. */
+        /* A guest has the devices, so only Fabric Manager knows whether their partition is active. */
         if (lacking->kind == STEP_CHECK_UNUSED && error == -EBUSY)
                 return;
         a->status.partition_lost =
                 lacking->kind == STEP_CHECK_UNUSED ? PARTITION_USERS_UNKNOWN : step_cause(lacking, error);
 }
 
-/* Without the lacking step, which is NULL for none, a is ready all the same. */
+/* Handles the end of the job. With a lacking step (NULL: none) `a` becomes ready all the same. */
 static JobResult prepare_ended(Manager *m, Job *job, Allocation *a, JobResult result, const Step *lacking) {
         if (!allocation_is_bound(a, m->host.inventory)) {
                 if (result == JOB_DONE)
@@ -100,7 +100,7 @@ static JobResult prepare_ended(Manager *m, Job *job, Allocation *a, JobResult re
                 return result == JOB_DONE ? JOB_FAILED_DIRTY : result;
         }
         note_partition(a, job, lacking, job->error);
-        /* The reason stays while it is the same, so that it is recorded once. */
+        /* An unchanged reason is kept, so that it is recorded only once. */
         (void) manager_set_state(m, a, ALLOCATION_READY, a->status.partition_lost ? a->reason : NULL);
         if (!a->status.partition_lost)
                 note_allocation_event(m, HISTORY_READY, a, NULL);
@@ -155,7 +155,7 @@ Verdict manager_start_prepare(Manager *m, const Allocation *a, bool again, uint3
         if (steps_prepare(a, m->host.inventory, &steps) < 0 || steps_around_services(a, m->host.config, steps) < 0 ||
             steps_make_regions(a, m->host.config, steps) < 0)
                 return refuse_no_memory(ret);
-        /* While a guest has its GPUs, a partition is not activated, and the health of devices is not read. */
+        /* While a guest has the GPUs, the partition is not activated and the health of the devices is not read. */
         if (!a->status.domain &&
             (steps_activate(a, m->host.config, again, steps) < 0 || steps_check_health(a, steps) < 0))
                 return refuse_no_memory(ret);

@@ -21,7 +21,7 @@ static const JobKind clear_kind = {
         .finished = clear_finished,
 };
 
-/* Puts the device in quarantine in memory, also when that cannot be written to disk. Returns 0 when it was written. */
+/* Puts the device in quarantine, in memory even if the write to disk fails. Returns 0 when it was written. */
 static int quarantine(Manager *m, const Allocation *a, const AllocationDevice *d, const char *evidence) {
         _cleanup_(cleanup_allocation_free) Allocation *rest = allocation_reduce(a, d, evidence);
         PciAddress address = d->address;
@@ -61,7 +61,7 @@ int manager_quarantine_used(Manager *m, const Allocation *a) {
                 const PciDevice *dev = inventory_find(m->host.inventory, d->address);
                 _cleanup_free_ char *evidence = NULL;
 
-                /* A card that replaced the allocated one was not used by the guest. */
+                /* The guest did not use a card that replaced the allocated one. */
                 if (d->lost || (dev && !allocation_device_is(d, dev)))
                         continue;
                 if (!pool || !pool->one_time_use || d->role == DEVICE_ROLE_HELD ||
@@ -135,8 +135,8 @@ Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_jo
         if (v != VERDICT_NONE)
                 return v;
         v = start_clearing(m, rest, ret_job, ret);
-        /* The disk may have the intent, which the next start would carry out. If this fails too, the device stays in
-         * quarantine until then. */
+        /* The disk may have the intent, which the next start would then carry out. If this write fails too, the device
+         * stays in quarantine until then. */
         if (v != VERDICT_NONE)
                 (void) store_save_quarantined(m->store, rest);
         return v;
@@ -158,7 +158,8 @@ bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job) {
         return v == VERDICT_NONE;
 }
 
-/* The record names the pool, because Nova's guests have no allocation. */
+/* Makes the quarantine entry of a device that Nova's guest used. It names the pool, because Nova's guests have no
+ * allocation. */
 static Allocation *make_used(const Manager *m, const PciDevice *dev, const char *message) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         HostView view = host_state_view(&m->host);
@@ -203,13 +204,13 @@ bool manager_clean_used(Manager *m, PciAddress device) {
                 return true;
         if (manager_clear_quarantine(m, device, &job, &refusal) == VERDICT_NONE)
                 return true;
-        /* What an admin reads who wonders why the device is not free. */
+        /* The reason tells an admin why the device is not free. */
         if (!streq_ptr(rest->reason, refusal.message) && string_copy(&rest->reason, refusal.message) >= 0)
                 note_device(m, device);
         return false;
 }
 
-/* The device stays in quarantine until an admin clears it. */
+/* Handles a failed device: it stays in quarantine until an admin clears it again. */
 static void clear_failed(Manager *m, Job *job, const Step *step _unused_, const char *message) {
         Allocation *rest = ledger_find_quarantined(m->host.ledger, job->devices[0]);
 
@@ -235,10 +236,11 @@ static JobResult clear_finished(Manager *m, Job *job, JobResult result) {
         if (result != JOB_DONE) {
                 Allocation *still = ledger_find_quarantined(m->host.ledger, device);
 
-                /* Where nothing was done to the device, as when it is in use, a later attempt cleans it. */
+                /* If the job changed nothing, for example because the device is in use, a later attempt cleans the
+                 * device. */
                 still->had_domain = still->had_domain && result == JOB_FAILED;
                 still->state = ALLOCATION_FAILED;
-                /* Otherwise the next start of the daemon tries again. */
+                /* After other results the next start of the daemon tries again. */
                 r = result == JOB_FAILED ? store_save_quarantined(m->store, still) : 0;
                 if (r < 0)
                         log_full(LOG_ERR, r,

@@ -47,7 +47,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
         if (r < 0)
                 return refuse_storage(ret, r);
         manager_leave_out_quarantined(m->host.ledger, steps);
-        /* What it waited for is no reason any more. */
+        /* The reason of an interrupted allocation, for what it waited, no longer applies. */
         if (is_interrupted(before)) {
                 free(a->reason);
                 a->reason = NULL;
@@ -60,7 +60,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
                 (void) manager_set_state(m, a, before, a->reason);
                 return v;
         }
-        /* A release that fails leaves nothing to resume. */
+        /* After a failed release there is nothing to resume. */
         job_queue_find(&m->jobs, *ret_job)->before = is_interrupted(before) ? ALLOCATION_FAILED : before;
         note_allocation(m, a);
         return VERDICT_NONE;
@@ -76,7 +76,7 @@ Verdict manager_check_generation(const Allocation *a, const char *name, uint64_t
         return VERDICT_NONE;
 }
 
-/* An orphan blocks an interrupted allocation, which has no job to wait for then. */
+/* Refuses while an orphan blocks an interrupted allocation, which has no job to wait for. */
 static Verdict check_orphaned(const Manager *m, const Allocation *a, Refusal *ret) {
         return is_interrupted(a->state) ? manager_check_blocked(m, a, true, ret) : VERDICT_NONE;
 }
@@ -146,7 +146,7 @@ Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusa
         return v != VERDICT_NONE ? v : manager_start_release(m, a, ret_job, ret);
 }
 
-/* The devices are with the host already. */
+/* Releases a lease, whose devices are still with the host. */
 static Verdict release_lease(Manager *m, Allocation *a, Refusal *ret) {
         Verdict v = manager_check_may_change(m, ret);
 
@@ -163,7 +163,7 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
 
         a = ledger_find(m->host.ledger, name);
         *ret_job = 0;
-        /* A caller that did not get the reply asks again. */
+        /* The caller may repeat a call whose reply it did not get. */
         if (!a && store_was_released(m->store, name, generation))
                 return VERDICT_NONE;
         if (a && a->generation == generation && a->state == ALLOCATION_RELEASING)
@@ -172,8 +172,8 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
                 return VERDICT_NONE;
         if (a && a->generation == generation && a->state == ALLOCATION_RESERVED)
                 return release_lease(m, a, ret);
-        /* An interrupted allocation waits for the orphan that works on one of its devices. Its owner need not wait: the
-         * release leaves that device in quarantine. */
+        /* An interrupted allocation is not resumed while an orphan works on one of its devices. But its owner can
+         * release it: the release leaves that device in quarantine. */
         if (a && a->generation == generation && m->announced && check_orphaned(m, a, NULL) != VERDICT_NONE &&
             job_queue_find_subject(&m->jobs, name) == 0) {
                 v = manager_check_may_change(m, ret);
@@ -207,8 +207,8 @@ static JobResult release_finished(Manager *m, Job *job, JobResult result) {
                 manager_delete_allocation(m, a);
                 break;
         case JOB_FAILED:
-                /* No caller waits for a resumed job, so the reason for its failure must be kept. A guest must not start
-                 * with a device that is in quarantine. */
+                /* No caller waits for a resumed job, so store the reason for its failure. Store it also when a device
+                 * is in quarantine, so that no guest starts with it. */
                 if (job->resumed || (job->before == ALLOCATION_FAILED && !a->reason) ||
                     ledger_find_quarantined_of(m->host.ledger, a))
                         (void) manager_set_state(m, a, ALLOCATION_FAILED, job->message);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The configuration: reads it at startup and on a reload. */
+/* Reads the configuration at startup and on a reload. */
 
 #include <stdio.h>
 #include <sysexits.h>
@@ -74,7 +74,7 @@ AfterRelease manager_after_release(const HostState *host, const Allocation *a) {
         return allocation_left_pools(host->policy, a) ? AFTER_RELEASE_RESTORE : host->config->after_release;
 }
 
-/* The new policy wants VFs on the device, or wants it bound at startup, and the old one did not. */
+/* Returns true when the new policy wants VFs on the device, or wants it bound at startup, and the old one did not. */
 static bool wants_start(const Policy *now, const Policy *before, const PciDevice *dev) {
         const Pool *pool = policy_offers(now, dev) ? policy_pool(now, dev) : NULL;
         const Pool *old = policy_offers(before, dev) ? policy_pool(before, dev) : NULL;
@@ -100,7 +100,7 @@ static void take_config(Manager *m, Config *config, Policy *policy) {
         note_all_devices(m);
 }
 
-/* The configuration also decides which devices the host needs, so they are marked again first. */
+/* Makes a policy. The configuration also decides which devices the host needs, so these are marked again first. */
 static int make_policy(Manager *m, const Config *config, Policy **ret) {
         int r = critical_mark(m->fs, config, m->host.inventory);
 
@@ -130,7 +130,7 @@ static Verdict reload(Manager *m, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* Type=notify-reload requires MONOTONIC_USEC; Type=notify ignores it. */
+/* Tells systemd that a reload begins. Type=notify-reload requires MONOTONIC_USEC; Type=notify ignores it. */
 static void notify_reloading(void) {
         (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long) clock_usec(CLOCK_MONOTONIC));
 }
@@ -139,7 +139,7 @@ Verdict manager_reload(Manager *m, Refusal *ret) {
         _cleanup_refusal_ Refusal why = { 0 };
         Verdict v;
 
-        /* Before the announcement the daemon is not ready yet. */
+        /* Before the announcement, the daemon has not yet reported that it is ready. */
         if (m->announced)
                 notify_reloading();
         v = reload(m, &why);
@@ -147,7 +147,7 @@ Verdict manager_reload(Manager *m, Refusal *ret) {
                 (void) sd_notify(false, "READY=1");
         if (v == VERDICT_NONE)
                 return v;
-        /* make_policy() marked the inventory for the refused configuration. */
+        /* make_policy() marked the devices in the inventory as the refused configuration says, so mark them again. */
         if (critical_mark(m->fs, m->host.config, m->host.inventory) < 0 || host_state_remake_policy(&m->host) < 0)
                 log_warning(
                         "Out of memory: the devices that the host needs are read again before the next allocation.");

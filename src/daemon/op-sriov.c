@@ -31,7 +31,8 @@ static const JobStuck *find_stuck_change(const Job *job) {
         return NULL;
 }
 
-/* A change that hangs holds the kernel's lock for adding and removing VFs, and the next one would block on it. */
+/* Refuses while a change of VFs hangs: it holds the kernel's lock for adding and removing VFs, and another change would
+ * block on the lock. */
 static Verdict check_stuck_change(const Manager *m, const PciDevice *pf, Refusal *ret) {
         const char *orphan = orphans_find_at_vfs(&m->jobs.orphans);
 
@@ -140,7 +141,7 @@ bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job) {
 Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret) {
         HostView view = host_state_view(&m->host);
         Verdict v = device_status_check_blocked(&m->host.status, pf->address, ret);
-        /* The job removes all that have a link, also VFs that the last look did not see. */
+        /* The job removes all VFs with a virtfn link, also those that the last scan did not see. */
         size_t n = MAX(pf->n_virtfns, pf->n_vfs);
 
         if (v != VERDICT_NONE)
@@ -223,7 +224,7 @@ static void record_done(Manager *m, const Job *job, PciAddress pf) {
                 note_event(m, HISTORY_VFS_CREATED, pf, NULL, "Created VFs on %s.", address);
 }
 
-/* Queues the new VFs: while the job ran, their uevents could not be handled. */
+/* Notes the new VFs, because their uevents could not be handled while the job ran. */
 static void queue_vfs(Manager *m, PciAddress address) {
         const PciDevice *pf = inventory_find(m->host.inventory, address);
 
@@ -231,7 +232,8 @@ static void queue_vfs(Manager *m, PciAddress address) {
                 note_arrived(m, pf->vfs[i]);
 }
 
-/* The VFs exist all the same. An allocation sets the attributes of its VF again, and fails if that is impossible. */
+/* Handles attributes that could not be set. The VFs exist nevertheless. An allocation sets the attributes of its VF
+ * again, and fails if that is impossible. */
 static void on_attributes_failed(Manager *m, Job *job, const Step *step, const char *message) {
         const LogFields fields = { .id = MESSAGE_NOT_PREPARED, .device = PCI_ADDRESS_STR(step->device) };
 
@@ -248,7 +250,7 @@ static bool changes_number(const Job *job) {
         return false;
 }
 
-/* The admin named the PF in the pool, and may not know what the host loses. */
+/* Tells the admin, who named the PF in the pool, that the host lost the RDMA device of the bond. */
 static void tell_lost_lag(const Manager *m, Job *job) {
         const PciDevice *pf = inventory_find(m->host.inventory, job->devices[0]);
         _cleanup_free_ char *text = NULL;

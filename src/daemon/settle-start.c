@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The start, and the same for devices that are plugged in later: creating VFs, resuming interrupted allocations and
- * binding devices, in rounds of phases; announcing the daemon after the first round.
+ * Startup work, which is repeated for devices that are plugged in later: creates VFs, resumes interrupted allocations
+ * and binds devices, in rounds of phases. Announces the daemon after the first round.
  */
 
 #include <errno.h>
@@ -15,12 +15,13 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-/* The start runs ParallelDevices= jobs at a time, within these limits. One that hangs must not keep the daemon from
- * getting ready in the time that systemd gives it, and the queue refuses more than SERVER_JOBS_MAX. */
+/* Startup runs ParallelDevices= jobs at a time, within these limits. One job that hangs must not delay the daemon
+ * beyond systemd's start timeout, and the queue refuses more than SERVER_JOBS_MAX jobs. */
 #define START_JOBS_MIN 8U
 #define START_JOBS_MAX 32U
 
-/* Fabric Manager has forgotten the partition, and no guest had its GPUs at the last report. The job checks again. */
+/* Returns true when Fabric Manager has lost the partition, and no guest had its GPUs at the last report. The job checks
+ * both again. */
 static bool may_activate(const Allocation *a) {
         return a->status.partition_lost && a->status.partition_idle && !a->status.domain;
 }
@@ -31,13 +32,14 @@ static bool needs_resume(const Manager *m, const Allocation *a) {
                 (!allocation_is_bound(a, m->host.inventory) || !manager_has_regions(m, a) || may_activate(a)));
 }
 
-/* Only the partition is missing, and it could not be activated before: reported once. */
+/* Returns true when only the partition is missing and an earlier try to activate it failed, so that this is reported
+ * once. */
 static bool is_repeated(const Manager *m, const Allocation *a) {
         return a->state == ALLOCATION_READY && a->status.partition_lost && a->status.partition_delay > 0 &&
                allocation_is_bound(a, m->host.inventory) && manager_has_regions(m, a);
 }
 
-/* While an orphan works on a device of the allocation, the allocation is not resumed. */
+/* Returns true while an orphan works on a device of the allocation, which is then not resumed. */
 static bool has_to_wait(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
@@ -49,14 +51,16 @@ static bool has_to_wait(Manager *m, Allocation *a) {
         return true;
 }
 
-/* The cause may pass, so the allocation stays ready, or becomes ready when its preparation was interrupted: a device
- * may come back, a group may lose a member, a module may be loaded, a GPU may get room for a vGPU. */
+/* Returns true when the cause of the refusal may pass: a device may come back, a group may lose a member, a module may
+ * be loaded, a GPU may get room for a vGPU. The allocation then stays ready, or becomes ready when its preparation was
+ * interrupted. */
 static bool can_pass(Verdict v) {
         return v == VERDICT_MISSING || v == VERDICT_GROUP_NOT_VIABLE || v == VERDICT_NO_IOMMU ||
                v == VERDICT_NO_VFIO_DRIVER || v == VERDICT_NO_VGPU;
 }
 
-/* A release that did not begin has put a stuck device in quarantine: no guest gets it. */
+/* Returns true when a device is in quarantine, where a release that did not begin has put a stuck device: no guest may
+ * get it. */
 static bool has_quarantined(Manager *m, Allocation *a) {
         const AllocationDevice *d = ledger_find_quarantined_of(m->host.ledger, a);
         _cleanup_free_ char *text = NULL;
@@ -76,7 +80,8 @@ static bool resume(Manager *m, Allocation *a, uint32_t *ret_job) {
 
         if (has_to_wait(m, a) || has_quarantined(m, a))
                 return false;
-        /* At startup a job of the previous daemon may have run still, so the first scan read nothing that may block. */
+        /* At startup a job of the previous daemon may still have run, so the first scan did not read attributes that
+         * may block. */
         (void) manager_refresh_groups(m, a);
         repeated = is_repeated(m, a);
         a->status.resume_refused = false;
@@ -90,7 +95,7 @@ static bool resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         if (v == VERDICT_NONE && state == ALLOCATION_READY)
                 v = manager_check_drivers(&m->host, a, &refusal);
         if (v == VERDICT_NONE && state == ALLOCATION_READY) {
-                /* No guest outlives a boot, and libvirt may not run yet to tell its end. */
+                /* No guest survives a boot, but libvirt may not run yet to report that. */
                 if (!allocation_is_bound(a, m->host.inventory))
                         allocation_forget_guest(a);
                 log_full(repeated ? LOG_DEBUG : LOG_NOTICE, 0, (&(LogFields) { .allocation = a->name }),
@@ -113,8 +118,8 @@ static bool resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         }
         log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_DEVIATION, .allocation = a->name }),
                  "'%s' cannot be resumed: %s", a->name, refusal.message);
-        /* Another program, or the host, has taken a device from a ready allocation: the device stays contested, as
-         * before a restart. */
+        /* Another program, or the host, uses a device of a ready allocation: the device stays contested, as before the
+         * restart. */
         taken = state == ALLOCATION_READY && (v == VERDICT_BUSY || v == VERDICT_HOST_CRITICAL);
         stands = state != ALLOCATION_RELEASING && can_pass(v);
         note_deviation(m, a, &refusal, stands);
@@ -130,7 +135,7 @@ static bool resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         return false;
 }
 
-/* The cause of the refusal has passed. */
+/* Returns true when the cause of the refusal has passed. */
 static bool may_retry(const Manager *m, const HostView *view, const Allocation *a) {
         return a->n_devices > 0 && !manager_is_arriving(m, a) && !job_queue_has(&m->jobs, a->name) &&
                promise_check_hardware(view, a, NULL) == VERDICT_NONE &&
@@ -180,7 +185,8 @@ static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, 
                                  MIN(a->n_devices, ELEMENTSOF(devices)), ret_job, ret);
 }
 
-/* STEP_CHECK_IDLE covers only the devices whose services are stopped, not the other members of the IOMMU group. */
+/* Checks for users again, because STEP_CHECK_IDLE covers only the devices whose services are stopped, not the other
+ * members of the IOMMU group. */
 static Verdict binding_check(Manager *m, const Job *job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         const PciDevice *dev;
@@ -208,7 +214,8 @@ static JobResult binding_finished(Manager *m, Job *job, JobResult result) {
         return result;
 }
 
-/* A phase queues its subjects by name when it begins, because a scan may replace the inventory before it ends. */
+/* A phase queues its subjects by name when it begins, because a scan may replace the inventory before the phase
+ * ends. */
 
 static void enqueue(Manager *m, const char *subject) {
         if (ARRAY_RESERVE(m->settle.queue, m->settle.n_queue) < 0)
@@ -217,7 +224,8 @@ static void enqueue(Manager *m, const char *subject) {
         m->settle.n_queue += m->settle.queue[m->settle.n_queue] != NULL;
 }
 
-/* After the announcement an allocation counts as interrupted only when one of its devices is new and it has no job. */
+/* Returns true when the allocation may be interrupted. After the announcement, this is only possible if one of its
+ * devices is new and it has no job. */
 static bool may_be_interrupted(const Manager *m, const Allocation *a) {
         for (size_t i = 0; m->announced && !job_queue_has(&m->jobs, a->name) && i < a->n_devices; i++)
                 if (manager_is_new(m, a->devices[i].address))
@@ -226,7 +234,7 @@ static bool may_be_interrupted(const Manager *m, const Allocation *a) {
 }
 
 static void find_interrupted(Manager *m) {
-        /* The VFs exist by now. After startup, a card that appears at another address is treated as another card. */
+        /* The VFs exist now. After startup, a card that appears at another address is treated as another card. */
         if (!m->announced)
                 manager_find_moved(m);
         if (m->host.ledger->read_only)
@@ -243,8 +251,9 @@ static void find_interrupted(Manager *m) {
 }
 
 /*
- * A guest that started and ended while the daemon did not run has left no trace but the binding. Only one-time-use
- * devices are certain to be in no next guest before they are cleaned; Nova has no such VFs.
+ * Returns true when a guest of Nova may have used the device while the daemon did not run: such a guest leaves no trace
+ * but the binding. Only devices with OneTimeUse= are certain to go to no other guest before they are cleaned. Nova has
+ * no one-time-use VFs.
  */
 static bool may_have_been_used(const Manager *m, const PciDevice *dev) {
         HostView view = host_state_view(&m->host);
@@ -255,8 +264,8 @@ static bool may_have_been_used(const Manager *m, const PciDevice *dev) {
 }
 
 /*
- * PFs, and devices to bind that are no VFs, so that a PF that hangs delays no device but its VFs. The last in the queue
- * is the first to begin: PFs take longer.
+ * Queues PFs that need VFs, and devices to bind that are no VFs, so that a PF that hangs delays only its own VFs. The
+ * last one in the queue begins first; the PFs are last because they take longer.
  */
 static void find_pfs(Manager *m) {
         const Inventory *inv = m->host.inventory;
@@ -270,7 +279,7 @@ static void find_pfs(Manager *m) {
                         enqueue(m, PCI_ADDRESS_STR(inv->devices[i].address));
 }
 
-/* Reads the VFs that PFs have got at startup, and queues those to be bound, while other PFs still get theirs. */
+/* Reads the VFs that were created on PFs at startup, and queues those to bind, while other PFs still get theirs. */
 static void find_new_vfs(Manager *m) {
         if (m->notes.n_unread == 0)
                 return;
@@ -307,7 +316,7 @@ static bool begin_binding(Manager *m, const char *subject, uint32_t *ret_job) {
         const PciDevice *dev = queued_device(m, subject);
         _cleanup_refusal_ Refusal refusal = { 0 };
 
-        /* Another member of its IOMMU group was bound meanwhile, and the device with it. */
+        /* The device was bound meanwhile, together with another member of its IOMMU group. */
         if (!dev || !manager_wants_binding(&m->host, dev))
                 return false;
         (void) pci_address_append(&m->settle.tried, &m->settle.n_tried, dev->address);
@@ -347,7 +356,7 @@ static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
                          "No VFs are created on %s, ignoring: %s%s%s", subject, refusal.message,
                          refusal.remedy ? " " : "", refusal.remedy ?: "");
         }
-        /* Existing VFs are kept, and get the attributes that they lack. */
+        /* Existing VFs are kept; attributes that they lack are set. */
         return pf->n_vfs > 0 && pf->n_linked == pf->n_virtfns && manager_identify_vfs(m, pf, ret_job);
 }
 
@@ -357,11 +366,11 @@ static bool begin_resume(Manager *m, const char *subject, uint32_t *ret_job) {
 
         if (!a)
                 return pci_address_parse(subject, &device) == 0 && manager_resume_clearing(m, device, ret_job);
-        /* Since it was queued, its owner may have released it, and that release may have failed. */
+        /* Since the allocation was queued, its owner may have released it, and that release may have failed. */
         return job_queue_find_subject(&m->jobs, subject) == 0 && needs_resume(m, a) && resume(m, a, ret_job);
 }
 
-/* VFs first, because an allocation may include VFs that a boot removed. */
+/* The phases. VFs come first, because an allocation may include VFs that a boot removed. */
 static const struct {
         void (*find)(Manager *m);
         bool (*begin)(Manager *m, const char *subject, uint32_t *ret_job);
@@ -380,7 +389,7 @@ static size_t starting_jobs(const Manager *m) {
 }
 
 void settle_announce(Manager *m) {
-        /* Later signals report differences from the state that clients see now. */
+        /* From now on, signals report differences from the state that clients see now. */
         if (settle_show(m) < 0 || manager_follow_uevents(m) < 0) {
                 (void) sd_event_exit(m->event, EXIT_FAILURE);
                 return;
@@ -395,7 +404,7 @@ void settle_announce(Manager *m) {
         manager_follow_leases(m);
         manager_make_attributes_due(m);
         manager_check_health(m, HEALTH_DUE_RESCAN);
-        /* Resumed jobs may stop the same services again, so this comes after them. */
+        /* This comes after the resumed jobs, which may stop the same services again. */
         manager_start_services(m);
         note_turn(m);
 }
@@ -414,7 +423,7 @@ static bool begin_round(Manager *m) {
         return true;
 }
 
-/* Starts queued work, most of which is for one device. Returns true when the phase has neither queue nor jobs left. */
+/* Starts queued jobs, most of which work on one device. Returns true when the phase has neither queue nor jobs left. */
 static bool start_queued(Manager *m) {
         const size_t n = MIN(MAX(m->host.config->parallel_devices, START_JOBS_MIN), START_JOBS_MAX);
 
@@ -429,10 +438,11 @@ static bool start_queued(Manager *m) {
 }
 
 void settle_continue_start(Manager *m) {
-        /* While the minor of a GPU is unknown, any process with an NVIDIA device node open counts as its user. */
+        /* Wait for the minors of GPUs: while a minor is unknown, any process with an NVIDIA device node open counts as
+         * a user of the GPU. */
         if (m->stopping || (!m->announced && probe_is_asking(m->watches.gpu_probe)))
                 return;
-        /* Another daemon may own the name and the hardware. */
+        /* Wait for the bus name: another daemon may own it, and the hardware. */
         if (!m->announced && server_waits_for_bus(m->told.server))
                 return;
         if (m->settle.phase == START_DONE && !begin_round(m))
@@ -440,13 +450,13 @@ void settle_continue_start(Manager *m) {
         find_new_vfs(m);
         while (m->settle.phase == START_CONNECTED || start_queued(m)) {
                 m->settle.phase++;
-                /* One round in a turn, so that the loop serves others. */
+                /* Only one round in a turn, so that the loop serves other events. */
                 if (m->settle.phase == START_DONE) {
                         if (m->announced && m->notes.n_arrived > 0)
                                 note_turn(m);
                         return;
                 }
-                /* An unreadable ledger may contain an allocation of any device, so no device is changed. */
+                /* A read-only ledger may lack the allocation of any device, so no device is changed. */
                 if (!m->host.ledger->read_only)
                         phases[m->settle.phase].find(m);
         }

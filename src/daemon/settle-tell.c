@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tells the journal and the clients what was noted: events, allocations, devices and jobs. */
+/* Sends what was noted to the journal and to clients: events, allocations, devices and jobs. */
 
 #include <errno.h>
 
@@ -10,7 +10,7 @@
 #include "util/messages.h"
 
 static const struct {
-        const char *name; /* in PASSTHROUGH_EVENT= */
+        const char *name; /* value of PASSTHROUGH_EVENT= */
         int level;
         const char *id;
 } kinds[_HISTORY_EVENT_MAX] = {
@@ -57,7 +57,7 @@ static void tell_events(Manager *m) {
         notes_drop_events(&m->notes);
 }
 
-/* The removed ones first: another allocation may have the name of one by now. */
+/* Signals allocations, removed ones first, because a new allocation may have the name of a removed one. */
 static void tell_allocations(Manager *m) {
         Notes *n = &m->notes;
 
@@ -109,7 +109,8 @@ static void tell_all_devices(Manager *m) {
         m->told.devices = now;
 }
 
-/* Returns -ESTALE when the device was added, removed or replaced, which tell_all_devices() has to handle. */
+/* Signals changes of the device. Returns -ESTALE when it was added, removed or replaced, which tell_all_devices() has
+ * to handle. */
 static int tell_device(Manager *m, PciAddress address) {
         HostView view = host_state_view(&m->host);
         const PciDevice *dev = inventory_find(m->host.inventory, address);
@@ -128,7 +129,7 @@ static int tell_device(Manager *m, PciAddress address) {
         return 0;
 }
 
-/* The cost grows with the devices that were noted. */
+/* Signals changes of the noted devices. The cost grows with their number. */
 static int tell_noted_devices(Manager *m) {
         _cleanup_free_ PciAddress *concerned = NULL;
         size_t n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the daemon does once a turn of the event loop, in the order of manager_settle(). */
+/* The work that the daemon does once in a turn of the event loop, in the order of manager_settle(). */
 
 #include <systemd/sd-daemon.h>
 
@@ -13,7 +13,7 @@
 
 #define CLEANING_DELAY_MAX_SEC 60U
 
-/* Compares a ready allocation with the facts of the node, and reports once when a promise breaks or holds again. */
+/* Compares a ready allocation with the facts of the node, and reports once when a promise is broken or kept again. */
 void settle_promise(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal why = { 0 };
         _cleanup_free_ char *reason = NULL;
@@ -23,16 +23,15 @@ void settle_promise(Manager *m, Allocation *a) {
                 return;
         manager_look_at_regions(m, a);
         if (promise_check_kept(&view, a, &why) != VERDICT_NONE) {
-                /* The driver was unloaded. When it is loaded again, the daemon binds the devices to it, or creates the
-                 * vGPUs. */
+                /* The driver was unloaded. When it is loaded again, the devices are bound, or the vGPUs created. */
                 a->status.resume_refused = a->status.resume_refused || why.verdict == VERDICT_NO_VFIO_DRIVER ||
                                            why.verdict == VERDICT_NO_VGPU;
-                /* The vGPU is lost, and its VF is there: no further event would follow. A driver that is lacking as
-                 * well comes with one. */
+                /* The vGPU is lost, but its VF exists, so no later event would start the work. If the driver is missing
+                 * as well, its registration is such an event. */
                 if (why.verdict == VERDICT_NO_VGPU && promise_check_hardware(&view, a, NULL) == VERDICT_NONE &&
                     manager_check_drivers(&m->host, a, NULL) == VERDICT_NONE)
                         note_arrived(m, why.device);
-                /* The reason says more already: who uses the device. */
+                /* The present reason says more: it names the user of the device. */
                 if (a->status.taken && why.verdict == VERDICT_CONTESTED)
                         return;
                 reason = refusal_text(&why);
@@ -46,7 +45,7 @@ void settle_promise(Manager *m, Allocation *a) {
         (void) manager_set_state(m, a, ALLOCATION_READY, reason);
 }
 
-/* Allocations that are about to be resumed are checked afterwards. */
+/* Checks the promises. Allocations that are about to be resumed are checked afterwards. */
 static void settle_promises(Manager *m) {
         if (!m->announced || !m->notes.promises_unchecked)
                 return;
@@ -61,7 +60,8 @@ static void settle_promises(Manager *m) {
         }
 }
 
-/* Clients that systemd starts after the daemon find its name on the bus. */
+/* Tells systemd that the daemon is ready. It owns its bus name by now, so clients that systemd starts next can call
+ * it. */
 static void tell_ready(Manager *m) {
         (void) sd_notifyf(false, "READY=1\nSTATUS=%zu device%s, %zu allocation%s%s", m->host.inventory->n_devices,
                           PLURAL(m->host.inventory->n_devices), m->host.ledger->n_allocations,
@@ -79,7 +79,7 @@ static bool release_with_domain(Manager *m, Allocation *a) {
 
         if (!a->release_with_domain || !a->had_domain || a->status.domain || a->state != ALLOCATION_READY)
                 return true;
-        /* Otherwise a later start of the daemon releases it. */
+        /* If changes are not possible now, a later start of the daemon releases the allocation. */
         if (manager_check_may_change(m, NULL) != VERDICT_NONE)
                 return true;
         if (job_queue_find_subject(&m->jobs, a->name) > 0)
@@ -108,7 +108,8 @@ static int on_cleaning(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* The process of a guest that has ended may have its devices open for a while. */
+/* Cleans the devices that Nova's guests have used. The process of a guest that has ended may have its devices open for
+ * a while, so this is repeated. */
 static void clean_used(Manager *m) {
         Settle *settle = &m->settle;
         bool done = true;
@@ -128,7 +129,7 @@ static void clean_used(Manager *m) {
                 log_warning_errno(r, "Devices that are in use are cleaned when a guest starts or ends, ignoring: %m");
 }
 
-/* Handles what was put off while a job or an orphan worked on the devices. */
+/* Handles work that was deferred while a job or an orphan worked on the devices. */
 static void handle_released(Manager *m) {
         if (!m->notes.released)
                 return;
@@ -156,13 +157,13 @@ static void update_watches(Manager *m) {
 }
 
 void manager_settle(Manager *m) {
-        /* 1. Watches follow what changed; facts that could not be read before; calls that waited for libvirt. */
+        /* 1. Update the watches; read facts that could not be read before; serve calls that waited for libvirt. */
         update_watches(m);
         handle_released(m);
         if (m->notes.guests_answered > 0)
                 server_guests_listed(m->told.server, m->notes.guests_answered);
         m->notes.guests_answered = 0;
-        /* 2. Work that no caller asked for. */
+        /* 2. Start work that no caller asked for. */
         if (m->notes.services_due)
                 manager_start_services(m);
         m->notes.services_due = false;
@@ -175,17 +176,17 @@ void manager_settle(Manager *m) {
         if (m->announced && m->notes.promises_unchecked)
                 settle_retry_resumes(m);
         settle_continue_start(m);
-        /* 3. Promises. */
+        /* 3. Check the promises. */
         settle_promises(m);
-        /* 4. The journal and the clients are told what all of this has changed. */
+        /* 4. Tell the journal and the clients what has changed. */
         settle_tell(m);
-        /* 5. At the start, clients see the daemon, and then the service manager. */
+        /* 5. At the end of startup, announce the daemon to clients, and then to systemd. */
         if (!m->announced && m->settle.phase == START_DONE)
                 settle_announce(m);
         if (m->announced && !m->ready && !server_waits_for_bus(m->told.server))
                 tell_ready(m);
         store_prepare(m->store);
-        /* Stuck jobs are not waited for. */
+        /* Do not wait for stuck jobs. */
         if (m->stopping && job_queue_active(&m->jobs) == 0)
                 (void) sd_event_exit(m->event, 0);
 }

@@ -15,31 +15,31 @@ typedef struct Manager Manager;
 
 /*
  * The phases of work for new devices, in order. Each phase has a queue of subjects, and runs a few jobs at a time. At
- * startup all devices are new; the daemon is announced after the last phase. A hot-plug later starts a new round of the
- * phases for the new devices.
+ * startup all devices are new, and the daemon is announced after the last phase. A later hot-plug starts a new round of
+ * the phases for the new devices.
  */
 typedef enum StartPhase {
         START_CONNECTED,
-        START_VFS,    /* VirtualFunctions=, and Bind=start where no VF has to be made for it */
+        START_VFS,    /* VirtualFunctions=, and Bind=start for devices that are no VFs */
         START_RESUME, /* allocations interrupted by a crash, a boot or a hot-plug */
-        START_BIND,   /* Bind=start, what is left of it */
+        START_BIND,   /* Bind=start for the remaining devices */
         START_DONE,
 } StartPhase;
 
 typedef struct Settle {
         StartPhase phase;
-        char **queue; /* PCI addresses or allocation names that this phase has not started with */
+        char **queue; /* PCI addresses or allocation names for which this phase has not started work yet */
         size_t n_queue;
         PciAddress *tried; /* the devices that this round has begun to bind */
         size_t n_tried;
         PciAddress *round; /* the new devices of the current round; unused at startup, when all devices are new */
         size_t n_round;
-        sd_event_source *cleaning_timer; /* the next try to clean devices that were in use; NULL: there are none */
+        sd_event_source *cleaning_timer; /* next try to clean devices that were in use; NULL: there are none */
         unsigned cleaning_delay;         /* seconds until that try */
 } Settle;
 void settle_done(Settle *s);
 
-/* What clients were told. */
+/* The state that clients were told last. */
 typedef struct Told {
         Server *server;
         DeviceSnapshotList *devices; /* their properties as last signalled; NULL before the announcement */
@@ -47,23 +47,23 @@ typedef struct Told {
 void told_done(Told *t);
 
 /*
- * Does, in this order, what was put off; work that no caller asked for: services that a job left stopped, releases of
- * allocations whose domain has ended, cleaning of devices that Nova's guests have left, the phases for new devices,
- * after the last of which the daemon is announced; the check of promises; and tells what has changed. Ends the event
- * loop when the daemon is stopping and no job runs.
+ * Does the work of a turn, in this order. First deferred work. Then work that no caller asked for: starts services that
+ * a job left stopped, releases allocations whose domain has ended, cleans devices that Nova's guests have left, runs
+ * the phases for new devices. Then it checks promises, signals what has changed, and announces the daemon after the
+ * last phase of startup. Ends the event loop when the daemon is stopping and no job runs.
  */
 void manager_settle(Manager *m);
 
-/* For the files of settle alone. */
+/* Only for the files settle*.c. */
 
-/* settle.c: compares a, when it is ready, with the known facts, and sets its reason to why no guest can run with it. */
+/* settle.c: compares `a`, if it is ready, with the known facts, and sets its reason to why no guest can run with it. */
 void settle_promise(Manager *m, Allocation *a);
 /* settle-start.c: queues the allocations whose resume was refused for a cause that has passed. */
 void settle_retry_resumes(Manager *m);
 void settle_continue_start(Manager *m);
-/* After the first round of the phases. */
+/* Announces the daemon, after the first round of the phases. */
 void settle_announce(Manager *m);
 /* settle-tell.c */
 void settle_tell(Manager *m);
-/* Clients see all devices and allocations from now on. Returns 0 or -ENOMEM. */
+/* Makes all devices and allocations visible to clients. Returns 0 or -ENOMEM. */
 int settle_show(Manager *m);

@@ -40,7 +40,7 @@ int orphans_devices(const Orphans *o, PciAddress **devices, size_t *n) {
         return r;
 }
 
-/* A lease has no job. */
+/* Returns true when the job of the allocation was interrupted. A lease has no job. */
 static bool is_interrupted(const Allocation *a) {
         return a->state != ALLOCATION_READY && a->state != ALLOCATION_RESERVED;
 }

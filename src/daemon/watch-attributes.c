@@ -16,7 +16,7 @@
 #include "host/vfattr.h"
 #include "util/log.h"
 
-/* Notifications read in one iteration of the event loop. */
+/* The most notifications that are read in one turn of the event loop. */
 #define NOTIFICATIONS_PER_TURN 256U
 
 /* The answer of the child for one VF. */
@@ -28,14 +28,14 @@ typedef struct Answer {
 static void send_answer(size_t i, int result, const VfAttributes *attributes, void *userdata) {
         Answer answer;
 
-        /* With the padding, which is written to the pipe too. */
+        /* Zeroes the padding as well, which is also written to the pipe. */
         memset(&answer, 0, sizeof(answer));
         answer.result = result;
         vf_attributes_merge(&answer.attributes, attributes);
         probe_tell(userdata, i, &answer);
 }
 
-/* In the child, because the driver of a PF may take long to answer. */
+/* Reads the attributes, in the child, because the driver of a PF may take long to answer. */
 static int look(const Sysfs *fs, const Probe *s, const PciAddress *devices, size_t n, void *userdata) {
         const Manager *m = userdata;
         _cleanup_free_ VfPlace *vfs = calloc(n + 1, sizeof(*vfs));
@@ -92,7 +92,7 @@ static const ProbeKind attributes_probe = {
 };
 _Static_assert(sizeof(Answer) <= PROBE_ANSWER_MAX, "an answer fits into a message of a probe");
 
-/* Returns the VF of the claim when its allocation is ready and was promised attributes for it, else NULL. */
+/* Returns the VF of the claim if its allocation is ready and attributes were promised for the VF, else NULL. */
 static const PciDevice *find_promised(const Manager *m, const Claim *claim) {
         const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
         const PciDevice *vf = d->is_vf && d->attributes.set != 0 && claim->allocation->state == ALLOCATION_READY
@@ -102,7 +102,7 @@ static const PciDevice *find_promised(const Manager *m, const Claim *claim) {
         return vf && vf->type == PCI_TYPE_VF && vf->vf_index >= 0 ? vf : NULL;
 }
 
-/* Skips the VFs of a PF that a job works on; they are read when the job has ended. */
+/* Lists the VFs to read. Skips the VFs of a PF on which a job works; they are read when the job has ended. */
 static int gather(Manager *m, PciAddress **ret, size_t *ret_n) {
         const Ledger *l = m->host.ledger;
 
@@ -170,13 +170,13 @@ static const PciDevice *find_pf(const Manager *m, const char *interface) {
 }
 
 /*
- * interface: that of the notification; NULL: notifications were lost. The link also changes when firmware or driver
- * reset the PF, which no uevent tells, and then a guest may have lost its VF.
+ * Handles a link notification. interface: the name in it; NULL: notifications were lost. The link also changes when
+ * firmware or driver reset the PF, for which there is no uevent and after which a guest may have lost its VF.
  */
 static void note_link(Manager *m, const char *interface) {
         const PciDevice *pf;
 
-        /* The interface may be the one that a PF lacked. */
+        /* The interface may belong to a PF that had none before. */
         if (manager_refresh_guids(m) > 0) {
                 note_all_devices(m);
                 note_turn(m);

@@ -2,8 +2,8 @@
 /*
  * Has passthroughd-endpoints connect to the endpoints of services with Health=tcp: at the start, after a reload or a
  * rescan, and every 30 seconds. There is at most one question at a time, and nothing here waits for its answer. Without
- * an answer all endpoints keep their states: passthroughd-endpoints may hang or be gone, which tells nothing about
- * them.
+ * an answer all endpoints keep their states: then passthroughd-endpoints hangs or does not run, which says nothing
+ * about the endpoints.
  */
 
 #include <errno.h>
@@ -15,13 +15,13 @@
 #include "util/strings.h"
 
 #define INTERVAL_USEC (30U * UINT64_C(1000000))
-/* passthroughd-endpoints answers earlier; systemd needs time to start it. */
+/* The answer of passthroughd-endpoints takes less; systemd needs time to start it. */
 #define PATIENCE_USEC ((ENDPOINT_LOOKUP_SEC + ENDPOINT_CONNECT_SEC + 5U) * UINT64_C(1000000))
 
-/* Most allocations that a message names. */
+/* The most allocations that a message names. */
 #define NAMED_MAX 3U
 
-/* "'vm1', 'vm2', 'vm3' and 5 more": the allocations with slots of the endpoint; NULL: none. */
+/* Lists the allocations with slots of the endpoint: "'vm1', 'vm2', 'vm3' and 5 more"; NULL: none. */
 static char *list_allocations(const Ledger *l, const char *endpoint) {
         char *text = NULL;
         size_t n = 0;
@@ -77,7 +77,7 @@ static void set_timer(Manager *m, uint64_t usec) {
                 log_warning_errno(r, "The health of endpoints is not checked until a rescan, ignoring: %m");
 }
 
-/* r: a negative errno when there is no answer. */
+/* Ends a question. r: a negative errno when there is no answer. */
 static void end_question(Manager *m, int r) {
         EndpointWatch *w = &m->watches.endpoints;
 
@@ -89,7 +89,7 @@ static void end_question(Manager *m, int r) {
         w->again = false;
 }
 
-/* A reload may have removed endpoints since the question. */
+/* Handles the answer. A reload may have removed endpoints since the question. */
 static int on_answer(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         Manager *m = userdata;
         const EndpointWatch *w = &m->watches.endpoints;
@@ -151,7 +151,7 @@ void manager_check_endpoints(Manager *m) {
                 set_timer(m, 0);
 }
 
-/* An endpoint of 0 slots is out of service anyway. */
+/* Returns whether the endpoint is watched. One with 0 slots is out of service anyway. */
 static bool is_watched(const Config *c, const char *endpoint) {
         for (size_t i = 0; i < c->n_services; i++)
                 for (size_t k = 0; k < c->services[i].n_endpoints; k++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Asks Fabric Manager every few seconds. One that has restarted with resiliency waits a minute to be told which NVLink
- * partitions are active, and ends without an answer; only the ledger knows them. Otherwise it reports its partitions,
- * whether those of allocations are active, and which GPUs have failed NVLinks. A child asks, because Fabric Manager may
- * hang.
+ * Asks Fabric Manager every few seconds. After a restart with resiliency, Fabric Manager waits a minute to be told
+ * which NVLink partitions are active, which only the ledger knows, and exits if it is not told. Otherwise it reports
+ * its partitions, whether those of allocations are active, and which GPUs have failed NVLinks. A child asks, because
+ * Fabric Manager may hang.
  */
 
 #include <errno.h>
@@ -17,19 +17,20 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* Several times in the minute. */
+/* The time between two questions: several fit into the minute that a restarted Fabric Manager waits. */
 #define INTERVAL_USEC (10U * 1000000U)
 #define ANSWER_USEC   (10U * 1000000U)
-/* passthroughd-root answers some seconds later when Fabric Manager hangs. */
+/* When Fabric Manager hangs, passthroughd-root answers some seconds after ANSWER_USEC. */
 #define DEADLINE_USEC (ANSWER_USEC + 10U * 1000000U)
 
 /* The child's report. */
 typedef struct FabricAnswer {
         int32_t result;
         uint32_t last_job;                           /* the number of the last job when the child was started */
-        uint32_t n;                                  /* partitions that it asked about */
-        uint32_t n_active;                           /* of these, those that a restarted manager is told */
-        uint64_t generations[FABRIC_PARTITIONS_MAX]; /* of their allocations: another may have the partition by now */
+        uint32_t n;                                  /* number of partitions in the question */
+        uint32_t n_active;                           /* number of these that a restarted Fabric Manager is told */
+        uint64_t generations[FABRIC_PARTITIONS_MAX]; /* generations of their allocations, because another allocation may
+                                                        have the partition by now */
         uint64_t ready;   /* bit i: the allocation was ready, so no job activated the partition */
         uint64_t idle;    /* bit i: the partition is not active, and no process has its GPUs open */
         uint64_t unknown; /* bit i: the partition is not active, and whether a process has its GPUs open is unknown */
@@ -37,12 +38,14 @@ typedef struct FabricAnswer {
         FabricReport report; /* about the partitions */
 } FabricAnswer;
 
-/* The GPUs of an allocation that is being released may have lost their partition already. */
+/* Returns true when the allocation must have its partition. While it is being released, the partition may be inactive
+ * already. */
 static bool has_partition(const Allocation *a) {
         return a->partition >= 0 && a->state != ALLOCATION_RESERVED && a->state != ALLOCATION_RELEASING;
 }
 
-/* Also an allocation that is being released, until its partition is deactivated. */
+/* Returns true when an allocation has the partition, also one that is being released, until the partition is
+ * deactivated. */
 static bool is_held(const Ledger *l, unsigned partition) {
         for (size_t i = 0; i < l->n_allocations; i++)
                 if (l->allocations[i]->partition == (int) partition && l->allocations[i]->state != ALLOCATION_RESERVED)
@@ -50,8 +53,8 @@ static bool is_held(const Ledger *l, unsigned partition) {
         return false;
 }
 
-/* The child searches /proc, so that the event loop need not: for each allocation, because the users of one may be
- * unknown. */
+/* Finds out for each partition in lost whether a process has its GPUs open. The child does that, so that the event loop
+ * need not search /proc. Each allocation has a search of its own, because the users of one may be unknown. */
 static void find_users(const Manager *m, const Sysfs *fs, Allocation *const *asked, uint64_t lost, FabricAnswer *told) {
         const uint64_t end = clock_usec(CLOCK_MONOTONIC) + HOLDER_LOOK_USEC;
         size_t open;
@@ -69,9 +72,10 @@ static void find_users(const Manager *m, const Sysfs *fs, Allocation *const *ask
 }
 
 /*
- * A Fabric Manager that has restarted keeps the routing of the partitions that it is told, and initializes nothing: a
- * partition that is known as lost must be activated anew, so it is not told (Fabric Manager User Guide, "Resiliency").
- * Nor is that of an allocation that is being prepared: its job activates it, and no guest has it yet.
+ * Asks, in the child. A restarted Fabric Manager keeps the routing of the partitions that it is told, and does not
+ * initialize them (Fabric Manager User Guide, "Resiliency"). So two kinds of partitions are left out: one that is known
+ * as lost, which must be activated again; and that of an allocation that is being prepared, because its job activates
+ * the partition and no guest has it yet.
  */
 static int run(const Sysfs *fs, void *userdata) {
         const Manager *m = userdata;
@@ -105,14 +109,14 @@ static int run(const Sysfs *fs, void *userdata) {
 }
 _Static_assert(sizeof(FabricAnswer) <= PIPE_BUF, "a report is written atomically");
 
-/* Each report has an allocation resumed whose partition is lost: its guest may have ended since the last one. cause:
- * NULL when the partition is active. */
+/* Stores whether the partition of `a` is active. Each report makes settle resume an allocation whose partition is lost,
+ * because its guest may have ended since the last report. cause: NULL when the partition is active. */
 static void take_partition(Manager *m, Allocation *a, const char *cause, bool idle) {
         bool was_lost = a->status.partition_lost;
 
         if (!cause)
                 allocation_keep_partition(a);
-        /* Otherwise the cause is why the last try to activate it failed, and the next try follows. */
+        /* Otherwise keep the cause of the last failed try; the next try follows. */
         else if (!idle || a->status.partition_delay == 0)
                 a->status.partition_lost = cause;
         a->status.partition_idle = idle && clock_usec(CLOCK_MONOTONIC) >= a->status.partition_retry;
@@ -133,7 +137,8 @@ static const char *find_cause(const Manager *m, const Allocation *a, const Fabri
         return told->unknown >> k & 1 ? PARTITION_USERS_UNKNOWN : PARTITION_INACTIVE;
 }
 
-/* The allocations may have changed since the child was started, and jobs may have activated their partitions. */
+/* Handles the reports about partitions. The allocations may have changed since the child was started, and jobs may have
+ * activated their partitions. */
 static void take_partitions(Manager *m, const FabricAnswer *told) {
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 Allocation *a = m->host.ledger->allocations[i];
@@ -145,8 +150,8 @@ static void take_partitions(Manager *m, const FabricAnswer *told) {
         }
 }
 
-/* Fabric Manager may come back with other partitions: it drops those with a failed NVSwitch, and has others after a
- * change of its configuration. */
+/* Stores the list of partitions. After a restart it may differ: Fabric Manager drops partitions with a failed NVSwitch,
+ * and its configuration may have changed. */
 static void take_table(Manager *m, const FabricTable *table) {
         const FabricTable *wanted = &m->host.config->fabric;
         _cleanup_free_ char *missing = NULL;
@@ -188,8 +193,9 @@ static void take_failed(Manager *m, const FabricReport *r) {
         }
 }
 
-/* Why the GPU must not be given to a guest, as a clause: *ret, a partition with the GPU, is active, and no allocation
- * has the partition, before the report and now, or the allocation that has it lacks the GPU. NULL: no reason. */
+/* Returns why the GPU must not be given to a guest, as a clause; NULL: no reason. The reason is a partition *ret that
+ * has the GPU and is active, although no allocation has the partition, before the report and now, or the allocation
+ * that has it lacks the GPU. */
 static const char *find_stray(const Manager *m, const FabricReport *r, uint64_t held, const PciDevice *gpu,
                               unsigned *ret) {
         unsigned module = policy_has_fabric(m->host.policy, gpu) ? config_module(m->host.config, gpu) : 0;
@@ -211,8 +217,9 @@ static const char *find_stray(const Manager *m, const FabricReport *r, uint64_t 
         return NULL;
 }
 
-/* Another program activated a partition, a former configuration without Manager= left it active, or Module= was
- * corrected. Its GPUs are given to no guest: two guests could have GPUs of one partition. */
+/* Handles active partitions without an allocation. Another program activated it, a former configuration without
+ * Manager= left it active, or Module= was corrected. Its GPUs are given to no guest, because two guests could have GPUs
+ * of one partition. */
 static void take_stray(Manager *m, const FabricReport *r, uint64_t held) {
         for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
                 const PciDevice *dev = &m->host.inventory->devices[i];
@@ -292,8 +299,8 @@ static void wait_again(Manager *m) {
 
 void manager_follow_fabric(Manager *m) {
         m->watches.fabric.timer = sd_event_source_disable_unref(m->watches.fabric.timer);
-        m->host.has_fabric = false; /* Manager= or Partitions= may be others */
-        /* A reload has each lost partition tried again at once. */
+        m->host.has_fabric = false; /* Manager= or Partitions= may have changed */
+        /* After a reload, each lost partition is tried again at once. */
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 m->host.ledger->allocations[i]->status.partition_delay = 0;
                 m->host.ledger->allocations[i]->status.partition_retry = 0;

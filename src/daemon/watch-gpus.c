@@ -16,9 +16,9 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* Startup waits at most this long for a GPU, so that it does not hold up the binding of other devices. */
+/* Startup waits at most this long for the answer of a GPU, so that it does not delay the binding of other devices. */
 #define PATIENCE_SEC 20U
-/* Of which NVIDIA's library gets this. */
+/* The part of this time for NVIDIA's library. */
 #define MODULE_USEC  5000000U
 
 static void show(Manager *m, PciAddress gpu) {
@@ -34,11 +34,11 @@ static void show(Manager *m, PciAddress gpu) {
 typedef struct GpuAnswer {
         uint32_t minor;
         int32_t memory_node; /* -1: none */
-        int32_t module;      /* of nvml_read_module(); -ENODATA: not asked */
+        int32_t module;      /* result of nvml_read_module(); -ENODATA: not asked */
 } GpuAnswer;
 _Static_assert(sizeof(GpuAnswer) <= PROBE_ANSWER_MAX, "an answer fits into a message of a probe");
 
-/* Whether NVIDIA's library is asked about the GPU. */
+/* Returns whether NVIDIA's library is asked about the GPU. */
 static bool asks_library(const Manager *m, PciAddress gpu) {
         const PciDevice *dev = inventory_find(m->host.inventory, gpu);
         const Pool *pool = dev ? policy_pool(m->host.policy, dev) : NULL;
@@ -57,7 +57,7 @@ static bool must_ask(const Manager *m, PciAddress gpu) {
                 (policy_has_fabric(m->host.policy, dev) ? config_module(m->host.config, dev) == 0 : !dev->mode_known));
 }
 
-/* A library that did not answer for one GPU is not asked about the next. */
+/* Reads the GPUs, in the child. If the library did not answer about one GPU, it is not asked about the next. */
 static int look(const Sysfs *fs, const Probe *s, const PciAddress *gpus, size_t n, void *userdata) {
         bool answers = true;
 
@@ -82,7 +82,8 @@ static void set_lost(Manager *m, PciAddress gpu, bool lost) {
                 manager_set_unhealthy(m, gpu, DEVICE_LOST, why);
 }
 
-/* Drops the answer when the driver was bound again since the probe began: the next probe reads the minor. */
+/* Stores the answer. Drops it if the driver was bound again since the probe began: the next probe then reads the
+ * minor. */
 static void on_answer(PciAddress gpu, const void *answer, void *userdata) {
         GpuMinor *g = manager_find_gpu(userdata, gpu);
         GpuAnswer a;
@@ -148,8 +149,8 @@ static GpuMinor *add(Watches *w, GpuMinor *known, const PciDevice *dev) {
         return known;
 }
 
-/* Drops the GPUs that are not bound to NVIDIA's driver, and what its library said of GPUs that it is not asked about
- * any more. */
+/* Drops the GPUs that are not bound to NVIDIA's driver, and the answers of its library about GPUs about which it is no
+ * longer asked. */
 static void forget_others(Manager *m) {
         for (size_t i = m->host.status.n; i-- > 0;)
                 if (!asks_library(m, m->host.status.devices[i].address))
@@ -162,13 +163,13 @@ static void forget_others(Manager *m) {
         }
 }
 
-/* Lists the GPUs to read. A GPU that a job works on is read when the job has ended. */
+/* Lists the GPUs to read. A GPU on which a job works is read when the job has ended. */
 static int gather(Manager *m, PciAddress **gpus, size_t *n) {
         for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
                 const PciDevice *dev = &m->host.inventory->devices[i];
                 GpuMinor *g;
 
-                /* VFs have no device nodes of the driver. */
+                /* The driver has no device nodes for VFs. */
                 if (!streq_ptr(dev->driver, NVIDIA_DRIVER) || dev->vgpu_types || manager_is_busy(m, dev->address))
                         continue;
                 g = add(&m->watches, manager_find_gpu(m, dev->address), dev);

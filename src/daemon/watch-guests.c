@@ -28,7 +28,8 @@ static void set_domain(Manager *m, Allocation *a, const char *domain) {
         }
 }
 
-/* The places are on disk, so that a restarted daemon knows them while libvirt does not answer. */
+/* Stores the places of the devices in the guest, on disk too, so that a restarted daemon knows them while libvirt does
+ * not answer. */
 static void set_places(Manager *m, Allocation *a, const Guest *guest) {
         bool differs = false;
 
@@ -60,7 +61,7 @@ static void set_foreign(Manager *m, PciAddress address, const char *domain) {
         note_device(m, address);
 }
 
-/* Nova's guests are expected on the devices of its pools. */
+/* Sets the finding that a guest of Nova uses the device; in Nova's pools this is expected. */
 static void set_assigned(Manager *m, PciAddress address, const char *domain) {
         const char *known = device_status_get(&m->host.status, address, DEVICE_ASSIGNED);
         _cleanup_free_ char *message = NULL;
@@ -75,7 +76,7 @@ static void set_assigned(Manager *m, PciAddress address, const char *domain) {
         note_device(m, address);
 }
 
-/* source: as guest/domain-facts.h names the host device of a guest. */
+/* Finds the device that guest/domain-facts.h calls source. */
 static const PciDevice *find_device(const Inventory *inv, const char *source) {
         PciAddress address;
 
@@ -120,7 +121,7 @@ void manager_find_guests(Manager *m) {
                 Allocation *a = m->host.ledger->allocations[i];
                 const Guest *guest = known ? manager_find_guest(guests, a) : NULL;
 
-                /* Keep the last known domain: a refused release is better than a device removed from a guest. */
+                /* Keep the last known domain: a refused release is better than taking a device from a running guest. */
                 if (known) {
                         set_domain(m, a, guest ? guest->domain : NULL);
                         set_places(m, a, guest);
@@ -134,7 +135,7 @@ void manager_find_guests(Manager *m) {
         note_turn(m);
 }
 
-/* Logs a loss of libvirt once. It is no loss that libvirt does not run when the daemon starts. */
+/* Logs once that libvirt was lost. A libvirt that does not run yet when the daemon starts does not count as lost. */
 static void note_status(LibvirtStatus *status, const char *unknown) {
         if (streq_ptr(status->reason, unknown))
                 return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Checks the health of devices that have no host driver and are not in use, and of allocated VFs. A child reads them,
- * because a read of a dead device may hang. When it hangs, the device is marked unhealthy and another child checks the
- * rest. An unhealthy device is not allocated until a later check finds it healthy.
+ * because a read of a dead device may hang. If it hangs, the device is marked unhealthy and another child checks the
+ * remaining devices. An unhealthy device is not allocated until a later check finds it healthy.
  */
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* Devices in use without a known guest; each costs a scan of /proc/PID/fd of all processes. With more of them all
- * allocated devices count as in use. */
+/* The most devices in use without a known guest that are searched for; each costs a scan of /proc/PID/fd of all
+ * processes. Beyond that, all allocated devices count as in use. */
 #define USED_MAX 64U
 
 static bool may_be_checked(const Manager *m, const PciDevice *dev) {
@@ -32,7 +32,7 @@ static bool may_be_checked(const Manager *m, const PciDevice *dev) {
                 return !manager_is_busy(m, dev->address);
         if (a && a->status.domain)
                 return false;
-        /* An unhealthy device is checked even without a pool, to report when it is healthy again. */
+        /* An unhealthy device is checked even if it is in no pool, to report when it is healthy again. */
         return unhealthy || (policy_offers(m->host.policy, dev) && pci_device_driver_is_harmless(dev));
 }
 
@@ -124,7 +124,7 @@ static void on_done(void *userdata) {
         begin(c->manager);
 }
 
-/* Devices that a child did not report, because it died, keep their health. */
+/* If a child dies, the devices that it did not report keep their health. */
 static const ProbeKind health_probe = {
         .process = "passthroughd-hc",
         .size = sizeof(HealthReading),

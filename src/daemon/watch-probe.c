@@ -8,7 +8,8 @@
 #include "jobs-worker.h"
 #include "util/cleanup.h"
 
-/* A message from the child, shortened to the size of the answer. Smaller than PIPE_BUF, so it is written atomically. */
+/* A message from the child; only as many bytes of it are sent as the answer has. Smaller than PIPE_BUF, so it is
+ * written atomically. */
 typedef struct Message {
         uint64_t asked; /* index in Probe.asked */
         uint8_t answer[PROBE_ANSWER_MAX];
@@ -41,7 +42,7 @@ bool probe_is_asking(const Probe *s) {
         return s && s->n_answered < s->n_asked;
 }
 
-/* answer: NULL when the device gave none. */
+/* Takes the next answer; NULL when the device gave none. */
 static void take(Probe *s, const void *answer) {
         PciAddress device = s->asked[s->n_answered++];
 
@@ -77,7 +78,7 @@ static void on_late(void *userdata) {
         size_t before = s->n_answered;
 
         drain(s);
-        /* An answer arrived just before the deadline. */
+        /* If an answer arrived just before the deadline, wait for the next one. */
         if (s->n_answered > before && probe_is_asking(s)) {
                 worker_extend(&s->worker, s->each);
                 return;

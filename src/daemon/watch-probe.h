@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A probe reads facts from drivers and devices that may take minutes to answer, or never do: a child asks one device
- * after the other. The owner of the probe keeps the answers, and decides when to start the next probe.
+ * A probe reads facts from drivers and devices that may take minutes to answer, or never answer: a child asks one
+ * device after the other. The owner of the probe keeps the answers, and decides when to start the next probe.
  */
 
 #include <systemd/sd-event.h>
@@ -18,18 +18,18 @@ typedef struct Probe Probe;
 
 typedef struct ProbeKind {
         const char *process; /* process name of the child */
-        size_t size;         /* of an answer, at most PROBE_ANSWER_MAX */
+        size_t size;         /* size of an answer, at most PROBE_ANSWER_MAX */
         /* In the child: calls probe_tell() for the devices one after the other. Returns 0 or a negative errno. */
         int (*look)(const Sysfs *fs, const Probe *s, const PciAddress *devices, size_t n, void *userdata);
-        /* In the parent: the answer of a device, which may be unaligned. */
+        /* In the parent: receives the answer of a device. The pointer may be unaligned. */
         void (*told)(PciAddress device, const void *answer, void *userdata);
 
         /* In the parent: devices[0] did not answer in time; the probe gives up on it and on the n - 1 devices after it.
          */
         void (*late)(const PciAddress *devices, size_t n, void *userdata);
-        /* No more answers will come. The child may still be alive. May be NULL. */
+        /* Called when no more answers will come. The child may still run. May be NULL. */
         void (*done)(void *userdata);
-        /* The child has exited, the probe is freed, and the owner's pointer is NULL. */
+        /* Called when the child has exited. The probe is freed, and the owner's pointer to it is NULL. */
         void (*ended)(void *userdata);
 } ProbeKind;
 
@@ -42,7 +42,7 @@ int probe_begin(const ProbeKind *kind, sd_event *event, const Sysfs *fs, PciAddr
                 unsigned timeout_sec, void *userdata, Probe **ret);
 /* In the child: sends the answer of devices[i] to the parent. */
 void probe_tell(const Probe *s, size_t i, const void *answer);
-/* Whether answers may still come. s may be NULL. */
+/* Returns whether answers may still come. s may be NULL. */
 bool probe_is_asking(const Probe *s);
 /* Kills the child and frees the probe without a callback. s may be NULL. Returns NULL. */
 Probe *probe_close(Probe *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Follows changes of the node by udev's events. An event only names a device to read again. Events are collected until
- * they pause, so that a storm of them costs one read.
+ * there is a pause, so that many events in a row cost one read.
  */
 
 #include <errno.h>
@@ -11,21 +11,21 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* Devices whose uevents are queued; on overflow the whole node is scanned. */
+/* The most devices with queued uevents; beyond that the whole node is scanned. */
 #define EVENTS_MAX      256U
-/* Queued uevents are handled after a pause of QUIET, and at the latest PATIENCE after the first of them. */
+/* Queued uevents are handled after a pause of QUIET_USEC, and at the latest PATIENCE_USEC after the first of them. */
 #define QUIET_USEC      (100U * 1000U)
 #define PATIENCE_USEC   (500U * 1000U)
-/* Events read in one iteration of the event loop. */
+/* The most events that are read in one turn of the event loop. */
 #define EVENTS_PER_TURN 256U
 #define TIMER_ACCURACY  (10U * 1000U)
 
 /* The events of a device since it was last read. */
 typedef struct Event {
         PciAddress address;
-        bool removed; /* there was a remove event, so a device at the address now is new */
+        bool removed; /* there was a remove event, so a device that is now at the address is new */
         bool bound;   /* the last event was bind, so the driver's probe has finished */
-        bool changed; /* all events were changes, so the driver is the one that was read */
+        bool changed; /* all events were changes, so the device has the driver that was read last */
 } Event;
 
 struct UeventQueue {
@@ -109,8 +109,8 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
                         m->watches.uevents->capacity = true;
                 else if (r > 0) {
                         add_event(m->watches.uevents, action, address);
-                        /* The minor is read again only after the job. Until then any process with an NVIDIA device
-                         * node open counts as a user of the GPU. */
+                        /* The minor is read again after the job. Until then any process with an NVIDIA device node open
+                         * counts as a user of the GPU. */
                         if (action == UEVENT_BIND && manager_is_busy(m, address))
                                 manager_forget_gpu(m, address);
                 } else
@@ -132,9 +132,10 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
 typedef struct ReadList {
         PciAddress *fresh; /* new devices, to be scanned */
         size_t n_fresh;
-        PciAddress *bound; /* devices whose driver has finished its probe, including fresh ones, and GPUs with types */
+        PciAddress *bound; /* devices whose driver has finished its probe, including new devices, and GPUs with types of
+                              mediated devices */
         size_t n_bound;
-        PciAddress *other; /* known devices whose driver may have changed and may still be probing */
+        PciAddress *other; /* known devices whose driver may have changed, and may still be probing */
         size_t n_other;
 } ReadList;
 
@@ -145,10 +146,11 @@ static void read_list_done(ReadList *l) {
 }
 
 /*
- * The kernel announces as a change of the GPU that its driver has registered types of mediated devices, which NVIDIA's
- * does when nvidia-vgpud runs. An event of a mediated device is a change of its GPU. Types and mediated devices are
- * read where vGPUs are offered or allocated. Those of a VF are not read: an unbind also counts as a change, and the
- * next driver of the VF may hold the device lock then. The next request reads them.
+ * Returns true when the GPU's types and mediated devices must be read. When the GPU's driver registers types, as
+ * NVIDIA's does when nvidia-vgpud runs, the kernel sends a change event of the GPU. An event of a mediated device
+ * counts as a change of its GPU. Types and mediated devices are read only where vGPUs are offered or allocated. Those
+ * of a VF are left to the next request: an unbind also counts as a change, and then the next driver of the VF may hold
+ * the device lock.
  */
 static bool may_have_types(const Manager *m, const Event *e) {
         const PciDevice *gpu = e->changed ? inventory_find(m->host.inventory, e->address) : NULL;
@@ -201,14 +203,15 @@ static int read_devices(Manager *m, const Event *events, size_t n) {
         return r;
 }
 
-/* Even the same driver may have given a GPU another minor, or have lost the GPU. */
+/* Has GPUs probed again, because even the same driver may have given a GPU another minor, or may have lost the GPU. */
 static void probe_gpus(Manager *m, const Event *events, size_t n) {
         for (size_t i = 0; i < n; i++)
                 manager_doubt_gpu(m, events[i].address, !events[i].bound);
         manager_probe_gpus(m);
 }
 
-/* The kernel also sends an event after it tried to recover a device from an error. */
+/* Checks the health of changed devices, because the kernel also sends an event after it tried to recover a device from
+ * an error. */
 static void check_health(Manager *m, const Event *events, size_t n) {
         PciAddress devices[EVENTS_MAX];
 
@@ -217,7 +220,7 @@ static void check_health(Manager *m, const Event *events, size_t n) {
         manager_check_health_of(m, devices, n);
 }
 
-/* Queues PFs that have a driver only now: their VFs can be created. */
+/* Notes as new the PFs that were just bound to a driver, because their VFs can be created now. */
 static void find_late_pfs(Manager *m, const Event *events, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, events[i].address);

@@ -21,21 +21,22 @@ typedef struct Manager Manager;
 typedef struct Job Job;
 typedef struct UeventQueue UeventQueue;
 
-/* Health probes at a time. When the children of all of them hang, no new one is started until one has exited. */
+/* The most health probes at a time. When the children of all of them hang, no new one is started until one has
+ * exited. */
 #define CHECKUPS_MAX 8U
 
 /* One run of the health probe. */
 typedef struct Checkup {
         Manager *manager;
         Probe *probe;    /* NULL when not running */
-        PciAddress late; /* the device that the child hangs on, when is_late */
+        PciAddress late; /* if is_late: the device on which the child hangs */
         bool is_late;
 } Checkup;
 
 typedef struct AttributeWatch {
         Probe *probe;
         sd_event_source *links; /* rtnetlink notifications */
-        bool due;               /* VFs are to be read again */
+        bool due;               /* VFs must be read again */
         bool busy;              /* VFs were skipped because of a job */
 } AttributeWatch;
 
@@ -45,23 +46,23 @@ typedef struct GpuMinor {
         uint64_t instance; /* PciDevice.instance, which changes when a card is replugged */
         uint32_t minor;    /* or NVIDIA_MINOR_UNKNOWN */
         int memory_node;   /* the NUMA node of its memory, -1: none */
-        bool asked;        /* not to be read again */
-        bool answered;     /* by the last probe */
+        bool asked;        /* the next probe skips the GPU */
+        bool answered;     /* the last probe got an answer */
         bool suspect;      /* the driver may have lost the GPU */
 } GpuMinor;
 
 typedef struct FabricWatch {
         sd_event_source *timer; /* NULL: none, or the child runs */
-        Worker worker;          /* pid 0: not running */
+        Worker worker;          /* pid is 0 while no child runs */
 } FabricWatch;
 
 typedef struct EndpointWatch {
-        sd_event_source *timer;  /* of the next question, or of the patience with this one; NULL: nothing to ask */
-        sd_event_source *answer; /* the connection of a question without an answer; NULL: none */
+        sd_event_source *timer;  /* for the next question, or for a late answer; NULL: nothing to ask */
+        sd_event_source *answer; /* connection of a question that has no answer yet; NULL: none */
         EndpointName *asked;
         size_t n_asked;
         bool again;  /* ask again after this question */
-        bool silent; /* the last question has no answer, which is logged */
+        bool silent; /* the last question got no answer, and this was logged */
 } EndpointWatch;
 
 typedef struct Watches {
@@ -71,7 +72,7 @@ typedef struct Watches {
         Probe *gpu_probe;
         GpuMinor *gpus;
         size_t n_gpus;
-        sd_event_source *shm; /* regions.c: inotify on dev/shm */
+        sd_event_source *shm; /* op-allocation.c: inotify on dev/shm */
         Checkup checkups[CHECKUPS_MAX];
         FabricWatch fabric;
         EndpointWatch endpoints;
@@ -83,17 +84,17 @@ void manager_open_uevents(Manager *m);
 UeventQueue *uevent_queue_free(UeventQueue *q);
 /* Handles uevents from the event loop, including those collected so far. Returns 0 or a negative errno. */
 int manager_follow_uevents(Manager *m);
-/* Handles the uevents that were kept while a job worked on their devices; that job has ended. */
+/* Handles the uevents that were kept while a job, which has ended now, worked on their devices. */
 void manager_handle_kept_uevents(Manager *m);
 
 /* watch-guests.c */
-/* Starts to follow which guests run (Allocation.domain). They are unknown until libvirt has answered. */
+/* Starts to follow which guests run (AllocationStatus.domain). They are unknown until libvirt has answered. */
 void manager_follow_guests(Manager *m);
 /* Finds the allocations and devices of the guests again. Call it when ledger, inventory or policy changed. */
 void manager_find_guests(Manager *m);
 /* Has libvirt list the guests again. */
 void manager_ask_guests(Manager *m);
-/* The daemon is ready, so libvirt must answer in time. */
+/* Call when the daemon is ready: libvirt must now answer in time. */
 void manager_expect_guests(Manager *m);
 
 /* watch-health.c */
@@ -107,7 +108,7 @@ void manager_check_vfs_of(Manager *m, const PciAddress *pf);
 /* watch-attributes.c */
 /* Has a child read the attributes of allocated VFs again, once the daemon is announced. */
 void manager_make_attributes_due(Manager *m);
-/* Reads the VFs that were skipped because of a job; that job has ended. */
+/* Reads the VFs that were skipped because of a job, which has ended now. */
 void manager_attributes_job_gone(Manager *m);
 /* Calls manager_make_attributes_due() when rtnetlink reports a change on a PF with allocated VFs. */
 void manager_follow_links(Manager *m);
@@ -119,15 +120,14 @@ void manager_probe_gpus(Manager *m);
 void manager_probe_gpus_again(Manager *m);
 
 /* watch-fabric.c */
-/* Watches the Fabric Manager of Manager=, if the configuration has one, from now on: its restarts, the partitions of
- * allocations, and GPUs with failed NVLinks. */
+/* Follows the Fabric Manager of Manager=, if the configuration has one: its restarts, the partitions of allocations,
+ * and GPUs with failed NVLinks. */
 void manager_follow_fabric(Manager *m);
 void fabric_watch_done(FabricWatch *w);
 
 /* watch-endpoints.c */
-/* Checks the health of the endpoints of the configuration from now on. Endpoints that it had before keep their states.
- */
+/* Follows the endpoints of the configuration. Endpoints of the former configuration keep their states. */
 void manager_follow_endpoints(Manager *m);
-/* Checks all of them now. */
+/* Checks all endpoints now. */
 void manager_check_endpoints(Manager *m);
 void endpoint_watch_done(EndpointWatch *w);

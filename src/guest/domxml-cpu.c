@@ -125,7 +125,7 @@ static void write_backing(Domain *d) {
         node_set(d, node_add(d, backing, "allocation"), "mode", "immediate");
 }
 
-/* VFIO pins all memory. libvirt computes the limit for that; any other limit is too low (domain.md F10). */
+/* VFIO pins all memory. libvirt computes the limit for that; any other limit is too low (qemu_domain.c). */
 static void drop_memory_limit(Domain *d) {
         xmlNode *memtune = node_find(d->root, "memtune");
 

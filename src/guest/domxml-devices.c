@@ -121,7 +121,7 @@ static void write_driver(Domain *d, xmlNode *hostdev, const AllocationDevice *de
 
 static void write_function(Domain *d, xmlNode *hostdev, const AllocationDevice *dev) {
         node_set(d, hostdev, "type", "pci");
-        node_set(d, hostdev, "managed", "no"); /* the daemon binds devices (domain.md F6) */
+        node_set(d, hostdev, "managed", "no"); /* the daemon binds devices */
         if (d->xen)
                 node_set(d, node_add(d, hostdev, "driver"), "name", "xen");
         else

@@ -92,8 +92,8 @@ static Branch longer(Branch b) {
         return (Branch) { b.path, b.n + 1 + strcspn(b.path + b.n + 1, "/") };
 }
 
-/* The switch below the root bus or switch b, on the way to the device with that path: behind a port, and with a port
- * above the device. False: there is none. */
+/* Finds the next switch on path below b, a root bus or a switch. *ret: the path of its upstream port. False: no switch
+ * between b and the device. */
 static bool find_switch(const char *path, Branch b, Branch *ret) {
         Branch port = longer((Branch) { path, b.n }), upstream = port.path[port.n] ? longer(port) : port;
 

@@ -17,7 +17,7 @@ static bool has_document(const Allocation *a) {
         return a->n_pins > 0 && a->n_cells > 0 && allocation_memory(a) > 0;
 }
 
-/* libvirt silently drops or adds settings that contradict each other (domain.md F5), so check them first. */
+/* libvirt silently drops or adds settings that contradict each other, so check them first. */
 static Verdict check_cpus(const Allocation *a, Refusal *ret) {
         CpuSet vcpus = { 0 };
 

@@ -124,7 +124,8 @@ static uint64_t sum_bars(const Inventory *inv, const Allocation *a) {
 
 /*
  * The window is twice the BARs, because of alignment, rounded up to a power of two; but only once the BARs if twice
- * would be half of the address space. By default, firmware uses an eighth of the address space (domain.md F8).
+ * would be half of the address space. By default, OVMF uses an eighth of the address space, a quarter since edk2 of
+ * August 2026 (tianocore/edk2 12997).
  */
 static void size_window(const Inventory *inv, const Allocation *a, GuestPci *pci) {
         uint64_t sum = sum_bars(inv, a), space = inv->phys_bits > 0 ? 1ULL << MIN(inv->phys_bits, 63U) : 0, size = 1;

@@ -113,7 +113,7 @@ static int current_driver(const Sysfs *fs, PciAddress address, char name[static 
         return r == -ENOENT ? 0 : MIN(r, 0);
 }
 
-/* Sets value to the override, "" when it is not set, which the kernel shows as "(null)" (domain.md B7). */
+/* Sets value to the override, "" when it is not set, which the kernel shows as "(null)". */
 static int current_override(const Sysfs *fs, PciAddress address, char value[static DRIVER_NAME_MAX]) {
         int r;
 
@@ -151,8 +151,7 @@ int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const
                 return 0;
         if (!streq(now, driver))
                 return -EBUSY;
-        /* Unbinding the PF would remove its VFs, and the write would block while a guest has a VF open (domain.md C9,
-         * C10). */
+        /* Unbinding the PF would remove its VFs, and the write would block while a guest has a VF open. */
         if (sriov_has_vf(fs, address, 0))
                 return -ENOTEMPTY;
         r = streq(now, PCIBACK_DRIVER) ? pciback_release(fs, address) : 0;
@@ -185,7 +184,7 @@ static int probe_driver(const Sysfs *fs, PciAddress address, const char *driver)
         r = current_driver(fs, address, now);
         if (r < 0)
                 return r;
-        /* The write succeeds even if no driver was bound (domain.md B2). */
+        /* The write succeeds even if no driver was bound (drivers/base/bus.c). */
         if (!streq(now, driver))
                 return -ENODEV;
         r = keep_awake(fs, address);
@@ -248,7 +247,7 @@ int reset_device(const Sysfs *fs, PciAddress address, const char *method, const 
         return r < 0 ? r : 1;
 }
 
-/* The standard header of config space. A device that does not respond reads as all ones (domain.md H, PCI 3.0 6.1). */
+/* The standard header of config space. A device that does not respond reads as all ones (PCI 3.0, 6.1). */
 #define HEADER_SIZE 64
 
 static bool all_ones(const uint8_t *bytes, size_t n) {

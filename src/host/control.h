@@ -20,7 +20,7 @@ int power_set_control(const Sysfs *fs, PciAddress address, const char *value);
 /* value: "0" or "1". */
 int power_set_d3cold(const Sysfs *fs, PciAddress address, const char *value);
 
-/* Binds devices to drivers by driver_override (kernel Documentation/ABI/testing/sysfs-bus-pci; domain.md B1 to B10). */
+/* Binds devices to drivers by driver_override (kernel Documentation/ABI/testing/sysfs-bus-pci). */
 
 /* Sets the override, or clears it when driver is NULL. -EIO: the kernel accepted the write but shows another value. */
 int driver_set_override(const Sysfs *fs, PciAddress address, const char *driver);
@@ -39,10 +39,9 @@ int driver_bind(const Sysfs *fs, PciAddress address, const char *driver);
 /*
  * Resets the function. Without method the kernel tries those in reset_method in order; with it, reset_method is set to
  * method before, and to before (unless NULL) after it. A listed method may have become impossible, so only the attempt
- * shows whether the device can be reset (domain.md D1, D2). 1: reset. -ENOENT: the kernel has no reset method for it.
- * -ENOTTY: no method worked, which is also how the kernel reports a device that did not come back in time
- * (pci_dev_wait()). -EINVAL: it does not offer the method. -ENOTEMPTY: the function is a PF with VFs. Otherwise the
- * kernel's errno.
+ * shows whether the device can be reset. 1: reset. -ENOENT: the kernel has no reset method for it. -ENOTTY: no method
+ * worked, which is also how the kernel reports a device that did not come back in time (pci_dev_wait()). -EINVAL: it
+ * does not offer the method. -ENOTEMPTY: the function is a PF with VFs. Otherwise the kernel's errno.
  */
 int reset_device(const Sysfs *fs, PciAddress address, const char *method, const char *before);
 /* Checks that the device responds. 0: it responds with the vendor ID that sysfs has. -EIO: config space is all ones.

@@ -93,7 +93,8 @@ static int mark_target(const Critical *c, const char *decoder, const char *regio
         return path && use ? critical_mark_user(c, path, use) : -ENOMEM;
 }
 
-/* A driver has the region. Its memory may be a block device or DAX devices, which are not below the PCI functions. */
+/* Returns whether a driver is bound to the region. Then the host may use its memory as a block or DAX device, which is
+ * not below the PCI function in sysfs. */
 static bool is_enabled(const Critical *c, const char *dir) {
         _cleanup_free_ char *path = string_format("%s/driver", dir);
         char driver[SYSFS_ATTRIBUTE_MAX];

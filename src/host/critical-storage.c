@@ -96,9 +96,9 @@ bool critical_has_true_source(const char *type) {
         return streq(type, "btrfs") || streq(type, "bcachefs");
 }
 
-/* Marks the devices that the device number of a mount does not name, in lines such as "- btrfs /dev/sda1 rw" or "- xfs
- * /dev/sda1 rw,logdev=/dev/sdb1". With an anonymous number the line counts only if critical_has_true_source(), or for
- * the servers of a network file system. mount: the mount point. */
+/* Marks further devices of a mount: those in its options (logdev=/dev/sdb1) and, for btrfs and bcachefs, whose device
+ * number is anonymous, those in its source. For other anonymous mounts it notes the servers of a network file system.
+ * mount: the mount point. */
 static int mark_source(const Critical *c, char *rest, bool anonymous, const char *mount, const char *use) {
         const char *type;
         char *word, *source, *options, *node;

@@ -399,8 +399,8 @@ int device_dir_append_entries(const DeviceDir *d, Attribute a, char **names) {
         return r;
 }
 
-/* Whether the master of an interface may be a bond or a team. A bridge, a VRF and the datapath of Open vSwitch have
- * ports too; the last has no device type, as a team has none. */
+/* Returns whether the master of an interface may be a bond or a team. Bridges and VRFs are excluded by DEVTYPE=. A team
+ * and the datapath of Open vSwitch have no DEVTYPE=; the datapath is excluded by its name. */
 static bool is_bond(const DeviceDir *d, const char *master, const char *name) {
         static const char key[] = "DEVTYPE=";
         char path[2 * SYSFS_ATTRIBUTE_MAX], text[SYSFS_ATTRIBUTE_MAX];

@@ -46,8 +46,8 @@ int scan_names(Scan *s, char *const *names, size_t n);
 bool scan_is_reread(const Scan *s, PciAddress address);
 /* Derives the facts that depend on several devices: IOMMU groups, inherited NUMA nodes, names and notes. */
 int scan_complete(const Scan *s);
-/* Tells whether the IOMMU group was created by VFIO in its no-IOMMU mode, for a device without an IOMMU (domain.md
- * A17). */
+/* Tells whether the IOMMU group was created by VFIO in its no-IOMMU mode, for a device without an IOMMU: its attribute
+ * name is then "vfio-noiommu". */
 bool scan_group_is_noiommu(const Sysfs *fs, int number);
 
 /* The names of what is below a PCI function: block devices that are no partition, namespaces of NVMe controllers, and

@@ -110,8 +110,8 @@ int sriov_remove_vfs(const Sysfs *fs, PciAddress pf, unsigned count) {
 
         if (r < 0)
                 return r;
-        /* Removing a VF blocks while a guest has it open (domain.md C9). A guest can have a VF open only through a
-         * driver, so VFs with a driver are not removed. */
+        /* Removing a VF blocks while a guest has it open (pci_disable_sriov() waits with pci_rescan_remove_lock held).
+         * A guest can have a VF open only through a driver, so VFs with a driver are not removed. */
         if (bound > 0 || (links != 0 && links != count))
                 return -EBUSY;
         return change_numvfs(fs, pf, 0);

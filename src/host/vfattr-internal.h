@@ -48,15 +48,15 @@ typedef struct VfTarget {
         PfView *view;
 } VfTarget;
 
-/* MLNX_OFED's sriov/N directory (domain.md C30). */
+/* MLNX_OFED's sriov/N directory. */
 int vf_ofed_read(const VfTarget *t, VfAttributes *ret);
 int vf_ofed_write(const VfTarget *t, const VfAttributes *change);
 
-/* The iov directory of mlx4's InfiniBand ports (domain.md C23). */
+/* The iov directory of mlx4's InfiniBand ports (kernel ABI/stable/sysfs-class-infiniband). */
 int vf_mlx4_read(const VfTarget *t, VfAttributes *ret);
 int vf_mlx4_write(const VfTarget *t, const VfAttributes *change);
 
-/* rtnetlink on the network interfaces of the PF (domain.md C31, C37). */
+/* rtnetlink on the network interfaces of the PF. */
 int vf_netlink_read(const VfTarget *t, VfAttributes *ret);
 int vf_netlink_write(const VfTarget *t, const VfAttributes *change);
 

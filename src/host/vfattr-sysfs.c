@@ -11,7 +11,7 @@
 #include "util/strings.h"
 #include "vfattr-internal.h"
 
-/* MLNX_OFED's directory sriov/N of the PF (domain.md C30). */
+/* MLNX_OFED's directory sriov/N of the PF. */
 
 static const char *const policies[_VF_LINK_MAX] = {
         [VF_LINK_AUTO] = "Follow",
@@ -107,8 +107,8 @@ int vf_ofed_write(const VfTarget *t, const VfAttributes *change) {
 }
 
 /*
- * The iov directory of an mlx4 InfiniBand device (domain.md C23; the kernel's drivers/infiniband/hw/mlx4/sysfs.c). With
- * an alias GUID of 0 the subnet manager assigns the GUID. An alias GUID of all ones deletes it.
+ * The iov directory of an mlx4 InfiniBand device (the kernel's drivers/infiniband/hw/mlx4/sysfs.c). With an alias GUID
+ * of 0 the subnet manager assigns the GUID. An alias GUID of all ones deletes it.
  */
 
 #define DEVICES_MAX   16U

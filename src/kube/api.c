@@ -12,15 +12,15 @@
 #include "util/log.h"
 
 #define KUBECONFIG_MAX (1U << 20)
-#define TOLD_MAX       400U /* bytes of a message of the API server that are told */
+#define TOLD_MAX       400U /* bytes of a message of the API server that are logged */
 
-/* YAML */
+/* Reading YAML. */
 
 static const char *scalar(const yaml_node_t *node) {
         return node && node->type == YAML_SCALAR_NODE ? (const char *) node->data.scalar.value : NULL;
 }
 
-/* The value of a key; NULL for what is no mapping, or has no such key. */
+/* Returns the value of a key; NULL if the node is no mapping or does not have the key. */
 static const yaml_node_t *value_of(yaml_document_t *d, const yaml_node_t *node, const char *key) {
         if (!node || node->type != YAML_MAPPING_NODE)
                 return NULL;
@@ -34,8 +34,8 @@ static const char *text_of(yaml_document_t *d, const yaml_node_t *node, const ch
         return scalar(value_of(d, node, key));
 }
 
-/* The value of the element that node[reference] names in a list: contexts, clusters and users have this shape. NULL:
- * there is none, logged. */
+/* Returns node[key] of the element of list whose name is in node[reference]: contexts, clusters and users have this
+ * form. NULL: there is none, logged. */
 static const yaml_node_t *find_entry(const char *path, yaml_document_t *d, const yaml_node_t *node,
                                      const char *reference, const char *list, const char *key) {
         const yaml_node_t *all = value_of(d, yaml_document_get_root_node(d), list), *found = NULL;
@@ -52,8 +52,8 @@ static const yaml_node_t *find_entry(const char *path, yaml_document_t *d, const
         return found;
 }
 
-/* KEY is a path, relative to the directory of the kubeconfig, and KEY-data its content; the content counts where both
- * are there. */
+/* Reads a file of the kubeconfig: KEY is its path, relative to the directory of the kubeconfig, and KEY-data its
+ * content. If both are there, the content counts. */
 static int take_file(const char *kubeconfig, yaml_document_t *d, const yaml_node_t *node, const char *key,
                      char **ret_file, char **ret_text) {
         const char *path = text_of(d, node, key), *slash = strrchr(kubeconfig, '/'), *data;
@@ -112,7 +112,7 @@ static int take_config(const char *path, yaml_document_t *d, Api *a) {
         return r < 0 ? log_error_errno(r, "%s: A value cannot be read: %m", path) : 0;
 }
 
-/* Requests */
+/* Requests. */
 
 int apiserver_init(Manager *m) {
         const char *path = m->kubeconfig;

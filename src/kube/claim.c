@@ -7,16 +7,18 @@
 
 #include "guest/cdi.h"
 
-/* kubernetes/dynamic-resource-allocation, api/metadata/types.go: where containers find the files of KEP-5304. */
+/* Where containers find the files of KEP-5304 (kubernetes/dynamic-resource-allocation, api/metadata/types.go). */
 #define CONTAINER_DIRECTORY  "/var/run/kubernetes.io/dra-device-attributes"
-/* kubernetes/api, resource/v1/types.go: PodResourceClaimAnnotation. Claims made of a template have it. */
+/* The annotation of a claim that was made from a template (kubernetes/api, resource/v1/types.go:
+ * PodResourceClaimAnnotation). */
 #define POD_CLAIM_ANNOTATION "resource.kubernetes.io/pod-claim-name"
 
 static bool member_is_name(json_object *o, const char *key) {
         return name_is_valid(member_text(o, key) ?: "");
 }
 
-/* Request names are DNS labels, with one more behind a slash where the claim has alternatives. */
+/* Checks a device of a record. Its request is a DNS label, followed by a slash and another one if the claim has
+ * alternatives. */
 static bool device_is_valid(json_object *device) {
         const char *request = member_text(device, "request") ?: "", *slash = strchr(request, '/');
         char main_part[NAME_SIZE];
@@ -26,7 +28,7 @@ static bool device_is_valid(json_object *device) {
                (!slash || name_is_valid(slash + 1)) && member_is_name(device, "device");
 }
 
-/* The record */
+/* The record. */
 
 int claim_from_document(json_object *claim, const ClaimRef *ref, const char *node, json_object **ret,
                         char ret_sentence[static CLAIM_SENTENCE_SIZE]) {
@@ -135,14 +137,15 @@ bool claim_is_first(json_object *record, size_t i) {
         return true;
 }
 
-/* Files */
+/* Files. */
 
 void claim_cdi_id(json_object *record, size_t i, char ret[static CLAIM_CDI_ID_SIZE]) {
         (void) snprintf(ret, CLAIM_CDI_ID_SIZE, KUBE_DRIVER "/claim=%s_%.40s", member_text(record, "uid"),
                         claim_device(record, i));
 }
 
-/* All devices of a pod have the same: a kernel has VFIO character devices for all or for none. */
+/* Adds the device nodes. All devices of a pod use the same kind, because a kernel has VFIO character devices for all
+ * devices or for none. */
 static int add_nodes(json_object *edits, json_object *document, json_object *device) {
         const char *cdev = member_text(device, "vfio_device");
 

@@ -12,11 +12,11 @@
 #include "util/log.h"
 
 #define OWN_DIRECTORY "plugins/" KUBE_DRIVER
-#define RECORD_FILE   "%s.json" /* of a UID */
+#define RECORD_FILE   "%s.json" /* named by the UID */
 #define CDI_FILE      KUBE_DRIVER "-claim_%s.json"
 #define TEXT_MAX      (1U << 20)
 
-/* Makes the directory with those above it, and opens it. */
+/* Creates the directory and those above it, and opens it. */
 static int make_directory(const char *path) {
         _cleanup_free_ char *copy = strdup(path);
         int fd;
@@ -54,7 +54,7 @@ int files_init(Manager *m) {
         return 0;
 }
 
-/* Takes ownership of name and text. 1; 0: the file has this text. */
+/* Writes a file. Takes ownership of name and text. 1: written; 0: the file already has this text. */
 static int write_text(const char *directory, char *name, char *text) {
         _cleanup_free_ char *own_name = name, *own_text = text, *have = NULL;
         _cleanup_close_ int fd = name && text ? make_directory(directory) : -ENOMEM;
@@ -107,7 +107,7 @@ int files_read_record(const Manager *m, const char *uid, json_object **ret) {
         return r;
 }
 
-/* The directory of the claim has a directory for each request, with one file. */
+/* Removes the metadata: the directory of the claim has a directory for each request, with one file. */
 static int remove_metadata(const Manager *m, const char *uid) {
         _cleanup_free_ char *path = string_format("%s/%s", m->metadata, uid);
         _cleanup_names_ char **names = NULL;
@@ -129,7 +129,7 @@ static int remove_metadata(const Manager *m, const char *uid) {
         return 0;
 }
 
-/* Takes ownership of name. */
+/* Removes a file. Takes ownership of name. */
 static int remove_file(const char *directory, char *name) {
         _cleanup_free_ char *own_name = name;
         _cleanup_close_ int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

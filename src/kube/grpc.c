@@ -15,7 +15,7 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-#define PREFIX_SIZE  5U /* of a message: a flag and a big-endian length */
+#define PREFIX_SIZE  5U /* bytes before a message: a flag and a big-endian length */
 #define PATH_SIZE    128U
 #define READ_SIZE    16384U
 #define TIMEOUT_USEC (GRPC_TIMEOUT_SEC * UINT64_C(1000000))
@@ -49,8 +49,8 @@ struct Connection {
         nghttp2_session *session;
         sd_event_source *io, *timer;
         LIST_HEAD(CallList, GrpcCall) calls;
-        uint64_t begun, last_call; /* 0: never */
-        uint64_t blocked;          /* since when the socket takes no bytes; UINT64_MAX: it does */
+        uint64_t begun, last_call; /* times of the first and the last call; 0: none */
+        uint64_t blocked;          /* time since which the socket accepts no bytes; UINT64_MAX: it does accept */
         bool has_settings, is_broken;
 };
 
@@ -66,7 +66,7 @@ struct GrpcServer {
         LIST_HEAD(ConnectionList, Connection) connections;
 };
 
-/* Calls */
+/* Calls. */
 
 static void free_call(GrpcCall *call) {
         LIST_REMOVE(call, calls);
@@ -77,7 +77,7 @@ static void free_call(GrpcCall *call) {
         free(call);
 }
 
-/* What was submitted is sent in the next turn of the loop: a method may answer while the session reads. */
+/* Has submitted data sent in the next turn of the loop, because a method may answer while the session reads. */
 static void wake_connection(Connection *c) {
         if (sd_event_source_set_io_events(c->io, EPOLLIN | EPOLLOUT) < 0)
                 c->is_broken = true;
@@ -111,7 +111,7 @@ static ssize_t on_read_answer(nghttp2_session *session, int32_t id, uint8_t *buf
                        : (ssize_t) n;
 }
 
-/* Nothing that still comes of the request counts. */
+/* Resets a call: further frames of the request are ignored. */
 static void reset_call(GrpcCall *call) {
         call->is_complete = true;
         if (nghttp2_submit_rst_stream(call->connection->session, NGHTTP2_FLAG_NONE, call->id, NGHTTP2_INTERNAL_ERROR) !=
@@ -129,7 +129,7 @@ static void submit_answer(GrpcCall *call) {
                                   : nghttp2_submit_response(session, call->id, headers, ELEMENTSOF(headers), &provider);
 
         call->has_headers = true;
-        /* The data need not be resumed while they are still being sent. */
+        /* Data that is still being sent need not be resumed. */
         if (r != 0 && r != NGHTTP2_ERR_INVALID_ARGUMENT)
                 reset_call(call);
         wake_connection(call->connection);
@@ -176,7 +176,7 @@ void grpc_call_watch(GrpcCall *call, void (*gone)(GrpcCall *c, void *userdata), 
         call->userdata = userdata;
 }
 
-/* The request is complete: it has one message. */
+/* Runs the method: the request is complete, with one message. */
 static void run_call(GrpcCall *call) {
         const GrpcServer *s = call->connection->server;
         const uint8_t *in = call->in.data;
@@ -201,7 +201,7 @@ static void run_call(GrpcCall *call) {
         grpc_fail(call, GRPC_UNIMPLEMENTED, "There is no such method.");
 }
 
-/* What the session reads */
+/* Callbacks of the session. */
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *userdata) {
         Connection *c = userdata;
@@ -277,7 +277,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error,
         return 0;
 }
 
-/* Connections */
+/* Connections. */
 
 static void close_connection(Connection *c) {
         LIST_REMOVE(c, connections);
@@ -303,7 +303,7 @@ static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t siz
         return n >= 0 ? n : NGHTTP2_ERR_WOULDBLOCK;
 }
 
-/* The timer is set while the peer owes something: the rest of a request, or to read. */
+/* Updates the connection. Its timer runs while the peer has to act: to send the rest of a request, or to read. */
 static int update_connection(Connection *c) {
         uint64_t since = c->has_settings ? c->blocked : MIN(c->begun, c->blocked);
         const GrpcCall *call;
@@ -359,8 +359,8 @@ static int make_session(Connection *c) {
         return r == 0 ? 0 : -ENOMEM;
 }
 
-/* Of too many connections, closes the one that has made no call, or none for the longest time. A kubelet connects
- * again. False: each has a call. */
+/* Closes a connection when there are too many: one without calls, which has made none so far or none for the longest
+ * time. A kubelet connects again. False: every connection has a call. */
 static bool make_room(GrpcServer *s) {
         Connection *c, *oldest = NULL;
         size_t n = 0;
@@ -379,7 +379,7 @@ static bool make_room(GrpcServer *s) {
 
 static int on_accept(sd_event_source *source, int listening, uint32_t events, void *userdata) {
         GrpcServer *s = userdata;
-        /* cppcheck-suppress nullPointer */ /* the address of a peer without one */
+        /* cppcheck-suppress nullPointer */ /* the address of a peer, which has none */
         int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), r;
         Connection *c = fd >= 0 && make_room(s) ? calloc(1, sizeof(*c)) : NULL;
 
@@ -400,7 +400,7 @@ static int on_accept(sd_event_source *source, int listening, uint32_t events, vo
         return 0;
 }
 
-/* The server */
+/* The server. */
 
 int grpc_server_new(sd_event *event, const char *path, const GrpcMethod *methods, size_t n, void *userdata,
                     GrpcServer **ret) {

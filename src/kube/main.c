@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthrough-dra: the settings, the loop, and the two sockets that the kubelet calls: the one by which it finds the
- * plugin, and the one of the plugin, with DRAPlugin and DRAResourceHealth. */
+/* passthrough-dra: the settings, the loop, and the two sockets that the kubelet uses: one for the registration of the
+ * plugin, and one for the plugin itself, with DRAPlugin and DRAResourceHealth. */
 
 #include <ctype.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "util/program.h"
 
 #define SETTINGS_FILE "/etc/passthroughd/passthrough-dra.conf"
-#define NODE_MAX      220U /* The name of a slice is that of the node and a suffix: 253 bytes together. */
+#define NODE_MAX      220U /* the name of a slice is this name and a suffix, together at most 253 bytes */
 #define COLLECT_USEC  (UINT64_C(600) * 1000000)
 #define RENEW_USEC    (UINT64_C(15) * 1000000)
 
@@ -49,7 +49,8 @@ static void manager_done(Manager *m) {
         agent_free_settings(keys, ELEMENTSOF(keys), m);
 }
 
-/* A missing file is one without lines. The kubelet takes the name of the host in lower case. */
+/* Reads the settings. A missing file counts as empty. The default of the node's name is the host name in lower case, as
+ * with the kubelet. */
 static int read_settings(Manager *m) {
         bool is_missing = access(arg_config, F_OK) < 0 && errno == ENOENT;
         char name[HOST_NAME_MAX + 1] = "";
@@ -68,10 +69,10 @@ static int read_settings(Manager *m) {
         return 0;
 }
 
-/* Registration */
+/* Registration. */
 
 static void run_info(GrpcCall *call, const uint8_t *data, size_t size, void *userdata) {
-        /* The names by which the kubelet knows the services: kubelet/pkg/apis/dra/v1/types.go and those beside it. */
+        /* The kubelet's names of the services: kubelet/pkg/apis/dra/v1/types.go and the files beside it. */
         static const char *const versions[] = { "v1.DRAPlugin", "v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth",
                                                 NULL };
         _cleanup_(wire_done) WireBuffer info = { 0 };
@@ -99,7 +100,7 @@ static void run_status(GrpcCall *call, const uint8_t *data, size_t size, void *u
         publisher_kubelet_started(m);
 }
 
-/* Health */
+/* Health. */
 
 static void put_health(const Manager *m, WireBuffer *b, uint64_t seconds) {
         _cleanup_json_ json_object *devices = slice_devices(m->facts.document);
@@ -147,8 +148,9 @@ static void run_watch(GrpcCall *call, const uint8_t *data, size_t size, void *us
         grpc_fail(call, GRPC_RESOURCE_EXHAUSTED, "Too many programs watch the health of devices.");
 }
 
-/* The kubelet takes health for unknown after 30 s without a message (pkg/kubelet/cm/dra/healthinfo.go), and a cleaner
- * of its directories may have removed a socket. */
+/* Sends the health again, which the kubelet treats as unknown after 30 s without a message
+ * (pkg/kubelet/cm/dra/healthinfo.go). Exits if the sockets were removed, for example by a cleaner of the kubelet's
+ * directories. */
 static int on_renew(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *m = userdata;
 
@@ -160,7 +162,8 @@ static int on_renew(sd_event_source *source, uint64_t usec, void *userdata) {
         return agent_set_timer(m->plugin.renew, RENEW_USEC);
 }
 
-/* The kubelet may call the plugin as soon as it sees the socket of the registration. */
+/* Listens at the plugin's socket first: the kubelet may call the plugin as soon as it sees the socket for the
+ * registration. */
 static int listen_at_both(Manager *m) {
         static const GrpcMethod registration[] = {
                 { "/pluginregistration.Registration/GetInfo", run_info },
@@ -184,9 +187,10 @@ static int listen_at_both(Manager *m) {
         return grpc_server_new(m->event, path, registration, ELEMENTSOF(registration), m, &m->plugin.registration);
 }
 
-/* The loop */
+/* The loop. */
 
-/* The ledger is known from the first document on: claims may have gone while this program or the daemon did not run. */
+/* Handles a document. With the first one the ledger is known, so claims are collected that ended while this program or
+ * the daemon did not run. */
 static void on_facts(Manager *m) {
         bool has_facts = m->facts.document;
 
@@ -197,7 +201,8 @@ static void on_facts(Manager *m) {
         m->had_facts = has_facts;
 }
 
-/* After the answers that a pod waits for. Watchers get the health of devices when it has changed. */
+/* Updates the API server, after the answers for which a pod waits. Watchers get the health of devices when it has
+ * changed. */
 static int on_tell(sd_event_source *source, void *userdata) {
         _cleanup_(wire_done) WireBuffer now = { 0 };
         Manager *m = userdata;
@@ -262,7 +267,7 @@ static int run_loop(Manager *m) {
         return r < 0 ? r : agent_loop_run(m->event);
 }
 
-/* What would be published. */
+/* Prints the slices that would be published. */
 static int print_slices(const Manager *m) {
         _cleanup_json_ json_object *document = NULL, *wanted = NULL;
         _cleanup_free_ char *text = NULL;
@@ -301,7 +306,7 @@ int main(int argc, char *argv[]) {
         if (arg_debug)
                 log_set_max_level(LOG_DEBUG);
         r = read_settings(&m);
-        if (r < 0) /* the unit says that systemd does not try again */
+        if (r < 0) /* by the unit, systemd does not restart after this status */
                 return r == -ENOMEM ? EXIT_FAILURE : EX_CONFIG;
         r = sd_bus_open_system(&m.bus);
         if (r < 0)

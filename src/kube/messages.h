@@ -5,13 +5,13 @@
  * The messages between the kubelet and this driver, in the wire format of Protocol Buffers
  * (protobuf.dev/programming-guides/encoding): a message is a sequence of fields, each with a number and a type. The
  * numbers are those of kubernetes/kubernetes 1.36 below staging/src/k8s.io/kubelet/pkg/apis:
- * pluginregistration/v1/api.proto, dra/v1/api.proto, dra-health/v1alpha1/api.proto and dra-health/v1/api.proto. Pure. A
- * reader stays within its bytes, also when they are no message.
+ * pluginregistration/v1/api.proto, dra/v1/api.proto, dra-health/v1alpha1/api.proto and dra-health/v1/api.proto. Pure.
+ * Reading never exceeds the given bytes, even if they are no message.
  */
 
 #include "util/strings.h"
 
-/* A message being written. Once memory is short, is_failed is set and nothing more is written. */
+/* A message that is being written. When memory runs out, is_failed is set, and nothing more is written. */
 typedef struct WireBuffer {
         uint8_t *data;
         size_t size, capacity;
@@ -20,13 +20,13 @@ typedef struct WireBuffer {
 
 void wire_done(WireBuffer *b);
 void wire_append(WireBuffer *b, const void *data, size_t size);
-/* These leave out 0 and "", as proto3 does. */
+/* Write a field; leave out 0 and "", as proto3 does. */
 void wire_put_number(WireBuffer *b, uint32_t number, uint64_t value);
 void wire_put_text(WireBuffer *b, uint32_t number, const char *text);
-/* The message may be empty. */
+/* Writes a message as a field, even if it is empty. */
 void wire_put_message(WireBuffer *b, uint32_t number, const WireBuffer *message);
 
-#define CLAIMS_MAX 64U /* of a call: the kubelet sends those of a pod */
+#define CLAIMS_MAX 64U /* claims of a call, in which the kubelet sends those of a pod */
 
 /* The largest names that Kubernetes permits: a DNS label for a namespace, a DNS subdomain for a claim. */
 #define NAMESPACE_SIZE 64U
@@ -36,22 +36,24 @@ typedef struct ClaimRef {
         char namespace[NAMESPACE_SIZE], uid[UUID_STRING_MAX], name[NAME_SIZE];
 } ClaimRef;
 
-/* Lower-case letters, digits, '-' and '.', with a letter or digit at both ends: fit for a URL and for a file name. */
+/* Checks for lower-case letters, digits, '-' and '.', with a letter or digit at both ends, which are safe in a URL and
+ * in a file name. */
 bool name_is_valid(const char *name);
 
-/* NodePrepareResourcesRequest and NodeUnprepareResourcesRequest. 0, -EBADMSG for bytes that are no such message,
- * -EINVAL for names that Kubernetes does not give, -E2BIG for too many claims, or -ENOMEM. The caller frees. */
+/* Parses a NodePrepareResourcesRequest or NodeUnprepareResourcesRequest. 0, -EBADMSG for bytes that are no such
+ * message, -EINVAL for names that Kubernetes does not allow, -E2BIG for too many claims, or -ENOMEM. The caller
+ * frees. */
 int message_parse_claims(const uint8_t *data, size_t size, ClaimRef **ret, size_t *ret_n);
-/* RegistrationStatus. 0 or -EBADMSG. The error is cut to fit. */
+/* Parses a RegistrationStatus. 0 or -EBADMSG. The error is cut to fit. */
 int message_parse_status(const uint8_t *data, size_t size, bool *ret_registered, char *error, size_t error_size);
 
-/* Device of dra/v1. */
+/* Writes a Device of dra/v1. */
 void message_put_device(WireBuffer *b, const char *request, const char *pool, const char *device, const char *cdi_id);
-/* A claim of NodePrepareResourcesResponse, with what message_put_device() wrote, or with NULL one of
+/* Writes a claim of NodePrepareResourcesResponse with the devices of message_put_device(), or with NULL one of
  * NodeUnprepareResourcesResponse. error: NULL or "" for none. */
 void message_put_claim(WireBuffer *b, const char *uid, const WireBuffer *devices, const char *error);
 
-/* PluginInfo; versions ends with NULL. */
+/* Writes a PluginInfo; versions ends with NULL. */
 void message_put_plugin_info(WireBuffer *b, const char *type, const char *name, const char *endpoint,
                              const char *const *versions);
 
@@ -61,6 +63,6 @@ typedef enum HealthStatus {
         HEALTH_UNHEALTHY,
 } HealthStatus;
 
-/* A device of NodeWatchResourcesResponse. v1alpha1 has no message: NULL. */
+/* Writes a device of NodeWatchResourcesResponse. message: NULL for v1alpha1, which has none. */
 void message_put_health(WireBuffer *b, const char *pool, const char *device, HealthStatus health, uint64_t seconds,
                         const char *message);

@@ -8,17 +8,17 @@
 #include "util/log.h"
 
 #define SECOND        UINT64_C(1000000)
-#define FULL_USEC     (600 * SECOND) /* between full comparisons, at most */
-#define KUBELET_USEC  (10 * SECOND)  /* between those after a start of the kubelet */
-#define KUBELET_TRIES 4U             /* 30 s: its grace for a plugin that is away */
-#define WRITES_MAX    64U            /* of one comparison that meet other writers */
+#define FULL_USEC     (600 * SECOND) /* the longest time between full comparisons */
+#define KUBELET_USEC  (10 * SECOND)  /* time between full comparisons after a start of the kubelet */
+#define KUBELET_TRIES 4U             /* covers 30 s, after which the kubelet removes the slices of a missing plugin */
+#define WRITES_MAX    64U            /* writes of one comparison, in case other programs write too */
 
 static void forget_items(Publisher *p) {
         json_object_put(TAKE_PTR(p->items));
         p->generation = 0;
 }
 
-/* The API server may be another one then. */
+/* Sets the timer for the next try, which may reach another API server. */
 static void try_later(Publisher *p) {
         uint64_t usec = retry_usec(&p->delay);
 
@@ -29,7 +29,7 @@ static void try_later(Publisher *p) {
                           (double) usec / SECOND);
 }
 
-/* Replies: each returns NULL, or what has failed. */
+/* Handlers of replies. Each returns NULL, or a text about what failed. */
 
 static const char *take_node(Publisher *p, const HttpReply *reply) {
         const char *uid = member_text(member(reply->document, "metadata"), "uid");
@@ -53,7 +53,7 @@ static bool is_wanted(const Publisher *p, const char *address) {
         return false;
 }
 
-/* Each device that another driver gives out as well is told of once. */
+/* Logs once for each device that another driver offers as well. */
 static void tell_rival(Publisher *p, json_object *spec) {
         const char *driver = member_text(spec, "driver") ?: "";
 
@@ -91,7 +91,7 @@ static const char *take_list(Publisher *p, const HttpReply *reply) {
         return NULL;
 }
 
-/* Remembers what the API server has kept of a slice, and tells of what it has left out. */
+/* Stores what the API server has stored of a slice, and logs members that it has dropped. */
 static bool note_written(Publisher *p, const char *name, json_object *sent, json_object *kept) {
         _cleanup_json_ json_object *both = json_object_new_object(), *dropped = json_object_new_object();
 
@@ -119,7 +119,7 @@ static const char *take_written(Publisher *p, const HttpReply *reply) {
         json_object *sent = member(member(write, "body"), "spec"), *slice = reply->document;
 
         p->n_writes++;
-        if (reply->status == 409 || reply->status == 404) { /* another program wrote meanwhile */
+        if (reply->status == 409 || reply->status == 404) { /* another program has written meanwhile */
                 forget_items(p);
                 return p->n_writes > WRITES_MAX ? "write the ResourceSlices" : NULL;
         }
@@ -153,7 +153,7 @@ static void on_reply(HttpReply *reply, void *userdata) {
         try_later(p);
 }
 
-/* Requests */
+/* Requests. */
 
 static void settle(Publisher *p) {
         int n = json_object_object_length(p->items);
@@ -167,7 +167,7 @@ static void settle(Publisher *p) {
         (void) sd_notifyf(false, "STATUS=%d ResourceSlice%s equal%s the node.", n, PLURAL(n), n == 1 ? "s" : "");
 }
 
-/* The next request, if one is needed. */
+/* Starts the next request, if one is needed. */
 static void step(Manager *m) {
         Publisher *p = &m->publisher;
         const char *method = "GET", *path;
@@ -178,8 +178,8 @@ static void step(Manager *m) {
                 return;
         if (p->is_stale) {
                 forget_items(p);
-                /* A Node that was deleted and registered again has another one, and slices of the old one are removed.
-                 */
+                /* A Node that was deleted and registered again has another UID, and slices of the old one are
+                 * removed. */
                 free(TAKE_PTR(p->node_uid));
                 p->is_stale = false;
         }

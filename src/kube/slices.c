@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define PATH_SIZE 1024U /* of a device in sysfs: 13 bytes for each of 32 buses at most, and the root */
+#define PATH_SIZE 1024U /* path of a device in sysfs: at most 32 buses with 13 bytes each, and the root */
 
 void slice_device_name(const char *address, char ret[static DEVICE_NAME_SIZE]) {
         (void) snprintf(ret, DEVICE_NAME_SIZE, "pci-%s", address);
@@ -36,7 +36,7 @@ bool slice_has_pool(json_object *document, const char *pool) {
         return streq_ptr(member_text(find_pool(document, pool), "scheduler"), "kubernetes");
 }
 
-/* Attributes */
+/* Attributes. */
 
 static bool add_text(json_object *attributes, const char *name, const char *value) {
         json_object *o;
@@ -52,7 +52,8 @@ static bool add_number(json_object *attributes, const char *name, json_object *v
         return !value || member_add(attributes, name, json_format("{'int': %s}", json_object_get_string(value)));
 }
 
-/* The path is the root, a port below it, and then the bridges: an upstream and a downstream port for each switch. */
+/* Adds the attributes of the place. The path is the root, a port below it, and then the bridges: an upstream and a
+ * downstream port for each switch. */
 static bool add_place(json_object *attributes, const char *path) {
         char text[PATH_SIZE];
         size_t n = 0;
@@ -80,7 +81,7 @@ static bool add_link(json_object *attributes, json_object *link) {
         return add_text(attributes, "link", text);
 }
 
-/* The ids of Fabric Manager's partitions that the GPU is in: one for each number of GPUs. */
+/* Adds the ids of Fabric Manager's partitions with the GPU, one attribute for each number of GPUs. */
 static bool add_partitions(json_object *attributes, json_object *document, json_object *device) {
         json_object *partitions = member(document, "partitions"), *module = member(device, "module");
         char name[32];
@@ -113,14 +114,15 @@ json_object *slice_attributes(json_object *document, json_object *device) {
                        : NULL;
 }
 
-/* Taints and counters */
+/* Taints and counters. */
 
 static bool is_vgpu(json_object *document, json_object *device) {
         return member_text(find_pool(document, member_text(device, "pool")), "vgpu_type") &&
                member(device, "physical_function");
 }
 
-/* The allocation of the device is that of a claim of Kubernetes: its name has the UID that is its consumer. */
+/* Returns true when the device is allocated to a claim of Kubernetes: the name of the allocation contains the UID,
+ * which is also its consumer. */
 static bool is_claimed(json_object *document, json_object *device) {
         const char *name = member_text(device, "allocation");
         const char *consumer = member_text(json_find(member(document, "allocations"), "name", name), "consumer");
@@ -135,8 +137,8 @@ static bool add_taint(json_object *o, const char *key, const char *value) {
                 json_format("[{'key': '" KUBE_DRIVER "/%s', 'value': '%s', 'effect': 'NoSchedule'}]", key, value));
 }
 
-/* A device that another engine or a person has is not for the scheduler, nor is one out of service. A vGPU that its GPU
- * has no room for is left to the counters. */
+/* Adds taints, so that the scheduler does not use a device that another engine or a person has, or that is out of
+ * service. A vGPU for which its GPU has no room needs none: the counters exclude it. */
 static bool add_taints(json_object *o, json_object *document, json_object *device) {
         const char *state = member_text(device, "state") ?: "", *verdict = member_text(device, "verdict") ?: "none";
 
@@ -161,7 +163,7 @@ HealthStatus slice_health(json_object *device, const char **ret_reason) {
         return streq(state, "host") ? HEALTH_UNKNOWN : HEALTH_UNHEALTHY;
 }
 
-/* Wanted slices */
+/* Wanted slices. */
 
 json_object *slice_devices(json_object *document) {
         _cleanup_json_ json_object *groups = json_object_new_object(), *found = json_object_new_array();
@@ -171,7 +173,7 @@ json_object *slice_devices(json_object *document) {
                 json_object *device = json_at(devices, i);
                 const char *group = member_text(device, "iommu_group");
 
-                /* A pod cannot use a mediated device: it has an IOMMU group of its own, which is not known. */
+                /* A pod cannot use a mediated device, which has an IOMMU group of its own that is not known. */
                 if (!member_text(device, "address") || !slice_has_pool(document, member_text(device, "pool")) ||
                     json_object_get_boolean(member(member(device, "vgpu"), "mediated")) ||
                     (group && json_object_object_get_ex(groups, group, NULL)))
@@ -200,7 +202,7 @@ static json_object *wanted_device(json_object *document, json_object *device) {
                        : NULL;
 }
 
-/* The array in the last slice, or in a new one when that has max elements or is of another kind. */
+/* Returns the array in the last slice, or in a new slice when the last one has max elements or is of another kind. */
 static json_object *room_for(json_object *slices, const char *key, size_t max) {
         size_t n = json_length(slices);
         json_object *slice = n > 0 ? json_at(slices, n - 1) : NULL, *array = member(slice, key);
@@ -224,8 +226,8 @@ int slices_wanted(json_object *document, json_object **ret) {
                 json_object *device = json_at(devices, i);
                 json_object *array = room_for(slices, "devices", SLICE_DEVICES_MAX);
                 const char *pf = member_text(device, "physical_function");
-                /* A counter of a GPU is its room for vGPUs: the devices that are available, and those that claims have.
-                 */
+                /* The counter of a GPU is its number of vGPUs: the devices that are available, and those that claims
+                 * have. */
                 int room = json_object_get_int(member(counts, pf ?: "")) +
                            (streq_ptr(member_text(device, "state"), "available") || is_claimed(document, device));
 
@@ -246,9 +248,9 @@ int slices_wanted(json_object *document, json_object **ret) {
         return 0;
 }
 
-/* Difference */
+/* Differences. */
 
-/* The slice as it should be. item: what the API server has, NULL for a slice that it does not have. */
+/* Makes the wanted slice. item: the API server's slice, NULL if it has none. */
 static json_object *make_slice(const SliceOwner *owner, const char *name, json_object *part, size_t count,
                                int64_t generation, json_object *item) {
         json_object *version = member(member(item, "metadata"), "resourceVersion");
@@ -279,7 +281,7 @@ void slice_remove_times(json_object *slice) {
         }
 }
 
-/* Makes *ret a write, unless it is one. body: NULL to remove the slice. */
+/* Sets *ret to a write, unless it has one already. body: NULL to remove the slice. */
 static bool note_write(json_object **ret, const char *method, const char *name, json_object *body) {
         bool is_new = streq(method, "POST");
 
@@ -315,7 +317,7 @@ static int find_writes(const SliceOwner *owner, json_object *wanted, json_object
                 if (!note_write(ret, item ? "PUT" : "POST", name, slice))
                         return -ENOMEM;
         }
-        /* Slices that this program would not make now. */
+        /* Remove slices that this program would no longer make. */
         json_object_object_foreach(items, name, item) {
                 (void) item;
                 if (json_object_object_get_ex(names, name, NULL))

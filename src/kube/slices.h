@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * ResourceSlices of this node: what the API server should have, from the document of the daemon, and what has to change
- * in what it has. Limits and names are those of kubernetes/api, resource/v1/types.go. Pure.
+ * ResourceSlices of this node: makes the wanted slices from the daemon's document, and compares them with those of the
+ * API server. Limits and names are those of kubernetes/api, resource/v1/types.go. Pure.
  */
 
 #include "messages.h"
@@ -11,10 +11,10 @@
 
 #define KUBE_DRIVER      "passthroughd.org"
 #define KUBE_SLICES_PATH "/apis/resource.k8s.io/v1/resourceslices"
-#define CLAIM_PREFIX     "claim-" /* of the name of a claim's allocation, before the UID */
+#define CLAIM_PREFIX     "claim-" /* prefix of the name of a claim's allocation; the UID follows */
 
-/* ResourceSliceMaxDevicesWithAdvancedFeatures: taints and counters come and go, and the slice of a device should not.
- */
+/* ResourceSliceMaxDevicesWithAdvancedFeatures, also for slices without taints and counters: these change, and a device
+ * should stay in its slice. */
 #define SLICE_DEVICES_MAX  64U
 /* ResourceSliceMaxCounterSets */
 #define SLICE_COUNTERS_MAX 8U
@@ -22,20 +22,21 @@
 #define ATTRIBUTE_SIZE     65U
 
 #define DEVICE_NAME_SIZE 24U
-/* The name of a device in slices: "pci-0000-13-00-0". */
+/* Formats the name of a device in slices: "pci-0000-13-00-0". */
 void slice_device_name(const char *address, char ret[static DEVICE_NAME_SIZE]);
-/* The device of the daemon's document that has this name in slices; NULL: there is none. */
+/* Finds the device of the daemon's document with this name in slices; NULL: there is none. */
 json_object *slice_find_device(json_object *document, const char *name);
-/* The attributes of a device, as a slice has them; NULL when out of memory. The caller owns them. */
+/* Makes the attributes of a device in a slice; NULL when out of memory. The caller owns them. */
 json_object *slice_attributes(json_object *document, json_object *device);
-/* The devices that slices have, one of each IOMMU group, as an array; NULL when out of memory. */
+/* Lists the devices for slices, one of each IOMMU group; NULL when out of memory. */
 json_object *slice_devices(json_object *document);
-/* Kubernetes gives out the devices of this pool. */
+/* Returns true when Kubernetes manages the devices of this pool. */
 bool slice_has_pool(json_object *document, const char *pool);
-/* The pod of a claim can use the device; ret_reason is a sentence of the document otherwise. */
+/* Returns whether the pod of a claim can use the device; if not, ret_reason is a sentence of the document. */
 HealthStatus slice_health(json_object *device, const char **ret_reason);
 
-/* An array of the part of each spec that depends on the devices: "devices" or "sharedCounters". -ENOMEM or -EBADMSG. */
+/* Makes the wanted slices: an array of the part of each spec that depends on the devices, "devices" or
+ * "sharedCounters". -ENOMEM or -EBADMSG. */
 int slices_wanted(json_object *document, json_object **ret);
 
 typedef struct SliceOwner {
@@ -43,16 +44,16 @@ typedef struct SliceOwner {
 } SliceOwner;
 
 /*
- * Compares the wanted slices with the items: what the API server has, as an object of slices by their names, without
- * times. Returns how many writes make them equal, or -ENOMEM. ret: the first one, {"name", "method", "path", "body"};
- * NULL: none. As few writes as possible: the generation of the pool, which is 0 before the first write and then the
- * same until none is left, stays when one write is enough, as in kubernetes/dynamic-resource-allocation,
- * resourceslice/resourceslicecontroller.go. written: {"sent", "kept"} by the names of slices: an API server leaves out
- * members of features that are off, and what it has kept of a spec is as good as the spec.
+ * Compares the wanted slices with the API server's, without times: an object of slices by their names, in items.
+ * Returns the number of writes that make them equal, or -ENOMEM. *ret: the first write, {"name", "method", "path",
+ * "body"}; NULL: none. If a single write is enough, the generation of the pool stays, as in
+ * kubernetes/dynamic-resource-allocation, resourceslice/resourceslicecontroller.go. *generation: 0 before the first
+ * write, then the same until no write is left. written: {"sent", "kept"} by the names of slices, because an API server
+ * drops members of features that are off; a slice that equals "kept" is as good as one that equals "sent".
  */
 int slices_difference(const SliceOwner *owner, json_object *wanted, json_object *items, json_object *written,
                       int64_t *generation, json_object **ret);
-/* The API server adds times to taints. */
+/* Removes the times that the API server adds to taints. */
 void slice_remove_times(json_object *slice);
-/* Adds the names of members that the API server has left out to the object. -ENOMEM. */
+/* Adds the names of members to dropped that the API server has dropped. -ENOMEM. */
 int slices_dropped(json_object *sent, json_object *kept, json_object *dropped);

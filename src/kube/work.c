@@ -11,19 +11,19 @@
 #include "util/log.h"
 
 #define TIMEOUT_USEC    (WORK_TIMEOUT_SEC * UINT64_C(1000000))
-#define TAG_MAX         255U /* of an allocation */
+#define TAG_MAX         255U /* tag of an allocation */
 #define CLAIMS_KEPT_MAX 65536U
 #define DAEMON_AWAY     "passthroughd does not answer on this node. Start passthroughd.service there."
 
 typedef enum WorkKind {
         WORK_PREPARE,
         WORK_UNPREPARE,
-        WORK_ORPHAN, /* release the claim if Kubernetes has it no more */
+        WORK_ORPHAN, /* release the claim if it no longer exists in Kubernetes */
 } WorkKind;
 
-/* A call of the kubelet; its works fill the answer in. */
+/* A call of the kubelet. Its works add to the answer. */
 typedef struct Batch {
-        GrpcCall *call; /* NULL: the kubelet has given up */
+        GrpcCall *call; /* NULL: the kubelet has canceled the call */
         WireBuffer answer;
         size_t n_left;
 } Batch;
@@ -37,9 +37,10 @@ typedef struct Work {
         char name[CLAIM_NAME_SIZE];
         bool is_started;
         bool is_requested; /* the daemon has accepted the allocation, or the release */
-        uint64_t number;   /* of the document that is waited for: now or the next one. UINT64_MAX: none */
+        uint64_t number;   /* number of the document for which the work waits, at first the present or next one.
+                              UINT64_MAX: none */
         json_object *record;
-        HttpCall *request; /* to the API server; NULL: none is under way */
+        HttpCall *request; /* current request to the API server; NULL: none */
         sd_bus_slot *slot;
         sd_event_source *timer;
 } Work;
@@ -63,13 +64,13 @@ static bool state_is(json_object *allocation, const char *state) {
         return streq_ptr(member_text(allocation, "state"), state);
 }
 
-/* The ledger of the daemon has allocations that it cannot read: one that is not known may be there. NULL: it has none.
- */
+/* Returns why the daemon's ledger has allocations that cannot be read, so that an unknown one may exist. NULL: it has
+ * none. */
 static const char *unread_ledger(const Manager *m) {
         return member_text(m->facts.document, "read_only");
 }
 
-/* Ends */
+/* The end of a work. */
 
 static void free_work(Work *k) {
         Works *w = &k->manager->works;
@@ -95,7 +96,7 @@ static void end_batch(Batch *b) {
         free(b);
 }
 
-/* Puts the claim into the answer. error: NULL for success. */
+/* Adds the claim to the answer. error: NULL for success. */
 static void answer(Work *k, const char *error) {
         _cleanup_(wire_done) WireBuffer devices = { 0 };
         bool is_prepared = k->kind == WORK_PREPARE && !error;
@@ -121,7 +122,7 @@ static void end_work(Work *k, const char *error) {
                 log_warning("Cannot %s claim %s/%s: %s", k->kind == WORK_PREPARE ? "prepare" : "unprepare",
                             ref.namespace, ref.name, error);
         else if (error && !json_object_object_get_ex(w->told, ref.uid, NULL)) {
-                /* Each orphan that stays is told of once. */
+                /* Log each remaining orphan once. */
                 (void) json_object_object_add(w->told, ref.uid, NULL);
                 log_warning("Cannot release %s, whose claim %s/%s has gone: %s", k->name, ref.namespace, ref.name,
                             error);
@@ -149,9 +150,9 @@ static _printf_(2, 3) void fail_work(Work *k, const char *format, ...) {
         end_work(k, sentence);
 }
 
-/* Calls of the daemon */
+/* Calls of the daemon. */
 
-/* The end of a job is worth a document. */
+/* Asks for a new document when a job has ended. */
 static int on_job(sd_bus_message *message, void *userdata, sd_bus_error *ret_error) {
         Manager *m = userdata;
 
@@ -168,7 +169,7 @@ static int on_called(sd_bus_message *reply, void *userdata, sd_bus_error *ret_er
         k->slot = sd_bus_slot_unref(k->slot);
         if (!error) {
                 k->is_requested = true;
-                if (k->kind == WORK_PREPARE) /* the object of the allocation is before that of the job */
+                if (k->kind == WORK_PREPARE) /* the reply has the allocation's object before the job's */
                         (void) sd_bus_message_skip(reply, "o");
                 if (sd_bus_message_read(reply, "o", &job) < 0 || streq(job, "/"))
                         k->number = facts_refresh(k->manager);
@@ -184,12 +185,12 @@ static int on_called(sd_bus_message *reply, void *userdata, sd_bus_error *ret_er
         return 0;
 }
 
-/* The document's device of the record. */
+/* Finds device i of the record in the document. */
 static json_object *device_of(const Work *k, size_t i) {
         return slice_find_device(k->manager->facts.document, claim_device(k->record, i));
 }
 
-/* The pools of the devices with their numbers, or with the address of each. */
+/* Appends the pools of the devices with their counts, or with the address of each device. */
 static int append_devices(sd_bus_message *m, const Work *k, bool with_places) {
         size_t n = json_length(member(k->record, "devices"));
         const char *element = with_places ? "(ss)" : "(su)";
@@ -220,13 +221,13 @@ static int append_devices(sd_bus_message *m, const Work *k, bool with_places) {
         return r;
 }
 
-/* The token makes the same call again mean the same allocation. */
+/* Appends the request. Because of the token, a repeated call gets the same allocation. */
 static int append_request(sd_bus_message *m, const Work *k) {
         char tag[NAMESPACE_SIZE + NAME_SIZE + 1];
         int r = sd_bus_message_append(m, "s", k->name);
 
         (void) snprintf(tag, sizeof(tag), "%s/%s", k->ref.namespace, k->ref.name);
-        if (strlen(tag) > TAG_MAX) /* then it is not looked for when it may be an orphan */
+        if (strlen(tag) > TAG_MAX) /* such an allocation would not be recognised as an orphan */
                 *strchr(tag, '/') = '\0';
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'a', "{sv}");
@@ -247,7 +248,7 @@ static void allocate(Work *k) {
         for (size_t i = 0; i < json_length(member(k->record, "devices")); i++) {
                 if (slice_has_pool(k->manager->facts.document, member_text(device_of(k, i), "pool")))
                         continue;
-                if (k->number == UINT64_MAX) /* a device may be new */
+                if (k->number == UINT64_MAX) /* the document may lack a new device */
                         k->number = facts_refresh(k->manager);
                 else
                         fail_work(k, "This node has no device '%.64s' for Kubernetes.", claim_device(k->record, i));
@@ -262,7 +263,7 @@ static void allocate(Work *k) {
                 fail_work(k, "Failed to call passthroughd: %s.", strerror(-r));
 }
 
-/* why: NULL to wait for the reply; otherwise the work ends with it. */
+/* Releases the allocation. why: NULL to wait for the reply; otherwise the work ends with this error. */
 static void release(Work *k, const char *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         uint64_t generation = member_size(find_allocation(k), "generation");
@@ -280,9 +281,10 @@ static void release(Work *k, const char *why) {
                 end_work(k, why);
 }
 
-/* Prepare */
+/* Prepare. */
 
-/* At each document after Allocate. What has failed is released, so that the kubelet's next try begins anew. */
+/* Continues at each document after Allocate. A failed allocation is released, so that the kubelet's next try starts
+ * anew. */
 static void continue_prepare(Work *k) {
         json_object *allocation = find_allocation(k);
         int r;
@@ -315,7 +317,7 @@ static void on_claim(HttpReply *reply, void *userdata) {
         if (find_allocation(k))
                 (void) files_read_record(k->manager, k->ref.uid, &before);
         if (reply->status != 200) {
-                /* What is prepared stays so while the API server is away. */
+                /* While the API server is away, a prepared claim stays prepared. */
                 if (before && (reply->status < 0 || reply->status == 429 || reply->status >= 500)) {
                         k->record = TAKE_PTR(before);
                         allocate(k);
@@ -336,9 +338,9 @@ static void on_claim(HttpReply *reply, void *userdata) {
                 allocate(k);
 }
 
-/* Unprepare */
+/* Unprepare. */
 
-/* At each document: until the allocation has gone. The daemon refuses to release it under a guest. */
+/* Continues at each document until the allocation is gone. The daemon refuses to release it while a guest runs. */
 static void continue_release(Work *k) {
         json_object *allocation = find_allocation(k);
         int r;
@@ -364,7 +366,7 @@ static void continue_release(Work *k) {
         }
 }
 
-/* What is not known to be there may be new. */
+/* Starts a release. An allocation that is not in the document may be new, so the work waits for the next document. */
 static void start_release(Work *k) {
         if (find_allocation(k))
                 continue_release(k);
@@ -372,7 +374,7 @@ static void start_release(Work *k) {
                 k->number = facts_refresh(k->manager);
 }
 
-/* What the API server says of a claim whose allocation is here. */
+/* Handles the API server's reply about a claim that has an allocation here. */
 static void on_orphan(HttpReply *reply, void *userdata) {
         char sentence[CLAIM_SENTENCE_SIZE];
         Work *k = userdata;
@@ -387,7 +389,7 @@ static void on_orphan(HttpReply *reply, void *userdata) {
                 end_work(k, NULL);
 }
 
-/* Starts */
+/* The start of a work. */
 
 static void start_work(Work *k) {
         char path[NAMESPACE_SIZE + NAME_SIZE + 64];
@@ -405,12 +407,12 @@ static void start_work(Work *k) {
         if (k->kind == WORK_PREPARE)
                 end_work(k, "The API server cannot be asked for the claim: see the journal of passthrough-dra.");
         else {
-                k->manager->works.is_checking = false; /* the next request would fail as well */
+                k->manager->works.is_checking = false; /* a further request would fail as well */
                 end_work(k, NULL);
         }
 }
 
-/* A work that ends may end others with it, so the list is walked from its start after each. */
+/* Has all works continue. A work that ends may end others, so the list is walked from its start after each. */
 void works_on_facts(Manager *m) {
         Work *k;
 
@@ -429,7 +431,7 @@ again:
         }
 }
 
-/* The next try of the kubelet finds the job where it is then. */
+/* Ends a work at its time limit. The kubelet's next try finds the job in its then state. */
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         Work *k = userdata;
 
@@ -497,9 +499,9 @@ void works_unprepare(GrpcCall *call, const uint8_t *data, size_t size, void *use
         run_call(userdata, WORK_UNPREPARE, call, data, size);
 }
 
-/* Orphans */
+/* Orphans. */
 
-/* A crash between the release and the removal of the files leaves files. */
+/* Removes files that a crash between the release and their removal left. */
 static void remove_stale_files(const Manager *m) {
         _cleanup_names_ char **uids = NULL;
         size_t n = 0;
@@ -522,7 +524,7 @@ static void remove_stale_files(const Manager *m) {
         }
 }
 
-/* The claim with the next UID after the one that was checked last. */
+/* Finds the claim with the next UID after the one that was checked last. */
 static bool next_claim(const Manager *m, ClaimRef *ret) {
         json_object *all = member(m->facts.document, "allocations");
         bool found = false;
@@ -539,7 +541,7 @@ static bool next_claim(const Manager *m, ClaimRef *ret) {
         return found;
 }
 
-/* Some claims at a time, until each had its turn. */
+/* Checks some claims at a time, until all were checked. */
 static int on_check(sd_event_source *source, void *userdata) {
         Manager *m = userdata;
         Works *w = &m->works;
@@ -554,8 +556,9 @@ static int on_check(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* After a boot the directory of CDI documents is empty, and groups have other numbers: the files are made again of the
- * record and the ledger. Without a record, the claim was never prepared: the kubelet tries again. */
+/* Compares files and claims. After a boot the directory of CDI documents is empty, and IOMMU groups have other numbers,
+ * so the files are made again from the record and the ledger. A claim without a record was never prepared; the kubelet
+ * tries again. */
 void works_collect(Manager *m) {
         json_object *all = member(m->facts.document, "allocations");
 

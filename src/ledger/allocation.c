@@ -169,7 +169,8 @@ bool allocation_is_changing(const Allocation *a) {
         return false;
 }
 
-/* settled, changing: whether the copy has the devices that are settled, and those that are not. */
+/* Copies a with only some devices. settled, changing: whether the copy has the devices that are settled, and those that
+ * are not. */
 static Allocation *copy_part(const Allocation *a, bool settled, bool changing) {
         Allocation *part = allocation_copy(a);
         size_t n = 0;
@@ -264,7 +265,8 @@ bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev) 
         return d->serial != 0 && dev->serial_known && dev->serial != d->serial;
 }
 
-/* Compares the PF and VF index too: after a boot a VF's address may belong to another PF. */
+/* Returns whether dev is the VF d. Compares the PF and VF index too, because after a boot a VF's address may belong to
+ * another PF. */
 static bool is_same_vf(const AllocationDevice *d, const PciDevice *dev) {
         if (!d->is_vf || dev->type != PCI_TYPE_VF)
                 return !d->is_vf && dev->type != PCI_TYPE_VF;
@@ -314,7 +316,7 @@ int allocation_device_identify(AllocationDevice *d, const Inventory *inv, const 
         if (string_copy(&d->path, dev->path) < 0)
                 return -ENOMEM;
         d->address = dev->address;
-        /* The UUID names the GPU. A mediated device does not outlive a change of its GPU's address. */
+        /* The UUID contains the GPU's address. No mediated device survives a change of this address. */
         if (pci_device_is_slot(dev) && *d->mdev)
                 mdev_uuid_format(d->mdev, dev->address, d->mdev);
         d->is_vf = dev->type == PCI_TYPE_VF;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checks before an allocation is entered into the ledger. */
+/* Checks an allocation before it is added to the ledger. */
 
 #include "ledger/ledger.h"
 
@@ -9,7 +9,7 @@
 #include "util/strings.h"
 
 static Verdict refuse_held(Refusal *ret, PciAddress address, const Allocation *holder) {
-        /* The planner checks all devices without a refusal, and formatting an address costs more than the lookup. */
+        /* The planner checks all devices with ret NULL, and formatting an address costs more than the lookup. */
         if (!ret)
                 return VERDICT_ALLOCATED;
         return refuse(ret, VERDICT_ALLOCATED, &address, "Release that allocation first.", "%s is held by '%s'.",
@@ -28,11 +28,11 @@ Verdict ledger_check_kept(const Ledger *l, const DeviceStatusTable *status, PciA
         return v != VERDICT_NONE ? v : device_status_check_blocked(status, address, ret);
 }
 
-/* Conditions that refuse the device to a new allocation, whichever allocation has it now. */
+/* Refuses a device in quarantine or with a finding to a new allocation, whichever allocation has it now. */
 static Verdict check_condition(const Ledger *l, const DeviceStatusTable *status, PciAddress address, Refusal *ret) {
         Verdict v;
 
-        /* The planner checks all devices, and there is a finding about few of them. */
+        /* A shortcut for the planner, which checks all devices: few have findings. */
         if (l->n_quarantined == 0 && !device_status_find(status, address))
                 return VERDICT_NONE;
         v = ledger_check_kept(l, status, address, ret);
@@ -40,8 +40,8 @@ static Verdict check_condition(const Ledger *l, const DeviceStatusTable *status,
 }
 
 /*
- * The IOMMU group of dev: no member may be in another allocation, because the kernel gives a group to one user only
- * (domain.md A9), and no member may be blocked by a job, which may hang.
+ * Checks the IOMMU group of dev: no member may be in another allocation, because a group has only one user
+ * (vfio_group_fops_open() in the kernel), and no member may be blocked by a job, which may hang.
  */
 static Verdict check_group(const Ledger *l, const DeviceStatusTable *status, const Inventory *inv, const PciDevice *dev,
                            const Allocation *except, Refusal *ret) {
@@ -66,7 +66,7 @@ static Verdict check_group(const Ledger *l, const DeviceStatusTable *status, con
         return VERDICT_NONE;
 }
 
-/* What allocations have of the device: slots for mediated devices, or VFs. */
+/* Returns what allocations have of the device: slots for mediated devices, or VFs. */
 static const char *parts_of(const Ledger *l, PciAddress address) {
         for (size_t i = 0; i < l->n_allocations; i++)
                 for (size_t j = 0; j < l->allocations[i]->n_devices; j++) {
@@ -95,7 +95,8 @@ static Verdict check_family(const Ledger *l, const DeviceStatusTable *status, bo
         return VERDICT_NONE;
 }
 
-/* While the kernel has not returned from the change of a mediated device, those of the same GPU are not read. */
+/* Refuses a slot while a change of another mediated device of the same GPU hangs in the kernel, because those of the
+ * GPU cannot be read then. */
 static Verdict check_neighbours(const DeviceStatusTable *status, const Inventory *inv, const PciDevice *slot,
                                 Refusal *ret) {
         const PciDevice *gpu = inventory_find(inv, slot->physfn);
@@ -144,8 +145,8 @@ uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config 
                         now = node->available;
         }
         /*
-         * The memory of running guests is no longer counted as free; the idle allocations will take theirs from the
-         * free memory.
+         * The kernel no longer counts the memory of running guests as free; idle allocations will still take theirs
+         * from the free memory.
          */
         return MIN(have - MIN(have, promised), now - MIN(now, idle));
 }
@@ -244,7 +245,7 @@ static Verdict check_capacity(const Ledger *l, const Inventory *inv, const Confi
 
                 if (v != VERDICT_NONE)
                         return v;
-                if (node) /* else the CPUs are missing */
+                if (node) /* otherwise the CPUs are missing */
                         ledger_cpus_free(l, inv, config, node, &free_cpus);
                 cpuset_subtract(&missing, &free_cpus);
         }
@@ -272,7 +273,8 @@ unsigned ledger_slots_free(const Ledger *l, const Config *config, const Endpoint
         return slots - MIN(slots, ledger_slots(l, endpoint));
 }
 
-/* As with devices, the planner has checked that the endpoint is in service; here no slot is claimed twice. */
+/* Checks that no slot is claimed twice. The planner has checked that the endpoint is in service, as it does with
+ * devices. */
 static Verdict check_slots(const Ledger *l, const Config *config, const Allocation *a, Refusal *ret) {
         for (size_t i = 0; i < a->n_services; i++) {
                 const AllocationService *s = &a->services[i];
@@ -346,15 +348,15 @@ Ledger *ledger_copy(const Ledger *l) {
         return TAKE_PTR(copy);
 }
 
-/* Counts the vGPUs that a GPU can still have, on its VFs or in its slots for mediated devices. */
+/* Counts how many vGPUs a GPU can still have, on its VFs or in its slots for mediated devices. */
 
 /* The vGPUs of a GPU. */
 typedef struct Fill {
-        unsigned present; /* that the driver shows */
-        unsigned pending; /* promised and not created yet: a job has not run, or a lease holds the VF */
-        bool others;      /* of another type than the one asked for, among these */
+        unsigned present; /* vGPUs that the driver shows */
+        unsigned pending; /* vGPUs that are promised and not created yet: a job has not run, or a lease holds the VF */
+        bool others;      /* some of these have another type than the requested one */
         bool others_pending;
-        unsigned total; /* as recorded with a vGPU of this type, 0 unknown */
+        unsigned total; /* vgpu_total of an allocated vGPU of this type, 0 unknown */
 } Fill;
 
 static const AllocationDevice *find_promise(const Ledger *l, const Allocation *grown, const PciDevice *vf) {
@@ -363,7 +365,7 @@ static const AllocationDevice *find_promise(const Ledger *l, const Allocation *g
         return holder ? allocation_find_device(holder, vf->address) : NULL;
 }
 
-/* d: the VF in its allocation, NULL if it has none. */
+/* Counts a VF. d: the VF in its allocation, NULL if it has none. */
 static void add(Fill *f, const AllocationDevice *d, const PciDevice *vf, const char *name, unsigned type) {
         bool promised = d && d->vgpu_type > 0, present = vf->vgpu_type > 0;
 
@@ -378,7 +380,7 @@ static void add(Fill *f, const AllocationDevice *d, const PciDevice *vf, const c
                 f->total = MAX(f->total, d->vgpu_total);
 }
 
-/* The driver of a GPU with mediated devices tells the number, without those that are pending. */
+/* Returns the number of further vGPUs from a GPU's list of mediated devices, less those that are pending. */
 static unsigned slots_further(const PciDevice *slot, const char *name, const Fill *f) {
         unsigned available = f->others_pending ? 0 : vgpu_types_available(slot->vgpu_types, name);
 
@@ -386,8 +388,8 @@ static unsigned slots_further(const PciDevice *slot, const char *name, const Fil
 }
 
 /*
- * By default the vGPUs of a GPU have one size, and the total is exact. With other types beside, or types of unknown
- * size, only the driver knows what fits: one more while it lists the type.
+ * If all vGPUs of a GPU have one size, as by default, the total is exact. With vGPUs of other types, or types of
+ * unknown size, only the driver knows how many fit: at least one more while it lists the type.
  */
 void ledger_vgpu_room(const Ledger *l, const Allocation *grown, const Inventory *inv, const PciDevice *vf,
                       const char *name, VgpuRoom *ret) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Parses a ledger file into an allocation. The text is untrusted; a file that is invalid anywhere yields no allocation.
+ * Parses a ledger file into an allocation. The text is untrusted; a file with any error yields no allocation.
  */
 
 #include "ledger/ledger-file.h"
@@ -69,7 +69,7 @@ static int parse_ids(json_object *o, AllocationDevice *d) {
         return r ?: JSON_READ_INTEGER(o, "subsystem_device", UINT16_MAX, &d->subsystem_device);
 }
 
-/* An absent member (written by older versions) or null means no attributes. */
+/* Reads attributes. null, or an absent member in a file of an older version, means no attributes. */
 static int get_attributes(json_object *o, const char *key, bool *ret_there, VfAttributes *ret) {
         _cleanup_free_ char *problem = NULL;
         const char *text = NULL;
@@ -101,14 +101,14 @@ static int parse_fatal(json_object *o, AllocationDevice *d) {
         return optional(r);
 }
 
-/* A member that only some files have. */
+/* Reads a string that only some files have. */
 static int get_optional(json_object *o, const char *key, size_t max, char **ret) {
         int r = optional(get_string(o, key, ret));
 
         return r == 0 && *ret && strlen(*ret) > max ? -ERANGE : r;
 }
 
-/* Each reserved allocation has a lease, and no other one. */
+/* Reads the lease: reserved allocations must have one, others must not. */
 static int parse_lease(json_object *o, Allocation *a) {
         int r = JSON_READ_INTEGER(o, "hold", ALLOCATION_HOLD_MAX, &a->hold);
 
@@ -129,7 +129,7 @@ static int parse_phase(json_object *o, AllocationDevice *d) {
         return (int) d->phase < 0 ? -EBADMSG : 0;
 }
 
-/* Members that older versions did not write; all are optional. */
+/* Reads members that older versions did not write; all are optional. */
 static int parse_identity(json_object *o, AllocationDevice *d) {
         const char *serial = NULL;
         int r = optional(json_read_flag(o, "lost", &d->lost));
@@ -201,7 +201,7 @@ static int parse_device(json_object *o, Allocation *a) {
         r = r ?: parse_fatal(o, d);
         r = r ?: parse_identity(o, d);
         r = r ?: parse_vgpu(o, d);
-        /* A slot is one of its GPU, for a vGPU. */
+        /* A slot must belong to its GPU and have a vGPU. */
         if (r == 0 && address.instance > 0 &&
             (d->vgpu_type == 0 || !pci_address_equal(d->physfn, pci_address_function(address))))
                 r = -EBADMSG;
@@ -244,7 +244,7 @@ static int parse_cell(json_object *o, Allocation *a) {
         return optional(r);
 }
 
-/* Optional members, which older versions did not write: the default is flat, without spare ports. */
+/* Reads optional members that older versions did not write. The default is a flat topology without spare ports. */
 static int parse_guest_pci(json_object *o, Allocation *a) {
         const char *topology = NULL;
         int r = optional(json_read_text(o, "topology", &topology));

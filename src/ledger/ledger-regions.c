@@ -6,7 +6,7 @@
 #include "ledger-internal.h"
 #include "util/strings.h"
 
-/* Position of the first region whose name is not lower. */
+/* Returns the position of the first region whose name is not lower. */
 static size_t find_region(const Ledger *l, const char *name, bool *ret_found) {
         size_t i = 0;
 

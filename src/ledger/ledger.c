@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ledger's sorted arrays: entering and removing allocations. ledger-check.c decides what may be entered. */
+/* The ledger's sorted arrays: adds and removes allocations. ledger-check.c decides what may be added. */
 
 #include "ledger/ledger.h"
 
@@ -36,7 +36,7 @@ const char *ledger_problem(const Ledger *l) {
         return l->read_only ?: l->unwritable;
 }
 
-/* Position of the first allocation whose name is not lower. */
+/* Returns the position of the first allocation whose name is not lower. */
 static size_t find_name(const Ledger *l, const char *name, bool *ret_found) {
         size_t low = 0, high = l->n_allocations;
 
@@ -103,7 +103,7 @@ uint64_t ledger_memory_idle(const Ledger *l, int node, uint64_t page_size) {
         return m ? m->bytes - m->backed : 0;
 }
 
-/* Reserves all memory first, so that entering cannot fail halfway. */
+/* Reserves all memory first, so that adding cannot fail halfway. */
 static int reserve_room(Ledger *l, const Allocation *a) {
         if (ARRAY_RESERVE(l->allocations, l->n_allocations) < 0)
                 return -ENOMEM;

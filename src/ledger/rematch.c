@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds hardware whose address differs from the ledger's. */
+/* Finds hardware whose address differs from that in the ledger. */
 
 #include "ledger/rematch.h"
 
@@ -32,7 +32,7 @@ bool rematch_is_home(const AllocationDevice *d, const Inventory *inv) {
         return dev && allocation_device_is(d, dev) && streq_ptr(d->path, dev->path);
 }
 
-/* Length of the first component of a path. */
+/* Returns the length of the first component of a path. */
 static size_t component(const char *path) {
         return strcspn(path, "/");
 }
@@ -64,7 +64,7 @@ bool rematch_same_slots(const char *a, const char *b) {
         return same_slots(a, strlen(a), b, strlen(b));
 }
 
-/* Length of the path of the parent. A VF and its PF have the same parent. */
+/* Returns the length of the parent's path. A VF and its PF have the same parent. */
 static size_t above(const char *path) {
         const char *last = strrchr(path, '/');
 
@@ -81,8 +81,8 @@ static bool is_in_same_slot(const AllocationDevice *d, const PciDevice *dev) {
 }
 
 /*
- * Finds the card of d by serial number; slots decide between cards with the same serial number, or when no serial
- * number matches. NULL when several cards match.
+ * Finds the card of d by serial number, and by slots if several cards or none have the serial number. NULL when several
+ * cards match.
  */
 static const PciDevice *find_card(const AllocationDevice *d, const Inventory *inv, const unsigned *taken) {
         const PciDevice *by_serial = NULL, *by_slot = NULL, *by_both = NULL;
@@ -107,7 +107,7 @@ static const PciDevice *find_card(const AllocationDevice *d, const Inventory *in
         return slots == 1 ? by_slot : NULL;
 }
 
-/* The ledger cannot hold d and now together: they are the same device, or a PF and its VF. */
+/* Returns true when the ledger cannot have both d and now: they are the same device, or a PF and its VF. */
 static bool conflicts(const AllocationDevice *d, const PciDevice *now) {
         return pci_address_equal(d->address, now->address) ||
                (now->type == PCI_TYPE_VF && pci_address_equal(d->address, now->physfn)) ||
@@ -122,7 +122,7 @@ static bool is_displaced(const AllocationDevice *d, const Search *searches, size
 }
 
 /*
- * Lists the devices of the allocations that are not at their address. taken[i] counts those that are at inventory
+ * Lists the devices that are not at the address in their allocation. taken[i] counts the devices that are at inventory
  * device i.
  */
 static int find_moved_devices(Allocation *const *allocations, size_t n_allocations, const Inventory *inv,
@@ -161,7 +161,7 @@ int rematch_find(Allocation *const *allocations, size_t n_allocations, const Inv
                 return -ENOMEM;
         for (size_t i = 0; i < n_searches; i++)
                 searches[i].found.now = find_card(searches[i].device, inv, taken);
-        /* Two devices that match the same card both match none. */
+        /* If two devices match the same card, neither gets it. */
         for (size_t i = 0; i < n_searches; i++)
                 if (searches[i].found.now)
                         taken[inventory_device_index(inv, searches[i].found.now)]++;

@@ -27,7 +27,7 @@ void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]) {
         shares[(larger > 0 ? larger : k) - 1] -= cores * threads - cpus;
 }
 
-/* Pins up to share threads of one core and claims all its threads. */
+/* Pins up to `share` threads of one core, and claims all its threads. */
 static unsigned take_core(const Inventory *inv, unsigned core, unsigned share, CpuSet *claimed, Pin *pins) {
         unsigned taken = 0;
 

@@ -89,7 +89,7 @@ static int take_number(const char **s, unsigned *ret) {
         return 0;
 }
 
-/* "8" or "0-3" */
+/* Parses one range: "8" or "0-3". */
 static int take_range(const char **s, CpuSet *set) {
         unsigned first, last;
         int r;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * IOMMU groups from ACS, by the rules of the kernel's pci_device_group() in drivers/iommu/iommu.c, with two
- * differences. Both make groups larger, never smaller.
+ * Computes IOMMU groups from ACS, by the rules of the kernel's pci_device_group() in drivers/iommu/iommu.c, with two
+ * differences. Both can make groups larger, never smaller.
  *
- * When one port of a switch does not isolate, all devices below the switch are one group, because a device below that
+ * If one port of a switch does not isolate, all devices below the switch are one group, because a device below that
  * port can reach those below the other ports. The kernel looks only at the ports above a device.
  *
- * The exceptions of the kernel's pci_dev_specific_acs_enabled(), ports that isolate without ACS, are not known here.
+ * The ports that isolate without ACS, which pci_dev_specific_acs_enabled() in the kernel lists, count as ports that do
+ * not isolate.
  */
 
 #include <errno.h>
@@ -22,8 +23,8 @@ static bool isolates(const PciDevice *dev) {
         return dev->acs == PCI_ACS_CLEAN || dev->acs == PCI_ACS_ISOLATED;
 }
 
-/* Marks the bridges below which all is one group: those above a port that does not isolate, and such ports themselves
- * on a root bus. */
+/* Marks each bridge whose subtree is one IOMMU group: the parent of a port that does not isolate, or the port itself if
+ * it is on a root bus. */
 static void find_open(const Inventory *inv, bool *open) {
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *port = &inv->devices[i];
@@ -33,8 +34,8 @@ static void find_open(const Inventory *inv, bool *open) {
         }
 }
 
-/* The device that stands for the group: the topmost open bridge at or above dev, or dev. NULL: the way up is too long.
- */
+/* Returns the device that stands for the group: the topmost marked bridge at or above dev, or dev itself. NULL: the
+ * path has too many bridges. */
 static const PciDevice *find_top(const Inventory *inv, const bool *open, const PciDevice *dev) {
         int at = (int) inventory_device_index(inv, dev);
         const PciDevice *top = dev;
@@ -48,7 +49,7 @@ static const PciDevice *find_top(const Inventory *inv, const bool *open, const P
         return top;
 }
 
-/* The first function of the slot that shares its group with dev: both do not isolate. */
+/* Returns the first function of the slot that shares its group with dev, because neither isolates. */
 static const PciDevice *find_first(const Inventory *inv, const PciDevice *dev) {
         const PciDevice *first = dev;
 

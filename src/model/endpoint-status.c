@@ -19,7 +19,7 @@ static const char *const endpoint_state_table[_ENDPOINT_STATE_MAX] = {
 };
 DEFINE_STRING_TABLE_TO_STRING(endpoint_state, EndpointState, _ENDPOINT_STATE_MAX)
 
-/* Of failed connects. */
+/* The reasons for failed connects. */
 static const char *const reasons[_ENDPOINT_ANSWER_MAX] = {
         [ENDPOINT_REFUSES] = "it refuses connections",
         [ENDPOINT_SILENT] = "it does not answer",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The VFs that the kernel would create on a PF. */
+/* Adds the VFs that the kernel would create on a PF. */
 
 #include <errno.h>
 
@@ -30,14 +30,14 @@ bool inventory_isolates_vfs(const Inventory *inv, const PciDevice *pf) {
         return group;
 }
 
-/* The VF is beside its PF, below the same bridge. */
+/* Makes the path of the VF, which is beside its PF, below the same bridge. */
 static int copy_path(const char *pf, PciAddress vf, char **ret) {
         const char *end = pf ? strrchr(pf, '/') : NULL;
 
         return end ? string_replace(ret, "%.*s/%s", (int) (end - pf), pf, PCI_ADDRESS_STR(vf)) : 0;
 }
 
-/* group: the number of its IOMMU group. */
+/* Adds a VF. group: the number of its IOMMU group. */
 static int add_vf(Inventory *inv, size_t pf_index, unsigned index, int group) {
         PciDevice *vf, *pf;
         PciAddress address;

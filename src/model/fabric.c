@@ -6,7 +6,8 @@
 
 #include "util/strings.h"
 
-/* Partitions of several GPUs, in the order of their ids. Those of a single GPU follow, one for each module. */
+/* The default partitions of a machine: first those of several GPUs, in the order of their ids; then one of a single GPU
+ * for each module. */
 typedef struct Machine {
         const char *name;
         unsigned first;       /* the first id */

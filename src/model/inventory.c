@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The inventory as a container (lifetime, appending, searching) and facts about single devices. */
+/* The inventory as a container (lifetime, appending, searching), and properties of single devices. */
 
 #include <errno.h>
 #include <limits.h>
@@ -9,7 +9,7 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
-/* Limits the faults of a device whose attributes are all invalid. */
+/* The longest text of faults, for a device whose attributes are all invalid. */
 #define FAULT_MAX 1024U
 
 static const char *const pci_type_table[_PCI_TYPE_MAX] = {
@@ -277,7 +277,8 @@ static bool has_cpus(const NumaNode *node) {
         return !cpuset_is_empty(&node->cpus);
 }
 
-/* The nearest of the nodes in set, which has positions in nodes[]; of several the lowest. -1: no distance is known. */
+/* Returns the nearest of the nodes in set, a set of positions in nodes[]; the lowest of several. -1: no distance is
+ * known. */
 static int find_nearest(const Inventory *inv, const NumaNode *node, const CpuSet *set) {
         const NumaNode *nearest = NULL;
         unsigned best = UINT_MAX;
@@ -361,7 +362,7 @@ const PagePool *numa_node_pages(const NumaNode *node, uint64_t page_size) {
 }
 
 bool pci_device_driver_is_harmless(const PciDevice *dev) {
-        /* vfio-pci by name too, because older kernels have no vfio-dev/. */
+        /* vfio-pci is also listed by name, because older kernels have no vfio-dev/. */
         static const char *const harmless[] = { "vfio-pci", "pci-stub", "pcieport", PCIBACK_DRIVER };
 
         if (!dev->driver || dev->vfio)
@@ -377,7 +378,7 @@ bool pci_device_is_display(const PciDevice *dev) {
 #define CLASS_ACCELERATOR 0x12U
 #define VENDOR_AMD_GPU    0x1002U
 
-/* Display controllers of BMCs and of hypervisors, which only show a console. */
+/* Returns true for display controllers of BMCs and hypervisors, which only show a console. */
 static bool is_console_only(const PciDevice *dev) {
         static const struct {
                 uint16_t vendor, device; /* device 0: any */
@@ -410,7 +411,8 @@ bool pci_device_is_gpu(const PciDevice *dev) {
 
 #define VENDOR_NVIDIA 0x10deU
 
-/* Without NVIDIA's driver, of a GPU beside a Grace CPU: the firmware says that it is on the node of its memory. */
+/* Returns whether the firmware says that the GPU is on the node of its memory; for a GPU beside a Grace CPU without
+ * NVIDIA's driver. */
 static bool may_own_memory(const Inventory *inv, const PciDevice *dev, int node) {
         return pci_device_is_gpu(dev) && dev->vendor == VENDOR_NVIDIA && dev->numa_node == node &&
                streq(inventory_architecture(inv), ARCHITECTURE_AARCH64);
@@ -440,7 +442,8 @@ bool pci_device_is_nic(const PciDevice *dev) {
         return dev->class >> 16 == 0x02;
 }
 
-/* DMA engines, and other system peripherals with registers: the VT-d function and the memory map of a CPU have none. */
+/* Returns true for DMA engines, and for other system peripherals with registers: the VT-d function and the memory map
+ * of a CPU have none. */
 static bool is_dma_engine(const PciDevice *dev) {
         bool has_bar = false;
 
@@ -460,7 +463,7 @@ bool pci_device_is_connectx(const PciDevice *dev) {
         return dev->vendor == VENDOR_MELLANOX && pci_device_is_nic(dev) && dev->type != PCI_TYPE_VF;
 }
 
-/* The device ids of mlx4_core's table: ConnectX and ConnectX-2, then ConnectX-3 and -3 Pro. */
+/* Checks for a device id of mlx4_core's table: ConnectX and ConnectX-2, then ConnectX-3 and -3 Pro. */
 static bool has_mlx4_id(const PciDevice *dev) {
         return dev->vendor == VENDOR_MELLANOX &&
                ((dev->device >= 0x6340 && dev->device <= 0x676e) || (dev->device >= 0x1002 && dev->device <= 0x1010));

@@ -14,10 +14,10 @@ typedef struct Parser {
         char *buf; /* the last string that was read */
         size_t capacity;
         unsigned depth;
-        size_t left; /* what the values to come may cost */
+        size_t left; /* what the remaining values may cost */
 } Parser;
 
-/* The next byte; NUL at the end. A NUL in the text is part of no token, so both end the parse. */
+/* Returns the next byte, NUL at the end. No token has a NUL, so a NUL in the text also ends the parse. */
 static char peek(const Parser *p) {
         return p->p < p->end ? *p->p : '\0';
 }
@@ -43,7 +43,7 @@ static bool take_word(Parser *p, const char *word) {
         return true;
 }
 
-/* Four hexadecimal digits. */
+/* Reads four hexadecimal digits. */
 static bool take_unit(Parser *p, uint32_t *ret) {
         static const char digits[] = "0123456789abcdef0123456789ABCDEF";
 
@@ -59,7 +59,7 @@ static bool take_unit(Parser *p, uint32_t *ret) {
         return true;
 }
 
-/* The rest of \uHHHH, or of two of them that are a surrogate pair. */
+/* Reads the rest of \uHHHH, or of two of them that are a surrogate pair. */
 static bool take_code(Parser *p, uint32_t *ret) {
         const char *second;
         uint32_t low;
@@ -92,7 +92,7 @@ static bool take_escape(Parser *p, uint32_t *ret) {
         return true;
 }
 
-/* A character of a string, not its closing quote. */
+/* Reads a character of a string, but not the closing quote. */
 static bool take_character(Parser *p, uint32_t *ret) {
         size_t n;
 
@@ -107,7 +107,7 @@ static bool take_character(Parser *p, uint32_t *ret) {
         return true;
 }
 
-/* Makes room for a string of n bytes in the text, each of which becomes at most three: those of U+FFFD. */
+/* Makes room for a string that has n bytes in the text, each of which becomes at most three bytes, those of U+FFFD. */
 static int reserve(Parser *p, size_t n) {
         char *larger;
 
@@ -163,7 +163,7 @@ static size_t skip_digits(Parser *p) {
         return (size_t) (p->p - start);
 }
 
-/* Skips a number; *ret_is_integer: it has no fraction and no exponent. */
+/* Skips a number. *ret_is_integer: the number has no fraction and no exponent. */
 static bool skip_number(Parser *p, bool *ret_is_integer) {
         *ret_is_integer = true;
         (void) take(p, '-');
@@ -272,7 +272,7 @@ static int parse_element(Parser *p, json_object *array) {
         return 0;
 }
 
-/* An object or an array, whose opening bracket is taken. Takes ownership of all, which is empty. */
+/* Parses an object or array after its opening bracket, into all, which is empty. Takes ownership of all. */
 static int parse_all(Parser *p, json_object *all, char closing, int (*parse)(Parser *p, json_object *all),
                      json_object **ret) {
         _cleanup_json_ json_object *o = all;
@@ -316,7 +316,7 @@ static int parse_boolean(Parser *p, const char *word, bool value, json_object **
         return *ret ? 0 : -ENOMEM;
 }
 
-/* json-c represents null by a NULL pointer, which *ret is before the call. */
+/* Parses a value. json-c represents null by a NULL pointer, which *ret is before the call. */
 static int parse_value(Parser *p, json_object **ret) {
         int r;
 

@@ -31,7 +31,7 @@ void json_text_put(JsonText *t, const char *text, size_t n) {
         }
 }
 
-/* Nonzero when one of the n bytes is not ASCII or needs escaping in JSON. */
+/* Returns nonzero when one of the n bytes is not ASCII or must be escaped in JSON. */
 static inline unsigned find_special(const char *s, size_t n) {
         unsigned special = 0;
 
@@ -40,7 +40,7 @@ static inline unsigned find_special(const char *s, size_t n) {
         return special;
 }
 
-/* The compiler turns the loop of constant length into vector instructions. */
+/* Checks blocks of constant length, which the compiler turns into vector instructions. */
 static bool is_plain(const char *s, size_t n) {
         unsigned special = 0;
 
@@ -49,7 +49,7 @@ static bool is_plain(const char *s, size_t n) {
         return (special | find_special(s, n)) == 0;
 }
 
-/* unit: of UTF-16. */
+/* Appends the escape of a UTF-16 code unit. */
 static void put_escape(JsonText *t, uint32_t unit) {
         char escape[] = "\\u0000";
 

@@ -10,7 +10,7 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
-/* Longest chain of bridges that is followed. There are only 256 bus numbers, so a longer chain is invalid. */
+/* The longest chain of bridges that is followed. There are only 256 bus numbers, so a longer chain is invalid. */
 #define BRIDGES_MAX 256U
 
 static int device_compare(const void *a, const void *b) {
@@ -45,7 +45,7 @@ static bool path_parent(const char *path, PciAddress *ret) {
         return pci_address_parse(name, ret) >= 0;
 }
 
-/* The kernel names a host bridge "pci" + domain and bus, "pci0000:80". */
+/* Checks for the name of a host bridge: "pci", domain and bus, as in "pci0000:80". */
 static bool is_host_bridge(const char *name, size_t n) {
         char address[PCI_ADDRESS_STRING_MAX];
         PciAddress a;
@@ -56,7 +56,7 @@ static bool is_host_bridge(const char *name, size_t n) {
         return pci_address_parse(address, &a) >= 0;
 }
 
-/* Uses the last host bridge in the path, because the host bridge of a VMD domain is itself below a PCI function. */
+/* The last host bridge in the path counts, because the host bridge of a VMD domain is itself below a PCI function. */
 size_t pci_path_host_length(const char *path) {
         const char *at = path;
         size_t length = 0;
@@ -87,7 +87,7 @@ static void find_parents(Inventory *inv) {
         }
 }
 
-/* Numbers of the groups that inventory_set_group_direct() flagged, ascending. */
+/* Lists the numbers of the groups that inventory_set_group_direct() flagged, ascending. */
 static int take_direct_groups(const Inventory *inv, IommuGroup **ret, size_t *ret_n) {
         IommuGroup *direct = NULL;
         size_t n = 0;
@@ -197,7 +197,8 @@ static int list_vfs(const Inventory *inv, PciDevice *pf, uint32_t *listed) {
         return 0;
 }
 
-/* Adds VFs that name a PF whose link to them is damaged. Otherwise a PF with VFs could be allocated. */
+/* Adds VFs to the PF that they name, even if the PF's link to them is damaged. Otherwise a PF with VFs could be
+ * allocated. */
 static int add_unlisted_vfs(Inventory *inv, const uint32_t *listed) {
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *vf = inv->devices + i, *found;
@@ -253,7 +254,7 @@ int inventory_finish(Inventory *inv) {
 
         if (r < 0)
                 return r;
-        /* Sorting comes first, because everything below uses indices. A scan adds the devices in order already. */
+        /* Sort first, because the code below uses indices. A scan adds the devices in order already. */
         if (!is_sorted(inv))
                 qsort(inv->devices, inv->n_devices, sizeof(*inv->devices), device_compare);
         if (inv->n_cpus > 0)
@@ -323,7 +324,8 @@ bool proximity_allows(Proximity limit, Distance d) {
         return d <= furthest[limit];
 }
 
-/* Bridges and slots share one number space: even numbers are bridges, odd numbers are slots. */
+/* Returns the place of a bridge. Bridges and slots share one number space: even numbers are bridges, odd numbers are
+ * slots. */
 static uint32_t bridge_place(size_t index) {
         return (uint32_t) index * 2;
 }
@@ -333,8 +335,8 @@ static uint32_t slot_place(size_t index) {
 }
 
 /*
- * Nodes and host bridges share one number space. A host bridge without a known node is its own node, at distance SYS to
- * all others.
+ * Returns the place of a node. Nodes and host bridges share one number space. A host bridge without a known node is a
+ * node of its own, at distance SYS to all others.
  */
 static uint32_t known_node_place(int node) {
         return (uint32_t) node * 2;
@@ -386,7 +388,7 @@ static int find_hosts(const Inventory *inv, uint32_t *host) {
         return 0;
 }
 
-/* The place of the first device of a slot, up to level PHB. find_nodes() fills in known nodes later. */
+/* Returns the place of the first device of a slot, up to level PHB. find_nodes() adds known nodes later. */
 static Place place_of(const Inventory *inv, size_t index, const uint32_t *host) {
         size_t nearest = 0, second = 0, first = index;
         unsigned n = 0;
@@ -401,8 +403,8 @@ static Place place_of(const Inventory *inv, size_t index, const uint32_t *host) 
                 n++;
         }
         /*
-         * Three bridges or more: root port, switch upstream port, switch downstream port. Devices on one switch meet at
-         * the upstream port.
+         * With three or more bridges, these are root port, switch upstream port and switch downstream port. Devices on
+         * one switch meet at the upstream port.
          */
         place.level[DISTANCE_PIX] = n == 0 ? slot_place(index) : bridge_place(n <= 2 ? nearest : second);
         place.level[DISTANCE_PXB] = n == 0 ? slot_place(index) : bridge_place(first);
@@ -411,7 +413,8 @@ static Place place_of(const Inventory *inv, size_t index, const uint32_t *host) 
         return place;
 }
 
-/* A VF is on its PF's card, even if its address is in another slot. PFs come before their VFs in the inventory. */
+/* Returns the place of a VF's PF, because the VF is on its card even if its address is in another slot. PFs come before
+ * their VFs in the inventory. */
 static const Place *place_of_pf(const Inventory *inv, size_t index, const Place *places) {
         const PciDevice *pf =
                 inv->devices[index].type == PCI_TYPE_VF ? inventory_find(inv, inv->devices[index].physfn) : NULL;
@@ -433,7 +436,7 @@ static void find_places(const Inventory *inv, const uint32_t *host, Place *place
         }
 }
 
-/* The node of a host bridge is that of its first device with a known node. */
+/* Sets the nodes of host bridges: that of the first device with a known node. */
 static int find_nodes(const Inventory *inv, Place *places) {
         _cleanup_free_ int *node = malloc((inv->n_devices + 1) * sizeof(*node));
 

@@ -23,7 +23,7 @@ void mdev_uuid_format(const char *id, PciAddress address, char ret[static UUID_S
         (void) stpcpy(ret, text);
 }
 
-/* The slot that the UUID names; 0 when it was not made for this GPU. */
+/* Returns the slot that the UUID names; 0 when it was not made for this GPU. */
 static size_t slot_of(const char *uuid, PciAddress gpu) {
         char digits[3] = { uuid[UUID_INSTANCE], uuid[UUID_INSTANCE + 1] }, ours[UUID_STRING_MAX];
         uint64_t instance;
@@ -77,7 +77,7 @@ int inventory_add_slots(Inventory *inv) {
         return r;
 }
 
-/* The slot with this number; NULL when it is taken. */
+/* Returns the slot with this number; NULL when it is taken. */
 static PciDevice *find_free(const Inventory *inv, PciAddress gpu, size_t instance) {
         const PciDevice *slot;
 
@@ -86,7 +86,7 @@ static PciDevice *find_free(const Inventory *inv, PciAddress gpu, size_t instanc
         return slot && slot->vgpu_type == 0 ? &inv->devices[inventory_device_index(inv, slot)] : NULL;
 }
 
-/* Puts the mediated devices of the GPU whose UUID names a slot there, or the others. */
+/* Puts mediated devices of the GPU into slots: with named, those whose UUID names a slot; otherwise the others. */
 static void put_mdevs(const Inventory *inv, const PciDevice *gpu, bool named) {
         const char *line = gpu->mdevs;
         char uuid[UUID_STRING_MAX];

@@ -7,12 +7,12 @@
 
 #include "util/strings.h"
 
-/* The value of a lower-case hex digit, or -1. */
+/* Returns the value of a lower-case hex digit, or -1. */
 static int digit_value(char c) {
         return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Takes exactly n lower-case hex digits and the separator after them. */
+/* Parses exactly n lower-case hex digits and the separator after them. */
 static bool take_field(const char **s, size_t n, char separator, uint32_t *ret) {
         uint32_t value = 0;
 
@@ -31,7 +31,7 @@ static bool take_field(const char **s, size_t n, char separator, uint32_t *ret) 
         return true;
 }
 
-/* Takes the end of the text, or ".N" and the end. */
+/* Parses the end of the text, or ".N" and the end. */
 static bool take_instance(const char *s, uint8_t *ret) {
         uint64_t instance = 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Routing of peer-to-peer requests between two functions, from ACS and ATS on the path. */
+/* Computes the routing of peer-to-peer requests between two functions from ACS and ATS on the path. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static bool is_one_card(const Inventory *inv, const PciDevice *a, const PciDevic
         return pci_address_same_slot(peer_ats_function(inv, a)->address, peer_ats_function(inv, b)->address);
 }
 
-/* The same bits as in the kernel's p2pdma. */
+/* Checks the same bits as the kernel's p2pdma. */
 bool peer_port_redirects(const PciDevice *port) {
         return port->acs_enabled &
                (PCI_ACS_BIT(PCI_ACS_BIT_RR) | PCI_ACS_BIT(PCI_ACS_BIT_CR) | PCI_ACS_BIT(PCI_ACS_BIT_EC));
@@ -48,7 +48,7 @@ static bool is_above(const Inventory *inv, int bridge, const PciDevice *dev) {
         return false;
 }
 
-/* The nearest bridge above both devices, or -1. */
+/* Returns the nearest bridge above both devices, or -1. */
 static int find_meeting(const Inventory *inv, const PciDevice *a, const PciDevice *b) {
         int at = a->parent;
 
@@ -57,7 +57,8 @@ static int find_meeting(const Inventory *inv, const PciDevice *a, const PciDevic
         return at >= 0 && is_above(inv, at, b) ? at : -1;
 }
 
-/* False when the path has too many ports. Upstream ports have no ACS control and are left out. */
+/* Adds the ports above dev to the path. Upstream ports have no ACS control and are left out. False when there are too
+ * many ports. */
 static bool add_ports(const Inventory *inv, const PciDevice *dev, int meeting, PeerPath *path) {
         unsigned i = 0;
 
@@ -110,7 +111,7 @@ void peer_path_find(const Inventory *inv, const PciDevice *asks, const PciDevice
 }
 
 /*
- * Which ports to list: all that redirect; those that redirect and lack ACS Direct Translated; or those that have it
+ * The ports to list: all that redirect; those that redirect and lack ACS Direct Translated; or those that have it
  * turned off.
  */
 typedef enum PortsWanted {
@@ -128,7 +129,8 @@ static bool is_wanted(const PciDevice *port, PortsWanted wanted) {
 }
 
 /*
- * Joins the addresses of these ports, each with a prefix, with a separator between. *ret is NULL when there are none.
+ * Joins the addresses of the wanted ports with a separator, and puts the text before in front of each. *ret is NULL
+ * when there are none.
  */
 static int join_ports(const Inventory *inv, const PeerPath *path, PortsWanted wanted, const char *before,
                       const char *separator, char **ret) {
@@ -172,7 +174,7 @@ static int set_ats(const PciDevice *f, char **text) {
         }
 }
 
-/* Sets only bit 6 (Direct Translated): the other bits isolate the devices. */
+/* Describes how to set bit 6 (Direct Translated), and only this bit, because the others isolate the devices. */
 static int set_translated(const Inventory *inv, const PeerPath *path, char **text) {
         _cleanup_free_ char *ports = NULL, *flags = NULL;
         int r;

@@ -71,7 +71,7 @@ Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *re
         if (!ret)
                 return v;
 
-        /* NULL when out of memory; the verdict still stands. */
+        /* message is NULL when out of memory; the verdict is valid all the same. */
         va_start(ap, format);
         fresh.message = string_vformat(format, ap);
         va_end(ap);

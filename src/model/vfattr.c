@@ -21,7 +21,7 @@ static const char *const on_off[] = { "off", "on" };
 static const char *const protocols[_VF_PROTOCOL_MAX] = { "802.1q", "802.1ad" };
 static const char *const links[_VF_LINK_MAX] = { "auto", "up", "down" };
 
-/* Text format of each attribute: octets with colons, a word of a list, hexadecimal, or a number up to max. */
+/* The text format of each attribute: octets with colons, a word of a list, hexadecimal, or a number up to max. */
 static const struct Term {
         const char *name;
         unsigned octets;
@@ -173,7 +173,7 @@ int vf_attributes_parse(const char *text, VfAttributes *ret, char **ret_problem)
         return 0;
 }
 
-/* The lowest bit of the first octet marks a group (multicast) address. */
+/* Returns true for a group (multicast) address, which the lowest bit of the first octet marks. */
 static bool is_group(uint64_t mac) {
         return mac >> (8 * (MAC_OCTETS - 1)) & 1;
 }

@@ -13,14 +13,14 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* 1.38 has consumer types, 1.37 lets a provider move. */
+/* Version 1.38 has consumer types; since 1.37 a provider can be moved. */
 #define MICROVERSION "OpenStack-API-Version: placement 1.38"
 
 struct Api {
         const Settings *settings;
         HttpTls tls;
         Http *http;
-        char *url;   /* of Placement, without a slash at the end */
+        char *url;   /* URL of Placement, without a slash at the end */
         char *token; /* NULL: ask Keystone */
 };
 
@@ -59,7 +59,7 @@ int api_new(const Settings *settings, Api **ret) {
         return 0;
 }
 
-/* One request. token: NULL for none. The status of HTTP, or a negative errno, logged. */
+/* Sends a request. token: NULL for none. Returns the HTTP status, or a negative errno, logged. */
 static int send_request(Api *a, HttpRequest q, const char *token, HttpReply *ret) {
         _cleanup_free_ char *line = token ? string_format("X-Auth-Token: %s", token) : NULL;
         const char *const headers[] = { MICROVERSION, line, NULL };
@@ -70,8 +70,8 @@ static int send_request(Api *a, HttpRequest q, const char *token, HttpReply *ret
         return http_send(a->http, &q, ret);
 }
 
-/* The reply is neither one of the API nor one of a proxy before it, which may be overloaded or without its server. The
- * API replies with a document; a proxy before it may check tokens itself. */
+/* Returns true when the reply is neither from the API nor from a proxy in front of it, which may be overloaded or
+ * without its server. The API replies with a document; a proxy may check tokens itself. */
 static bool is_of_other_server(const char *method, const HttpReply *reply) {
         int status = reply->status;
 
@@ -82,7 +82,7 @@ static bool is_of_other_server(const char *method, const HttpReply *reply) {
         return reply->document ? status != 400 && status != 403 && status != 406 : true;
 }
 
-/* Keystone */
+/* Keystone. */
 
 static bool member_is(json_object *o, const char *key, const char *value) {
         return streq_ptr(member_text(o, key), value);
@@ -100,7 +100,7 @@ static const char *find_endpoint(const Settings *s, json_object *service) {
         return NULL;
 }
 
-/* Takes the address of Placement from the catalog in Keystone's reply, unless the settings have it. */
+/* Reads the address of Placement from the catalog in Keystone's reply, unless the settings have it. */
 static int take_url(Api *a, json_object *reply) {
         json_object *catalog = member(member(reply, "token"), "catalog");
 
@@ -156,13 +156,13 @@ static int authenticate(Api *a) {
         return take_url(a, reply.document);
 }
 
-/* Requests to Placement */
+/* Requests to Placement. */
 
 static bool is_failure(int status) {
         return status / 100 != 2 && status != 404 && status != 409;
 }
 
-/* What did not lead to Placement is read from the catalog again. */
+/* Drops an address that is not Placement's, so that it is read from the catalog again. */
 static void forget_address(Api *a) {
         if (a->settings->keystone_url && !a->settings->url)
                 free(TAKE_PTR(a->token));

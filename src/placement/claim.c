@@ -12,8 +12,8 @@
 
 typedef struct Words {
         const char *host;
-        json_object *counts; /* pool or service to the number of its devices or slots, in the order of the claim */
-        char *at, *nodes;    /* options; NULL: none */
+        json_object *counts; /* map of pools and services to numbers of devices or slots, in the order of the claim */
+        char *at, *nodes;    /* values of options; NULL: none */
         int64_t cpus, memory_mib, page_kib;
 } Words;
 
@@ -31,7 +31,7 @@ static int add_device(Words *w, json_object *device) {
         return string_replace(&w->at, "%s --at %s=%s", w->at ?: "", pool, member_text(device, "address"));
 }
 
-/* Takes the first available devices. */
+/* Adds the first available devices. */
 static int add_devices(Words *w, json_object *devices, const ClaimPart *part, int64_t *left) {
         int r = 0;
 
@@ -65,7 +65,7 @@ static bool add_amount(Words *w, const ClaimPart *part) {
         return true;
 }
 
-/* The part is on a NUMA node. Each node is named once, although the claim has CPUs and memory there. */
+/* Adds a part on a NUMA node. Each node is named once, even if the claim has both CPUs and memory there. */
 static int add_node(Words *w, json_object *nodes, const Claim *claim, const ClaimPart *part) {
         for (size_t i = 0; i < json_length(nodes); i++) {
                 int id = (int) member_number(json_at(nodes, i), "id");
@@ -84,7 +84,7 @@ static int add_node(Words *w, json_object *nodes, const Claim *claim, const Clai
         return 0;
 }
 
-/* A provider of this node's devices has the part, whether or not devices are available. */
+/* Returns whether the part is on a provider of this node's devices, available or not. */
 static int is_device_part(const Words *w, json_object *devices, const ClaimPart *part) {
         for (size_t i = 0; i < json_length(devices); i++) {
                 char uuid[TREE_UUID_SIZE], class[TREE_NAME_SIZE];
@@ -99,7 +99,7 @@ static int is_device_part(const Words *w, json_object *devices, const ClaimPart 
         return 0;
 }
 
-/* The part is on an endpoint of the service. A request cannot name it: the daemon chooses the endpoints. */
+/* Adds a part on an endpoint of the service. The request cannot name the endpoint, because the daemon chooses it. */
 static int add_slots(Words *w, json_object *service, const ClaimPart *part) {
         json_object *endpoints = member_array(service, "endpoints");
         const char *name = member_text(service, "name") ?: "";
@@ -123,7 +123,7 @@ static int add_slots(Words *w, json_object *service, const ClaimPart *part) {
         return 0;
 }
 
-/* A part that is not of devices. */
+/* Adds a part that is not on a provider of devices. */
 static int add_other(Words *w, json_object *describe, const Claim *claim, const ClaimPart *part) {
         json_object *pools = member(describe, "pools");
         int r = add_node(w, member(describe, "nodes"), claim, part);

@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * A consumer's claim in Placement as operands and options of 'passthroughctl allocate': which devices, slots,
- * CPUs and memory of this node it is. Pure.
+ * Translates a consumer's claim in Placement to operands and options of 'passthroughctl allocate': the devices, slots,
+ * CPUs and memory of this node in the claim. Pure.
  */
 
 #include "tree.h"
 
 /*
- * describe: the daemon's document. 0; -ENOENT: the claim has nothing on this node; -EBUSY: fewer devices or slots
- * of a provider are available than claimed; -EBADMSG; -ENOMEM. The caller frees *ret.
+ * Makes the text. describe: the daemon's document. 0; -ENOENT: the claim has no part on this node; -EBUSY: fewer
+ * devices or slots of a provider are available than claimed; -EBADMSG; -ENOMEM. The caller frees *ret.
  */
 int claim_request(const Claim *claim, const char *host, json_object *describe, char **ret);

@@ -34,7 +34,7 @@ void changes_done(Changes *c) {
         *c = (Changes) { 0 };
 }
 
-/* Takes ownership of body. */
+/* Adds a change. Takes ownership of body. */
 static int add_change(Comparison *c, ChangeKind kind, const char *uuid, const char *name, json_object *body) {
         Change new = { .kind = kind, .name = name ? strdup(name) : NULL, .body = body };
         bool needs_body = kind != CHANGE_REMOVE_CLAIM && kind != CHANGE_REMOVE_PROVIDER;
@@ -53,14 +53,14 @@ static bool add_text(json_object *o, const char *key, const char *value) {
         return member_add(o, key, json_object_new_string(value));
 }
 
-/* Another program has a provider of this name: Nova's own PCI provider, for example. */
+/* Returns true when another program has a provider of this name, for example Nova's own PCI provider. */
 static bool is_taken(const Comparison *c, const Provider *wanted) {
         const Provider *p = tree_find_name(c->have, wanted->name);
 
         return p && !streq(p->uuid, wanted->uuid);
 }
 
-/* The root may be Nova's compute node; then it is only a parent. */
+/* Returns true when the agent reports the provider. A root that is Nova's compute node is only a parent. */
 static bool is_reported(const Comparison *c, const Provider *wanted) {
         return provider_is_own(wanted) && !is_taken(c, wanted);
 }
@@ -74,7 +74,7 @@ static int64_t used_by_others(const Tree *have, const char *provider, const char
         return sum;
 }
 
-/* Providers */
+/* Providers. */
 
 static json_object *provider_body(const Provider *p, bool is_new) {
         _cleanup_json_ json_object *o = json_object_new_object();
@@ -95,13 +95,13 @@ static int compare_place(Comparison *c, const Provider *wanted) {
         return add_change(c, CHANGE_MOVE_PROVIDER, wanted->uuid, wanted->name, provider_body(wanted, false));
 }
 
-/* Inventories */
+/* Inventories. */
 
 static bool resource_equal(const Resource *wanted, const Resource *have) {
         return have && !have->is_altered && wanted->total == have->total && wanted->reserved == have->reserved;
 }
 
-/* Adds what Placement has beyond the wanted classes and other programs use, as out of service. */
+/* Adds classes that are not wanted but that consumers of other programs use in Placement, as out of service. */
 static int keep_used(Provider *to, const Provider *have, const Tree *tree) {
         for (size_t i = 0; have && i < have->n_resources; i++) {
                 const Resource *old = &have->resources[i];
@@ -138,7 +138,7 @@ static json_object *inventories_body(const Provider *p) {
         return TAKE_PTR(o);
 }
 
-/* wanted: NULL for a provider that Placement has to drop. */
+/* Compares inventories. wanted: NULL for a provider that must be removed. */
 static int compare_inventories(Comparison *c, const Provider *wanted, const Provider *have) {
         const Provider *p = wanted ?: have;
         Provider sum = { 0 };
@@ -177,7 +177,7 @@ bool provider_awaits_return(const Tree *have, const Provider *p, bool *ret_used)
         return true;
 }
 
-/* Nova has reserved the device for ever when an instance got it. The daemon has cleaned it since. */
+/* Sets the reserved amount of a cleaned device back: Nova reserved the device permanently when an instance got it. */
 static int compare_cleaned(Comparison *c, const char *name) {
         const Provider *p = tree_find_name(c->have, name);
         bool is_used;
@@ -192,7 +192,7 @@ static int compare_cleaned(Comparison *c, const char *name) {
         return add_change(c, CHANGE_INVENTORIES, p->uuid, p->name, inventories_body(&returned));
 }
 
-/* Traits */
+/* Traits. */
 
 static bool traits_equal(const Provider *wanted, const Provider *have) {
         for (size_t i = 0; i < wanted->n_traits; i++)
@@ -231,11 +231,11 @@ static int compare_traits(Comparison *c, const Provider *wanted) {
         return add_change(c, CHANGE_TRAITS, wanted->uuid, wanted->name, traits_body(wanted, have));
 }
 
-/* Claims */
+/* Claims. */
 
 /*
- * Placement accepts a new claim only on what is not reserved. A part on a device that is out of service stays in a
- * claim that has it, and enters a claim when the device is in service again.
+ * Returns whether Placement accepts the part: new parts must not be on reserved resources. So a part on a device that
+ * is out of service stays in a claim that has it already, and is added to others when the device is in service again.
  */
 static bool part_is_possible(const Comparison *c, const ClaimPart *part, const Claim *have) {
         const Provider *p = tree_find_provider(c->wanted, part->provider);
@@ -260,14 +260,14 @@ static json_object *claim_body(const Comparison *c, const Claim *claim, const Cl
             !add_text(o, "project_id", c->owner->project) || !add_text(o, "user_id", c->owner->user) ||
             !add_text(o, "consumer_type", CONSUMER_TYPE))
                 return NULL;
-        /* null: the consumer is new */
+        /* null means a new consumer */
         if (json_object_object_add(o, "consumer_generation", have ? json_object_new_int64(have->generation) : NULL) < 0)
                 return NULL;
         return TAKE_PTR(o);
 }
 
-/* What another consumer has claimed for the allocation. Of several allocations of one consumer, the first ones have it.
- */
+/* Returns the amount that another consumer has claimed for the allocation. If that consumer has several allocations,
+ * the first ones are covered. */
 static int64_t covered_amount(const Comparison *c, const Claim *wanted, const ClaimPart *part) {
         const Claim *cover = tree_find_claim(c->have, wanted->covered_by);
         int64_t covered = cover ? claim_amount(cover, part->provider, part->class) : 0;
@@ -298,7 +298,7 @@ static int compare_claim(Comparison *c, const Claim *wanted) {
         return r;
 }
 
-/* Removals */
+/* Removals. */
 
 static bool is_used_by_others(const Comparison *c, const Provider *p) {
         for (size_t i = 0; i < p->n_resources; i++)
@@ -338,8 +338,8 @@ static int find_children(const Tree *t, Children *ret) {
         return 0;
 }
 
-/* Removes the provider after its children. A provider stays while it or a provider below it is in use or is not ours.
- * depth: of the provider; the agent adds none that is as deep as DEPTH_MAX. */
+/* Removes the provider after its children. A provider stays while it or a provider below it is in use or belongs to
+ * another program. depth: that of the provider; the agent adds none as deep as DEPTH_MAX. */
 static int remove_provider(Comparison *c, const Children *children, const Provider *p, unsigned depth,
                            bool *ret_stays) {
         bool stays = !provider_is_own(p) || is_used_by_others(c, p) || tree_find_provider(c->wanted, p->uuid);

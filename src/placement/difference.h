@@ -27,8 +27,8 @@ const char *change_kind_to_string(ChangeKind kind);
 
 typedef struct Change {
         ChangeKind kind;
-        char uuid[TREE_UUID_SIZE]; /* of the provider or consumer */
-        char *name;                /* of the provider; NULL for a claim */
+        char uuid[TREE_UUID_SIZE]; /* uuid of the provider or consumer */
+        char *name;                /* name of the provider; NULL for a claim */
         json_object *body;         /* without the generation of the provider; NULL for a removal */
 } Change;
 
@@ -41,11 +41,12 @@ void changes_done(Changes *c);
 #define _cleanup_changes_ _cleanup_(changes_done)
 
 typedef struct ClaimOwner {
-        const char *project, *user; /* every claim in Placement has both */
+        const char *project, *user; /* Placement requires both in every claim */
 } ClaimOwner;
 
-/* Another program's provider has reserved its only class as a whole. ret_used: a consumer has claimed it. */
+/* Returns true when another program's provider has reserved its only class completely. ret_used: a consumer has claimed
+ * it. */
 bool provider_awaits_return(const Tree *have, const Provider *p, bool *ret_used);
 
-/* 0 or -ENOMEM. */
+/* Compares two trees. 0 or -ENOMEM. */
 int tree_difference(const Tree *wanted, const Tree *have, const ClaimOwner *owner, Changes *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthrough-placement: the loop. A signal of the daemon starts a comparison, and so do the start, a timer, and
- * SIGHUP. */
+/* passthrough-placement: the loop. A comparison is made at the start, after a signal of the daemon, periodically, and
+ * at SIGHUP. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,15 +20,15 @@
 #include "util/strings.h"
 
 #define SECOND_USEC UINT64_C(1000000)
-#define FULL_USEC   (600 * SECOND_USEC) /* between full comparisons, at most */
+#define FULL_USEC   (600 * SECOND_USEC) /* the longest time between full comparisons */
 
 typedef struct Agent {
         Sync sync;
         sd_event *event;
         sd_bus *bus;
         sd_event_source *change; /* compares in the next turn of the loop */
-        sd_event_source *timer;  /* the next full comparison, or the next try */
-        uint64_t delay;          /* until the next try; 0: the last comparison succeeded */
+        sd_event_source *timer;  /* timer of the next full comparison, or the next try */
+        uint64_t delay;          /* time until the next try; 0: the last comparison succeeded */
 } Agent;
 
 static const char *arg_config = SETTINGS_FILE, *arg_claim;
@@ -40,7 +40,7 @@ static int describe(void *userdata, json_object **ret) {
         return daemon_describe(a->bus, ret);
 }
 
-/* One comparison. 0 or a negative errno, logged. */
+/* Makes one comparison. 0 or a negative errno, logged. */
 static int compare(Agent *a) {
         unsigned changes = a->sync.changes, requests = api_requests(a->sync.api);
         int r = sync_run(&a->sync);
@@ -83,7 +83,7 @@ static int compare_and_plan(Agent *a) {
         uint64_t usec;
         int r = compare(a);
 
-        /* A signal comes when passthroughd starts. */
+        /* If passthroughd does not run, a signal follows when it starts. */
         if (r >= 0 || r == -ESRCH) {
                 a->delay = 0;
                 (void) sd_notify(false,
@@ -106,8 +106,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Agent *a = userdata;
         int r;
 
-        /* Other programs change Placement without telling the agent. A comparison that failed knows what it has to
-         * read again. Agents that were started together drift apart. */
+        /* Read everything again, because other programs change Placement without telling the agent; after a failure,
+         * the Sync knows what to read. The random time keeps agents apart that were started together. */
         if (a->delay == 0)
                 sync_reread(&a->sync);
         r = agent_set_timer(a->timer, FULL_USEC - random_usec(FULL_USEC / 10));
@@ -121,15 +121,15 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
         return a->delay > 0 ? 0 : sd_event_source_set_enabled(a->change, SD_EVENT_ONESHOT);
 }
 
-/* The signal says that something changed, not what. While Placement does not answer, the timer decides about the next
- * try. */
+/* Handles a signal, which does not say what has changed. While Placement does not answer, the timer decides about the
+ * next try. */
 static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         Agent *a = userdata;
 
         return a->delay > 0 ? 0 : sd_event_source_set_enabled(a->change, SD_EVENT_ONESHOT);
 }
 
-/* Guests may have used devices while passthroughd did not run. */
+/* Handles a start of passthroughd: guests may have used devices while it did not run. */
 static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         Agent *a = userdata;
 
@@ -143,11 +143,12 @@ static int connect_bus(Agent *a) {
         return r < 0 ? log_error_errno(r, "Failed to connect to the system bus: %m") : 0;
 }
 
-/* SIGTERM and SIGINT end the agent at once, also while it waits for a reply: the next start continues. */
+/* Runs the loop. SIGTERM and SIGINT end the agent at once, even while it waits for a reply; the next start
+ * continues. */
 static int run_loop(Agent *a) {
         int r = agent_loop_new(a->bus, on_reload, a, &a->event);
 
-        /* After the signals of the daemon, so that one comparison covers all that have arrived. */
+        /* The comparison runs after the signals of the daemon, so that it covers all that have arrived. */
         if (r >= 0)
                 r = agent_add_idle(a->event, &a->change, on_change, a);
         if (r >= 0)
@@ -168,7 +169,7 @@ static void agent_done(Agent *a) {
         sd_event_unref(a->event);
 }
 
-/* Returns the exit status. */
+/* Runs the agent. Returns the exit status. */
 static int run(void) {
         _cleanup_(settings_done) Settings settings = { 0 };
         _cleanup_(agent_done) Agent a = {
@@ -176,7 +177,7 @@ static int run(void) {
         };
         int r = settings_read(arg_config, &settings);
 
-        if (r < 0) /* the unit says that systemd does not try again */
+        if (r < 0) /* by the unit, systemd does not restart after this status */
                 return r == -ENOMEM ? EXIT_FAILURE : EX_CONFIG;
         r = api_new(&settings, &a.sync.api);
         if (r >= 0)

@@ -15,14 +15,15 @@ int placement_bad_reply(const char *path) {
         return log_error("Placement's reply to %s cannot be parsed.", path), -EBADMSG;
 }
 
-/* Placement's replies have their list in a member of this key. */
+/* Returns true when the reply has its list in the member key. */
 static bool has_list(json_object *reply, const char *key) {
         bool is_map = streq(key, "allocations") || streq(key, "inventories");
 
         return json_object_is_type(member(reply, key), is_map ? json_type_object : json_type_array);
 }
 
-/* status: of GET path. 0 with a document that has a list of this key, or a negative errno, logged. */
+/* Checks the reply to GET path. status: that of the reply. 0 and a document that has a list of this key, or a negative
+ * errno, logged. */
 static int check_reply(Sync *s, const char *path, int status, const char *key, json_object **ret) {
         if (status == 200 && has_list(*ret, key))
                 return 0;
@@ -30,7 +31,7 @@ static int check_reply(Sync *s, const char *path, int status, const char *key, j
         return status < 0 ? status : status / 100 == 2 ? api_wrong_address(s->api, "GET", path, status) : -EACCES;
 }
 
-/* GET. As check_reply(). */
+/* Sends a GET. Returns as check_reply(). */
 static int get(Sync *s, const char *key, json_object **ret, const char *format, const char *argument) {
         _cleanup_free_ char *path = string_format("%s%s", format, argument);
 
@@ -38,7 +39,7 @@ static int get(Sync *s, const char *key, json_object **ret, const char *format, 
         return path ? check_reply(s, path, api_call(s->api, "GET", path, NULL, ret), key, ret) : -ENOMEM;
 }
 
-/* GET of what a provider has. As get(), or -ENOENT: another program has removed the provider. */
+/* Sends a GET about a provider. Returns as get(), or -ENOENT: another program has removed the provider. */
 static int get_of(Sync *s, const char *uuid, const char *key, json_object **ret) {
         char path[128];
         int status;
@@ -54,7 +55,8 @@ static int get_of(Sync *s, const char *uuid, const char *key, json_object **ret)
         return -ENOENT;
 }
 
-/* Claims change without a new generation of their provider. A provider without inventory has none. */
+/* Reads the claims on a provider, which can change without a new generation of the provider. A provider without
+ * inventory has none. */
 static int read_usage(Sync *s, const char *uuid) {
         _cleanup_json_ json_object *usage = NULL;
         int r = get_of(s, uuid, "allocations", &usage);
@@ -98,7 +100,7 @@ int placement_read_name(Sync *s, const char *name) {
         return tree_parse_provider(s->have, found) < 0 ? placement_bad_reply(name) : 0;
 }
 
-/* -ENOENT, logged: the root does not exist, and the settings leave it to Nova. */
+/* Finds the root provider. -ENOENT, logged: it does not exist, and the settings leave it to Nova. */
 static int find_root(Sync *s) {
         _cleanup_json_ json_object *reply = NULL;
         const char *uuid;
@@ -151,7 +153,8 @@ static int read_providers(Sync *s) {
         return 0;
 }
 
-/* What was read of a provider is true as long as its generation is the same. NULL: it has another one. */
+/* Returns the provider in the old tree, whose data is valid while its generation is the same. NULL: it has another
+ * generation. */
 static Provider *find_same(const Tree *old, const Provider *p) {
         Provider *before = old ? tree_find_provider(old, p->uuid) : NULL;
 
@@ -166,7 +169,7 @@ static int reread_provider(Sync *s, const Provider *p, const Tree *old) {
         return before->n_resources > 0 ? read_usage(s, p->uuid) : 0;
 }
 
-/* The next comparison reads the tree without the provider. */
+/* Handles a provider that was removed: the next comparison reads the tree without it. */
 static int was_removed(const char *name) {
         return log_warning_errno(-EAGAIN, "Another program has removed the provider '%s'; trying again later.", name);
 }
@@ -180,7 +183,7 @@ static void take_providers(Sync *s, const Tree *old) {
         }
 }
 
-/* The type of a consumer stays. */
+/* Copies the types of consumers, which do not change. */
 static void take_types(Sync *s, const Tree *old) {
         for (size_t i = 0; old && i < s->have->n_claims; i++) {
                 Claim *c = &s->have->claims[i];

@@ -7,19 +7,19 @@
 
 /* Logs that a reply cannot be parsed; returns -EBADMSG. */
 int placement_bad_reply(const char *path);
-/* The root, resource classes and traits, and all providers and claims. A provider with the same generation as before is
- * not read again. -ENOENT: the root does not exist, and the settings leave it to Nova. */
+/* Reads the root, resource classes and traits, and all providers and claims. A provider with the same generation as
+ * before is not read again. -ENOENT: the root does not exist, and the settings leave it to Nova. */
 int placement_read_tree(Sync *s);
-/* Looks for a provider in all trees, and enters it into this one. -ENOENT: there is none of that name. */
+/* Searches all trees for a provider, and adds it to this one. -ENOENT: no provider has the name. */
 int placement_read_name(Sync *s, const char *name);
-/* Inventories, traits and claims of a provider. -ENOENT: Placement does not have it any more. */
+/* Reads inventories, traits and claims of a provider. -ENOENT: it no longer exists in Placement. */
 int placement_read_provider(Sync *s, const char *uuid);
-/* Nova's providers of cleaned devices. A device that was clean at the last comparison is not read again. 1: one that
- * was read can be returned if it is still clean: a guest may have used it between the daemon's document and the read.
- */
+/* Reads Nova's providers of cleaned devices. A device that was clean at the last comparison is not read again. Returns
+ * 1 when a provider that was read can be returned if its device is still clean: a guest may have used it between the
+ * daemon's document and the read. */
 int placement_read_cleaned(Sync *s, const Tree *wanted);
-/* What a consumer has, and whether the agent made its claim. */
+/* Reads the claim of a consumer, and whether the agent made it. */
 int placement_read_claim(Sync *s, const char *consumer);
-/* Reads the claims that the comparison needs: those that are not wanted, to find out which of them are the agent's, and
- * those of other consumers that cover wanted claims. */
+/* Reads the claims that the comparison needs: unwanted ones, to find those of the agent, and those of other consumers
+ * that cover wanted claims. */
 int placement_check_claims(Sync *s, const Tree *wanted);

@@ -12,12 +12,12 @@
 #include "util/strings.h"
 #include "wanted.h"
 
-#define ROUNDS_MAX 8 /* of conflicts in one run */
+#define ROUNDS_MAX 8 /* the most rounds with conflicts in one run */
 
-/* What became of a change. Negative: the run ends. */
+/* The result of a change. A negative errno ends the run. */
 enum {
         RESULT_DONE,
-        RESULT_REFUSED,  /* logged; the other changes go on */
+        RESULT_REFUSED,  /* logged; the other changes continue */
         RESULT_CONFLICT, /* the subject was read again */
 };
 
@@ -36,7 +36,7 @@ void sync_done(Sync *s) {
         sync_forget(s);
 }
 
-/* Changes */
+/* Changes. */
 
 static const char *change_method(ChangeKind kind) {
         return kind == CHANGE_REMOVE_CLAIM || kind == CHANGE_REMOVE_PROVIDER ? "DELETE"
@@ -56,7 +56,7 @@ static void change_path(const Change *c, char *ret, size_t size) {
                                                               : "");
 }
 
-/* Makes a resource class or a trait that Placement does not have yet. */
+/* Creates a resource class or a trait that Placement does not have yet. */
 static int make_name(Sync *s, const char *kind, const char *name) {
         char path[TREE_NAME_SIZE + 32];
         int status;
@@ -87,7 +87,8 @@ static int make_names(Sync *s, const Change *c) {
         return r;
 }
 
-/* Placement accepts a change of a provider only with its present generation. -ENOENT: Placement refused to add it. */
+/* Sets the generation of a change to the provider's present one, without which Placement refuses the change. -ENOENT:
+ * Placement refused to add the provider. */
 static int set_generation(const Sync *s, const Change *c) {
         const Provider *p = tree_find_provider(s->have, c->uuid);
 
@@ -98,12 +99,13 @@ static int set_generation(const Sync *s, const Change *c) {
         return json_object_object_add(c->body, "resource_provider_generation", json_object_new_int64(p->generation));
 }
 
-/* Of a provider or consumer that Placement has changed. A wrong one is refused by Placement, and read again then. */
+/* Returns the generation after a change of a provider or consumer. If this is wrong, Placement refuses the next change,
+ * and the subject is read again. */
 static int64_t next_generation(int64_t generation) {
         return generation < INT64_MAX ? generation + 1 : 0;
 }
 
-/* Placement has the claim: each provider in it has a new generation, and so has the consumer. */
+/* Updates the tree after Placement accepted a claim: each provider in it and the consumer have new generations. */
 static int enter_claim(Sync *s, const Change *c) {
         Claim *claim;
 
@@ -122,7 +124,7 @@ static int enter_claim(Sync *s, const Change *c) {
         return 0;
 }
 
-/* Enters a change that Placement accepted into its tree. */
+/* Updates the tree after Placement accepted a change. */
 static int enter_change(Sync *s, const Change *c, json_object *reply) {
         Provider *p = tree_find_provider(s->have, c->uuid);
 
@@ -156,8 +158,8 @@ static const char *change_subject(const Change *c) {
         return c->name ?: c->uuid;
 }
 
-/* After a claim on a provider that was removed, Placement keeps a consumer without a claim, of generation 0, and does
- * not tell of it. */
+/* Reads a claim again. After a claim on a removed provider, Placement has a consumer without a claim, of generation 0,
+ * which it does not report. */
 static int reread_claim(Sync *s, const char *consumer) {
         int r = placement_read_claim(s, consumer);
 
@@ -166,11 +168,11 @@ static int reread_claim(Sync *s, const char *consumer) {
         return tree_add_claim(s->have, consumer) ? RESULT_CONFLICT : -ENOMEM;
 }
 
-/* Placement refuses the change with status 409. */
+/* Handles a change that Placement refused with status 409. */
 static int resolve_conflict(Sync *s, const Change *c, json_object *reply) {
         bool is_claim = c->kind == CHANGE_CLAIM || c->kind == CHANGE_REMOVE_CLAIM;
 
-        /* Another tree has a provider of that name, or a consumer of another program took the resources first. */
+        /* Either another tree has a provider of that name, or another program's consumer took the resources first. */
         if (c->kind == CHANGE_ADD_PROVIDER || (is_claim && !streq(error_code(reply), "placement.concurrent_update"))) {
                 int r = is_claim ? -ENOENT : placement_read_name(s, c->name);
                 _cleanup_free_ char *reason = reply ? json_text(reply) : NULL;
@@ -211,7 +213,7 @@ static int make_change(Sync *s, const Change *c) {
         if (status == 409)
                 return resolve_conflict(s, c, reply);
         if (status == 404 && !streq(change_method(c->kind), "DELETE")) {
-                sync_forget(s); /* the provider was removed */
+                sync_forget(s); /* the provider no longer exists */
                 return RESULT_CONFLICT;
         }
         if (status >= 300 && status != 404)
@@ -233,7 +235,7 @@ static int print_changes(const Changes *changes) {
         return fflush(stdout) == 0 ? 0 : -errno;
 }
 
-/* 0: Placement's tree is the wanted tree, but for refused changes. RESULT_CONFLICT: try again. */
+/* Makes the changes. 0: Placement's tree is the wanted tree except for refused changes. RESULT_CONFLICT: try again. */
 static int make_changes(Sync *s, const Changes *changes) {
         bool lacks_provider = false;
         int conflict = 0;
@@ -288,12 +290,12 @@ int sync_run(Sync *s) {
 
                 r = s->describe(s->userdata, &document);
                 if (r < 0)
-                        return r; /* what was read of Placement is still true */
+                        return r; /* the tree that was read is still valid */
                 r = run_once(s, document);
         }
         if (r == RESULT_CONFLICT)
                 r = log_warning_errno(-EAGAIN, "Other programs change Placement at the same time; trying again later.");
-        /* What was read stays, so that a Placement that is slow for many agents has fewer requests to answer again. */
+        /* Keep what was read, so that a Placement that is slow for many agents gets fewer requests. */
         if (r == -EBADMSG || r == -EADDRNOTAVAIL || r == -ENOMEM)
                 sync_forget(s);
         else if (r < 0)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Makes Placement's tree the wanted tree. A Sync remembers Placement's tree with its generations, so that a change of
- * the node costs one or two requests. A conflict means that another program changed Placement; the subject is read
- * again.
+ * Makes Placement's tree equal to the wanted tree. A Sync stores Placement's tree with its generations, so that a
+ * change of the node costs one or two requests. After a conflict, which means that another program changed Placement,
+ * the subject is read again.
  */
 
 #include "api.h"
@@ -21,14 +21,14 @@ typedef struct Sync {
         bool is_stale; /* other programs may have changed Placement since */
         char root[TREE_UUID_SIZE];
         json_object *known;    /* resource classes and traits that Placement has */
-        json_object *returned; /* names of Nova's providers whose devices were clean at the last comparison */
-        unsigned changes;      /* made so far */
+        json_object *returned; /* names of Nova's providers with devices that were clean at the last comparison */
+        unsigned changes;      /* number of changes so far */
 } Sync;
 
 void sync_done(Sync *s);
 
-/* The next run compares all: it reads the claims again, and what has another generation. */
+/* Makes the next run a full comparison: it reads all claims again, and every provider with another generation. */
 void sync_reread(Sync *s);
 
-/* 0, or a negative errno, logged: another run may succeed later. */
+/* Compares and changes Placement. 0, or a negative errno, logged; a later run may succeed. */
 int sync_run(Sync *s);

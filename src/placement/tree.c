@@ -9,7 +9,7 @@
 #include "model/json-value.h"
 #include "util/strings.h"
 
-/* The namespace of provider uuids (version 5). It must never change: all providers would be created anew. */
+/* The namespace of provider uuids (version 5). It must never change, otherwise all providers would be created again. */
 static const uuid_t provider_namespace = {
         0x9b, 0x1d, 0x53, 0x0c, 0x2e, 0x44, 0x4a, 0x0f, 0xb1, 0x7d, 0x57, 0x3c, 0xe8, 0x60, 0x2a, 0x91,
 };
@@ -41,7 +41,7 @@ Tree *tree_free(Tree *t) {
         return NULL;
 }
 
-/* Copies a text that the caller has checked, or that cannot be too long. */
+/* Copies a text whose length the caller has checked, or that cannot be too long. */
 static bool copy_text(char *to, size_t size, const char *from) {
         size_t n = strlen(from);
 
@@ -69,7 +69,8 @@ bool trait_is_own(const char *trait) {
         return streq(trait, TRAIT_NUMA) || strncmp(trait, TRAIT_PREFIX, strlen(TRAIT_PREFIX)) == 0;
 }
 
-/* An index of an array by a text of its elements. A reply has tens of thousands of elements. */
+/* Finds an element by a text in the index of an array. An index is needed because a reply has tens of thousands of
+ * elements. */
 static bool index_find(json_object *index, const char *key, size_t *ret) {
         json_object *o;
 
@@ -106,7 +107,7 @@ Provider *tree_add_provider(Tree *t, const char *name, const char *uuid, const c
 
         if (p)
                 return p;
-        /* First, because the texts may be those of a provider that moves when the array grows. */
+        /* Copy first, because the texts may belong to a provider that moves when the array grows. */
         new.name = strdup(name);
         if (!new.name || !copy_text(new.uuid, sizeof(new.uuid), uuid) ||
             !copy_text(new.parent, sizeof(new.parent), parent) || ARRAY_RESERVE(t->providers, t->n_providers) < 0 ||
@@ -119,7 +120,7 @@ Provider *tree_add_provider(Tree *t, const char *name, const char *uuid, const c
         return &t->providers[t->n_providers++];
 }
 
-/* Names are unique in Placement. */
+/* Removes a provider. In Placement names are unique too. */
 void tree_remove_provider(Tree *t, const char *uuid) {
         Provider *p = tree_find_provider(t, uuid);
 
@@ -213,7 +214,7 @@ Claim *tree_add_claim(Tree *t, const char *consumer) {
         return c;
 }
 
-/* Removes the claims that have no part. */
+/* Removes the claims without parts. */
 static void remove_empty_claims(Tree *t) {
         size_t n = 0;
 
@@ -277,7 +278,7 @@ int claim_add(Claim *c, const char *provider, const char *class, int64_t amount)
         return 0;
 }
 
-/* Placement's replies */
+/* Placement's replies. */
 
 int tree_parse_provider(Tree *t, json_object *o) {
         const char *name = member_text(o, "name"), *uuid = member_text(o, "uuid");
@@ -329,7 +330,7 @@ int provider_parse_traits(Provider *p, json_object *o) {
         return 0;
 }
 
-/* Removes what the claim has of the provider, or all of it when provider is NULL. */
+/* Removes the parts of the claim on the provider, or all parts when provider is NULL. */
 static void claim_forget(Claim *c, const char *provider) {
         size_t n = 0;
 
@@ -339,7 +340,7 @@ static void claim_forget(Claim *c, const char *provider) {
         c->n_parts = n;
 }
 
-/* allocation: {"resources": {CLASS: AMOUNT}} */
+/* Parses a part of a claim. allocation: {"resources": {CLASS: AMOUNT}} */
 static int claim_parse_part(Claim *c, const char *provider, json_object *allocation) {
         json_object *resources = member_object(allocation, "resources");
 
@@ -400,7 +401,7 @@ int tree_parse_claim(Tree *t, const char *consumer, json_object *o) {
         return 0;
 }
 
-/* Documents for Placement */
+/* Documents for Placement. */
 
 json_object *resource_to_json(const Resource *r) {
         return json_format("{'total': %" PRId64 ", 'reserved': %" PRId64 ", 'min_unit': 1, 'max_unit': %" PRId64

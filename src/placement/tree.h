@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What OpenStack Placement knows of a node, as data: a tree of resource providers with their inventories and traits,
- * and the claims of consumers on them. Two trees are compared: the wanted tree (wanted.h) and the tree of Placement,
- * which the functions below parse. Pure.
+ * A node in OpenStack Placement as data: a tree of resource providers with inventories and traits, and the claims of
+ * consumers on them. Two trees are compared: the wanted tree (wanted.h), and Placement's tree, which the functions
+ * below parse. Pure.
  */
 
 #include <json-c/json.h>
@@ -16,28 +16,28 @@
 #include "util/cleanup.h"
 
 #define TREE_UUID_SIZE 37
-#define TREE_NAME_SIZE 256 /* of a resource class or trait: Placement permits 255 characters */
+#define TREE_NAME_SIZE 256 /* size of a resource class or trait; Placement permits 255 characters */
 
-/* Every trait of the agent has this prefix, or is TRAIT_NUMA. Other traits of a provider belong to the operator. */
+/* Prefix of every trait of the agent, except TRAIT_NUMA. Other traits of a provider belong to the operator. */
 #define TRAIT_PREFIX "CUSTOM_PASSTHROUGHD"
 #define TRAIT_NUMA   "HW_NUMA_ROOT"
 
 typedef struct Resource {
         char class[TREE_NAME_SIZE];
         int64_t total, reserved;
-        bool is_altered; /* of Placement's tree: units, step or ratio are not those that the agent writes */
+        bool is_altered; /* in Placement's tree: units, step or ratio differ from those that the agent writes */
 } Resource;
 
 typedef struct Provider {
         char *name;
         char uuid[TREE_UUID_SIZE];
         char parent[TREE_UUID_SIZE]; /* empty for a root */
-        int64_t generation;          /* of Placement's tree */
+        int64_t generation;          /* in Placement's tree */
         Resource *resources;
         size_t n_resources;
         char **traits;
         size_t n_traits;
-        bool is_missing; /* of the wanted tree: the device is gone, so its place and its traits are unknown */
+        bool is_missing; /* in the wanted tree: the device is missing, so its place and traits are unknown */
 } Provider;
 
 typedef struct ClaimPart {
@@ -48,31 +48,31 @@ typedef struct ClaimPart {
 
 typedef struct Claim {
         char consumer[TREE_UUID_SIZE];
-        int64_t generation; /* of the consumer, in Placement's tree */
-        /* Of the wanted tree: what this other consumer has claimed already is not claimed again. Empty: none. */
+        int64_t generation; /* generation of the consumer in Placement's tree */
+        /* In the wanted tree: another consumer whose claims need not be claimed again. Empty: none. */
         char covered_by[TREE_UUID_SIZE];
         ClaimPart *parts;
         size_t n_parts;
-        bool is_checked; /* of Placement's tree: is_foreign is known */
-        bool is_foreign; /* its consumer type is not CONSUMER_TYPE */
+        bool is_checked; /* in Placement's tree: is_foreign is known */
+        bool is_foreign; /* the consumer type is not CONSUMER_TYPE */
 } Claim;
 
 #define CONSUMER_TYPE "PASSTHROUGHD"
 
-/* Of a provider, and of a claim. A reply with more is refused. */
+/* The most resources of a provider, and of a claim. A reply with more is refused. */
 #define TREE_RESOURCES_MAX 4096U
 #define TREE_TRAITS_MAX    4096U
 #define TREE_PARTS_MAX     16384U
 
 /* Pointers to elements are valid until the next element is added. */
 typedef struct Tree {
-        Provider *providers; /* of the wanted tree: the root first, and parents before their children */
+        Provider *providers; /* in the wanted tree: the root first, and parents before their children */
         size_t n_providers;
         Claim *claims;
         size_t n_claims;
         /* Indices of the arrays by uuid, name and consumer. */
         json_object *by_uuid, *by_name, *by_consumer;
-        /* Of the wanted tree: names of Nova's providers whose one-time-use device is clean and in no guest. */
+        /* In the wanted tree: names of Nova's providers with a one-time-use device that is clean and in no guest. */
         char **cleaned;
         size_t n_cleaned;
 } Tree;
@@ -80,9 +80,10 @@ typedef struct Tree {
 Tree *tree_free(Tree *t);
 DEFINE_CLEANUP(Tree *, tree_free)
 
-/* The uuid of the agent's provider of that name: the same on each run, and in no other program. */
+/* Computes the uuid of the agent's provider of that name: the same in each run, and different from those of other
+ * programs. */
 void tree_provider_uuid(const char *name, char ret[static TREE_UUID_SIZE]);
-/* The agent created the provider. */
+/* Returns true when the agent created the provider. */
 bool provider_is_own(const Provider *p);
 bool trait_is_own(const char *trait);
 
@@ -91,36 +92,36 @@ Provider *tree_add_provider(Tree *t, const char *name, const char *uuid, const c
 Provider *tree_find_provider(const Tree *t, const char *uuid);
 Provider *tree_find_name(const Tree *t, const char *name);
 void tree_remove_provider(Tree *t, const char *uuid);
-/* Moves inventories and traits. */
+/* Moves inventories and traits from `from` to p. */
 void provider_take(Provider *p, Provider *from);
 Resource *provider_add_resource(Provider *p, const char *class);
 Resource *provider_find_resource(const Provider *p, const char *class);
 bool provider_has_trait(const Provider *p, const char *trait);
 int provider_add_trait(Provider *p, const char *trait);
 
-/* Copies name. 0 or -ENOMEM. */
+/* Adds a name to cleaned; copies it. 0 or -ENOMEM. */
 int tree_add_cleaned(Tree *t, const char *name);
 Claim *tree_add_claim(Tree *t, const char *consumer);
 Claim *tree_find_claim(const Tree *t, const char *consumer);
 void tree_remove_claim(Tree *t, const char *consumer);
-/* Adds to the amount that the claim has of the class. */
+/* Adds an amount to that of the class in the claim. */
 int claim_add(Claim *c, const char *provider, const char *class, int64_t amount);
 int64_t claim_amount(const Claim *c, const char *provider, const char *class);
 
 /*
- * Placement's replies. 0, -ENOMEM, or -EBADMSG for a document that Placement does not send. A parser replaces what the
- * tree had of the same subject.
+ * Parsers of Placement's replies. 0, -ENOMEM, or -EBADMSG for a document that Placement does not send. A parser
+ * replaces the data of the same subject in the tree.
  */
-/* An element of GET /resource_providers; also the reply to a POST. */
+/* Parses an element of GET /resource_providers, or the reply to a POST. */
 int tree_parse_provider(Tree *t, json_object *o);
-/* GET or PUT of inventories, and of traits, of a provider; both set its generation. */
+/* Parse the replies to GET or PUT of inventories and of traits of a provider; both set its generation. */
 int provider_parse_inventories(Provider *p, json_object *o);
 int provider_parse_traits(Provider *p, json_object *o);
-/* GET of a provider's allocations: what each consumer has of this provider. */
+/* Parses the reply to GET of a provider's allocations: the parts of each consumer on this provider. */
 int tree_parse_usage(Tree *t, const char *provider, json_object *o);
-/* GET /allocations/CONSUMER, or the body of its PUT. A consumer without allocations is removed from the tree. */
+/* Parses the reply to GET /allocations/CONSUMER, or the body of its PUT. Removes a consumer without allocations. */
 int tree_parse_claim(Tree *t, const char *consumer, json_object *o);
 
-/* Documents for Placement; NULL when out of memory. */
+/* Make documents for Placement; NULL when out of memory. */
 json_object *resource_to_json(const Resource *r);
 json_object *claim_to_json(const Claim *c);

@@ -13,7 +13,7 @@
 
 typedef struct Builder {
         const WantedOptions *options;
-        json_object *nodes, *devices, *allocations, *pools; /* of the document */
+        json_object *nodes, *devices, *allocations, *pools; /* members of the daemon's document */
         Tree *tree;
 } Builder;
 
@@ -25,7 +25,7 @@ static int add_trait(Provider *p, const char *kind, const char *value) {
         return provider_add_trait(p, trait);
 }
 
-/* name: NULL when out of memory. */
+/* Adds a provider. name: NULL when out of memory. */
 static Provider *add_named(Builder *b, const char *name, const char *parent) {
         char uuid[TREE_UUID_SIZE];
 
@@ -35,14 +35,14 @@ static Provider *add_named(Builder *b, const char *name, const char *parent) {
         return tree_add_provider(b->tree, name, uuid, parent);
 }
 
-/* The provider HOST_SUFFIX. */
+/* Adds the provider HOST_SUFFIX. */
 static Provider *add_provider(Builder *b, const char *suffix, const char *parent) {
         _cleanup_free_ char *name = name_make(b->options->host, suffix);
 
         return add_named(b, name, parent);
 }
 
-/* The uuid of the provider of a NUMA node, or of the root when the node is unknown. */
+/* Returns the uuid of the provider of a NUMA node, or of the root when the node is unknown. */
 static const char *node_parent(Builder *b, json_object *id) {
         _cleanup_free_ char *name = NULL;
         const Provider *p;
@@ -53,13 +53,13 @@ static const char *node_parent(Builder *b, json_object *id) {
         return p ? p->uuid : b->options->root;
 }
 
-/* NUMA nodes */
+/* NUMA nodes. */
 
 static int parse_cpus(json_object *o, const char *key, CpuSet *ret) {
         return cpuset_parse(member_text(o, key) ?: "", ret) < 0 ? -EBADMSG : 0;
 }
 
-/* The size of the hugepages that the allocation has, or 0. */
+/* Returns the size of the hugepages of the allocation, or 0. */
 static uint64_t hugepage_size(json_object *allocation, json_object *pages) {
         uint64_t size = member_size(allocation, "page_size");
 
@@ -86,7 +86,7 @@ static unsigned cpus_on(json_object *allocation, const CpuSet *node) {
         return cpuset_count(&cpus) - cpuset_count(&others);
 }
 
-/* Adds the class with what is neither free nor claimed as reserved. used: what allocations have of it. */
+/* Adds a class. The amount that is neither free nor claimed is reserved. used: the amount that allocations have. */
 static int add_counted(Provider *p, const char *class, uint64_t total, uint64_t available, uint64_t used) {
         Resource *r;
 
@@ -100,7 +100,7 @@ static int add_counted(Provider *p, const char *class, uint64_t total, uint64_t 
         return 0;
 }
 
-/* Enters the amount into the claim of the allocation. */
+/* Adds the amount to the claim of the allocation. */
 static int claim(Builder *b, json_object *allocation, const char *provider, const char *class, uint64_t amount) {
         const char *id = member_text(allocation, "id"), *consumer = member_text(allocation, "consumer");
         Claim *c;
@@ -131,7 +131,7 @@ static int add_cpus(Builder *b, Provider *p, json_object *node) {
         return r < 0 ? r : add_counted(p, "PCPU", cpuset_count(&all), cpuset_count(&available), used);
 }
 
-/* Ordinary memory in MiB with page_size 0, or hugepages of that size. */
+/* Adds ordinary memory in MiB (page_size 0), or hugepages of that size. */
 static int add_memory(Builder *b, Provider *p, json_object *node, uint64_t page_size, uint64_t total,
                       uint64_t available) {
         char class[TREE_NAME_SIZE] = "MEMORY_MB";
@@ -177,17 +177,17 @@ static int add_node(Builder *b, json_object *node) {
         return r;
 }
 
-/* Devices */
+/* Devices. */
 
 /*
- * The upstream port of the first switch on the way from the root port to the device. A path is the name of the root
- * bus, the root port, then an upstream and a downstream port for each switch, then the device. False: there is no
+ * Finds the upstream port of the first switch on the path from the root port to the device. A path is the name of the
+ * root bus, the root port, an upstream and a downstream port for each switch, and the device. False: there is no
  * switch.
  */
 static bool find_switch(const char *path, char *ret, size_t size) {
-        const char *at = path ? strchr(path, '/') : NULL; /* before the root port */
+        const char *at = path ? strchr(path, '/') : NULL; /* the slash before the root port */
         const char *port = at ? strchr(at + 1, '/') : NULL;
-        const char *end = port ? strchr(port + 1, '/') : NULL; /* behind the upstream port */
+        const char *end = port ? strchr(port + 1, '/') : NULL; /* the slash after the upstream port */
 
         if (!end || !strchr(end + 1, '/') || (size_t) (end - port) > size)
                 return false;
@@ -203,7 +203,7 @@ static json_object *find_device(const Builder *b, const char *address) {
         return NULL;
 }
 
-/* Adds the provider of the card: of the PF for a VF. The provider of its switch and of its NUMA node come first. */
+/* Adds the provider of the card, which for a VF is that of its PF, after the providers of its switch and NUMA node. */
 static Provider *add_card(Builder *b, json_object *card, const char *address) {
         char port[64], suffix[96];
         bool is_missing = !card || streq_ptr(member_text(card, "state"), "missing");
@@ -229,7 +229,7 @@ static Provider *add_card(Builder *b, json_object *card, const char *address) {
         return p;
 }
 
-/* The device can be given out, or is given out and works. */
+/* Returns true when the device is available, or is allocated and works. */
 static bool in_service(json_object *device) {
         const char *state = member_text(device, "state") ?: "";
 
@@ -254,7 +254,7 @@ static const char *scheduler_of(const Builder *b, json_object *device) {
         return member_text(find_pool(b, device), "scheduler") ?: "none";
 }
 
-/* A pool has the device. Another scheduler reports the devices that it gives out itself. */
+/* Returns true when a pool has the device, and no other scheduler reports the devices of this pool itself. */
 static bool is_reported(const Builder *b, json_object *device) {
         const char *scheduler = scheduler_of(b, device);
 
@@ -270,7 +270,7 @@ static bool is_one_time_use(json_object *pool) {
         return false;
 }
 
-/* Nova knows one-time use of whole devices, not of VFs. */
+/* Adds a cleaned device. Nova has one-time use only for whole devices, not for VFs. */
 static int add_cleaned(Builder *b, json_object *device) {
         _cleanup_free_ char *name = NULL;
 
@@ -304,8 +304,8 @@ static int add_device(Builder *b, json_object *device) {
 }
 
 /*
- * A device out of service counts as reserved. An allocated VF counts in its claim already: counting it as reserved too
- * would take a healthy VF of the same PF away, unless all VFs are out of service.
+ * Corrects the reserved amounts. A device out of service counts as reserved. But an allocated VF already counts in its
+ * claim; if it counted as reserved too, a healthy VF of the same PF would be lost, unless all VFs are out of service.
  */
 static void subtract_claimed(Builder *b) {
         for (size_t i = 0; i < json_length(b->devices); i++) {
@@ -326,9 +326,9 @@ static void subtract_claimed(Builder *b) {
         }
 }
 
-/* Services */
+/* Services. */
 
-/* Enters the slots that the allocation has of the endpoint. */
+/* Adds the slots that the allocation has of the endpoint to its claim. */
 static int claim_slots(Builder *b, json_object *allocation, const char *endpoint, const char *provider,
                        const char *class) {
         json_object *services = member(allocation, "services");

@@ -15,9 +15,9 @@
 
 typedef struct WantedOptions {
         const char *host;
-        const char *root;  /* the uuid of the root */
+        const char *root;  /* uuid of the root */
         bool devices_only; /* no CPUs and no memory: Nova reports them */
 } WantedOptions;
 
-/* 0, -ENOMEM, or -EBADMSG for a document that the daemon does not send. */
+/* Makes the tree. 0, -ENOMEM, or -EBADMSG for a document that the daemon does not send. */
 int tree_wanted(json_object *describe, const WantedOptions *options, Tree **ret);

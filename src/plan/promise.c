@@ -116,7 +116,8 @@ static Verdict refuse_host_driver(const Allocation *a, const PciDevice *dev, con
                       PCI_ADDRESS_STR(dev->address), a->name, address, member->driver);
 }
 
-/* VFIO gives a group to one user at a time, and only while no member is bound to a host driver (domain.md A3 to A9). */
+/* VFIO gives a group to one user at a time, and only while no member is bound to a host driver (drivers/iommu/iommu.c
+ * and drivers/vfio/group.c). */
 static Verdict check_group(const HostView *view, const Allocation *a, const PciDevice *dev, Refusal *ret) {
         const IommuGroup *group = inventory_find_group(view->inventory, dev->iommu_group);
 

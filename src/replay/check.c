@@ -21,7 +21,7 @@
 #define NETWORK_MANAGER     "run/NetworkManager/devices"
 #define PROC_FILE_MAX       16384
 #define ENTRIES_MAX         4096U
-#define CAPABILITY_RESOURCE 24U /* CAP_SYS_RESOURCE: may raise the limits of other processes */
+#define CAPABILITY_RESOURCE 24U /* CAP_SYS_RESOURCE: allows raising the limits of other processes */
 
 static int list_directory(const Sysfs *fs, const char *path, char ***ret, size_t *ret_n) {
         _cleanup_close_ int fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
@@ -30,7 +30,7 @@ static int list_directory(const Sysfs *fs, const char *path, char ***ret, size_t
         return fd < 0 ? fd : list_dir_at(fd, ".", ENTRIES_MAX, ret, ret_n);
 }
 
-/* driverctl keeps the name of a driver in the file "pci-0000:3b:00.0". */
+/* Reads the settings of driverctl, which stores the name of a driver in a file "pci-0000:3b:00.0". */
 static void read_settings(const Sysfs *fs, CheckFacts *facts) {
         _cleanup_names_ char **names = NULL;
         size_t n;
@@ -50,7 +50,8 @@ static void read_settings(const Sysfs *fs, CheckFacts *facts) {
         }
 }
 
-/* NetworkManager keeps its state of an interface in a file named by the number of the interface. */
+/* Returns whether NetworkManager configures the interface. It stores the state in a file named by the number of the
+ * interface. */
 static bool is_managed(const Sysfs *fs, const char *device, const char *interface) {
         char path[PATH_MAX], index[32], state[SYSFS_ATTRIBUTE_MAX];
         uint64_t n;
@@ -88,7 +89,7 @@ static void read_managed_vfs(const Sysfs *fs, CheckFacts *facts) {
         }
 }
 
-/* The number behind the key in a file of proc/PID, "Max locked memory  8388608  8388608  bytes", in this column. */
+/* Finds the number in this column after the key in a file of proc/PID: "Max locked memory 8388608 8388608 bytes". */
 static bool read_column(char *text, const char *key, unsigned column, const char **ret) {
         char *line = strstr(text, key);
 
@@ -111,7 +112,7 @@ static bool may_raise_limits(const Sysfs *fs, const char *pid) {
                parse_hex(word, UINT64_MAX, &capabilities) >= 0 && capabilities >> CAPABILITY_RESOURCE & 1;
 }
 
-/* libvirt raises the limit of QEMU as far as it may itself. */
+/* Reads the bytes that QEMU may lock: libvirt raises QEMU's limit as far as its own rights allow. */
 static uint64_t read_memory_lock(const Sysfs *fs, const char *pid) {
         char path[64], text[PROC_FILE_MAX];
         const char *word;
@@ -137,7 +138,7 @@ static void read_libvirt(const Sysfs *fs, CheckFacts *facts) {
                         facts->memory_lock = read_memory_lock(fs, pid);
 }
 
-/* The kernel's drivers/xen/pcpu.c makes a directory xen_cpuN for each. */
+/* Counts the CPUs of the machine, for each of which the kernel's drivers/xen/pcpu.c has a directory xen_cpuN. */
 static unsigned count_xen_cpus(const Sysfs *fs) {
         _cleanup_names_ char **names = NULL;
         unsigned count = 0;
@@ -150,8 +151,8 @@ static unsigned count_xen_cpus(const Sysfs *fs) {
         return count;
 }
 
-/* Fills unsafe_interrupts, idle_d3_disabled and, if facts->running, what follows it except daemon. facts: with policy.
- * A file that cannot be read leaves its fact unknown. 0 or a negative errno. */
+/* Sets unsafe_interrupts and idle_d3_disabled and, if facts->running, the members after it except daemon. facts: with
+ * policy. The fact of an unreadable file stays unknown. 0 or a negative errno. */
 static int read_check_facts(const char *root, CheckFacts *facts) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         char buf[SYSFS_ATTRIBUTE_MAX];
@@ -203,7 +204,7 @@ static int check_root(HostState *state, const char *node, const char *root, cons
         CheckFacts facts = { .running = daemon || streq(node, "/"), .daemon = daemon };
         CheckReport report = { 0 };
         char cmdline[ROOT_CMDLINE_MAX];
-        /* The daemon reads its configuration from /etc of this machine, with --sysroot= as well. */
+        /* With --sysroot= too, the daemon reads its configuration from /etc of this machine. */
         int r = replay_read(state, node, root, daemon, config, ret_problem);
 
         if (r >= 0)
@@ -236,7 +237,7 @@ int replay_check(const char *node, const char *config, const DaemonReport *daemo
         return r;
 }
 
-/* Without the configuration of the machine, whose pools the suggestion replaces. */
+/* Suggests a configuration. Ignores that of the machine, because the suggestion replaces its pools. */
 static int suggest_root(HostState *state, const char *node, const char *root, char **ret, char **ret_problem) {
         char cmdline[ROOT_CMDLINE_MAX];
         int r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Filters of the files that tell more than the daemon needs to know: they keep the facts that a scan reads, and replace
- * what identifies the machine. */
+/* Filters for files with more data than the daemon needs: they keep the facts that a scan reads, and replace data that
+ * identifies the machine. */
 
 #include <errno.h>
 
@@ -241,7 +241,7 @@ static int filter_backing(const Recorder *r, char *line, FILE *f) {
 
 RecordFilter filter_of(const char *path) {
         static const struct {
-                const char *end; /* of the path */
+                const char *end; /* end of the path */
                 RecordFilter filter;
         } filters[] = {
                 { "/address", filter_digits },

@@ -12,7 +12,7 @@
 
 #define UUID_LENGTH 36U
 #define MAC_LENGTH  17U
-#define HOST_MIN    3U /* shorter host names would match in too many places */
+#define HOST_MIN    3U /* shorter host names would match too often */
 
 static uint64_t rotate(uint64_t x, unsigned n) {
         return x << n | x >> (64 - n);
@@ -109,7 +109,8 @@ void identities_replace_bytes(const Identities *i, unsigned char *bytes, size_t 
                 bytes[j] = (unsigned char) (hash >> 8 * (j % 8));
 }
 
-/* Six pairs of hex digits, separated by colons or by dashes. A longer sequence of pairs is not a MAC address. */
+/* Checks for six pairs of hex digits, separated by colons or by dashes. A longer sequence of pairs is not a MAC
+ * address. */
 static bool is_mac(const char *s) {
         for (size_t i = 0; i < MAC_LENGTH; i++)
                 if (i % 3 == 2 ? (s[i] != ':' && s[i] != '-') || s[i] != s[2] : !isxdigit((unsigned char) s[i]))
@@ -294,10 +295,10 @@ char *identities_scrub_path(const Identities *i, const char *path) {
 /* Removes identifying values from a kernel command line. Values may contain anything, so only known keys keep theirs.
  */
 
-#define WORD_MAX 64U /* a longer word is not taken for a flag or a key */
+#define WORD_MAX 64U /* a longer word counts as neither flag nor key */
 
-/* Keys whose values stay: they matter for devices, their isolation, or the memory and CPUs of guests, or they identify
- * no machine. An extended pattern of fnmatch(). '_' also matches '-', as in the kernel. */
+/* Keys whose values are kept, because they matter for devices, their isolation, or the memory and CPUs of guests, or
+ * identify no machine. An extended pattern of fnmatch(). '_' also matches '-', as in the kernel. */
 static const char harmless[] =
         "@(acpi*|amd_*|amdgpu.*|bnxt_en.*|cgroup*|clocksource|console|crashkernel|default_hugepagesz|"
         "earlycon|efi|hugepages*|i40e.*|i915.*|ice.*|idle|intel_*|intremap|iommu*|irqaffinity|"
@@ -322,7 +323,8 @@ static bool is_cmdline_name(const char *s) {
         return n > 0 && n <= WORD_MAX && !s[n];
 }
 
-/* A word without a value that may stay: "quiet" and "3", but not "192.0.2.1". After "--" only options may stay. */
+/* Returns true for a word without a value that is kept: "quiet" and "3", but not "192.0.2.1". After "--" only options
+ * are kept. */
 static bool is_cmdline_flag(const char *word, bool for_init) {
         return for_init ? word[0] == '-' : !isdigit((unsigned char) word[0]) || !word[1];
 }
@@ -334,7 +336,7 @@ static void write_cmdline_part(const Identities *i, const char *part, bool stays
                 identities_write_hash(i, part, strlen(part), f);
 }
 
-/* Modifies word. for_init: the word follows "--", so the kernel passes it to init. */
+/* Writes a word, and modifies it. for_init: the word follows "--", so the kernel passes it to init. */
 static void write_cmdline_word(const Identities *i, char *word, bool for_init, FILE *f) {
         char *value = strchr(word, '=');
 
@@ -347,7 +349,7 @@ static void write_cmdline_word(const Identities *i, char *word, bool for_init, F
                 write_cmdline_part(i, value, is_cmdline_name(word) && is_harmless_key(word), f);
 }
 
-/* Quotes protect blanks. */
+/* Returns the length of a word, in which quotes protect blanks. */
 static size_t word_length(const char *s) {
         bool quoted = false;
         size_t n = 0;

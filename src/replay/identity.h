@@ -3,7 +3,7 @@
 
 /*
  * Replaces identifiers of a machine by keyed hashes. Within one recording the same value always has the same
- * replacement. The key is random and discarded after the recording, so nobody can confirm a guessed value.
+ * replacement. The key is random and discarded after the recording, so a guessed value cannot be confirmed.
  */
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ typedef struct Identities {
         char *domain; /* the rest of the host name, from the dot */
 } Identities;
 
-/* name: the host name, or NULL. 0, -ENOMEM, or -EIO without random numbers. */
+/* Initializes the replacement. name: the host name, or NULL. 0, -ENOMEM, or -EIO without random numbers. */
 int identities_init(Identities *i, bool keep, const char *name);
 void identities_done(Identities *i);
 
@@ -36,13 +36,13 @@ char *identities_scrub(const Identities *i, const char *text, bool with_host);
 char *identities_scrub_volume(const Identities *i, const char *name);
 
 /* Returns a copy of a path or of an interface name, in which UUIDs and interface names like "enx001b213a4f2c" are
- * replaced. Every occurrence of a path in a recording is replaced by this function, so the occurrences still match.
+ * replaced. All occurrences of a path in a recording are replaced by this function, so they still match each other.
  * NULL when out of memory; the caller frees. */
 char *identities_scrub_path(const Identities *i, const char *path);
 
 /* Writes the hash of the n bytes of s as 12 hex digits, even if keep is set. */
 void identities_write_hash(const Identities *i, const char *s, size_t n, FILE *f);
-/* Returns it. NULL when out of memory; the caller frees. */
+/* Returns this hash as a string. NULL when out of memory; the caller frees. */
 char *identities_hash(const Identities *i, const char *s);
 
 /* Replaces the hex digits of text in place, and keeps the separators ("0002:c903:00f5:1234"). A text whose digits are

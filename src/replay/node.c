@@ -20,8 +20,8 @@
 
 struct ReplayNode {
         HostState node;
-        uint64_t generation; /* of the last allocation */
-        bool measured;       /* the server has the capacity */
+        uint64_t generation; /* generation of the last allocation */
+        bool measured;       /* the server has got the capacity already */
         uint32_t job;        /* id of the last job; a job is finished as soon as it is created */
 };
 
@@ -49,14 +49,14 @@ static int read_config(HostState *n, const char *root, bool of_daemon, const cha
         return 0;
 }
 
-/* Reads the devices, with the VFs that the daemon would create. */
+/* Reads the devices, and adds the VFs that the daemon would create. */
 static int read_inventory(const HostState *n, const Sysfs *fs, Inventory **ret) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
         int r = scan_inventory(fs, &inv);
 
         if (r < 0)
                 return r;
-        /* On a machine that is not recorded the driver may take long to answer. */
+        /* On the running machine, the driver may take long to answer. */
         if (sysfs_root(fs)[0])
                 nvidia_read_memories(fs, inv);
         r = critical_mark(fs, n->config, inv);
@@ -90,7 +90,8 @@ int replay_read(HostState *n, const char *node, const char *root, bool of_daemon
         return r < 0 ? r : replay_read_facts(n, node, root, ret_problem);
 }
 
-/* NVIDIA's driver may take long to answer on a machine that is not recorded. The daemon asks it in a child. */
+/* Sets the names of GPUs, only on a recorded machine: on the running one NVIDIA's driver may take long to answer, so
+ * the daemon asks it in a child. */
 static int name_gpus(HostState *n, const char *root) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         int r = sysfs_new_recorded(root, &fs);
@@ -106,7 +107,7 @@ static int check_config(const HostState *n, char **ret_problem) {
         return 0;
 }
 
-/* The daemon would create no VFs on these PFs, or it is unknown which. */
+/* Warns of PFs on which the daemon would create VFs that the recording lacks, because none can be computed. */
 static void warn_of_missing_vfs(const Policy *policy) {
         const Inventory *inv = policy->inventory;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -179,7 +180,7 @@ static HostView on_view(void *userdata) {
         return host_state_view(&n->node);
 }
 
-/* Plans and claims. There is no hardware to prepare, so the allocation is ready at once. */
+/* Serves Allocate: plans and claims. There is no hardware to prepare, so the allocation is ready at once. */
 static Verdict on_allocate(void *userdata, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
                            Refusal *ret) {
         ReplayNode *n = userdata;
@@ -219,7 +220,7 @@ static Verdict on_release(void *userdata, const char *name, uint64_t generation,
         return refuse_change(ret);
 }
 
-/* Never refuses, because the devices keep the drivers with which they were recorded. */
+/* Never refuses: the devices have the drivers with which they were recorded. */
 static Verdict on_check_runnable(void *userdata, const char *name, Refusal *ret) {
         return VERDICT_NONE;
 }

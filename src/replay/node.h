@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A recorded machine in memory with the callbacks that a D-Bus server needs. replay_node_load() reads the whole
- * machine. Allocations exist only in memory.
+ * A recorded machine in memory, with the callbacks for a D-Bus server. replay_node_load() reads the whole machine.
+ * Allocations exist only in memory.
  */
 
 #include "bus/server.h"
@@ -12,8 +12,9 @@
 typedef struct ReplayNode ReplayNode;
 
 /*
- * node: a .tree file or a directory. config: a configuration file; NULL: the recorded configuration. It removes all
- * unpacked files before it returns. On failure *ret_problem (caller frees) is a sentence, or NULL when out of memory.
+ * Loads a recorded machine. node: a .tree file or a directory. config: a configuration file; NULL: the recorded
+ * configuration. Removes all unpacked files before it returns. On failure *ret_problem (caller frees) is a sentence, or
+ * NULL when out of memory.
  */
 int replay_node_load(const char *node, const char *config, ReplayNode **ret, char **ret_problem);
 ReplayNode *replay_node_free(ReplayNode *n);
@@ -22,9 +23,9 @@ DEFINE_CLEANUP(ReplayNode *, replay_node_free)
 /*
  * Reads the configuration and the inventory of the machine below root into n, which must be zeroed, adds the VFs that
  * the configuration would create (policy_expect_vfs()), and makes the policy. A conflict of the policy is no failure.
- * of_daemon: config is the daemon's, which is searched for in /etc of this machine if it is NULL, and may be missing.
- * Else it is searched for below root, and a file that the user named must exist. node: the path, for messages. On
- * failure as replay_node_load(); the caller calls host_state_done() in every case.
+ * of_daemon: config is the daemon's; it may be missing, and NULL means the search in /etc of this machine. Otherwise
+ * NULL means a search below root, and a file that the user named must exist. node: the path, for messages. On failure
+ * as replay_node_load(); the caller calls host_state_done() in every case.
  */
 int replay_read(HostState *n, const char *node, const char *root, bool of_daemon, const char *config,
                 char **ret_problem);

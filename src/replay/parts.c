@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Records what a scan reads of sys/ and proc/. Never reads a file that can block (sriov_numvfs) or that wakes a device.
- */
+/* Records the files in sys/ and proc/ that a scan reads. Never reads a file that can block (sriov_numvfs) or that wakes
+ * a device. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #define BLOCK_DEVICES "sys/class/block"
 #define ENTRIES_MAX   65536U
 #define CONFIG_PCI    256U
-#define EXTENDED_MAX  64U /* limit of the walk through the extended capabilities */
+#define EXTENDED_MAX  64U /* the most extended capabilities that are walked through */
 #define DSN_OFFSET    4U
 
 /* Replaces the serial number in the Device Serial Number capability. */
@@ -38,7 +38,7 @@ static void replace_serial(const Recorder *r, unsigned char *config, size_t size
         }
 }
 
-/* path: the directory of a function. */
+/* Returns true when the function shares its slot. path: its directory. */
 static bool shares_slot(const Recorder *r, const char *path) {
         const char *name = strrchr(path, '/');
         unsigned n = 0;
@@ -51,8 +51,8 @@ static bool shares_slot(const Recorder *r, const char *path) {
         return n > 1;
 }
 
-/* True if a scan reads the config space of the function: bridges and possible bridges (by class), functions that share
- * a slot, GPUs and NICs. Never VFs, and never functions in D3cold, which the read would wake. */
+/* Returns true if a scan reads the config space of the function: bridges and possible bridges (by class), functions
+ * that share a slot, GPUs and NICs. Never VFs, and never functions in D3cold, which the read would wake. */
 static bool wants_config(const Recorder *r, const Entry *entry) {
         int fd = entry->dir_fd;
         char buf[SYSFS_ATTRIBUTE_MAX];
@@ -85,18 +85,19 @@ static int record_config(Recorder *r, const Entry *entry) {
         return record_bytes(r, entry->path, (const char *) config, (size_t) n);
 }
 
-/* The file is write-only. Its presence means that the list of drivers is complete. */
+/* Records that a write-only file exists, which means that the list of drivers is complete. */
 static int record_presence(Recorder *r, const Entry *entry) {
         return faccessat(entry->dir_fd, entry->name, F_OK, 0) < 0 ? 0 : record_bytes(r, entry->path, "", 0);
 }
 
-/* The name of the entry is the name of the mounted block device. The contents do not matter. */
+/* Records an entry whose name is that of a mounted block device; its contents do not matter. */
 static int record_mounted(Recorder *r, const Entry *entry) {
         return record_exists(r, BLOCK_DEVICES, entry->name) ? record_entry(r, entry) : 0;
 }
 
-/* Whether the name of the device mapper device at dir_fd is that of a multipath disk, or of its partition, which is its
- * WWID unless the admin chose another. Without the uuid, which an old recording does not have, each name may be one. */
+/* Returns whether the name of the device mapper device at dir_fd is that of a multipath disk, or of a partition of it.
+ * This is its WWID unless the admin chose another name. Without the uuid, which old recordings lack, every name may be
+ * a WWID. */
 static bool is_wwid(const Recorder *r, int dir_fd, const char *name) {
         char uuid[SYSFS_ATTRIBUTE_MAX];
         const char *type;
@@ -121,12 +122,12 @@ static int record_volume(Recorder *r, const Entry *entry) {
         return record_bytes(r, entry->path, clean, strlen(clean));
 }
 
-/* is_wwid() needs it. The names of a recording without identities have no WWIDs, so there it is empty. */
+/* Records the uuid, which is_wwid() needs. It is empty in a recording without identities, whose names have no WWIDs. */
 static int record_uuid(Recorder *r, const Entry *entry) {
         return r->identities.keep ? record_entry(r, entry) : record_presence(r, entry);
 }
 
-/* Whether a name in the path of an export is the kernel's, and not one that an admin chose. */
+/* Returns whether a name in the path of an export was given by the kernel, not by an admin. */
 static bool is_kernel_name(const char *name) {
         static const char *const names[] = { "sys",        "kernel",  "config",    "nvmet",       "subsystems",
                                              "namespaces", "target",  "core",      "device_path", "enable",
@@ -140,7 +141,7 @@ static bool is_kernel_name(const char *name) {
         return false;
 }
 
-/* Replaces what may identify the machine in the names of targets and ZFS pools. */
+/* Records names of targets and ZFS pools; replaces what may identify the machine. */
 static int record_named(Recorder *r, const Entry *entry) {
         _cleanup_free_ char *copy = strdup(entry->path), *path = NULL;
         char *rest = copy, *name;
@@ -165,7 +166,7 @@ static int record_named(Recorder *r, const Entry *entry) {
         return e;
 }
 
-/* The directory of an imported pool. Files beside it are statistics. */
+/* Records the directory of an imported pool. Files beside it are statistics. */
 static int record_pool(Recorder *r, const Entry *entry) {
         struct stat st;
 
@@ -174,22 +175,23 @@ static int record_pool(Recorder *r, const Entry *entry) {
                        : 0;
 }
 
-/* What udev knows about a block device matters only while pools are imported. */
+/* Records udev's data about a block device, which only matters while pools are imported. */
 static int record_member(Recorder *r, const Entry *entry) {
         return record_exists(r, "proc/spl/kstat", "zfs") ? record_entry(r, entry) : 0;
 }
 
-/* A directory that some recordings have instead of BLOCK_DEVICES. */
+/* Records a directory that some recordings have instead of BLOCK_DEVICES. */
 static int record_disk(Recorder *r, const Entry *entry) {
         return record_exists(r, "sys/class", "block") ? 0 : record_entry(r, entry);
 }
 
-/* A node has thousands of memory blocks, which matter only beside CXL memory. */
+/* Records a memory block. There are thousands, which only matter if there is CXL memory. */
 static int record_block(Recorder *r, const Entry *entry) {
         return record_exists(r, "sys/bus/cxl", "devices") ? record_entry(r, entry) : 0;
 }
 
-/* NVIDIA's driver resumes a GPU to answer, so only one that is on is asked. entry->dir ends with its address. */
+/* Records a file of NVIDIA's driver, only for a GPU that is on, because the driver would resume it to answer.
+ * entry->dir ends with the GPU's address. */
 static int record_gpu(Recorder *r, const Entry *entry) {
         char path[128], buf[SYSFS_ATTRIBUTE_MAX];
 
@@ -199,12 +201,13 @@ static int record_gpu(Recorder *r, const Entry *entry) {
         return record_entry(r, entry);
 }
 
-/* Offline CPUs, which matter only without the list of online CPUs. A read waits for a CPU that changes its state. */
+/* Records whether a CPU is online, which only matters without the list of online CPUs. The read waits for a CPU that
+ * changes its state. */
 static int record_cpu_state(Recorder *r, const Entry *entry) {
         return record_exists(r, CPUS, "online") ? 0 : record_entry(r, entry);
 }
 
-/* An unprivileged user may not read the mounts of process 1. Then the mounts of this process are recorded instead. */
+/* Records the mounts of process 1, or, if this user may not read them, those of this process. */
 static int record_mounts(Recorder *r, const Entry *entry) {
         int fd = sysfs_open(r->fs, entry->path, O_RDONLY | O_NOCTTY | O_NONBLOCK), own_fd = -1;
 
@@ -214,7 +217,7 @@ static int record_mounts(Recorder *r, const Entry *entry) {
         return record_descriptor(r, own_fd < 0 ? fd : own_fd, entry->path);
 }
 
-/* The file of the running kernel, which tells the VFIO variant drivers. */
+/* Records modules.alias of the running kernel, which lists the VFIO variant drivers. */
 static int record_aliases(Recorder *r, const Entry *entry) {
         char path[MODULES_ALIAS_MAX];
 
@@ -222,9 +225,9 @@ static int record_aliases(Recorder *r, const Entry *entry) {
 }
 
 /*
- * What is recorded. A component of a pattern is a name, a pattern of fnmatch(), or several of both in braces. "." is
- * the directory itself. A directory below sys/ is recorded by its path without links; directories and links are
- * recorded without what they contain or lead to.
+ * The recorded parts. A component of a pattern is a name, a pattern of fnmatch(), or a list of both in braces. "." is
+ * the directory itself. A directory below sys/ is recorded by its path without links. Directories are recorded without
+ * their contents, and links without their targets.
  */
 static const struct Part {
         const char *pattern;
@@ -239,7 +242,7 @@ static const struct Part {
         { "sys/hypervisor/type" },
         { "sys/devices/system/xen_cpu/xen_cpu[0-9]*" },
         { DEVICES "/{.,*}" },
-        /* With what a simulation needs to create VFs. */
+        /* Includes attributes that a simulation needs to create VFs. */
         { DEVICES "/*/{.,accel,boot_vga,class,current_link_speed,current_link_width,d3cold_allowed,device,driver,"
                   "driver_override,drm,infiniband,iommu_group,max_link_speed,max_link_width,net,numa_node,nvme,physfn,"
                   "power_state,reset_method,resource,revision,secondary_bus_number,sriov,"
@@ -325,7 +328,7 @@ static const struct Part {
 
 static int walk(Recorder *r, const struct Part *part, const char *dir, const char *pattern);
 
-/* rest: the pattern below the entry; NULL: the entry itself is recorded. */
+/* Visits an entry. rest: the pattern below the entry; NULL: record the entry itself. */
 static int visit(Recorder *r, const struct Part *part, const Entry *entry, const char *rest) {
         _cleanup_free_ char *real = NULL;
         int e;
@@ -336,7 +339,7 @@ static int visit(Recorder *r, const struct Part *part, const Entry *entry, const
                 return walk(r, part, entry->path, rest);
         e = sysfs_realpath(r->fs, entry->path, &real);
         if (e < 0)
-                return e == -ENOMEM ? e : 0; /* missing, or removed meanwhile */
+                return e == -ENOMEM ? e : 0; /* the file is missing, or was removed meanwhile */
         return walk(r, part, real, rest);
 }
 
@@ -348,7 +351,7 @@ static int visit_name(Recorder *r, const struct Part *part, int fd, const char *
         return path ? visit(r, part, &(Entry) { fd, dir, name, path }, rest) : -ENOMEM;
 }
 
-/* pattern: a pattern of fnmatch() for the names in the directory. */
+/* Visits the matching entries of a directory. pattern: for fnmatch(). */
 static int visit_matching(Recorder *r, const struct Part *part, int fd, const char *dir, const char *pattern,
                           const char *rest) {
         _cleanup_names_ char **names = NULL;

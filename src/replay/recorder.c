@@ -53,7 +53,7 @@ static int take_line(char *line, void *userdata) {
         return sink->filter(sink->r, line, sink->out);
 }
 
-/* Reads line by line, because other users can make /proc/1/mountinfo arbitrarily long. */
+/* Reads and filters a file line by line, because other users can make /proc/1/mountinfo arbitrarily long. */
 static int read_filtered(const Recorder *r, int fd, RecordFilter filter, char **ret, size_t *ret_size) {
         LineSink sink = { r, filter, open_memstream(ret, ret_size) };
         int e;
@@ -94,7 +94,7 @@ static int record_link(Recorder *r, const Entry *entry) {
         ssize_t n = readlinkat(entry->dir_fd, entry->name, target, sizeof(target));
 
         if (n <= 0 || (size_t) n == sizeof(target))
-                return 0; /* removed meanwhile, or the target is too long for a .tree file */
+                return 0; /* the link was removed meanwhile, or its target is too long for a .tree file */
         target[n] = '\0';
         from = clean_path(r, entry->path);
         to = identities_scrub_path(&r->identities, target);

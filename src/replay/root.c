@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Opens a recorded machine: unpacks a .tree file into a directory, and removes what was unpacked. The file may be
- * hostile. Every path is resolved with the new directory as the root, and a link is rewritten so that it cannot lead
+ * Opens a recorded machine: unpacks a .tree file into a directory, and removes the unpacked files later. The file may
+ * be hostile. Every path is resolved with the new directory as the root, and a link is rewritten so that it cannot lead
  * out of the new directory.
  */
 
@@ -54,8 +54,7 @@ static int check_depth(const Sysfs *fs, const char *path) {
         return strlen(real) > TREE_PATH_MAX || path_depth(real) > TREE_DEPTH_MAX ? -E2BIG : 0;
 }
 
-/* A directory replaces a file, or the socket that stands for an unreadable file. It does not replace a dangling link.
- */
+/* Makes a directory. It replaces a file, or the socket that stands for an unreadable file, but not a dangling link. */
 static int make_dir_at(int parent_fd, const char *name) {
         struct stat st;
 
@@ -290,7 +289,7 @@ static int take_line(const TreeLine *line, void *userdata) {
         return line->item == TREE_ERROR ? take_error(u, name) : take_file(u, name, line);
 }
 
-/* dir: a new directory. On failure *ret_problem (caller frees) is a sentence, or NULL. */
+/* Unpacks a file into the new directory dir. On failure *ret_problem (caller frees) is a sentence, or NULL. */
 static int unpack_tree(const char *file, const char *dir, char **ret_problem) {
         _cleanup_(unpack_done) Unpack u = { .dir_fd = -1 };
         int r = sysfs_new(dir, &u.fs);
@@ -311,8 +310,8 @@ void tree_remove(const char *dir) {
         (void) nftw(dir, remove_entry, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Prefers a tmpfs: a large machine has a hundred thousand files, and a tmpfs creates them twenty times faster than a
- * disk. */
+/* Returns the directory for temporary files, a tmpfs if possible: a large machine has a hundred thousand files, which a
+ * tmpfs creates twenty times faster than a disk. */
 static const char *top_directory(void) {
         const char *top = secure_getenv("TMPDIR");
         struct statfs st;
@@ -345,7 +344,7 @@ int tree_unpack(const char *file, char **ret_dir, char **ret_problem) {
         return 0;
 }
 
-/* Blocks all signals first, so that none ends the process before the unpacked files are removed. */
+/* Unpacks a machine. Blocks all signals first, so that none ends the process before the unpacked files are removed. */
 static int unpack_root(Root *root, const char *file, char **ret_problem) {
         sigset_t all;
         int r;

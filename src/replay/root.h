@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The root directory of a recorded machine: a directory of the user, or a temporary one with the unpacked .tree file.
- */
+/* The root directory of a recorded machine: a directory of the user, or a temporary one with an unpacked .tree file. */
 
 #include <signal.h>
 
@@ -11,15 +10,15 @@
 typedef struct Root {
         char *dir;
         bool unpacked; /* dir is temporary, and all signals are blocked */
-        sigset_t mask; /* the signal mask before */
+        sigset_t mask; /* the former signal mask */
 } Root;
 
 #define _cleanup_root_ _cleanup_(root_done)
 
 /*
- * Opens a directory, or unpacks a .tree file. Refuses a node without sys/. Blocks all signals until root_done() removes
- * what was unpacked. On failure *ret_problem (caller frees) is a sentence, or NULL when out of memory. root_done() is
- * needed after a failure too.
+ * Opens a directory, or unpacks a .tree file. Refuses a node without sys/. After unpacking, all signals are blocked
+ * until root_done() removes the files. On failure *ret_problem (caller frees) is a sentence, or NULL when out of
+ * memory. Call root_done() after a failure too.
  */
 int root_open(Root *root, const char *node, char **ret_problem);
 void root_done(Root *root);

@@ -49,7 +49,7 @@ static int record_all(Recorder *r) {
         return e < 0 ? e : record_configuration(r);
 }
 
-/* Buffers the body, because the header precedes it but lists the files that were unreadable. */
+/* Records the body into memory, because the header precedes it but lists the unreadable files. */
 static int record(Recorder *r, char **ret, size_t *ret_size) {
         _cleanup_free_ char *body = NULL, *unreadable = NULL;
         size_t size, n;
@@ -120,7 +120,7 @@ int snapshot_write(const char *node, SnapshotFlags flags, FILE *out, char **ret_
  * unreadable files and the order of drop-ins.
  */
 
-#define NAME_TAIL_MAX 240U /* leaves room for a rank in a name of 255 bytes */
+#define NAME_TAIL_MAX 240U /* leaves room for the rank in a name of at most 255 bytes */
 
 /* The drop-ins of one directory. */
 typedef struct Dropins {
@@ -192,7 +192,7 @@ static char *recorded_path(const Recorder *r, const Configuration *c, const Drop
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"
 #define DIGITS  "0123456789"
 
-/* No key accepts a value with a '$'. */
+/* Writes a value with a '$', which is valid for no key. */
 static void write_invalid(const Identities *i, const char *value, FILE *f) {
         (void) fputc('$', f);
         identities_write_hash(i, value, strlen(value), f);
@@ -206,7 +206,7 @@ static void write_host(const Identities *i, char *value, size_t n, FILE *f) {
         (void) fputs(value + n, f);
 }
 
-/* "gpu1.example.org:9999 slots=2" */
+/* Writes the value of Endpoint=: "gpu1.example.org:9999 slots=2". */
 static void write_endpoint(const Identities *i, char *value, FILE *f) {
         size_t host = strspn(value, LETTERS ".-"), rest = strspn(value + host, ":" DIGITS " slots=");
 
@@ -217,7 +217,7 @@ static void write_endpoint(const Identities *i, char *value, FILE *f) {
                 write_host(i, value, host, f);
 }
 
-/* The path of a socket tells no more than the paths of other keys. */
+/* Writes the value of Manager=. The path of a socket is kept, as paths of other keys are. */
 static void write_manager(const Identities *i, char *value, FILE *f) {
         size_t host = strspn(value, LETTERS ".-");
 
@@ -241,7 +241,8 @@ static void write_word(const Identities *i, char *word, size_t n, FILE *f) {
                 (void) fwrite(hash, 1, MIN(n, size), f);
 }
 
-/* Keeps placeholders and punctuation. A word does not get longer, because lines have a limit. Returns the end. */
+/* Writes a value of Variables=; keeps placeholders and punctuation. A word does not get longer, because lines have a
+ * limit. Returns the end. */
 static char *write_value(const Identities *i, char *value, FILE *f) {
         while (*value && *value != ' ') {
                 size_t n = strspn(value, LETTERS);
@@ -257,7 +258,7 @@ static char *write_value(const Identities *i, char *value, FILE *f) {
         return value;
 }
 
-/* Keeps the names too. */
+/* Writes the words of Variables=, and keeps the names. */
 static void write_variables(const Identities *i, char *value, FILE *f) {
         if (!variables_are_valid(value)) {
                 write_invalid(i, value, f);
@@ -300,8 +301,8 @@ static void trim_value(char *value) {
         trim_end(value);
 }
 
-/* True if the line has such a key, also as a comment; then its replacement is written. A replaced value is valid if and
- * only if the value was valid. */
+/* Returns true if the line has such a key, even as a comment, and then writes its replacement. The replaced value is
+ * valid if and only if the value was valid. */
 static bool write_private(const Identities *i, char *line, FILE *f) {
         char *start = line + strspn(line, " \t"), *key = line + strspn(line, " \t#;");
         size_t n = strcspn(key, "=: \t"), length, k = 0;
@@ -346,7 +347,7 @@ static void write_scrubbed(const Recorder *r, char *text, size_t size, FILE *f) 
         }
 }
 
-/* recorded: the path of the file in the recording. */
+/* Records a file. recorded: its path in the recording. */
 static int record_one(Recorder *r, const char *path, const char *recorded) {
         _cleanup_free_ char *text = NULL, *copy = NULL;
         size_t size, copy_size;

@@ -13,16 +13,17 @@ typedef struct Recorder {
         const Sysfs *fs;
         Identities identities;
         FILE *out;
-        FILE *unreadable; /* for the header: paths and errors of the first UNREADABLE_SHOWN unreadable files */
+        FILE *unreadable; /* text for the header: paths and errors of the first UNREADABLE_SHOWN unreadable files */
         size_t n_unreadable;
-        bool clean_paths; /* names in paths are replaced already: replaced twice, they would differ from other files */
+        bool clean_paths; /* names in paths are replaced already; a second replacement would make them differ from other
+                             files */
         bool own_mounts;  /* /proc/1/mountinfo is unreadable; /proc/self/mountinfo was recorded instead */
 } Recorder;
 
 #define UNREADABLE_SHOWN 16U
 #define RECORD_FILE_MAX  (16U * 1024U * 1024U)
 
-/* Writes to out what is recorded of a line, with its newline, and may modify line. Returns 0; 1 to leave out the rest
+/* Writes the recorded part of a line to out, with its newline, and may modify line. Returns 0; 1 to leave out the rest
  * of the file; or -ENOMEM. */
 typedef int (*RecordFilter)(const Recorder *r, char *line, FILE *out);
 
@@ -33,12 +34,12 @@ typedef struct Entry {
         const char *path; /* dir/name, or dir if name is "." */
 } Entry;
 
-/* Returns the filter for a file that tells more than the daemon needs to know; NULL: the file is recorded whole. */
+/* Returns the filter for a file with more data than the daemon needs; NULL: the file is recorded whole. */
 RecordFilter filter_of(const char *path);
 
 bool record_exists(const Recorder *r, const char *directory, const char *name);
 
-/* The record functions return 0 or -ENOMEM. */
+/* The functions below return 0 or -ENOMEM. */
 
 /* Records a file, a link, which is not followed, or a directory without its contents. */
 int record_entry(Recorder *r, const Entry *entry);
@@ -46,7 +47,7 @@ int record_entry(Recorder *r, const Entry *entry);
  * the negative errno of opening the file. */
 int record_descriptor(Recorder *r, int fd, const char *path);
 int record_unreadable(Recorder *r, const char *path, int error);
-int record_bytes(Recorder *r, const char *path, const char *data, size_t size); /* as they are */
+int record_bytes(Recorder *r, const char *path, const char *data, size_t size); /* records data without a filter */
 
-int record_parts(Recorder *r); /* devices, CPUs, memory and all else of sys/ and proc/ */
+int record_parts(Recorder *r); /* devices, CPUs, memory and all other files of sys/ and proc/ */
 int record_configuration(Recorder *r);

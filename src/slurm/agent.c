@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * passthroughd-slurm: a service beside passthroughd. It keeps the numbers of Slurm's GRES equal to the devices that the
- * node can give to jobs, releases the allocations of jobs whose epilog did not, and terminates jobs whose devices fail.
+ * passthroughd-slurm: a service beside passthroughd. It keeps the GRES counts of Slurm equal to the number of devices
+ * in service, releases allocations of jobs whose epilog did not release them, and terminates jobs whose devices fail.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -25,10 +25,10 @@
 
 #define SECOND UINT64_C(1000000)
 
-/* Signals that come together are one change. */
+/* Signals within this time count as one change. */
 #define SETTLE_TIME (SECOND / 5)
 
-/* slurmctld does not tell when it has read its configuration again. */
+/* Compare periodically, because slurmctld does not report that it has read its configuration again. */
 #define PERIOD (30 * SECOND)
 
 #define MATCH_DAEMON "type='signal',sender='" BUS_NAME "',path_namespace='" BUS_PATH "'"
@@ -40,8 +40,8 @@ typedef struct Agent {
         sd_event *event;
         sd_event_source *timer;
         bool failed;     /* slurmctld did not reply; logged once */
-        bool is_waiting; /* passthroughd did not; logged once */
-        /* Ids of allocations that the journal has a message of: of this comparison, and of the one before. */
+        bool is_waiting; /* passthroughd did not reply; logged once */
+        /* Ids of allocations that were logged in this comparison, and in the one before. */
         json_object *told, *told_before;
 } Agent;
 
@@ -69,7 +69,7 @@ static json_object *ask_daemon(Agent *a) {
         return o;
 }
 
-/* Each allocation is told of once. */
+/* Returns true when the allocation was not logged yet. */
 static bool is_news(Agent *a, const char *id) {
         (void) json_object_object_add(a->told, id, NULL);
         return !json_object_object_get_ex(a->told_before, id, NULL);
@@ -96,7 +96,7 @@ static const char *text_of(json_object *o, const char *key) {
         return member_text(o, key) ?: "";
 }
 
-/* False: it stays, for example because a guest still runs. */
+/* Releases the allocation. False: it stays, for example because a guest still runs. */
 static bool release(Agent *a, json_object *allocation) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         const char *name = text_of(allocation, "name");
@@ -113,14 +113,14 @@ static bool release(Agent *a, json_object *allocation) {
         return r >= 0;
 }
 
-/* Jobs of passthroughd on the allocation come to an end without help. */
+/* Returns false while a job of passthroughd works on the allocation, which ends by itself. */
 static bool is_settled(json_object *allocation) {
         const char *state = text_of(allocation, "state");
 
         return !streq(state, "preparing") && !streq(state, "releasing");
 }
 
-/* Before its files exist, the prolog of the job reports the failure. */
+/* Terminates the job of a failed allocation. Before the job has its files, its prolog reports the failure instead. */
 static int terminate_failed(Agent *a, uint32_t id, json_object *allocation) {
         const char *name = text_of(allocation, "name");
         _cleanup_free_ char *sentence = string_format("passthroughd: %s", text_of(allocation, "reason"));
@@ -134,7 +134,7 @@ static int terminate_failed(Agent *a, uint32_t id, json_object *allocation) {
         r = sentence ? controller_terminate_job(id, sentence) : -ENOMEM;
         if (r == 0)
                 log_info("Terminated the job of %s, whose devices failed: %s", name, text_of(allocation, "reason"));
-        else /* again in the next comparison */
+        else /* try again in the next comparison */
                 json_object_object_del(a->told, text_of(allocation, "id"));
         return r;
 }
@@ -198,7 +198,7 @@ static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
         Agent *a = userdata;
         uint64_t due, now;
 
-        /* Only ever sooner: a node whose devices change all the time is compared as well. */
+        /* Never set the timer to a later time, so that a node whose devices change all the time is compared as well. */
         if (sd_event_source_get_time(a->timer, &due) >= 0 && sd_event_now(a->event, CLOCK_MONOTONIC, &now) >= 0 &&
             due > now + SETTLE_TIME)
                 (void) sd_event_source_set_time(a->timer, now + SETTLE_TIME);
@@ -236,8 +236,8 @@ static int usage(void) {
         return EXIT_SUCCESS;
 }
 
-/* Slurm's library ends the program where it finds no configuration. slurmd writes the second file where slurmctld has
- * the configuration of all nodes. */
+/* Checks for a configuration, because Slurm's library ends the program without one. slurmd writes the second file if
+ * slurmctld has the configuration of all nodes. */
 static bool is_configured(void) {
         static const char *const files[] = { "/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf" };
 
@@ -291,7 +291,8 @@ int main(int argc, char *argv[]) {
                 (void) log_error("Slurm is not configured: there is no /etc/slurm/slurm.conf and no "
                                  "/run/slurm/conf/slurm.conf. Set SLURM_CONF= or SLURM_CONF_SERVER= in a drop-in of "
                                  "passthroughd-slurm.service.");
-                /* slurmd may run, and fetch the configuration later. Else systemd does not try again. */
+                /* If slurmd runs, it may fetch the configuration later, so exit with a status after which systemd tries
+                 * again. */
                 return access("/run/slurm", F_OK) >= 0 ? EXIT_FAILURE : EX_CONFIG;
         }
         controller_init();

@@ -16,7 +16,8 @@ void controller_init(void) {
         slurm_init(NULL);
 }
 
-/* How a call names a job. The releases of Slurm differ: src/slurm/features finds what the installed one has. */
+/* The argument by which a call names a job. It differs between releases of Slurm; src/slurm/features finds that of the
+ * installed one. */
 #ifdef SLURM_HAS_CALLS_BY_ID
 static slurm_step_id_t job_of(uint32_t id) {
         slurm_step_id_t job = SLURM_STEP_ID_INITIALIZER;
@@ -46,12 +47,12 @@ static void free_conf(slurm_conf_t *conf) {
 #endif
 }
 
-/* libslurm does not write to the texts of its messages, though they are not const. */
+/* Removes const from a text: libslurm does not write to the texts of its messages, though they are not const. */
 static char *text_of(const char *s) {
         return (char *) (uintptr_t) s;
 }
 
-/* slurmctld replies for all jobs of an array. NULL: the job is not among them. */
+/* Finds the job in a reply, which has all jobs of an array. NULL: the reply does not have the job. */
 static const job_info_t *find_job(const job_info_msg_t *message, uint32_t id) {
         for (uint32_t i = 0; i < message->record_count; i++)
                 if (message->job_array[i].job_id == id)
@@ -59,7 +60,7 @@ static const job_info_t *find_job(const job_info_msg_t *message, uint32_t id) {
         return NULL;
 }
 
-/* The place of a node in the list of the job's nodes, or -1. */
+/* Returns the index of a node in the list of the job's nodes, or -1. */
 static int find_node(const job_info_t *info, const char *node) {
         __auto_type list = slurm_hostlist_create(info->nodes); /* a pointer, in some releases hidden in its type */
         int i = list ? slurm_hostlist_find(list, node) : -1;
@@ -68,12 +69,12 @@ static int find_node(const job_info_t *info, const char *node) {
         return i;
 }
 
-/* The cores of the job on the node, NULL if it has none, and its CPUs there. */
+/* Returns the cores of the job on the node, NULL if it has none, and its CPUs there. */
 #ifdef SLURM_HAS_JOB_CORES
-/* As long as the list of every second core of the largest machine. */
+/* Enough for a list of every second core of the largest machine. */
 #define CORE_LIST_MAX 32768U
 
-/* What libslurm calls CPUs are cores here: it knows the threads of a core only when it prints. */
+/* The CPUs of libslurm are cores here, because it considers the threads of a core only when it prints. */
 static int load_cores(const job_info_t *info, const char *node, char **ret_cores, unsigned *ret_cpus) {
         char list[CORE_LIST_MAX];
         int cpus;
@@ -95,7 +96,7 @@ static int load_cores(const job_info_t *info, const char *node, char **ret_cores
 }
 #endif
 
-/* The description of one node. NULL: slurmctld does not reply, or does not know the node. */
+/* Reads the description of a node. NULL: slurmctld does not reply, or does not know the node. */
 static node_info_msg_t *load_node(const char *node) {
         node_info_msg_t *message = NULL;
 
@@ -105,7 +106,7 @@ static node_info_msg_t *load_node(const char *node) {
         return NULL;
 }
 
-/* A job that did not say how much has all memory of its nodes, if Slurm counts memory. */
+/* Returns all memory of the node, which a job has that did not request an amount; 0 if Slurm does not count memory. */
 static uint64_t find_all_memory(const job_info_t *info, const char *node) {
         node_info_msg_t *message =
                 info->tres_alloc_str && strstr(info->tres_alloc_str, "mem=") ? load_node(node) : NULL;
@@ -117,7 +118,8 @@ static uint64_t find_all_memory(const job_info_t *info, const char *node) {
         return memory * MEBIBYTE;
 }
 
-/* --mem-per-cpu counts all CPUs of the job, also those that it got because cores are given whole. */
+/* Returns the memory of the job on the node. --mem-per-cpu counts all CPUs of the job, including those that it has
+ * because whole cores are allocated. */
 static uint64_t find_memory(const job_info_t *info, const char *node, unsigned cpus) {
         if (info->pn_min_memory == 0)
                 return find_all_memory(info, node);
@@ -126,7 +128,7 @@ static uint64_t find_memory(const job_info_t *info, const char *node, unsigned c
         return (info->pn_min_memory & ~MEM_PER_CPU) * cpus * MEBIBYTE;
 }
 
-/* Slurm has taken its resources back, or its epilogs still run. */
+/* Returns true when Slurm has taken back the resources of the job, or its epilogs still run. */
 static bool is_over(const job_info_t *info) {
         uint32_t state = info->job_state & JOB_STATE_BASE;
 
@@ -184,7 +186,7 @@ void slurm_job_done(SlurmJob *job) {
         *job = (SlurmJob) { 0 };
 }
 
-/* With notify, also on the terminal or in the output of the job. */
+/* Tells the owner in the AdminComment, and with notify also on the terminal or in the output of the job. */
 static void tell_owner(uint32_t id, bool notify, const char *sentence) {
         job_desc_msg_t change;
 
@@ -196,7 +198,7 @@ static void tell_owner(uint32_t id, bool notify, const char *sentence) {
                 (void) slurm_notify_job(job_of(id), text_of(sentence));
 }
 
-/* A call for a job that its owner canceled meanwhile, or that waits again, is not a failure. */
+/* Converts a result. A call for a job that its owner canceled meanwhile, or that is pending again, is no failure. */
 static int result_of(int r) {
         if (r == SLURM_SUCCESS || errno == ESLURM_ALREADY_DONE || errno == ESLURM_INVALID_JOB_ID ||
             errno == ESLURM_JOB_PENDING)
@@ -204,7 +206,7 @@ static int result_of(int r) {
         return -EIO;
 }
 
-/* Slurm also requeues a job that is being canceled. */
+/* Returns true when the job has ended: Slurm would also requeue a job that is being canceled. */
 static bool has_ended(uint32_t id) {
         job_info_msg_t *message = NULL;
         const job_info_t *info = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Calls to slurmctld: what it knows of a job, and what it shall do with a job or a node. */
+/* Calls to slurmctld: reads jobs and nodes, and changes them. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,8 +12,8 @@
 typedef struct SlurmJob {
         uint32_t id;
         unsigned restarts;
-        time_t submitted; /* with the restarts, no other job of this number has it */
-        bool is_over;     /* it was canceled: its epilog follows */
+        time_t submitted; /* together with the restarts, it identifies the job among those of the same number */
+        bool is_over;     /* the job was canceled, and its epilog follows */
         bool can_requeue; /* a batch job, submitted without --no-requeue */
         char *cores;      /* its cores on this node, in Slurm's numbers; NULL if it has none */
         uint64_t memory;  /* bytes on this node; 0: Slurm does not count memory */
@@ -27,31 +27,33 @@ typedef struct SlurmJob {
  */
 void controller_init(void);
 
-/* 0, or a negative errno with *ret_sentence, which the caller frees; NULL when out of memory. The caller frees *ret
- * with slurm_job_done(). */
+/* Reads a job. 0, or a negative errno with *ret_sentence, which the caller frees; NULL when out of memory. The caller
+ * frees *ret with slurm_job_done(). */
 int controller_load_job(uint32_t id, const char *node, SlurmJob *ret, char **ret_sentence);
 void slurm_job_done(SlurmJob *job);
 #define _cleanup_slurm_job_ _cleanup_(slurm_job_done)
 
 /*
- * Takes the job off its nodes, unless it is over: a batch job waits for others, with hold until its owner or an
- * administrator releases it. An interactive job, or one that must not run twice, is canceled. The sentence is for the
- * owner: the job's terminal and its AdminComment. 0 or -EIO.
+ * Removes the job from its nodes, unless it is over. A batch job is requeued, with hold until its owner or an
+ * administrator releases it. An interactive job, or one that must not run twice, is canceled. The owner sees the
+ * sentence on the job's terminal and in its AdminComment. 0 or -EIO.
  */
 int controller_refuse_job(const SlurmJob *job, bool hold, const char *sentence);
 
-/* Sends SIGTERM to all processes of a job that runs. The sentence is for the owner: the job's output and its
+/* Sends SIGTERM to all processes of a running job. The owner sees the sentence in the job's output and in its
  * AdminComment. 0 or -EIO. */
 int controller_terminate_job(uint32_t id, const char *sentence);
 
 /* Drains a node, unless it drains already: running jobs stay, no further job is started. 0 or -EIO. */
 int controller_drain(const char *node, const char *sentence);
 
-/* The Gres= of the node as Slurm has it now, and the GresTypes= of slurm.conf. 0, -EIO or -ENOMEM. The caller frees
- * both, also after a failure. */
+/* Reads the Gres= that Slurm has for the node now, and the GresTypes= of slurm.conf. 0, -EIO or -ENOMEM. The caller
+ * frees both, also after a failure. */
 int controller_load_gres(const char *node, char **ret_gres, char **ret_types);
-/* 0 or -EIO. Lasts until slurmctld reads its configuration again, or slurmd registers with other numbers. */
+/* Sets the Gres= of the node, until slurmctld reads its configuration again or slurmd registers with other numbers. 0
+ * or -EIO. */
 int controller_set_gres(const char *node, const char *gres);
 
-/* 1: the job runs or ends on the node; 0: it does not, or does not exist; -EIO: slurmctld does not reply. */
+/* Checks for a job. 1: it runs or is ending on the node; 0: it does not, or does not exist; -EIO: slurmctld does not
+ * reply. */
 int controller_has_job(uint32_t id, const char *node);

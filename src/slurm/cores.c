@@ -8,7 +8,7 @@
 #include "model/json-parse.h"
 #include "util/strings.h"
 
-/* Of the values in the longest output. A core, of about 150 bytes, costs 18. */
+/* Limit on the cost of the values. A core, of about 150 bytes, costs 18. */
 #define COST_MAX ((size_t) 8 << 20)
 
 static bool has_number(json_object *o, const char *key, uint64_t number) {
@@ -24,7 +24,7 @@ static json_object *find_job(json_object *jobs, uint32_t id) {
         return NULL;
 }
 
-/* The status is a list of words. */
+/* Reads the status, a list of words. */
 static int read_status(json_object *status, bool *ret_allocated) {
         bool known = false;
 
@@ -39,7 +39,7 @@ static int read_status(json_object *status, bool *ret_allocated) {
         return known ? 0 : -EBADMSG;
 }
 
-/* Slurm numbers the cores of a node socket after socket, so none may be left out. */
+/* Reads the cores of all sockets. Slurm numbers cores socket after socket, so none may be left out. */
 static int read_sockets(json_object *sockets, CpuSet *ret) {
         unsigned number = 0;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The cores of a job: since 24.11 no function of libslurm tells them, but scontrol(1) does. */
+/* Reads the cores of a job: since Slurm 24.11 scontrol(1) tells them, but no function of libslurm. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,14 +13,14 @@
  */
 int cores_parse(const char *json, size_t size, uint32_t id, const char *node, char **ret_cores, unsigned *ret_cpus);
 
-/* What "scontrol show job --json" prints about the job. 0 or a negative errno; -EIO: scontrol failed. The caller frees
- * *ret. */
+/* Runs "scontrol show job --json" for the job. *ret is its output, which the caller frees. 0 or a negative errno; -EIO:
+ * scontrol failed. */
 int scontrol_show_job(uint32_t id, char **ret, size_t *ret_size);
 
 /*
- * Slurm numbers cores by their place: socket after socket, and in each the cores in the order of their first CPUs.
- * Linux numbers CPUs otherwise: those of core 0 may be 0 and 112. Translates a list of Slurm's cores, "0-3", to all
- * CPUs of these cores, for the machine whose sys/ is below the directory root. 0, -EINVAL if the machine has fewer
- * cores, or another negative errno. The caller frees *ret.
+ * Translates a list of Slurm's cores, "0-3", to all CPUs of these cores, for the machine whose sys/ is below the
+ * directory root. Slurm numbers cores socket after socket, and in each socket in the order of their first CPUs. Linux
+ * numbers CPUs differently: those of core 0 may be 0 and 112. 0, -EINVAL if the machine has fewer cores, or another
+ * negative errno. The caller frees *ret.
  */
 int cpus_of_slurm_cores(const char *root, const char *cores, char **ret);

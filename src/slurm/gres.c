@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Makes the GRES of Slurm of the pools of the node. */
+/* Makes Slurm's GRES from the pools of the node. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static bool is_accelerator(json_object *device) {
         return streq_ptr(kind, "gpu") || streq_ptr(kind, "accelerator");
 }
 
-/* Appends a word in lower case, what a GRES type cannot have replaced. */
+/* Appends a word in lower case; replaces characters that a GRES type cannot have. */
 static int append_word(char **type, const char *word, size_t n) {
         int r = string_append(type, "_", "%.*s", (int) n, word);
 
@@ -27,9 +27,9 @@ static int append_word(char **type, const char *word, size_t n) {
 }
 
 /*
- * The model in the last brackets of a name of pci.ids: "GH100 [H100 SXM5 80GB]" is "h100", the first word with a digit.
- * A word of digits only would be a count for Slurm, so it gets the word before: "GA102 [GeForce RTX 3090]" is
- * "rtx_3090".
+ * Finds the model in the last brackets of a name of pci.ids, the first word with a digit: "h100" of "GH100 [H100 SXM5
+ * 80GB]". Slurm would take a word of digits only for a count, so the previous word precedes it: "rtx_3090" of "GA102
+ * [GeForce RTX 3090]".
  */
 static int find_type(const char *name, char **ret) {
         const char *at = name ? strrchr(name, '[') : NULL, *before = NULL;
@@ -51,7 +51,8 @@ static int find_type(const char *name, char **ret) {
         return 0;
 }
 
-/* Of a device that pci.ids does not have, the brackets end its name and have its id, which is no model. */
+/* Finds the model of a device. If the device is not in pci.ids, its name ends with its id in brackets, which is no
+ * model. */
 static int take_model(json_object *device, char **ret) {
         const char *name = member_text(device, "name"), *vendor = member_text(device, "vendor"),
                    *id = member_text(device, "device");
@@ -67,7 +68,7 @@ static bool is_in_service(const char *state) {
         return streq_ptr(state, "available") || streq_ptr(state, "allocated") || streq_ptr(state, "reserved");
 }
 
-/* A pool with devices of several models has no type. */
+/* Sets the type of the pool to that of the device. A pool with several models has no type. */
 static int take_type(Gres *gres, json_object *device) {
         _cleanup_free_ char *type = NULL;
         int r = is_accelerator(device) ? take_model(device, &type) : 0;
@@ -100,7 +101,7 @@ static int take_devices(Gres *gres, json_object *devices) {
         return 0;
 }
 
-/* Slots of a service are counted by the daemon. */
+/* Adds the slots of a service, which the daemon has counted. */
 static void take_slots(Gres *gres, json_object *pool) {
         if (member_length(pool, "endpoints") > 0)
                 gres->total = gres->healthy = (unsigned) member_number(pool, "total");
@@ -149,7 +150,7 @@ void gres_list_done(GresList *list) {
         *list = (GresList) { 0 };
 }
 
-/* Whether the entry of a list, "vmgpu", "vmgpu:8" or "vmgpu:h100:8(S:0-1)", is of this pool. */
+/* Returns whether an entry of the list is for this pool: "vmgpu", "vmgpu:8" or "vmgpu:h100:8(S:0-1)". */
 static bool is_of_pool(const char *entry, const Gres *g) {
         size_t n = strcspn(entry, ":(,"), prefix = strlen(GRES_PREFIX);
 
@@ -173,7 +174,7 @@ static const Gres *find_gres(const GresList *list, const char *entry) {
         return NULL;
 }
 
-/* The length of the entry up to its count: "vmgpu:h100" of "vmgpu:h100:8(S:0-1)". */
+/* Returns the length of the entry up to its count: "vmgpu:h100" of "vmgpu:h100:8(S:0-1)". */
 static size_t name_length(const char *entry) {
         size_t n = strcspn(entry, "("), i = n;
 

@@ -11,7 +11,8 @@
 
 #define VARIABLES_MAX ((size_t) 1 << 20)
 
-/* Root writes files there, and reads what becomes the environment of jobs: -EPERM where others could put theirs. */
+/* Opens the directory. Root writes files there and reads variables for jobs from it, so -EPERM if other users could
+ * create files. */
 static int open_directory(const char *path, bool create) {
         _cleanup_close_ int fd = -1;
         struct stat st;
@@ -87,7 +88,7 @@ int handout_read(const char *directory, const char *name,
         char *rest, *line;
         int r;
 
-        /* Most jobs have none. They need no directory. */
+        /* Most jobs have no files, and need no directory. */
         if (path && access(path, F_OK) < 0)
                 return -errno;
         dir_fd = open_directory(directory, false);

@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * The files of a job, in the directory of the settings: NAME.xml, the domain document, for the job's user alone; and
- * NAME.env, the variables for the environment of its steps, for root alone.
+ * The files of a job, in Settings.directory: NAME.xml, the domain document, which only the job's user can read; and
+ * NAME.env, the variables for the environment of its steps, which only root can read.
  */
 
 #include <sys/types.h>
 
 #include "util/cleanup.h"
 
-/* The variables. */
+/* The names of the variables. */
 #define VARIABLE_ALLOCATION "PASSTHROUGH_ALLOCATION" /* the name of the allocation */
 #define VARIABLE_DOCUMENT   "PASSTHROUGH_DOCUMENT"   /* the path of NAME.xml */
 #define VARIABLE_DEVICES    "PASSTHROUGH_DEVICES"    /* "gpu0=0000:13:00.0,ib-vf0=0000:14:00.1" */
@@ -19,10 +19,10 @@
  * is no NAME.xml. 0 or a negative errno. */
 int handout_write(const char *directory, const char *name, uid_t uid, const char *document, const char *devices);
 
-/* Removes both; files that are missing are not an error. 0 or a negative errno. */
+/* Removes both files; missing files are no error. 0 or a negative errno. */
 int handout_remove(const char *directory, const char *name);
 
-/* 1 if the job has files, else 0, or a negative errno. */
+/* Returns 1 if the job has files, 0 if not, or a negative errno. */
 int handout_exists(const char *directory, const char *name);
 
 /* Calls set() for each variable of NAME.env. Returns 0, -ENOENT when the file or its directory does not exist, or

@@ -8,7 +8,8 @@
 /* Connects to the bus with this address; NULL: the system bus. 0 or a negative errno. */
 int node_open_bus(const char *address, sd_bus **ret);
 
-/* A call of a method of the manager. passthroughd is not started for it: the administrator may have stopped it. */
+/* Makes a call of a method of the manager. It does not start passthroughd, because the administrator may have stopped
+ * it. */
 int node_new_call(sd_bus *bus, const char *member, sd_bus_message **ret);
 
 /* Calls a method of the manager, as sd_bus_call_method() does. */

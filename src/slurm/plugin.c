@@ -15,14 +15,14 @@
 #include "settings.h"
 #include "util/strings.h"
 
-/* Slurm finds these by name; all else in this plugin is hidden. */
+/* Slurm finds these symbols by name; all others of this plugin are hidden. */
 #pragma GCC visibility push(default)
 /* cppcheck-suppress unknownMacro */
 SPANK_PLUGIN(passthrough, 1)
 extern spank_f slurm_spank_init, slurm_spank_job_prolog, slurm_spank_init_post_opt, slurm_spank_job_epilog;
 #pragma GCC visibility pop
 
-/* Checked where it is typed. */
+/* Checks the option, in the program in which it is typed. */
 static int on_option(int value, const char *text, int remote) {
         _cleanup_job_request_ JobRequest request = { 0 };
         _cleanup_free_ char *sentence = NULL;
@@ -39,7 +39,7 @@ static struct spank_option option = {
         .name = option_name, .arginfo = option_argument, .usage = option_usage, .has_arg = 1, .cb = on_option
 };
 
-/* NULL: the job does not use the option. */
+/* Returns the value of the option; NULL: the job does not use it. */
 static const char *option_value(spank_t spank) {
         char *value = NULL;
 
@@ -59,7 +59,7 @@ int slurm_spank_init(spank_t spank, int argc, char **argv) {
         return spank_context() == S_CTX_SLURMD ? ESPANK_SUCCESS : (int) spank_option_register(spank, &option);
 }
 
-/* The node's name in slurm.conf. */
+/* Returns the node's name in slurm.conf. */
 static const char *node_name(void) {
         /* cppcheck-suppress getenv ; set by slurmd for prolog and epilog */
         const char *name = getenv("SLURMD_NODENAME");
@@ -71,7 +71,7 @@ static const char *or_no_memory(const char *sentence) {
         return sentence ? sentence : "Out of memory.";
 }
 
-/* The files that the steps read. */
+/* Writes the files that the steps read. */
 static Outcome hand_out(const Settings *settings, const SlurmJob *job, uid_t uid, char **ret_sentence) {
         _cleanup_free_ char *document = NULL, *devices = NULL;
         char name[RESERVATION_NAME_MAX];
@@ -84,7 +84,7 @@ static Outcome hand_out(const Settings *settings, const SlurmJob *job, uid_t uid
         reservation_name(job->id, name);
         r = handout_write(settings->directory, name, uid, document, devices ? devices : "");
         if (r == 0) {
-                /* The epilog of a job that was canceled meanwhile may have looked for the files already. */
+                /* If the job was canceled meanwhile, its epilog may have looked for the files already. */
                 outcome = reservation_check(settings, job->id, ret_sentence);
                 if (outcome != OUTCOME_DONE)
                         (void) handout_remove(settings->directory, name);
@@ -115,7 +115,7 @@ static Outcome reserve(const Settings *settings, const SlurmJob *job, uid_t uid,
         return outcome == OUTCOME_DONE ? hand_out(settings, job, uid, ret_sentence) : outcome;
 }
 
-/* What the owner or the administrator sees instead of the job. 0 or a negative errno. */
+/* Refuses the job: tells the owner, or drains the node for the administrator. 0 or a negative errno. */
 static int refuse(const SlurmJob *job, Outcome outcome, const char *sentence) {
         _cleanup_free_ char *reason = string_format("passthroughd: %s", or_no_memory(sentence));
         int r = reason ? 0 : -ENOMEM;
@@ -129,8 +129,8 @@ static int refuse(const SlurmJob *job, Outcome outcome, const char *sentence) {
         return controller_refuse_job(job, outcome == OUTCOME_INVALID, reason);
 }
 
-/* A value other than 0 drains the node with a reason of Slurm's own: only when slurmctld cannot be told a better one.
- */
+/* A return value other than 0 drains the node with a reason of Slurm; used only when slurmctld cannot be given a better
+ * reason. */
 int slurm_spank_job_prolog(spank_t spank, int argc, char **argv) {
         _cleanup_slurm_job_ SlurmJob job = { 0 };
         _cleanup_free_ char *sentence = NULL;
@@ -174,7 +174,8 @@ int slurm_spank_job_epilog(spank_t spank, int argc, char **argv) {
                 return -1;
         reservation_name(id, name);
         outcome = reservation_release(&settings, id, &sentence);
-        /* After the release: a prolog that still runs looks for the allocation when it has written the files. */
+        /* Remove the files after the release: a prolog that still runs checks for the allocation after it has written
+         * them. */
         (void) handout_remove(settings.directory, name);
         if (outcome == OUTCOME_DONE)
                 return 0;
@@ -190,7 +191,7 @@ static int set_variable(const char *variable, const char *value, void *userdata)
         return spank_setenv(userdata, variable, value, 1) == ESPANK_SUCCESS ? 0 : -EIO;
 }
 
-/* In slurmstepd, still as root. */
+/* Runs in slurmstepd, still as root. */
 int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv) {
         char name[RESERVATION_NAME_MAX];
         Settings settings;

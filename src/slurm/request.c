@@ -9,7 +9,7 @@
 #include "slurm/gres.h"
 #include "util/strings.h"
 
-/* More than the names of all pools that passthroughd takes in a request. */
+/* Longer than any valid text: more than the names of all pools in a request. */
 #define TEXT_MAX ((size_t) 1024)
 
 /* Parses one word, which is modified. */
@@ -31,7 +31,7 @@ int job_request_parse(const char *text, JobRequest *ret, char **ret_sentence) {
         char *rest = list, *word;
         int r = list ? 0 : -ENOMEM;
 
-        /* The prolog parses it as root, and its messages go to terminals. */
+        /* The prolog parses the text as root, and its messages go to terminals. */
         if (r == 0 && (strnlen(text, TEXT_MAX + 1) > TEXT_MAX || !text_is_clean(text)))
                 r = -EINVAL;
         while (r == 0 && (word = strsep(&rest, ","))) {
@@ -59,7 +59,7 @@ void job_request_done(JobRequest *q) {
         *q = (JobRequest) { 0 };
 }
 
-/* The number in the entry "NAME[:TYPE](CNT:NUMBER)" if the entry is of this GRES, else 0. */
+/* Returns the number in the entry "NAME[:TYPE](CNT:NUMBER)" if the entry is of this GRES, else 0. */
 static uint64_t entry_count(const char *entry, const char *pool) {
         size_t n = strlen(GRES_PREFIX), length = strlen(pool);
         const char *count = strstr(entry, "(CNT:");

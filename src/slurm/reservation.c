@@ -16,17 +16,17 @@ void reservation_name(uint32_t id, char buf[static RESERVATION_NAME_MAX]) {
         (void) snprintf(buf, RESERVATION_NAME_MAX, GRES_ALLOCATION_PREFIX "%" PRIu32, id);
 }
 
-/* Whether the plugin made the allocation. */
+/* Returns whether the plugin made the allocation. */
 static int is_of_job(sd_bus *bus, const char *path, sd_bus_error *error) {
         _cleanup_free_ char *tag = NULL;
         int r = sd_bus_get_property_string(bus, BUS_NAME, path, BUS_ALLOCATION_INTERFACE, "Tag", error, &tag);
 
-        if (sd_bus_error_has_name(error, SD_BUS_ERROR_UNKNOWN_OBJECT)) /* it was released meanwhile */
+        if (sd_bus_error_has_name(error, SD_BUS_ERROR_UNKNOWN_OBJECT)) /* the allocation was released meanwhile */
                 return 0;
         return r < 0 ? r : streq(tag, GRES_ALLOCATION_TAG);
 }
 
-/* The generation of the allocation of a job; 0 if there is none. */
+/* Reads the generation of the allocation of a job; 0 if there is none. */
 static int find_generation(sd_bus *bus, const char *name, uint64_t *ret, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const char *found, *state, *path;
@@ -183,8 +183,8 @@ static Outcome try_allocate_once(Attempt *a, const Wanted *w, bool *ret_taken, c
         return streq(job, JOB_NONE) ? OUTCOME_DONE : attempt_wait(a, reply, job, "prepare", ret_sentence);
 }
 
-/* The name may be of an earlier start of the job, whose epilog did not run: that one is released first. An allocation
- * of that name that others made stays, and the job gets none. */
+/* Tries to allocate. An earlier start of the job, whose epilog did not run, may have an allocation of this name, which
+ * is released first. If another program made an allocation of this name, it stays, and the job gets none. */
 static Outcome try_allocate(Attempt *a, const void *what, char **ret_sentence) {
         const Wanted *w = what;
         bool taken;
@@ -213,7 +213,7 @@ Outcome reservation_make(const Settings *settings, const SlurmJob *job, uid_t ui
         CpuSet set;
 
         reservation_name(job->id, name);
-        /* Slurm counts jobs from 1 again after its state is lost. */
+        /* The number of the job alone is not enough: Slurm counts jobs from 1 again when its state is lost. */
         (void) snprintf(token, sizeof(token), "%" PRIu32 ".%u.%jd", job->id, job->restarts, (intmax_t) job->submitted);
         if (cpus && cpuset_parse(cpus, &set) == 0)
                 w.n_cpus = cpuset_count(&set);
@@ -254,7 +254,7 @@ static int read_description(sd_bus *bus, const char *name, char **ret_document, 
         r = sd_bus_message_read(allocation, "o", &path);
         if (r < 0)
                 return r;
-        /* Its unique name, for which the bus starts nothing. */
+        /* Use the unique name, for which the bus does not start the daemon. */
         r = sd_bus_get_property(bus, sd_bus_message_get_sender(allocation), path, BUS_ALLOCATION_INTERFACE, "Devices",
                                 error, &devices, "a(ss)");
         return r < 0 ? r : read_devices(devices, ret_devices);

@@ -7,28 +7,27 @@
 #include "controller.h"
 #include "request.h"
 
-/* "slurm-12": the allocation of job 12. */
+/* The size of a name: "slurm-12" is the allocation of job 12. */
 #define RESERVATION_NAME_MAX 32
 void reservation_name(uint32_t id, char buf[static RESERVATION_NAME_MAX]);
 
-/* The allocation of the job has CPUs and memory, and so a domain document. A guest has CPUs only with memory. */
+/* Returns true when the allocation of the job has CPUs and memory, and so a domain document. */
 bool reservation_has_guest(const SlurmJob *job);
 
-/* Allocates what the job asks for, and waits until it is prepared. uid: the owner. cpus: the kernel's numbers, or NULL.
- * Without OUTCOME_DONE the caller frees *ret_sentence, which is NULL if there is no memory for it. */
+/* Allocates what the job requests, and waits until it is prepared. uid: the owner. cpus: the kernel's numbers, or NULL.
+ * Unless the outcome is OUTCOME_DONE, the caller frees *ret_sentence, which is NULL if there is no memory for it. */
 Outcome reservation_make(const Settings *settings, const SlurmJob *job, uid_t uid, const JobRequest *request,
                          const char *cpus, char **ret_sentence);
 
 /* Releases the allocation of a job, if the plugin made one, and waits until it is gone. OUTCOME_SHORT if it stays
- * because a guest still runs. The sentence as in reservation_make(). */
+ * because a guest still runs. *ret_sentence as in reservation_make(). */
 Outcome reservation_release(const Settings *settings, uint32_t id, char **ret_sentence);
 
-/* OUTCOME_DONE while the job has an allocation, OUTCOME_SHORT if it was released. The sentence as in
- * reservation_make().
- */
+/* Returns OUTCOME_DONE while the job has an allocation, OUTCOME_SHORT if it was released. *ret_sentence as in
+ * reservation_make(). */
 Outcome reservation_check(const Settings *settings, uint32_t id, char **ret_sentence);
 
-/* The domain document, unless ret_document is NULL, and the devices as "gpu0=0000:13:00.0,ib-vf0=0000:14:00.1". The
- * caller frees both. The sentence as in reservation_make(). */
+/* Reads the domain document, unless ret_document is NULL, and the devices as "gpu0=0000:13:00.0,ib-vf0=0000:14:00.1".
+ * The caller frees both. *ret_sentence as in reservation_make(). */
 Outcome reservation_describe(const Settings *settings, uint32_t id, char **ret_document, char **ret_devices,
                              char **ret_sentence);

@@ -5,7 +5,7 @@
 #include "settings.h"
 #include "util/strings.h"
 
-/* The value of the argument NAME=VALUE, or NULL for another argument. */
+/* Returns the value of the argument NAME=VALUE; NULL for another argument. */
 static const char *value_of(const char *argument, const char *name) {
         size_t n = strlen(name);
 

@@ -4,17 +4,17 @@
 /* The arguments of the plugin in plugstack.conf, NAME=VALUE. */
 
 typedef struct Settings {
-        const char *bus;       /* bus=ADDRESS of the bus that passthroughd is on; NULL: the system bus */
-        const char *root;      /* root=DIR: sys/ of the machine is below it; default "" */
-        const char *directory; /* directory=DIR of the files of jobs; default SETTINGS_DIRECTORY */
-        const char *numa;      /* numa=POLICY of requests; default SETTINGS_NUMA */
-        unsigned wait;         /* wait=SECONDS for passthroughd to come back; default SETTINGS_WAIT */
+        const char *bus;       /* bus=ADDRESS: the bus of passthroughd; NULL: the system bus */
+        const char *root;      /* root=DIR: the directory with sys/ of the machine; default "" */
+        const char *directory; /* directory=DIR: for the files of jobs; default SETTINGS_DIRECTORY */
+        const char *numa;      /* numa=POLICY: for requests; default SETTINGS_NUMA */
+        unsigned wait;         /* wait=SECONDS: how long to wait for passthroughd; default SETTINGS_WAIT */
 } Settings;
 
 #define SETTINGS_DIRECTORY "/run/passthroughd-slurm"
 #define SETTINGS_WAIT      60
-/* Slurm has chosen the cores by then: with a stricter policy a job may never start. */
+/* Slurm has chosen the cores already, so with a stricter policy a job might never start. */
 #define SETTINGS_NUMA      "preferred"
 
-/* Keeps pointers into the arguments. 0, or -EINVAL with the wrong argument in *ret_wrong. */
+/* Parses the arguments, into which *ret points. 0, or -EINVAL with the wrong argument in *ret_wrong. */
 int settings_parse(int argc, char **argv, Settings *ret, const char **ret_wrong);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which steps run side by side, and how long each may take. */
+/* Divides steps into chains that run in parallel, and computes how long each step may take. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,11 +10,11 @@
 /* The limit of a slow step, in multiples of JobTimeoutSec=. */
 #define SLOW 3U
 
-/* What decides whether two devices share a chain. */
+/* The properties of a device that decide with which devices it shares a chain. */
 typedef struct Place {
-        PciAddress device, pf; /* pf: of a VF; else the function itself */
+        PciAddress device, pf; /* pf: the PF of a VF, otherwise the function itself */
         int group, bridge;     /* -1: none */
-        size_t chain;          /* the index of one device of the chain, the same for all of them */
+        size_t chain;          /* index of one device of the chain, the same for all its devices */
 } Place;
 
 static bool runs_alone(const Step *s) {
@@ -97,7 +97,8 @@ int steps_set_chains(StepList *l, const Inventory *inv) {
         return 0;
 }
 
-/* The first STEP_CHECK_GPU asks about the GPUs of all of them, one after the other. */
+/* Counts the GPUs to ask about: the first STEP_CHECK_GPU asks about the GPUs of all these steps, one after the
+ * other. */
 static unsigned count_gpu_checks(const StepList *l) {
         unsigned n = 0;
 
@@ -138,7 +139,8 @@ static bool is_asked_with_previous(const StepList *l, size_t i) {
         return i > 0 && l->steps[i].kind == STEP_CHECK_GPU && l->steps[i - 1].kind == STEP_CHECK_GPU;
 }
 
-/* The most that a part can take: all chains take as long as the longest one, and run in turns of l->parallel. */
+/* Returns the longest time of a part: all chains count as long as the longest one, and l->parallel of them run at a
+ * time. */
 static unsigned part_timeout_sec(const StepList *l, size_t first, size_t end) {
         unsigned n = 0, all = 0, longest = 0;
 

@@ -6,7 +6,7 @@
 #include "steps/step.h"
 #include "util/strings.h"
 
-/* Has the health of devices checked before a guest gets them. */
+/* Adds steps that check the health of devices before a guest gets them. */
 
 static bool has_bind(const StepList *l, PciAddress device) {
         for (size_t i = 0; i < l->n; i++)
@@ -22,7 +22,7 @@ int steps_check_health(const Allocation *a, StepList *steps) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 PciAddress device = a->devices[i].address;
 
-                /* The driver of a GPU notices itself that it is dead, when it is to create a mediated device. */
+                /* For mediated devices no check is needed: a GPU's driver notices a dead GPU when it creates one. */
                 if (device.instance == 0 && !has_bind(steps, device) &&
                     step_list_add(steps, STEP_CHECK_HEALTH, device, NULL, NULL) < 0)
                         return -ENOMEM;
@@ -31,9 +31,9 @@ int steps_check_health(const Allocation *a, StepList *steps) {
         return 0;
 }
 
-/* How the devices of an allocation are reset. */
+/* Sets how the devices of an allocation are reset. */
 
-/* A companion follows the assigned device of its card. */
+/* Returns the pool of a device; for a companion, that of the assigned device of its card. */
 static const Pool *pool_of_card(const Allocation *a, const AllocationDevice *d, const Config *config) {
         while (d > a->devices && d->role == DEVICE_ROLE_COMPANION)
                 d--;
@@ -68,7 +68,8 @@ int steps_reset(const Allocation *a, const Inventory *inv, const Config *config,
 
 /* The steps for NVIDIA GPUs that have returned to the host. */
 
-/* Whether NVIDIA's driver has the device before the steps, as after an interrupted release, or after them. */
+/* Returns whether the device is bound to NVIDIA's driver before the steps, as after an interrupted release, or after
+ * them. */
 static bool is_with_nvidia(const StepList *l, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *dev = inventory_find(inv, d->address);
 
@@ -78,7 +79,7 @@ static bool is_with_nvidia(const StepList *l, const AllocationDevice *d, const I
         return dev && allocation_device_is(d, dev) && streq_ptr(dev->driver, NVIDIA_DRIVER);
 }
 
-/* A vGPU leaves its VF, or its GPU, with the driver. */
+/* Returns whether the GPU returns to NVIDIA's driver. With a vGPU, the VF or the GPU was never unbound from it. */
 static bool returns_gpu(const StepList *l, const AllocationDevice *d, const Inventory *inv) {
         return d->pool && !d->is_vf && d->vgpu_type == 0 && is_with_nvidia(l, d, inv);
 }
@@ -136,7 +137,7 @@ bool step_lists_share_service(const StepList *a, const StepList *b) {
         return false;
 }
 
-/* The pool of the device that the step unbinds; NULL for other steps and for devices of no pool. */
+/* Returns the pool of the device that the step unbinds; NULL for other steps, and for devices in no pool. */
 static const Pool *pool_of_unbound(const Step *s, const Allocation *a, const Config *config) {
         const AllocationDevice *d = s->kind == STEP_UNBIND ? allocation_find_device(a, s->device) : NULL;
 
@@ -319,7 +320,8 @@ int steps_unplug(const Allocation *part, const char *uuid, const PciAddress *dev
 /* Buffer size for the 16 bit number in sriov_numvfs. */
 #define COUNT_MAX 16
 
-/* A removed VF loses its driver and override. Explicit steps let the undo restore both. */
+/* Adds steps that remove driver and override of a VF. They are lost with the VF anyway; explicit steps let the undo
+ * restore both. */
 static int strip_vf(StepList *l, const PciDevice *vf) {
         int r = 0;
 
@@ -330,7 +332,7 @@ static int strip_vf(StepList *l, const PciDevice *vf) {
         return r;
 }
 
-/* Saves MACs and GUIDs of the VFs: not every driver restores them when VFs are created again. */
+/* Adds steps that save MACs and GUIDs of the VFs, because not every driver restores them when VFs are created again. */
 static int note_vfs(StepList *l, const PciDevice *pf) {
         int r = 0;
 
@@ -362,9 +364,9 @@ static int change_number(StepList *l, const Inventory *inv, const PciDevice *pf,
         char to[COUNT_MAX];
         int r;
 
-        /* 1. Before VFs are created, also by an undo: autoprobe does not affect existing VFs (domain.md C7). */
+        /* 1. Set autoprobe before VFs are created, also by an undo: it does not affect existing VFs. */
         r = step_list_add(l, STEP_AUTOPROBE, pf->address, "1", "0");
-        /* 2. The kernel cannot change one number directly into another, only through 0 (C2). */
+        /* 2. Remove existing VFs: the kernel cannot change one number directly into another, only through 0. */
         if (r == 0 && pf->n_virtfns > 0)
                 r = remove_vfs(l, inv, pf);
         /* 3. Create the VFs. */

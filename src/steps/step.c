@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lists of hardware steps. */
+/* Makes the lists of steps that prepare and release an allocation. */
 
 #include "steps/step.h"
 
@@ -205,7 +205,8 @@ char *step_describe(const Step *s) {
         return NULL;
 }
 
-/* The state of a device. If it is gone or its address has another card: the state before the allocation. */
+/* The present state of a device. If the device is gone or its address has another card: the state before the
+ * allocation. */
 typedef struct Present {
         bool there;
         const char *driver, *override; /* NULL: none, or override was not read */
@@ -228,7 +229,8 @@ static unsigned index_of(const PciDevice *vf) {
         return vf->vf_index >= 0 ? (unsigned) vf->vf_index : STEP_VF_UNKNOWN;
 }
 
-/* A failure to set a requested attribute fails the job; generated attributes are optional. */
+/* Adds steps that set the attributes of a VF. A failure to set a requested attribute fails the job; generated
+ * attributes are optional. */
 static int give_attributes(StepList *l, const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *vf = inventory_find(inv, d->address);
         VfAttributes generated = d->attributes, wanted = d->attributes;
@@ -237,19 +239,21 @@ static int give_attributes(StepList *l, const Allocation *a, const AllocationDev
         if (!vf || a->status.domain)
                 return 0;
         /*
-         * With a baseline, the PF offered these attributes once, and the allocation records that the VF has them: now
-         * they are required.
+         * With a baseline, the PF has offered these attributes before, and the allocation records that the VF has them,
+         * so now they are required.
          */
         vf_attributes_keep(&generated, d->has_baseline ? 0 : d->generated);
         vf_attributes_keep(&wanted, ~generated.set);
-        /* Nothing is generated for a VF whose index is unknown. A step for requested attributes reports the problem. */
+        /* If the index of the VF is unknown, no attributes are generated. A step for requested attributes reports the
+         * problem. */
         if (vf->vf_index < 0)
                 generated.set = 0;
         r = step_list_add_attributes(l, STEP_SUPPORTED_ATTRIBUTES, d->physfn, index_of(vf), &generated);
         return r < 0 ? r : step_list_add_attributes(l, STEP_ATTRIBUTES, d->physfn, index_of(vf), &wanted);
 }
 
-/* A vGPU that another program created is left alone: the step to create one fails, and there is none to remove it. */
+/* Adds a step that creates or removes the vGPU. A vGPU that another program created is kept: the step to create one
+ * fails, and no step removes it. */
 static int set_vgpu(StepList *l, const AllocationDevice *d, const Inventory *inv, bool wanted) {
         const PciDevice *vf = inventory_find(inv, d->address);
         _cleanup_free_ char *type = NULL;
@@ -268,8 +272,9 @@ static int set_vgpu(StepList *l, const AllocationDevice *d, const Inventory *inv
         return step_list_add(l, STEP_VGPU, d->address, wanted ? NO_VGPU : type, wanted ? type : NO_VGPU);
 }
 
-/* An idle device on a VFIO driver is suspended, and some do not come back from D3cold. The kernel sets power/control to
- * "auto" with each bind to a VFIO driver, so the bind itself sets it again (host/control.h). */
+/* Adds steps that keep the device awake. An idle device on a VFIO driver is suspended, and some devices do not resume
+ * from D3cold. The kernel sets power/control to "auto" at each bind to a VFIO driver, so the bind itself sets it again
+ * (host/control.h). */
 static int keep_awake(StepList *l, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *dev = inventory_find(inv, d->address);
         int r = 0;
@@ -300,7 +305,7 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
         /* 1. Forbid D3 while the device can still be resumed. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++)
                 r = keep_awake(l, &a->devices[i], inv);
-        /* 2. Set driver_override: from here on no other driver can bind an unbound device. */
+        /* 2. Set driver_override: from now on no other driver can bind an unbound device. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
                 Present now = present(a, &a->devices[i], inv);
                 const char *vfio = allocation_driver(a, &a->devices[i]);
@@ -334,8 +339,8 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
 }
 
 /*
- * True when the device must get its prior driver back: it is on the VFIO driver or unbound, and its prior driver is not
- * that VFIO driver.
+ * Returns true when the device must return to its prior driver: it is on the VFIO driver or unbound, and its prior
+ * driver is not that VFIO driver.
  */
 static bool must_return(const Allocation *a, const AllocationDevice *d, const Present *now) {
         return now->there && d->vgpu_type == 0 && !now->with_host &&
@@ -369,7 +374,8 @@ static int add_release_step(StepList *l, StepKind kind, const Allocation *a, con
         }
 }
 
-/* An override that is neither ours nor the prior driver was set by another program, and is kept. */
+/* Adds a step that restores driver_override. An override that is neither ours nor the prior driver was set by another
+ * program, and is kept. */
 static int restore_override(StepList *l, const Allocation *a, const AllocationDevice *d, const Present *now) {
         bool returns = must_return(a, d, now) && d->prior_driver;
         const char *override = returns ? d->prior_driver : now->override;
@@ -384,7 +390,8 @@ static int restore_override(StepList *l, const Allocation *a, const AllocationDe
         return 0;
 }
 
-/* A device that stays on a VFIO driver stays awake. The unbind from a VFIO driver sets power/control to "on". */
+/* Adds steps that restore power management. A device that stays on a VFIO driver is kept awake. An unbind from a VFIO
+ * driver sets power/control to "on". */
 static int restore_power(StepList *l, const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *dev = inventory_find(inv, d->address);
         Present now = present(a, d, inv);
@@ -410,7 +417,7 @@ static bool all_on_vfio(const Allocation *a, const Inventory *inv) {
         return true;
 }
 
-/* The next user of the VF must not get the attributes of this allocation. */
+/* Adds a step that restores the attributes of the VF, because its next user must not get those of this allocation. */
 static int restore_attributes(StepList *l, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *vf = inventory_find(inv, d->address);
         VfAttributes baseline = d->baseline;
@@ -426,7 +433,8 @@ static int restore_attributes(StepList *l, const AllocationDevice *d, const Inve
         return r;
 }
 
-/* While the device is still bound to VFIO: the host driver must not see state that a guest left. */
+/* Adds steps that reset and check the device while it is still bound to VFIO: the host driver must not see state that a
+ * guest left. */
 static int scrub_device(StepList *l, const AllocationDevice *d, const Present *now) {
         char fatal[16];
         int r;
@@ -446,9 +454,9 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
         /*
          * 1. Reset the devices and restore the attributes of the VFs before a host driver sees them.
          *
-         * 2. Set the prior driver as driver_override. That also works where ids do not match: for a VF of a PF with
-         * autoprobe off (pci_device_can_probe() in the kernel's pci-driver.c), or a device that the new_id of another
-         * driver would match.
+         * 2. Set the prior driver as driver_override. This works where a bind by ids does not: for a VF of a PF with
+         * autoprobe off (pci_device_can_probe() in the kernel's pci-driver.c), and for a device that matches the new_id
+         * of another driver.
          *
          * 3. Unbind all before binding any: while a member is on VFIO and in use, the kernel refuses host drivers in
          * its group.
@@ -464,7 +472,7 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
                 return -ENOMEM;
         l->skips_missing_devices = true;
         l->outlives_stuck = true;
-        /* Only an allocation whose devices are all on VFIO can stay there. */
+        /* Devices can only stay on VFIO if all devices of the allocation are on it. */
         keep = after == AFTER_RELEASE_KEEP && all_on_vfio(a, inv);
         for (size_t i = 0; r == 0 && i < a->n_devices; i++)
                 r = set_vgpu(l, &a->devices[i], inv, false);

@@ -123,13 +123,13 @@ static int write_synced(int fd, const char *data, size_t size) {
         return r < 0 ? r : fsync(fd) < 0 ? -errno : 0;
 }
 
-/* mode NULL: 0644 less the umask. */
+/* Writes the temporary file. mode NULL: 0644 less the umask. */
 static int write_temporary(int dir_fd, const char *temporary, const mode_t *mode, const char *data, size_t size) {
         _cleanup_close_ int fd = -1;
 
         /* O_EXCL prevents writing to an existing file or symbolic link of another user. */
         fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-        /* Removes a temporary that a crash left. */
+        /* A crash may have left a temporary file. */
         if (fd < 0 && errno == EEXIST && unlinkat(dir_fd, temporary, 0) >= 0)
                 fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
         if (fd < 0 || (mode && fchmod(fd, *mode) < 0))
@@ -187,7 +187,7 @@ int write_spare_file_at(int dir_fd, const char *name, int spare, const char *dat
 int remove_file_at(int dir_fd, const char *name) {
         if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
                 return -errno;
-        /* Also of a missing file: an earlier call may have removed it and not synced that. */
+        /* Sync even if the file is missing: an earlier call may have removed it without a sync. */
         return fsync(dir_fd) < 0 ? -errno : 0;
 }
 
@@ -274,7 +274,7 @@ int list_dir_at(int dir_fd, const char *path, size_t max, char ***ret, size_t *r
                 (void) free_names(names, n);
                 return r;
         }
-        /* The order of readdir() differs from boot to boot. */
+        /* Sort, because the order of readdir() differs from boot to boot. */
         if (n > 0)
                 qsort(names, n, sizeof(*names), compare_names);
 

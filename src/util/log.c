@@ -65,7 +65,7 @@ int log_level_from_string(const char *s) {
         return string_table_find(level_table, ELEMENTSOF(level_table), s);
 }
 
-/* Entries of systemd's journal by its native protocol. sd_journal_send() waits while the queue of journald is full;
+/* Writes journal entries with systemd's native protocol. sd_journal_send() waits while the queue of journald is full;
  * these functions never wait. */
 
 /* Appends a field to an entry. value may contain any bytes. */
@@ -74,7 +74,7 @@ static void journal_add_field(FILE *entry, const char *key, const char *value, s
 
         (void) fputs(key, entry);
         if (memchr(value, '\n', size)) {
-                /* The length of a value with several lines comes before it. */
+                /* If the value has several lines, its length precedes it. */
                 (void) fputc('\n', entry);
                 (void) fwrite(&length, sizeof(length), 1, entry);
         } else
@@ -86,7 +86,7 @@ static void journal_add_field(FILE *entry, const char *key, const char *value, s
 /* Sends an entry. -EAGAIN: the queue of journald is full. */
 static int journal_send(const char *entry, size_t size) {
         static const struct sockaddr_un journald = { .sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/socket" };
-        /* Not kept, because child processes close all descriptors. */
+        /* The socket is not kept open, because child processes close all descriptors. */
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
         if (fd < 0 || sendto(fd, entry, size, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *) &journald,
@@ -96,8 +96,8 @@ static int journal_send(const char *entry, size_t size) {
 }
 
 /*
- * $JOURNAL_STREAM names the stream that systemd connected to stderr. fstat() detects a later redirection
- * (systemd.exec(5)).
+ * Returns whether stderr is the stream that systemd connected to the journal, which $JOURNAL_STREAM names. fstat()
+ * detects a later redirection (systemd.exec(5)).
  */
 static bool stderr_is_journal(void) {
         static int known = -1;
@@ -167,23 +167,22 @@ static int log_to_stderr(const char *message) {
                 printer(message);
                 return 0;
         }
-        /* A line fits into each pipe and socket that is ready. */
+        /* poll() reports a pipe or socket as writable only when a line fits into it. */
         if (poll(&fd, 1, 0) == 0)
                 return -EAGAIN;
-        /* One writev(2), so that lines of the daemon and of its jobs do not mix. A failure cannot be reported anywhere.
-         */
+        /* A single writev(2), so that lines of the daemon and of its jobs do not mix. A failure cannot be reported. */
         return writev(STDERR_FILENO, line, ELEMENTSOF(line)) < 0 ? -errno : 0;
 }
 
-/* Sends the message where messages go. -EAGAIN: the reader is too slow. */
+/* Sends the message to the target. -EAGAIN: the reader is too slow. */
 static int send_message(int level, const char *message, const LogFields *fields) {
         int r = wants_journal() ? log_to_journal(level, message, fields) : -ENOENT;
 
         return r >= 0 || r == -EAGAIN ? r : log_to_stderr(message);
 }
 
-/* The daemon must not wait for a slow reader of its messages: they are dropped, counted, and the count is reported as
- * soon as the reader reads again. */
+/* Number of dropped messages. The daemon must not wait for a slow reader, so messages are dropped and counted, and the
+ * count is reported as soon as the reader reads again. */
 static unsigned lost;
 
 static bool report_lost(void) {

@@ -15,7 +15,8 @@
 
 #define LINKS_MAX 40U
 
-/* In a user namespace root's files have the uid of "/", which is not 0. */
+/* Returns true for this process's user and for root. In a user namespace, root's files have the uid of "/", which is
+ * not 0. */
 static bool is_trusted(uid_t uid) {
         struct stat root;
 
@@ -36,7 +37,7 @@ static void remove_last(char *path) {
                 *slash = '\0';
 }
 
-/* Puts the target of the link done before rest, and removes the link from done. */
+/* Resolves the link done: puts its target in front of rest, and removes the link from done. */
 static int follow_link(char done[static PATH_MAX], char rest[static PATH_MAX]) {
         char target[PATH_MAX];
         ssize_t n = readlink(done, target, sizeof(target));
@@ -56,7 +57,7 @@ static int follow_link(char done[static PATH_MAX], char rest[static PATH_MAX]) {
         return 0;
 }
 
-/* Moves the first component of rest to the end of done. Returns 1, 0 when there is none, or -ENAMETOOLONG. */
+/* Moves the first component of rest to the end of done. Returns 1, 0 when rest is empty, or -ENAMETOOLONG. */
 static int take_component(char done[static PATH_MAX], char rest[static PATH_MAX]) {
         const char *name = rest + strspn(rest, "/");
         size_t n = strcspn(name, "/"), used = strlen(done);
@@ -89,7 +90,7 @@ int path_check_owner(const char *path, char **ret_why) {
 
                 if (lstat(*done ? done : "/", &st) < 0) {
                         r = -errno;
-                        /* Any user can create it in a sticky directory. */
+                        /* In a sticky directory any user can create the missing file. */
                         if (r != -ENOENT || !(above.st_mode & (S_IWGRP | S_IWOTH)))
                                 return r;
                         remove_last(done);

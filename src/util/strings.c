@@ -7,7 +7,7 @@
 
 #include "util/strings.h"
 
-/* The value of a hexadecimal digit; 16 for other characters. */
+/* Returns the value of a hexadecimal digit; 16 for other characters. */
 static unsigned digit_value(char c) {
         if (c >= '0' && c <= '9')
                 return (unsigned) (c - '0');
@@ -18,7 +18,7 @@ static unsigned digit_value(char c) {
         return 16;
 }
 
-/* strtoull() would accept signs, spaces and octal numbers. */
+/* Parses len digits. strtoull() would accept signs, spaces and octal numbers. */
 static int parse_digits(const char *s, size_t len, unsigned base, uint64_t max, uint64_t *ret) {
         uint64_t value = 0;
         bool over = false;
@@ -26,7 +26,7 @@ static int parse_digits(const char *s, size_t len, unsigned base, uint64_t max, 
         if (len == 0)
                 return -EINVAL;
 
-        /* Continues after an overflow, because other text is -EINVAL at any length. */
+        /* Continue after an overflow, because malformed text is -EINVAL at any length. */
         for (size_t i = 0; i < len; i++) {
                 unsigned digit = digit_value(s[i]);
 
@@ -76,9 +76,9 @@ char *format_unsigned(char *at, uint64_t value) {
 }
 
 static const char size_units[] = { 'K', 'M', 'G', 'T' };
-#define DECIMAL_UNITS_MAX 3U /* up to GiB: people write 1500 GiB, and a tenth of a TiB is too much to round */
+#define DECIMAL_UNITS_MAX 3U /* up to GiB: people write 1500 GiB, and a tenth of a TiB is too coarse */
 
-/* Bits to shift for "", "G", "GB" or "GiB", or -EINVAL. */
+/* Returns the shift, in bits, for "", "G", "GB" or "GiB"; -EINVAL for other text. */
 static int parse_size_unit(const char *unit) {
         if (!*unit)
                 return 0;
@@ -228,7 +228,7 @@ bool string_next_words(char **rest, char **words, size_t n) {
         return true;
 }
 
-/* The capacity is 4, 8, 16, ... and follows from n, so callers need not store it. */
+/* The capacity of an array is 4, 8, 16, ... and follows from n, so callers need not store it. */
 int array_reserve(void **array, size_t n, size_t element_size) {
         size_t capacity, bytes;
         void *p;
@@ -303,15 +303,15 @@ size_t utf8_encode(uint32_t code, char *buf) {
         return n;
 }
 
-/* A code point that Unicode keeps without a character. XML does not have the last two of the first plane, and sd-bus
- * refuses a message with any of them. */
+/* Returns true for a code point that Unicode reserves as a noncharacter. XML excludes the last two of the first plane,
+ * and sd-bus refuses a message with any of them. */
 static bool is_noncharacter(uint32_t code) {
         return (code >= 0xfdd0 && code <= 0xfdef) || (code & 0xfffe) == 0xfffe;
 }
 
-/* Neither a control character (C0, DEL, C1), nor one that breaks a line, is invisible or turns the direction of what
- * follows it, nor a noncharacter. U+200C and U+200D are plain: Persian words and emoji need them.
- * So are the selectors of variants. */
+/* Returns false for control characters (C0, DEL, C1), line breaks, invisible characters, characters that change the
+ * text direction, and noncharacters. U+200C and U+200D are plain, because Persian words and emoji need them, and so are
+ * variation selectors. */
 static bool is_plain(uint32_t code) {
         static const uint32_t others[][2] = {
                 { 0x00, 0x1f },       { 0x7f, 0x9f },       { 0xad, 0xad },       { 0x34f, 0x34f },

@@ -116,9 +116,9 @@ static int open_below(const Sysfs *fs, const char *path, int flags) {
 }
 
 /*
- * Attributes belong to root, and the daemon does not run as root. It makes itself the owner of those that it uses, by
- * CAP_CHOWN, which works only on file systems that are writable in its sandbox. CAP_DAC_OVERRIDE would open every file
- * of the machine, and every socket.
+ * Makes this user the owner of an attribute. Attributes belong to root, and the daemon does not run as root. CAP_CHOWN
+ * works only on file systems that are writable in the daemon's sandbox; CAP_DAC_OVERRIDE would open every file and
+ * every socket of the machine.
  */
 static bool take_over(const Sysfs *fs, const char *path) {
         _cleanup_close_ int fd = strncmp(path, "sys/", 4) == 0 ? open_below(fs, path, O_PATH) : -1;
@@ -162,7 +162,7 @@ static int read_attribute(int fd, char *buf, size_t size) {
         if (n < 0)
                 return (int) n;
         if ((size_t) n == size)
-                return -E2BIG; /* no room for the NUL */
+                return -E2BIG; /* there is no room for the NUL */
 
         if (n > 0 && buf[n - 1] == '\n')
                 n--;
@@ -192,7 +192,7 @@ int sysfs_write(const Sysfs *fs, const char *path, const char *value) {
         size_t len = strlen(value);
         ssize_t n;
 
-        /* Logged first, because the write may never return. */
+        /* Log first, because the write may never return. */
         log_debug("Writing '%s' to %s", value, path);
 
         fd = sysfs_open(fs, path, O_WRONLY);

@@ -10,8 +10,8 @@
 
 typedef struct Parser {
         unsigned line;
-        size_t items;    /* so far, for the limit */
-        TreeItem item;   /* of the current line */
+        size_t items;    /* number of items so far, for the limit */
+        TreeItem item;   /* item of the current line */
         const char *end; /* text appended to its value: "\n" or "" */
         TreeFunction function;
         void *userdata;
@@ -286,7 +286,7 @@ int tree_unescape(const char *s, char **ret, size_t *ret_size) {
         return 0;
 }
 
-/* Letters, digits and slashes, most of a tree, are never special. */
+/* Returns true for characters that are never special: letters, digits and slashes, which are most of a tree. */
 static bool is_plain(char c, const char *special) {
         if ((c >= '/' && c <= '9') || (c >= 'a' && c <= 'z'))
                 return true;
@@ -318,8 +318,8 @@ void tree_escape(FILE *f, const char *s, size_t size) {
 }
 
 /*
- * Escapes characters with a meaning in .tree lines. At the end of the path that includes + and :, which would make +=
- * or := of the = that follows.
+ * Writes a path, with characters escaped that have a meaning in .tree lines. At the end of the path these include + and
+ * :, because += or := would result with the = that follows.
  */
 static void write_path(FILE *f, const char *path) {
         size_t n = strlen(path), last = n > 0;
@@ -357,7 +357,7 @@ static void write_config(FILE *f, const char *path, const char *data, size_t siz
         bool shown = false;
 
         for (size_t at = 0; at < size; at += ROW) {
-                /* Always writes the row at 256, which tells that the file has 4096 bytes. */
+                /* Always write the row at 256, which shows that the file has 4096 bytes. */
                 if (memcmp(data + at, zeros, ROW) == 0 && at != PCI_SIZE)
                         continue;
                 write_path(f, path);
