@@ -25,7 +25,7 @@ typedef enum DeviceProperty {
         DEVICE_PROPERTY_ALLOCATION,
         _DEVICE_PROPERTY_MAX,
 } DeviceProperty;
-/* The name of the property on the bus. */
+/* Returns the name of the property on the bus. */
 const char *device_property_to_string(DeviceProperty p);
 
 typedef struct DeviceSnapshot {
@@ -55,7 +55,7 @@ typedef enum AllocationProperty {
         _ALLOCATION_PROPERTY_MAX,
 } AllocationProperty;
 _Static_assert(_ALLOCATION_PROPERTY_MAX == ALLOCATION_SHOWN_MAX, "an allocation has a digest for each");
-/* The name of the property on the bus. */
+/* Returns the name of the property on the bus. */
 const char *allocation_property_to_string(AllocationProperty p);
 /* Stores the digests of the properties in a->status.shown. Returns a bit (1 << AllocationProperty) for each property
  * that differs from before. */

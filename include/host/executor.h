@@ -70,7 +70,7 @@ typedef struct Report {
         VfAttributes found;   /* REPORT_FOUND; REPORT_FAILED, REPORT_DEVICE_FAILED of a step that sets attributes */
         /* REPORT_FAILED: for some steps, sentences with the cause and the remedy; otherwise "" */
         char message[HOLDER_SUBJECT_MAX + 2 * HOLDER_TEXT_MAX + 32];
-        bool switchdev;                /* REPORT_FAILED of a step that sets attributes: the mode of the PF's eswitch */
+        bool switchdev; /* REPORT_FAILED of a step that sets attributes: the PF's eswitch is in switchdev mode */
         char representor[IF_NAMESIZE]; /* in switchdev mode: the representor of the VF; "" when none was found */
 } Report;
 

@@ -54,7 +54,7 @@ PlugResult root_plug(const PlugRequest *request, char **ret_text);
 
 /*
  * Activates or deactivates an NVLink partition of the configuration, as fabric_manager_set() in host/fabricmanager.h.
- * -ETIMEDOUT: Fabric Manager hangs, and may still do it.
+ * -ETIMEDOUT: Fabric Manager hangs; the change may still follow.
  */
 int root_set_partition(unsigned id, bool active, uint64_t end);
 /*

@@ -24,8 +24,8 @@ typedef struct LogFields {
         const char *allocation;
         const char *step;
         const char *owner;      /* uid of the allocation's owner */
-        const char *generation; /* of the allocation */
-        const char *tag;        /* of the allocation */
+        const char *generation; /* generation of the allocation */
+        const char *tag;        /* tag of the allocation */
 } LogFields;
 
 typedef enum LogTarget {

@@ -8,7 +8,7 @@
 
 #include "model/refusal.h"
 
-/* The D-Bus error name for a verdict. */
+/* Returns the D-Bus error name for a verdict. */
 const char *bus_error_name(Verdict v);
 
 /* Replies to call. Returns 1 or negative errno, which the method returns to sd-bus. */

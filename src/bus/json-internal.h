@@ -13,7 +13,7 @@ const char *device_kind(const PciDevice *dev);
 /* Return the NVLink module id of a GPU, -1: unknown; and the partition of its allocation, -1: none. */
 int device_module(const HostView *view, PciAddress address);
 int device_partition(const HostView *view, PciAddress address);
-/* pairs: whether the plan has GPU-NIC pairs. Without pairs the worst distance is null. */
+/* Formats a score. pairs: whether the plan has GPU-NIC pairs. Without pairs the worst distance is null. */
 json_object *json_score(const Score *s, bool pairs);
 /* Returns the slots of services that the allocation has. */
 json_object *json_services(const Allocation *a);

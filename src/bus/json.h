@@ -10,7 +10,8 @@
 /* All constructors return NULL when out of memory. The caller owns the object (json_object_put()). */
 json_object *json_device(const HostView *view, const PciDevice *dev);
 json_object *json_explain(const HostView *view, const PciDevice *dev);
-/* reader: a uid. Only the owner of the allocation and root get the attributes of VFs; others get null. */
+/* Returns an allocation. reader: a uid. Only the owner of the allocation and root get the attributes of VFs; others get
+ * null. */
 json_object *json_allocation(const HostView *view, const Allocation *a, uint32_t reader);
 json_object *json_plan(const HostView *view, const Plan *p);
 json_object *json_repeat(const Repeat *r);

@@ -22,7 +22,7 @@
 
 /* Value parsers return 0, -ENOMEM, or another error, which becomes the problem "expected ..." of the table. */
 
-/* The message names only the first such line. */
+/* Config.block_reason only names the first such line. */
 int parser_hold_back(ConfigParser *p, const char *what) {
         Config *c = p->config;
 

@@ -279,7 +279,8 @@ Verdict policy_verdict(const Policy *p, const PciDevice *dev) {
         return (Verdict) p->verdicts[inventory_device_index(p->inventory, dev)];
 }
 
-/* Explains why a PF that the host needs gets no VFs, which must have another reason. */
+/* Adds to the refusal of a PF why it gets no VFs either. Use by the host does not prevent VFs, so there is another
+ * reason. */
 static void tell_why_no_vfs(const Policy *p, const PciDevice *pf, Refusal *ret) {
         const Pool *pool = pf->n_vfs == 0 ? policy_asking_pool(p, pf) : NULL;
         _cleanup_refusal_ Refusal why = { 0 };

@@ -27,7 +27,7 @@ DEFINE_CLEANUP(Watch *, watch_free)
 int watch_wait(Watch *w, sd_bus_message *reply, const char *job);
 /* Reports that Ctrl-C ended the wait. Returns EXIT_INTERRUPTED. */
 int watch_interrupted(Watch *w);
-/* JOB_RESULT_*; NULL unless the job has ended. */
+/* Returns a JOB_RESULT_*; NULL unless the job has ended. */
 const char *watch_result(const Watch *w);
 
 /*
@@ -52,9 +52,9 @@ typedef struct JobCall {
 } JobCall;
 
 /*
- * A whole verb: calls the method, waits for its job, and prints "SUBJECT DONE"; with --no-wait prints "SUBJECT BEGUN"
- * at once. With --json prints the document of watch_print_json(). Arguments as for sd_bus_message_append(). Returns
- * what the verb returns.
+ * Implements a verb: calls the method, waits for its job, and prints "SUBJECT DONE"; with --no-wait prints "SUBJECT
+ * BEGUN" at once. With --json prints the document of watch_print_json(). Arguments as for sd_bus_message_append().
+ * Returns the result of the verb.
  */
 int watch_call(Client *c, const JobCall *call, const char *subject, const char *types, ...);
 /* As watch_call(), with a message for the method of the call that client_method() has made. */

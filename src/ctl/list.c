@@ -34,8 +34,8 @@ static const char *wanted_pool(const Args *args) {
         return args->n_operands > 0 ? args->operands[0] : args->text[OPTION_POOL];
 }
 
-/* Without POOL and without --all, list shows devices that are in a pool or an allocation, or whose state is not
- * "host". */
+/* Returns whether to show the device. Without POOL and without --all, list shows devices that are in a pool or an
+ * allocation, or whose state is not "host". */
 static bool is_wanted(const Args *args, json_object *device) {
         const char *pool = reply_text(device, "pool");
 

@@ -19,7 +19,7 @@
 #include "verbs.h"
 #include "view.h"
 
-/* rescan: the daemon reads the hardware again. */
+/* rescan: has the daemon read the hardware again. */
 int verb_rescan(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
         int r;

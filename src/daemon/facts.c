@@ -22,7 +22,7 @@ void manager_note_gpus(const Manager *m, StepList *steps) {
                 Step *s = &steps->steps[i];
                 const PciDevice *dev = s->checks_idle ? inventory_find(m->host.inventory, s->device) : NULL;
 
-                /* NVIDIA_MINOR_UNKNOWN + 1 is 0. */
+                /* An unknown minor becomes 0, because NVIDIA_MINOR_UNKNOWN + 1 is 0. */
                 if (dev)
                         s->gpu_node = manager_gpu_minor(m, dev) + 1;
         }

@@ -381,7 +381,7 @@ static void on_exit_of_child(const siginfo_t *end, void *userdata) {
         job->handlers->gone(job);
 }
 
-/* The child itself touches no device, so it was late because it is stopped or gets no CPU time. */
+/* Handles a late child. The child itself touches no device, so it is stopped or gets no CPU time. */
 static void on_late(void *userdata) {
         Job *job = userdata;
 

@@ -20,7 +20,7 @@ typedef enum JobResult {
         JOB_TIMEOUT,      /* a process of the job was given up; see job_is_stuck() */
         _JOB_RESULT_MAX,
 } JobResult;
-/* The result string of the JobRemoved signal. */
+/* Returns the result string of the JobRemoved signal. */
 const char *job_result_to_string(JobResult r);
 
 /* A process of the job that was given up and has not exited. */

@@ -63,7 +63,7 @@ typedef struct Search {
         size_t n_in_use;
 } Search;
 
-/* ledger: the ledger of the host state, or a copy in which more guests run. */
+/* Makes a plan. ledger: the ledger of the host state, or a copy in which more guests run. */
 static Verdict make_plan(const Manager *m, const Search *s, const Ledger *ledger, Plan **ret, Refusal *ret_refusal) {
         HostView view = host_state_view(&m->host);
 

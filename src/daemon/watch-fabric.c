@@ -217,9 +217,9 @@ static const char *find_stray(const Manager *m, const FabricReport *r, uint64_t 
         return NULL;
 }
 
-/* Handles active partitions without an allocation. Another program activated it, a former configuration without
- * Manager= left it active, or Module= was corrected. Its GPUs are given to no guest, because two guests could have GPUs
- * of one partition. */
+/* Handles partitions that are active without an allocation, or whose allocation lacks a GPU of theirs: another program
+ * activated them, a former configuration without Manager= left them active, or Module= was corrected. Their GPUs are
+ * given to no guest, because two guests could have GPUs of one partition. */
 static void take_stray(Manager *m, const FabricReport *r, uint64_t held) {
         for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
                 const PciDevice *dev = &m->host.inventory->devices[i];

@@ -147,7 +147,7 @@ int files_remove(const Manager *m, const char *uid);
  * then examines each new document of the daemon. So it continues after a lost signal, and after a restart of the daemon
  * or the API server.
  */
-/* 0 or a negative errno, logged. */
+/* Starts the works. 0 or a negative errno, logged. */
 int works_init(Manager *m);
 /* Ends the works; call it after the server of the calls has ended. */
 void works_done(Works *w);

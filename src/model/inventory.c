@@ -241,7 +241,7 @@ static int cpu_search(const void *key, const void *element) {
         return (a > b) - (a < b);
 }
 
-/* bsearch() that also accepts a NULL array. */
+/* As bsearch(), but also accepts a NULL array. */
 static const void *search(const void *key, const void *array, size_t n, size_t size,
                           int (*compare)(const void *, const void *)) {
         return n > 0 ? bsearch(key, array, n, size, compare) : NULL;

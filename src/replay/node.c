@@ -107,7 +107,7 @@ static int check_config(const HostState *n, char **ret_problem) {
         return 0;
 }
 
-/* Warns of PFs on which the daemon would create VFs that the recording lacks, because none can be computed. */
+/* Warns of PFs on which the configuration wants VFs that were neither recorded nor can be computed. */
 static void warn_of_missing_vfs(const Policy *policy) {
         const Inventory *inv = policy->inventory;
         _cleanup_refusal_ Refusal why = { 0 };

@@ -74,7 +74,8 @@ static int find_node(const job_info_t *info, const char *node) {
 /* Enough for a list of every second core of the largest machine. */
 #define CORE_LIST_MAX 32768U
 
-/* The CPUs of libslurm are cores here, because it considers the threads of a core only when it prints. */
+/* Reads the cores from libslurm. The CPUs in its structures are cores, because it considers threads only when it
+ * prints. */
 static int load_cores(const job_info_t *info, const char *node, char **ret_cores, unsigned *ret_cpus) {
         char list[CORE_LIST_MAX];
         int cpus;
