@@ -59,6 +59,8 @@ my ($replies) = as_nobody(sub {
         $replies{introspect} = $bus->ask(Bus::NAME, Bus::PATH, 'org.freedesktop.DBus.Introspectable', 'Introspect');
         $replies{ping} = $bus->ping();
         $replies{set} = $bus->ask(Bus::NAME, Bus::PATH, 'org.freedesktop.DBus.Properties', 'Set', 'ssv', Bus::MANAGER, 'Version', ['s', '9']);
+        # A handle is nothing for JSON.
+        delete $_->{descriptors} for grep { ref } values %replies;
         return \%replies;
 });
 is(ref $replies, 'HASH', 'nobody reaches the bus') or die $replies;
