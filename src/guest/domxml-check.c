@@ -97,9 +97,15 @@ static bool shows_devices(const Allocation *a) {
 static Verdict check_smmu(Domain *d, xmlNode *node, Refusal *ret) {
         const xmlNode *driver = node_find(node, "driver");
 
-        if (!d->aarch64 || !node_is(node, "iommu") || !node_has(node, "model", "smmuv3") || !shows_devices(d->a) ||
-            (driver && xmlHasProp((xmlNode *) driver, (const xmlChar *) "pciBus")))
+        if (!d->aarch64 || !node_is(node, "iommu") || !node_has(node, "model", "smmuv3") || !shows_devices(d->a))
                 return VERDICT_NONE;
+        if (driver && xmlHasProp((xmlNode *) driver, (const xmlChar *) "pciBus"))
+                return refuse_template(ret, node, NULL, "Remove pciBus.",
+                                       "The template's <iommu> has pciBus, and each expander bus of the document gets "
+                                       "an <iommu> with a pciBus of its own.");
+        if (d->smmu)
+                return refuse_template(ret, node, NULL, "Remove all but one.",
+                                       "The template has more than one <iommu> for the expander buses.");
         if (!driver || !node_has(driver, "accel", "on"))
                 return refuse_template(ret, node, NULL, "Add <driver accel='on'/>, or remove it.",
                                        "The template's <iommu> is emulated by QEMU alone, which then cannot give "

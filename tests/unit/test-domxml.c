@@ -262,7 +262,8 @@ static Case grace_node(const char *name, unsigned libvirt, unsigned qemu, const 
 }
 
 #define LIBVIRT_12    12008000U, 11000000U, NULL
-#define SMMU_ON(more) "<domain type='kvm'><devices><iommu model='smmuv3'><driver " more "/></iommu></devices></domain>"
+#define SMMU(more)    "<iommu model='smmuv3'><driver " more "/></iommu>"
+#define SMMU_ON(more) "<domain type='kvm'><devices>" SMMU(more) "</devices></domain>"
 
 /* Each GPU has cells of its own behind the others, at most as many as the guest's kernel has nodes. */
 TEST(test_memory_cells) {
@@ -353,6 +354,14 @@ TEST(test_smmu_refused) {
                 { 12006000, 11000000, SMMU_ON("accel='on'"), "12.7" },
                 { 11003000, 10000000, SMMU_ON("accel='on'"), "12.7" },
                 { 0, 0, SMMU_ON("accel='on'"), "not known" },
+                { 11003000, 10000000, SMMU_ON("pciBus='1'"), "pciBus" },
+                { 12008000, 11000000, SMMU_ON("accel='on' pciBus='1'"), "pciBus" },
+                { 12008000, 11000000,
+                  "<domain type='kvm'><devices>" SMMU("accel='on'") SMMU("accel='on' pciBus='0'") "</devices></domain>",
+                  "pciBus" },
+                { 12008000, 11000000,
+                  "<domain type='kvm'><devices>" SMMU("accel='on'") SMMU("accel='on'") "</devices></domain>",
+                  "more than one" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
