@@ -371,6 +371,24 @@ TEST(test_smmu_refused) {
         }
 }
 
+/* One SMMU of the host serves one host bridge, and one of the guest those of an expander. */
+TEST(test_smmu_places) {
+        _cleanup_case_ Case c = grace_node("vm56", LIBVIRT_12);
+        _cleanup_free_ char *flat = NULL, *one = NULL;
+
+        c.a->topology = GUEST_TOPOLOGY_FLAT;
+        flat = make(&c, NULL);
+        assert_refused(&c, SMMU_ON("accel='on'"), VERDICT_INVALID_TEMPLATE, "one host bridge");
+        for (size_t i = 1; i < c.a->n_devices; i += 2)
+                c.a->devices[i].role = DEVICE_ROLE_HELD;
+        one = make(&c, SMMU_ON("accel='on'"));
+        assert_has(one, "pciBus=\"3\"");
+        c.a->devices[0].numa_node = -1;
+        assert_refused(&c, SMMU_ON("accel='on'"), VERDICT_INVALID_TEMPLATE, "NUMA node");
+        c.a->devices[2].numa_node = -1;
+        assert_refused(&c, SMMU_ON("accel='on'"), VERDICT_INVALID_TEMPLATE, "NUMA node");
+}
+
 /* An accelerated SMMU needs iommufd, also where auto would not use it. */
 TEST(test_smmu_iommufd) {
         _cleanup_case_ Case c = grace_node("vm55", LIBVIRT_12);
