@@ -205,12 +205,13 @@ TEST(test_aarch64_window) {
                 const char *window; /* NULL: none, and a warning if warned */
                 bool warned;
         } cases[] = {
-                { 64 * GIB, 12008000, 11000000, NULL, false },
-                { 256 * GIB, 11003000, 10000000, "<qemu:arg value=\"highmem-mmio-size=1024G\"/>", false },
-                { 256 * GIB, 12008000, 9002000, NULL, true },
-                { 256 * GIB, 9000000, 7002000, NULL, true },
-                { 256 * GIB, 0, 0, NULL, true },
-                { 256 * GIB, 12008000, 10000000, "<pcihole64 unit=\"GiB\">1024</pcihole64>", false },
+                { 256 * GIB, 12008000, 11000000, NULL, false },
+                { 256 * GIB, 9000000, 7002000, NULL, false },
+                { 512 * GIB, 11003000, 10000000, "<qemu:arg value=\"highmem-mmio-size=2048G\"/>", false },
+                { 512 * GIB, 12008000, 9002000, NULL, true },
+                { 512 * GIB, 9000000, 7002000, NULL, true },
+                { 512 * GIB, 0, 0, NULL, true },
+                { 512 * GIB, 12008000, 10000000, "<pcihole64 unit=\"GiB\">2048</pcihole64>", false },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
