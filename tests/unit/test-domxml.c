@@ -379,7 +379,7 @@ TEST(test_smmu_places) {
 
         c.a->topology = GUEST_TOPOLOGY_FLAT;
         flat = make(&c, NULL);
-        assert_refused(&c, SMMU_ON("accel='on'"), VERDICT_INVALID_TEMPLATE, "one host bridge");
+        assert_refused(&c, SMMU_ON("accel='on'"), VERDICT_INVALID_TEMPLATE, "host bridge");
         for (size_t i = 1; i < c.a->n_devices; i += 2)
                 c.a->devices[i].role = DEVICE_ROLE_HELD;
         one = make(&c, SMMU_ON("accel='on'"));
