@@ -62,11 +62,13 @@ static json_object *json_allocation_devices(const HostView *view, const Allocati
                                             bool with_attributes) {
         json_object *array = json_object_new_array();
         _cleanup_free_ GuestAddress *guests = NULL;
-        unsigned each = memory_cells_each(view->inventory, view->config, a);
+        bool missed = view->may_miss_guests && !planned && !allocation_has_guest(a);
+        /* A guest may have started from another document. */
+        unsigned each = missed || allocation_has_guest(a) ? 0 : memory_cells_each(view->inventory, view->config, a);
         size_t n_guests = 0;
 
         /* A guest that is not known may have the devices at addresses other than those in its present document. */
-        if (!view->may_miss_guests || planned || allocation_has_guest(a))
+        if (!missed)
                 (void) domxml_guest_addresses(view->inventory, view->config, a, &guests, &n_guests);
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];

@@ -124,12 +124,12 @@ static int explain_cells(const Inventory *inv, const Config *config, const Alloc
 }
 
 static int explain_window(const LibvirtFeatures *f, uint64_t hole64, const char *versions, char **text) {
-        if (hole64 <= GUEST_HOLE64_VIRT || qemu_sizes_virt(f))
+        if (hole64 == 0 || qemu_sizes_virt(f))
                 return 0;
         return string_append(text, "",
-                             "The BARs of the guest's devices need a window of %s, and the guest has one of %s, so "
-                             "devices stay without addresses. A larger one takes QEMU 10.0, and %s.\n",
-                             FORMAT_SIZE(hole64), FORMAT_SIZE(GUEST_HOLE64_VIRT), versions);
+                             "The BARs of the guest's devices do not fit its window of %s, so devices stay without "
+                             "addresses. A larger one takes QEMU 10.0, and %s.\n",
+                             FORMAT_SIZE(GUEST_HOLE64_VIRT), versions);
 }
 
 static int explain_document(const Inventory *inv, const Config *config, const Allocation *a, uint64_t hole64, bool smmu,

@@ -97,9 +97,15 @@ static bool shows_devices(const Allocation *a) {
 static Verdict check_smmu(Domain *d, xmlNode *node, Refusal *ret) {
         const xmlNode *driver = node_find(node, "driver");
 
-        if (!d->aarch64 || !node_is(node, "iommu") || !node_has(node, "model", "smmuv3") || !shows_devices(d->a) ||
-            (driver && xmlHasProp((xmlNode *) driver, (const xmlChar *) "pciBus")))
+        if (!d->aarch64 || !node_is(node, "iommu") || !node_has(node, "model", "smmuv3") || !shows_devices(d->a))
                 return VERDICT_NONE;
+        if (driver && xmlHasProp((xmlNode *) driver, (const xmlChar *) "pciBus"))
+                return refuse_template(ret, node, NULL, "Remove pciBus.",
+                                       "The template's <iommu> has pciBus, and each expander bus of the document gets "
+                                       "an <iommu> with a pciBus of its own.");
+        if (d->smmu)
+                return refuse_template(ret, node, NULL, "Remove all but one.",
+                                       "The template has more than one <iommu> for the expander buses.");
         if (!driver || !node_has(driver, "accel", "on"))
                 return refuse_template(ret, node, NULL, "Add <driver accel='on'/>, or remove it.",
                                        "The template's <iommu> is emulated by QEMU alone, which then cannot give "
@@ -110,6 +116,41 @@ static Verdict check_smmu(Domain *d, xmlNode *node, Refusal *ret) {
                                        "libvirt of this node is %s.",
                                        d->inv->libvirt.known ? "older" : "not known");
         d->smmu = node;
+        return VERDICT_NONE;
+}
+
+/* The controller above the function that sits on pcie.0: an expander, or a port. */
+static const GuestController *root_of(const GuestPci *pci, const GuestFunction *f) {
+        const GuestController *c = guest_pci_port(pci, f);
+
+        while (c->bus > 0)
+                c = &pci->controllers[c->bus - pci->controllers[0].index];
+        return c;
+}
+
+Verdict domain_check_smmus(const Domain *d, Refusal *ret) {
+        const char *hosts[GUEST_BUSES_MAX] = { NULL }; /* the path of the first device of each expander */
+
+        for (size_t i = 0; d->smmu && i < d->pci->n_functions; i++) {
+                const AllocationDevice *dev = &d->a->devices[d->pci->functions[i].device];
+                const GuestController *root = root_of(d->pci, &d->pci->functions[i]);
+                const char *path = dev->path ?: "", *first = hosts[root->index] ?: path;
+                size_t n = pci_path_host_length(path);
+
+                if (root->type != GUEST_EXPANDER_BUS)
+                        return refuse_template(ret, d->smmu, &dev->address,
+                                               "Remove the <iommu>, or allocate devices on the NUMA nodes of its CPUs.",
+                                               "The template's <iommu> cannot serve %s: its NUMA node is none of the "
+                                               "guest's, so it is behind no expander bus.",
+                                               PCI_ADDRESS_STR(dev->address));
+                if (n != pci_path_host_length(first) || memcmp(path, first, n) != 0)
+                        return refuse_template(ret, d->smmu, &dev->address,
+                                               "Allocate them with --topology mirror, or remove the <iommu>.",
+                                               "The template's <iommu> cannot serve %s: an SMMU serves the devices of "
+                                               "one host bridge, and others share the expander bus with it.",
+                                               PCI_ADDRESS_STR(dev->address));
+                hosts[root->index] = first;
+        }
         return VERDICT_NONE;
 }
 

@@ -70,11 +70,11 @@ static xmlNode *find_root_controller(const xmlNode *devices) {
  * <pcihole64> on this machine.
  */
 static bool needs_virt_window(const Domain *d) {
-        return d->aarch64 && d->pci->hole64 > GUEST_HOLE64_VIRT;
+        return d->aarch64 && d->pci->hole64 > 0;
 }
 
 static bool can_size_window(const Domain *d) {
-        return !d->aarch64 || (needs_virt_window(d) && libvirt_sizes_virt(&d->inv->libvirt));
+        return !d->aarch64 || libvirt_sizes_virt(&d->inv->libvirt);
 }
 
 /* Keeps the template's 64-bit window if it is larger. */

@@ -77,6 +77,8 @@ Verdict domain_check_permitted(const Domain *d, bool qemu_commandline, Refusal *
 
 /* domxml-check.c: refuses devices that do not fit beside those of the allocation, and sets d->room. */
 Verdict domain_check_devices(Domain *d, Refusal *ret);
+/* Refuses a template's SMMU that cannot serve all devices. Needs d->pci. */
+Verdict domain_check_smmus(const Domain *d, Refusal *ret);
 
 /* confidential.c: finds d->confidential; refuses what a confidential guest cannot have, which needs d->iommufd_facts;
  * and writes what it needs. */

@@ -233,7 +233,9 @@ static Verdict prepare_devices(Domain *d, const DomainTemplate *template, Refusa
 static Verdict prepare(Domain *d, const DomainTemplate *template, Refusal *ret) {
         Verdict v = check_cpus(d->a, ret);
 
-        return v == VERDICT_NONE ? prepare_devices(d, template, ret) : v;
+        if (v == VERDICT_NONE)
+                v = prepare_devices(d, template, ret);
+        return v == VERDICT_NONE && d->pci ? domain_check_smmus(d, ret) : v;
 }
 
 /* node: NULL for the document. */

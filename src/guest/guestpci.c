@@ -105,36 +105,62 @@ static int layout_make_functions(GuestLayout *l, GuestPci *pci) {
         return 0;
 }
 
-/* The sum of all BARs and shared memory of the guest, as far as known. */
-static uint64_t sum_bars(const Inventory *inv, const Allocation *a) {
-        const uint64_t limit = 1ULL << 60;
-        uint64_t sum = 0;
+#define BARS_MAX (1ULL << 60)
 
+/* The BARs behind one port, as far as known. */
+typedef struct PortBars {
+        uint64_t sum, largest;
+} PortBars;
+
+static void add_bar(PortBars *p, uint64_t size) {
+        p->sum = size > BARS_MAX - p->sum ? BARS_MAX : p->sum + size;
+        p->largest = MAX(p->largest, MIN(size, BARS_MAX));
+}
+
+/* The BARs by the index of their port; those of shared memory, which is behind a port of its own, at 0. */
+static void read_bars(const Inventory *inv, const Allocation *a, const GuestPci *pci,
+                      PortBars ret[static GUEST_BUSES_MAX]) {
         for (size_t i = 0; i < a->n_regions; i++)
-                sum += a->regions[i].size;
-        for (size_t i = 0; i < a->n_devices; i++) {
-                const PciDevice *dev =
-                        guest_pci_shows(&a->devices[i]) ? inventory_find(inv, a->devices[i].address) : NULL;
+                add_bar(&ret[0], a->regions[i].size);
+        for (size_t i = 0; i < pci->n_functions; i++) {
+                const GuestFunction *f = &pci->functions[i];
+                const PciDevice *dev = inventory_find(inv, a->devices[f->device].address);
 
                 for (size_t bar = 0; dev && bar < PCI_BARS_MAX; bar++)
-                        sum = dev->bar_size[bar] > limit - sum ? limit : sum + dev->bar_size[bar];
+                        add_bar(&ret[f->guest.bus], dev->bar_size[bar]);
         }
-        return sum;
+}
+
+/* What the ports occupy: each begins at a multiple of its largest BAR, those with the largest first. */
+static uint64_t place_ports(const PortBars ports[static GUEST_BUSES_MAX]) {
+        uint64_t end = 0;
+
+        for (uint64_t size = BARS_MAX; size > 0; size /= 2)
+                for (size_t i = 0; i < GUEST_BUSES_MAX; i++)
+                        if (ports[i].largest >= size && ports[i].largest / 2 < size)
+                                end = MIN((end + size - 1) / size * size + ports[i].sum, BARS_MAX);
+        return end;
 }
 
 /*
  * The window is twice the BARs, because of alignment, rounded up to a power of two; but only once the BARs if twice
  * would be half of the address space. By default, OVMF uses an eighth of the address space, a quarter since edk2 of
- * August 2026 (tianocore/edk2 12997).
+ * August 2026 (tianocore/edk2 12997). The window of 'virt', which firmware takes whole, is enlarged only when the ports
+ * do not fit.
  */
 static void size_window(const Inventory *inv, const Allocation *a, GuestPci *pci) {
-        uint64_t sum = sum_bars(inv, a), space = inv->phys_bits > 0 ? 1ULL << MIN(inv->phys_bits, 63U) : 0, size = 1;
+        bool aarch64 = streq(inventory_architecture(inv), ARCHITECTURE_AARCH64);
+        uint64_t space = inv->phys_bits > 0 ? 1ULL << MIN(inv->phys_bits, 63U) : 0, size = 1;
+        PortBars ports[GUEST_BUSES_MAX] = { 0 }, all = { 0 };
 
-        while (size < sum * 2)
+        read_bars(inv, a, pci, ports);
+        for (size_t i = 0; i < GUEST_BUSES_MAX; i++)
+                add_bar(&all, ports[i].sum);
+        while (size < all.sum * 2)
                 size *= 2;
-        if (space > 0 && size >= space / 2 && size / 2 >= sum)
+        if (space > 0 && size >= space / 2 && size / 2 >= all.sum)
                 size /= 2;
-        if (size <= GUEST_HOLE64_Q35)
+        if (aarch64 ? place_ports(ports) <= GUEST_HOLE64_VIRT : size <= GUEST_HOLE64_Q35)
                 return;
         pci->hole64 = size;
         pci->hint = space > 0 && size > space / 8;

@@ -205,12 +205,13 @@ TEST(test_aarch64_window) {
                 const char *window; /* NULL: none, and a warning if warned */
                 bool warned;
         } cases[] = {
-                { 64 * GIB, 12008000, 11000000, NULL, false },
-                { 256 * GIB, 11003000, 10000000, "<qemu:arg value=\"highmem-mmio-size=1024G\"/>", false },
-                { 256 * GIB, 12008000, 9002000, NULL, true },
-                { 256 * GIB, 9000000, 7002000, NULL, true },
-                { 256 * GIB, 0, 0, NULL, true },
-                { 256 * GIB, 12008000, 10000000, "<pcihole64 unit=\"GiB\">1024</pcihole64>", false },
+                { 256 * GIB, 12008000, 11000000, NULL, false },
+                { 256 * GIB, 9000000, 7002000, NULL, false },
+                { 512 * GIB, 11003000, 10000000, "<qemu:arg value=\"highmem-mmio-size=2048G\"/>", false },
+                { 512 * GIB, 12008000, 9002000, NULL, true },
+                { 512 * GIB, 9000000, 7002000, NULL, true },
+                { 512 * GIB, 0, 0, NULL, true },
+                { 512 * GIB, 12008000, 10000000, "<pcihole64 unit=\"GiB\">2048</pcihole64>", false },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -262,7 +263,8 @@ static Case grace_node(const char *name, unsigned libvirt, unsigned qemu, const 
 }
 
 #define LIBVIRT_12    12008000U, 11000000U, NULL
-#define SMMU_ON(more) "<domain type='kvm'><devices><iommu model='smmuv3'><driver " more "/></iommu></devices></domain>"
+#define SMMU(more)    "<iommu model='smmuv3'><driver " more "/></iommu>"
+#define SMMU_ON(more) "<domain type='kvm'><devices>" SMMU(more) "</devices></domain>"
 
 /* Each GPU has cells of its own behind the others, at most as many as the guest's kernel has nodes. */
 TEST(test_memory_cells) {
@@ -353,6 +355,14 @@ TEST(test_smmu_refused) {
                 { 12006000, 11000000, SMMU_ON("accel='on'"), "12.7" },
                 { 11003000, 10000000, SMMU_ON("accel='on'"), "12.7" },
                 { 0, 0, SMMU_ON("accel='on'"), "not known" },
+                { 11003000, 10000000, SMMU_ON("pciBus='1'"), "pciBus" },
+                { 12008000, 11000000, SMMU_ON("accel='on' pciBus='1'"), "pciBus" },
+                { 12008000, 11000000,
+                  "<domain type='kvm'><devices>" SMMU("accel='on'") SMMU("accel='on' pciBus='0'") "</devices></domain>",
+                  "pciBus" },
+                { 12008000, 11000000,
+                  "<domain type='kvm'><devices>" SMMU("accel='on'") SMMU("accel='on'") "</devices></domain>",
+                  "more than one" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -360,6 +370,24 @@ TEST(test_smmu_refused) {
 
                 assert_refused(&c, cases[i].template, VERDICT_INVALID_TEMPLATE, cases[i].words);
         }
+}
+
+/* One SMMU of the host serves one host bridge, and one of the guest those of an expander. */
+TEST(test_smmu_places) {
+        _cleanup_case_ Case c = grace_node("vm56", LIBVIRT_12);
+        _cleanup_free_ char *flat = NULL, *one = NULL;
+
+        c.a->topology = GUEST_TOPOLOGY_FLAT;
+        flat = make(&c, NULL);
+        assert_refused(&c, SMMU_ON("accel='on'"), VERDICT_INVALID_TEMPLATE, "host bridge");
+        for (size_t i = 1; i < c.a->n_devices; i += 2)
+                c.a->devices[i].role = DEVICE_ROLE_HELD;
+        one = make(&c, SMMU_ON("accel='on'"));
+        assert_has(one, "pciBus=\"3\"");
+        c.a->devices[0].numa_node = -1;
+        assert_refused(&c, SMMU_ON("accel='on'"), VERDICT_INVALID_TEMPLATE, "NUMA node");
+        c.a->devices[2].numa_node = -1;
+        assert_refused(&c, SMMU_ON("accel='on'"), VERDICT_INVALID_TEMPLATE, "NUMA node");
 }
 
 /* An accelerated SMMU needs iommufd, also where auto would not use it. */

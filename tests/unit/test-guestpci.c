@@ -301,6 +301,35 @@ TEST(test_hole64) {
         assert_int_equal(hole_of(UINT64_MAX), 1ULL << 61); /* nonsense stays within bounds */
 }
 
+/* The window of 'virt' is used up to its end; the BARs of a port begin at a multiple of the largest. */
+TEST(test_window_virt) {
+        static const struct {
+                unsigned gpus;
+                uint64_t bar, small; /* in GiB and MiB, of each GPU */
+                uint64_t hole64;     /* in GiB; 0: the default */
+        } cases[] = {
+                { 0, 0, 0, 0 },        { 2, 256, 0, 0 },  { 3, 256, 0, 2048 },  { 1, 256, 16, 0 },
+                { 2, 256, 16, 2048 },  { 2, 128, 16, 0 }, { 3, 128, 16, 1024 }, { 4, 128, 0, 0 },
+                { 4, 128, 16, 2048 },  { 1, 512, 0, 0 },  { 1, 512, 16, 2048 }, { 4, 64, 1024, 0 },
+                { 5, 64, 1024, 1024 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
+
+                begin(1);
+                strcpy(inventory->architecture, ARCHITECTURE_AARCH64);
+                for (unsigned k = 0; k < cases[i].gpus; k++) {
+                        add((PciAddress) { .bus = (uint8_t) (k + 1) }, 0, false, DEVICE_ROLE_ASSIGNED);
+                        inventory->devices[k].bar_size[0] = cases[i].small << 20;
+                        inventory->devices[k].bar_size[2] = cases[i].bar << 30;
+                }
+                pci = layout();
+                end();
+                assert_int_equal(pci->hole64, cases[i].hole64 << 30);
+        }
+}
+
 /* Expanders and root ports for hot-plug; no device has another address for them. */
 TEST(test_spare_ports) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *without = NULL, *with = NULL;
