@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "guest/confidential.h"
 #include "plan-internal.h"
 #include "plan/device-state.h"
 #include "plan/vfidentity.h"
@@ -201,6 +202,14 @@ static Verdict check_count(const Allocation *a, const Allocation *part, const Re
                       "The best devices for '%s' are in IOMMU groups that it holds already.", a->name);
 }
 
+/* Whether the guest of a may have the new devices. What it has already stays, whatever mode its pool has now. */
+static Verdict check_confidential(const HostView *view, const Allocation *a, const Allocation *part, Refusal *ret) {
+        ConfidentialFacts f = confidential_facts(view->inventory, view->config, part, a->confidential);
+
+        f.vcpus = (unsigned) a->n_pins;
+        return confidential_check(&f, ret);
+}
+
 /* Each slot that has attributes in the request is one that the new devices have. */
 static Verdict check_slots(const Allocation *part, const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_attributes; i++) {
@@ -269,6 +278,8 @@ Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r,
                 v = check_count(a, plan->allocation, r, ret_refusal);
         if (v == VERDICT_NONE)
                 v = check_slots(plan->allocation, r, ret_refusal);
+        if (v == VERDICT_NONE)
+                v = check_confidential(view, a, plan->allocation, ret_refusal);
         if (v == VERDICT_NONE)
                 *ret = TAKE_PTR(plan);
         return v;
