@@ -25,17 +25,33 @@
 #define VENDOR_NVIDIA  0x10deU
 #define CLASS_NVSWITCH 0x0680U
 
+/* GB100. Ampere and Ada have 20xx, 22xx and 24xx to 28xx. */
+#define FIRST_BLACKWELL 0x2900U
+
 static bool is_nvswitch(const PciDevice *dev) {
         return dev->vendor == VENDOR_NVIDIA && dev->class >> 8 == CLASS_NVSWITCH;
 }
 
+static bool works_on_data(const PciDevice *dev) {
+        return pci_device_is_accelerator(dev) || is_nvswitch(dev);
+}
+
 bool confidential_has_mode(const PciDevice *dev) {
-        return dev->type != PCI_TYPE_VF && (pci_device_is_accelerator(dev) || is_nvswitch(dev));
+        return dev->type != PCI_TYPE_VF && works_on_data(dev);
 }
 
 /* GH100: H100, H200, H20, GH200 (pci.ids, vendor 10de). */
 static bool is_hopper(const PciDevice *dev) {
         return dev->vendor == VENDOR_NVIDIA && dev->device >> 8 == 0x23 && pci_device_is_gpu(dev);
+}
+
+/* That of the pool, as far as the device can have it: README of gpu-admin-tools, and pci.ids. */
+static ConfidentialMode mode_of(const PciDevice *dev, const Pool *pool) {
+        bool can = pool && dev->vendor == VENDOR_NVIDIA && confidential_has_mode(dev);
+
+        if (can && !is_nvswitch(dev) && !is_hopper(dev))
+                can = pool->confidential_mode != CONFIDENTIAL_MODE_PROTECTED_PCIE && dev->device >= FIRST_BLACKWELL;
+        return can ? pool->confidential_mode : CONFIDENTIAL_MODE_OFF;
 }
 
 static bool has_device(const Allocation *a, const PciDevice *dev) {
@@ -44,20 +60,24 @@ static bool has_device(const Allocation *a, const PciDevice *dev) {
         return d && d->role == DEVICE_ROLE_ASSIGNED;
 }
 
-/* The devices of the guest that have a mode. */
+/* The devices of the guest that have a mode, or lack one. */
 static void find_gpus(const Inventory *inv, const Config *config, const Allocation *a, ConfidentialFacts *f) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
                 const PciDevice *dev = inventory_find(inv, d->address);
                 const Pool *pool = d->pool ? config_find_pool(config, d->pool) : NULL;
-                ConfidentialMode mode = pool ? pool->confidential_mode : CONFIDENTIAL_MODE_OFF;
+                ConfidentialMode mode;
+                bool protects;
 
                 f->has_vgpu |= d->vgpu_type > 0;
-                if (!dev || d->role != DEVICE_ROLE_ASSIGNED || !confidential_has_mode(dev))
+                if (!dev || d->role != DEVICE_ROLE_ASSIGNED || !works_on_data(dev))
                         continue;
+                mode = mode_of(dev, pool);
+                protects = mode != CONFIDENTIAL_MODE_OFF && pci_device_is_gpu(dev);
                 f->modes |= CONFIDENTIAL_MODE_BIT(mode);
-                f->n_gpus += mode != CONFIDENTIAL_MODE_OFF && pci_device_is_gpu(dev);
-                f->has_hopper |= mode != CONFIDENTIAL_MODE_OFF && is_hopper(dev);
+                f->n_gpus += protects;
+                f->has_hopper |= protects && is_hopper(dev);
+                f->assumes_mode |= protects && !dev->mode_known;
         }
 }
 
@@ -254,7 +274,9 @@ static const struct {
            tdx-tools issue 440. */
         { ALL, has_plain_gpu,
           "a guest cannot have a GPU or accelerator without a confidential mode: it would work on data in the clear.",
-          "Ask for GPUs of a pool with ConfidentialMode=on, devtools or protected-pcie.", NULL },
+          "Ask for GPUs of a pool with ConfidentialMode=on, devtools or protected-pcie: NVIDIA's from Hopper on have "
+          "these modes, and Hopper alone has protected-pcie.",
+          NULL },
         { NOT, has_protected_gpu, "A GPU in a confidential mode works only in a confidential guest.",
           "Ask with --confidential snp or tdx, or for GPUs of a pool without ConfidentialMode=.", NULL },
         /* docs.nvidia.com/attestation/attestation-client-tools-ppcie: two configurations are supported, all GPUs in CC
@@ -310,6 +332,10 @@ static bool has_devtools(const ConfidentialFacts *f) {
         return has_mode(f, CONFIDENTIAL_MODE_DEVTOOLS);
 }
 
+static bool assumes_mode(const ConfidentialFacts *f) {
+        return f->assumes_mode;
+}
+
 static const struct {
         unsigned types;
         bool (*applies)(const ConfidentialFacts *f);
@@ -333,6 +359,8 @@ static const struct {
           "What the guest reads in fw_cfg (its devices, NCCL's topology) is not measured: do not trust it." },
         /* system/runstate.c of QEMU 10.2.2: "cpus are not resettable, terminating". libvirt starts a TDX guest anew. */
         { SNP, ends_at_reset, "A reboot ends the guest: QEMU resets such guests from version 11.0 on." },
+        { ALL, assumes_mode,
+          "The mode of its GPU is taken from ConfidentialMode= of the pool: NVIDIA's driver has not told it." },
         /* README of gpu-admin-tools. */
         { ALL, has_devtools, "Its GPU is in mode devtools, in which profilers work and data is not protected." },
 };
