@@ -159,6 +159,10 @@ static bool lacks_iommufd(const ConfidentialFacts *f) {
                f->host.dma_entries < f->memory / BASE_PAGE + CONTAINER_SPARE;
 }
 
+static bool turns_off_iommufd(const ConfidentialFacts *f) {
+        return lacks_iommufd(f) && iommufd_choose(&f->iommufd) == IOMMUFD_OFF;
+}
+
 static bool has_hugepages(const ConfidentialFacts *f) {
         return f->page_size > 0;
 }
@@ -213,8 +217,10 @@ static char *tell_qemu(const ConfidentialFacts *f) {
         return string_format("This node has QEMU %u.%u.", f->libvirt.qemu / 1000000, f->libvirt.qemu / 1000 % 1000);
 }
 
-#define REMEDY_PLAIN "Ask for a guest that is not confidential, or on another node."
-#define REMEDY_BOARD "Ask for all GPUs and NVSwitches of the node, from pools with ConfidentialMode=protected-pcie."
+#define WHY_IOMMUFD   "devices need iommufd: a container of VFIO has too few mappings for the pages of the guest."
+#define REMEDY_PLAIN  "Ask for a guest that is not confidential, or on another node."
+#define REMEDY_RESCAN "run 'passthroughctl rescan'."
+#define REMEDY_BOARD  "Ask for all GPUs and NVSwitches of the node, from pools with ConfidentialMode=protected-pcie."
 
 /* In this order: the first broken rule is told. why follows "With SEV-SNP, ", or for guests that are not confidential
  * stands alone. */
@@ -233,11 +239,14 @@ static const struct {
         /* libvirt 11.3, qemu_capabilities.c:3601: sev-snp is listed on each host with SEV. NEWS of libvirt 11.10: tdx
            was listed on each host. So the kernel is asked, as Nova does (doc/source/admin/sev.rst, spec intel-tdx). */
         { SEV, lacks_parameter, "KVM cannot start a guest: the parameter sev of kvm_amd is not Y.",
-          "Turn on SEV in the firmware setup, and load kvm_amd with sev=1.", NULL },
+          "Turn on SEV in the firmware setup, load kvm_amd with sev=1, and " REMEDY_RESCAN, NULL },
         { SNP, lacks_parameter, "KVM cannot start a guest: the parameter sev_snp of kvm_amd is not Y.",
-          "Turn on SEV-SNP in the firmware setup, boot Linux 6.11 or later, and load kvm_amd with sev_snp=1.", NULL },
+          "Turn on SEV-SNP in the firmware setup, boot Linux 6.11 or later, load kvm_amd with sev_snp=1, "
+          "and " REMEDY_RESCAN,
+          NULL },
         { TDX, lacks_parameter, "KVM cannot start a guest: the parameter tdx of kvm_intel is not Y.",
-          "Turn on TDX in the firmware setup, boot Linux 6.16 or later, and load kvm_intel with tdx=1.", NULL },
+          "Turn on TDX in the firmware setup, boot Linux 6.16 or later, load kvm_intel with tdx=1, and " REMEDY_RESCAN,
+          NULL },
         /* domaincommon.rng: sev since libvirt 4.4, sev-snp since 10.5, tdx since 11.6. */
         { SEV, lacks_libvirt, "libvirt and QEMU cannot start a guest: libvirt does not list it.",
           "See <launchSecurity> of 'virsh domcapabilities'.", NULL },
@@ -246,17 +255,18 @@ static const struct {
         { TDX, lacks_libvirt, "libvirt and QEMU cannot start a guest: libvirt does not list tdx.",
           "Update libvirt to 11.10 or later, and QEMU to 10.1 or later.", NULL },
         /* Each guest has a key of the memory controller. KubeVirt VEP 80, Nova's specs sev-snp and intel-tdx. */
-        { ALL, lacks_slot, "no further guest can start.", "Release a confidential guest.", tell_slots },
+        { ALL, lacks_slot, "no further guest can start.",
+          "Release a confidential guest, or give them more keys in the firmware setup and " REMEDY_RESCAN, tell_slots },
         /* hw/vfio/container.c and system/physmem.c of QEMU 10.0.13: VFIO and guest_memfd both forbid the other to
            discard memory (EBUSY); 10.2.2 has ram-block-attributes.c. NVIDIA's reference is QEMU 10.1 with patches. */
         { SNP | TDX, has_old_qemu, "QEMU gives devices to a guest from version 10.1 on.",
           "Update QEMU, or ask without devices.", tell_qemu },
         /* hw/vfio/listener.c:298 of QEMU 10.2.2: each page of 4 KiB is a mapping of its own, and a container has 65535.
            Kata Containers (qemu.go:1423, issue 12393) refuses devices without iommufd too. */
-        { SNP | TDX, lacks_iommufd,
-          "devices need iommufd: a container of VFIO has too few mappings for the pages of the guest.",
+        { SNP | TDX, turns_off_iommufd, WHY_IOMMUFD, "Set Iommufd=auto, or remove <iommufd>.", tell_iommufd },
+        { SNP | TDX, lacks_iommufd, WHY_IOMMUFD,
           "Update the node, or load vfio_iommu_type1 with a dma_entry_limit= of the guest's 4 KiB pages and 32768 "
-          "more.",
+          "more, and " REMEDY_RESCAN,
           tell_iommufd },
         /* accel/kvm/kvm-all.c: hugepages of shared memory are not given back when their pages become private;
            guest_memfd has base pages only. Kata has enable_hugepages=false; Nova's spec intel-tdx. */

@@ -27,14 +27,19 @@ static ConfidentialFacts facts_of(Confidential type) {
         return f;
 }
 
-static void assert_broken(const ConfidentialFacts *f, const char *about, const char *word) {
+static void assert_remedy(const ConfidentialFacts *f, const char *about, const char *word, const char *remedy) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
         assert_int_equal(confidential_check(f, &refusal), VERDICT_NOT_SUPPORTED);
         assert_has(refusal.message, word);
         assert_non_null(refusal.remedy);
+        assert_has(refusal.remedy, remedy);
         record(about, refusal.message);
         record(about, refusal.remedy);
+}
+
+static void assert_broken(const ConfidentialFacts *f, const char *about, const char *word) {
+        assert_remedy(f, about, word, "");
 }
 
 static void assert_kept(const ConfidentialFacts *f) {
@@ -57,9 +62,9 @@ TEST(test_host) {
                 assert_broken(&f, "aarch64", "needs KVM");
                 f = good;
                 f.host.parameters[c] = MODULE_PARAMETER_NO;
-                assert_broken(&f, "a parameter that is off", "parameter");
+                assert_remedy(&f, "a parameter that is off", "parameter", "rescan");
                 f.host.parameters[c] = MODULE_PARAMETER_ABSENT;
-                assert_broken(&f, "no parameter", "parameter");
+                assert_remedy(&f, "no parameter", "parameter", "rescan");
                 f = good;
                 f.libvirt.security[c] = false;
                 assert_broken(&f, "libvirt without it", "libvirt does not list");
@@ -70,7 +75,7 @@ TEST(test_host) {
                 f.others = 1;
                 assert_kept(&f);
                 f.others = 2;
-                assert_broken(&f, "no slot", "keys for 2");
+                assert_remedy(&f, "no slot", "keys for 2", "rescan");
         }
 }
 
@@ -97,14 +102,14 @@ TEST(test_devices) {
                 f = facts_of(c);
                 f.iommufd.libvirt.libvirt = 11003000;
                 f.iommufd.libvirt.iommufd = false;
-                assert_broken(&f, "no iommufd", "libvirt 12.1");
+                assert_remedy(&f, "no iommufd", "libvirt 12.1", "rescan");
                 f.host.dma_entries = f.memory / 4096 + 32767;
                 assert_broken(&f, "no iommufd, few mappings", "iommufd");
                 f.host.dma_entries++;
                 assert_kept(&f);
                 f = facts_of(c);
                 f.iommufd.mode = IOMMUFD_MODE_NO;
-                assert_broken(&f, "Iommufd=no", "turns it off");
+                assert_remedy(&f, "Iommufd=no", "turns it off", "Iommufd=auto");
                 /* A libvirt that is not known: the document has iommufd. */
                 f = facts_of(c);
                 f.libvirt = f.iommufd.libvirt = (LibvirtFeatures) { 0 };
