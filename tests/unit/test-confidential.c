@@ -443,6 +443,26 @@ TEST(test_launch_security) {
         assert_refused(&c, EFI("<launchSecurity type='sev-snp'/>"), VERDICT_INVALID_TEMPLATE, "allocated for TDX");
 }
 
+/* Other programs do not map the memory of a private guest. */
+TEST(test_memory_backing) {
+        static const char template[] =
+                DOMAIN(" firmware='efi'", "</os><memoryBacking><source type='memfd'/><access mode='shared'/><discard/>"
+                                          "<locked/></memoryBacking>");
+
+        for (Confidential type = CONFIDENTIAL_SEV; type <= CONFIDENTIAL_TDX; type++) {
+                _cleanup_case_ Case c = new_guest(type);
+                _cleanup_free_ char *text = make(&c, template);
+
+                if (confidential_is_private(type)) {
+                        assert_has_not(text, "memoryBacking");
+                        continue;
+                }
+                assert_has(text, "memfd");
+                assert_has(text, "mode=\"shared\"");
+                assert_has(text, "<discard/>");
+        }
+}
+
 /* On 0.3 a template with SEV passed beside a GPU. */
 TEST(test_gpu_in_the_clear) {
         _cleanup_case_ Case c = one_node("vm");
