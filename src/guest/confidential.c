@@ -527,10 +527,12 @@ static const struct {
          */
         { SNP, find_missing_firmware,
           "libvirt finds no firmware: no file of /usr/share/qemu/firmware has the feature amd-sev-snp.",
-          "Install one (Debian unstable: ovmf-amdsev), or name it: <loader type='rom' readonly='yes'>." },
+          "Install one (Debian unstable: ovmf-amdsev) and run 'passthroughctl rescan', or name it: <loader type='rom' "
+          "readonly='yes'>." },
         { TDX, find_missing_firmware,
           "libvirt finds no firmware: no file of /usr/share/qemu/firmware has the feature intel-tdx.",
-          "Install one (Debian unstable: ovmf-inteltdx), or name it: <loader type='rom' readonly='yes'>." },
+          "Install one (Debian unstable: ovmf-inteltdx) and run 'passthroughctl rescan', or name it: <loader "
+          "type='rom' readonly='yes'>." },
         /* target/i386/sev.c and kvm/tdx.c of QEMU. */
         { SNP | TDX, find_smm, "a guest has no System Management Mode.", "Remove <smm>." },
         /* libvirt 12.8 and kvm/tdx.c of QEMU. */
