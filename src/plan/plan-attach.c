@@ -148,6 +148,9 @@ static Verdict check_request(const Allocation *a, const Request *r, Refusal *ret
             r->hold > 0 || r->tag || r->token || r->consumer || r->force || r->repeat)
                 return refuse_request(ret, "Ask for devices, with at, numa, proximity and vf-attributes if needed.",
                                       "The CPUs, memory and other properties of '%s' do not change.", a->name);
+        if (r->page_size > 0)
+                return refuse_request(ret, "Ask without page-size.",
+                                      "'%s' keeps the memory that it has, so an attach takes no page-size.", a->name);
         if (a->confidential != CONFIDENTIAL_NONE)
                 return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Release the allocation, and allocate anew.",
                               "'%s' is for a confidential guest, whose devices do not change.", a->name);

@@ -30,6 +30,21 @@ static void assert_attach(const TestNode *t, const char *pools, Verdict expected
                 assert_says(&why, words);
 }
 
+/* The memory of a guest keeps its pages. */
+TEST(test_page_size) {
+        _cleanup_node_ TestNode *t = make_node("[Pool gpu]\nMatch=class=0302\n[Pool nic]\nMatch=class=0200\n");
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        _cleanup_request_ Request r = { 0 };
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(node_allocate(t, "vm", ASK(.pools = "gpu=1", .cpus = 2), NULL), VERDICT_NONE);
+        ask_request(ASK(.pools = "nic=1"), &r);
+        r.page_size = GIB;
+        assert_int_equal(plan_attach(&t->context, ledger_find(t->ledger, "vm"), &r, &plan, &why),
+                         VERDICT_INVALID_REQUEST);
+        assert_says(&why, "page-size");
+}
+
 /* A guest that is not confidential keeps the GPU that it has, and gets no other one of a pool for confidential guests.
  */
 TEST(test_confidential_mode) {
