@@ -294,6 +294,7 @@ $(SHIM) $(DYING) $(RECORDER) $(CLOCK) $(HYPERVISOR) $(NVIDIA):
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -shared -Wl,-z,now $(LDFLAGS) -o $@ $^
 $(call made,$(BUILD)/tests/unit/test-provider-tree,$(call object,$(PROVIDER_TREE_SOURCES)))
+$(call made,$(BUILD)/tests/unit/test-firmware,$(call object,src/virt/firmware.c))
 ifneq ($(HAVE_DRA),)
 $(call made,$(BUILD)/tests/unit/test-kube,$(call object,$(DRA_PURE_SOURCES)))
 $(call made,$(BUILD)/tests/fuzz/fuzz-kube-claims,$(call object,$(DRA_PURE_SOURCES)))

@@ -25,9 +25,10 @@ typedef struct ConfidentialFacts {
         bool has_vgpu;
         IommufdFacts iommufd; /* with the number of its devices */
         /* Its accelerators and NVSwitches. */
-        unsigned modes;    /* bits of the ConfidentialMode of their pools */
+        unsigned modes;    /* bits of the ConfidentialMode of their pools, off for those that cannot have it */
         unsigned n_gpus;   /* those with another mode than off */
         bool has_hopper;   /* one of them is of NVIDIA's Hopper generation */
+        bool assumes_mode; /* NVIDIA's driver has not told the mode of one of them */
         bool lacks_gpu;    /* the node has a GPU of NVIDIA that the guest lacks */
         bool lacks_switch; /* the node has an NVSwitch that the guest lacks */
 } ConfidentialFacts;
@@ -41,7 +42,7 @@ ConfidentialFacts confidential_facts(const Inventory *inv, const Config *config,
 Verdict confidential_check(const ConfidentialFacts *f, Refusal *ret);
 
 /* Sentences about what the guest lacks or must not trust: static strings. Returns their number. */
-#define CONFIDENTIAL_NOTES_MAX 8U
+#define CONFIDENTIAL_NOTES_MAX 9U
 size_t confidential_notes(const ConfidentialFacts *f, const char *ret[static CONFIDENTIAL_NOTES_MAX]);
 
 /* A GPU or NVSwitch that has a ConfidentialMode. */

@@ -57,9 +57,10 @@ static void name_caller(sd_bus_message *call, uint32_t uid, char *buf, size_t si
                                 sd_bus_message_get_sender(call) ?: "");
 }
 
-static Account *find_account(const Quota *q, const char *caller) {
+/* A connection has another account while its uid is unknown than later, when it is found to be root's. */
+static Account *find_account(const Quota *q, const char *caller, bool is_root) {
         for (Account *a = q->accounts; a; a = a->next)
-                if (streq(a->caller, caller))
+                if (a->is_root == is_root && streq(a->caller, caller))
                         return a;
         return NULL;
 }
@@ -115,7 +116,7 @@ bool quota_charge(Quota *q, sd_bus_message *call, uint32_t uid, QuotaKind kind, 
         if (limits[kind].in_a_minute && clock_usec(CLOCK_MONOTONIC) - q->minute >= MINUTE_USEC)
                 quota_start_minute(q);
         name_caller(call, uid, caller, sizeof(caller));
-        a = find_account(q, caller);
+        a = find_account(q, caller, is_root);
         own = a ? a->used[kind] : 0;
         if (own <= limits[kind].low ? *all + amount > limits[kind].most
                                     : own + amount > limits[kind].of_one || *all + amount > limits[kind].shared)
@@ -136,7 +137,7 @@ uint64_t quota_used(const Quota *q, sd_bus_message *call, uint32_t uid, QuotaKin
         const Account *a;
 
         name_caller(call, uid, caller, sizeof(caller));
-        a = find_account(q, caller);
+        a = find_account(q, caller, caller_is_root(uid));
         return a ? a->used[kind] : 0;
 }
 

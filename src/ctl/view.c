@@ -445,6 +445,7 @@ void view_allocation(json_object *a) {
         view_member("Generation", a, "generation");
         view_field("Owner", "%s", owner ?: "-");
         view_member("Tag", a, "tag");
+        view_member("Confidential", a, "confidential");
         view_devices(a);
         view_member("Partition", a, "partition");
         if (cpus && *cpus)

@@ -44,15 +44,17 @@ static void hostdevs_done(Hostdevs *h) {
         free(h->devices);
 }
 
-/* Makes the texts; none when libvirt does not run. */
-static Verdict make_hostdevs(const Manager *m, const Allocation *a, const Allocation *part, Hostdevs *ret,
-                             Refusal *ret_refusal) {
-        _cleanup_(cleanup_allocation_free) Allocation *whole = allocation_with_all(a);
+/* Makes the texts of the devices of `a` that are changing; none when libvirt does not run. */
+static Verdict make_hostdevs(const Manager *m, const Allocation *a, Hostdevs *ret, Refusal *ret_refusal) {
+        _cleanup_(cleanup_allocation_free) Allocation *whole = allocation_with_all(a),
+                                                      *part = allocation_changing_part(a);
         Verdict v = VERDICT_NONE;
 
+        if (!whole || !part)
+                return refuse_no_memory(ret_refusal);
         ret->devices = calloc(part->n_devices + 1, sizeof(*ret->devices));
         ret->texts = calloc(part->n_devices + 1, sizeof(*ret->texts));
-        if (!whole || !ret->devices || !ret->texts)
+        if (!ret->devices || !ret->texts)
                 return refuse_no_memory(ret_refusal);
         for (size_t i = 0; v == VERDICT_NONE && manager_knows_guests(m) && i < whole->n_devices; i++) {
                 PciAddress address = whole->devices[i].address;
@@ -131,7 +133,7 @@ static Verdict start_attach(Manager *m, const Allocation *a, uint32_t *ret_job, 
 
         if (!part)
                 return refuse_no_memory(ret);
-        v = make_hostdevs(m, a, part, &hostdevs, ret);
+        v = make_hostdevs(m, a, &hostdevs, ret);
         if (v != VERDICT_NONE)
                 return v;
         if (steps_prepare(part, m->host.inventory, &steps) < 0 ||
@@ -311,24 +313,20 @@ static Verdict check_stuck(const Manager *m, const Allocation *a, Refusal *ret) 
         return manager_check_releasable(m, part, ret);
 }
 
-static Verdict start_detach(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
+static Verdict start_detach(Manager *m, const Allocation *a, const Hostdevs *hostdevs, uint32_t *ret_job,
+                            Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(a);
         _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
-        _cleanup_(hostdevs_done) Hostdevs hostdevs = { 0 };
-        Verdict v;
         int r;
 
         if (!part)
                 return refuse_no_memory(ret);
-        v = make_hostdevs(m, a, part, &hostdevs, ret);
-        if (v != VERDICT_NONE)
-                return v;
         if (steps_release(part, m->host.inventory, manager_after_release(&m->host, part), true, &steps) < 0 ||
             steps_reset(part, m->host.inventory, m->host.config, steps) < 0 ||
             steps_clean(part, m->host.config, steps) < 0 ||
             steps_return_gpus(part, m->host.inventory, true, steps) < 0 ||
             (m->host.config->hypervisor != HYPERVISOR_XEN &&
-             steps_unplug(part, manager_find_uuid(m, a), hostdevs.devices, hostdevs.texts, hostdevs.n, steps) < 0))
+             steps_unplug(part, manager_find_uuid(m, a), hostdevs->devices, hostdevs->texts, hostdevs->n, steps) < 0))
                 return refuse_no_memory(ret);
         r = manager_quarantine_stuck(m, part);
         if (r < 0)
@@ -351,6 +349,7 @@ static Verdict check_use(Manager *m, const Allocation *b, Refusal *ret) {
 
 static Verdict detach(Manager *m, Allocation *a, const char *slot, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *b = allocation_copy(a);
+        _cleanup_(hostdevs_done) Hostdevs hostdevs = { 0 };
         HostView view = host_state_view(&m->host);
         Allocation *marked = b;
         Verdict v = b ? manager_next_generation(m, b, ret) : refuse_no_memory(ret);
@@ -361,12 +360,14 @@ static Verdict detach(Manager *m, Allocation *a, const char *slot, uint32_t *ret
                 v = check_stuck(m, b, ret);
         if (v == VERDICT_NONE)
                 v = check_use(m, b, ret);
+        if (v == VERDICT_NONE)
+                v = make_hostdevs(m, b, &hostdevs, ret);
         if (v != VERDICT_NONE)
                 return v;
         b->status.halted = false;
         v = manager_replace_allocation(m, a, &b, ret);
         if (v == VERDICT_NONE)
-                v = start_detach(m, marked, ret_job, ret);
+                v = start_detach(m, marked, &hostdevs, ret_job, ret);
         if (ledger_find(m->host.ledger, marked->name) == marked) {
                 marked->status.halted = v != VERDICT_NONE;
                 note_allocation(m, marked);
@@ -429,6 +430,7 @@ static JobResult detach_finished(Manager *m, Job *job, JobResult result) {
 
 /* Continues an interrupted detach, and undoes an interrupted attach. */
 static void continue_change(Manager *m, Allocation *a) {
+        _cleanup_(hostdevs_done) Hostdevs hostdevs = { 0 };
         _cleanup_refusal_ Refusal refusal = { 0 };
         uint32_t job;
         Verdict v;
@@ -438,9 +440,11 @@ static void continue_change(Manager *m, Allocation *a) {
                         a->devices[i].phase = DEVICE_PHASE_DETACHING;
         v = check_use(m, a, &refusal);
         if (v == VERDICT_NONE)
+                v = make_hostdevs(m, a, &hostdevs, &refusal);
+        if (v == VERDICT_NONE)
                 v = manager_begin_state(m, a, a->state, &refusal);
         if (v == VERDICT_NONE)
-                v = start_detach(m, a, &job, &refusal);
+                v = start_detach(m, a, &hostdevs, &job, &refusal);
         if (v == VERDICT_NONE) {
                 job_queue_find(&m->jobs, job)->resumed = true;
                 return;

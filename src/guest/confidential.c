@@ -25,17 +25,33 @@
 #define VENDOR_NVIDIA  0x10deU
 #define CLASS_NVSWITCH 0x0680U
 
+/* GB100. Ampere and Ada have 20xx, 22xx and 24xx to 28xx. */
+#define FIRST_BLACKWELL 0x2900U
+
 static bool is_nvswitch(const PciDevice *dev) {
         return dev->vendor == VENDOR_NVIDIA && dev->class >> 8 == CLASS_NVSWITCH;
 }
 
+static bool works_on_data(const PciDevice *dev) {
+        return pci_device_is_accelerator(dev) || is_nvswitch(dev);
+}
+
 bool confidential_has_mode(const PciDevice *dev) {
-        return dev->type != PCI_TYPE_VF && (pci_device_is_accelerator(dev) || is_nvswitch(dev));
+        return dev->type != PCI_TYPE_VF && works_on_data(dev);
 }
 
 /* GH100: H100, H200, H20, GH200 (pci.ids, vendor 10de). */
 static bool is_hopper(const PciDevice *dev) {
         return dev->vendor == VENDOR_NVIDIA && dev->device >> 8 == 0x23 && pci_device_is_gpu(dev);
+}
+
+/* That of the pool, as far as the device can have it: README of gpu-admin-tools, and pci.ids. */
+static ConfidentialMode mode_of(const PciDevice *dev, const Pool *pool) {
+        bool can = pool && dev->vendor == VENDOR_NVIDIA && confidential_has_mode(dev);
+
+        if (can && !is_nvswitch(dev) && !is_hopper(dev))
+                can = pool->confidential_mode != CONFIDENTIAL_MODE_PROTECTED_PCIE && dev->device >= FIRST_BLACKWELL;
+        return can ? pool->confidential_mode : CONFIDENTIAL_MODE_OFF;
 }
 
 static bool has_device(const Allocation *a, const PciDevice *dev) {
@@ -44,20 +60,24 @@ static bool has_device(const Allocation *a, const PciDevice *dev) {
         return d && d->role == DEVICE_ROLE_ASSIGNED;
 }
 
-/* The devices of the guest that have a mode. */
+/* The devices of the guest that have a mode, or lack one. */
 static void find_gpus(const Inventory *inv, const Config *config, const Allocation *a, ConfidentialFacts *f) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
                 const PciDevice *dev = inventory_find(inv, d->address);
                 const Pool *pool = d->pool ? config_find_pool(config, d->pool) : NULL;
-                ConfidentialMode mode = pool ? pool->confidential_mode : CONFIDENTIAL_MODE_OFF;
+                ConfidentialMode mode;
+                bool protects;
 
                 f->has_vgpu |= d->vgpu_type > 0;
-                if (!dev || d->role != DEVICE_ROLE_ASSIGNED || !confidential_has_mode(dev))
+                if (!dev || d->role != DEVICE_ROLE_ASSIGNED || !works_on_data(dev))
                         continue;
+                mode = mode_of(dev, pool);
+                protects = mode != CONFIDENTIAL_MODE_OFF && pci_device_is_gpu(dev);
                 f->modes |= CONFIDENTIAL_MODE_BIT(mode);
-                f->n_gpus += mode != CONFIDENTIAL_MODE_OFF && pci_device_is_gpu(dev);
-                f->has_hopper |= mode != CONFIDENTIAL_MODE_OFF && is_hopper(dev);
+                f->n_gpus += protects;
+                f->has_hopper |= protects && is_hopper(dev);
+                f->assumes_mode |= protects && !dev->mode_known;
         }
 }
 
@@ -139,6 +159,10 @@ static bool lacks_iommufd(const ConfidentialFacts *f) {
                f->host.dma_entries < f->memory / BASE_PAGE + CONTAINER_SPARE;
 }
 
+static bool turns_off_iommufd(const ConfidentialFacts *f) {
+        return lacks_iommufd(f) && iommufd_choose(&f->iommufd) == IOMMUFD_OFF;
+}
+
 static bool has_hugepages(const ConfidentialFacts *f) {
         return f->page_size > 0;
 }
@@ -193,8 +217,10 @@ static char *tell_qemu(const ConfidentialFacts *f) {
         return string_format("This node has QEMU %u.%u.", f->libvirt.qemu / 1000000, f->libvirt.qemu / 1000 % 1000);
 }
 
-#define REMEDY_PLAIN "Ask for a guest that is not confidential, or on another node."
-#define REMEDY_BOARD "Ask for all GPUs and NVSwitches of the node, from pools with ConfidentialMode=protected-pcie."
+#define WHY_IOMMUFD   "devices need iommufd: a container of VFIO has too few mappings for the pages of the guest."
+#define REMEDY_PLAIN  "Ask for a guest that is not confidential, or on another node."
+#define REMEDY_RESCAN "run 'passthroughctl rescan'."
+#define REMEDY_BOARD  "Ask for all GPUs and NVSwitches of the node, from pools with ConfidentialMode=protected-pcie."
 
 /* In this order: the first broken rule is told. why follows "With SEV-SNP, ", or for guests that are not confidential
  * stands alone. */
@@ -213,11 +239,14 @@ static const struct {
         /* libvirt 11.3, qemu_capabilities.c:3601: sev-snp is listed on each host with SEV. NEWS of libvirt 11.10: tdx
            was listed on each host. So the kernel is asked, as Nova does (doc/source/admin/sev.rst, spec intel-tdx). */
         { SEV, lacks_parameter, "KVM cannot start a guest: the parameter sev of kvm_amd is not Y.",
-          "Turn on SEV in the firmware setup, and load kvm_amd with sev=1.", NULL },
+          "Turn on SEV in the firmware setup, load kvm_amd with sev=1, and " REMEDY_RESCAN, NULL },
         { SNP, lacks_parameter, "KVM cannot start a guest: the parameter sev_snp of kvm_amd is not Y.",
-          "Turn on SEV-SNP in the firmware setup, boot Linux 6.11 or later, and load kvm_amd with sev_snp=1.", NULL },
+          "Turn on SEV-SNP in the firmware setup, boot Linux 6.11 or later, load kvm_amd with sev_snp=1, "
+          "and " REMEDY_RESCAN,
+          NULL },
         { TDX, lacks_parameter, "KVM cannot start a guest: the parameter tdx of kvm_intel is not Y.",
-          "Turn on TDX in the firmware setup, boot Linux 6.16 or later, and load kvm_intel with tdx=1.", NULL },
+          "Turn on TDX in the firmware setup, boot Linux 6.16 or later, load kvm_intel with tdx=1, and " REMEDY_RESCAN,
+          NULL },
         /* domaincommon.rng: sev since libvirt 4.4, sev-snp since 10.5, tdx since 11.6. */
         { SEV, lacks_libvirt, "libvirt and QEMU cannot start a guest: libvirt does not list it.",
           "See <launchSecurity> of 'virsh domcapabilities'.", NULL },
@@ -226,17 +255,18 @@ static const struct {
         { TDX, lacks_libvirt, "libvirt and QEMU cannot start a guest: libvirt does not list tdx.",
           "Update libvirt to 11.10 or later, and QEMU to 10.1 or later.", NULL },
         /* Each guest has a key of the memory controller. KubeVirt VEP 80, Nova's specs sev-snp and intel-tdx. */
-        { ALL, lacks_slot, "no further guest can start.", "Release a confidential guest.", tell_slots },
+        { ALL, lacks_slot, "no further guest can start.",
+          "Release a confidential guest, or give them more keys in the firmware setup and " REMEDY_RESCAN, tell_slots },
         /* hw/vfio/container.c and system/physmem.c of QEMU 10.0.13: VFIO and guest_memfd both forbid the other to
            discard memory (EBUSY); 10.2.2 has ram-block-attributes.c. NVIDIA's reference is QEMU 10.1 with patches. */
         { SNP | TDX, has_old_qemu, "QEMU gives devices to a guest from version 10.1 on.",
           "Update QEMU, or ask without devices.", tell_qemu },
         /* hw/vfio/listener.c:298 of QEMU 10.2.2: each page of 4 KiB is a mapping of its own, and a container has 65535.
            Kata Containers (qemu.go:1423, issue 12393) refuses devices without iommufd too. */
-        { SNP | TDX, lacks_iommufd,
-          "devices need iommufd: a container of VFIO has too few mappings for the pages of the guest.",
+        { SNP | TDX, turns_off_iommufd, WHY_IOMMUFD, "Set Iommufd=auto, or remove <iommufd>.", tell_iommufd },
+        { SNP | TDX, lacks_iommufd, WHY_IOMMUFD,
           "Update the node, or load vfio_iommu_type1 with a dma_entry_limit= of the guest's 4 KiB pages and 32768 "
-          "more.",
+          "more, and " REMEDY_RESCAN,
           tell_iommufd },
         /* accel/kvm/kvm-all.c: hugepages of shared memory are not given back when their pages become private;
            guest_memfd has base pages only. Kata has enable_hugepages=false; Nova's spec intel-tdx. */
@@ -254,7 +284,9 @@ static const struct {
            tdx-tools issue 440. */
         { ALL, has_plain_gpu,
           "a guest cannot have a GPU or accelerator without a confidential mode: it would work on data in the clear.",
-          "Ask for GPUs of a pool with ConfidentialMode=on, devtools or protected-pcie.", NULL },
+          "Ask for GPUs of a pool with ConfidentialMode=on, devtools or protected-pcie: NVIDIA's from Hopper on have "
+          "these modes, and Hopper alone has protected-pcie.",
+          NULL },
         { NOT, has_protected_gpu, "A GPU in a confidential mode works only in a confidential guest.",
           "Ask with --confidential snp or tdx, or for GPUs of a pool without ConfidentialMode=.", NULL },
         /* docs.nvidia.com/attestation/attestation-client-tools-ppcie: two configurations are supported, all GPUs in CC
@@ -310,6 +342,10 @@ static bool has_devtools(const ConfidentialFacts *f) {
         return has_mode(f, CONFIDENTIAL_MODE_DEVTOOLS);
 }
 
+static bool assumes_mode(const ConfidentialFacts *f) {
+        return f->assumes_mode;
+}
+
 static const struct {
         unsigned types;
         bool (*applies)(const ConfidentialFacts *f);
@@ -333,6 +369,8 @@ static const struct {
           "What the guest reads in fw_cfg (its devices, NCCL's topology) is not measured: do not trust it." },
         /* system/runstate.c of QEMU 10.2.2: "cpus are not resettable, terminating". libvirt starts a TDX guest anew. */
         { SNP, ends_at_reset, "A reboot ends the guest: QEMU resets such guests from version 11.0 on." },
+        { ALL, assumes_mode,
+          "The mode of its GPU is taken from ConfidentialMode= of the pool: NVIDIA's driver has not told it." },
         /* README of gpu-admin-tools. */
         { ALL, has_devtools, "Its GPU is in mode devtools, in which profilers work and data is not protected." },
 };
@@ -489,10 +527,12 @@ static const struct {
          */
         { SNP, find_missing_firmware,
           "libvirt finds no firmware: no file of /usr/share/qemu/firmware has the feature amd-sev-snp.",
-          "Install one (Debian unstable: ovmf-amdsev), or name it: <loader type='rom' readonly='yes'>." },
+          "Install one (Debian unstable: ovmf-amdsev) and run 'passthroughctl rescan', or name it: <loader type='rom' "
+          "readonly='yes'>." },
         { TDX, find_missing_firmware,
           "libvirt finds no firmware: no file of /usr/share/qemu/firmware has the feature intel-tdx.",
-          "Install one (Debian unstable: ovmf-inteltdx), or name it: <loader type='rom' readonly='yes'>." },
+          "Install one (Debian unstable: ovmf-inteltdx) and run 'passthroughctl rescan', or name it: <loader "
+          "type='rom' readonly='yes'>." },
         /* target/i386/sev.c and kvm/tdx.c of QEMU. */
         { SNP | TDX, find_smm, "a guest has no System Management Mode.", "Remove <smm>." },
         /* libvirt 12.8 and kvm/tdx.c of QEMU. */

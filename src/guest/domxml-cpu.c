@@ -95,8 +95,8 @@ static CpuSet emulator_cpus(const Domain *d) {
 
 /*
  * Memory is allocated before the guest starts, otherwise it may be on another node (domain.md E9). source and access
- * stay, because virtiofs needs them. With SEV-SNP and TDX this would allocate the shared pages, and the private ones
- * that the guest uses come besides.
+ * stay, because virtiofs needs them. With SEV-SNP and TDX nothing stays: allocation would be of the shared pages,
+ * beside the private ones that the guest uses, and no other program reads the memory of such a guest.
  */
 static void write_backing(Domain *d) {
         static const char *const ours[] = { "hugepages", "nosharepages", "locked", "allocation" };
@@ -104,6 +104,10 @@ static void write_backing(Domain *d) {
         xmlNode *backing = domain_take(d, "memoryBacking");
         xmlNode *source = node_find(backing, "source");
 
+        if (confidential_is_private(d->confidential)) {
+                node_remove(backing);
+                return;
+        }
         for (size_t i = 0; i < ELEMENTSOF(ours); i++)
                 node_remove_all(backing, ours[i]);
         if (d->a->page_size > 0) {
@@ -113,11 +117,6 @@ static void write_backing(Domain *d) {
                 node_set_cpus(d, page, "nodeset", &cells);
                 if (source && node_has(source, "type", "anonymous")) /* libvirt refuses it with hugepages */
                         node_remove(source);
-        }
-        if (confidential_is_private(d->confidential)) {
-                if (!xmlFirstElementChild(backing))
-                        node_remove(backing);
-                return;
         }
         (void) node_add(d, backing, "nosharepages");
         if (d->confidential == CONFIDENTIAL_SEV) /* the pages are pinned (libvirt, kbase/launch_security_sev) */

@@ -205,9 +205,6 @@ static Verdict prepare_devices(Domain *d, const DomainTemplate *template, Refusa
         if (v != VERDICT_NONE)
                 return v;
         choose_iommufd(d);
-        v = domain_check_confidential(d, ret);
-        if (v != VERDICT_NONE)
-                return v;
         if (d->smmu && d->iommufd == IOMMUFD_OFF)
                 return refuse_template(ret, d->smmu, NULL, "Set Iommufd=auto in passthroughd.conf.",
                                        "The template's <iommu> has accel='on', which needs iommufd, and the "
@@ -230,12 +227,16 @@ static Verdict prepare_devices(Domain *d, const DomainTemplate *template, Refusa
         return r < 0 ? refuse_no_memory(ret) : VERDICT_NONE;
 }
 
+/* Prepares a whole document. A single device of a guest that runs passes no rules for confidential guests: a reload may
+ * have changed the mode of a pool since. */
 static Verdict prepare(Domain *d, const DomainTemplate *template, Refusal *ret) {
         Verdict v = check_cpus(d->a, ret);
 
         if (v == VERDICT_NONE)
                 v = prepare_devices(d, template, ret);
-        return v == VERDICT_NONE && d->pci ? domain_check_smmus(d, ret) : v;
+        if (v == VERDICT_NONE && d->pci)
+                v = domain_check_smmus(d, ret);
+        return v == VERDICT_NONE && !d->xen ? domain_check_confidential(d, ret) : v;
 }
 
 /* node: NULL for the document. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "guest/confidential.h"
 #include "plan-internal.h"
 #include "plan/device-state.h"
 #include "plan/vfidentity.h"
@@ -147,6 +148,9 @@ static Verdict check_request(const Allocation *a, const Request *r, Refusal *ret
             r->hold > 0 || r->tag || r->token || r->consumer || r->force || r->repeat)
                 return refuse_request(ret, "Ask for devices, with at, numa, proximity and vf-attributes if needed.",
                                       "The CPUs, memory and other properties of '%s' do not change.", a->name);
+        if (r->page_size > 0)
+                return refuse_request(ret, "Ask without page-size.",
+                                      "'%s' keeps the memory that it has, so an attach takes no page-size.", a->name);
         if (a->confidential != CONFIDENTIAL_NONE)
                 return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Release the allocation, and allocate anew.",
                               "'%s' is for a confidential guest, whose devices do not change.", a->name);
@@ -199,6 +203,14 @@ static Verdict check_count(const Allocation *a, const Allocation *part, const Re
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_ALLOCATED, NULL, "Allocate anew.",
                       "The best devices for '%s' are in IOMMU groups that it holds already.", a->name);
+}
+
+/* Whether the guest of a may have the new devices. What it has already stays, whatever mode its pool has now. */
+static Verdict check_confidential(const HostView *view, const Allocation *a, const Allocation *part, Refusal *ret) {
+        ConfidentialFacts f = confidential_facts(view->inventory, view->config, part, a->confidential);
+
+        f.vcpus = (unsigned) a->n_pins;
+        return confidential_check(&f, ret);
 }
 
 /* Each slot that has attributes in the request is one that the new devices have. */
@@ -269,6 +281,8 @@ Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r,
                 v = check_count(a, plan->allocation, r, ret_refusal);
         if (v == VERDICT_NONE)
                 v = check_slots(plan->allocation, r, ret_refusal);
+        if (v == VERDICT_NONE)
+                v = check_confidential(view, a, plan->allocation, ret_refusal);
         if (v == VERDICT_NONE)
                 *ret = TAKE_PTR(plan);
         return v;

@@ -11,6 +11,7 @@
 #include <systemd/sd-event.h>
 
 #include "eventloop.h"
+#include "firmware.h"
 #include "guest/domain-facts.h"
 #include "guest/guest-list.h"
 #include "libvirt.h"
@@ -24,9 +25,6 @@
 
 /* libvirt sends no event when the start of a domain fails. A starting domain is checked in this interval. */
 #define STARTING_USEC (2 * UINT64_C(1000000))
-
-#define DESCRIPTORS_MAX 1024U
-#define DESCRIPTOR_MAX  65536U
 
 typedef struct Starting Starting;
 
@@ -166,42 +164,6 @@ static void send_domain(Reporter *r, virDomain *domain) {
         send_record(r, GUEST_RECORD_DOMAIN, record);
 }
 
-static void send_all(Reporter *r) {
-        virDomain **domains = NULL;
-        int n = virConnectListAllDomains(r->connection, &domains, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
-
-        if (n < 0)
-                return fail_with_libvirt(r);
-        send_record(r, GUEST_RECORD_LIST, "");
-        for (int i = 0; i < n; i++) {
-                send_domain(r, domains[i]);
-                (void) virDomainFree(domains[i]);
-        }
-        free(domains);
-        send_record(r, GUEST_RECORD_COMPLETE, "");
-}
-
-/* The descriptors of QEMU's firmware (docs/interop/firmware.json). */
-static void find_firmware(LibvirtFeatures *f) {
-        static const char *const directories[] = { "/usr/share/qemu/firmware", "/etc/qemu/firmware" };
-
-        for (size_t i = 0; i < ELEMENTSOF(directories); i++) {
-                _cleanup_close_ int fd = open(directories[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-                _cleanup_names_ char **names = NULL;
-                size_t n = 0;
-
-                if (fd < 0 || list_dir_at(fd, ".", DESCRIPTORS_MAX, &names, &n) < 0)
-                        continue;
-                for (size_t k = 0; k < n; k++) {
-                        _cleanup_free_ char *text = NULL;
-                        size_t size;
-
-                        if (read_file_at(fd, names[k], DESCRIPTOR_MAX, &text, &size) >= 0)
-                                domain_facts_firmware(text, size, f);
-                }
-        }
-}
-
 /* "\nsev-snp\nsev-snp-firmware" */
 static char *format_security(const LibvirtFeatures *f) {
         char *text = strdup("");
@@ -228,13 +190,31 @@ static void send_features(Reporter *r) {
         /* It fails on a host without QEMU. */
         (void) virConnectGetVersion(r->connection, &qemu);
         f = domain_facts_features(libvirt, qemu, capabilities);
-        find_firmware(&f);
+        firmware_find("/", &f);
         security = format_security(&f);
         record = string_format("libvirt %u\nqemu %u%s%s%s%s%s%s", f.libvirt, f.qemu,
                                f.maxphysaddr ? "\nmaxphysaddr" : "", f.driver_model ? "\ndriver-model" : "",
                                f.iommufd ? "\niommufd" : "", f.acpi_nodeset ? "\nacpi-nodeset" : "",
                                f.fwcfg ? "\nfwcfg" : "", security ?: "");
         send_record(r, GUEST_RECORD_FEATURES, record);
+}
+
+/* The features too: a firmware, libvirt or QEMU may be another one since the last list. */
+static void send_all(Reporter *r) {
+        virDomain **domains = NULL;
+        int n;
+
+        send_features(r);
+        n = virConnectListAllDomains(r->connection, &domains, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
+        if (n < 0)
+                return fail_with_libvirt(r);
+        send_record(r, GUEST_RECORD_LIST, "");
+        for (int i = 0; i < n; i++) {
+                send_domain(r, domains[i]);
+                (void) virDomainFree(domains[i]);
+        }
+        free(domains);
+        send_record(r, GUEST_RECORD_COMPLETE, "");
 }
 
 static int on_lifecycle(virConnect *connection, virDomain *domain, int event, int detail, void *userdata) {
@@ -299,7 +279,6 @@ void guests_report(const char *uri, int fd) {
                 return;
         if (connect_to(&r, uri) < 0)
                 return fail_with_libvirt(&r);
-        send_features(&r);
         send_all(&r);
         (void) sd_event_loop(r.event);
 }

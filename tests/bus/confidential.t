@@ -140,6 +140,7 @@ fault("set $mappings 4227072");
 is((ctl('rescan'))[0], 0, 'rescan');
 is(allocate($bus, 'vm', %guest), 'done', 'a confidential guest with as many mappings as it needs');
 is(allocation($bus, 'vm')->{confidential}, 'snp', 'the allocation says so');
+like((ctl('show', 'vm'))[1], qr/^Confidential: +snp$/m, '... and so does show');
 my ($signature, $entries) = request(rdma => 1);
 is_error($bus->call('Attach', "st$signature", 'vm', Node::generation($bus, 'vm'), $entries), 'NotSupported', ['not-supported', "'vm'"], 'it gets no further device');
 is_error($bus->call('Detach', 'sts', 'vm', Node::generation($bus, 'vm'), 'gpu0'), 'NotSupported', ['not-supported', "'vm'"], '... and keeps those that it has');

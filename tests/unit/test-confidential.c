@@ -27,14 +27,19 @@ static ConfidentialFacts facts_of(Confidential type) {
         return f;
 }
 
-static void assert_broken(const ConfidentialFacts *f, const char *about, const char *word) {
+static void assert_remedy(const ConfidentialFacts *f, const char *about, const char *word, const char *remedy) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
         assert_int_equal(confidential_check(f, &refusal), VERDICT_NOT_SUPPORTED);
         assert_has(refusal.message, word);
         assert_non_null(refusal.remedy);
+        assert_has(refusal.remedy, remedy);
         record(about, refusal.message);
         record(about, refusal.remedy);
+}
+
+static void assert_broken(const ConfidentialFacts *f, const char *about, const char *word) {
+        assert_remedy(f, about, word, "");
 }
 
 static void assert_kept(const ConfidentialFacts *f) {
@@ -57,9 +62,9 @@ TEST(test_host) {
                 assert_broken(&f, "aarch64", "needs KVM");
                 f = good;
                 f.host.parameters[c] = MODULE_PARAMETER_NO;
-                assert_broken(&f, "a parameter that is off", "parameter");
+                assert_remedy(&f, "a parameter that is off", "parameter", "rescan");
                 f.host.parameters[c] = MODULE_PARAMETER_ABSENT;
-                assert_broken(&f, "no parameter", "parameter");
+                assert_remedy(&f, "no parameter", "parameter", "rescan");
                 f = good;
                 f.libvirt.security[c] = false;
                 assert_broken(&f, "libvirt without it", "libvirt does not list");
@@ -70,7 +75,7 @@ TEST(test_host) {
                 f.others = 1;
                 assert_kept(&f);
                 f.others = 2;
-                assert_broken(&f, "no slot", "keys for 2");
+                assert_remedy(&f, "no slot", "keys for 2", "rescan");
         }
 }
 
@@ -97,14 +102,14 @@ TEST(test_devices) {
                 f = facts_of(c);
                 f.iommufd.libvirt.libvirt = 11003000;
                 f.iommufd.libvirt.iommufd = false;
-                assert_broken(&f, "no iommufd", "libvirt 12.1");
+                assert_remedy(&f, "no iommufd", "libvirt 12.1", "rescan");
                 f.host.dma_entries = f.memory / 4096 + 32767;
                 assert_broken(&f, "no iommufd, few mappings", "iommufd");
                 f.host.dma_entries++;
                 assert_kept(&f);
                 f = facts_of(c);
                 f.iommufd.mode = IOMMUFD_MODE_NO;
-                assert_broken(&f, "Iommufd=no", "turns it off");
+                assert_remedy(&f, "Iommufd=no", "turns it off", "Iommufd=auto");
                 /* A libvirt that is not known: the document has iommufd. */
                 f = facts_of(c);
                 f.libvirt = f.iommufd.libvirt = (LibvirtFeatures) { 0 };
@@ -219,6 +224,9 @@ TEST(test_notes) {
         assert_notes(&f, 6, "reboot");
         f.modes = DEVTOOLS;
         assert_notes(&f, 7, "devtools");
+        f.assumes_mode = true;
+        assert_notes(&f, 8, "has not told");
+        f.assumes_mode = false;
         f.iommufd.n_devices = 0;
         assert_notes(&f, 6, "fw_cfg");
         f = facts_of(CONFIDENTIAL_SEV);
@@ -272,6 +280,52 @@ TEST(test_facts) {
         take(&c, "0000:15:00.0", DEVICE_ROLE_ASSIGNED, "nic0", "plain");
         assert_int_equal(inventory_finish(c.inv), 0);
         assert_int_equal(confidential_facts(c.inv, c.config, c.a, CONFIDENTIAL_TDX).modes, PPCIE);
+}
+
+/* Which devices can have the mode of their pool. */
+TEST(test_modes) {
+        static const struct {
+                uint16_t vendor, device;
+                uint32_t class;
+                PciType type;
+                ConfidentialMode asked;
+                unsigned modes, n_gpus;
+        } cases[] = {
+                { VENDOR_NVIDIA, 0x2330, CLASS_3D, PCI_TYPE_DEVICE, CONFIDENTIAL_MODE_ON, ON, 1 }, /* H100 */
+                { VENDOR_NVIDIA, 0x2901, CLASS_3D, PCI_TYPE_DEVICE, CONFIDENTIAL_MODE_DEVTOOLS, DEVTOOLS,
+                  1 }, /* B200 */
+                { VENDOR_NVIDIA, 0x2901, CLASS_3D, PCI_TYPE_DEVICE, CONFIDENTIAL_MODE_PROTECTED_PCIE, OFF, 0 },
+                { VENDOR_NVIDIA, 0x22a3, 0x068000, PCI_TYPE_DEVICE, CONFIDENTIAL_MODE_PROTECTED_PCIE, PPCIE, 0 },
+                { VENDOR_NVIDIA, 0x20b2, CLASS_3D, PCI_TYPE_DEVICE, CONFIDENTIAL_MODE_ON, OFF, 0 },       /* A100 */
+                { VENDOR_NVIDIA, 0x26b5, CLASS_3D, PCI_TYPE_DEVICE, CONFIDENTIAL_MODE_DEVTOOLS, OFF, 0 }, /* L40 */
+                { VENDOR_NVIDIA, 0x2330, CLASS_3D, PCI_TYPE_VF, CONFIDENTIAL_MODE_ON, OFF, 0 },
+                { 0x1002, 0x74b5, 0x120000, PCI_TYPE_VF, CONFIDENTIAL_MODE_OFF, OFF, 0 }, /* MI300X VF */
+                { 0x1002, 0x74b5, 0x120000, PCI_TYPE_VF, CONFIDENTIAL_MODE_ON, OFF, 0 },
+                { 0x8086, 0x56c0, 0x038000, PCI_TYPE_VF, CONFIDENTIAL_MODE_OFF, OFF, 0 }, /* Flex 170 */
+                { 0x1002, 0x74a1, 0x120000, PCI_TYPE_DEVICE, CONFIDENTIAL_MODE_ON, OFF, 0 },
+                { 0x15b3, 0x101e, CLASS_INFINIBAND, PCI_TYPE_VF, CONFIDENTIAL_MODE_ON, 0, 0 },
+        };
+        static const char conf[] = "[Pool x]\nMatch=class=03\n";
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_case_ Case c = case_new("vm", 1, (int[]) { 0 }, false);
+                PciDevice *dev = add_fact(&c, "0000:11:00.0", 0, cases[i].class);
+                ConfidentialFacts f;
+
+                dev->vendor = cases[i].vendor;
+                dev->device = cases[i].device;
+                dev->type = cases[i].type;
+                take(&c, "0000:11:00.0", DEVICE_ROLE_ASSIGNED, "x0", "x");
+                config_free(c.config);
+                assert_int_equal(config_parse("x.conf", conf, strlen(conf), &c.config), 0);
+                c.config->pools[0].confidential_mode = cases[i].asked;
+                f = confidential_facts(c.inv, c.config, c.a, CONFIDENTIAL_SNP);
+                assert_int_equal(f.modes, cases[i].modes);
+                assert_int_equal(f.n_gpus, cases[i].n_gpus);
+                assert_int_equal(f.assumes_mode, cases[i].n_gpus > 0);
+                dev->mode_known = true;
+                assert_false(confidential_facts(c.inv, c.config, c.a, CONFIDENTIAL_SNP).assumes_mode);
+        }
 }
 
 /* Fabric Manager of the host has the switches, or the guest has. */
@@ -389,6 +443,26 @@ TEST(test_launch_security) {
         assert_refused(&c, EFI("<launchSecurity type='sev-snp'/>"), VERDICT_INVALID_TEMPLATE, "allocated for TDX");
 }
 
+/* Other programs do not map the memory of a private guest. */
+TEST(test_memory_backing) {
+        static const char template[] =
+                DOMAIN(" firmware='efi'", "</os><memoryBacking><source type='memfd'/><access mode='shared'/><discard/>"
+                                          "<locked/></memoryBacking>");
+
+        for (Confidential type = CONFIDENTIAL_SEV; type <= CONFIDENTIAL_TDX; type++) {
+                _cleanup_case_ Case c = new_guest(type);
+                _cleanup_free_ char *text = make(&c, template);
+
+                if (confidential_is_private(type)) {
+                        assert_has_not(text, "memoryBacking");
+                        continue;
+                }
+                assert_has(text, "memfd");
+                assert_has(text, "mode=\"shared\"");
+                assert_has(text, "<discard/>");
+        }
+}
+
 /* On 0.3 a template with SEV passed beside a GPU. */
 TEST(test_gpu_in_the_clear) {
         _cleanup_case_ Case c = one_node("vm");
@@ -412,6 +486,12 @@ TEST(test_documents) {
 
                 config_free(c.config);
                 assert_int_equal(config_parse("x.conf", conf, strlen(conf), &c.config), 0);
+                for (size_t k = 0; k < c.inv->n_devices; k++)
+                        if (c.inv->devices[k].class == CLASS_3D) {
+                                c.inv->devices[k].vendor = VENDOR_NVIDIA;
+                                c.inv->devices[k].device = 0x2330;
+                                c.inv->devices[k].mode_known = true;
+                        }
                 set_host(&c, files[i].type);
                 assert_golden(&c, NULL, files[i].name);
         }

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Which firmware for confidential guests is installed: the descriptors of QEMU's firmware. */
+
+#include "model/libvirt.h"
+
+/* root: "/". Sets f->firmware; a directory or file that cannot be read counts as missing. */
+void firmware_find(const char *root, LibvirtFeatures *f);
