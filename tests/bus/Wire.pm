@@ -21,8 +21,8 @@ sub wire_connect { my ($path) = @_; return IO::Socket::UNIX->new(Peer => $path) 
 sub wire_receive {
         my ($socket) = @_;
         my $buffer = '';
-        while ((my $lacks = HEADER_SIZE + (length $buffer < HEADER_SIZE ? 0 : (unpack HEADER, $buffer)[2]) - length $buffer) > 0) {
-                $socket->sysread($buffer, $lacks, length $buffer) or return;
+        while (length $buffer < HEADER_SIZE || length($buffer) - HEADER_SIZE < (unpack HEADER, $buffer)[2]) {
+                $socket->sysread($buffer, 65_536, length $buffer) or return;
         }
         my ($version, $code) = unpack HEADER, $buffer;
         die "version $version" if $version != WIRE_VERSION;

@@ -7,11 +7,9 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
-use Socket qw(AF_UNIX SOCK_STREAM);
 use Test::More;
 
 use Node;
-use Wire;
 
 node('paper-testbed', configure => 1);
 
@@ -78,31 +76,5 @@ with_libvirt('nonsense:///system');
 ok(wait_until(sub { !clients() }), 'the process ends with the daemon');
 ok(wait_until(sub { (libvirt()->{reason} // q{}) =~ names("asked") }), 'another libvirt: why it cannot be asked');
 is($bus->ping()->{error}, undef, 'the daemon answers');
-
-# ---- each list begins with what libvirt can do now
-
-socketpair my $ours, my $theirs, AF_UNIX, SOCK_STREAM, 0 or die "socketpair: $!";
-my $child = fork // die "fork: $!";
-if (!$child) {
-        open STDIN, '<&', $theirs or die "stdin: $!";
-        exec "$ENV{BUILD}/passthroughd-libvirt", "test://$xml" or die "exec: $!";
-}
-close $theirs;
-my @records = (GUEST_RECORDS);
-
-# The kinds of the records of the next list.
-sub next_list {
-        my @kinds;
-        while (!@kinds || $kinds[-1] !~ /complete|failed/) {
-                my ($code) = wire_receive($ours) or last;
-                push @kinds, $records[$code];
-        }
-        return \@kinds;
-}
-is_deeply(next_list(), [qw(features list complete)], 'the first list');
-syswrite $ours, wire_message(0, '');
-is_deeply(next_list(), [qw(features list complete)], 'one that is asked for');
-close $ours;
-waitpid $child, 0;
 
 done_testing();
