@@ -17,8 +17,7 @@ static bool member_is_name(json_object *o, const char *key) {
         return name_is_valid(member_text(o, key) ?: "");
 }
 
-/* Checks a device of a record. Its request is a DNS label, followed by a slash and another one if the claim has
- * alternatives. */
+/* Checks a device of a record. Its request is a DNS label, with a slash and another one for alternatives. */
 static bool device_is_valid(json_object *device) {
         const char *request = member_text(device, "request") ?: "", *slash = strchr(request, '/');
         char main_part[NAME_SIZE];

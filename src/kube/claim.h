@@ -43,6 +43,5 @@ void claim_cdi_id(json_object *record, size_t i, char ret[static CLAIM_CDI_ID_SI
 /* Makes the CDI document of all devices: their device nodes, and with the first device of each request its metadata,
  * which is in metadata/UID/REQUEST. -ENOENT: a device or its IOMMU group is missing; -ENOMEM. */
 int claim_cdi(json_object *record, json_object *document, const char *metadata, json_object **ret);
-/* Makes the text of KEP-5304 for the request of a device: an object for each version of the format, the newest
- * first. */
+/* Makes the text of KEP-5304 for the request of a device: an object for each version, the newest first. */
 int claim_metadata(json_object *record, json_object *document, size_t i, char **ret);

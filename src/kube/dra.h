@@ -133,8 +133,7 @@ json_object *facts_allocation(const Facts *f, const char *name);
  */
 /* Makes the directories. 0 or a negative errno, logged. */
 int files_init(Manager *m);
-/* Writes the files whose content differs, the record first. Returns the number of files, or a negative errno; -ENOENT:
- * a device or its IOMMU group is missing. */
+/* Writes the files that differ, the record first. Returns their number; -ENOENT: a device or its group is missing. */
 int files_write(const Manager *m, json_object *record);
 /* Reads the record of a claim. -ENOENT: there is none. */
 int files_read_record(const Manager *m, const char *uid, json_object **ret);

@@ -36,8 +36,7 @@ typedef struct GrpcMethod {
         void (*run)(GrpcCall *c, const uint8_t *data, size_t size, void *userdata);
 } GrpcMethod;
 
-/* Listens at the path, which no other process may use any more. methods is borrowed, and must outlive the server. 0 or
- * a negative errno, logged. */
+/* Listens at the path, which no other process uses. methods must outlive the server. 0 or a negative errno, logged. */
 int grpc_server_new(sd_event *event, const char *path, const GrpcMethod *methods, size_t n, void *userdata,
                     GrpcServer **ret);
 /* Ends all calls, and removes the socket. */

@@ -162,8 +162,7 @@ static int on_renew(sd_event_source *source, uint64_t usec, void *userdata) {
         return agent_set_timer(m->plugin.renew, RENEW_USEC);
 }
 
-/* Listens at the plugin's socket first: the kubelet may call the plugin as soon as it sees the socket for the
- * registration. */
+/* Listens at the plugin's socket first: the kubelet may call it once it sees the socket for the registration. */
 static int listen_at_both(Manager *m) {
         static const GrpcMethod registration[] = {
                 { "/pluginregistration.Registration/GetInfo", run_info },
@@ -201,8 +200,7 @@ static void on_facts(Manager *m) {
         m->had_facts = has_facts;
 }
 
-/* Updates the API server, after the answers for which a pod waits. Watchers get the health of devices when it has
- * changed. */
+/* Updates the API server, after the answers for which a pod waits. Watchers get the health that has changed. */
 static int on_tell(sd_event_source *source, void *userdata) {
         _cleanup_(wire_done) WireBuffer now = { 0 };
         Manager *m = userdata;

@@ -178,8 +178,7 @@ static void step(Manager *m) {
                 return;
         if (p->is_stale) {
                 forget_items(p);
-                /* A Node that was deleted and registered again has another UID, and slices of the old one are
-                 * removed. */
+                /* A Node that was registered again has another UID, and slices of the old one are removed. */
                 free(TAKE_PTR(p->node_uid));
                 p->is_stale = false;
         }

@@ -121,8 +121,7 @@ static bool is_vgpu(json_object *document, json_object *device) {
                member(device, "physical_function");
 }
 
-/* Returns true when the device is allocated to a claim of Kubernetes: the name of the allocation contains the UID,
- * which is also its consumer. */
+/* Returns true for a device of a claim of Kubernetes: its allocation's name contains the UID of its consumer. */
 static bool is_claimed(json_object *document, json_object *device) {
         const char *name = member_text(device, "allocation");
         const char *consumer = member_text(json_find(member(document, "allocations"), "name", name), "consumer");
@@ -226,8 +225,7 @@ int slices_wanted(json_object *document, json_object **ret) {
                 json_object *device = json_at(devices, i);
                 json_object *array = room_for(slices, "devices", SLICE_DEVICES_MAX);
                 const char *pf = member_text(device, "physical_function");
-                /* The counter of a GPU is its number of vGPUs: the devices that are available, and those that claims
-                 * have. */
+                /* The counter of a GPU is its number of vGPUs: available devices, and those that claims have. */
                 int room = json_object_get_int(member(counts, pf ?: "")) +
                            (streq_ptr(member_text(device, "state"), "available") || is_claimed(document, device));
 

@@ -37,8 +37,7 @@ typedef struct Work {
         char name[CLAIM_NAME_SIZE];
         bool is_started;
         bool is_requested; /* the daemon has accepted the allocation, or the release */
-        uint64_t number;   /* number of the document for which the work waits, at first the present or next one.
-                              UINT64_MAX: none */
+        uint64_t number;   /* of the document for which the work waits. UINT64_MAX: none */
         json_object *record;
         HttpCall *request; /* current request to the API server; NULL: none */
         sd_bus_slot *slot;
@@ -64,8 +63,7 @@ static bool state_is(json_object *allocation, const char *state) {
         return streq_ptr(member_text(allocation, "state"), state);
 }
 
-/* Returns why the daemon's ledger has allocations that cannot be read, so that an unknown one may exist. NULL: it has
- * none. */
+/* Returns why allocations of the daemon's ledger cannot be read, so that an unknown one may exist; or NULL. */
 static const char *unread_ledger(const Manager *m) {
         return member_text(m->facts.document, "read_only");
 }
@@ -283,8 +281,7 @@ static void release(Work *k, const char *why) {
 
 /* Prepare. */
 
-/* Continues at each document after Allocate. A failed allocation is released, so that the kubelet's next try starts
- * anew. */
+/* Continues at each document after Allocate. Releases a failed allocation: the kubelet's next try starts anew. */
 static void continue_prepare(Work *k) {
         json_object *allocation = find_allocation(k);
         int r;
