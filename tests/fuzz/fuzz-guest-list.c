@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         while (record < end) {
                 size_t n = strnlen(record, (size_t) (end - record)), before = list.n;
                 _cleanup_free_ char *copy = strndup(record, n);
-                int kind = guest_list_apply(&list, *record - 'a', n > 0 ? copy + 1 : copy);
+                int kind = copy ? guest_list_apply(&list, *record - 'a', n > 0 ? copy + 1 : copy) : -EBADMSG;
 
                 if (kind < 0)
                         assert_true(kind == -EBADMSG && list.n == before);
