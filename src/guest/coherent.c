@@ -18,8 +18,8 @@ static bool is_coherent(const Allocation *a, const AllocationDevice *dev) {
 static unsigned count_coherent(const Allocation *a, const AllocationDevice *before) {
         unsigned n = 0;
 
-        for (const AllocationDevice *dev = a->devices; dev < a->devices + a->n_devices && dev != before; dev++)
-                n += is_coherent(a, dev);
+        for (size_t i = 0; i < a->n_devices && &a->devices[i] != before; i++)
+                n += is_coherent(a, &a->devices[i]);
         return n;
 }
 
