@@ -38,7 +38,6 @@ static const struct {
 
 struct Account {
         Account *next;
-        Quota *quota;
         char caller[64];
         bool is_root;
         uint64_t used[_QUOTA_KIND_MAX];
@@ -74,7 +73,7 @@ static Account *add_account(Quota *q, const char *caller, bool is_root) {
         a = n < ACCOUNTS_MAX ? calloc(1, sizeof(*a)) : NULL;
         if (!a)
                 return NULL;
-        *a = (Account) { .next = q->accounts, .quota = q, .is_root = is_root };
+        *a = (Account) { .next = q->accounts, .is_root = is_root };
         strcpy(a->caller, caller);
         q->accounts = a;
         return a;

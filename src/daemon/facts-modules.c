@@ -79,7 +79,7 @@ void manager_apply_modules(Manager *m, const Inventory *old) {
                 if (dev->module > 0 || dev->mode_known || m->n_modules == 0 || !is_asked(m, dev))
                         continue;
                 manager_read_serial(m, dev);
-                at = dev->serial != 0 ? find(m, dev->serial) : m->n_modules;
+                at = find(m, dev->serial);
                 if (at < m->n_modules)
                         set(dev, m->modules[at].module, m->modules[at].mode);
         }
@@ -136,7 +136,7 @@ void manager_forget_modes(Manager *m) {
                         continue;
                 dev->mode_known = false;
                 manager_read_serial(m, dev);
-                at = dev->serial != 0 ? find(m, dev->serial) : m->n_modules;
+                at = find(m, dev->serial);
                 if (at < m->n_modules)
                         m->modules[at].mode = 0;
                 note_device(m, dev->address);
