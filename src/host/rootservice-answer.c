@@ -228,8 +228,8 @@ static int read_xen_guests(RootCall *c) {
         set_alarm(c, c->q.end);
         r = xenstore_read_guests(&guests);
         (void) alarm(0);
-        c->rest_size = r == 0 ? guests.n * sizeof(*guests.devices) : 0;
         c->rest = (char *) TAKE_PTR(guests.devices);
+        c->rest_size = r == 0 ? guests.n * sizeof(*guests.devices) : 0;
         return r;
 }
 
