@@ -38,7 +38,7 @@ int write_all_fd(int fd, const char *data, size_t size);
  * must not contain a slash (-EINVAL). dir_fd is open for reading: fsync() accepts neither O_PATH nor AT_FDCWD.
  */
 int write_file_atomic_at(int dir_fd, const char *name, const char *data, size_t size);
-/* As write_file_atomic_at(). name has exactly this mode from the start, whatever the umask is. */
+/* As write_file_atomic_at(). The file has exactly this mode from the start; the umask does not change it. */
 int write_file_atomic_mode_at(int dir_fd, const char *name, mode_t mode, const char *data, size_t size);
 
 /*
@@ -53,6 +53,9 @@ int spare_file_at(int dir_fd);
  * write_file_atomic_at() says.
  */
 int write_spare_file_at(int dir_fd, const char *name, int spare, const char *data, size_t size);
+
+/* Connects a UNIX socket to the path. Returns 0 or a negative errno. */
+int connect_unix(int fd, const char *path);
 
 /* Removes temporary files of writes that a crash interrupted, and no other files. */
 int remove_temporaries_at(int dir_fd);

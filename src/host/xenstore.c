@@ -11,9 +11,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "util/fileio.h"
 #include "util/strings.h"
 
 #define SOCKET       "/run/xenstored/socket" /* of a xenstored in dom0 */
@@ -45,16 +45,9 @@ typedef struct Store {
 
 static int connect_socket(const char *path) {
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        int r = fd < 0 ? -errno : connect_unix(fd, path);
 
-        if (fd < 0)
-                return -errno;
-        if (strlen(path) >= sizeof(address.sun_path))
-                return -ENAMETOOLONG;
-        strcpy(address.sun_path, path);
-        if (TEMP_FAILURE_RETRY(connect(fd, (const struct sockaddr *) &address, sizeof(address))) < 0)
-                return -errno;
-        return TAKE_FD(fd);
+        return r < 0 ? r : TAKE_FD(fd);
 }
 
 /* XENSTORED_PATH is the variable of libxenstore. */

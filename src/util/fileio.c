@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include "util/cleanup.h"
 #include "util/fileio.h"
@@ -281,4 +283,13 @@ int list_dir_at(int dir_fd, const char *path, size_t max, char ***ret, size_t *r
         *ret = names;
         *ret_n = n;
         return 0;
+}
+
+int connect_unix(int fd, const char *path) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+        if (strlen(path) >= sizeof(address.sun_path))
+                return -ENAMETOOLONG;
+        strcpy(address.sun_path, path);
+        return TEMP_FAILURE_RETRY(connect(fd, (const struct sockaddr *) &address, sizeof(address))) < 0 ? -errno : 0;
 }

@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
+
+#include "util/fileio.h"
 
 #define PARTS_MAX 3U
 
@@ -19,20 +20,17 @@ int wire_connect(const char *path, uint64_t usec) {
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (usec > 0 ? 0 : SOCK_NONBLOCK), 0);
         const struct timeval time = { .tv_sec = (time_t) (usec / 1000000U),
                                       .tv_usec = (suseconds_t) (usec % 1000000U) };
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        int r;
 
         if (fd < 0)
                 return -errno;
-        if (strlen(path) >= sizeof(address.sun_path))
-                return -ENAMETOOLONG;
-        strcpy(address.sun_path, path);
         /* A call on a socket with a timeout fails with EINTR when the process goes on after a stop, for example by a
          * freezer. */
         if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time)) < 0 ||
-            setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)) < 0 ||
-            TEMP_FAILURE_RETRY(connect(fd, (const struct sockaddr *) &address, sizeof(address))) < 0)
+            setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)) < 0)
                 return -errno;
-        return TAKE_FD(fd);
+        r = connect_unix(fd, path);
+        return r < 0 ? r : TAKE_FD(fd);
 }
 
 int wire_send(int fd, int code, const struct iovec *parts, size_t n) {
