@@ -239,9 +239,9 @@ static inline bool allocation_device_is_settled(const AllocationDevice *d) {
 /* Returns whether any device of the allocation is not settled. */
 bool allocation_is_changing(const Allocation *a);
 /*
- * Return a copy of the allocation, in no ledger, with all devices or with those that are not settled. The copy is
- * ready, has no domain and no reason, and its devices are settled. The changing part has no CPUs and no memory. NULL:
- * out of memory.
+ * The first function returns a copy of the allocation with all its devices, the second one with the devices that are
+ * not settled, and without CPUs and memory. No ledger has the copy. It is ready, has no domain and no reason, and its
+ * devices are settled. NULL: out of memory.
  */
 Allocation *allocation_with_all(const Allocation *a);
 Allocation *allocation_changing_part(const Allocation *a);

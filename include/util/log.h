@@ -5,7 +5,7 @@
  * Logging: one line per event. When stderr is connected to the journal, messages go to the journal with fields;
  * otherwise to stderr. Levels: error: a request failed; warning: the daemon continues, the message ends in ",
  * ignoring"; notice: hardware changed; info: an allocation was made or released; debug: every sysfs write. util/sysfs.h
- * logs these writes; other files of util/ and the pure rooms do not log. No function blocks because nobody reads the
+ * logs these writes; other files of util/ and the pure rooms do not log. No function waits for a reader of the
  * messages. Messages that do not fit are dropped, and a later message gives their number.
  */
 
@@ -69,7 +69,7 @@ int log_internal(int level, int error, const LogFields *fields, const char *form
 #define log_error_errno(error, ...)         log_internal(LOG_ERR, (error), NULL, __VA_ARGS__)
 
 /*
- * Sends an event to the journal, where 'passthroughctl history' finds it, whatever the maximum level and the target
- * are. If the target is not the journal, the message also goes to the target, as log_internal() sends it.
+ * Sends an event to the journal, where 'passthroughctl history' finds it. The maximum level and the target do not
+ * suppress it. If the target is not the journal, the message also goes to the target, as log_internal() sends it.
  */
 void log_event(int level, const LogFields *fields, const char *message);

@@ -380,7 +380,7 @@ static void add(Fill *f, const AllocationDevice *d, const PciDevice *vf, const c
                 f->total = MAX(f->total, d->vgpu_total);
 }
 
-/* Returns the number of further vGPUs from a GPU's list of mediated devices, less those that are pending. */
+/* Returns how many more vGPUs of the type the GPU's list of mediated devices allows, without the pending ones. */
 static unsigned slots_further(const PciDevice *slot, const char *name, const Fill *f) {
         unsigned available = f->others_pending ? 0 : vgpu_types_available(slot->vgpu_types, name);
 
