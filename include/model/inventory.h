@@ -17,6 +17,7 @@
 #define INVENTORY_NODES_MAX   64U
 /* The name of NVIDIA's driver for GPUs. */
 #define NVIDIA_DRIVER         "nvidia"
+#define PCI_VENDOR_NVIDIA     0x10deU
 
 #define PCI_BARS_MAX           7U /* six BARs and the expansion ROM: the first lines of the sysfs "resource" file */
 #define PCI_VF_BARS_MAX        6U /* the next lines: the BARs of all VFs of a PF */

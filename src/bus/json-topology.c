@@ -67,8 +67,6 @@ static int tree_next(const Tree *t, int i) {
         return i >= 0 ? t->next[i] : -1;
 }
 
-#define VENDOR_NVIDIA 0x10deU
-
 static json_object *json_root(const PciDevice *top) {
         size_t n = pci_device_host_length(top);
 
@@ -243,7 +241,7 @@ static int matrix_rank(const PciDevice *dev) {
         if (dev->type == PCI_TYPE_VF || dev->is_bridge)
                 return -1;
         if (pci_device_is_gpu(dev))
-                return dev->vendor != VENDOR_NVIDIA;
+                return dev->vendor != PCI_VENDOR_NVIDIA;
         if (pci_device_is_accelerator(dev))
                 return 2;
         return pci_device_is_nic(dev) ? 3 : -1;

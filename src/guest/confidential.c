@@ -22,14 +22,13 @@
 #define CONTAINER_SPARE    32768U /* mappings of BARs and the like */
 #define BASE_PAGE          4096U
 
-#define VENDOR_NVIDIA  0x10deU
 #define CLASS_NVSWITCH 0x0680U
 
 /* GB100. Ampere and Ada have 20xx, 22xx and 24xx to 28xx. */
 #define FIRST_BLACKWELL 0x2900U
 
 static bool is_nvswitch(const PciDevice *dev) {
-        return dev->vendor == VENDOR_NVIDIA && dev->class >> 8 == CLASS_NVSWITCH;
+        return dev->vendor == PCI_VENDOR_NVIDIA && dev->class >> 8 == CLASS_NVSWITCH;
 }
 
 static bool works_on_data(const PciDevice *dev) {
@@ -42,12 +41,12 @@ bool confidential_has_mode(const PciDevice *dev) {
 
 /* GH100: H100, H200, H20, GH200 (pci.ids, vendor 10de). */
 static bool is_hopper(const PciDevice *dev) {
-        return dev->vendor == VENDOR_NVIDIA && dev->device >> 8 == 0x23 && pci_device_is_gpu(dev);
+        return dev->vendor == PCI_VENDOR_NVIDIA && dev->device >> 8 == 0x23 && pci_device_is_gpu(dev);
 }
 
 /* That of the pool, as far as the device can have it: README of gpu-admin-tools, and pci.ids. */
 static ConfidentialMode mode_of(const PciDevice *dev, const Pool *pool) {
-        bool can = pool && dev->vendor == VENDOR_NVIDIA && confidential_has_mode(dev);
+        bool can = pool && dev->vendor == PCI_VENDOR_NVIDIA && confidential_has_mode(dev);
 
         if (can && !is_nvswitch(dev) && !is_hopper(dev))
                 can = pool->confidential_mode != CONFIDENTIAL_MODE_PROTECTED_PCIE && dev->device >= FIRST_BLACKWELL;
@@ -85,7 +84,7 @@ static void find_others(const Inventory *inv, const Allocation *a, ConfidentialF
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *dev = &inv->devices[i];
 
-                if (dev->vendor != VENDOR_NVIDIA || !confidential_has_mode(dev) || has_device(a, dev))
+                if (dev->vendor != PCI_VENDOR_NVIDIA || !confidential_has_mode(dev) || has_device(a, dev))
                         continue;
                 f->lacks_gpu |= pci_device_is_gpu(dev);
                 f->lacks_switch |= is_nvswitch(dev);

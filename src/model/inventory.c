@@ -409,12 +409,10 @@ bool pci_device_is_gpu(const PciDevice *dev) {
                (dev->class >> 16 == CLASS_DISPLAY && !is_console_only(dev));
 }
 
-#define VENDOR_NVIDIA 0x10deU
-
 /* Returns whether the firmware says that the GPU is on the node of its memory; for a GPU beside a Grace CPU without
  * NVIDIA's driver. */
 static bool may_own_memory(const Inventory *inv, const PciDevice *dev, int node) {
-        return pci_device_is_gpu(dev) && dev->vendor == VENDOR_NVIDIA && dev->numa_node == node &&
+        return pci_device_is_gpu(dev) && dev->vendor == PCI_VENDOR_NVIDIA && dev->numa_node == node &&
                streq(inventory_architecture(inv), ARCHITECTURE_AARCH64);
 }
 

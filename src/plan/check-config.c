@@ -275,8 +275,6 @@ void check_iommufd(const CheckFacts *facts, CheckReport *report) {
                   why);
 }
 
-#define VENDOR_NVIDIA 0x10deU
-
 /* Whether guests can be confidential. A host that cannot is told only of what it has begun, unless a pool is for such
  * guests. */
 
@@ -323,7 +321,7 @@ static void check_modes(const Policy *policy, CheckReport *report) {
                 const PciDevice *dev = &policy->inventory->devices[i];
                 const Pool *pool = policy_pool(policy, dev), *other = first ? policy_pool(policy, first) : NULL;
 
-                if (!pool || dev->vendor != VENDOR_NVIDIA || !confidential_has_mode(dev))
+                if (!pool || dev->vendor != PCI_VENDOR_NVIDIA || !confidential_has_mode(dev))
                         continue;
                 if (other && pool->confidential_mode != other->confidential_mode)
                         return check_add(report, CHECK_WARNING, "Give all pools of GPUs the same ConfidentialMode=.",

@@ -12,7 +12,6 @@
 #include "suggest-internal.h"
 #include "util/strings.h"
 
-#define VENDOR_NVIDIA 0x10de
 #define CLASS_DISPLAY 0x03
 #define CLASS_NVME    0x0108
 #define CLASS_BRIDGE  0x0680 /* an NVSwitch */
@@ -57,7 +56,7 @@ static bool has_vgpus(const Inventory *inv, const PciDevice *gpu) {
         for (size_t i = 0; i < gpu->n_vfs; i++) {
                 const PciDevice *vf = inventory_find(inv, gpu->vfs[i]);
 
-                if (vf && (vf->vendor == VENDOR_NVIDIA || vf->vgpu_types))
+                if (vf && (vf->vendor == PCI_VENDOR_NVIDIA || vf->vgpu_types))
                         return true;
         }
         return false;
@@ -143,7 +142,7 @@ static int consider(Suggestion *s, const Inventory *inv, const PciDevice *dev) {
 
         if (dev->class >> 8 == CLASS_NVME)
                 why = "Storage is not offered unasked. Match=address=ADDRESS in a pool gives it to guests.";
-        else if (dev->class >> 8 == CLASS_BRIDGE && dev->vendor == VENDOR_NVIDIA)
+        else if (dev->class >> 8 == CLASS_BRIDGE && dev->vendor == PCI_VENDOR_NVIDIA)
                 why = "It is an NVSwitch, which Fabric Manager on the host drives for all guests. Guests have NVLink "
                       "with a section [Fabric] and Fabric=yes in the pool of the GPUs: see passthroughd-fabric(7).";
         else if (dev->class >> 16 == CLASS_DISPLAY && !accelerator)
