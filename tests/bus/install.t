@@ -32,7 +32,7 @@ sub make {
         if (!$pid) {
                 open STDOUT, '>', "$tmp/out" or die $!;
                 open STDERR, '>&', \*STDOUT or die $!;
-                exec 'make', '-C', $source, (map { ('-o', $_) } 'all', "$tmp/build/passthroughd-slurm", "$tmp/build/passthrough.so"), "BUILD=$tmp/build", @arguments or die $!;
+                exec 'make', '-C', $source, (map { ('-o', $_) } 'all', map { "$tmp/build/$_" } qw(passthroughd-slurm passthrough.so passthrough-dra)), "BUILD=$tmp/build", @arguments or die $!;
         }
         waitpid $pid, 0;
         return $? >> 8;
