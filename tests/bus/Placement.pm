@@ -109,12 +109,16 @@ sub placement {
 }
 
 # What Placement has of some of its providers: name to uuid, parent (a uuid), resources (CLASS => [TOTAL, RESERVED, USED]) and traits.
+# A provider's generation changes with its inventories and traits, so these are read again only then. It does not always change with its usages.
+my %read;
 sub read_providers {
         my ($query) = @_;
         my (undef, $list) = placement('GET', "/resource_providers$query");
         my %found;
         for my $p (@{ $list->{resource_providers} }) {
-                my ($inventories, $usages, $traits) = map { (placement('GET', "/resource_providers/$p->{uuid}/$_"))[1]{$_} } qw(inventories usages traits);
+                my $of    = sub { (placement('GET', "/resource_providers/$p->{uuid}/$_[0]"))[1]{ $_[0] } };
+                my $known = $read{"$p->{uuid} $p->{generation}"} //= { map { $_ => $of->($_) } qw(inventories traits) };
+                my ($inventories, $traits, $usages) = (@$known{qw(inventories traits)}, $of->('usages'));
                 next if !$inventories || !$usages || !$traits;    # the provider was removed meanwhile
                 $found{ $p->{name} } = {
                         uuid      => $p->{uuid},
