@@ -39,7 +39,7 @@ static bool is_repeated(const Manager *m, const Allocation *a) {
                allocation_is_bound(a, m->host.inventory) && manager_has_regions(m, a);
 }
 
-/* Returns true while an orphan works on a device of the allocation, which is then not resumed. */
+/* Returns whether a process of an earlier daemon still works on a device of the allocation: no resumption then. */
 static bool has_to_wait(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
