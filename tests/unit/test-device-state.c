@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What a device is to a scheduler, alone and as JSON; and the enum tables there and back. */
+/* The state of a device for schedulers, alone and as JSON; and round trips of the enum tables. */
 
 #include "unit.h"
 
@@ -54,7 +54,7 @@ TEST(test_blocked) {
 
         assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_BUSY, "A job works on it."), 0);
         assert_state(t, GPU, DEVICE_STATE_HOST, "A job works on it.");
-        /* A neighbour in its group cannot be had either. */
+        /* Its neighbour in the group is unavailable too. */
         assert_state(t, "0000:01:00.1", DEVICE_STATE_HOST, "A job works on it.");
         assert_int_equal(node_available(t, "gpu"), 0);
         assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_BUSY, NULL), 0);
