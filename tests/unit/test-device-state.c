@@ -106,7 +106,7 @@ TEST(test_unhealthy) {
         assert_state(t, GPU, DEVICE_STATE_STUCK, "It is stuck.");
 }
 
-/* A PF on which VFs are wanted, and no other. */
+/* Only a PF whose VFs a pool wants can be contested. */
 TEST(test_contested) {
         static const char pf[] = "0000:02:00.0";
 
@@ -170,7 +170,7 @@ TEST(test_json_bars) {
                             "[ { \"index\": 0, \"size\": 16777216 }, { \"index\": 3, \"size\": 33554432 } ]");
 }
 
-/* Characters that JSON escapes, one at a time, and others that it does not. */
+/* Characters that JSON escapes, one at a time, and characters that it does not escape. */
 TEST(test_json_strings) {
         static const char *const names[] = { "a \"b\"", "a\\b", "a\tb", "\x01", "a/b \x7f", "\xc3\xa9", "" };
         _cleanup_node_ TestNode *t = node_new();
