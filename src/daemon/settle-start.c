@@ -404,7 +404,7 @@ void settle_announce(Manager *m) {
         manager_follow_leases(m);
         manager_make_attributes_due(m);
         manager_check_health(m, HEALTH_DUE_RESCAN);
-        /* This comes after the resumed jobs, which may stop the same services again. */
+        /* Services start after the resumed jobs, which may stop the same services again. */
         manager_start_services(m);
         note_turn(m);
 }

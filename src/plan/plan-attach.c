@@ -21,8 +21,8 @@ static bool can_take(const HostView *view, const AllocationDevice *d) {
                !device_is_in_use(view, dev);
 }
 
-/* Marks devices of a that the planner cannot take as in use, for example one that is now in another pool. The caller
- * frees *ret. */
+/* If the planner cannot take a device of a, for example from another pool, marks it as in use. The caller frees *ret.
+ */
 static int skip_others(HostView *view, const Allocation *a, PciAddress **ret) {
         PciAddress *skipped = calloc(view->n_in_use + a->n_devices + 1, sizeof(*skipped));
         size_t n = 0;
