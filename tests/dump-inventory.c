@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Prints the inventory of the machine below ROOT as stable text. Without names: pci.ids differs from host to host. */
+/* Prints the inventory of the machine below ROOT as stable text, without names: pci.ids differs between hosts. */
 
 #include <errno.h>
 #include <inttypes.h>

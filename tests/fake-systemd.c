@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fake-systemd DIR: what passthroughd asks of systemd, on the system bus. DIR/UNIT.state says "active" or "inactive";
- * there is no unit without it. DIR/log has a line for each call. A unit with DIR/UNIT.hang never ends its job, one with
- * DIR/UNIT.fail does not come up; DIR/UNIT.stop is what is written to $NODE_CONTROL, line by line, when it stops.
- * DIR/UNIT.job says the type of its queued job, "start" for example; a job of "start" that waits for good has
- * DIR/UNIT.wait.
- * Commands are not run: DIR/command.state says what they end with, a number or "timeout".
+ * fake-systemd DIR: systemd's interface for passthroughd on the system bus. DIR/UNIT.state has "active" or "inactive";
+ * without it there is no such unit. DIR/log has a line for each call. The job of a unit with DIR/UNIT.hang never ends,
+ * and a unit with DIR/UNIT.fail does not start. When a unit stops, the lines of DIR/UNIT.stop are written to
+ * $NODE_CONTROL. DIR/UNIT.job has the type of a queued job, for example "start"; with DIR/UNIT.wait that job never
+ * runs. Commands do not run: DIR/command.state has their result, a number or "timeout".
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -81,7 +80,7 @@ static void tell_node(const char *unit) {
         while (f && fgets(line, sizeof(line), f)) {
                 int fd = open(getenv("NODE_CONTROL"), O_WRONLY | O_CLOEXEC);
 
-                /* What was done the last time cannot be done again. */
+                /* A line of the last time may fail now, for example when its device is gone. */
                 if (fd < 0 || (write(fd, line, strlen(line)) < 0 && errno != ENOENT))
                         abort();
                 (void) close(fd);
@@ -99,7 +98,7 @@ static int find_unit(sd_bus *bus, const char *path, const char *interface, void 
         if (r <= 0)
                 return r;
         state_of(unit, state, sizeof(state));
-        *ret = unit; /* small, and there until the end */
+        *ret = unit; /* never freed */
         return state[0] != '\0';
 }
 
@@ -155,7 +154,7 @@ static int get_unit(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return r < 0 ? r : sd_bus_reply_method_return(m, "o", path);
 }
 
-/* The signal comes first: whoever takes only what follows the reply misses it. */
+/* The signal precedes the reply: a client that subscribes after the reply misses it. */
 static int end_job(sd_bus_message *m, const char *unit, const char *result) {
         char path[128];
 
@@ -198,7 +197,7 @@ static int start_unit(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return end_job(m, unit, "done");
 }
 
-/* ssa(sv)a(sa(sv)): of the properties only ExecStart is looked for. */
+/* Reads ssa(sv)a(sa(sv)). Of the properties only ExecStart is used. */
 static int start_transient(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *unit, *mode, *property, *path;
         char state[64], line[1024] = "";

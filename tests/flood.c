@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * flood COUNT [--regions] [--descriptors] POOL=N...: sends calls of Plan for which no reply is wanted, and waits until
- * the bus has them all. With --regions the daemon needs the uid of the caller; with --descriptors another call with a
- * file descriptor follows each.
+ * flood COUNT [--regions] [--descriptors] POOL=N...: sends calls of Plan without replies, and waits until the bus has
+ * received them. With --regions the daemon needs the uid of the caller. With --descriptors each call is followed by
+ * another one with a file descriptor.
  */
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* For tests: unpacks a .tree file, removes what was unpacked, records any directory. */
+/* For tests: unpacks a .tree file, removes the result, or records a directory. */
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vf-attributes ROOT PF VF [TERMS]: what the PF says of its VF, after it was told TERMS, in one line; or a negative
- * errno by its name. */
+/* vf-attributes ROOT PF VF [TERMS]: sets TERMS, and prints the attributes of the VF that the PF reports, in one line,
+ * or the name of an errno. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

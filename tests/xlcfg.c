@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * xlcfg FILE: reads a configuration of xl with Xen's own parser (libxlutil, as xl does) and prints one value a line:
- * NAME=VALUE, NAME.INDEX=VALUE for an element of a list, NAME.INDEX.INDEX=VALUE for one of a list in it. For a disk and
- * a PCI device the values are those that Xen has read from the text. Ends with 1 when Xen does not understand the file.
+ * xlcfg FILE: reads an xl configuration with Xen's own parser (libxlutil, which xl uses) and prints one value per line:
+ * NAME=VALUE, NAME.INDEX=VALUE for list elements, NAME.INDEX.INDEX=VALUE for elements of nested lists. For disks and
+ * PCI devices, the values are those of Xen's parsed structures. Exits with 1 when Xen cannot parse the file.
  */
 
 #include <libxlutil.h>

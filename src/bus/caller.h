@@ -81,7 +81,7 @@ int credentials_read(sd_bus_message *answer, gid_t group, Credentials *ret);
 
 typedef struct Reports {
         sd_bus_slot *query; /* the pending GetConnectionCredentials */
-        char *reason;       /* the reason, a sentence, of the refusal for which the query is made */
+        char *reason;       /* why the caller of the pending query was refused: a sentence */
         uint64_t asked;     /* time of the last query: CLOCK_MONOTONIC, in microseconds */
         unsigned unlogged;  /* refusals since the last message */
 } Reports;

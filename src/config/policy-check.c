@@ -379,7 +379,7 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
         }
         if (!policy_pool(p, dev))
                 return refuse_outsider(p, dev, ret);
-        /* The job stops these services, and checks again. */
+        /* Not refused with StopServices= of the pool: the job stops these services, and checks again. */
         if (policy_host_needs(dev, policy_pool(p, dev)))
                 return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, MEMORY_REMEDY,
                               "The host has %llu MiB of its memory online, as NUMA node %d.",

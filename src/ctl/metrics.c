@@ -67,7 +67,7 @@ static int print_devices(json_object *node) {
         return 0;
 }
 
-/* The slots of remote GPUs: the pools that have endpoints. */
+/* Prints the slots of remote GPUs. Only the pools of services have endpoints. */
 static void print_slots(json_object *node) {
         static const char *const states[] = { "available", "allocated", "reserved", "out_of_service" };
 

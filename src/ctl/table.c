@@ -70,8 +70,7 @@ static bool is_wrapped(const Column *c) {
 static int column_flags(const Column *c) {
         bool hidden = c->wide && table_is_narrow();
 
-        /* Before 2.40, libsmartcols narrows a column that has a function for its lines only if it may also cut the
-         * column. */
+        /* libsmartcols before 2.40 narrows a column with a wrap function only if the column may also be truncated. */
         return (c->right ? SCOLS_FL_RIGHT : 0) | (c->cut || is_wrapped(c) ? SCOLS_FL_TRUNC : 0) |
                (is_wrapped(c) ? SCOLS_FL_WRAP : 0) | (c->tree ? SCOLS_FL_TREE : 0) | (hidden ? SCOLS_FL_HIDDEN : 0);
 }

@@ -101,7 +101,7 @@ void manager_start_services(Manager *m) {
 
         if (!l || add_steps(&m->jobs, l) < 0 || l->n == 0)
                 return;
-        /* This subject contains a space, so no allocation has the same name. */
+        /* The subject "stopped services" contains a space, so no allocation has that name. */
         if (manager_start_job(m, &start_kind, "stopped services", TAKE_PTR(l), NULL, 0, &job, &refusal) != VERDICT_NONE)
                 log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_SERVICE_DOWN }),
                          "Services that were stopped for a job are not started yet: %s", refusal.message);

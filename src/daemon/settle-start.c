@@ -39,7 +39,7 @@ static bool is_repeated(const Manager *m, const Allocation *a) {
                allocation_is_bound(a, m->host.inventory) && manager_has_regions(m, a);
 }
 
-/* Returns true while an orphan works on a device of the allocation, which is then not resumed. */
+/* Returns whether a process of an earlier daemon still works on a device of the allocation: no resumption then. */
 static bool has_to_wait(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
@@ -404,7 +404,7 @@ void settle_announce(Manager *m) {
         manager_follow_leases(m);
         manager_make_attributes_due(m);
         manager_check_health(m, HEALTH_DUE_RESCAN);
-        /* This comes after the resumed jobs, which may stop the same services again. */
+        /* Services start after the resumed jobs, which may stop the same services again. */
         manager_start_services(m);
         note_turn(m);
 }

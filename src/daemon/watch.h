@@ -114,7 +114,7 @@ void manager_attributes_job_gone(Manager *m);
 void manager_follow_links(Manager *m);
 
 /* watch-gpus.c */
-/* Reads the device minors of new NVIDIA GPUs in a child, also before the announcement. */
+/* Reads the device minors of new NVIDIA GPUs in a child. The daemon need not be announced yet. */
 void manager_probe_gpus(Manager *m);
 /* Asks about all GPUs again. */
 void manager_probe_gpus_again(Manager *m);

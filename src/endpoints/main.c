@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * passthroughd-endpoints: tells passthroughd which endpoints accept connections. host/endpoints.h says why it exists. A
- * process for each endpoint looks up its host and connects: the lookup may block, and may crash in a library. The exit
- * status is the answer.
+ * passthroughd-endpoints: finds the endpoints that accept connections. host/endpoints.h says why it is a service. A
+ * process for each endpoint looks up the host and connects, because the lookup may block, or crash in a library. The
+ * exit status is the answer.
  */
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static const char help[] = "Usage: passthroughd-endpoints [OPTION...]\n"
                            "\n"
                            "See passthroughd(8).";
 
-/* The answer of the process when its time is up. */
+/* The answer when the time of the process is up. */
 static volatile sig_atomic_t late;
 
 static void on_alarm(int signal_number _unused_) {
@@ -42,7 +42,7 @@ static void set_alarm(unsigned seconds, EndpointAnswer answer) {
         (void) alarm(seconds);
 }
 
-/* Other errors are those of this node, and tell nothing about the endpoint. */
+/* Other errors are errors of this node, and say nothing about the endpoint. */
 static EndpointAnswer answer_of(int error) {
         switch (error) {
         case 0:
@@ -50,7 +50,7 @@ static EndpointAnswer answer_of(int error) {
         case ECONNREFUSED:
         case ECONNRESET:
                 return ENDPOINT_REFUSES;
-        case EINPROGRESS: /* the timeout of the socket */
+        case EINPROGRESS: /* the timeout of the socket has passed */
         case ETIMEDOUT:
                 return ENDPOINT_SILENT;
         case EHOSTUNREACH:
@@ -89,7 +89,7 @@ static EndpointAnswer connect_to_any(const struct addrinfo *list) {
         return answer;
 }
 
-/* A name server that does not answer tells nothing about the endpoint. */
+/* A name server without an answer says nothing about the endpoint. */
 static EndpointAnswer check(char *endpoint) {
         const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
         char *port = strrchr(endpoint, ':');
@@ -108,7 +108,7 @@ static EndpointAnswer check(char *endpoint) {
         return answer;
 }
 
-/* Starts a process for each endpoint. 0: its process could not be started. */
+/* Starts a process for each endpoint. pids[i] is 0 if the process could not be started. */
 static void start(EndpointName *names, pid_t *pids, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 pids[i] = fork();

@@ -18,7 +18,7 @@ static bool add_text(json_object *o, const char *key, const char *text) {
         return member_add(o, key, json_object_new_string(text));
 }
 
-/* Takes ownership of value. The array is made with its first element. */
+/* Appends value to the array of that key, and adds the array if there is none. Takes ownership of value. */
 static int append(json_object *o, const char *key, json_object *value) {
         if (!member(o, key))
                 (void) member_add(o, key, json_object_new_array());
@@ -86,7 +86,7 @@ int cdi_add_mount(json_object *edits, const char *host, const char *container) {
         return append(edits, "mounts", TAKE_PTR(o));
 }
 
-/* An allocation */
+/* The CDI device of an allocation */
 
 static Verdict check_device(const PciDevice *dev, const AllocationDevice *d, Refusal *ret) {
         if (*d->mdev || (dev && dev->mdev_parent))
@@ -100,7 +100,7 @@ static Verdict check_device(const PciDevice *dev, const AllocationDevice *d, Ref
                       "%s is not bound to a VFIO driver.", PCI_ADDRESS_STR(d->address));
 }
 
-/* CDI wants a letter or digit at the end, too. */
+/* A name of an allocation begins with a letter or digit. CDI also requires one at the end. */
 static Verdict check_allocation(const Config *config, const Allocation *a, Refusal *ret) {
         if (config->hypervisor == HYPERVISOR_XEN)
                 return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Use the format 'xml' or 'xl'.",
@@ -118,7 +118,7 @@ static bool is_first_of_pool(const Allocation *a, size_t i) {
         return true;
 }
 
-/* PCI_RESOURCE_PASSTHROUGHD_ORG_GPU=0000:13:00.0,0000:23:00.0: as device plugins of Kubernetes tell their pods. */
+/* Adds the variable of Kubernetes device plugins: PCI_RESOURCE_PASSTHROUGHD_ORG_GPU=0000:13:00.0,0000:23:00.0 */
 static int add_pool(json_object *edits, const Allocation *a, const char *pool) {
         _cleanup_free_ char *variable = string_format("PCI_RESOURCE_PASSTHROUGHD_ORG_%s", pool), *list = NULL;
 

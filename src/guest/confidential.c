@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The rules for confidential guests. Those about the host and the allocation are checked for a plan as well as for a
- * document; those about the template for a document alone.
+ * The rules for confidential guests. A plan and a document are checked with the rules about the host and the
+ * allocation, a document also with the rules about the template.
  *
  * Versions that the sources name: QEMU 10.0.13, 10.2.2 and 11.1.3; libvirt 9.0, 11.3 and 12.8.
  */
@@ -19,12 +19,12 @@
 
 #define QEMU_GIVES_DEVICES 10001000U
 #define QEMU_RESETS        11000000U
-#define CONTAINER_SPARE    32768U /* mappings of BARs and the like */
+#define CONTAINER_SPARE    32768U /* mappings of BARs and other memory */
 #define BASE_PAGE          4096U
 
 #define CLASS_NVSWITCH 0x0680U
 
-/* GB100. Ampere and Ada have 20xx, 22xx and 24xx to 28xx. */
+/* GB100, the lowest device ID of Blackwell. Ampere and Ada have 20xx, 22xx and 24xx to 28xx. */
 #define FIRST_BLACKWELL 0x2900U
 
 static bool is_nvswitch(const PciDevice *dev) {
@@ -44,7 +44,7 @@ static bool is_hopper(const PciDevice *dev) {
         return dev->vendor == PCI_VENDOR_NVIDIA && dev->device >> 8 == 0x23 && pci_device_is_gpu(dev);
 }
 
-/* That of the pool, as far as the device can have it: README of gpu-admin-tools, and pci.ids. */
+/* Returns the mode of the pool, or off for a device that cannot have that mode (README of gpu-admin-tools, pci.ids). */
 static ConfidentialMode mode_of(const PciDevice *dev, const Pool *pool) {
         bool can = pool && dev->vendor == PCI_VENDOR_NVIDIA && confidential_has_mode(dev);
 
@@ -59,7 +59,7 @@ static bool has_device(const Allocation *a, const PciDevice *dev) {
         return d && d->role == DEVICE_ROLE_ASSIGNED;
 }
 
-/* The devices of the guest that have a mode, or lack one. */
+/* Collects the modes of the guest's GPUs and accelerators. */
 static void find_gpus(const Inventory *inv, const Config *config, const Allocation *a, ConfidentialFacts *f) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
@@ -120,12 +120,12 @@ static bool has_mode(const ConfidentialFacts *f, ConfidentialMode mode) {
         return f->modes & CONFIDENTIAL_MODE_BIT(mode);
 }
 
-/* Each GPU protects its own memory, and the guest's driver sets up one session with each. */
+/* In these modes a GPU protects its own memory, and the guest's driver sets up one session for each GPU. */
 static bool is_single(const ConfidentialFacts *f) {
         return has_mode(f, CONFIDENTIAL_MODE_ON) || has_mode(f, CONFIDENTIAL_MODE_DEVTOOLS);
 }
 
-/* The host and the allocation. */
+/* The rules about the host and the allocation. */
 
 static bool runs_xen(const ConfidentialFacts *f) {
         return f->xen || !f->x86;
@@ -182,7 +182,7 @@ static bool has_plain_gpu(const ConfidentialFacts *f) {
         return has_mode(f, CONFIDENTIAL_MODE_OFF);
 }
 
-/* The guest that gets devices alone is not known: its maker sees to it. */
+/* An allocation without vCPUs passes: the program that makes its guest is responsible for this rule. */
 static bool has_protected_gpu(const ConfidentialFacts *f) {
         return f->vcpus > 0 && f->modes & ~CONFIDENTIAL_MODE_BIT(CONFIDENTIAL_MODE_OFF);
 }
@@ -221,8 +221,7 @@ static char *tell_qemu(const ConfidentialFacts *f) {
 #define REMEDY_RESCAN "run 'passthroughctl rescan'."
 #define REMEDY_BOARD  "Ask for all GPUs and NVSwitches of the node, from pools with ConfidentialMode=protected-pcie."
 
-/* In this order: the first broken rule is told. why follows "With SEV-SNP, ", or for guests that are not confidential
- * stands alone. */
+/* A refusal names the first broken rule. For a confidential guest, why follows "With SEV-SNP, ". */
 static const struct {
         unsigned types;
         bool (*is_broken)(const ConfidentialFacts *f);
@@ -235,8 +234,8 @@ static const struct {
         /* Kernel 8388f7df936b and fb2accadaa94: SNP is off while domains of the IOMMU are identity domains. */
         { SNP, is_passthrough, "the IOMMU must translate: the kernel command line has iommu=pt or iommu.passthrough=1.",
           "Remove it from the kernel command line and reboot.", NULL },
-        /* libvirt 11.3, qemu_capabilities.c:3601: sev-snp is listed on each host with SEV. NEWS of libvirt 11.10: tdx
-           was listed on each host. So the kernel is asked, as Nova does (doc/source/admin/sev.rst, spec intel-tdx). */
+        /* libvirt lists sev-snp on each host with SEV (11.3, qemu_capabilities.c:3601), and tdx on each host (before
+         * 11.10, NEWS). So KVM's parameter decides, as in Nova (doc/source/admin/sev.rst, spec intel-tdx). */
         { SEV, lacks_parameter, "KVM cannot start a guest: the parameter sev of kvm_amd is not Y.",
           "Turn on SEV in the firmware setup, load kvm_amd with sev=1, and " REMEDY_RESCAN, NULL },
         { SNP, lacks_parameter, "KVM cannot start a guest: the parameter sev_snp of kvm_amd is not Y.",
@@ -253,34 +252,34 @@ static const struct {
           "Update libvirt to 10.5 or later, and QEMU to 9.1 or later.", NULL },
         { TDX, lacks_libvirt, "libvirt and QEMU cannot start a guest: libvirt does not list tdx.",
           "Update libvirt to 11.10 or later, and QEMU to 10.1 or later.", NULL },
-        /* Each guest has a key of the memory controller. KubeVirt VEP 80, Nova's specs sev-snp and intel-tdx. */
+        /* Each guest has a key in the memory controller (KubeVirt VEP 80, Nova's specs sev-snp and intel-tdx). */
         { ALL, lacks_slot, "no further guest can start.",
           "Release a confidential guest, or give them more keys in the firmware setup and " REMEDY_RESCAN, tell_slots },
-        /* hw/vfio/container.c and system/physmem.c of QEMU 10.0.13: VFIO and guest_memfd both forbid the other to
-           discard memory (EBUSY); 10.2.2 has ram-block-attributes.c. NVIDIA's reference is QEMU 10.1 with patches. */
+        /* In QEMU 10.0.13 VFIO and guest_memfd each forbid the other to discard memory (EBUSY; hw/vfio/container.c,
+         * system/physmem.c). QEMU 10.2.2 has ram-block-attributes.c. NVIDIA's reference is QEMU 10.1 with patches. */
         { SNP | TDX, has_old_qemu, "QEMU gives devices to a guest from version 10.1 on.",
           "Update QEMU, or ask without devices.", tell_qemu },
-        /* hw/vfio/listener.c:298 of QEMU 10.2.2: each page of 4 KiB is a mapping of its own, and a container has 65535.
-           Kata Containers (qemu.go:1423, issue 12393) refuses devices without iommufd too. */
+        /* Each page of 4 KiB is a mapping of its own, and a container has 65535 (hw/vfio/listener.c:298 of QEMU
+         * 10.2.2). Kata Containers refuses devices without iommufd too (qemu.go:1423, issue 12393). */
         { SNP | TDX, turns_off_iommufd, WHY_IOMMUFD, "Set Iommufd=auto, or remove <iommufd>.", tell_iommufd },
         { SNP | TDX, lacks_iommufd, WHY_IOMMUFD,
           "Update the node, or load vfio_iommu_type1 with a dma_entry_limit= of the guest's 4 KiB pages and 32768 "
           "more, and " REMEDY_RESCAN,
           tell_iommufd },
-        /* accel/kvm/kvm-all.c: hugepages of shared memory are not given back when their pages become private;
-           guest_memfd has base pages only. Kata has enable_hugepages=false; Nova's spec intel-tdx. */
+        /* QEMU does not free a hugepage of shared memory when its pages become private (accel/kvm/kvm-all.c).
+         * guest_memfd has base pages only. Kata has enable_hugepages=false; Nova's spec intel-tdx. */
         { SNP | TDX, has_hugepages,
           "hugepages are useless: private memory has pages of 4 KiB, and the hugepages would be needed besides.",
           "Ask without --page-size.", NULL },
-        /* The guest's DMA goes through shared pages in any case, and libvirt wants to lock its memory once for each
-           device. No peer has one: Kata has enable_iommu=false. libvirt requires one for more vCPUs. */
+        /* DMA uses shared pages even with an IOMMU, for which libvirt locks the guest's memory once per device. Kata
+         * has enable_iommu=false. libvirt requires an IOMMU for many vCPUs. */
         { ALL, needs_viommu, "a guest has no IOMMU, so it can have 255 vCPUs at most.", "Ask for fewer vCPUs.", NULL },
-        /* Other programs cannot read private memory (AMDSEV issue 269), and libvirt accepts ivshmem all the same. */
+        /* Other programs cannot read private memory (AMDSEV issue 269). libvirt accepts ivshmem nevertheless. */
         { SNP | TDX, shares_memory, "a guest cannot share memory with others.", "Ask without --shared-memory.", NULL },
-        /* No release notes of NVIDIA list vGPUs or MIG with a confidential mode. */
+        /* NVIDIA's release notes list no vGPU and no MIG device with a confidential mode. */
         { ALL, has_vgpu, "a guest cannot have a vGPU.", "Ask for a whole GPU of a pool with ConfidentialMode=.", NULL },
-        /* Kata's guide NVIDIA-GPU-passthrough: a confidential guest does not work with mode off, "and vice versa";
-           tdx-tools issue 440. */
+        /* A confidential guest does not work with mode off, "and vice versa" (Kata's guide NVIDIA-GPU-passthrough;
+         * tdx-tools issue 440). */
         { ALL, has_plain_gpu,
           "a guest cannot have a GPU or accelerator without a confidential mode: it would work on data in the clear.",
           "Ask for GPUs of a pool with ConfidentialMode=on, devtools or protected-pcie: NVIDIA's from Hopper on have "
@@ -288,18 +287,18 @@ static const struct {
           NULL },
         { NOT, has_protected_gpu, "A GPU in a confidential mode works only in a confidential guest.",
           "Ask with --confidential snp or tdx, or for GPUs of a pool without ConfidentialMode=.", NULL },
-        /* docs.nvidia.com/attestation/attestation-client-tools-ppcie: two configurations are supported, all GPUs in CC
-           mode with one for each guest, or all in PPCIe mode for one guest. NVML has one mode for all GPUs of a guest.
-         */
+        /* NVIDIA supports two configurations: all GPUs in CC mode with one GPU for each guest, or all GPUs in PPCIe
+         * mode for one guest (docs.nvidia.com/attestation/attestation-client-tools-ppcie). NVML has one mode for all
+         * GPUs of a guest. */
         { ALL, has_several_modes, "all GPUs of a guest have the same mode.", "Ask for GPUs of one ConfidentialMode=.",
           NULL },
-        /* The same page; NVIDIA's release notes of R550 TRD3 call more "undefined behavior". */
+        /* The same page of NVIDIA. The release notes of R550 TRD3 call several GPUs "undefined behavior". */
         { ALL, has_several_hoppers, "a guest can have one Hopper GPU in this mode.",
           "Ask for one GPU, or for all of the node in mode protected-pcie.", NULL },
-        /* cloud-native-docs, confidential containers, overview.rst: one GPU, or all GPUs of the node. */
+        /* A guest has one GPU or all GPUs of the node (cloud-native-docs, confidential containers, overview.rst). */
         { ALL, has_some_gpus, "a guest can have one GPU in this mode, or all of the node.",
           "Ask for one GPU, or for all.", NULL },
-        /* The same page; without the switches CUDA fails with error 802 (Kata issues 13179 and 13430). */
+        /* The same page. Without the NVSwitches CUDA fails with error 802 (Kata issues 13179 and 13430). */
         { ALL, has_some_of_board, "protected PCIe gives all GPUs and all NVSwitches of the node to one guest.",
           REMEDY_BOARD, NULL },
 };
@@ -319,7 +318,7 @@ Verdict confidential_check(const ConfidentialFacts *f, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* What the owner of the guest must know. */
+/* Notes for the owner of the guest. */
 
 static bool is_any(const ConfidentialFacts *f) {
         return true;
@@ -350,23 +349,23 @@ static const struct {
         bool (*applies)(const ConfidentialFacts *f);
         const char *text;
 } notes[] = {
-        /* iommufd maps no BARs: cloud-native-docs, confidential containers, overview.rst. */
+        /* iommufd maps no BARs (cloud-native-docs, confidential containers, overview.rst). */
         { SNP | TDX, has_devices, "Its devices have no peer-to-peer DMA (GPUDirect) between them." },
         /* arch/x86/mm/mem_encrypt.c of Linux. */
         { ALL, is_any,
           "DMA goes through bounce buffers (swiotlb): Linux takes 6% of the guest's memory, from 64 MiB to 1 GiB; the "
           "guest's kernel parameter swiotlb= changes that." },
-        /* guest_memfd holds the private pages, the memory backend of QEMU the shared ones. */
+        /* guest_memfd has the private pages, QEMU's memory backend the shared pages. */
         { SNP | TDX, is_any, "Shared pages are memory of the host beside the private ones." },
-        /* backends/hostmem.c:411 of QEMU 10.2.2: mbind() of the shared mapping alone; Linux has a policy for
-           guest_memfd since 6.19. */
+        /* mbind() applies to the shared mapping alone (backends/hostmem.c:411 of QEMU 10.2.2). Linux has a policy for
+         * guest_memfd since 6.19. */
         { SNP | TDX, has_cells,
           "QEMU binds shared pages alone to a NUMA node; a private page is on the node of the vCPU that first uses "
           "it." },
-        /* A host can write anything there. */
+        /* The host can write anything into fw_cfg. */
         { ALL, is_any,
           "What the guest reads in fw_cfg (its devices, NCCL's topology) is not measured: do not trust it." },
-        /* system/runstate.c of QEMU 10.2.2: "cpus are not resettable, terminating". libvirt starts a TDX guest anew. */
+        /* QEMU 10.2.2: "cpus are not resettable, terminating" (system/runstate.c). libvirt starts a TDX guest anew. */
         { SNP, ends_at_reset, "A reboot ends the guest: QEMU resets such guests from version 11.0 on." },
         { ALL, assumes_mode,
           "The mode of its GPU is taken from ConfidentialMode= of the pool: NVIDIA's driver has not told it." },
@@ -384,7 +383,7 @@ size_t confidential_notes(const ConfidentialFacts *f, const char *ret[static CON
         return n;
 }
 
-/* The template. */
+/* The rules about the template. */
 
 static xmlNode *find_firmware_feature(const Domain *d, const char *name) {
         const xmlNode *firmware = node_find(node_find(d->root, "os"), "firmware");
@@ -504,8 +503,8 @@ static const xmlNode *find_scsi_boot(const Domain *d) {
 #define REMEDY_FIRMWARE                                                                                                \
         "Take <os firmware='efi'> alone, or name a firmware that needs no flash: <loader type='rom' readonly='yes'>."
 
-/* As rules[], for what a template has. libvirt 12.8 accepts all but secure boot, and for TDX pflash, pmu, smm and
- * ioapic. */
+/* The rules about the template, in the form of rules[]. libvirt 12.8 accepts templates that break them, except for
+ * secure boot, and with TDX also pflash, pmu, smm and ioapic. */
 static const struct {
         unsigned types;
         const xmlNode *(*find)(const Domain *d);
@@ -514,13 +513,13 @@ static const struct {
 } template_rules[] = {
         /* QEMU 11.1.3 at start: "KVM required". */
         { ALL, find_emulated, "a guest needs KVM.", "Use type='kvm'." },
-        /* docs/system/i386/tdx.rst of QEMU: private memory is never read-only, so the firmware is loaded with -bios.
-           AMDSEV issue 236: an SNP guest with pflash fails to start. */
+        /* Private memory is never read-only, so QEMU loads the firmware with -bios (its docs/system/i386/tdx.rst). An
+         * SNP guest with pflash fails to start (AMDSEV issue 236). */
         { SNP | TDX, find_flash, "the firmware cannot be in flash, and a guest has no NVRAM.", REMEDY_FIRMWARE },
-        /* The kernel of such a guest is measured by UEFI firmware; KubeVirt and Proxmox require it too. */
+        /* UEFI firmware measures the kernel of such a guest. KubeVirt and Proxmox require UEFI too. */
         { SNP | TDX, find_bios, "a guest needs UEFI firmware.", REMEDY_FIRMWARE },
-        /* libvirt 12.8 finds no firmware for SEV and SNP with secure boot; KubeVirt refuses it. That for TDX has keys.
-         */
+        /* libvirt 12.8 finds no firmware with secure boot for SEV and SNP, and KubeVirt refuses secure boot. The
+         * firmware for TDX has keys of secure boot. */
         { SEV | SNP, find_secure_boot, "there is no firmware with secure boot.", "Remove secure boot." },
         /* libvirt: "Unable to find 'efi' firmware that is compatible". Debian 13 has no descriptor of such a firmware.
          */
@@ -537,9 +536,9 @@ static const struct {
         /* libvirt 12.8 and kvm/tdx.c of QEMU. */
         { TDX, find_pmu, "a guest has no performance counters.", "Remove <pmu>." },
         { TDX, find_ioapic, "the interrupt controller of QEMU is needed.", "Remove <ioapic>." },
-        /* As needs_viommu() above. */
+        /* As in needs_viommu(). */
         { ALL, find_iommu, "a guest has no IOMMU.", "Remove <iommu>." },
-        /* As shares_memory() above; AMDSEV issue 269 and Kata issue 3811 for vhost-user and virtiofs. */
+        /* As in shares_memory(). AMDSEV issue 269 and Kata issue 3811 are about vhost-user and virtiofs. */
         { SNP | TDX, find_shmem, "a guest cannot share memory with others.", "Remove <shmem>." },
         { SNP | TDX, find_vhost_user, "no other program can read the guest's memory (vhost-user, virtiofs).",
           "Remove it." },
@@ -590,8 +589,7 @@ Verdict domain_check_confidential(const Domain *d, Refusal *ret) {
         return v;
 }
 
-/* Bit 17 must be 1, bit 16 permits SMT (SEV-SNP firmware ABI, guest policy); libvirt's default and its schema's need.
- */
+/* libvirt's default. Bit 17 must be 1, bit 16 permits SMT (SEV-SNP firmware ABI, guest policy). */
 #define SNP_POLICY "0x30000"
 
 static void write_security(Domain *d) {
@@ -605,7 +603,7 @@ static void write_security(Domain *d) {
                 node_set_text(d, node_add(d, security, "policy"), SNP_POLICY);
 }
 
-/* libvirt before 11.8 takes a firmware in flash for firmware='efi' unless it is told (NEWS of 11.8.0). */
+/* For firmware='efi', libvirt before 11.8 chooses firmware in flash by default (NEWS of 11.8.0). */
 static void write_firmware(Domain *d) {
         xmlNode *os = node_find(d->root, "os");
 
@@ -613,7 +611,7 @@ static void write_firmware(Domain *d) {
                 node_set(d, node_need(d, os, "loader"), "stateless", "yes");
 }
 
-/* libvirt refuses the opposites; QEMU chooses the same by itself. */
+/* QEMU chooses the same values by default. libvirt refuses other values. */
 static void write_features(Domain *d) {
         xmlNode *features;
 

@@ -17,7 +17,7 @@
 
 #define VERSION_OF(major, minor) ((major) * 1000000UL + (minor) * 1000UL)
 
-/* libvirt writes no DOCTYPE; entities of one could make a little text very long. */
+/* Refuses a DOCTYPE, which libvirt never writes: its entities could expand to a very long text. */
 xmlDoc *domain_document_read(const char *xml) {
         size_t size = strlen(xml);
         xmlDoc *doc =
@@ -77,7 +77,7 @@ bool domain_facts_xen(const char *xml) {
         return xen;
 }
 
-/* buses: NULL for the names alone. */
+/* buses: NULL for names without places. */
 static char *describe_device(const xmlNode *device, const char *source, const DomainBuses *buses) {
         char place[GUEST_PLACE_TEXT_MAX];
         GuestPlace p;
@@ -126,8 +126,8 @@ int domain_facts_places(const char *xml, char ***ret, size_t *ret_n) {
         return list_devices(xml, true, ret, ret_n);
 }
 
-/* What a <hostdev> may have: each element once, with attributes of one of its rows; in "name=value" the value is
- * required. */
+/* The elements that a <hostdev> may have, each of them once. The attributes of an element are those of one row. A value
+ * in "name=value" is required. */
 static const struct {
         const char *parent, *name, *attributes;
 } hostdev_parts[] = {
@@ -176,7 +176,7 @@ static bool is_plain(const xmlNode *node, const char *parent) {
         return false;
 }
 
-/* libvirt reads the last of several elements, or all of them. */
+/* Refuses repeated elements: libvirt reads the last one of some elements, and all of others. */
 static bool children_are_plain(const xmlNode *node) {
         for (const xmlNode *n = node->children; n; n = n->next)
                 if (!xmlIsBlankNode(n) && (!is_plain(n, (const char *) node->name) ||
@@ -240,7 +240,7 @@ static bool has_value(const xmlNode *list, const char *value) {
         return false;
 }
 
-/* <enum name=> with its values; NULL when libvirt does not write it. */
+/* Returns <enum name=> with its values, or NULL when libvirt does not write it. */
 static const xmlNode *find_enum(const xmlNode *parent, const char *name) {
         for (const xmlNode *n = parent ? parent->children : NULL; n; n = n->next)
                 if (node_is(n, "enum") && node_has(n, "name", name))
@@ -248,7 +248,7 @@ static const xmlNode *find_enum(const xmlNode *parent, const char *name) {
         return NULL;
 }
 
-/* <launchSecurity> is there since libvirt 10.5, <sev> before. */
+/* libvirt writes <launchSecurity> since 10.5; before, <sev>. */
 static void read_security(const xmlNode *features, LibvirtFeatures *f) {
         const xmlNode *types = find_enum(node_find(features, "launchSecurity"), "sectype");
         const xmlNode *sev = node_find(features, "sev");
@@ -258,7 +258,7 @@ static void read_security(const xmlNode *features, LibvirtFeatures *f) {
                 f->security[c] = has_value(types, confidential_libvirt_name(c));
 }
 
-/* <devices><hostdev><enum name='iommufd'> is there since libvirt 12.2; before, the versions tell. */
+/* libvirt writes <devices><hostdev><enum name='iommufd'> since 12.2. Before, the versions decide. */
 static void read_capabilities(const char *capabilities, LibvirtFeatures *f) {
         xmlDoc *doc = domain_document_read(capabilities);
         const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;

@@ -10,7 +10,7 @@
 #include "ledger/region.h"
 #include "util/strings.h"
 
-/* Each component is a pattern. */
+/* fnmatch() patterns, compared component by component */
 static const char *const reserved[] = {
         "/dev/vfio",
         "/dev/iommu",
@@ -28,7 +28,7 @@ static const char *const reserved[] = {
         "/dev/hl[0-9]*", /* Habana */
         "/dev/hl_control*",
         "/dev/hfi1_*",
-        "/dev/ng[0-9]*", /* NVMe commands; the block devices beside them are disks */
+        "/dev/ng[0-9]*", /* NVMe commands; disks are the block devices, not these */
         "/dev/nvme[0-9]",
         "/dev/nvme[0-9][0-9]",
         "/dev/nvme[0-9][0-9][0-9]",
@@ -44,12 +44,12 @@ static const char *const reserved[] = {
         "/dev/fd",
         "/dev/shm/" REGION_FILE_PREFIX "*",
         "/dev/hugepages*/" REGION_FILE_PREFIX "*",
-        "/proc", /* has the root directory and the open files of processes */
-        "/sys",  /* has the BARs of devices */
+        "/proc", /* contains the root directory and the open files of processes */
+        "/sys",  /* contains the BARs of devices */
 };
 
-/* Removes slashes and dots that mean nothing, as if no component was a link. A relative path is one below "/", the
- * working directory of libvirt and QEMU. Returns NULL when out of memory. */
+/* Removes redundant slashes, "." and "..", as if the path had no symbolic links. A relative path is taken as below "/",
+ * the working directory of libvirt and QEMU. Returns NULL when out of memory. */
 static char *normalize(const char *path) {
         char *normal = calloc(1, strlen(path) + 2), *end = normal;
 
@@ -70,7 +70,7 @@ static char *normalize(const char *path) {
         return normal;
 }
 
-/* Whether the path is what the pattern describes, is below it or is a directory above it. */
+/* Returns whether the path matches the pattern, or is a directory below or above a match. */
 static bool leads_to(const char *path, const char *pattern) {
         while (*path && *pattern) {
                 size_t n = strcspn(++path, "/"), m = strcspn(++pattern, "/");
@@ -108,7 +108,7 @@ static bool value_is_reserved(const char *value, ResolvePath resolve) {
         return resolved && is_reserved(resolved);
 }
 
-/* What is no path of the host, though it may have slashes. A name is one of a volume or of an object elsewhere. */
+/* Text that may have slashes and is no path of the host: descriptions, and the mount tag of a <filesystem>. */
 static bool is_other_text(const xmlNode *node) {
         return node_is(node, "metadata") || node_is(node, "title") || node_is(node, "description") ||
                (node_is(node, "target") && node->parent && node_is(node->parent, "filesystem"));

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Where a running domain has its devices, read from libvirt's document of it. */
+/* The PCI places of a running domain's devices, read from libvirt's document of the domain. */
 
 #include <stdio.h>
 
 #include "domain-facts-internal.h"
 
-/* The firmware counts the buses below each controller from that of the expander on, depth first, in the order of the
- * slots. */
+/* Numbers the buses as firmware does: from the number of the expander on, depth first, in the order of the slots. */
 static void number_below(DomainBuses *b, unsigned above, unsigned *next) {
         for (unsigned place = 0; place < PCI_PLACES_MAX; place++)
                 for (unsigned i = 1; i < GUEST_BUSES_MAX; i++) {
@@ -49,7 +48,7 @@ void domain_buses_read(const xmlNode *devices, DomainBuses *ret) {
         }
 }
 
-/* Prepends a part to the path that begins at *at, in a buffer that begins at buf. False: there is no room. */
+/* Prepends a part to the path that begins at *at. buf: the begin of the buffer. False: the buffer has no room. */
 static bool prepend(const char *buf, char **at, const char *part) {
         size_t n = strlen(part);
 
@@ -60,7 +59,7 @@ static bool prepend(const char *buf, char **at, const char *part) {
         return true;
 }
 
-/* "" when the path is unknown or too long. */
+/* Sets ret to "" when the path is unknown or too long. */
 static void find_path(const DomainBuses *b, PciAddress a, char ret[static GUEST_PATH_MAX]) {
         char buf[GUEST_PATH_MAX], *at = buf + sizeof(buf) - 1;
         const DomainBus *bus = &b->buses[a.bus];

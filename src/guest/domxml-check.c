@@ -14,11 +14,11 @@
 #define PCI_INDEX_MAX 255U
 #define OTHERS_SPARE  8U /* root ports left free for hot-plug */
 
-/* The indices that the template's PCI controllers occupy. */
+/* The PCI controllers of the template that the daemon must count or leave room for. */
 typedef struct Controllers {
         CpuSet indices;
-        unsigned unnumbered; /* controllers without index, which get the lowest free ones from libvirt */
-        unsigned unplaced;   /* expanders without busNr, which libvirt places below all others */
+        unsigned unnumbered; /* controllers without index; libvirt gives each the lowest free index */
+        unsigned unplaced;   /* expanders without busNr; libvirt places them below all others */
 } Controllers;
 
 static Verdict check_index(Domain *d, xmlNode *node, Controllers *c, Refusal *ret) {
@@ -74,7 +74,7 @@ static Verdict check_controller(Domain *d, xmlNode *node, Controllers *c, Refusa
         return VERDICT_NONE;
 }
 
-/* With more vCPUs, only the Intel IOMMU remaps their interrupts. */
+/* For more than DOMXML_PLAIN_VCPUS_MAX vCPUs, only the Intel IOMMU remaps interrupts. */
 static Verdict check_iommu(const Domain *d, const xmlNode *node, Refusal *ret) {
         if (!domain_needs_iommu(d) || !node_is(node, "iommu") || node_has(node, "model", "intel"))
                 return VERDICT_NONE;
@@ -90,9 +90,9 @@ static bool shows_devices(const Allocation *a) {
 }
 
 /*
- * An SMMU of the template, which each expander of ours gets. QEMU has no devices of VFIO behind an SMMU that it
- * emulates alone: with a container it exits ("requires iommu MAP notifier"), with iommufd their DMA fails. libvirt
- * before 12.7 drops accel='on' where it defines a domain without validation.
+ * Checks the template's SMMU, which domain_write_devices() copies for each expander. Behind an SMMU without accel='on'
+ * QEMU cannot use VFIO devices: with a container QEMU exits ("requires iommu MAP notifier"), with iommufd DMA fails.
+ * libvirt before 12.7 drops accel='on' where it defines a domain without validation.
  */
 static Verdict check_smmu(Domain *d, xmlNode *node, Refusal *ret) {
         const xmlNode *driver = node_find(node, "driver");
@@ -119,7 +119,7 @@ static Verdict check_smmu(Domain *d, xmlNode *node, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* The controller above the function that sits on pcie.0: an expander, or a port. */
+/* Returns the controller on pcie.0 above the function: an expander or a root port. */
 static const GuestController *root_of(const GuestPci *pci, const GuestFunction *f) {
         const GuestController *c = guest_pci_port(pci, f);
 
@@ -206,8 +206,8 @@ static bool has_place(const xmlNode *node, char ret[static 32]) {
 }
 
 /*
- * libvirt detects two devices at one address only when the QEMU driver defines the domain. Our memory balloon replaces
- * that of the template.
+ * Refuses two devices at one address: libvirt detects them only when the QEMU driver defines the domain. The template's
+ * memory balloon is skipped, because the document has its own.
  */
 static Verdict check_places(const Domain *d, Refusal *ret) {
         xmlHashTable *taken = xmlHashCreate(0);
@@ -233,7 +233,7 @@ static Verdict check_places(const Domain *d, Refusal *ret) {
         return v;
 }
 
-/* True for a device that libvirt gives a PCI address, possibly on a port that is meant for hot-plug. */
+/* Returns whether libvirt gives the device a PCI address, possibly on a port that is meant for hot-plug. */
 static bool seeks_port(const xmlNode *node) {
         static const char *const names[] = { "disk",   "interface", "filesystem", "controller", "rng",  "vsock",
                                              "crypto", "shmem",     "sound",      "watchdog",   "input" };
@@ -263,8 +263,8 @@ Verdict domain_check_devices(Domain *d, Refusal *ret) {
                 d->room.seekers++;
         }
         /*
-         * Bus numbers of pcie.0: each device may need a port, and each index below ours needs a bus, because libvirt
-         * adds the missing controllers. An expander without busNr takes two.
+         * The bus numbers of pcie.0: each device may need a port. Each index below first_index needs a bus, because
+         * libvirt adds the missing controllers. An expander without busNr needs two.
          */
         others += d->room.first_index - 1 + c.unnumbered + 2 * c.unplaced + OTHERS_SPARE;
         d->room.others = MAX(d->room.others, others);

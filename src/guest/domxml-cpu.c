@@ -7,13 +7,13 @@
 #include "domxml-internal.h"
 #include "util/strings.h"
 
-#define DISTANCE_SELF     10U  /* libvirt requires this value */
+#define DISTANCE_SELF     10U  /* the only value that libvirt accepts */
 #define DISTANCE_REMOTE   20U  /* when the host's distance is unknown */
-#define DISTANCE_NEAREST  11U  /* libvirt refuses 10 for two different cells */
+#define DISTANCE_NEAREST  11U  /* libvirt refuses 10 between two cells */
 #define DISTANCE_FARTHEST 254U /* 255 means unreachable */
 #define IOTHREADS_MAX     1024U
 
-/* Guest cell ids are dense. Hugepage entries refer to guest cells, numatune to host nodes. */
+/* Returns the ids of the guest cells, from 0 on. Hugepages name guest cells, numatune host nodes. */
 static CpuSet guest_cells(const Allocation *a) {
         CpuSet set = { 0 };
 
@@ -43,7 +43,7 @@ static CpuSet pinned_cpus(const Allocation *a) {
         return set;
 }
 
-/* The emulator's CPUs on a node: housekeeping CPUs, else those of the guest, else all. */
+/* Returns the CPUs of a NUMA node for the emulator: housekeeping CPUs, else those of the guest, else all. */
 static CpuSet emulator_cpus_of(const Domain *d, int node, bool housekeeping_only) {
         const CpuSet guest = pinned_cpus(d->a);
         CpuSet own = { 0 }, shared = { 0 }, all = { 0 };
@@ -76,9 +76,9 @@ static CpuSet emulator_cpus_of_cells(const Domain *d, bool housekeeping_only) {
 }
 
 /*
- * libvirt 8.10 to 9.2 lets QEMU allocate the memory of each cell with threads on its host node, and the guest fails to
- * start if the emulator has no CPU on that node. Later versions skip such nodes. The schema has maxphysaddr since 8.7
- * and the driver model since 10.0.
+ * libvirt 8.10 to 9.2 lets QEMU allocate the memory of each cell with threads on its host node. The guest fails to
+ * start if the emulator has no CPU on that node. Later versions skip such nodes. The features give the version: libvirt
+ * has maxphysaddr since 8.7 and the driver model since 10.0.
  */
 static bool needs_emulator_on_each_node(const LibvirtFeatures *f) {
         return f->known && f->maxphysaddr && !f->driver_model;
@@ -94,9 +94,9 @@ static CpuSet emulator_cpus(const Domain *d) {
 }
 
 /*
- * Memory is allocated before the guest starts, otherwise it may be on another node (domain.md E9). source and access
- * stay, because virtiofs needs them. With SEV-SNP and TDX nothing stays: allocation would be of the shared pages,
- * beside the private ones that the guest uses, and no other program reads the memory of such a guest.
+ * The memory is allocated before the guest starts; otherwise it may be on another node (domain.md E9). virtiofs needs
+ * source and access, so they stay. With SEV-SNP and TDX the whole element is removed: it would allocate shared pages
+ * beside the guest's private pages, and other programs cannot read the guest's memory.
  */
 static void write_backing(Domain *d) {
         static const char *const ours[] = { "hugepages", "nosharepages", "locked", "allocation" };
@@ -115,16 +115,16 @@ static void write_backing(Domain *d) {
 
                 node_set_size(d, page, "size", d->a->page_size);
                 node_set_cpus(d, page, "nodeset", &cells);
-                if (source && node_has(source, "type", "anonymous")) /* libvirt refuses it with hugepages */
+                if (source && node_has(source, "type", "anonymous")) /* libvirt refuses both */
                         node_remove(source);
         }
         (void) node_add(d, backing, "nosharepages");
-        if (d->confidential == CONFIDENTIAL_SEV) /* the pages are pinned (libvirt, kbase/launch_security_sev) */
+        if (d->confidential == CONFIDENTIAL_SEV) /* SEV pins the pages (libvirt, kbase/launch_security_sev) */
                 (void) node_add(d, backing, "locked");
         node_set(d, node_add(d, backing, "allocation"), "mode", "immediate");
 }
 
-/* VFIO pins all memory. libvirt computes the limit for that; any other limit is too low (qemu_domain.c). */
+/* VFIO pins all memory, and libvirt computes the limit for that. Any other limit is too low (qemu_domain.c). */
 static void drop_memory_limit(Domain *d) {
         xmlNode *memtune = node_find(d->root, "memtune");
 
@@ -148,8 +148,8 @@ void domain_write_memory(Domain *d) {
 }
 
 /*
- * Pins the template's I/O threads to the emulator's CPUs. Their ids are those in <iothreadids>, then the lowest free
- * ones up to <iothreads>.
+ * Pins the template's I/O threads to the emulator's CPUs. The ids of the threads are those in <iothreadids>, then the
+ * lowest free ids up to <iothreads>.
  */
 static void pin_iothreads(Domain *d, xmlNode *cputune, const CpuSet *cpus) {
         const xmlNode *count_node = node_find(d->root, "iothreads"), *list = node_find(d->root, "iothreadids");
@@ -190,7 +190,7 @@ static void write_pins(Domain *d) {
         pin_iothreads(d, cputune, &emulator);
 }
 
-/* libvirt refuses pins for single vCPUs without KVM: all their threads have the affinity of <vcpu>. */
+/* libvirt refuses to pin single vCPUs without KVM, so all their threads have the affinity of <vcpu>. */
 void domain_write_vcpus(Domain *d) {
         const CpuSet cpus = pinned_cpus(d->a);
         xmlNode *vcpu = domain_add(d, "vcpu");
@@ -230,7 +230,7 @@ unsigned guest_cell_distance(const Inventory *inv, const Allocation *a, unsigned
         return MIN(MAX(distance, DISTANCE_NEAREST), DISTANCE_FARTHEST);
 }
 
-/* n: cells of the guest. Those behind the cells of the allocation are memory cells. */
+/* n: the number of guest cells. Cells after those of the allocation are memory cells of coherent GPUs. */
 static void write_cell(Domain *d, xmlNode *numa, size_t i, size_t n) {
         xmlNode *cell = node_add(d, numa, "cell"), *distances;
 
@@ -270,11 +270,11 @@ static xmlNode *find_feature(const xmlNode *cpu, const char *name) {
 }
 
 /*
- * With topoext a guest on AMD's CPUs reads which threads share a core and a cache. QEMU does not enable it by itself,
- * because it must fit the caches (no_autoenable_flags in QEMU's target/i386/cpu.c; the other flags there are the hints
- * of KVM, ht, which QEMU derives from the topology, and vmx-dual-monitor).
- * The caches of the host do not fit: QEMU passes AMD's leaf 8000001D unchanged, in which the host's number of threads
- * shares a cache. QEMU's emulated caches fit the topology, with one L3 cache for each die.
+ * Without topoext, a guest on an AMD CPU cannot read which threads share a core and a cache. QEMU does not enable
+ * topoext by itself, because topoext must fit the caches (no_autoenable_flags in QEMU's target/i386/cpu.c; the other
+ * flags there are KVM's hints, ht, which QEMU derives from the topology, and vmx-dual-monitor).
+ * The caches of the host do not fit: QEMU passes AMD's leaf 8000001D unchanged, with the host's number of threads for
+ * each cache. QEMU's emulated caches fit the topology, with one L3 cache for each die.
  */
 static void write_caches(Domain *d, xmlNode *cpu) {
         xmlNode *cache = node_add(d, cpu, "cache"), *feature;
@@ -306,7 +306,7 @@ static void write_cpu(Domain *d) {
         domain_write_cells(d, cpu);
 }
 
-/* Each vCPU has a CPU of its own, so that the guest may spin where it would else yield. */
+/* Each vCPU has a CPU of its own, so the guest may spin instead of yielding. */
 static void write_hints(Domain *d) {
         xmlNode *features = node_find(d->root, "features"), *kvm = node_find(features, "kvm");
 

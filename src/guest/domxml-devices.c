@@ -66,8 +66,8 @@ static xmlNode *find_root_controller(const xmlNode *devices) {
 }
 
 /*
- * The 64-bit window of 'virt' is 512 GiB. QEMU 10.0 can make it larger; libvirt 12.8 asks for that, 11.3 refuses
- * <pcihole64> on this machine.
+ * The 64-bit window of machine 'virt' is 512 GiB. QEMU 10.0 can enlarge the window. libvirt 12.8 passes <pcihole64> to
+ * QEMU for this machine, 11.3 refuses it.
  */
 static bool needs_virt_window(const Domain *d) {
         return d->aarch64 && d->pci->hole64 > 0;
@@ -95,7 +95,7 @@ static void write_root(Domain *d) {
         node_set_text(d, hole, "%llu", (unsigned long long) (d->pci->hole64 / UNIT_GIB));
 }
 
-/* VFs have no ROM. A GPU without a display needs none; firmware would only run it. */
+/* VFs have no ROM. Firmware would run the ROM of a GPU, and a GPU without a display does not need that. */
 static bool rom_is_useless(const Domain *d, const AllocationDevice *dev) {
         const PciDevice *facts = inventory_find(d->inv, dev->address);
 
@@ -103,8 +103,8 @@ static bool rom_is_useless(const Domain *d, const AllocationDevice *dev) {
 }
 
 /*
- * Writes attributes only for a libvirt that supports them. A driver model is written only if the driver is not
- * vfio-pci, and not for a vGPU, whose VF keeps the driver that it has.
+ * Writes only attributes that libvirt supports. Writes the driver's model only if it is not vfio-pci, and never for a
+ * vGPU, whose VF keeps its driver.
  */
 static void write_driver(Domain *d, xmlNode *hostdev, const AllocationDevice *dev) {
         xmlNode *driver = node_add(d, hostdev, "driver");
@@ -162,7 +162,7 @@ void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f) {
         write_address(d, hostdev, "pci", f->guest, f->multifunction);
 }
 
-/* QEMU requires caching mode for host devices. The default of 39 address bits is too small for large guests. */
+/* QEMU requires caching mode for devices of the host. The default of 39 address bits is too small for large guests. */
 static void write_iommu(Domain *d) {
         xmlNode *iommu = node_need(d, d->devices, "iommu"), *driver = node_need(d, iommu, "driver");
         xmlNode *features = node_find(d->root, "features");
@@ -177,7 +177,7 @@ static void write_iommu(Domain *d) {
         node_set(d, node_need(d, features, "ioapic"), "driver", "qemu"); /* required for interrupt remapping */
 }
 
-/* One for each expander, as the template has it: one SMMU of the host serves one host bridge. */
+/* Copies the template's SMMU for each expander: an SMMU of the host serves one host bridge. */
 static void write_smmus(Domain *d) {
         for (size_t i = 0; i < d->pci->n_controllers; i++) {
                 const GuestController *c = &d->pci->controllers[i];
@@ -214,8 +214,8 @@ static bool has_argument(const xmlNode *commandline, const char *part) {
 }
 
 /*
- * Adds two arguments of QEMU. libvirt has no element for the firmware's hint, and rejects its name in <sysinfo>
- * (domain.md F8b). part: of the second argument; one of the template that has it is kept.
+ * Adds two arguments of QEMU, unless the template has an argument with this part. libvirt has no element for the
+ * firmware's hint, and rejects its name in <sysinfo> (domain.md F8b).
  */
 static void write_arguments(Domain *d, const char *part, const char *first, const char *second) {
         xmlNode *commandline = NULL;
@@ -238,7 +238,7 @@ static void write_arguments(Domain *d, const char *part, const char *first, cons
                 }
                 xmlSetNs(commandline, ns);
         }
-        /* Both inherit the namespace of their parent. */
+        /* Both <arg> inherit the namespace of their parent. */
         node_set(d, node_add(d, commandline, "arg"), "value", "%s", first);
         node_set(d, node_add(d, commandline, "arg"), "value", "%s", second);
 }
@@ -251,7 +251,7 @@ static void write_firmware_hint(Domain *d) {
         write_arguments(d, FIRMWARE_HINT, "-fw_cfg", text);
 }
 
-/* QEMU adds the properties of several -machine. */
+/* QEMU merges the properties of several -machine arguments. */
 static void write_virt_window(Domain *d) {
         char text[64];
 
@@ -259,7 +259,7 @@ static void write_virt_window(Domain *d) {
         write_arguments(d, VIRT_WINDOW, "-machine", text);
 }
 
-/* With a server, the server tells guests the size, and libvirt refuses a <size>. */
+/* A server tells its guests the size, so libvirt refuses a <size> with a <server>. */
 static void write_shmem(Domain *d, const Region *r) {
         const char *pattern = d->config->shared_memory_server;
         _cleanup_free_ char *server = pattern ? region_server(r, pattern) : NULL;
@@ -295,7 +295,7 @@ void domain_write_devices(Domain *d) {
                 write_shmem(d, &d->a->regions[i]);
         node_remove_all(d->devices, "memballoon");
         node_set(d, node_add(d, d->devices, "memballoon"), "model",
-                 "none"); /* all memory is pinned, so ballooning is useless */
+                 "none"); /* VFIO pins all memory, so ballooning is useless */
         if (domain_needs_iommu(d))
                 write_iommu(d);
         if (d->smmu)

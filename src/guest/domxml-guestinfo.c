@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * What only the host knows, for the guest: files in QEMU's fw_cfg, which Linux shows below /sys/firmware/qemu_fw_cfg.
- * In the document they are entries of <sysinfo type='fwcfg'>. The text is base64: libvirt 9.0 passes it to QEMU in one
- * argument with & < > and quotes escaped as in XML, and does not double its commas, so QEMU refuses the argument.
+ * Facts that only the host knows, as files for the guest in QEMU's fw_cfg. Linux shows them below
+ * /sys/firmware/qemu_fw_cfg. In the document they are entries of <sysinfo type='fwcfg'>. Their text is base64: libvirt
+ * 9.0 passes it to QEMU in one argument with & < > and quotes escaped as in XML. Its commas are not doubled, so QEMU
+ * would refuse it.
  */
 
 #include <libxml/tree.h>
@@ -13,13 +14,13 @@
 #include "services.h"
 #include "util/strings.h"
 
-/* At most 55 bytes with the name (QEMU, FW_CFG_MAX_FILE_PATH). */
+/* Prefix and name have at most 55 bytes (QEMU, FW_CFG_MAX_FILE_PATH). */
 #define PREFIX "opt/org.passthroughd1/"
 
-/* Linux limits one argument to MAX_ARG_STRLEN, with its NUL. */
+/* Linux limits an argument to MAX_ARG_STRLEN bytes, with the NUL. */
 #define ARGUMENT_MAX ((size_t) 128 * 1024)
 
-/* fw_cfg has 32 files (QEMU, x-file-slots), and QEMU aborts when they do not suffice. It needs about 20 itself. */
+/* fw_cfg has 32 files (QEMU, x-file-slots), of which QEMU needs about 20. QEMU aborts when there are more. */
 #define FILES_MAX 10U
 
 static bool is_ours(const xmlNode *entry) {
@@ -54,7 +55,7 @@ static bool has_expander(const GuestPci *pci) {
         return false;
 }
 
-/* Without an expander the bus numbers in the guest are unknown, and the topology has no device. */
+/* Without an expander the bus numbers in the guest are unknown, so the topology has no devices. */
 static char *make_nccl_topology(Domain *d, GuestInfo info) {
         _cleanup_free_ GuestPlace *places = has_expander(d->pci) ? guest_pci_places(d->pci, d->a) : NULL;
         xmlDoc *doc = places ? domain_nccl(d, places) : NULL;
@@ -86,7 +87,7 @@ static void append_device(const Domain *d, JsonText *t, const GuestFunction *f, 
         json_text_literal(t, "}");
 }
 
-/* A line for each device, with the keys of the daemon's JSON. */
+/* Returns a line of JSON for each device, with the keys of the daemon's JSON. */
 static char *make_devices(Domain *d, GuestInfo info) {
         JsonText t;
         char *text;
@@ -120,7 +121,7 @@ static char *make_gvirtus(Domain *d, GuestInfo info _unused_) {
         return text;
 }
 
-/* make() returns NULL for an entry that the guest does not need; the caller frees. */
+/* make() returns NULL for a file that the guest does not need. The caller frees. */
 static const struct {
         const char *name;
         char *(*make)(Domain *d, GuestInfo info);
@@ -131,7 +132,7 @@ static const struct {
         { PREFIX "gvirtus.json", make_gvirtus },
 };
 
-/* RFC 4648, in one line. The caller frees; NULL when out of memory. */
+/* Encodes base64 (RFC 4648) in one line. The caller frees; NULL when out of memory. */
 static char *encode(const char *text) {
         static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
         size_t n = strlen(text), at = 0;

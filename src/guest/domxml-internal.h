@@ -11,27 +11,27 @@
 
 #define DOMXML_QEMU_NAMESPACE "http://libvirt.org/schemas/domain/qemu/1.0"
 
-#define DOMXML_DISK "/var/lib/libvirt/images/%s.qcow2" /* of the skeleton, by the name of the allocation */
+#define DOMXML_DISK "/var/lib/libvirt/images/%s.qcow2" /* the skeleton's disk; %s: the name of the allocation */
 
 typedef struct Domain {
         const Inventory *inv;
         const Config *config;
         const Allocation *a;
-        xmlDoc *doc;      /* the template or the skeleton, edited in place */
-        xmlNode *root;    /* <domain> */
-        xmlNode *devices; /* its <devices> */
-        xmlNode *anchor;  /* our elements are inserted before this one; NULL: at the end */
-        bool aarch64;     /* machine 'virt', else x86_64 with machine 'q35' */
-        bool xen;         /* type='xen': a guest of Xen, which has none of the PCI tree and of QEMU's options */
-        Confidential confidential; /* of the allocation, or <launchSecurity> of the template */
+        xmlDoc *doc;               /* the template or the skeleton, edited in place */
+        xmlNode *root;             /* <domain> */
+        xmlNode *devices;          /* <devices> of that <domain> */
+        xmlNode *anchor;           /* elements are inserted before this one; NULL: at the end */
+        bool aarch64;              /* machine 'virt'; otherwise x86_64 with machine 'q35' */
+        bool xen;                  /* type='xen': no PCI tree, and none of QEMU's options */
+        Confidential confidential; /* that of the allocation, or <launchSecurity> of the template */
         bool emulated;             /* type='qemu': without KVM the host's CPU cannot be passed through */
         IommufdFacts iommufd_facts;
         IommufdReason iommufd; /* for all devices of the guest */
         GuestPciRoom room;
         GuestPci *pci;         /* NULL for Xen */
-        unsigned memory_cells; /* of each coherent GPU */
-        xmlNode *smmu;         /* the template's <iommu> for each expander; NULL: none */
-        bool failed;           /* out of memory while making a node */
+        unsigned memory_cells; /* number for each coherent GPU */
+        xmlNode *smmu;         /* the template's <iommu>, copied for each expander; NULL: none */
+        bool failed;           /* no memory for a node */
 } Domain;
 
 /* domxml.c: refuses an allocation that cannot have a document. */
@@ -39,19 +39,19 @@ Verdict domain_check(const Allocation *a, Refusal *ret);
 
 /* domxml-node.c. These functions do nothing for a NULL node. A failure sets d->failed. */
 xmlNode *node_add(Domain *d, xmlNode *parent, const char *name);
-/* The child of that name, which is added if there is none. */
+/* Returns the child of that name, and adds the child if there is none. */
 xmlNode *node_need(Domain *d, xmlNode *parent, const char *name);
 void node_set(Domain *d, xmlNode *node, const char *attribute, const char *format, ...) _printf_(4, 5);
 void node_set_text(Domain *d, xmlNode *node, const char *format, ...) _printf_(3, 4);
 void node_set_cpus(Domain *d, xmlNode *node, const char *attribute, const CpuSet *set);
-/* Writes a size in the largest unit that divides it, as text of the node, or as attribute when that is not NULL. */
+/* Writes a size in the largest unit that divides it: as that attribute, or for NULL as text of the node. */
 void node_set_size(Domain *d, xmlNode *node, const char *attribute, uint64_t bytes);
 /* Adds a child to <domain> before the anchor; domain_take() moves an existing child there. */
 xmlNode *domain_add(Domain *d, const char *name);
 xmlNode *domain_take(Domain *d, const char *name);
 /* Adds a comment before <domain>. */
 void domain_add_comment(Domain *d, const char *format, ...) _printf_(2, 3);
-/* The text of the node, or of the document for NULL. The caller frees; NULL when out of memory. */
+/* Returns the text of the node, or of the document if node is NULL. The caller frees; NULL when out of memory. */
 char *document_text(xmlDoc *doc, xmlNode *node);
 
 /*
@@ -60,8 +60,8 @@ char *document_text(xmlDoc *doc, xmlNode *node);
  */
 Verdict domain_load(Domain *d, const DomainTemplate *template, Refusal *ret);
 /*
- * domxml-refuse.c. at: the node that the refusal is about; its line is added to the sentence. NULL: the template as a
- * whole. device, remedy: or NULL.
+ * domxml-refuse.c. at: the node in question; its line is added to the sentence. NULL: the whole template. device and
+ * remedy may be NULL.
  */
 Verdict refuse_template(Refusal *ret, const xmlNode *at, const PciAddress *device, const char *remedy,
                         const char *format, ...) _printf_(5, 6);
@@ -80,12 +80,12 @@ Verdict domain_check_devices(Domain *d, Refusal *ret);
 /* Refuses a template's SMMU that cannot serve all devices. Needs d->pci. */
 Verdict domain_check_smmus(const Domain *d, Refusal *ret);
 
-/* confidential.c: finds d->confidential; refuses what a confidential guest cannot have, which needs d->iommufd_facts;
- * and writes what it needs. */
+/* confidential.c. The first function sets d->confidential. The second one refuses what a confidential guest cannot
+ * have, and needs d->iommufd_facts. The third one writes the elements of a confidential guest. */
 Verdict domain_set_confidential(Domain *d, Refusal *ret);
 Verdict domain_check_confidential(const Domain *d, Refusal *ret);
 void domain_write_confidential(Domain *d);
-/* Adds an element that says what the guest lacks, for a confidential guest. */
+/* Adds an element with a note for each thing that a confidential guest lacks. */
 void domain_write_confidential_notes(Domain *d, xmlNode *metadata);
 
 /* domxml-cpu.c: memory, memoryBacking, vcpu, cputune, numatune, cpu. */
@@ -102,7 +102,7 @@ void domain_write_xen(Domain *d, GuestInfo info);
 /* domxml-topology.c: <topology>; sockets x dies x cores x threads is the number of vCPUs. */
 void domain_write_topology(Domain *d, xmlNode *cpu);
 
-/* An eight bit APIC id cannot address more vCPUs. libvirt then requires an <iommu> with interrupt remapping. */
+/* More vCPUs need APIC ids of more than eight bits. For them libvirt requires an <iommu> with interrupt remapping. */
 #define DOMXML_PLAIN_VCPUS_MAX 255U
 static inline bool domain_needs_iommu(const Domain *d) {
         return !d->aarch64 && d->a->n_pins > DOMXML_PLAIN_VCPUS_MAX;
@@ -110,18 +110,18 @@ static inline bool domain_needs_iommu(const Domain *d) {
 
 /* domxml-devices.c: PCI controllers, hostdevs, memballoon, and an iommu for many vCPUs. Needs d->pci. */
 void domain_write_devices(Domain *d);
-/* Adds the <hostdev> of one device, without its place in the guest. */
+/* Adds the <hostdev> of one device, without its address in the guest. */
 xmlNode *domain_write_hostdev(Domain *d, const AllocationDevice *dev);
-/* Adds the address in the guest. */
+/* Adds the address in the guest to a <hostdev>. */
 void domain_write_address(Domain *d, xmlNode *hostdev, PciAddress a);
-/* Adds the place in the guest, of the document's layout. */
+/* Adds the address in the guest that the PCI layout gives the function. */
 void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f);
 
 /* domxml-nccl.c: the topology file for NCCL in the guest. places: one for each device. The caller frees; NULL when out
  * of memory. */
 xmlDoc *domain_nccl(Domain *d, const GuestPlace *places);
 
-/* domxml-guestinfo.c: <sysinfo type='fwcfg'>. Removes the entries of an earlier document from the template; writes
- * those of this one. Needs d->pci. */
+/* domxml-guestinfo.c: <sysinfo type='fwcfg'>. The first function removes the entries of an earlier document from the
+ * template, the second one writes those of this document. Needs d->pci. */
 void domain_remove_guest_info(Domain *d);
 Verdict domain_write_guest_info(Domain *d, GuestInfo info, Refusal *ret);

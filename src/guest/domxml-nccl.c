@@ -2,9 +2,9 @@
 
 /*
  * The guest's PCI tree as a topology file of NCCL (NCCL_TOPO_FILE): <system>, a <cpu> for each guest cell, below it a
- * <pci> for each switch and device. NCCL adds the GPUs and networks that it finds to the <pci> with the same busid, and
- * ignores a <pci> without any. NCCL reads no XML declaration, and no value of more than 253 bytes
- * (xml.cc of NCCL 2.29.7, xmlGetValue()).
+ * <pci> for each switch and device. NCCL adds each GPU and network interface to the <pci> with the same busid, and
+ * ignores a <pci> without any. NCCL reads no XML declaration, and no value of more than 253 bytes (xml.cc of NCCL
+ * 2.29.7, xmlGetValue()).
  *
  * The file contains the link speeds of the host, because the guest sees only those of its emulated ports.
  */
@@ -40,7 +40,7 @@ static void write_affinity(Domain *d, xmlNode *cpu, const CpuSet *set) {
                 node_set(d, cpu, "affinity", "%s", text);
 }
 
-/* The slower end determines the speed of a link; 0: unknown. */
+/* The slower end determines the speed of a link. 0 is an unknown speed. */
 static unsigned slower(unsigned a, unsigned b) {
         return a == 0 ? b : b == 0 ? a : MIN(a, b);
 }
@@ -70,14 +70,14 @@ static xmlNode *write_pci(Domain *d, xmlNode *parent, PciAddress address, uint32
         return pci;
 }
 
-/* The link of a VF is that of its PF. */
+/* Returns the device on the physical link: for a VF, its PF. */
 static const PciDevice *host_card(const Domain *d, size_t device) {
         const AllocationDevice *dev = &d->a->devices[device];
 
         return inventory_find(d->inv, dev->is_vf ? dev->physfn : dev->address);
 }
 
-/* The first n bytes of the path; below them is the rest. */
+/* The first n bytes of a guest path. */
 typedef struct Branch {
         const char *path;
         size_t n;
@@ -87,13 +87,13 @@ static bool is_below(const char *path, Branch b) {
         return strncmp(path, b.path, b.n) == 0 && path[b.n] == '/';
 }
 
-/* The branch with one more part of the path. */
+/* Extends the branch by the next part of the path. */
 static Branch longer(Branch b) {
         return (Branch) { b.path, b.n + 1 + strcspn(b.path + b.n + 1, "/") };
 }
 
-/* Finds the next switch on path below b, a root bus or a switch. *ret: the path of its upstream port. False: no switch
- * between b and the device. */
+/* Finds the next switch on path below b (a root bus or a switch). *ret: the path of the switch's upstream port. False:
+ * no switch is between b and the device. */
 static bool find_switch(const char *path, Branch b, Branch *ret) {
         Branch port = longer((Branch) { path, b.n }), upstream = port.path[port.n] ? longer(port) : port;
 
@@ -102,8 +102,8 @@ static bool find_switch(const char *path, Branch b, Branch *ret) {
 }
 
 /*
- * The host switch that a guest switch represents: the one above a card plugged into it, else the topmost switch above
- * the first card below it.
+ * Returns the upstream port of the host switch that a guest switch represents: the switch above a card plugged into the
+ * guest switch, else the topmost switch above the first card below it.
  */
 static const PciDevice *host_switch(const Domain *d, const GuestPlace *places, Branch upstream) {
         const PciDevice *found = NULL;
@@ -161,7 +161,7 @@ static void write_cpu(Domain *d, xmlNode *system, const GuestPlace *places, size
 
         node_set(d, cpu, "numaid", "%zu", cell);
         write_affinity(d, cpu, &d->a->cells[cell].vcpus);
-        node_set(d, cpu, "arch", d->aarch64 ? "arm64" : "x86_64"); /* NCCL's names */
+        node_set(d, cpu, "arch", d->aarch64 ? "arm64" : "x86_64"); /* the names that NCCL uses */
         for (size_t i = 0; i < d->a->n_devices; i++) {
                 Branch root = { places[i].path, strcspn(places[i].path, "/") };
 

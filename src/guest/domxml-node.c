@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Writes nodes, and converts them to text. A single flag records that memory ran out, so that callers need no checks.
- */
+/* Writes nodes, and converts them to text. d->failed records that memory ran out, so callers need no checks. */
 
 #include <libxml/xmlsave.h>
 

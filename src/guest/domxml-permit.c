@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Refuses a template that may give the guest a device of the host, or memory that is not in the allocation: both come
- * from the allocation only. The lists name what a template may have, so that an element that a later libvirt adds is
- * refused until it is listed.
- * A path may be anywhere (guest/domain-paths.h). Block devices of disks, and host networks that the guest shares, are
- * permitted: passthroughd does not allocate them.
+ * Refuses a template that may give the guest a device of the host, or memory: both come from the allocation only. The
+ * lists name the elements that a template may have. An element that a later libvirt adds is refused until it is listed.
+ * A path may be in any element (guest/domain-paths.h). Block devices of disks and shared host networks are permitted,
+ * because passthroughd does not allocate them.
  */
 
 #include <ctype.h>
@@ -17,12 +16,12 @@
 
 #define REMEDY "Remove it from the template and allocate the device."
 
-/* Character devices (libvirt formatdomain, "Host interface"), without 'dev', which names a host device. */
+/* Character devices (libvirt formatdomain, "Host interface"). 'dev' is not listed, because it names a host device. */
 #define CHARDEVS "null vc pty file pipe stdio unix tcp udp nmdm spicevmc spiceport dbus qemu-vdagent"
-/* Disks, without 'nvme' and 'vhostvdpa'. */
+/* Disks. 'nvme' and 'vhostvdpa' are not listed, because they name a host device. */
 #define DISKS    "file block dir network volume vhostuser"
 
-/* An element that may stand directly in <devices>. types: the permitted values of its attribute 'type'; NULL: any. */
+/* An element directly in <devices>. types: the permitted values of its attribute 'type'; NULL: any value. */
 typedef struct Permitted {
         const char *name, *types;
 } Permitted;
@@ -61,8 +60,8 @@ static const Permitted devices[] = {
 };
 
 /*
- * An element in <devices> or <os> that can name a device of the host by its attribute, or by its text (attribute:
- * NULL). parent: NULL: any.
+ * An element in <devices> or <os> that can name a device of the host in an attribute, or in its text (attribute: NULL).
+ * parent: NULL: any parent.
  */
 static const struct {
         const char *parent, *name, *attribute, *values;
@@ -70,19 +69,19 @@ static const struct {
         { NULL, "backingStore", "type", DISKS },
         { NULL, "mirror", "type", DISKS },
         { NULL, "dataStore", "type", DISKS },
-        /* Of macvtap: not 'passthrough', which takes the whole VF. 'client' and 'server' are those of a vhost-user
-           socket. */
+        /* Modes of macvtap: 'passthrough' is not listed, because it takes the whole VF. 'client' and 'server' are modes
+         * of a vhost-user socket. */
         { "interface", "source", "mode", "vepa bridge private client server" },
         { "tpm", "backend", "type", "emulator external" },
         { "rng", "backend", "type", CHARDEVS },
-        /* QEMU keeps the file open, so a file of /dev/vfio would keep other guests from its group. */
+        /* QEMU keeps the file open. An open file of /dev/vfio would keep other guests from its IOMMU group. */
         { "rng", "backend", NULL, "/dev/random /dev/urandom /dev/hwrng" },
         { "interface", "backend", "tap", "/dev/net/tun" },
         { "interface", "backend", "vhost", "/dev/vhost-net" },
-        { NULL, "smartcard", "mode", "passthrough" }, /* 'host' and 'host-certificates' use the host's readers */
+        { NULL, "smartcard", "mode", "passthrough" }, /* other modes use readers of the host */
         { "os", "nvram", "type", DISKS },
         { "video", "driver", "name", "qemu" }, /* 'vhostuser' opens the first render node of the host */
-        { NULL, "gl", "enable", "no" },        /* libvirt passes the first render node of the host when none is named */
+        { NULL, "gl", "enable", "no" }, /* without a render node's name, libvirt passes the first one of the host */
         { NULL, "gl", "rendernode", "" },
         { NULL, "acceleration", "rendernode", "" },
 };
@@ -96,7 +95,7 @@ static bool is_word_of(const char *words, const char *word) {
         return false;
 }
 
-/* Finds the PCI address of the host in the <source> of an element; false when there is none or it is malformed. */
+/* Finds the host's PCI address in the <source> of an element. False: there is none, or it is malformed. */
 static bool find_host_address(const xmlNode *node, PciAddress *ret) {
         unsigned domain = 0, bus, slot, function = 0;
         const xmlNode *address = node_find(node_find(node, "source"), "address");
@@ -109,14 +108,14 @@ static bool find_host_address(const xmlNode *node, PciAddress *ret) {
         return true;
 }
 
-/* libvirt puts the name behind /dev/shm/. */
+/* libvirt appends the name to /dev/shm/. */
 static bool is_our_region(const xmlNode *node) {
         _cleanup_free_ char *name = node_is(node, "shmem") ? node_get(node, "name") : NULL;
 
         return name && (strchr(name, '/') || strncmp(name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) == 0);
 }
 
-/* A guest gets only allocated memory. */
+/* Refuses memory in the template: a guest gets only memory of its allocation. */
 static Verdict check_memory(const xmlNode *node, Refusal *ret) {
         if (node_is(node, "memory"))
                 return refuse_template(ret, node, NULL, "Remove it and ask for the memory in the allocation.",
@@ -137,7 +136,7 @@ static Verdict refuse_host_device(const xmlNode *node, Refusal *ret) {
                                QUOTABLE((const char *) node->name));
 }
 
-/* attribute: NULL: the text. values: NULL: any. An element without the attribute or text names no host device. */
+/* attribute: NULL: the text. values: NULL: any value. An element without the attribute or text names no host device. */
 static Verdict check_value(const xmlNode *node, const char *attribute, const char *values, Refusal *ret) {
         _cleanup_free_ char *value = !values ? NULL : attribute ? node_get(node, attribute) : node_get_text(node);
         PciAddress address;

@@ -4,7 +4,7 @@
 #include "domxml-internal.h"
 #include "util/strings.h"
 
-/* libxml2 gives a text node the line in which it ends. */
+/* libxml2 gives a text node the line where the text ends. */
 static long text_line(const xmlNode *text) {
         const char *s = (const char *) text->content;
         long line = xmlGetLineNo(text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Refuses what passthroughd would misread, elements that <domain> repeats; and text between elements, for which libvirt
- * names no line. libvirt validates the rest with its schema.
+ * Refuses elements that <domain> repeats, because passthroughd would misread them, and text between elements, because
+ * libvirt names no line for it. libvirt validates the rest with its schema.
  */
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static bool may_have_text(const Domain *d, const xmlNode *element) {
                !xmlFirstElementChild((xmlNode *) element);
 }
 
-/* <metadata> may contain anything but text of its own. libxml2 limits the nesting. */
+/* <metadata> may contain anything but text of its own. libxml2 limits the nesting of elements. */
 static Verdict check_element(const Domain *d, const xmlNode *element, Refusal *ret) {
         bool is_metadata = element->parent == d->root && node_is(element, "metadata");
         Verdict v = VERDICT_NONE;
@@ -44,7 +44,7 @@ static Verdict check_element(const Domain *d, const xmlNode *element, Refusal *r
         return v;
 }
 
-/* Refuses repeated elements in <domain>. A hash table, because a template may have very many elements. */
+/* Refuses repeated elements in <domain>. The hash table is for templates with very many elements. */
 static Verdict check_once(const xmlNode *parent, Refusal *ret) {
         xmlHashTable *seen = xmlHashCreate(0);
         Verdict v = seen ? VERDICT_NONE : refuse_no_memory(ret);

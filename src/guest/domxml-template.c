@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Loads the initial document: the caller's template, checked and without the elements that the daemon writes, or a
+ * Loads the initial document: the caller's template, checked and without the elements that the daemon writes, or else a
  * bootable skeleton.
  */
 
@@ -24,7 +24,7 @@
         "<serial type='pty'/><console type='pty'/>"                                                                    \
         "</devices>"
 
-/* No element of a domain has nearly as many. */
+/* Much more than any element of a domain has. */
 #define ATTRIBUTES_MAX 64U
 
 static const char skeleton_x86_64[] =
@@ -58,7 +58,7 @@ static const char skeleton_xen[] =
         "<serial type='pty'/><console type='pty'/>"
         "</devices></domain>";
 
-/* The last character of the comment, CDATA section or instruction that begins at text; NULL when none does. */
+/* Returns the end of the comment, CDATA section or instruction that begins at text; NULL when none does. */
 static const char *find_section_end(const char *text) {
         static const struct {
                 const char *begin, *end;
@@ -75,8 +75,8 @@ static const char *find_section_end(const char *text) {
 }
 
 /*
- * Refuses what libxml2 takes too long for, before it parses: a DOCTYPE, and an element with more than ATTRIBUTES_MAX
- * attributes, each of which libxml2 compares with all others. In a tag each attribute has two quotes.
+ * Refuses text that libxml2 would parse too slowly: a DOCTYPE, and an element with more than ATTRIBUTES_MAX attributes,
+ * because libxml2 compares each attribute with all others. A tag has two quotes for each attribute.
  */
 static Verdict check_markup(const char *text, Refusal *ret) {
         char quote = '\0';
@@ -109,7 +109,7 @@ static Verdict check_markup(const char *text, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* Entities are never expanded, external files never loaded. The encoding is UTF-8, whatever the text says. */
+/* Entities are not expanded, external files not loaded. The encoding is UTF-8 regardless of the XML declaration. */
 static Verdict parse(const char *text, size_t size, xmlDoc **ret, Refusal *ret_refusal) {
         const int options =
                 XML_PARSE_NONET | XML_PARSE_NOBLANKS | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_BIG_LINES;
@@ -186,7 +186,7 @@ static Verdict check_type(Domain *d, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* libvirt refuses a <vcpusched> of such a vCPU, and drops a <cachetune> or <memorytune>. */
+/* libvirt refuses a <vcpusched> of a vCPU that the guest lacks, and drops a <cachetune> or <memorytune>. */
 static Verdict check_vcpus(const Domain *d, const xmlNode *cputune, Refusal *ret) {
         for (const xmlNode *n = cputune ? cputune->children : NULL; n; n = n->next) {
                 _cleanup_free_ char *vcpus = n->type == XML_ELEMENT_NODE ? node_get(n, "vcpus") : NULL;
@@ -200,7 +200,7 @@ static Verdict check_vcpus(const Domain *d, const xmlNode *cputune, Refusal *ret
         return VERDICT_NONE;
 }
 
-/* Xen, and a guest without KVM, have no thread for each vCPU. */
+/* Neither Xen nor QEMU without KVM has a thread for each vCPU. */
 static Verdict check_cpus(const Domain *d, Refusal *ret) {
         static const char *const of_vcpus[] = { "vcpusched", "cachetune", "memorytune", "period", "quota" };
         xmlNode *cputune = node_find(d->root, "cputune");
@@ -226,12 +226,12 @@ static bool machine_is_i440fx(const char *machine) {
         return streq(machine, "pc") || strncmp(machine, "pc-", 3) == 0;
 }
 
-/* "virt", or "virt-8.0" */
+/* Matches "virt" and "virt-8.0". */
 static bool machine_is_virt(const char *machine) {
         return streq(machine, "virt") || strncmp(machine, "virt-", 5) == 0;
 }
 
-/* The PCI layout needs PCI Express: i440fx is replaced by q35, other machines are refused. Xen has one machine. */
+/* The PCI layout needs PCI Express. i440fx is replaced by q35, and other machines are refused. Xen has one machine. */
 static Verdict set_machine(Domain *d, xmlNode *type, Refusal *ret) {
         const char *wanted = d->aarch64 ? "virt" : "q35",
                    *remedy = d->aarch64 ? "Use machine='virt'." : "Use machine='q35'.";
@@ -280,7 +280,7 @@ static Verdict set_os(Domain *d, Refusal *ret) {
         return set_machine(d, type, ret);
 }
 
-/* GICv2, which libvirt may choose, has no interrupts for PCI devices of guests. */
+/* libvirt may choose GICv2, which has no interrupts for PCI devices of guests. */
 static void set_gic(Domain *d) {
         xmlNode *features = node_find(d->root, "features"), *gic;
 
@@ -304,7 +304,7 @@ static void set_sysinfo_uuid(Domain *d) {
         }
 }
 
-/* Keeps the features of <cpu>, without attributes, and what <cputune> has besides pins. */
+/* Removes the attributes of <cpu> and <cputune>, all children of <cpu> but features, and the pins of <cputune>. */
 static void remove_our_cpus(Domain *d) {
         static const char *const pins[] = { "vcpupin", "emulatorpin", "iothreadpin" };
 
@@ -378,7 +378,7 @@ Verdict domain_load(Domain *d, const DomainTemplate *template, Refusal *ret) {
         if (!d->devices)
                 d->devices = node_add(d, d->root, "devices");
         if (!d->devices)
-                return VERDICT_NONE; /* out of memory: d->failed says so */
+                return VERDICT_NONE; /* out of memory: d->failed is set */
         v = domain_check_permitted(d, template && template->qemu_commandline, ret);
         if (v != VERDICT_NONE)
                 return v;

@@ -4,9 +4,7 @@
 
 #include "domxml-internal.h"
 
-/*
- * True when the n pins from i on are CPUs of one core without an earlier pin. Adds the core and the CPUs to the sets.
- */
+/* Returns whether the n pins from i on are CPUs of one new core. Adds the core and the CPUs to the sets. */
 static bool take_core(const Domain *d, size_t i, unsigned n, CpuSet *cores, CpuSet *cpus) {
         const Cpu *head = inventory_find_cpu(d->inv, d->a->pins[i].cpu);
 
@@ -23,7 +21,7 @@ static bool take_core(const Domain *d, size_t i, unsigned n, CpuSet *cores, CpuS
         return true;
 }
 
-/* SMT threads per core when the pins are consecutive whole cores of the same size, else 1. */
+/* Returns the SMT threads per core when the pins are consecutive whole cores of one size, else 1. */
 static unsigned guest_threads(const Domain *d) {
         const Cpu *first = inventory_find_cpu(d->inv, d->a->pins[0].cpu);
         CpuSet cores = { 0 }, cpus = { 0 };
@@ -37,13 +35,13 @@ static unsigned guest_threads(const Domain *d) {
         for (size_t i = 0; i < d->a->n_pins; i += threads)
                 if (!take_core(d, i, threads, &cores, &cpus))
                         return 1;
-        for (size_t i = 0; i < d->inv->n_cpus; i++) /* a core with more threads is not whole */
+        for (size_t i = 0; i < d->inv->n_cpus; i++) /* a core with further threads is not whole */
                 if (cpuset_has(&cores, d->inv->cpus[i].core) && !cpuset_has(&cpus, d->inv->cpus[i].id))
                         return 1;
         return threads;
 }
 
-/* True when all cells have the same number of consecutive vCPUs, in whole cores. */
+/* Returns whether all cells have the same number of consecutive vCPUs, in whole cores. */
 static bool cells_are_even(const Allocation *a, unsigned threads) {
         size_t each = a->n_pins / a->n_cells;
 
@@ -55,14 +53,14 @@ static bool cells_are_even(const Allocation *a, unsigned threads) {
         return true;
 }
 
-/* -1: unknown. */
+/* Returns -1 for an unknown package. */
 static int package_of(const Domain *d, size_t cell) {
         const NumaNode *node = inventory_find_node(d->inv, d->a->cells[cell].node);
 
         return node ? node->package : -1;
 }
 
-/* True when each run of this many cells is on a known package of its own. */
+/* Returns whether each run of this many cells is on a known package of its own. */
 static bool packages_have_cells(const Domain *d, size_t each) {
         for (size_t i = 0; i < d->a->n_cells; i++)
                 for (size_t j = 0; j <= i; j++)
@@ -72,9 +70,9 @@ static bool packages_have_cells(const Domain *d, size_t each) {
 }
 
 /*
- * One socket for each host package if all packages have the same number of consecutive cells. One socket in all if
- * their numbers differ. One socket for each cell if a package is unknown, and on AArch64: QEMU's 'virt' has no dies to
- * separate the cells of a socket.
+ * Returns one socket for each host package if all packages have the same number of consecutive cells, and one socket if
+ * their numbers differ. Returns one socket for each cell if a package is unknown, and on AArch64: QEMU's 'virt' has no
+ * dies to separate the cells of a socket.
  */
 static unsigned guest_sockets(const Domain *d, unsigned threads) {
         size_t each = d->a->n_cells;
@@ -103,14 +101,14 @@ static unsigned bits(size_t n) {
         return b;
 }
 
-/* The APIC id of the last vCPU: QEMU gives each level of the topology bits of its own. */
+/* Returns the APIC id of the last vCPU. QEMU gives each level of the topology its own bits of the id. */
 static size_t last_apic_id(size_t sockets, size_t dies, size_t cores, size_t threads) {
         unsigned core = bits(threads), die = core + bits(cores), socket = die + bits(dies);
 
         return (sockets - 1) << socket | (dies - 1) << die | (cores - 1) << core | (threads - 1);
 }
 
-/* True when the APIC ids need no <iommu>, or there is one anyway; see domain_needs_iommu(). */
+/* Returns whether the APIC ids need no <iommu>, or the guest has one anyway; see domain_needs_iommu(). */
 static bool fits_apic_ids(const Domain *d, size_t sockets, size_t dies, size_t threads) {
         size_t cores = d->a->n_pins / sockets / dies / threads;
 
@@ -118,7 +116,7 @@ static bool fits_apic_ids(const Domain *d, size_t sockets, size_t dies, size_t t
                last_apic_id(sockets, dies, cores, threads) < DOMXML_PLAIN_VCPUS_MAX;
 }
 
-/* Host dies per socket when all dies have the same number of consecutive vCPUs, in whole cores; else 1. */
+/* Returns the host dies per socket if all dies have the same number of consecutive vCPUs, in whole cores; else 1. */
 static unsigned host_dies(const Domain *d, unsigned sockets, unsigned threads) {
         size_t socket = d->a->n_pins / sockets, die = 1;
         CpuSet seen = { 0 };
@@ -135,9 +133,7 @@ static unsigned host_dies(const Domain *d, unsigned sockets, unsigned threads) {
         return (unsigned) (socket / die);
 }
 
-/*
- * A die must not span cells: a guest assumes that the CPUs of a die share a cache, which CPUs of two NUMA nodes do not.
- */
+/* A die must not span cells: a guest assumes that the CPUs of a die share a cache. CPUs of two NUMA nodes do not. */
 static unsigned guest_dies(const Domain *d, unsigned sockets, unsigned threads) {
         unsigned dies = host_dies(d, sockets, threads), cells = (unsigned) d->a->n_cells / sockets;
 

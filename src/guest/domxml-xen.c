@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The domain of a guest of Xen. libvirt's driver for Xen (libxl) ignores an element that it has no use for, so that the
- * document has none of these, and tells in a comment what the guest does without.
+ * The domain of a guest of Xen. libvirt's driver for Xen (libxl) ignores elements that it does not support, so the
+ * document has none of them. Comments in the document name what the guest lacks.
  */
 
 #include "domxml-xen.h"
@@ -37,9 +37,9 @@ Verdict xen_check(const Inventory *inv, const Allocation *a, Refusal *ret) {
         return v;
 }
 
-/* xl.cfg has a host node for each guest cell. libvirt has none and takes the memory of cell i from node i
- * (libxlMakeVnumaList() in its libxl_conf.c). With cells the memory is of these nodes alone: libxenguest allocates it
- * with XENMEMF_exact_node(). */
+/* xl.cfg names a host node for each guest cell. libvirt does not, and takes the memory of cell i from node i
+ * (libxlMakeVnumaList() in its libxl_conf.c). With cells, memory is of these nodes alone: libxenguest allocates it with
+ * XENMEMF_exact_node(). */
 bool xen_has_cells(const Allocation *a, XenDocument document) {
         for (size_t i = 0; i < a->n_cells && document == XEN_DOCUMENT_LIBVIRT; i++)
                 if (cell_memory_node(&a->cells[i]) != (int) i)
@@ -83,7 +83,7 @@ int xen_losses(const Allocation *a, GuestInfo info, XenDocument document, char *
         return r;
 }
 
-/* Comments before <domain>. */
+/* Adds comments before <domain> about what the guest lacks. */
 static void write_losses(Domain *d, GuestInfo info) {
         _cleanup_free_ char *losses = NULL;
         char *rest, *line;
@@ -99,7 +99,7 @@ void domain_write_xen(Domain *d, GuestInfo info) {
         uint64_t memory = allocation_memory(d->a);
 
         node_set_size(d, domain_add(d, "memory"), NULL, memory);
-        /* Xen refuses devices for a guest that starts with less than its memory (populate on demand). */
+        /* Xen refuses devices for a guest whose memory at start is less than its maximum (populate on demand). */
         node_set_size(d, domain_add(d, "currentMemory"), NULL, memory);
         domain_write_vcpus(d);
         if (xen_has_cells(d->a, XEN_DOCUMENT_LIBVIRT))

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What a guest of Xen gets, in both of its documents: libvirt's XML (domxml-xen.c) and the configuration of xl
- * (xlcfg.c). Both describe an HVM guest: a PVH guest gets no PCI device (Xen, SUPPORT.md), a PV guest no virtual NUMA
+ * A guest of Xen, as both of its documents describe it: libvirt's XML (domxml-xen.c) and the configuration of xl
+ * (xlcfg.c). The guest is HVM: a PVH guest gets no PCI device (Xen, SUPPORT.md), a PV guest no virtual NUMA
  * (xl.cfg(5)).
  */
 
@@ -16,10 +16,10 @@ typedef enum XenDocument {
         XEN_DOCUMENT_XL,
 } XenDocument;
 
-/* Refuses what Xen cannot give a guest at all. */
+/* Refuses allocations that no guest of Xen can have. */
 Verdict xen_check(const Inventory *inv, const Allocation *a, Refusal *ret);
-/* Whether the document has guest NUMA cells. */
+/* Returns whether the document has guest NUMA cells. */
 bool xen_has_cells(const Allocation *a, XenDocument document);
-/* What the guest does without: sentences, each with a newline at its end. They have no "--", which a comment of XML
- * cannot contain. The caller frees *ret, which is NULL for none. 0 or -ENOMEM. */
+/* Writes what the guest lacks: sentences, each with a newline at its end, and without "--", which XML forbids in
+ * comments. The caller frees *ret, which is NULL if the guest lacks nothing. Returns 0 or -ENOMEM. */
 int xen_losses(const Allocation *a, GuestInfo info, XenDocument document, char **ret);

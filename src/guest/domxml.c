@@ -17,7 +17,7 @@ static bool has_document(const Allocation *a) {
         return a->n_pins > 0 && a->n_cells > 0 && allocation_memory(a) > 0;
 }
 
-/* libvirt silently drops or adds settings that contradict each other, so check them first. */
+/* libvirt silently changes settings that contradict each other, so the daemon checks for contradictions first. */
 static Verdict check_cpus(const Allocation *a, Refusal *ret) {
         CpuSet vcpus = { 0 };
 
@@ -35,7 +35,7 @@ static Verdict check_cpus(const Allocation *a, Refusal *ret) {
 }
 
 static Verdict check_devices(const Allocation *a, Refusal *ret) {
-        /* The address of a lost device belongs to another card. */
+        /* Another card may be at the address of a lost device. */
         for (size_t i = 0; i < a->n_devices; i++)
                 if (a->devices[i].lost)
                         return refuse(ret, VERDICT_MISSING, &a->devices[i].address,
@@ -60,7 +60,7 @@ static void format_address(Domain *d, xmlNode *node, const char *attribute, PciA
         node_set(d, node, attribute, "%s", PCI_ADDRESS_STR(a));
 }
 
-/* Attribute names are those of vf_attribute_to_string(). Writes nothing when there are none. */
+/* Writes the attributes by their names of vf_attribute_to_string(), or nothing when there are none. */
 static void write_attributes(Domain *d, xmlNode *parent, const VfAttributes *v) {
         xmlNode *node = v->set ? node_add(d, parent, "attributes") : NULL;
 
@@ -72,7 +72,7 @@ static void write_attributes(Domain *d, xmlNode *parent, const VfAttributes *v) 
         }
 }
 
-/* f: the place in the guest; NULL when the hypervisor chooses it. */
+/* f: the guest's layout of the function; NULL when the hypervisor chooses the address. */
 static void write_metadata_device(Domain *d, xmlNode *parent, const AllocationDevice *dev, const GuestFunction *f) {
         xmlNode *node = node_add(d, parent, "device");
 
@@ -103,7 +103,7 @@ static void write_metadata_region(Domain *d, xmlNode *parent, const Region *r, c
                 node_set(d, node_add(d, node, "member"), "name", "%s", shared->members[i]->name);
 }
 
-/* Why the devices have iommufd or not. */
+/* Writes why the devices have iommufd or not. */
 static void write_metadata_iommufd(Domain *d, xmlNode *parent) {
         _cleanup_free_ char *why = NULL;
         xmlNode *node;
@@ -117,7 +117,7 @@ static void write_metadata_iommufd(Domain *d, xmlNode *parent) {
         node_set_text(d, node, "%s", why ?: "");
 }
 
-/* What the guest lacks, a <warning> for each sentence. passthroughctl prints them beside the document. */
+/* Writes a <warning> for each sentence about what the guest lacks. passthroughctl prints them beside the document. */
 static void write_metadata_lacks(Domain *d, xmlNode *parent) {
         _cleanup_free_ char *text = NULL;
         char *rest, *line;
@@ -130,7 +130,7 @@ static void write_metadata_lacks(Domain *d, xmlNode *parent) {
                 node_set_text(d, node_add(d, parent, DOMXML_WARNING), "%s", line);
 }
 
-/* Connects the domain with its allocation. libvirt permits one metadata element for each namespace. */
+/* Connects the domain with its allocation. libvirt permits one metadata element per namespace. */
 static void write_metadata(Domain *d) {
         xmlNode *node = node_add(d, domain_take(d, "metadata"), "allocation");
         xmlNs *ns = node ? xmlNewNs(node, (const xmlChar *) DOMXML_NAMESPACE, (const xmlChar *) DOMXML_PREFIX) : NULL;
@@ -170,7 +170,7 @@ static Verdict write_domain(Domain *d, GuestInfo info, Refusal *ret) {
         return domain_write_guest_info(d, info, ret);
 }
 
-/* With Iommufd=auto a template may choose: <iommufd enabled=>, which is the default of all devices of a domain. */
+/* With Iommufd=auto a template may decide: <iommufd enabled=> is the default of all devices of a domain. */
 static void choose_iommufd(Domain *d) {
         const xmlNode *element = node_find(d->root, "iommufd");
 
@@ -227,8 +227,8 @@ static Verdict prepare_devices(Domain *d, const DomainTemplate *template, Refusa
         return r < 0 ? refuse_no_memory(ret) : VERDICT_NONE;
 }
 
-/* Prepares a whole document. A single device of a guest that runs passes no rules for confidential guests: a reload may
- * have changed the mode of a pool since. */
+/* Prepares a whole document. make_hostdev() does not check the rules for confidential guests, because a reload may have
+ * changed the mode of a pool since the guest's start. */
 static Verdict prepare(Domain *d, const DomainTemplate *template, Refusal *ret) {
         Verdict v = check_cpus(d->a, ret);
 
@@ -239,7 +239,7 @@ static Verdict prepare(Domain *d, const DomainTemplate *template, Refusal *ret) 
         return v == VERDICT_NONE && !d->xen ? domain_check_confidential(d, ret) : v;
 }
 
-/* node: NULL for the document. */
+/* Takes the text of the node, or of the document if node is NULL. */
 static Verdict take_text(const Domain *d, xmlDoc *doc, xmlNode *node, char **ret, Refusal *ret_refusal) {
         char *text = d->failed || !doc ? NULL : document_text(doc, node);
 
@@ -254,7 +254,7 @@ static void domain_done(Domain *d) {
         xmlFreeDoc(d->doc);
 }
 
-/* Lines in document order. An added element has line 0. */
+/* Appends the line number of each element, in document order. An element that the daemon added has line 0. */
 static void append_lines(const xmlNode *element, xmlBuffer *lines) {
         char line[24];
 
@@ -264,7 +264,7 @@ static void append_lines(const xmlNode *element, xmlBuffer *lines) {
                 append_lines(n, lines);
 }
 
-/* Appends the lines after the NUL of the text. */
+/* Appends the line numbers to the text, after its NUL. */
 static Verdict take_lines(const Domain *d, char **text, size_t *ret_size, Refusal *ret_refusal) {
         xmlBuffer *lines = xmlBufferCreate();
         size_t length = strlen(*text) + 1, size;
@@ -284,7 +284,7 @@ static Verdict take_lines(const Domain *d, char **text, size_t *ret_size, Refusa
         return both ? VERDICT_NONE : refuse_no_memory(ret_refusal);
 }
 
-/* ret_size: NULL for a document without lines. */
+/* ret_size: NULL for a document without line numbers. */
 static Verdict make(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
                     GuestInfo info, char **ret, size_t *ret_size, Refusal *ret_refusal) {
         Domain d = { .inv = inv, .config = config, .a = a, .xen = config->hypervisor == HYPERVISOR_XEN };
@@ -376,7 +376,7 @@ static Verdict make_hostdev(const Inventory *inv, const Config *config, const Al
         Domain d = { .inv = inv, .config = config, .a = a, .xen = config->hypervisor == HYPERVISOR_XEN };
         Verdict v = prepare_devices(&d, template, ret_refusal);
 
-        /* A guest that runs keeps what it has. */
+        /* A running guest keeps its choice of iommufd. */
         if (v == VERDICT_NONE && placed)
                 v = iommufd_check(&d.iommufd_facts, d.iommufd, ret_refusal);
         if (v == VERDICT_NONE) {
@@ -476,7 +476,7 @@ int domxml_explain_lacks(const Inventory *inv, const Config *config, const Alloc
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
         int r = 0;
 
-        /* On x86 no window is too small. */
+        /* On x86 each window is large enough. */
         if (streq(inventory_architecture(inv), ARCHITECTURE_AARCH64))
                 r = guest_pci_new(inv, a, &GUEST_PCI_ROOM_DEFAULT, &pci);
         return r < 0 ? r : guest_explain_lacks(inv, config, a, pci ? pci->hole64 : 0, false, ret);

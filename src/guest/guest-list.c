@@ -123,7 +123,7 @@ static int end_guest(GuestList *l, char *rest) {
         return GUEST_RECORD_ENDED;
 }
 
-/* "libvirt 11003000", of the program. False when the word is something else. */
+/* Reads "libvirt 11003000", the version of the program. False: the word is something else. */
 static bool read_version(const char *word, const char *program, unsigned *ret) {
         size_t n = strlen(program);
         uint64_t version;
@@ -134,7 +134,7 @@ static bool read_version(const char *word, const char *program, unsigned *ret) {
         return true;
 }
 
-/* "sev-snp", or "sev-snp-firmware" */
+/* Reads "sev-snp", or "sev-snp-firmware". */
 static bool read_security(const char *word, LibvirtFeatures *f) {
         for (Confidential c = CONFIDENTIAL_NONE + 1; c < _CONFIDENTIAL_MAX; c++) {
                 const char *name = confidential_libvirt_name(c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Builds the guest's PCI tree: expanders, ports and switches, the connections, and the bus numbers. */
+/* Builds the guest's PCI tree (expanders, ports and switches), connects it and numbers its buses. */
 
 #include <errno.h>
 
@@ -13,7 +13,7 @@ static bool is_mirror(const GuestLayout *l) {
         return l->a->topology == GUEST_TOPOLOGY_MIRROR;
 }
 
-/* True when both path prefixes name the same place on the host; an empty prefix equals no other. */
+/* Returns whether both prefixes of paths name one place on the host. An empty prefix equals no other. */
 static bool same_place(const GuestCard *a, size_t a_length, const GuestCard *b, size_t b_length) {
         return a_length > 0 && a_length == b_length && memcmp(a->path, b->path, a_length) == 0;
 }
@@ -22,7 +22,7 @@ static bool same_host(const GuestCard *a, const GuestCard *b) {
         return same_place(a, a->host, b, b->host) || (a->host == 0 && b->host == 0);
 }
 
-/* True when both are below one root port of the host, with a switch between. */
+/* Returns whether both cards are below one root port of the host, with a switch between. */
 static bool same_tree(const GuestCard *a, const GuestCard *b) {
         return a->group == b->group && a->nearest > 0 && b->nearest > 0 && same_place(a, a->port, b, b->port);
 }
@@ -49,9 +49,7 @@ static int join_group(GuestLayout *l, GuestCard *card) {
         return 0;
 }
 
-/*
- * Groups in the order of the cells, or, in mirror mode, of the request, so that the guest's bus numbers ascend with it.
- */
+/* Makes the groups, and so the guest's buses, in the order of the cells, or in mirror mode in that of the request. */
 static int make_groups(GuestLayout *l) {
         for (int cell = 0; cell < (int) l->a->n_cells; cell++)
                 for (size_t i = 0; i < l->n_cards; i++) {
@@ -91,7 +89,7 @@ static int add_switch(GuestLayout *l, GuestControllerType port, unsigned bus, in
         return below < 0 ? below : add_controller(l, GUEST_UPSTREAM_PORT, (unsigned) below, cell);
 }
 
-/* True when all other cards below the root port are at the switch of this card, or below it. */
+/* Returns whether all other cards below the root port are at the switch of this card, or below that switch. */
 static bool is_at_top(const GuestLayout *l, const GuestCard *card) {
         for (size_t i = 0; i < l->n_cards; i++) {
                 const GuestCard *other = &l->cards[i];
@@ -103,7 +101,7 @@ static bool is_at_top(const GuestLayout *l, const GuestCard *card) {
         return true;
 }
 
-/* Plugs the cards of a lower switch: near to each other, farther from the rest. */
+/* Adds a lower switch and plugs its cards. They are near to each other and farther from the other cards. */
 static int plug_lower_switch(GuestLayout *l, const GuestCard *first, unsigned top) {
         int below = add_switch(l, GUEST_DOWNSTREAM_PORT, top, first->cell), r = MIN(below, 0);
 
@@ -141,7 +139,7 @@ static bool shares_switch(const GuestLayout *l, const GuestCard *card) {
         return false;
 }
 
-/* Plugs the cards of one root bus: that of a group, or pcie.0. */
+/* Plugs the cards of one root bus: an expander's (the index of its group), or pcie.0 (-1). */
 static int plug_group(GuestLayout *l, int group, unsigned bus) {
         int r = 0;
 
@@ -172,8 +170,8 @@ static int plug_all(GuestLayout *l) {
 }
 
 /*
- * Adds spare ports last, so that they change no address of a device: on pcie.0, where libvirt first looks for a free
- * port, then behind each expander.
+ * Adds spare ports last, so that they do not change a device's address. libvirt first looks for a free port on pcie.0,
+ * so these precede the ports of the expanders.
  */
 static int add_spares(GuestLayout *l) {
         unsigned n = l->a->spare_ports;
@@ -192,8 +190,8 @@ static int add_spares(GuestLayout *l) {
 }
 
 /*
- * Assigns slots to the controllers below parent, in the order of their creation; several functions per slot if slots do
- * not suffice.
+ * Assigns slots to the controllers below parent, in the order of their creation. Slots get several functions if there
+ * are too few slots.
  */
 static int place_children(GuestPci *pci, const GuestController *parent) {
         unsigned n = 0, per_slot, at = 0;
@@ -218,7 +216,7 @@ static int place_children(GuestPci *pci, const GuestController *parent) {
         return 0;
 }
 
-/* The number of controllers below parent, at any depth. */
+/* Returns the number of controllers below parent, at any depth. */
 static unsigned count_below(const GuestPci *pci, const GuestController *parent) {
         unsigned n = 0;
 
@@ -237,7 +235,7 @@ static void number_below(GuestPci *pci, const GuestController *parent, unsigned 
                 }
 }
 
-/* Assigns bus numbers to expanders from the top down. pcie.0 gets the numbers below the lowest expander. */
+/* Numbers the buses of the expanders from the top down. pcie.0 gets the numbers below the lowest expander. */
 static int number_buses(GuestLayout *l) {
         GuestPci *pci = l->pci;
         unsigned end = l->room->bus_end, behind = 0, next;
@@ -256,7 +254,7 @@ static int number_buses(GuestLayout *l) {
                 next = end + 1;
                 number_below(pci, c, &next);
         }
-        /* Other devices that have a spare port are counted with that port. */
+        /* A device of the template that uses a spare port was already counted with that port. */
         behind += l->a->spare_ports > 0 ? l->room->seekers : 0;
         return 1 + (pci->n_controllers - behind) + l->room->others > end ? -E2BIG : 0;
 }

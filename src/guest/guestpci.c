@@ -11,7 +11,7 @@ bool guest_pci_shows(const AllocationDevice *dev) {
         return dev->role != DEVICE_ROLE_HELD && allocation_device_is_settled(dev);
 }
 
-/* Each VF is a card of its own, whatever its address. */
+/* Returns the card that the function joins. A VF is always a card of its own. */
 static GuestCard *layout_find_card(GuestLayout *l, const AllocationDevice *dev) {
         if (dev->is_vf)
                 return NULL;
@@ -24,7 +24,7 @@ static GuestCard *layout_find_card(GuestLayout *l, const AllocationDevice *dev) 
         return NULL;
 }
 
-/* A device without a known node is on no cell. */
+/* Returns the guest cell of the device, or -1 for a device without a known NUMA node. */
 int guest_pci_cell(const Allocation *a, const AllocationDevice *dev) {
         for (size_t i = 0; i < a->n_cells; i++)
                 if (dev->numa_node >= 0 && a->cells[i].node == dev->numa_node)
@@ -33,8 +33,8 @@ int guest_pci_cell(const Allocation *a, const AllocationDevice *dev) {
 }
 
 /*
- * Matches model/locality.h: with three or more bridges, the first is a root port and the others are switches, each with
- * an upstream and a downstream port; siblings meet at the upstream port.
+ * Matches model/locality.h. With three or more bridges, the first one is a root port. The others are switches, each
+ * with an upstream and a downstream port. Siblings meet at the upstream port.
  */
 static void locate_card(GuestCard *card, const AllocationDevice *dev) {
         size_t last = 0, second = 0; /* end offsets of the names of the two nearest bridges */
@@ -107,7 +107,7 @@ static int layout_make_functions(GuestLayout *l, GuestPci *pci) {
 
 #define BARS_MAX (1ULL << 60)
 
-/* The BARs behind one port, as far as known. */
+/* The known BARs behind one port. */
 typedef struct PortBars {
         uint64_t sum, largest;
 } PortBars;
@@ -117,7 +117,7 @@ static void add_bar(PortBars *p, uint64_t size) {
         p->largest = MAX(p->largest, MIN(size, BARS_MAX));
 }
 
-/* The BARs by the index of their port; those of shared memory, which is behind a port of its own, at 0. */
+/* Adds up the BARs by the index of their port. Index 0 has shared memory, which is behind a port of its own. */
 static void read_bars(const Inventory *inv, const Allocation *a, const GuestPci *pci,
                       PortBars ret[static GUEST_BUSES_MAX]) {
         for (size_t i = 0; i < a->n_regions; i++)
@@ -131,7 +131,7 @@ static void read_bars(const Inventory *inv, const Allocation *a, const GuestPci 
         }
 }
 
-/* What the ports occupy: each begins at a multiple of its largest BAR, those with the largest first. */
+/* Returns the size of a window for all ports, sorted by largest BAR. A port begins at a multiple of its largest BAR. */
 static uint64_t place_ports(const PortBars ports[static GUEST_BUSES_MAX]) {
         uint64_t end = 0;
 
@@ -143,10 +143,10 @@ static uint64_t place_ports(const PortBars ports[static GUEST_BUSES_MAX]) {
 }
 
 /*
- * The window is twice the BARs, because of alignment, rounded up to a power of two; but only once the BARs if twice
- * would be half of the address space. By default, OVMF uses an eighth of the address space, a quarter since edk2 of
- * August 2026 (tianocore/edk2 12997). The window of 'virt', which firmware takes whole, is enlarged only when the ports
- * do not fit.
+ * The window is twice the sum of the BARs, because of alignment, rounded up to a power of two. If that would be half of
+ * the address space, it is half as large. OVMF uses an eighth of the address space by default, a quarter since edk2 of
+ * August 2026 (tianocore/edk2 12997). Firmware takes the whole window of 'virt', which is enlarged only if the ports do
+ * not fit.
  */
 static void size_window(const Inventory *inv, const Allocation *a, GuestPci *pci) {
         bool aarch64 = streq(inventory_architecture(inv), ARCHITECTURE_AARCH64);

@@ -9,24 +9,24 @@
 #define NO_CELL  -1
 #define RESERVE  "pcie-root-port.pref64-reserve="
 
-/* What firmware reserves at most for large BARs below an empty port: OVMF 1/256 of its window, which is at most a
- * quarter of 47 address bits. */
+/* The most that firmware reserves for large BARs below an empty port. OVMF reserves 1/256 of its window. The window is
+ * at most a quarter of 47 address bits. */
 #define RESERVE_MAX (128ULL << 30)
 
 /* The PCI tree of the domain. Each array has one element per index of a PCI controller. */
 typedef struct Tree {
         bool is_expander[GUEST_BUSES_MAX];
-        bool is_free_port[GUEST_BUSES_MAX]; /* a root port without a device */
-        int cell[GUEST_BUSES_MAX];          /* of an expander; NO_CELL: none */
+        bool is_free_port[GUEST_BUSES_MAX]; /* a root port that permits hot-plug and has no device */
+        int cell[GUEST_BUSES_MAX];          /* the guest cell of an expander; NO_CELL: none */
         unsigned above[GUEST_BUSES_MAX];    /* the bus that the controller is plugged into */
-        /* Of an expander: a device of the allocation behind it; NULL: none. */
+        /* A device of the allocation behind the expander; NULL: none. */
         const AllocationDevice *device[GUEST_BUSES_MAX];
-        bool running;     /* libvirt's document of a running domain has its id */
-        uint64_t hole64;  /* of pcie.0 */
-        uint64_t reserve; /* of each root port, by the command line of QEMU; 0: what the firmware reserves */
+        bool running;     /* libvirt's document has an id only for a running domain */
+        uint64_t hole64;  /* the window of pcie.0 */
+        uint64_t reserve; /* reserve of each root port from QEMU's command line; 0: the default of the firmware */
 } Tree;
 
-/* The bus that a device or a controller of the guest is plugged into. False when it has no PCI address. */
+/* Finds the bus that a device or controller is plugged into. False: it has no PCI address. */
 static bool read_bus(const xmlNode *device, unsigned *ret) {
         const xmlNode *address = node_find(device, "address");
 
@@ -48,7 +48,7 @@ static void read_controller(Tree *t, const xmlNode *controller) {
         (void) read_bus(controller, &t->above[index]);
 }
 
-/* The expander above the bus, or ROOT_BUS. A document with a circle ends after as many steps as there are indices. */
+/* Returns the expander above the bus, or ROOT_BUS. The count of steps ends a loop in a malformed document. */
 static unsigned find_root(const Tree *t, unsigned bus) {
         for (unsigned i = 0; i < GUEST_BUSES_MAX && !t->is_expander[bus]; i++)
                 bus = t->above[bus];
@@ -66,7 +66,7 @@ static const AllocationDevice *find_device(const Allocation *a, const char *sour
         return NULL;
 }
 
-/* <qemu:commandline>: the words of the command line. The last value wins. */
+/* Reads the reserve from the words of <qemu:commandline>. The last value wins. */
 static void read_reserve(Tree *t, const xmlNode *domain) {
         for (const xmlNode *n = domain->children; n; n = n->next)
                 for (const xmlNode *arg = n->ns && xmlStrEqual(n->name, (const xmlChar *) "commandline") ? n->children
@@ -121,7 +121,7 @@ static bool shares_host_bridge(const AllocationDevice *a, const AllocationDevice
         return length > 0 && pci_path_host_length(b->path) == length && memcmp(a->path, b->path, length) == 0;
 }
 
-/* The number of expanders of the cell; with a device, of those that have devices of its host bridge. */
+/* Returns the number of expanders of the cell. With a device, counts only expanders with devices of its host bridge. */
 static unsigned count_expanders(const Tree *t, int cell, const AllocationDevice *dev) {
         unsigned n = 0;
 
@@ -141,7 +141,7 @@ static bool suits(const Tree *t, const Allocation *a, const AllocationDevice *de
                shares_host_bridge(t->device[root], dev);
 }
 
-/* 0: none is free. */
+/* Returns 0 when no port is free. */
 static unsigned take_port(Tree *t, const Allocation *a, const AllocationDevice *dev) {
         for (unsigned i = 1; i < GUEST_BUSES_MAX; i++)
                 if (t->is_free_port[i] && suits(t, a, dev, find_root(t, i))) {
@@ -170,7 +170,7 @@ static Verdict check_room(const Tree *t, const Allocation *a, const AllocationDe
         bool on_root = find_root(t, port) == ROOT_BUS;
         uint64_t room = MAX(on_root ? t->hole64 : t->reserve > 0 ? t->reserve : RESERVE_MAX, t->reserve);
 
-        /* The firmware of a guest that starts sees the device, and makes room. */
+        /* Firmware sizes the windows when the guest starts, so only a running guest can lack room. */
         if (!t->running || bars <= room)
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_NOT_SUPPORTED, &dev->address,

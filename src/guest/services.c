@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the client of a remote GPU reads in the guest: variables, and for GVirtuS a file. */
+/* The settings of remote GPUs in the guest: variables, and a file for GVirtuS. */
 
 #include "services.h"
 
@@ -7,17 +7,17 @@
 
 #include "util/strings.h"
 
-/* The port of rCUDA's server unless it is told another. */
+/* The default port of rCUDA's server. */
 #define RCUDA_PORT ":8308"
 
-/* Where conf/guest puts the file of services_gvirtus(). */
+/* conf/guest writes the text of services_gvirtus() to this file. */
 #define GVIRTUS_FILE "/run/passthroughd/gvirtus.json"
 
 static int host_length(const AllocationService *s) {
         return (int) (strrchr(s->endpoint, ':') - s->endpoint);
 }
 
-/* NULL when the allocation has no slots of the kind. */
+/* Returns NULL when the allocation has no slots of the kind. */
 static const AllocationService *find_kind(const Allocation *a, RemoteKind kind) {
         for (size_t i = 0; i < a->n_services; i++)
                 if (a->services[i].kind == kind)
@@ -25,7 +25,7 @@ static const AllocationService *find_kind(const Allocation *a, RemoteKind kind) 
         return NULL;
 }
 
-/* A device for each slot: the GPUs of a server from 0 on. */
+/* Writes a device for each slot. A server's GPUs are numbered from 0. */
 static int append_rcuda(const Allocation *a, char **text) {
         unsigned n = 0;
         int r = 0;
@@ -52,7 +52,7 @@ static int append_lupine(const Allocation *a, char **text) {
         return r < 0 || !servers ? r : string_append(text, "", "LUPINE_SERVER=%s\n", servers);
 }
 
-/* One line for each word of Variables=. slots: of all endpoints of the service. */
+/* Writes a line for each word of Variables=. slots: the sum over all endpoints of the service. */
 static int append_variables(const AllocationService *s, unsigned slots, char **text) {
         const char *port = s->endpoint + host_length(s) + 1;
         int r = 0;
@@ -111,7 +111,7 @@ int services_env(const Allocation *a, char **ret) {
         return 0;
 }
 
-/* As in the documentation of GVirtuS. */
+/* The format is in the documentation of GVirtuS. */
 int services_gvirtus(const Allocation *a, char **ret) {
         const AllocationService *s = find_kind(a, REMOTE_KIND_GVIRTUS);
 

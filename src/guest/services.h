@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the guest is told about its remote GPUs. Used by domxml-guestinfo.c. Pure. */
+/* The settings of remote GPUs in the guest. Used by domxml-guestinfo.c. Pure. */
 
 #include "ledger/allocation.h"
 
-/* Return 0 or -ENOMEM. *ret, which must be NULL before and which the caller frees, stays NULL without such slots. */
+/* Return 0 or -ENOMEM. *ret must be NULL before, and the caller frees it. It stays NULL without remote GPUs. */
 
 /* NAME=VALUE lines for the clients of all services of the allocation. A later line replaces an earlier one. */
 int services_env(const Allocation *a, char **ret);

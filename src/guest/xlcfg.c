@@ -12,12 +12,12 @@
 
 #define MIB (1024U * 1024U)
 
-/* xl counts in MiB. A cell whose memory is not whole MiBs gets less. */
+/* xl counts in MiB. The memory of a cell is rounded down. */
 static uint64_t cell_size(const Cell *cell) {
         return cell->memory / MIB;
 }
 
-/* Adds comments. */
+/* Adds the sentences about what the guest lacks, as comments. */
 static int write_losses(char **text, char *losses) {
         char *line;
         int r = 0;
@@ -28,7 +28,7 @@ static int write_losses(char **text, char *losses) {
         return r;
 }
 
-/* An element for each vCPU. */
+/* Writes the CPU of each vCPU. */
 static int write_pins(char **text, const Allocation *a) {
         int r = string_append(text, "", "vcpus = %zu\ncpus = [ ", a->n_pins);
 
@@ -86,8 +86,8 @@ static int write_config(char **text, const Inventory *inv, const Allocation *a, 
                           a->name);
         if (r < 0)
                 return r;
-        /* permissive=0: QEMU filters what the guest writes to the configuration space. rdm_policy=strict: the guest
-         * does not start when its memory conflicts with memory that the host's firmware reserves for the device. */
+        /* permissive=0: QEMU filters the guest's writes to the configuration space. rdm_policy=strict: the guest does
+         * not start when its memory conflicts with memory that the host's firmware reserves for the device. */
         for (size_t i = 0; i < a->n_devices && r >= 0; i++)
                 if (guest_pci_shows(&a->devices[i]))
                         r = string_append(text, "", "    \"%s,permissive=0,rdm_policy=strict\",\n",

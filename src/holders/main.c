@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughd-holders: tells passthroughd which processes have device nodes open. host/holders.h says why it exists.
- */
+/* passthroughd-holders: finds the processes that have device nodes open. host/holders.h says why it is a service. */
 
 #include <errno.h>
 #include <signal.h>
@@ -15,9 +14,9 @@
 #include "util/log.h"
 #include "util/program.h"
 
-/* The processes that answer at the same time. */
+/* The number of questions answered at the same time. */
 #define WORKERS            8U
-/* A worker is killed after this time: the client may send nothing, and the kernel may make the worker wait. */
+/* A worker is killed after this time: its client may send nothing, and the kernel may block it. */
 #define ANSWER_TIMEOUT_SEC (HOLDER_ANSWER_USEC / 1000000U + 2U)
 
 static const char help[] = "Usage: passthroughd-holders [OPTION...]\n"
@@ -30,7 +29,7 @@ static const char help[] = "Usage: passthroughd-holders [OPTION...]\n"
                            "\n"
                            "See passthroughd(8).";
 
-/* Answers one question after the other. */
+/* Answers questions, one at a time. */
 _Noreturn static void work(const Sysfs *fs, int socket_fd) {
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;) {
@@ -46,7 +45,7 @@ _Noreturn static void work(const Sysfs *fs, int socket_fd) {
         }
 }
 
-/* Starts the workers, and another one for each that was killed. Returns a negative errno. */
+/* Starts the workers, and replaces each one that was killed. Returns a negative errno. */
 static int serve(const Sysfs *fs, int socket_fd) {
         for (unsigned n = 1;; n++) {
                 pid_t pid = fork();

@@ -20,8 +20,8 @@ int child_settle(pid_t parent, const char *name, int report, int go, int lock) {
         (void) sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
         /*
-         * Close all other descriptors of the parent, above all its bus connection: a child that sleeps in the kernel
-         * for ever would keep the bus name, and a new daemon could not acquire it. First move the descriptors to keep
+         * Close the parent's other descriptors, above all its bus connection: a child that sleeps in the kernel for
+         * ever would keep the bus name, and a new daemon could not acquire the name. First move the kept descriptors
          * above the fixed numbers, so that dup2() does not close one of them.
          */
         high_go = fcntl(go, F_DUPFD, CHILD_LOCK_FD + 1);

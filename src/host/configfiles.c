@@ -27,8 +27,8 @@ typedef struct Dropin {
 } Dropin;
 
 typedef struct Loader {
-        const Sysfs *fs; /* the root directory; NULL: paths are below the root of the process */
-        bool owned;      /* as in config_files_load() */
+        const Sysfs *fs; /* the root directory; NULL: that of the process */
+        bool owned;      /* argument of config_files_load() */
         Config *config;
         Dropin *dropins;
         size_t n_dropins;
@@ -49,7 +49,7 @@ static int open_path(const Sysfs *fs, const char *path, int flags) {
         return fd < 0 ? -errno : fd;
 }
 
-/* The target of the link decides, because a recorded machine has no device nodes to open. */
+/* Returns whether the path is a link to /dev/null. The link's text decides: a recorded machine has no device nodes. */
 static bool is_masked(const Sysfs *fs, const char *path) {
         _cleanup_close_ int fd = open_path(fs, path, O_PATH | O_NOFOLLOW);
         char target[sizeof(NULL_FILE) + 1];
@@ -58,7 +58,7 @@ static bool is_masked(const Sysfs *fs, const char *path) {
         return n == (ssize_t) strlen(NULL_FILE) && memcmp(target, NULL_FILE, (size_t) n) == 0;
 }
 
-/* A dangling link is not absent: its author meant it to lead to a file. */
+/* Returns whether the path does not exist. A dangling link exists: its author meant it to lead to a file. */
 static bool is_absent(const Sysfs *fs, const char *path) {
         _cleanup_close_ int fd = open_path(fs, path, O_PATH | O_NOFOLLOW);
 
@@ -111,9 +111,9 @@ int config_file_read(const Sysfs *fs, const char *path, char **ret, size_t *ret_
 }
 
 /*
- * Returns 1 when another user could change the file or directory, which is then a problem of the configuration. 0 when
- * none could, or when it does not exist: another user may have a directory above it, such as /run/passthroughd. Or
- * -ENOMEM.
+ * Returns 1 when another user can change the file or directory, and adds that to the problems of the configuration.
+ * Returns 0 when no other user can, or the path does not exist (another user may own a directory above it, such as
+ * /run/passthroughd), or -ENOMEM.
  */
 static int refuse_foreign(Loader *l, const char *path) {
         _cleanup_free_ char *owner = NULL, *why = NULL;
@@ -127,7 +127,7 @@ static int refuse_foreign(Loader *l, const char *path) {
         return r < 0 ? r : 1;
 }
 
-/* Returns 1 when the file exists, readable or not, 0 when it does not exist, or -ENOMEM. */
+/* Returns 1 when the file exists, readable or not; 0 when it does not exist; or -ENOMEM. */
 static int read_config_file(Loader *l, const char *path) {
         _cleanup_free_ char *text = NULL;
         size_t size;
@@ -143,14 +143,14 @@ static int read_config_file(Loader *l, const char *path) {
         return r < 0 ? r : 1;
 }
 
-/* As in systemd, hidden files and files with other suffixes are ignored. */
+/* As in systemd, hidden files and files with other suffixes are no drop-ins. */
 static bool is_dropin(const char *name) {
         size_t len = strlen(name);
 
         return name[0] != '.' && len > strlen(".conf") && streq(name + len - strlen(".conf"), ".conf");
 }
 
-/* Other files do not count towards CONFIG_DROPINS_MAX, but ENTRIES_MAX limits them too. */
+/* Other files do not count towards CONFIG_DROPINS_MAX. ENTRIES_MAX limits all files. */
 int config_dropins_list(const Sysfs *fs, const char *directory, char ***ret, size_t *ret_n) {
         _cleanup_close_ int fd = open_path(fs, directory, O_RDONLY | O_DIRECTORY);
         _cleanup_names_ char **names = NULL;
@@ -197,7 +197,7 @@ static int add_dropin(Loader *l, const char *directory, const char *name) {
         return 0;
 }
 
-/* Directories are read from the highest priority to the lowest, so the first drop-in of a name hides later ones. */
+/* Reads directories from the highest priority to the lowest: the first drop-in of a name hides later ones. */
 static int find_dropins(Loader *l, const char *directory) {
         _cleanup_names_ char **names = NULL;
         size_t n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Controls a device by its files in sysfs: power, driver, reset; and reads whether it responds. */
+/* Controls a device by its files in sysfs (power, driver, reset), and reads whether the device responds. */
 
 #include "control.h"
 
@@ -29,20 +29,19 @@ int power_set_d3cold(const Sysfs *fs, PciAddress address, const char *value) {
 }
 
 /*
- * The driver pciback of Xen's dom0, to which the devices of guests are bound. Only the kernel's
- * drivers/xen/xen-pciback/pci_stub.c documents it.
+ * pciback is the driver of Xen's dom0 for the devices of guests. Only the kernel's drivers/xen/xen-pciback/pci_stub.c
+ * documents its interface.
  *
- * pciback has a list of slots: addresses that it binds without driver_override. It adds a device that it binds by
- * driver_override (pcistub_seize()), and keeps the slot when the device is unbound. A slot that is left would bind the
- * device to pciback again at the next probe.
+ * pciback has a list of slots, the addresses that it binds without driver_override. When it binds a device by
+ * driver_override, it adds a slot (pcistub_seize()), which stays when the device is unbound. With the slot left, the
+ * next probe would bind the device to pciback again.
  *
- * When a device is unbound while a guest has it, the kernel takes it from the guest and only logs a warning
+ * When a device is unbound while a guest has it, the kernel takes the device from the guest and only logs a warning
  * (pcistub_remove()).
  */
 #define PCIBACK "sys/bus/pci/drivers/" PCIBACK_DRIVER
 
-/* 0, also when the device is not bound to pciback. -EUSERS: a guest has it, or may have it. Otherwise a negative errno.
- */
+/* Returns -EUSERS when a guest of Xen has the device, or may have it. Returns 0 for any other driver than pciback. */
 static int pciback_check_unused(const Sysfs *fs, PciAddress address) {
         const HolderQuery query = { .address = address, .group = -1, .is_vf = true };
         char driver[SYSFS_ATTRIBUTE_MAX];
@@ -55,8 +54,8 @@ static int pciback_check_unused(const Sysfs *fs, PciAddress address) {
         return r > 0 ? -EUSERS : r;
 }
 
-/* Returns 1, 0 or a negative errno. The kernel's slots_show() shows one page, 315 slots: the result is if_full when the
- * list has this length and lacks the address, which may follow. */
+/* Returns 1, 0 or a negative errno. The kernel's slots_show() shows one page, 315 slots. Returns if_full when the page
+ * is full and lacks the address, because the address may follow. */
 static int has_slot(const Sysfs *fs, PciAddress address, int if_full) {
         const char *wanted = PCI_ADDRESS_STR(address);
         char slots[SYSFS_ATTRIBUTE_MAX];
@@ -71,22 +70,22 @@ static int has_slot(const Sysfs *fs, PciAddress address, int if_full) {
         return n < 0 ? n : n >= SYSFS_ATTRIBUTE_MAX - 2 ? if_full : 0;
 }
 
-/* Before a device is unbound from pciback: as pciback_check_unused(), then removes its slot. The order matters: after a
- * crash the device is still bound, and the removal is repeated. 0 or a negative errno. */
+/* Prepares to unbind a device from pciback: returns as pciback_check_unused(), and removes the slot. The slot comes
+ * first: after a crash the device is still bound, and the removal is repeated. */
 static int pciback_release(const Sysfs *fs, PciAddress address) {
         int r = pciback_check_unused(fs, address);
 
         if (r == 0)
                 r = sysfs_write(fs, PCIBACK "/remove_slot", PCI_ADDRESS_STR(address));
         if (r == -ENOENT)
-                return 0; /* it has none */
+                return 0; /* pciback has no such slot */
         if (r < 0)
                 return r;
         r = has_slot(fs, address, 0);
         return r > 0 ? -EIO : r;
 }
 
-/* Adds the slot of a device that is bound to pciback, if it has none. 0 or a negative errno. */
+/* Adds the slot of a device that is bound to pciback, if there is none. Returns 0 or a negative errno. */
 static int pciback_add_slot(const Sysfs *fs, PciAddress address) {
         int r = has_slot(fs, address, 0);
 
@@ -100,7 +99,7 @@ static int pciback_add_slot(const Sysfs *fs, PciAddress address) {
 
 #define DRIVER_NAME_MAX 256
 
-/* Sets name to the driver of the device, "" for none. -ENOENT: the device itself was removed, not only the link. */
+/* Sets name to the device's driver, or to "". Returns -ENOENT if the device itself is gone, not only the link. */
 static int current_driver(const Sysfs *fs, PciAddress address, char name[static DRIVER_NAME_MAX]) {
         _cleanup_close_ int dir = sysfs_open(fs, PCI_PATH(address, ""), O_PATH | O_DIRECTORY);
         int r;
@@ -113,7 +112,7 @@ static int current_driver(const Sysfs *fs, PciAddress address, char name[static 
         return r == -ENOENT ? 0 : MIN(r, 0);
 }
 
-/* Sets value to the override, "" when it is not set, which the kernel shows as "(null)". */
+/* Sets value to the override, or to "" if there is none, which the kernel shows as "(null)". */
 static int current_override(const Sysfs *fs, PciAddress address, char value[static DRIVER_NAME_MAX]) {
         int r;
 
@@ -151,7 +150,7 @@ int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const
                 return 0;
         if (!streq(now, driver))
                 return -EBUSY;
-        /* Unbinding the PF would remove its VFs, and the write would block while a guest has a VF open. */
+        /* To unbind a PF removes its VFs. The write would block while a guest has a VF open. */
         if (sriov_has_vf(fs, address, 0))
                 return -ENOTEMPTY;
         r = streq(now, PCIBACK_DRIVER) ? pciback_release(fs, address) : 0;
@@ -174,7 +173,7 @@ static int keep_awake(const Sysfs *fs, PciAddress address) {
         return vfio >= 0 && physfn == -ENOENT ? power_set_control(fs, address, "on") : 0;
 }
 
-/* Probes the device. Its override must already be driver. */
+/* Probes the device, whose override must be the driver. */
 static int probe_driver(const Sysfs *fs, PciAddress address, const char *driver) {
         char now[DRIVER_NAME_MAX];
         int r = sysfs_write(fs, "sys/bus/pci/drivers_probe", PCI_ADDRESS_STR(address));
@@ -216,7 +215,7 @@ int driver_bind(const Sysfs *fs, PciAddress address, const char *driver) {
         return r;
 }
 
-/* Sets the reset methods, separated by spaces. -EINVAL: the device does not offer one of them. */
+/* Sets the reset methods, separated by spaces. Returns -EINVAL if the device does not have one of them. */
 static int set_methods(const Sysfs *fs, PciAddress address, const char *methods) {
         const char *path = PCI_PATH(address, "reset_method");
         char now[SYSFS_ATTRIBUTE_MAX];
@@ -229,7 +228,7 @@ static int set_methods(const Sysfs *fs, PciAddress address, const char *methods)
         if (r >= 0)
                 r = sysfs_read(fs, path, now, sizeof(now));
         if (r < 0)
-                return r == -ENOENT ? -EINVAL : r; /* before Linux 5.15 there is no such file */
+                return r == -ENOENT ? -EINVAL : r; /* Linux before 5.15 lacks the file */
         return streq(now, methods) ? 0 : -EIO;
 }
 
@@ -287,8 +286,8 @@ int reset_check(const Sysfs *fs, PciAddress address) {
 void health_read(const Sysfs *fs, const PciDevice *dev, HealthReading *ret) {
         char power[SYSFS_ATTRIBUTE_MAX] = "", errors[SYSFS_ATTRIBUTE_MAX];
 
-        /* This check comes first because it wakes a sleeping device. The power state "unknown" is no error: every
-         * device that was unbound from its driver has it. */
+        /* reset_check() comes first, because it wakes a sleeping device. The power state "unknown" is no error: a
+         * device has it after it was unbound. */
         *ret = (HealthReading) { .error = reset_check(fs, dev->address) };
         (void) sysfs_read(fs, PCI_PATH(dev->address, "power_state"), power, sizeof(power));
         ret->cold = streq(power, "D3cold");

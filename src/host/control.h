@@ -3,16 +3,16 @@
 
 /*
  * Controls a device by its files in sysfs. Each write is verified by reading back. Any call can sleep in the kernel for
- * ever, so only the child of a job may call these functions. Unless noted they return 1 when they changed something, 0
- * when nothing had to change, or a negative errno.
+ * ever, so only a job's child may call these functions. Unless noted they return 1 after a change, 0 when there was
+ * nothing to change, or a negative errno.
  */
 
 #include "model/pciaddr.h"
 #include "util/sysfs.h"
 
 /*
- * Whether the kernel suspends a device that is not used (kernel Documentation/ABI/testing/sysfs-devices-power, and
- * sysfs-bus-pci for d3cold_allowed). 0 also when the kernel has no such file.
+ * Sets whether the kernel suspends an unused device (kernel Documentation/ABI/testing/sysfs-devices-power, and
+ * sysfs-bus-pci for d3cold_allowed). Also returns 0 when the kernel has no such file.
  */
 
 /* value: "on" or "auto". A write of "on" resumes the device. */
@@ -25,25 +25,25 @@ int power_set_d3cold(const Sysfs *fs, PciAddress address, const char *value);
 /* Sets the override, or clears it when driver is NULL. -EIO: the kernel accepted the write but shows another value. */
 int driver_set_override(const Sysfs *fs, PciAddress address, const char *driver);
 
-/* Unbinds the device from driver. Returns 0 when the device has no driver or is bound to instead (may be NULL). Writes
- * nothing and returns -EBUSY when the device is bound to any other driver, -ENOTEMPTY when it is a PF with VFs. */
+/* Unbinds the device from driver. Returns 0 when the device has no driver, or is bound to instead (may be NULL). Writes
+ * nothing and returns -EBUSY for any other driver, -ENOTEMPTY for a PF with VFs. */
 int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const char *instead);
 
 /*
- * Binds the device to exactly this driver, whatever IDs the driver lists, and restores the former override. Keeps a
- * physical function on a VFIO driver from suspending. -EBUSY: the device is bound to another driver. -ENODEV: the
- * kernel probed but the device is not bound to driver (the module is not loaded, or the driver refused).
+ * Binds the device to exactly this driver, regardless of the IDs that the driver lists, and restores the former
+ * override. Keeps a physical function on a VFIO driver from suspending. -EBUSY: the device is bound to another driver.
+ * -ENODEV: the probe did not bind the device (the module is not loaded, or the driver refused).
  */
 int driver_bind(const Sysfs *fs, PciAddress address, const char *driver);
 
 /*
- * Resets the function. Without method the kernel tries those in reset_method in order; with it, reset_method is set to
- * method before, and to before (unless NULL) after it. A listed method may have become impossible, so only the attempt
- * shows whether the device can be reset. 1: reset. -ENOENT: the kernel has no reset method for it. -ENOTTY: no method
- * worked, which is also how the kernel reports a device that did not come back in time (pci_dev_wait()). -EINVAL: it
- * does not offer the method. -ENOTEMPTY: the function is a PF with VFs. Otherwise the kernel's errno.
+ * Resets the function. Without method, the kernel tries the methods in reset_method in order. With method, reset_method
+ * is set to it before the reset, and to before (unless NULL) after the reset. A listed method may be impossible now, so
+ * only the attempt shows whether the device can be reset. 1: reset. -ENOENT: the kernel has no reset method for the
+ * function. -ENOTTY: no method worked, or the device did not come back in time (pci_dev_wait()). -EINVAL: the function
+ * does not have the method. -ENOTEMPTY: the function is a PF with VFs. Otherwise the kernel's errno.
  */
 int reset_device(const Sysfs *fs, PciAddress address, const char *method, const char *before);
-/* Checks that the device responds. 0: it responds with the vendor ID that sysfs has. -EIO: config space is all ones.
- * -ENXIO: it responds with another vendor ID. Otherwise a negative errno of a failed read. */
+/* Checks that the device responds. 0: with the vendor ID that sysfs has. -EIO: config space is all ones. -ENXIO: with
+ * another vendor ID. Otherwise a negative errno of a failed read. */
 int reset_check(const Sysfs *fs, PciAddress address);

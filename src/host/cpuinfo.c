@@ -9,7 +9,7 @@
 #include "host/cpuinfo.h"
 #include "util/strings.h"
 
-#define CPUINFO_PART    8192U /* larger than the entry of one processor; the whole file can be long */
+#define CPUINFO_PART    8192U /* more than a processor's entry; the whole file can be long */
 #define PHYS_BITS_LEAST 32U
 #define PHYS_BITS_MOST  64U
 
@@ -42,7 +42,7 @@ static bool has_amd_leaves(const char *text) {
         return vendor && (strncmp(vendor, "AuthenticAMD", 12) == 0 || strncmp(vendor, "HygonGenuine", 12) == 0);
 }
 
-/* Linux before 6.1 has no proc/sys/kernel/arch; lines that only one architecture has identify it then. */
+/* Guesses the architecture from lines that only one architecture has: Linux before 6.1 has no proc/sys/kernel/arch. */
 static const char *guess_architecture(const char *text) {
         const char *cpu = find_value(text, "cpu\t");
 
@@ -61,7 +61,7 @@ static void read_architecture(const Sysfs *fs, const char *cpuinfo, Inventory *i
                         known ? buf : guess_architecture(cpuinfo));
 }
 
-/* "6.12.48+deb13-amd64" */
+/* Parses a version such as "6.12.48+deb13-amd64". */
 static unsigned read_kernel(const Sysfs *fs) {
         char buf[SYSFS_ATTRIBUTE_MAX];
         unsigned major, minor;
@@ -81,7 +81,7 @@ static ModuleParameter read_parameter(const Sysfs *fs, const char *path) {
         return streq(buf, "Y") || streq(buf, "1") ? MODULE_PARAMETER_YES : MODULE_PARAMETER_NO;
 }
 
-/* "sev 410", one kind a line. A guest of SEV-SNP takes a slot of SEV-ES (specs sev-snp of Nova). */
+/* Reads lines such as "sev 410", one for each kind. A SEV-SNP guest takes a slot of SEV-ES (specs sev-snp of Nova). */
 static void read_slots(const Sysfs *fs, ConfidentialHost *host) {
         static const struct {
                 const char *name;

@@ -19,7 +19,7 @@
 /* Display controllers that are part of a BMC. */
 static const struct {
         uint16_t vendor;
-        uint16_t devices[8]; /* 0 ends the list; an empty list means all devices of the vendor */
+        uint16_t devices[8]; /* 0 ends the list; an empty list: all devices of the vendor */
 } bmc_displays[] = {
         { 0x1a03, { 0 } },                                                         /* ASPEED */
         { 0x102b, { 0x0522, 0x0530, 0x0532, 0x0533, 0x0534, 0x0536, 0x0538, 0 } }, /* Matrox G200e family */
@@ -55,8 +55,8 @@ static int mark_bmc(const Critical *c) {
         return r;
 }
 
-/* Whether a console driver of the kernel can draw on framebuffers. The attribute "bind", which tells whether it does so
- * now, is not read: reading waits for the console lock, which a failing driver may hold. */
+/* Finds whether a console driver of the kernel can draw on framebuffers. The attribute "bind" has the present state,
+ * but reading it waits for the console lock, which a failing driver may hold. */
 static int has_framebuffer_console(const Critical *c, bool *ret) {
         _cleanup_names_ char **names = NULL;
         size_t n;
@@ -82,8 +82,8 @@ static int has_framebuffer_console(const Critical *c, bool *ret) {
         return 0;
 }
 
-/* Sets *ret to the number of the first framebuffer, or to -1. It is the console's unless the kernel option fbcon=map:
- * says otherwise. */
+/* Sets *ret to the number of the first framebuffer, or to -1. The console uses the first one, unless the kernel option
+ * fbcon=map: names another. */
 static int first_framebuffer(const Critical *c, int *ret) {
         _cleanup_names_ char **names = NULL;
         size_t n;
@@ -112,7 +112,7 @@ static int mark_framebuffer(const Critical *c, int number) {
         r = critical_realpath(c, link, &real);
         if (!real)
                 return r;
-        /* A firmware framebuffer names no PCI function; it is on the boot VGA device. */
+        /* A firmware framebuffer has no PCI function. Its device is the boot VGA device. */
         found = critical_last_function(real, &address) ? inventory_find(c->inv, address) : NULL;
         if (!found)
                 return 0;

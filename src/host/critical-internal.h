@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * Interface between the files that find the devices the host uses. All functions return 0 or -ENOMEM unless noted.
- * Devices come and go, so a missing file or an invalid value is skipped. A file that exists but cannot be read sets
+ * Interfaces between the files that find the devices the host uses. All functions return 0 or -ENOMEM unless noted. A
+ * missing file or an invalid value is skipped, because devices come and go. An existing file that cannot be read sets
  * Inventory.critical_error.
  */
 
 #include "host/critical.h"
 
-#define CRITICAL_ENTRIES_MAX 65536U /* limit for one directory */
+#define CRITICAL_ENTRIES_MAX 65536U /* the most entries of a directory */
 
 /* The network addresses that the host uses. */
 typedef struct Peers Peers;
@@ -29,15 +29,15 @@ int critical_lines(const Critical *c, const char *path, bool optional, int (*tak
 /* Handles an error of reading path. Errors that mean that the file does not exist are ignored. Any other error sets
  * Inventory.critical_error, which keeps the first reason. */
 int critical_unreadable(const Critical *c, const char *path, int error);
-/* Lists the names in a directory below the root; none on an error, which goes to critical_unreadable(). */
+/* Lists the names in a directory below the root. An error goes to critical_unreadable(), and the list is empty. */
 int critical_list(const Critical *c, const char *path, char ***ret, size_t *ret_n);
-/* Calls mark() for each of these names. */
+/* Calls mark() for each name in the directory. */
 int critical_each(const Critical *c, const char *path, int (*mark)(const Critical *c, const char *name));
 typedef int (*CriticalTake)(const Critical *c, const char *path, const void *userdata);
-/* Calls take() for each path that matches pattern; "*" stands for the rest of a name. What follows the last "*" may not
- * exist. */
+/* Calls take() for each path that matches pattern. "*" stands for the rest of a name. The part after the last "*" need
+ * not exist. */
 int critical_walk(const Critical *c, const char *pattern, CriticalTake take, const void *userdata);
-/* Sets *ret to the real path of a link, or to NULL on an error, which goes to critical_unreadable(). */
+/* Sets *ret to the real path of a link. An error goes to critical_unreadable(), and *ret is NULL. */
 int critical_realpath(const Critical *c, const char *path, char **ret);
 
 /* critical-network.c */
@@ -50,28 +50,27 @@ Peers *critical_peers_free(Peers *peers);
 DEFINE_CLEANUP(Peers *, critical_peers_free)
 /*
  * Notes a network address that the host uses. text: the address, with or without port and scope: "10.1.0.5",
- * "10.1.0.5:4420", "fd00::5", "[fd00::5]:4420", "fe80::5%eth0". Other text is ignored, as are loopback addresses and
- * the unspecified address. own: it is an address of the host, not of a peer. use: "/data (nfs4)".
+ * "10.1.0.5:4420", "fd00::5", "[fd00::5]:4420", "fe80::5%eth0". Other text, loopback addresses and the unspecified
+ * address are ignored. own: the address is the host's, not a peer's. use: "/data (nfs4)".
  */
 int critical_note_address(const Critical *c, const char *text, bool own, const char *use);
 
 /* critical-peers.c */
 
-/* Notes the servers of a network file system, in the fields of a line of mountinfo. Ignores types whose source a user
- * can choose. mount: the mount point. Modifies source and options. */
+/* Notes the servers of a network file system from the fields of a mountinfo line. Ignores types whose source a user can
+ * choose. mount: the mount point. Modifies source and options. */
 int critical_note_mount(const Critical *c, const char *type, char *source, char *options, const char *mount);
 
 /* critical.c: stacks of block devices */
 
 /*
- * Marks the function address, which is the last one in path, the functions above it in path, and its PF. chain: from
- * the device that uses the function up to the use, "sda1 <- / (mounted)". A function that is marked keeps its first
- * chain.
+ * Marks the function at address, which is the last one in path, the functions above it in path, and its PF. chain: the
+ * way from the function to its use, "sda1 <- / (mounted)". A function that is already marked keeps its first chain.
  */
 int critical_mark_function(const Critical *c, const char *path, PciAddress address, const char *chain);
 /* Finds the last PCI function in path: the function itself, not the bridges above it. */
 bool critical_last_function(const char *path, PciAddress *ret);
-/* Marks the PCI functions below a device, through all devices stacked in between. link: sys/dev/block/M:m,
+/* Marks the PCI functions below a device, through all devices stacked on them. link: sys/dev/block/M:m,
  * sys/class/block/NAME or sys/class/net/NAME. use: "/ (mounted)", "swap", "default route". */
 int critical_mark_user(const Critical *c, const char *link, const char *use);
 /* Returns "dm-0" for "/dev/dm-0". */
@@ -79,17 +78,17 @@ const char *critical_last_component(const char *path);
 
 /* critical-storage.c */
 
-#define CRITICAL_OTHER_NAMESPACE "a file system (mounted)" /* in a mount namespace that is not known */
+#define CRITICAL_OTHER_NAMESPACE "a file system (mounted)" /* in an unknown mount namespace */
 
-/* Marks a block device. name: the kernel's name of it. */
+/* Marks a block device by its kernel name. */
 int critical_mark_block(const Critical *c, const char *name, const char *use);
-/* Sets *ret to the path that a node leads to, or to a copy of node on an error, which goes to critical_unreadable(). */
+/* Sets *ret to the target path of a device node. An error goes to critical_unreadable(), and *ret is a copy of node. */
 int critical_resolve_node(const Critical *c, const char *node, char **ret);
 /* Marks a block device by its node, "/dev/sda1" or "/dev/mapper/vg-root" (a link to ../dm-0), and the other devices of
- * its btrfs. Other paths are ignored. Modifies node. */
+ * its btrfs. Ignores other paths. Modifies node. */
 int critical_mark_node(const Critical *c, char *node, const char *use);
 
-/* Mark the devices that the host uses for storage, memory, network and display. */
+/* The following functions mark the devices that the host uses for storage, memory, network and display. */
 int critical_mark_storage(const Critical *c);
 int critical_mark_exports(const Critical *c);
 int critical_mark_memory(const Critical *c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Finds devices whose own memory the host has online: GPUs with coherent memory, and CXL memory devices, which count
- * as long as their region is enabled. */
+/* Marks devices whose own memory is online in the host: GPUs with coherent memory, and CXL memory devices, which count
+ * while their region is enabled. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #define ONLINE "System RAM"
 #define REGION "enabled region"
 
-/* Reads a hexadecimal number, with or without 0x. False: it is absent or invalid. */
+/* Reads a hexadecimal number, with or without 0x. False: the file is absent or invalid. */
 static bool read_hex(const Critical *c, const char *dir, const char *file, uint64_t *ret) {
         _cleanup_free_ char *path = string_format("%s/%s", dir, file);
         char text[SYSFS_ATTRIBUTE_MAX];
@@ -26,7 +26,7 @@ static bool read_hex(const Critical *c, const char *dir, const char *file, uint6
         return path && sysfs_read(c->fs, path, text, sizeof(text)) >= 0 && parse_hex(text, UINT64_MAX, ret) >= 0;
 }
 
-/* The bytes of memory that are online on a NUMA node. */
+/* Returns the bytes of memory that are online on a NUMA node. */
 static uint64_t read_node_memory(const Critical *c, int node) {
         char path[64], text[SYSFS_ATTRIBUTE_MAX];
         unsigned long long kib;
@@ -48,11 +48,11 @@ static void read_gpus(const Critical *c) {
         }
 }
 
-/* The directory of memory blocks, which exist while their memory is plugged in. */
+/* The directory of memory blocks. A block exists while its memory is plugged in. */
 typedef struct Blocks {
-        char **names; /* also of other files */
+        char **names; /* including other files than blocks */
         size_t n;
-        bool too_many; /* to list */
+        bool too_many; /* too many to list */
 } Blocks;
 
 static int list_blocks(const Critical *c, Blocks *ret) {
@@ -63,7 +63,7 @@ static int list_blocks(const Critical *c, Blocks *ret) {
         return r >= 0 || r == -E2BIG ? 0 : critical_unreadable(c, MEMORY, r);
 }
 
-/* Whether a memory block with one of these addresses is online, or may be: "going-offline" may still fail. */
+/* Returns whether a memory block in this range is online, or may be: "going-offline" may still fail. */
 static bool is_online(const Critical *c, const Blocks *blocks, uint64_t start, uint64_t size) {
         uint64_t block, number;
 
@@ -85,7 +85,7 @@ static bool is_online(const Critical *c, const Blocks *blocks, uint64_t start, u
         return false;
 }
 
-/* Marks the memory device of a decoder, which is below its endpoint: the link uport of the endpoint leads to it. */
+/* Marks the memory device of a decoder. The decoder is below an endpoint, whose link uport leads to the device. */
 static int mark_target(const Critical *c, const char *decoder, const char *region, const char *what) {
         _cleanup_free_ char *path = string_format(CXL "/%s/../uport", decoder);
         _cleanup_free_ char *use = string_format("%s <- %s", region, what);
@@ -93,8 +93,8 @@ static int mark_target(const Critical *c, const char *decoder, const char *regio
         return path && use ? critical_mark_user(c, path, use) : -ENOMEM;
 }
 
-/* Returns whether a driver is bound to the region. Then the host may use its memory as a block or DAX device, which is
- * not below the PCI function in sysfs. */
+/* Returns whether a driver is bound to the region. The host may then use the region's memory as a block or DAX device,
+ * which sysfs does not show below the PCI function. */
 static bool is_enabled(const Critical *c, const char *dir) {
         _cleanup_free_ char *path = string_format("%s/driver", dir);
         char driver[SYSFS_ATTRIBUTE_MAX];
@@ -102,7 +102,7 @@ static bool is_enabled(const Critical *c, const char *dir) {
         return path && sysfs_link_name(c->fs, path, driver, sizeof(driver)) >= 0;
 }
 
-/* Marks all memory devices of a region. Its attributes targetN have the names of their decoders. */
+/* Marks all memory devices of a region. The region's attributes targetN have the names of the decoders. */
 static int mark_region(const Critical *c, const Blocks *blocks, const char *region) {
         _cleanup_free_ char *dir = string_format(CXL "/%s", region);
         uint64_t start, size;
@@ -148,7 +148,7 @@ static int mark_regions(const Critical *c) {
         return r;
 }
 
-/* Marks the PCI function of a DAX device that the driver kmem has made memory of a NUMA node. */
+/* Marks the PCI function of a DAX device whose memory the driver kmem has added to a NUMA node. */
 static int mark_dax(const Critical *c, const char *name) {
         _cleanup_free_ char *link = string_format(DAX "/%s", name), *driver = string_format(DAX "/%s/driver", name);
         _cleanup_free_ char *path = string_format(DAX "/%s/target_node", name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Marks the devices of network interfaces: those of the default routes and of the routes to addresses that the host
- * uses, and those that KeepInterfaces= names. */
+/* Marks the devices of network interfaces: those of default routes, those of routes to addresses that the host uses,
+ * and those that KeepInterfaces= names. */
 
 #include <arpa/inet.h>
 #include <endian.h>
@@ -15,10 +15,10 @@
 #include "util/strings.h"
 
 #define INTERFACES   "sys/class/net"
-/* The kernel datapath of Open vSwitch. The ports are stacked on it, but the bridges that userspace creates are not. */
+/* The kernel datapath of Open vSwitch. Ports are stacked on it, but the bridges, which userspace creates, are not. */
 #define OVS_DATAPATH "ovs-system"
 
-/* Whether an interface may be a bridge of Open vSwitch: it is not a PCI device and has no lower interface. */
+/* Returns whether an interface may be an Open vSwitch bridge: not a PCI device, and without lower interface. */
 static int may_be_ovs_bridge(const Critical *c, const char *link, bool *ret) {
         _cleanup_free_ char *real = NULL;
         _cleanup_names_ char **names = NULL;
@@ -42,7 +42,7 @@ int critical_mark_interface(const Critical *c, const char *name, const char *use
         bool ovs_bridge = false;
         int r;
 
-        /* No directory of its own: "", ".", ".." and paths. */
+        /* "", ".", ".." and paths are no names of interfaces. */
         if (strspn(name, ".") == strlen(name) || strchr(name, '/'))
                 return 0;
         r = link ? critical_mark_user(c, link, use) : -ENOMEM;
@@ -54,8 +54,8 @@ int critical_mark_interface(const Critical *c, const char *name, const char *use
         return r < 0 ? r : critical_mark_user(c, INTERFACES "/" OVS_DATAPATH, through);
 }
 
-#define PEERS_MAX      1024U /* each is compared with each route */
-#define INTERFACES_MAX 64U   /* of one address: equal routes, and routes in several tables */
+#define PEERS_MAX      1024U /* limit, because each peer is compared with each route */
+#define INTERFACES_MAX 64U   /* limit for one address, which may have equal routes and several tables */
 
 #define ROUTE_REJECT 0x0200U     /* RTF_REJECT */
 #define ROUTE_LOCAL  0x80000000U /* RTF_LOCAL */
@@ -73,12 +73,12 @@ typedef char InterfaceName[IF_NAMESIZE];
 typedef struct Peer {
         Address address;
         bool own;
-        uint64_t scope; /* index of the interface of a link-local address, or 0 */
+        uint64_t scope; /* interface index of a link-local address, or 0 */
         char *use;
-        bool has_route; /* a route leads to it; length and metric are those of the best */
+        bool has_route; /* a route covers the address; length and metric are the best route's */
         unsigned length;
         uint64_t metric;
-        InterfaceName *interfaces; /* of the best routes */
+        InterfaceName *interfaces; /* interfaces of the best routes */
         size_t n_interfaces;
 } Peer;
 
@@ -89,9 +89,9 @@ struct Peers {
 
 typedef struct Route {
         Address destination;
-        unsigned length; /* IPv4: including IPV4_LENGTH */
+        unsigned length; /* prefix length; for IPv4 with IPV4_LENGTH */
         uint64_t metric;
-        const char *interface; /* NULL: the kernel rejects the packets */
+        const char *interface; /* NULL: the kernel rejects packets */
 } Route;
 
 Peers *critical_peers_new(void) {
@@ -121,7 +121,7 @@ static bool addresses_equal(Address a, Address b) {
         return a.high == b.high && a.low == b.low;
 }
 
-/* fe80::/10, which each interface has a route to. */
+/* Returns whether the address is in fe80::/10, to which each interface has a route. */
 static bool is_link_local(Address a) {
         return a.high >> 54 == 0xfe80U >> 6;
 }
@@ -156,7 +156,7 @@ static void format_address(Address a, char buf[static INET6_ADDRSTRLEN]) {
         (void) inet_ntop(is_ipv4(a) ? AF_INET : AF_INET6, is_ipv4(a) ? (void *) &ipv4 : halves, buf, INET6_ADDRSTRLEN);
 }
 
-/* Removes brackets and port. Returns the address in buf. */
+/* Removes brackets and port. The returned address is in buf. */
 static char *remove_port(char *buf) {
         char *colon = strchr(buf, ':');
 
@@ -227,7 +227,7 @@ static uint64_t make_mask(unsigned length) {
 static bool route_covers(const Route *route, Address a) {
         Address d = route->destination;
 
-        /* The default route of IPv6 covers no IPv4 address. */
+        /* The default route of IPv6 does not apply to IPv4. */
         if (is_ipv4(a) && route->length < IPV4_LENGTH)
                 return false;
         return ((a.high ^ d.high) & make_mask(route->length)) == 0 &&
@@ -249,8 +249,8 @@ static int append_interface(const Critical *c, Peer *p, const char *name) {
         return 0;
 }
 
-/* Keeps the routes with the longest prefix, and of these the ones with the lowest metric. The tables do not tell which
- * interface has an address of the host: any interface with a route to its network may. */
+/* Keeps the routes with the longest prefix, and of these the ones with the lowest metric. For an address of the host,
+ * keeps all routes with the longest prefix: the table does not say which interface has the address. */
 static int offer_route(const Critical *c, Peer *p, const Route *route) {
         bool better = !p->has_route || route->length > p->length;
 
@@ -274,7 +274,7 @@ static int take_route(const Critical *c, const Route *route) {
         for (size_t i = 0; i < c->peers->n; i++) {
                 Peer *p = &c->peers->items[i];
 
-                /* take_interface_address() finds these. */
+                /* take_interface_address() handles these addresses. */
                 if (is_link_local(p->address) || (p->own && !is_ipv4(p->address)))
                         continue;
                 if (route_covers(route, p->address))
@@ -285,14 +285,14 @@ static int take_route(const Critical *c, const Route *route) {
         return r;
 }
 
-/* name: "*" for a blackhole of IPv4. An "unreachable" route of IPv6 is on lo. */
+/* Returns NULL if the route rejects packets. IPv4 names a blackhole "*". An "unreachable" route of IPv6 is on lo. */
 static const char *usable_interface(const char *name, uint64_t flags) {
         bool rejects = flags & ROUTE_REJECT || streq(name, "*") || streq(name, "lo");
 
         return rejects || strlen(name) >= IF_NAMESIZE ? NULL : name;
 }
 
-/* line: a line of proc/net/route, "eth0 DESTINATION GATEWAY FLAGS REFCNT USE METRIC MASK ..." */
+/* Parses a line of proc/net/route, "eth0 DESTINATION GATEWAY FLAGS REFCNT USE METRIC MASK ..." */
 static int take_route4(const Critical *c, char *line) {
         uint64_t destination, flags, metric, mask;
         char *words[8] = { NULL }, *rest = line;
@@ -303,7 +303,7 @@ static int take_route4(const Critical *c, char *line) {
         if (parse_hex(words[1], UINT32_MAX, &destination) < 0 || parse_hex(words[3], UINT32_MAX, &flags) < 0 ||
             parse_unsigned(words[6], UINT32_MAX, &metric) < 0 || parse_hex(words[7], UINT32_MAX, &mask) < 0)
                 return 0;
-        /* The numbers are in network byte order. */
+        /* The addresses are in network byte order. */
         route = (Route) { .destination = address_of_ipv4((uint32_t) destination),
                           .length = IPV4_LENGTH + (unsigned) __builtin_popcountll(mask),
                           .metric = metric,
@@ -320,7 +320,7 @@ static bool parse_digits(const char *digits, Address *ret) {
         return parse_hex(high, UINT64_MAX, &ret->high) >= 0 && parse_hex(digits + 16, UINT64_MAX, &ret->low) >= 0;
 }
 
-/* line: a line of proc/net/ipv6_route, "DESTINATION LENGTH SOURCE LENGTH NEXT-HOP METRIC REFCNT USE FLAGS eth0" */
+/* Parses a line of proc/net/ipv6_route, "DESTINATION LENGTH SOURCE LENGTH NEXT-HOP METRIC REFCNT USE FLAGS eth0" */
 static int take_route6(const Critical *c, char *line) {
         uint64_t length, flags, metric;
         char *words[10] = { NULL }, *rest = line;
@@ -340,7 +340,7 @@ static int take_route6(const Critical *c, char *line) {
         return take_route(c, &route);
 }
 
-/* line: a line of proc/net/if_inet6, "ADDRESS INDEX LENGTH SCOPE FLAGS eth0" */
+/* Parses a line of proc/net/if_inet6, "ADDRESS INDEX LENGTH SCOPE FLAGS eth0" */
 static int take_interface_address(const Critical *c, char *line) {
         char *words[6] = { NULL }, *rest = line;
         uint64_t index;
@@ -362,7 +362,7 @@ static int take_interface_address(const Critical *c, char *line) {
         return r;
 }
 
-/* Marks the devices of default routes, and of the interfaces to the addresses that were noted. */
+/* Marks the devices of default routes, and of routes to the noted addresses. */
 static int mark_routes(const Critical *c) {
         int r = critical_lines(c, "proc/net/route", true, take_route4);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Finds the network addresses, interfaces and RDMA devices that the kernel itself uses: clients and servers of storage.
- */
+/* Finds the network addresses, interfaces and RDMA devices that storage clients and servers in the kernel use. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,12 +10,12 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* Types of network file systems. Only root can mount these, so that what they say of their servers is true. */
+/* Types of network file systems that only root can mount, so users cannot invent their servers. */
 static const struct {
         const char *type;
-        const char *option;            /* "addr=10.1.0.5"; or NULL */
+        const char *option;            /* mount option with the server, "addr=10.1.0.5"; or NULL */
         const char *option_separators; /* between several addresses */
-        const char *source_separators; /* of the addresses in the source; NULL: the source has names */
+        const char *source_separators; /* between addresses in the source; NULL: the source has names */
 } network_types[] = {
         { "nfs", "addr=", "", NULL },   { "nfs4", "addr=", "", NULL },     { "cifs", "addr=", "", NULL },
         { "smb3", "addr=", "", NULL },  { "ceph", "mon_addr=", "/", "," }, /* "10.1.0.5:6789,10.1.0.6:6789:/path", or
@@ -29,7 +28,7 @@ static int note_addresses(const Critical *c, char *list, const char *separators,
         int r = 0;
 
         while ((address = strsep(&list, separators))) {
-                address[strcspn(address, "@")] = '\0'; /* the network of a Lustre address */
+                address[strcspn(address, "@")] = '\0'; /* cuts the network of a Lustre address */
                 r = critical_note_address(c, address, false, use);
                 if (r < 0)
                         return r;
@@ -63,8 +62,8 @@ int critical_note_mount(const Critical *c, const char *type, char *source, char 
         return note_addresses(c, source, network_types[i].source_separators, use);
 }
 
-/* line: a line of proc/net/nfsfs/servers, "v4 0a010005  801   3 filer". It has servers of mounts in other mount
- * namespaces too, and the data servers of pNFS. */
+/* Parses a line of proc/net/nfsfs/servers, "v4 0a010005  801   3 filer". The file also has the servers of other mount
+ * namespaces, and data servers of pNFS. */
 static int note_nfs_server(const Critical *c, char *line) {
         char text[INET6_ADDRSTRLEN], *rest = line;
         const char *digits;
@@ -106,7 +105,7 @@ static int mark_rdma(const Critical *c, const char *text, const char *use) {
         return link ? critical_mark_user(c, link, use) : -ENOMEM;
 }
 
-/* text: "eth0,eth1" */
+/* text: interfaces such as "eth0,eth1" */
 static int mark_interfaces(const Critical *c, const char *text, const char *use) {
         _cleanup_free_ char *copy = strdup(text);
         char *rest = copy, *name;
@@ -117,18 +116,18 @@ static int mark_interfaces(const Critical *c, const char *text, const char *use)
         return r;
 }
 
-/* Where a kernel user tells what it uses. */
+/* A kind of kernel user, and the files that name its address or device. */
 typedef struct NetworkUser {
-        const char *pattern; /* of directories, for critical_walk() */
-        const char *file;    /* the attribute; NULL: the name of the directory tells it */
-        const char *active;  /* a directory that is empty while nothing is used, or an attribute that is 0; or NULL */
+        const char *pattern; /* directories, for critical_walk() */
+        const char *file;    /* attribute with the name; NULL: the name of the directory */
+        const char *active;  /* an attribute that is 0, or a directory that is empty, when unused; or NULL */
         int (*mark)(const Critical *c, const char *text, const char *use);
         const char *use;
 } NetworkUser;
 
 /*
- * The attribute "address" of an iSCSI connection is not read: reading waits for a mutex that the kernel holds while it
- * disconnects.
+ * The attribute "address" of an iSCSI connection is not read, because the read waits for a mutex that the kernel holds
+ * while it disconnects.
  */
 static const NetworkUser network_users[] = {
         { "sys/class/iscsi_connection/*", "persistent_address", NULL, mark_peer, "iSCSI" },
@@ -171,7 +170,7 @@ static int mark_network_user(const Critical *c, const char *dir, const void *use
         return r < 0 ? critical_unreadable(c, path, r) : user->mark(c, text, user->use);
 }
 
-/* Reads an attribute of an NVMe controller. Returns 1, 0 when it cannot be read, or -ENOMEM. */
+/* Reads an attribute of an NVMe controller. Returns 1, 0 when the attribute cannot be read, or -ENOMEM. */
 static int read_nvme(const Critical *c, const char *dir, const char *file, char buf[static SYSFS_ATTRIBUTE_MAX]) {
         _cleanup_free_ char *path = string_format("%s/%s", dir, file);
         int r = path ? sysfs_read(c->fs, path, buf, SYSFS_ATTRIBUTE_MAX) : -ENOMEM;
@@ -180,8 +179,8 @@ static int read_nvme(const Critical *c, const char *dir, const char *file, char 
 }
 
 /*
- * dir: of an NVMe controller. Its address is "traddr=10.1.0.5,trsvcid=4420,host_iface=eth0,src_addr=10.1.0.9". The
- * addresses of the host count beside that of the controller: rules for routes can depend on them.
+ * Marks devices by an NVMe controller's address, "traddr=10.1.0.5,trsvcid=4420,host_iface=eth0,src_addr=10.1.0.9". Host
+ * addresses count like the controller's, because routing rules can depend on them.
  */
 static int mark_nvme(const Critical *c, const char *dir, const void *userdata _unused_) {
         _cleanup_free_ char *use = string_format("%s (remote NVMe)", critical_last_component(dir));

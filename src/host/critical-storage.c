@@ -9,10 +9,9 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define BTRFS "sys/fs/btrfs" /* has UUID/devices/ */
+#define BTRFS "sys/fs/btrfs" /* contains UUID/devices/ */
 
-/* Directories with one entry for each block device that has a mounted file system of a certain type, in any mount
- * namespace. */
+/* Directories with an entry for each block device whose file system (of one type) is mounted in any mount namespace. */
 static const char *const mounted_dirs[] = { "sys/fs/ext4",   "sys/fs/f2fs",  "sys/fs/xfs",   "sys/fs/erofs",
                                             "sys/fs/nilfs2", "proc/fs/jbd2", "proc/fs/ntfs3" };
 
@@ -22,9 +21,7 @@ int critical_mark_block(const Critical *c, const char *name, const char *use) {
         return link ? critical_mark_user(c, link, use) : -ENOMEM;
 }
 
-/*
- * Marks all devices of the btrfs in dir, "sys/fs/btrfs/UUID/devices"; with a name, only if the btrfs has that device.
- */
+/* Marks all devices of the btrfs in dir, "sys/fs/btrfs/UUID/devices". With name, only if the btrfs has that device. */
 static int mark_btrfs_devices(const Critical *c, const char *dir, const char *name, const char *use) {
         _cleanup_names_ char **names = NULL;
         size_t n;
@@ -38,8 +35,8 @@ static int mark_btrfs_devices(const Critical *c, const char *dir, const char *na
         return r;
 }
 
-/* Marks the devices of each mounted btrfs; with a name, of the btrfs that has that device. A btrfs has its directory in
- * sysfs while it is mounted anywhere, and may have more devices than the one in mountinfo. */
+/* Marks the devices of each mounted btrfs. With name, only of the btrfs that has that device. A btrfs has a directory
+ * in sysfs while any mount namespace has it mounted, and may have more devices than mountinfo names. */
 static int mark_btrfs(const Critical *c, const char *name, const char *use) {
         _cleanup_names_ char **uuids = NULL;
         size_t n;
@@ -60,7 +57,7 @@ static int mark_btrfs(const Critical *c, const char *name, const char *use) {
 int critical_resolve_node(const Critical *c, const char *node, char **ret) {
         int r = critical_realpath(c, node, ret);
 
-        /* A recorded machine has no device nodes, so the last component of the path must do. */
+        /* A recorded machine has no device nodes, so the last component of the path is used. */
         if (r >= 0 && !*ret && !(*ret = strdup(node)))
                 return -ENOMEM;
         return r;
@@ -96,8 +93,8 @@ bool critical_has_true_source(const char *type) {
         return streq(type, "btrfs") || streq(type, "bcachefs");
 }
 
-/* Marks further devices of a mount: those in its options (logdev=/dev/sdb1) and, for btrfs and bcachefs, whose device
- * number is anonymous, those in its source. For other anonymous mounts it notes the servers of a network file system.
+/* Marks further devices of a mount: those in the options (logdev=/dev/sdb1), and those in the source of btrfs and
+ * bcachefs, whose device number is anonymous. For other anonymous mounts notes the servers of a network file system.
  * mount: the mount point. */
 static int mark_source(const Critical *c, char *rest, bool anonymous, const char *mount, const char *use) {
         const char *type;
@@ -120,7 +117,7 @@ static int mark_source(const Critical *c, char *rest, bool anonymous, const char
         return r;
 }
 
-/* line: a line of mountinfo, "36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw" */
+/* Parses a line of mountinfo, "36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw" */
 static int mark_mount(const Critical *c, char *line) {
         _cleanup_free_ char *use = NULL, *link = NULL;
         char *number = NULL, *mount = NULL, *word, *rest = line;
@@ -161,8 +158,8 @@ static int mark_mounted(const Critical *c, const char *name) {
         return critical_mark_block(c, name, CRITICAL_OTHER_NAMESPACE);
 }
 
-/* A dm, md, bcache or loop device that is not mounted may be exported or be the disk of a guest. A loop device has no
- * slaves: the walk finds what is behind it. */
+/* Marks a dm, md, bcache or loop device, even if unmounted: it may be exported, or be a guest's disk. A loop device has
+ * no slaves/. The walk finds its lower device. */
 static int mark_stacked(const Critical *c, const char *name) {
         _cleanup_free_ char *dir = string_format("sys/class/block/%s/slaves", name);
         _cleanup_names_ char **slaves = NULL;
@@ -180,7 +177,7 @@ int critical_mark_storage(const Critical *c) {
         if (r < 0)
                 return r;
         r = critical_lines(c, "proc/swaps", true, mark_swap);
-        /* File systems that are mounted in any mount namespace: mountinfo of process 1 lacks those of containers. */
+        /* File systems in any mount namespace: mountinfo of process 1 lacks those of containers. */
         for (size_t i = 0; i < ELEMENTSOF(mounted_dirs) && r >= 0; i++)
                 r = critical_each(c, mounted_dirs[i], mark_mounted);
         if (r < 0)
@@ -189,21 +186,21 @@ int critical_mark_storage(const Critical *c) {
         return r < 0 ? r : critical_each(c, "sys/class/block", mark_stacked);
 }
 
-/* Marks the devices of kernel users that leave no link in holders/ of the block device: targets that export it, ZFS and
- * others. */
+/* Marks the devices of kernel users without a link in holders/ of the block device: targets that export the device, ZFS
+ * and others. */
 
-#define ZFS_POOLS "proc/spl/kstat/zfs" /* has a directory for each imported pool, and statistics */
+#define ZFS_POOLS "proc/spl/kstat/zfs" /* contains statistics, and a directory for each imported pool */
 #define UDEV_DATA "run/udev/data"
 
-/* Where a kernel user tells its device. */
+/* A kind of kernel user, and the file that names its device. */
 typedef struct Export {
-        const char *pattern; /* of directories; "*" stands for the rest of a name */
-        const char *file;    /* in the directory: a link to the device, or an attribute with its name or its node */
-        const char *class;   /* of the device; NULL when file is a link */
+        const char *pattern; /* pattern of directories; "*" stands for the rest of a name */
+        const char *file;  /* in the directory: a link to the device, or an attribute with the device's name or node */
+        const char *class; /* class of the device; NULL if file is a link */
         const char *use;
 } Export;
 
-/* A cache of bcache is the parent of the directory that the link leads to. */
+/* For bcache, the link leads to a directory whose parent is the cache device. */
 static const Export exports[] = {
         { "sys/kernel/config/nvmet/subsystems/*/namespaces/*", "device_path", "block", "NVMe target" },
         { "sys/kernel/config/nvmet/subsystems/*/passthru", "device_path", "nvme", "NVMe target" },
@@ -216,7 +213,7 @@ static const Export exports[] = {
         { "sys/fs/bcachefs/*/dev-*", "block", NULL, CRITICAL_OTHER_NAMESPACE },
 };
 
-/* Whether the directory has an attribute "enable" that is 0: the kernel has not opened the device. */
+/* Returns whether the directory has an attribute "enable" that is 0: then the kernel has not opened the device. */
 static bool is_disabled(const Critical *c, const char *dir) {
         _cleanup_free_ char *path = string_format("%s/enable", dir);
         char text[SYSFS_ATTRIBUTE_MAX];
@@ -250,10 +247,10 @@ static int mark_export(const Critical *c, const char *dir, const void *userdata)
         return link ? critical_mark_user(c, link, e->use) : -ENOMEM;
 }
 
-/* What udev's database tells of a block device. */
+/* Properties of a block device in udev's database. */
 typedef struct Member {
         bool zfs;
-        char *label; /* the name of its pool; NULL for a cache or a spare, whose labels do not name it */
+        char *label; /* name of the device's pool; NULL for a cache or a spare, whose labels do not have it */
 } Member;
 
 static int take_property(char *line, void *userdata) {
@@ -264,7 +261,7 @@ static int take_property(char *line, void *userdata) {
         return strncmp(line, label, strlen(label)) == 0 ? MIN(string_copy(&m->label, line + strlen(label)), 0) : 0;
 }
 
-/* udev writes "_" for a space, which the name of a pool may have. */
+/* Compares the name of a pool with a label, where udev writes "_" for a space. */
 static bool is_pool(const char *name, const char *label) {
         while (*name && (*name == *label || (*name == ' ' && *label == '_')))
                 name++, label++;
@@ -281,7 +278,7 @@ static int mark_member(const Critical *c, const char *name, const Member *m, cha
         return 0;
 }
 
-/* Marks a block device that is a member of one of the pools. */
+/* Marks a block device that belongs to one of the pools. */
 static int mark_zfs_member(const Critical *c, const char *name, char **pools, size_t n_pools) {
         _cleanup_free_ char *attribute = string_format("sys/class/block/%s/dev", name), *path = NULL;
         char number[SYSFS_ATTRIBUTE_MAX];
@@ -303,7 +300,7 @@ static int mark_zfs_member(const Critical *c, const char *name, char **pools, si
         return r;
 }
 
-/* The kernel tells which pools are imported, and udev which pool a block device is a member of. */
+/* Marks the devices of imported ZFS pools. The kernel lists the pools, and udev the pool of each block device. */
 static int mark_zfs(const Critical *c) {
         _cleanup_names_ char **pools = NULL, **names = NULL;
         size_t n_pools, n;

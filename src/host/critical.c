@@ -32,7 +32,7 @@ int critical_mark(const Sysfs *fs, const Config *config, Inventory *inv) {
         return 0;
 }
 
-/* Reads the files, directories and links that show what the host uses. */
+/* Functions that read the files, directories and links that show what the host uses. */
 
 typedef struct Taker {
         const Critical *c;
@@ -57,7 +57,7 @@ int critical_lines(const Critical *c, const char *path, bool optional, int (*tak
         return string_replace(&c->inv->critical_error, "%s cannot be read (%s).", path, strerror(-r));
 }
 
-/* The file does not exist, its device was removed, or the name is too long to exist. */
+/* Returns whether the error means that the file does not exist, its device is gone, or its name is too long. */
 static bool is_absent(int error) {
         return error == -ENOENT || error == -ENOTDIR || error == -ENODEV || error == -ENXIO || error == -ENAMETOOLONG;
 }
@@ -92,7 +92,7 @@ int critical_each(const Critical *c, const char *path, int (*mark)(const Critica
         return r;
 }
 
-/* dir: an existing directory, or "" for the root; rest: the pattern below it. */
+/* dir: an existing directory, or "" for the root. rest: the pattern below dir. */
 static int walk_pattern(const Critical *c, const char *dir, const char *rest, CriticalTake take, const void *userdata) {
         const char *star = strchr(rest, '*'), *prefix = star;
         _cleanup_free_ char *parent = NULL;
@@ -149,8 +149,8 @@ void critical_unescape(char *s) {
         *to = '\0';
 }
 
-/* Follows stacked devices down to PCI functions: partitions, device mapper, md, bcache, loop devices, NVMe multipath,
- * bonds, bridges. Marks these functions as used by the host. */
+/* Follows stacked devices down to their PCI functions, and marks these as used by the host: partitions, device mapper,
+ * md, bcache, loop devices, NVMe multipath, bonds, bridges. */
 
 static int mark_address(const Critical *c, PciAddress address, const char *chain) {
         const PciDevice *found = inventory_find(c->inv, address);
@@ -163,7 +163,7 @@ static int mark_address(const Critical *c, PciAddress address, const char *chain
         return string_replace(&dev->critical, "%s <- %s", PCI_ADDRESS_STR(address), chain);
 }
 
-/* Finds the next component of *path that is the address of a PCI function, and moves *path behind it. */
+/* Finds the next PCI address among the components of *path, and moves *path behind that component. */
 static bool next_function(const char **path, PciAddress *ret) {
         while (**path) {
                 char name[PCI_ADDRESS_STRING_MAX];
@@ -181,8 +181,8 @@ static bool next_function(const char **path, PciAddress *ret) {
         return false;
 }
 
-/* Marks the functions in path above address. One of them can be a VMD controller: the disks below it are in a PCI
- * domain of their own and not in the inventory. */
+/* Marks the functions in path above address. One of them may be a VMD controller: the disks below it are in a PCI
+ * domain of their own, which the inventory does not have. */
 static int mark_upstream(const Critical *c, const char *path, PciAddress address, const char *chain) {
         _cleanup_free_ char *longer = NULL;
         PciAddress above;
@@ -214,8 +214,8 @@ bool critical_last_function(const char *path, PciAddress *ret) {
         return found;
 }
 
-#define DEPTH_MAX  16U   /* levels of stacking */
-#define VISITS_MAX 4096U /* for one file system or interface; bounds a stack that forks at every level */
+#define DEPTH_MAX  16U   /* most levels of stacking */
+#define VISITS_MAX 4096U /* most devices of a file system or interface; bounds a stack that forks at each level */
 
 typedef struct Walk {
         const Critical *c;
@@ -273,8 +273,8 @@ static int follow_entries(Walk *w, const char *dir, const char *prefix, const ch
         return r;
 }
 
-/* With native multipath the sysfs directory of an NVMe disk is below that of its subsystem, which has links "nvme0" and
- * "nvme1" to the controllers. Sets *ret to the directory of the subsystem, or to NULL when path is not below one. */
+/* Sets *ret to the sysfs directory of the NVMe subsystem that path is below, or to NULL. With native multipath, disks
+ * are below the subsystem's directory, which has links such as "nvme0" to the controllers. */
 static int find_nvme_subsystem(const char *path, char **ret) {
         static const char marker[] = "/nvme-subsystem/";
         const char *at = strstr(path, marker);
@@ -298,7 +298,7 @@ static int walk_nvme_subsystem(Walk *w, const char *path, const char *chain, uns
         return subsystem ? follow_entries(w, subsystem, "nvme", chain, depth) : r;
 }
 
-/* Follows slaves/ of device mapper, md and bcache devices. A partition has slaves/ in the directory of its disk. */
+/* Follows slaves/ of dm, md and bcache devices. For a partition, slaves/ is in the directory of its disk. */
 static int walk_slaves(Walk *w, const char *path, const char *chain, unsigned depth) {
         _cleanup_free_ char *slaves = string_format("%s/slaves", path);
         _cleanup_free_ char *above = string_format("%.*s/slaves", (int) (critical_last_component(path) - path), path);
@@ -307,8 +307,8 @@ static int walk_slaves(Walk *w, const char *path, const char *chain, unsigned de
         return r < 0 ? r : follow_entries(w, above, "", chain, depth);
 }
 
-/* Follows a loop device to the block device behind it. A regular file behind it needs no walk: its file system is
- * mounted and therefore marked. dir: the first length characters are the directory of the loop device. */
+/* Follows a loop device to its lower block device. A regular file needs no walk: its file system is mounted and
+ * therefore marked. The first length characters of dir are the loop device's directory. */
 static int walk_backing(Walk *w, const char *dir, size_t length, const char *chain, unsigned depth) {
         _cleanup_free_ char *attribute = string_format("%.*s/loop/backing_file", (int) length, dir);
         _cleanup_free_ char *link = NULL, *real = NULL;
@@ -337,9 +337,7 @@ static int walk_loop(Walk *w, const char *path, const char *chain, unsigned dept
         return r < 0 || name == path ? r : walk_backing(w, path, (size_t) (name - path) - 1, chain, depth);
 }
 
-/*
- * Sets Inventory.critical_error to a sentence that names the use at the end of chain ("... <- dm-0 <- / (mounted)").
- */
+/* Sets Inventory.critical_error to a sentence with the use at the end of chain ("... <- dm-0 <- / (mounted)"). */
 static int note_large_stack(const Walk *w, const char *chain) {
         const char *use = chain;
 
@@ -350,7 +348,7 @@ static int note_large_stack(const Walk *w, const char *chain) {
         return string_replace(&w->c->inv->critical_error, "The stack of devices below %s is too large to follow.", use);
 }
 
-/* path: the real directory of a device below sys/devices. chain: from this device up to the use. */
+/* path: the real directory of a device below sys/devices. chain: from this device to the use. */
 static int follow_down(Walk *w, const char *path, const char *chain, unsigned depth) {
         int (*const ways[])(Walk *, const char *, const char *, unsigned) = { walk_slaves, walk_nvme_subsystem,
                                                                               walk_loop };

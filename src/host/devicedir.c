@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Reads single attributes of one PCI function. Damaged attributes are named in the fault of the device. */
+/* Reads single attributes of one PCI function. A damaged attribute goes to the fault of the device. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "util/stringtable.h"
 
 #define VIRTFN_PREFIX "virtfn"
-#define LISTING_SIZE  8192U /* enough for most functions in one call; opendir() would need four calls and a buffer */
+#define LISTING_SIZE  8192U /* enough for most functions in one call; opendir() would need four */
 #define QUOTE_MAX     40U
 #define VFIO_DEVS_MAX 16U
 #define ENTRIES_MAX   4096U
@@ -67,11 +67,11 @@ struct DeviceDir {
         bool locked;
         unsigned *virtfns;
         size_t n_virtfns;
-        char (*mdevs)[UUID_STRING_MAX]; /* directories with the name of a UUID, ascending */
+        char (*mdevs)[UUID_STRING_MAX]; /* directories named by a UUID, ascending */
         size_t n_mdevs;
 };
 
-/* The first attribute of each letter; most entries of a directory are no attribute that is read. */
+/* The first attribute with each initial letter. Most entries of a directory are not read. */
 static const Attribute first_attribute[] = {
         ['a'] = ATTRIBUTE_ACCEL,        ['b'] = ATTRIBUTE_BOOT_VGA,
         ['c'] = ATTRIBUTE_CLASS,        ['d'] = ATTRIBUTE_D3COLD_ALLOWED,
@@ -319,8 +319,8 @@ void device_dir_read_vfio_cdev(const DeviceDir *d, char ret[static VFIO_CDEV_MAX
         }
 }
 
-/* A VF has at most one mediated device, a GPU without VFs may have many. Of a locked GPU only its mediated devices are
- * read, which does not ask the driver, so that the others of the GPU are known while a job creates one. */
+/* Reads the mediated devices: at most one of a VF, many of a GPU without VFs. Of a locked GPU reads only these, which
+ * does not call its driver: so the GPU's others are known while a job creates one. */
 static int read_mdevs(const DeviceDir *d, PciDevice *dev) {
         bool is_vf = device_dir_has(d, ATTRIBUTE_PHYSFN);
         char **types = is_vf ? &dev->vgpu_types : &dev->mdev_types;
@@ -399,8 +399,8 @@ int device_dir_append_entries(const DeviceDir *d, Attribute a, char **names) {
         return r;
 }
 
-/* Returns whether the master of an interface may be a bond or a team. Bridges and VRFs are excluded by DEVTYPE=. A team
- * and the datapath of Open vSwitch have no DEVTYPE=; the datapath is excluded by its name. */
+/* Returns whether the master of an interface may be a bond or a team. DEVTYPE= excludes bridges and VRFs. A team and
+ * the datapath of Open vSwitch have no DEVTYPE=; the name excludes the datapath. */
 static bool is_bond(const DeviceDir *d, const char *master, const char *name) {
         static const char key[] = "DEVTYPE=";
         char path[2 * SYSFS_ATTRIBUTE_MAX], text[SYSFS_ATTRIBUTE_MAX];

@@ -60,30 +60,30 @@ DeviceDir *device_dir_free(DeviceDir *d);
 DEFINE_CLEANUP(DeviceDir *, device_dir_free)
 
 /*
- * The kernel may hold the device lock for ever, so attributes that may wait for it (driver_override, those of vGPUs)
- * will not be read.
+ * Excludes attributes that may wait for the device lock, which the kernel may hold for ever: driver_override, and those
+ * of vGPUs.
  */
 void device_dir_set_locked(DeviceDir *d);
 
-/* The value for PciDevice.instance, 0 when unknown. */
+/* Returns the value for PciDevice.instance, or 0 when unknown. */
 uint64_t device_dir_instance(const DeviceDir *d);
 
 bool device_dir_has(const DeviceDir *d, Attribute a);
-/* The name of vfio-dev/vfioN if it has a device number, so that the kernel has created /dev/vfio/devices/vfioN. */
+/* Finds vfio-dev/vfioN with a device number, for which the kernel has created /dev/vfio/devices/vfioN. */
 void device_dir_read_vfio_cdev(const DeviceDir *d, char ret[static VFIO_CDEV_MAX]);
-/* Reads the members that pci_device_copy_vgpu() copies, unless the device is locked: the vendor's driver may wait for
- * its GPU. Returns 0 or -ENOMEM. */
+/* Reads the members that pci_device_copy_vgpu() copies. Skips them if the device is locked, because the vendor's driver
+ * may wait for its GPU. Returns 0 or -ENOMEM. */
 int device_dir_read_vgpu(const DeviceDir *d, PciDevice *dev);
 /* Reads runtime_pm and d3cold. A kernel without power management lacks the files. */
 void device_dir_read_power(const DeviceDir *d, PciDevice *dev);
-/* Appends the entries of the directory a to *names, separated by spaces. Appends nothing when the directory is absent
- * or cannot be read, and leaves out entries with spaces or control characters. Returns 0 or -ENOMEM. */
+/* Appends the entries of the directory a to *names, separated by spaces. Appends nothing if the directory is absent or
+ * unreadable. Skips entries with spaces or control characters. Returns 0 or -ENOMEM. */
 int device_dir_append_entries(const DeviceDir *d, Attribute a, char **names);
 /* Reads bond. Returns 0 or -ENOMEM. */
 int device_dir_read_bond(const DeviceDir *d, PciDevice *dev);
-/* Whether the device was removed since device_dir_open(): its IDs are listed but can no longer be read. */
+/* Returns whether the device was removed since device_dir_open(). Its IDs are then listed but cannot be read. */
 bool device_dir_is_gone(const DeviceDir *d);
-/* The numbers N of the entries virtfnN, ascending. d owns the array. */
+/* Returns the numbers N of the entries virtfnN, ascending. d owns the array. */
 const unsigned *device_dir_virtfns(const DeviceDir *d, size_t *ret_n);
 
 /* Return 1 when *ret was set; 0 when the attribute is absent, or unusable and noted in dev->fault; or -ENOMEM. Text and

@@ -42,7 +42,7 @@ static int read_id(const DeviceDir *d, Attribute a, PciDevice *dev, uint16_t *re
         return r;
 }
 
-/* Reads the sizes in the next n lines "start end flags" of resource; all are 0 for a BAR that does not exist. */
+/* Reads the sizes in the next n lines of resource, "start end flags". The line of a missing BAR is all zeros. */
 static int parse_bars(PciDevice *dev, char **rest, uint64_t *sizes, size_t n) {
         char *line;
 
@@ -68,7 +68,7 @@ int device_facts_read_bars(const DeviceDir *d, PciDevice *dev) {
         return r <= 0 ? r : parse_bars(dev, &rest, dev->bar_size, PCI_BARS_MAX);
 }
 
-/* Behind the BARs of a PF, resource has those of all its VFs together. */
+/* In resource, the BARs of a PF are followed by the BARs of all its VFs together. */
 static int read_vf_bars(const DeviceDir *d, PciDevice *dev) {
         char buf[SYSFS_ATTRIBUTE_MAX], *rest = buf;
         int r = device_dir_read_text(d, ATTRIBUTE_RESOURCE, dev, buf);
@@ -170,7 +170,7 @@ int device_facts_read_group(const DeviceDir *d, PciDevice *dev) {
         return 0;
 }
 
-/* The order is that of kernel_names. */
+/* The order of the table is the order in kernel_names. */
 static int read_kernel_names(const DeviceDir *d, PciDevice *dev) {
         static const Attribute directories[] = { ATTRIBUTE_INFINIBAND, ATTRIBUTE_NET, ATTRIBUTE_NVME, ATTRIBUTE_DRM,
                                                  ATTRIBUTE_ACCEL };

@@ -7,7 +7,7 @@
 
 #include "devicedir.h"
 
-/* The attribute numa_node exists but is invalid. Used during a scan only: the final value is -1. A valid -1, in
+/* The attribute numa_node exists but is invalid. Used only during a scan: the final value is -1. A valid -1, in
  * contrast, is replaced by the node of a bridge above the device. */
 #define DEVICE_NODE_DAMAGED (-2)
 
@@ -24,11 +24,10 @@ int device_facts_read_physfn(const DeviceDir *d, PciDevice *dev);
  * VF, and BARs of one size (drivers/pci/iov.c). The device ID is always read, which fails when the VF was removed.
  */
 int device_facts_read_identity(const DeviceDir *d, const PciDevice *sibling, PciDevice *dev);
-/* Whether all these attributes exist and were read, so that dev may be the sibling of another VF. */
+/* Returns whether these attributes all exist and were read, so that dev may be the sibling of another VF. */
 bool device_facts_are_whole(const DeviceDir *d, const PciDevice *dev);
-/* Reads driver, driver_override, has_override, vfio, vfio_cdev, kernel_names without those of
- * subdevices_append_names(), and bond, all of which the driver creates.
- */
+/* Reads the facts that a driver creates: driver, driver_override, has_override, vfio, vfio_cdev, bond, and kernel_names
+ * without those of subdevices_append_names(). */
 int device_facts_read_driver(const DeviceDir *d, PciDevice *dev);
 /* Reads bar_size. */
 int device_facts_read_bars(const DeviceDir *d, PciDevice *dev);

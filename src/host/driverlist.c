@@ -18,7 +18,7 @@
 #define PREFIX        "alias vfio_pci:"
 #define PLAIN         "vfio_pci" /* matches every device, so it is no variant driver */
 
-/* Reads the driver names, not the variants. */
+/* Reads the driver names, without the variants. */
 static int read_names(const Sysfs *fs, Inventory *inv) {
         _cleanup_close_ int probe_fd = sysfs_open(fs, DRIVERS_PROBE, O_PATH), fd = -1;
         int r = probe_fd < 0 ? probe_fd : (fd = sysfs_open(fs, DRIVERS, O_RDONLY | O_DIRECTORY));
@@ -41,7 +41,7 @@ static bool driver_is_registered(const Sysfs *fs, const char *driver) {
         return fd >= 0;
 }
 
-/* A module's name has '_' where the name of its driver may have '-'. */
+/* Finds the driver of a module. The module's name has '_' where the driver's name may have '-'. */
 static bool find_driver(const Sysfs *fs, char *module) {
         if (driver_is_registered(fs, module))
                 return true;
@@ -88,7 +88,7 @@ static int read_aliases(const Sysfs *fs, char **ret) {
         return fd < 0 ? fd : read_file_fd(fd, ALIASES_MAX, ret, NULL);
 }
 
-/* Adds the variant drivers of modules.alias. Returns 0, also when that cannot be read, or -ENOMEM. */
+/* Adds the variant drivers in modules.alias, if that can be read. Returns 0 or -ENOMEM. */
 static int scan_variants(const Sysfs *fs, Inventory *inv) {
         _cleanup_free_ char *text = NULL;
         char *rest, *line;

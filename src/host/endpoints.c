@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The questions to passthroughd-endpoints and their answers, from both sides. */
+/* Both sides of the questions to passthroughd-endpoints. */
 
 #include "host/endpoints.h"
 

@@ -15,7 +15,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* Limit on the interfaces of a PF: its own, and the representors of VFs and subfunctions. */
+/* The most interfaces of a PF: its own, and the representors of VFs and subfunctions. */
 #define ENTRIES_MAX     4096U
 #define NETDEV_PATH_MAX 320
 #define FAMILY          "devlink"
@@ -75,7 +75,7 @@ static int on_eswitch(struct nlmsghdr *header, void *userdata) {
             nlmsg_parse(header, GENL_HDRLEN, tb, DEVLINK_ATTR_ESWITCH_MODE, eswitch_policy) < 0 ||
             !tb[DEVLINK_ATTR_DEV_NAME] || nla_strcmp(tb[DEVLINK_ATTR_DEV_NAME], PCI_ADDRESS_STR(q->pf)) != 0)
                 return -EPROTO;
-        /* The attribute is absent when the driver reports other properties of the eswitch only. */
+        /* The attribute is absent if the driver reports only other properties of the eswitch. */
         q->switchdev = tb[DEVLINK_ATTR_ESWITCH_MODE] &&
                        nla_get_u16(tb[DEVLINK_ATTR_ESWITCH_MODE]) == DEVLINK_ESWITCH_MODE_SWITCHDEV;
         return 0;

@@ -16,6 +16,6 @@
  */
 int eswitch_ask(PciAddress pf, bool *ret_switchdev);
 
-/* Finds the representor of a VF by its phys_port_name, pf0vf3, and copies its interface name to ret. A PF has
+/* Finds the representor of a VF by its phys_port_name, such as pf0vf3, and copies its interface name to ret. A PF has
  * representors only in switchdev mode. May block, so only the child of a job may call it. */
 bool eswitch_find_representor(const Sysfs *fs, PciAddress pf, unsigned vf, char ret[static IF_NAMESIZE]);

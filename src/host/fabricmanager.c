@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The structures of libnvfm.so.1 and the calls with them. */
+/* The structures and functions of libnvfm.so.1. */
 
 #include "fabricmanager.h"
 
@@ -18,7 +18,7 @@
 #define FAILED_SWITCHES    12U
 #define FAILED_PORTS       64U
 
-/* The version member of a structure: its size, and the version in the highest byte. */
+/* The version member of a structure: its size, with the version in the highest byte. */
 #define STRUCT_VERSION(type) ((uint32_t) sizeof(type) | 1U << 24)
 
 typedef struct ConnectParams {
@@ -80,16 +80,16 @@ struct FabricManager {
         FailedList failed;
 };
 
-/* The results of the library are 0 and these negative numbers. */
+/* Converts a result of the library: 0, or one of these negative numbers. */
 static int fabric_errno(int result) {
         static const int errors[] = {
-                [1] = EINVAL,     [2] = EREMOTEIO, /* unspecified */
-                [3] = EOPNOTSUPP,                  /* not in this mode of Fabric Manager */
+                [1] = EINVAL,     [2] = EREMOTEIO, /* [2]: unspecified */
+                [3] = EOPNOTSUPP,                  /* not supported in this mode of Fabric Manager */
                 [4] = EUNATCH,                     /* the library is not initialized */
-                [5] = ETIMEDOUT,  [6] = EPROTO,    /* the version of a structure */
+                [5] = ETIMEDOUT,  [6] = EPROTO,    /* [6]: wrong version of a structure */
                 [7] = EBUSY,                       /* in use */
                 [8] = EAGAIN,                      /* Fabric Manager has no data yet */
-                [9] = ENOTCONN,   [10] = EIO,      /* NVLinks */
+                [9] = ENOTCONN,   [10] = EIO,      /* [10]: NVLinks failed */
         };
 
         return result <= 0 && -result < (int) ELEMENTSOF(errors) ? -errors[-result] : -EREMOTEIO;
@@ -125,7 +125,7 @@ FabricManager *fabric_manager_close(FabricManager *f) {
         return NULL;
 }
 
-/* Without an answer the library says that the connection is not valid, or that the time is up. */
+/* Without an answer of Fabric Manager, the library reports an invalid connection or a timeout. */
 static int connect_to(FabricManager *f, const char *address) {
         ConnectParams params = { .version = STRUCT_VERSION(ConnectParams),
                                  .timeout_msec = CONNECT_MSEC,
@@ -161,7 +161,7 @@ static int read_partitions(FabricManager *f) {
         return fabric_errno(f->list(f->handle, &f->partitions));
 }
 
-/* Of the partitions that were read; NULL: there is none with this id. */
+/* Returns the partition with this id among those that were read, or NULL. */
 static const ManagerPartition *find_partition(const FabricManager *f, unsigned id) {
         for (size_t i = 0; i < MIN(f->partitions.n, MANAGER_PARTITIONS); i++)
                 if (f->partitions.partitions[i].id == id)
@@ -177,7 +177,7 @@ static uint64_t modules_of(const ManagerPartition *m) {
         return modules;
 }
 
-/* 1: the partition is active. 0: it is not. */
+/* Returns 1 if the partition is active, 0 if not, or a negative errno. */
 static int is_active(FabricManager *f, const FabricPartition *p) {
         int r = read_partitions(f);
         const ManagerPartition *m = r == 0 ? find_partition(f, p->id) : NULL;
@@ -199,8 +199,8 @@ int fabric_manager_set(FabricManager *f, const FabricPartition *p, bool active) 
         return r < 0 ? r : r == active ? 1 : -ESTALE;
 }
 
-/* The library gives a GPU an address such as 00000000:1B:00.0. A manager that restarts with resiliency does not support
- * the call. */
+/* Reads the failed devices. The library formats a GPU's address as 00000000:1B:00.0. A manager that restarts with
+ * resiliency does not support this call. */
 static int read_failed(FabricManager *f, FabricReport *ret) {
         int r;
 

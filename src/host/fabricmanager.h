@@ -3,7 +3,7 @@
 
 /*
  * NVIDIA's Fabric Manager, through its client library libnvfm.so.1, which is opened at run time. The library may block
- * for ever, so a process that has nothing else to do and a deadline calls these functions.
+ * for ever, so only a process without other work and with a deadline calls these functions.
  */
 
 #include "model/fabric.h"
@@ -12,17 +12,16 @@
 typedef struct FabricManager FabricManager;
 
 /*
- * Connects to Fabric Manager. address: HOST:PORT, or the path of a socket. Returns 0 or a negative errno: -ELIBACC when
- * the library is missing or lacks a function, -ENOTCONN when Fabric Manager does not answer, or one of
- * fabric_manager_set().
+ * Connects to Fabric Manager. address: HOST:PORT, or the path of a socket. Returns 0, or -ELIBACC when the library is
+ * missing or lacks a function, -ENOTCONN when Fabric Manager does not answer, or an errno of fabric_manager_set().
  */
 int fabric_manager_open(const char *address, FabricManager **ret);
 FabricManager *fabric_manager_close(FabricManager *f);
 DEFINE_CLEANUP(FabricManager *, fabric_manager_close)
 
 /*
- * Activates or deactivates the partition, and reads back. Returns 1 when the partition was changed, 0 when it was as
- * wanted before. Otherwise a negative errno:
+ * Activates or deactivates the partition, and reads its state back. Returns 1 after a change, 0 when there was nothing
+ * to change, or a negative errno:
  *   -ENOENT: Fabric Manager has no partition with this id
  *   -EXDEV:  its partition with this id has other modules
  *   -EBUSY:  a GPU of the partition is in another active partition
@@ -34,9 +33,9 @@ DEFINE_CLEANUP(FabricManager *, fabric_manager_close)
 int fabric_manager_set(FabricManager *f, const FabricPartition *p, bool active);
 
 /*
- * A Fabric Manager with FABRIC_MODE_RESTART=1 that has restarted waits a minute for the ids of the active partitions,
- * and exits without them. Sends the ids if it waits. Otherwise *ret is its report about these partitions. Returns 1
- * when the ids were sent, 0 when Fabric Manager does not wait, or a negative errno. n: at most FABRIC_PARTITIONS_MAX.
- * active: bit i: the i-th partition is active.
+ * Sends the ids of the active partitions if Fabric Manager waits for them: after a restart with FABRIC_MODE_RESTART=1
+ * it waits for a minute, and exits without them. Returns 1 when the ids were sent. Otherwise returns 0 with its report
+ * about these partitions in *ret, or a negative errno. n: at most FABRIC_PARTITIONS_MAX. active: bit i stands for the
+ * i-th partition.
  */
 int fabric_manager_follow(FabricManager *f, const unsigned *ids, size_t n, uint64_t active, FabricReport *ret);

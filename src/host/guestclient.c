@@ -16,9 +16,9 @@
 #define SYSTEM_URI "qemu:///system"
 #define SOCKETS    "run/libvirt"
 
-#define ANSWER_TIMEOUT_SEC 30U /* to connect, and to answer a request */
+#define ANSWER_TIMEOUT_SEC 30U /* time to connect, and to answer a request */
 #define DELAY_MAX_SEC      256U
-#define RECORDS_MAX        64U /* in one turn of the loop */
+#define RECORDS_MAX        64U /* most records in one turn of the loop */
 
 struct GuestClient {
         sd_event *event;
@@ -27,7 +27,7 @@ struct GuestClient {
         GuestsChanged changed;
         void *userdata;
         GuestList list;
-        uint64_t asked, answered; /* requests, each of which is answered by one "complete" */
+        uint64_t asked, answered; /* numbers of requests and of answers; an answer ends with "complete" */
         char *unknown;
         unsigned delay;       /* seconds until the next start */
         bool dirty;           /* the list has changed since changed() was called */
@@ -69,7 +69,7 @@ static void set_unknown(GuestClient *c, const char *reason) {
                 c->changed(c->userdata);
 }
 
-/* Ends the process. It is started again after it has exited. */
+/* Kills the process, which is started again after its exit. */
 static void end_process(GuestClient *c, const char *reason) {
         child_watch_kill(&c->child);
         c->io = sd_event_source_disable_unref(c->io);
@@ -112,7 +112,7 @@ static void apply(GuestClient *c, int kind) {
         case -ECONNRESET:
                 return end_process(c, VALIDATION_PROGRAM " has ended.");
         default:
-                /* While the first list is incomplete, a record in it is no change. */
+                /* A record of an incomplete first list is no change. */
                 c->dirty = !c->unknown;
         }
 }
@@ -139,7 +139,7 @@ static int on_record(sd_event_source *source, int fd, uint32_t revents, void *us
 static int on_program_exit(sd_event_source *source, const siginfo_t *info, void *userdata) {
         GuestClient *c = userdata;
 
-        /* Its last records may have the reason. */
+        /* The last records of the process may have the reason. */
         if (!c->ended)
                 (void) on_record(c->io, c->fd, 0, c);
         if (!c->ended)
@@ -210,7 +210,7 @@ static void start_process(GuestClient *c) {
                 return set_unknown(c, GUEST_CLIENT_WAITS);
         r = spawn(c);
         if (r >= 0) {
-                c->asked++; /* it lists the guests once without a request */
+                c->asked++; /* a new process lists the guests once without a request */
                 if (c->expected)
                         set_timer(c, ANSWER_TIMEOUT_SEC);
                 return;
@@ -239,7 +239,7 @@ static int watch(GuestClient *c) {
                          : -ENOMEM;
                 c->waits_in_parent = i > 0;
         }
-        return r == -ENOENT ? 0 : r; /* a root without run: requests look again */
+        return r == -ENOENT ? 0 : r; /* without run/, only requests check for libvirt again */
 }
 
 static int on_socket(sd_event_source *source, const struct inotify_event *event, void *userdata) {
@@ -257,10 +257,10 @@ uint64_t guest_client_ask(GuestClient *c) {
 
         if (!c->child.exit)
                 start_process(c);
-        /* There is no process, it ends, or its first list is still to come. */
+        /* There is no process, or it ends, or its first list is incomplete. */
         if (c->unknown || wire_send(c->fd, GUEST_RECORD_LIST, NULL, 0) < 0)
                 return 0;
-        /* The time of an earlier request goes on. */
+        /* The deadline of an earlier request stays. */
         if (sd_event_source_get_enabled(c->timer, &waits) >= 0 && waits == SD_EVENT_OFF)
                 set_timer(c, ANSWER_TIMEOUT_SEC);
         return ++c->asked;

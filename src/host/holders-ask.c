@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The question to passthroughd-holders and its answer, from both sides. */
+/* Both sides of the question to passthroughd-holders. */
 
 #include <errno.h>
 #include <poll.h>
@@ -11,17 +11,17 @@
 #define NODES_MAX    65536U
 #define IGNORED_MAX  65536U
 #define PATIENCE_SEC (HOLDER_ANSWER_USEC / 1000000U + 1U)
-/* Up to 64 processes of a job ask at a time, and the service may have to start. */
+/* Up to 64 processes of a job ask at the same time, and the service may have to start. */
 #define PATIENT_SEC  (4U * PATIENCE_SEC)
 
-/* The arrays of nodes and of ignored units follow. */
+/* A question. The arrays of nodes and of ignored units follow in the message. */
 typedef struct Question {
         uint64_t n_nodes, n_ignored;
 } Question;
 #define QUESTION_SIZE(n_nodes, n_ignored)                                                                              \
         (sizeof(Question) + (n_nodes) * sizeof(HolderNode) + (n_ignored) * sizeof(HolderIgnored))
 
-/* The code of its message is the result of holder_search(). */
+/* An answer. The code of the message is the result of holder_search(). */
 typedef struct Answer {
         uint64_t node;
         Holder holder;
@@ -29,11 +29,11 @@ typedef struct Answer {
 
 static const char *socket_path;
 static unsigned patience_sec = PATIENCE_SEC;
-/* The connection of a question that was not answered in time, and the process that has it. A child process closes the
- * descriptors that it inherits. */
+/* The connection of an unanswered question, and the process that opened it. Child processes close inherited
+ * descriptors. */
 static int unanswered = -1;
 static pid_t unanswered_pid;
-/* The service did not answer the last question. The log has said so. */
+/* The service did not answer the last question, and a warning was logged. */
 static bool is_silent;
 
 void holders_use_socket(const char *path) {
@@ -44,7 +44,7 @@ void holders_may_block(void) {
         patience_sec = PATIENT_SEC;
 }
 
-/* The end of the connection counts as an answer: the next question shows whether the service works. */
+/* Returns whether a question is still unanswered. A closed connection is an answer: the next question shows more. */
 static bool is_hanging(void) {
         struct pollfd p = { .fd = unanswered, .events = POLLIN };
 
@@ -73,7 +73,7 @@ static int exchange_question(int fd, const HolderNodes *nodes, WireMessage *ret)
                        : -EBADMSG;
 }
 
-/* Takes from the answer what a search finds; the rest of a Holder is for the caller of holder_ask(). */
+/* Copies the members that holder_search() sets. The caller of holder_ask() sets the others. */
 static void take_holder(const Answer *answer, const HolderNodes *nodes, Holder *ret) {
         *ret = (Holder) { .device = nodes->nodes[answer->node].device,
                           .pid = answer->holder.pid,
@@ -112,7 +112,7 @@ int holder_ask(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *r
         return m.code;
 }
 
-/* nodes: parts of the message. */
+/* nodes: arrays within the message. */
 static int read_question(const WireMessage *m, HolderNodes *nodes) {
         Question *q = m->data;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds the device nodes of a device by a walk through its sysfs directory, and uses by the host without a process:
+/* Finds the device nodes of a device by a walk through its sysfs directory, and uses of the host without a process:
  * interfaces that are up, disks below device mapper. Reads no attribute that takes the lock of a device or driver. */
 
 #include <errno.h>
@@ -38,8 +38,8 @@ int holder_found(Holder *ret, const char *remedy, const char *format, ...) {
         return 1;
 }
 
-/* A file of proc/net with one route or address a line. Word number at of a line is the interface. With a scope (not 0),
- * word number scope is the scope of the address; those of link-local scope do not count. */
+/* A file of proc/net with one route or address per line. at: index of the word with the interface. scope: index of the
+ * word with the address's scope, or 0. Link-local addresses do not count. */
 typedef struct AddressFile {
         const char *path;
         size_t at, scope;
@@ -76,8 +76,8 @@ static bool is_up(const Sysfs *fs, int net_fd, const char *interface) {
                (flags & IFF_UP_BIT);
 }
 
-/* Returns 1 and the first interface that is stacked on this one: a VLAN, macvlan or bridge; 0 when there is none, or a
- * negative errno. */
+/* Returns 1 with the first interface stacked on this one (VLAN, macvlan or bridge), 0 when there is none, or a negative
+ * errno. */
 static int find_upper(int net_fd, const char *interface, char *buf, size_t size) {
         _cleanup_names_ char **names = NULL;
         size_t n = 0;
@@ -119,12 +119,12 @@ static int visit_interface(const Sysfs *fs, bool is_vf, int net_fd, const char *
         return holder_found(ret, remedy, "the host: its interface %s is up", QUOTABLE(name));
 }
 
-/* Checks the network interfaces of a device. net_fd: the directory net of the device; names: its entries. Returns as
+/* Checks the network interfaces of a device. net_fd: the device's directory net. names: its entries. Returns as
  * holder_nodes_find(). */
 static int check_interfaces(const Sysfs *fs, bool is_vf, int net_fd, char **names, size_t n, Holder *ret) {
         int r = 0;
 
-        /* The directory net exists but has no entry when the interface is in another network namespace. */
+        /* An empty directory net means that the interface is in another network namespace. */
         if (n == 0)
                 return holder_found(ret, "Stop the container that has the interface.",
                                     "the host: its interface is in another network namespace");
@@ -137,7 +137,7 @@ typedef struct Walk {
         const Sysfs *fs;
         const HolderQuery *query;
         size_t device;
-        size_t part; /* the part that the walk is in; HOLDER_NO_PART: none */
+        size_t part; /* part where the walk is; HOLDER_NO_PART: none */
         HolderNodes *nodes;
         Holder *holder;
         unsigned left; /* number of directories that may still be read */
@@ -149,7 +149,7 @@ void holder_nodes_done(HolderNodes *nodes) {
         free(nodes->ignored);
 }
 
-/* Whether the nodes at this point of the walk count: in a part always, else unless the query excludes them. */
+/* Returns whether nodes at this point of the walk count: always in a part, else unless the query excludes them. */
 static bool is_counted(const Walk *w) {
         return w->part != HOLDER_NO_PART || (!w->query->only_parts && !w->query->is_locked);
 }
@@ -170,7 +170,7 @@ static HolderNode *add_node(Walk *w, const char *format, ...) {
         return node;
 }
 
-/* text: the content of an attribute dev, "195:0". */
+/* text: an attribute dev, "195:0". */
 static void set_number(HolderNode *node, const char *text) {
         node->has_number = sscanf(text, "%u:%u", &node->major, &node->minor) == 2;
 }
@@ -194,7 +194,7 @@ static int add_group(Walk *w, const char *group) {
         return add_numbered(w, name, path);
 }
 
-/* Adds a part; the walk is in this part from now on. */
+/* Adds a part, which the walk enters. */
 static int enter_part(Walk *w, const HolderPart *part) {
         HolderNodes *nodes = w->nodes;
 
@@ -226,7 +226,7 @@ static int visit_node(Walk *w, int fd, const char *name) {
         return 0;
 }
 
-/* Whether to skip a directory: it has no nodes, or it is another PCI function with a walk of its own. */
+/* Returns whether to skip a directory: it has no nodes, or is another PCI function, which has a walk of its own. */
 static bool is_skipped(const char *name) {
         static const char *const skipped[] = { "power", "statistics", "queues", "msi_irqs", "slaves" };
         PciAddress address;
@@ -248,8 +248,7 @@ static int walk_entries(Walk *w, int fd, const char *name, char **names, size_t 
         return r;
 }
 
-/* Checks the directories net and holders for uses by the host. Uses of a part are ignored: they end when the part is
- * removed. */
+/* Checks the directories net and holders for uses by the host. Uses of a part do not count: they end with the part. */
 static int check_use(Walk *w, int fd, const char *name, const char *above, char **names, size_t n) {
         if (w->part != HOLDER_NO_PART || w->query->only_parts)
                 return 0;
@@ -262,7 +261,7 @@ static int check_use(Walk *w, int fd, const char *name, const char *above, char 
         return 0;
 }
 
-/* Below a PCI function, only a mediated device has an IOMMU group. */
+/* Enters a mediated device. Below a PCI function, only mediated devices have an IOMMU group. */
 static int visit_mediated(Walk *w, int fd, const char *name) {
         HolderPart part = { .device = w->device };
         char group[NAME_MAX + 1];
@@ -277,7 +276,7 @@ static int visit_mediated(Walk *w, int fd, const char *name) {
         return r < 0 ? r : add_group(w, group);
 }
 
-/* above: the name of the parent directory. Links lead to other devices and are not followed. */
+/* above: name of the parent directory. Links are not followed, because they lead to other devices. */
 static int walk(Walk *w, int parent_fd, const char *name, const char *above, unsigned depth) {
         _cleanup_close_ int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         size_t outer = w->part, n = 0;
@@ -300,7 +299,7 @@ static int walk(Walk *w, int parent_fd, const char *name, const char *above, uns
         return r;
 }
 
-/* Walks through the NVMe subsystem of a controller: the disks are there when controllers share an NVMe namespace. */
+/* Walks through the NVMe subsystem of a controller, which has the disks when controllers share a namespace. */
 static int walk_subsystems(Walk *w, const char *controller) {
         _cleanup_close_ int fd = sysfs_open(w->fs, NVME_SUBSYSTEMS, O_RDONLY | O_DIRECTORY);
         _cleanup_names_ char **names = NULL;
@@ -336,7 +335,7 @@ static int walk_controllers(Walk *w, int dir_fd) {
         return r;
 }
 
-/* Adds /dev/nvidiaN. Only the driver knows N; sysfs does not show it. */
+/* Adds /dev/nvidiaN. Only the driver knows N: sysfs does not have it. */
 static int add_nvidia(Walk *w) {
         uint32_t minor = w->query->nvidia_minor;
         bool known = minor != NVIDIA_MINOR_UNKNOWN;
@@ -362,8 +361,8 @@ static int walk_device(Walk *w, PciAddress address) {
         return r == 0 && is_counted(w) ? walk_controllers(w, fd) : r;
 }
 
-/* Whether an open file of the node has a reference to nvidia_drm. Nodes of other modules, as of an I2C bus, may have
- * none. */
+/* Returns whether an open file of the node has a reference to nvidia_drm. Nodes of other modules, such as an I2C bus,
+ * may have none. */
 static bool is_drm_node(const HolderNode *node) {
         static const char *const prefixes[] = { "card", "render" };
 
@@ -384,7 +383,7 @@ static void drop_drm_nodes(Walk *w, size_t first) {
         nodes->n = n;
 }
 
-/* first: the first node of the GPU. */
+/* first: index of the GPU's first node. */
 static int find_nvidia_nodes(Walk *w, size_t first) {
         HolderNodes *nodes = w->nodes;
 
@@ -442,7 +441,7 @@ static int find_vfio_nodes(Walk *w) {
         return r < 0 ? r : find_vfio_cdevs(w, w->query->address);
 }
 
-/* Adds a VF as a part and finds its nodes, whatever its driver is. */
+/* Adds a VF as a part and finds its nodes, for any driver. */
 static int find_vf_nodes(Walk *w, PciAddress vf) {
         char group[NAME_MAX + 1];
         int r = enter_part(w, &(HolderPart) { .device = w->device, .is_vf = true, .vf = vf });

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Searches the open files of all processes, by the links in proc/PID/fd; and names the service, session or container of
- * a process by its control group. */
+/* Searches the open files of all processes by the links in proc/PID/fd. Names a process's service, session or container
+ * by its control group. */
 
 #include <ctype.h>
 #include <dirent.h>
@@ -16,17 +16,17 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* Bytes that are read of proc/PID/cgroup. */
+/* Bytes to read of proc/PID/cgroup. */
 #define CGROUPS_MAX 8192U
 
-/* The clocks are read once for so many descriptors: the one of the CPU time costs a system call. */
+/* Descriptors between two looks at the clocks: the clock of CPU time costs a system call. */
 #define LOOK_AT_CLOCKS 16U
 
-/* Digits of a container ID: in full, and as users see it. */
+/* Digits of a container ID, in full and as users see it. */
 #define CONTAINER_ID_LENGTH 64U
 #define CONTAINER_ID_SHOWN  12
 
-/* How container engines name control groups: PREFIX, the ID and ".scope"; or the ID alone, in the top group PREFIX. */
+/* Names of control groups by container engine: PREFIX, ID and ".scope"; or the ID alone, in the top group PREFIX. */
 static const struct {
         const char *prefix, *name;
 } containers[] = {
@@ -59,7 +59,7 @@ static bool find_container(const char *first, const char *component, char *buf, 
         return false;
 }
 
-/* Whether a group has a name that systemd allows for units. Delegated groups can have any name. */
+/* Returns whether a group has a name that systemd allows for units. Delegated groups can have any name. */
 static bool is_unit(const char *component) {
         static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-_.\\@";
         const char *dot = strrchr(component, '.');
@@ -88,7 +88,7 @@ static void name_group(char *path, char *buf, size_t size) {
                 (void) snprintf(buf, size, "%s%s%s", unit, user ? " of " : "", user ? user : "");
 }
 
-/* The line "0::/system.slice/x.service" counts, or with cgroup v1 the line "1:name=systemd:/system.slice/x.service". */
+/* Reads the line "0::/system.slice/x.service", or "1:name=systemd:/system.slice/x.service" of cgroup v1. */
 void holder_unit(const char *cgroups, char *buf, size_t size) {
         _cleanup_free_ char *copy = strdup(cgroups);
         char *line, *rest = copy;
@@ -119,12 +119,12 @@ void holder_unit_of_process(int pid, char *buf, size_t size) {
 typedef struct Search {
         const Sysfs *fs;
         const HolderNodes *nodes;
-        const char *unit; /* set while a process is searched again, to skip the nodes for which its unit is ignored */
+        const char *unit; /* set in a second search of a process: nodes whose query ignores this unit are skipped */
         bool by_number;
-        bool counts;        /* the kernel shows the number of descriptors of a process */
+        bool counts;        /* the kernel shows the number of a process's descriptors */
         unsigned long seen; /* number of descriptors so far */
-        uint64_t end;       /* CLOCK_MONOTONIC, microseconds */
-        uint64_t end_cpu;   /* the same of this thread's CPU time */
+        uint64_t end;       /* deadline by CLOCK_MONOTONIC, microseconds */
+        uint64_t end_cpu;   /* deadline by the thread's CPU time, microseconds */
         Holder *holder;
         const HolderNode *found; /* the node that the holder has open */
 } Search;
@@ -136,7 +136,7 @@ static bool is_gpu_name(const char *name) {
                parse_unsigned(name + strlen("nvidia"), NVIDIA_MINOR_LAST, &n) == 0;
 }
 
-/* Compares the end of the path only: the part before dev/ depends on the root directory of the process. */
+/* Compares the end of the path: the part before dev/ depends on the process's root directory. */
 static bool has_name(const HolderNode *node, const char *target, size_t length) {
         size_t n = strlen(node->name);
 
@@ -152,7 +152,7 @@ static bool has_number(const HolderNode *node, const struct statx *st) {
         return node->any_gpu ? st->stx_rdev_minor <= NVIDIA_MINOR_LAST : node->minor == st->stx_rdev_minor;
 }
 
-/* Whether the query of the node ignores the unit. */
+/* Returns whether the query of the node ignores the unit. */
 static bool is_ignored(const Search *s, const HolderNode *node, const char *unit) {
         for (size_t i = 0; i < s->nodes->n_ignored; i++)
                 if (s->nodes->ignored[i].device == node->device && streq(s->nodes->ignored[i].unit, unit))
@@ -160,7 +160,7 @@ static bool is_ignored(const Search *s, const HolderNode *node, const char *unit
         return false;
 }
 
-/* Whether a node is searched for: after the first holder was found, only the nodes of the same device are, to count the
+/* Returns whether the node is searched for. After the first holder, only nodes of the same device are, to count its
  * other holders. */
 static bool is_wanted(const Search *s, const HolderNode *node) {
         return (s->holder->pid == 0 || node->device == s->holder->device) && !(s->unit && is_ignored(s, node, s->unit));
@@ -180,7 +180,7 @@ static const HolderNode *find_by_number(const Search *s, const struct statx *st)
         return NULL;
 }
 
-/* The process exited or closed the descriptor. */
+/* Returns whether the process exited or closed the descriptor. */
 static bool is_gone(int error) {
         return error == ENOENT || error == ESRCH;
 }
@@ -207,14 +207,14 @@ static const HolderNode *find_node(const Search *s, int dir_fd, const char *desc
         return find_by_number(s, &st) ?: (named && !named->has_number ? named : NULL);
 }
 
-/* The entries of a directory of proc. opendir() would take two more system calls for each process, and memory. */
+/* Lists a directory of proc. opendir() would take two more system calls for each process, and memory. */
 typedef struct Listing {
         int fd;
         ssize_t size, at;
         char buf[LISTING_SIZE] __attribute__((aligned(8)));
 } Listing;
 
-/* Returns 1 and *ret, valid until the next call; 0 at the end; or a negative errno. */
+/* Returns 1 with *ret, which is valid until the next call; 0 at the end; or a negative errno. */
 static int listing_next(Listing *l, const char **ret) {
         const struct dirent64 *e;
 
@@ -230,8 +230,8 @@ static int listing_next(Listing *l, const char **ret) {
         return 1;
 }
 
-/* Returns 1 and *ret when a descriptor in the directory fd refers to a node, 0 when none does, or a negative errno when
- * a descriptor cannot be read. */
+/* Returns 1 with *ret when a descriptor in the directory fd refers to a node, 0 when none does, or a negative errno
+ * when a descriptor is unreadable. */
 static int search_descriptors(Search *s, int fd, const HolderNode **ret) {
         Listing listing = { .fd = fd };
         const char *name = "";
@@ -269,8 +269,8 @@ static int search_directory(Search *s, int proc_fd, const char *path, const Hold
 }
 
 /*
- * PID/fd is empty when the first thread of a process has ended, and then the other threads show the descriptors. The
- * directory task has two links and one for each thread.
+ * Searches the threads when PID/fd is empty: after the end of a process's first thread, only the other threads show the
+ * descriptors. The directory task has two links, and one for each thread.
  */
 static int search_threads(Search *s, int proc_fd, const char *pid, const HolderNode **ret) {
         _cleanup_close_ int fd = -1;
@@ -300,8 +300,8 @@ static int search_threads(Search *s, int proc_fd, const char *pid, const HolderN
         return r == 0 || is_gone(-r) ? error : r;
 }
 
-/* Whether the kernel shows the number of descriptors as the size of the directory (Linux 6.2), and it is 0. Most
- * processes of a large node are threads of the kernel, which have none. */
+/* Returns whether the process has no descriptors. Linux 6.2 shows their number as the size of the directory. Most
+ * processes of a large node are kernel threads, which have none. */
 static bool has_no_descriptors(const Search *s, int proc_fd, const char *path) {
         struct stat st;
 
@@ -336,7 +336,7 @@ static void fill_holder(const Sysfs *fs, int proc_fd, const char *pid, Holder *h
         read_unit(fs, proc_fd, pid, h->unit);
 }
 
-/* A process in an ignored unit may also have the node of another device, whose query does not ignore the unit. */
+/* Searches for nodes whose query does not ignore the unit: a process may have the nodes of several devices. */
 static int search_not_ignored(Search *s, int proc_fd, const char *pid, const HolderNode **ret) {
         char unit[HOLDER_UNIT_MAX];
         int r = 1;
@@ -375,7 +375,7 @@ static int search_entry(Search *s, int proc_fd, const char *name) {
         return 0;
 }
 
-/* A holder that was found takes precedence over an error with another process. */
+/* A found holder takes precedence over an error with another process. */
 int holder_search(const Sysfs *fs, int proc_fd, const HolderNodes *nodes, bool by_number, uint64_t usec, Holder *ret,
                   size_t *ret_node) {
         Search s = { .fs = fs,

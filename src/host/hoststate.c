@@ -25,12 +25,12 @@ void host_state_done(HostState *s) {
         free(s->libvirt.reason);
 }
 
-/* Replaces the policy, and drops what was derived from the former one. */
+/* Replaces the policy, and drops the data derived from the former one. */
 static void take_policy(HostState *s, Policy *policy) {
         policy_free(s->policy);
         s->policy = policy;
         mlx4_done(&s->mlx4);
-        /* When memory is short, the module options stay as they are. */
+        /* When memory is short, the module options do not change. */
         if (mlx4_decide(policy, &s->mlx4) < 0)
                 s->mlx4 = (Mlx4) { .unknown = true };
         s->identities = vf_identities_free(s->identities);
@@ -78,7 +78,7 @@ int host_state_take_inventory(HostState *s, const Sysfs *fs, Inventory *inv, Inv
 }
 
 void host_state_take_config(HostState *s, Config *config, Policy *policy) {
-        /* When memory is short, clients are not told what is withdrawn. */
+        /* When memory is short, clients do not hear what is withdrawn. */
         if (withdrawn_update(&s->withdrawn, s->policy, policy) < 0)
                 withdrawn_done(&s->withdrawn);
         take_policy(s, policy);
@@ -97,7 +97,7 @@ int host_state_remake_policy(HostState *s) {
 }
 
 int host_state_read_machine_id(HostState *s, const Sysfs *fs) {
-        /* Both are read: some firmware gives all boards the same UUID, and cloned images share a machine ID. */
+        /* Both are needed: some firmware gives all boards one UUID, and cloned images share a machine ID. */
         static const char *const sources[] = { "sys/class/dmi/id/product_uuid", "etc/machine-id" };
         _cleanup_free_ char *identity = NULL;
 

@@ -14,7 +14,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* A job on all VFs of a PF has thousands of lines at most. */
+/* A job on all VFs of a PF has some thousand lines. */
 #define FILE_SIZE_MAX (1024U * 1024U)
 #define NAME_SIZE     sizeof("4294967295")
 
@@ -66,7 +66,7 @@ static int write_text(int fd, const char *job, const PciAddress *devices, const 
                 return -errno;
         if ((size_t) written < size)
                 return -ENOSPC;
-        /* The text before may have been longer. A reader before this sees the end of that text, too. */
+        /* The earlier text may have been longer. A reader before ftruncate() also sees the end of the earlier text. */
         return ftruncate(fd, (off_t) size) < 0 ? -errno : 0;
 }
 
@@ -93,7 +93,7 @@ void job_lock_keep_chain(int fd, unsigned chain) {
         char path[sizeof("/proc/self/fd/-2147483648")];
         int own;
 
-        /* A lock belongs to an open file description, and the inherited one is that of the other processes, too. */
+        /* An OFD lock belongs to an open file description. The other processes of the job share the inherited one. */
         (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
         own = open(path, O_WRONLY | O_CLOEXEC);
         if (own < 0)
@@ -115,7 +115,7 @@ void job_lock_remove(int dir_fd, uint32_t id) {
         (void) unlinkat(dir_fd, file_name(id, buf), 0);
 }
 
-/* A process that may work on any device of the job holds the lock. */
+/* Returns whether a process that may work on any device of the job holds the lock. */
 static bool is_held_whole(const JobLock *l) {
         if (flock(l->fd, LOCK_EX | LOCK_NB) < 0)
                 return true;
@@ -123,14 +123,14 @@ static bool is_held_whole(const JobLock *l) {
         return false;
 }
 
-/* A process holds the lock of one of the n chains that begin with first. n: 0 for all chains from first on. */
+/* Returns whether a process holds the lock of one of the n chains from first on. n: 0 for all from first on. */
 static bool is_held(const JobLock *l, unsigned first, unsigned n) {
         struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = n };
 
         return fcntl(l->fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
-/* A process locks its chain before it drops the lock of the whole job, so the latter is looked at first. */
+/* Checks the whole job's lock first, because a process locks its chain before it drops that lock. */
 bool job_lock_is_free(int dir_fd, JobLock *l) {
         if (l->fd >= 0 && (is_held_whole(l) || is_held(l, 0, 0)))
                 return false;
@@ -212,7 +212,7 @@ int job_locks_find(int dir_fd, JobLock **ret, size_t *ret_n) {
         for (size_t i = 0; r >= 0 && i < n_names; i++) {
                 uint64_t id;
 
-                /* Other files are none of ours. */
+                /* Other names are not files of job locks. */
                 if (parse_unsigned(names[i], UINT32_MAX, &id) < 0)
                         continue;
                 r = ARRAY_RESERVE(locks, n);

@@ -9,9 +9,9 @@
 typedef struct LibrarySymbol {
         const char *name;
         void *function; /* the address of a pointer to the function */
-        bool optional;  /* the library may lack it, and then the pointer is left alone */
+        bool optional;  /* the library may lack the function: the pointer is then unchanged */
 } LibrarySymbol;
 
-/* Opens the library and sets the pointers. The caller closes it with dlclose(). NULL: there is no such library, or it
- * lacks a function. */
+/* Opens the library and sets the pointers. The caller closes it with dlclose(). Returns NULL when the library is
+ * missing or lacks a function. */
 void *library_open(const char *name, const LibrarySymbol *symbols, size_t n);

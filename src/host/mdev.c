@@ -14,11 +14,11 @@
 
 #define TYPES      "mdev_supported_types"
 #define TYPES_MAX  256U
-#define TYPE_MAX   64U         /* bytes of the name of a type's directory, with its NUL */
-#define NUMBER_MAX 0x3fffffffU /* the largest number of a type; numbers that are made for names are above */
+#define TYPE_MAX   64U         /* size of the name of a type's directory, with its NUL */
+#define NUMBER_MAX 0x3fffffffU /* the largest number of a type; digests of names are larger */
 
-/* The number at the end of the name. A name without one, as in GVT-g, gets a number of its own, above those of NVIDIA.
- */
+/* Returns the number at the end of the type's name. A name without number, as in GVT-g, gets a digest above the numbers
+ * of NVIDIA. */
 static int type_id(const char *name, unsigned *ret) {
         const char *number = strrchr(name, '-');
         uint64_t id;
@@ -31,7 +31,7 @@ static int type_id(const char *name, unsigned *ret) {
         return 0;
 }
 
-/* A type goes when its driver does, so an error means that it cannot be created. */
+/* Appends a type. A type disappears with its driver, so after an error the type is skipped: it cannot be created. */
 static int append_type(const Sysfs *fs, int types_fd, const char *directory, char **types) {
         char path[TYPE_MAX + sizeof("/available_instances")], text[SYSFS_ATTRIBUTE_MAX];
         uint64_t available;
@@ -84,7 +84,7 @@ static const char *device_path(PciAddress vf, const char *device, const char *na
         return pci_path_format(pci_address_function(vf), attribute, path);
 }
 
-/* The id of TYPE, which may be the id itself. */
+/* Returns the id of TYPE, which is the id itself or a name. */
 static int wanted_type(const char *device, unsigned *ret) {
         char type[TYPE_MAX];
         uint64_t id;
@@ -135,10 +135,10 @@ static int write_uuid(const Sysfs *fs, PciAddress vf, const char *device) {
 }
 
 /*
- * Creates, or removes, the mediated device of the VF; device is "TYPE/UUID", as in
- * "nvidia-558/4b20d080-1b54-4048-85b3-a6a62d165c01". TYPE is the directory of the type or its id. Returns 1 after a
- * change, 0 when nothing was to do, or a negative errno: -EIO when the kernel accepts the write and the device does not
- * appear or go, -EPERM when the driver does not remove it because a process has it open.
+ * Create or remove the mediated device of the VF. device: "TYPE/UUID", such as
+ * "nvidia-558/4b20d080-1b54-4048-85b3-a6a62d165c01". TYPE is the directory of the type, or its id. Return 1 after a
+ * change, 0 when there was nothing to change, or a negative errno: -EIO when the write succeeds and changes nothing,
+ * -EPERM when the driver does not remove the device because a process has it open.
  */
 static int create_mdev(const Sysfs *fs, PciAddress vf, const char *device) {
         int r = has_device(fs, vf, device);

@@ -11,7 +11,7 @@
 #include "util/strings.h"
 
 #define FRAGMENT_MAX      65536U
-/* The default, relative to the root. */
+/* The default directory, relative to the root. */
 #define DIRECTORY         "etc/modprobe.d"
 #define OPTIONS           "options mlx4_core "
 #define OPTION_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789_=, "
@@ -31,8 +31,8 @@ int modprobe_path(const Sysfs *fs, const char *directory, char **ret) {
 }
 
 /*
- * Reads the fragment; *ret is NULL when there is no file. -EEXIST: the file was not written by the daemon, or is not a
- * regular file, for example a link to /dev/null that masks the name.
+ * Reads the fragment. *ret is NULL when there is no file. Returns -EEXIST if the daemon did not write the file, or if
+ * it is not regular, for example a link to /dev/null that masks the name.
  */
 static int read_fragment(int dir_fd, char **ret) {
         _cleanup_close_ int fd =
@@ -54,7 +54,7 @@ static int read_fragment(int dir_fd, char **ret) {
         return 0;
 }
 
-/* Of what modprobe.d(5) knows, "install" and "remove" run a program as root. */
+/* Of the commands in modprobe.d(5), "install" and "remove" would run a program as root. */
 static bool has_only_options(const char *text) {
         while (*text) {
                 size_t n = strcspn(text, "\n"), prefix = strlen(OPTIONS);
@@ -84,7 +84,7 @@ int modprobe_set(int dir_fd, const char *text) {
                 return r;
         if (text && !has_only_options(text))
                 return -EINVAL;
-        /* Readable by all users, as the other files in modprobe.d: any user may run "modprobe --showconfig". */
+        /* Readable by all users, like other files in modprobe.d: any user may run "modprobe --showconfig". */
         r = text ? write_file_atomic_mode_at(dir_fd, MODPROBE_FRAGMENT, 0644, text, strlen(text))
                  : remove_file_at(dir_fd, MODPROBE_FRAGMENT);
         return r < 0 ? r : 1;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Synchronous netlink requests to the kernel. They must run in a child process: to answer, the kernel takes locks that
- * a driver may hold for minutes.
+ * Synchronous netlink requests to the kernel, for child processes only: to answer, the kernel takes locks that a driver
+ * may hold for minutes.
  */
 
 #include <netlink/msg.h>

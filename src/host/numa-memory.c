@@ -19,7 +19,7 @@
 
 #define MEM_TOTAL "MemTotal:"
 #define MEM_FREE  "MemFree:"
-#define N_EXACT   2 /* the keys above; the later keys count reclaimable pages */
+#define N_EXACT   2 /* number of keys above; later keys count reclaimable pages */
 
 const char *const numa_meminfo_keys[] = {
         MEM_TOTAL, MEM_FREE, "Active(file):", "Inactive(file):", "SReclaimable:", NULL
@@ -51,8 +51,8 @@ static int parse_amount(const char *text, const char *key, uint64_t *ret) {
         return parse_kib(at + strspn(at, " "), ret, &end);
 }
 
-/* The memory that the kernel can allocate: free pages, and the page cache and slabs that the kernel can reclaim.
- * Unknown when the text lacks MemFree, as in some recordings. */
+/* Sets the memory that the kernel can allocate: free pages, and reclaimable page cache and slabs. Sets nothing when the
+ * text lacks MemFree, as in some recordings. */
 static void parse_available(const char *text, NumaNode *node) {
         uint64_t amount;
 
@@ -97,7 +97,7 @@ static int read_count(const Sysfs *fs, int dir_fd, const char *pool, const char 
         return r < 0 ? r : parse_unsigned(buf, UINT64_MAX, ret);
 }
 
-/* "hugepages-2048kB". */
+/* Parses "hugepages-2048kB". */
 static int parse_pool_size(const char *name, uint64_t *ret) {
         static const char prefix[] = "hugepages-";
         const char *end;

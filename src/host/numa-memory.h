@@ -16,6 +16,6 @@ int numa_read_memory(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode 
 /* Sets pages of node. dir has one directory per page size, such as hugepages-2048kB; it may be missing. An unreadable
  * file becomes a note in inv. Returns 0 or -ENOMEM. */
 int numa_read_pools(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode *node);
-/* Sets memory and pages of node. The page sizes are taken from before, because they do not change until a reboot. An
- * amount that cannot be read is set to 0. */
+/* Sets memory and pages of node. before has the page sizes, which are constant until a reboot. An unreadable amount
+ * becomes 0. */
 void numa_refresh_memory(const Sysfs *fs, const NumaNode *before, NumaNode *node);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Reads sys/devices/system/{node,cpu} into NumaNode and Cpu: what is online, cores and distances. */
+/* Reads sys/devices/system/{node,cpu} into NumaNode and Cpu: online CPUs and nodes, cores and distances. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -138,7 +138,7 @@ static int read_online(const Sysfs *fs, Inventory *inv, const char *what, int (*
         return 0;
 }
 
-/* The file distance has one number per online node, in ascending order of the nodes. */
+/* Reads the file distance: one number for each online node, in ascending order. */
 static int read_distances(const Sysfs *fs, Inventory *inv, NumaNode *node) {
         char path[64], buf[SYSFS_ATTRIBUTE_MAX], *word, *rest = buf;
         size_t n = 0;
@@ -191,7 +191,7 @@ static int add_numa_node(Inventory *inv, int id) {
         return 0;
 }
 
-/* On a kernel without NUMA the whole machine is node 0. */
+/* Adds node 0 for the whole machine, on a kernel without NUMA. */
 static int read_single_node(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
         NumaNode *node = inv->nodes;
         int r;
@@ -204,7 +204,7 @@ static int read_single_node(const Sysfs *fs, Inventory *inv, const CpuSet *onlin
         return numa_read_pools(fs, inv, "sys/kernel/mm/hugepages", node);
 }
 
-/* Adds the online nodes with their ids only. *ret_single: the kernel has no NUMA, and node 0 was added. */
+/* Adds the online nodes, with ids only. *ret_single: the kernel has no NUMA, and node 0 was added. */
 static int list_nodes(const Sysfs *fs, Inventory *inv, bool *ret_single) {
         _cleanup_close_ int fd = sysfs_open(fs, NUMA_NODES_DIR, O_PATH | O_DIRECTORY);
         CpuSet nodes;
@@ -259,7 +259,7 @@ static Cpu *find_cpu(const Inventory *inv, int id) {
         return &inv->cpus[inventory_find_cpu(inv, (unsigned) id) - inv->cpus];
 }
 
-/* The lowest CPU that is in both sets, or -1. */
+/* Returns the lowest CPU that is in both sets, or -1. */
 static int first_common(const CpuSet *a, const CpuSet *b) {
         int id = cpuset_next(a, 0);
 
@@ -270,7 +270,7 @@ static int first_common(const CpuSet *a, const CpuSet *b) {
 
 /* The CPUs whose thread siblings cannot be read. */
 typedef struct UnreadableCpus {
-        int first, error; /* the lowest such CPU and the errno of its file */
+        int first, error; /* lowest such CPU, and the error for its file */
         size_t n;
 } UnreadableCpus;
 
@@ -308,8 +308,8 @@ static void read_core(const Sysfs *fs, Inventory *inv, int cpu_fd, const CpuSet 
 }
 
 /*
- * As above, for the CPUs of a die that share an L3 cache. A die of AMD's processors has an L3 cache for each core
- * complex. Linux before 5.3 does not have the file of the die.
+ * Sets the die of the first CPU in left and of the CPUs on that die with the same L3 cache, and removes them from left.
+ * On AMD, each core complex of a die has an L3 cache. Linux before 5.3 lacks the file of the die.
  */
 static int read_die(const Sysfs *fs, const Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left) {
         unsigned id = (unsigned) cpuset_next(left, 0);
@@ -331,7 +331,7 @@ static int read_die(const Sysfs *fs, const Inventory *inv, int cpu_fd, const Cpu
         return 0;
 }
 
-/* The PMU of each kind of core lists its CPUs. Only hybrid CPUs have these PMUs. */
+/* Reads the kinds of cores. On hybrid CPUs, the PMU of each kind lists its CPUs. */
 static void read_kinds(const Sysfs *fs, Inventory *inv) {
         static const char *const files[_CORE_KIND_MAX] = {
                 [CORE_EFFICIENT] = "sys/devices/cpu_atom/cpus",
@@ -366,14 +366,14 @@ static int read_cpus(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
         left = *online;
         while (r >= 0 && !cpuset_is_empty(&left))
                 r = read_die(fs, inv, cpu_fd, online, &left);
-        for (size_t i = 0; r < 0 && i < inv->n_cpus; i++) /* dies are known of all CPUs or of none */
+        for (size_t i = 0; r < 0 && i < inv->n_cpus; i++) /* dies are known of all CPUs, or of none */
                 inv->cpus[i].die = 0;
         read_kinds(fs, inv);
         return 0;
 }
 
-/* All CPUs of a node are in one socket, so the first CPU with a known package is enough. The kernel writes -1 for an
- * unknown package. */
+/* Sets the package of the node from the first CPU with a known package: all CPUs of a node are in one socket. The
+ * kernel writes -1 for an unknown package. */
 static void read_package(const Sysfs *fs, NumaNode *node) {
         int id = cpuset_next(&node->cpus, 0);
 
@@ -468,8 +468,8 @@ static int copy_distances(const Inventory *from, Inventory *to) {
         return 0;
 }
 
-/* Moves nodes and CPUs from now to inv. The array inv->nodes keeps its address because callers may hold pointers to it.
- */
+/* Moves nodes and CPUs from now to inv. The array inv->nodes is updated in place, because callers may have pointers to
+ * it. */
 static void update_inventory(Inventory *inv, Inventory *now) {
         if (inv->n_nodes > 0)
                 memcpy(inv->nodes, now->nodes, inv->n_nodes * sizeof(*inv->nodes));

@@ -52,7 +52,7 @@ static int count_dependent_modules(const Sysfs *fs, const char *module, size_t *
         return fd < 0 ? fd : list_dir_at(fd, ".", MODULES_MAX, &names, ret);
 }
 
-/* The holders are counted before and after the references, because a module may be loaded or removed meanwhile. */
+/* Counts the holders before and after the references, because modules may be loaded or removed in between. */
 static bool module_is_unused(const Sysfs *fs, const char *module) {
         char path[64], text[32];
         size_t before, after;
@@ -116,7 +116,7 @@ void nvidia_read_memories(const Sysfs *fs, Inventory *inv) {
         }
 }
 
-/* The names without a first "nvidia0". */
+/* Returns the names without a first "nvidiaN". */
 static const char *other_names(const char *names) {
         unsigned minor;
         int n = 0;

@@ -37,20 +37,20 @@ typedef struct FabricInfo {
 _Static_assert(sizeof(SramErrors) == 104, "the library's size");
 _Static_assert(sizeof(FabricInfo) == 28, "the library's size");
 
-/* nvmlSystemConfComputeSettings_v1_t. It is about all GPUs that the driver has. */
+/* nvmlSystemConfComputeSettings_v1_t, for all GPUs of the driver. */
 typedef struct ConfidentialSettings {
         uint32_t version, environment, feature, devtools, multi_gpu;
 } ConfidentialSettings;
 
 #define CONFIDENTIAL_SETTINGS_VERSION ((uint32_t) sizeof(ConfidentialSettings) | 1U << 24)
 #define MULTI_GPU_PROTECTED_PCIE      1U
-#define MULTI_GPU_NVLE                2U /* encrypted NVLink, of Blackwell */
+#define MULTI_GPU_NVLE                2U /* encrypted NVLink of Blackwell */
 
 typedef struct Nvml {
         int (*init)(void);
         int (*shutdown)(void);
         int (*find)(const char *bus_id, void **ret);
-        /* NULL: the library is older than the function. */
+        /* NULL if the library is older than the function. */
         int (*module)(void *device, unsigned *ret);
         int (*persistence)(void *device, unsigned *ret);
         int (*set_persistence)(void *device, unsigned mode);
@@ -104,7 +104,7 @@ static int ask_gpu(PciAddress gpu, Query query) {
         return r;
 }
 
-/* 1 + ConfidentialMode; 0: the library or the driver does not tell. */
+/* Returns 1 + ConfidentialMode, or 0 when library or driver do not know the mode. */
 static int query_mode(const Nvml *nvml) {
         ConfidentialSettings s = { .version = CONFIDENTIAL_SETTINGS_VERSION };
 
@@ -155,7 +155,7 @@ int nvml_set_persistence(PciAddress gpu) {
         return ask_gpu(gpu, enable_persistence);
 }
 
-/* A function that the library lacks or the GPU does not support tells nothing. */
+/* A function that the library lacks or the GPU does not support is no error. */
 static int query_memory(const Nvml *nvml, void *device) {
         SramErrors sram = { .version = SRAM_ERRORS_VERSION };
         unsigned correctable, uncorrectable, pending = 0, failed = 0;

@@ -16,10 +16,10 @@
 
 #define CONFIG_HEADER_SIZE   64
 #define CONFIG_PCI_SIZE      256
-#define CONFIG_EXTENDED_SIZE (CONFIG_PCI_SIZE + 4) /* with the header of the first extended capability */
+#define CONFIG_EXTENDED_SIZE (CONFIG_PCI_SIZE + 4) /* including the header of the first extended capability */
 #define NAME_MAX_LENGTH      256
 
-/* The controls that isolate a function. */
+/* The ACS controls that isolate a function. */
 #define ACS_REQUIRED (PCI_ACS_CAP_VALID | PCI_ACS_CAP_REQ_RED | PCI_ACS_CAP_CMPLT_RED | PCI_ACS_CAP_FORWARD)
 #define ACS_BITS     ((1U << _PCI_ACS_BIT_MAX) - 1)
 
@@ -130,7 +130,7 @@ static PciAcs acs_of_capability(struct pci_dev *dev, int size, PciConfFacts *fac
         does = pci_read_word(dev, (int) cap->addr + PCI_ACS_CTRL);
         facts->acs_capabilities = can & ACS_BITS;
         facts->acs_enabled = does & can & ACS_BITS;
-        /* As in the kernel: a control that the port does not have is not required. */
+        /* As in the kernel, a control that the port lacks is not required. */
         return (does & can & ACS_REQUIRED) == (can & ACS_REQUIRED) ? PCI_ACS_ISOLATED : PCI_ACS_OPEN;
 }
 
@@ -190,7 +190,7 @@ static int call_read(void *data) {
         return 0;
 }
 
-/* libpci would wait for a writer when it opens a FIFO. */
+/* Returns whether config is a regular file: libpci would block on a FIFO. */
 static bool is_regular(const Sysfs *fs, PciAddress address) {
         _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(address, "config"), O_PATH);
         struct stat st;
@@ -256,6 +256,6 @@ static int call_name(void *data) {
 int pciconf_name_devices(PciConf *conf, Inventory *inv) {
         int r = pciids_name_devices(conf->access->id_file_name, inv);
 
-        /* libpci can read a compressed file. */
+        /* pciids_name_devices() cannot read a compressed file, libpci can. */
         return r == -EBADMSG ? guarded(call_name, &(NameCall) { conf->access, inv }) : r;
 }

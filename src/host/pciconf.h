@@ -11,8 +11,8 @@
 
 typedef struct PciConf PciConf;
 
-/* fs is borrowed until pciconf_free(). -EIO: libpci reported an error. -EOPNOTSUPP: this libpci cannot use another
- * sysfs path. -ENOMEM. */
+/* fs is borrowed until pciconf_free(). Returns 0, -ENOMEM, -EIO when libpci reported an error, or -EOPNOTSUPP when this
+ * libpci cannot use another sysfs path. */
 int pciconf_new(const Sysfs *fs, PciConf **ret);
 PciConf *pciconf_free(PciConf *conf);
 DEFINE_CLEANUP(PciConf *, pciconf_free)
@@ -20,11 +20,11 @@ DEFINE_CLEANUP(PciConf *, pciconf_free)
 typedef struct PciConfFacts {
         bool is_bridge; /* header type 1 or 2 */
         PciAcs acs;     /* PCI_ACS_UNKNOWN when the capabilities cannot be read, for example without privilege */
-        uint16_t acs_capabilities, acs_enabled; /* the ACS capability and control bits; 0 when they do not affect acs */
+        uint16_t acs_capabilities, acs_enabled; /* registers of the ACS capability; 0 if acs does not depend on them */
         PciAts ats; /* PCI_ATS_UNKNOWN for a bridge or when the capabilities cannot be read */
 } PciConfFacts;
 
-/* -EIO: the first 64 bytes of config space cannot be read. */
+/* Returns -EIO when the first 64 bytes of config space cannot be read. */
 int pciconf_read(PciConf *conf, PciAddress address, PciConfFacts *ret);
 
 /* Sets the name of every device that is in pci.ids, such as "NVIDIA Corporation GK110GL [Tesla K20m]". */

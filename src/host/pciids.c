@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * pci.ids has 36,000 lines and a node has a few dozen different ids. One pass reads the lines of these; libpci would
- * copy every entry into a table first, which takes ten times as long. A device that is
- * newer than the file gets the names of its vendor and its class.
+ * pci.ids has 36,000 lines, and a node has a few dozen different ids. One pass reads the lines of these ids; libpci
+ * would first copy every entry into a table, which takes ten times as long. A device newer than the file is named by
+ * its vendor and its class.
  */
 
 #include "pciids.h"
@@ -22,11 +22,11 @@
 
 typedef struct Name {
         uint32_t id;
-        char *text; /* NULL until it is found */
+        char *text; /* NULL until the name is found */
 } Name;
 
 typedef struct NameList {
-        Name *names; /* ascending by id, each once */
+        Name *names; /* ascending by id, without duplicates */
         size_t n;
 } NameList;
 
@@ -58,7 +58,7 @@ static uint32_t make_id(uint16_t vendor, uint16_t device) {
         return (uint32_t) vendor << 16 | device;
 }
 
-/* Skips an id that equals the previous one, because the VFs of a PF follow each other. */
+/* Skips an id that equals the previous one, as for the VFs of a PF. */
 static void add_wanted(NameList *l, uint32_t id) {
         if (l->n == 0 || l->names[l->n - 1].id != id)
                 l->names[l->n++].id = id;
@@ -108,7 +108,7 @@ static const char *name_of(const NameList *l, uint32_t id) {
         return found ? found->text : NULL;
 }
 
-/* "10de  NVIDIA Corporation": the id at the beginning of line; false when line is something else. */
+/* Parses the id at the beginning of a line such as "10de  NVIDIA Corporation". False: the line is something else. */
 static bool parse_id(const char *line, size_t digits, uint32_t *ret) {
         char *end;
 
@@ -118,7 +118,7 @@ static bool parse_id(const char *line, size_t digits, uint32_t *ret) {
         return end == line + digits && (*end == ' ' || *end == '\t');
 }
 
-/* Takes the name behind an id, after the name of its vendor or "". The first entry of an id counts. Cuts text. */
+/* Takes the name behind an id, and prepends vendor, which may be "". The first entry of an id counts. Modifies text. */
 static int take_name(Name *wanted, const char *vendor, char *text) {
         char *name = text + strspn(text, " \t"), *end = name + strcspn(name, "\r");
 
@@ -132,15 +132,15 @@ static int take_name(Name *wanted, const char *vendor, char *text) {
         return string_replace(&wanted->text, "%s%s%s", vendor, *vendor ? " " : "", name);
 }
 
-/* A vendor or a class. */
+/* The vendor or class that the following entries belong to. */
 typedef struct Heading {
-        const NameList *entries; /* NULL: none of its entries is wanted */
-        uint32_t id;             /* added to the ids of its entries, which have so many digits */
+        const NameList *entries; /* NULL: no entry below is wanted */
+        uint32_t id;             /* added to the ids of the entries, which have this many digits */
         size_t digits;
         const char *vendor; /* "" for a class */
 } Heading;
 
-/* "10de  NVIDIA Corporation" or "C 03  Display controller" */
+/* Takes a line such as "10de  NVIDIA Corporation" or "C 03  Display controller". */
 static int take_heading(const Wanted *w, char *line, Heading *h) {
         Name *vendor;
         uint32_t id;

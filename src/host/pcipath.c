@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sysfs paths of PCI functions. */
+/* Formats sysfs paths of PCI functions. */
 
 #include "host/pcipath.h"
 

@@ -12,7 +12,7 @@
 
 #define CHUNK         (64ULL << 20)
 #define PAGES_AT_ONCE 1024U
-#define LOOKS_MAX     1000U /* attempts to find the node of pages that do not stay mapped */
+#define LOOKS_MAX     1000U /* most attempts to find the node of pages that do not stay mapped */
 #define OOM_SCORE     "/proc/self/oom_score_adj"
 #define OOM_SCORE_MAX 16U
 
@@ -41,7 +41,7 @@ static int bind_to_node(const Mapping *m, int node) {
         struct bitmask *nodes;
         long r;
 
-        /* A kernel without NUMA has one node. */
+        /* A kernel without NUMA has only node 0. */
         if (numa_available() < 0)
                 return node == 0 ? 0 : -EINVAL;
         nodes = numa_allocate_nodemask();
@@ -59,9 +59,9 @@ static int bind_to_node(const Mapping *m, int node) {
 }
 
 /*
- * Checks that n pages are on node. The pages must be mapped, because move_pages() reports the node of mapped pages
- * only. They are mapped with madvise(): a member of the group may shorten the file at any moment, and then a read
- * beyond the end of the file would raise SIGBUS. On success pages and n hold the pages whose node is still unknown.
+ * Checks that n pages are on node. move_pages() reports only mapped pages. madvise() maps them: a member of the group
+ * may shorten the file at any moment, and a read beyond the end of the file would raise SIGBUS. On success pages and n
+ * hold the pages whose node is still unknown.
  */
 static int look_at_pages(void **pages, size_t *n, size_t stride, int node) {
         int where[PAGES_AT_ONCE];
@@ -80,8 +80,8 @@ static int look_at_pages(void **pages, size_t *n, size_t stride, int node) {
         return 0;
 }
 
-/* Checks that n pages, stride bytes apart, are on node. The kernel may migrate or merge a page after it was mapped;
- * such a page is mapped and checked again. */
+/* Checks that n pages, stride bytes apart, are on node. The kernel may migrate or merge a page after it was mapped.
+ * Such a page is mapped and checked again. */
 static int check_pages(char *at, size_t stride, size_t n, int node) {
         void *pages[PAGES_AT_ONCE];
         int k = 0;
@@ -119,7 +119,7 @@ static void set_oom_score(const char *score) {
 
 /*
  * Makes the OOM killer prefer this process over guests while the region's memory is allocated. The caller restores the
- * score from ret_before afterwards, because the job then changes devices and must not be killed. ret_before is "" when
+ * score from ret_before afterwards, because the job must not be killed while it changes devices. ret_before is "" if
  * the score was not changed.
  */
 static void raise_oom_score(char ret_before[static OOM_SCORE_MAX]) {
@@ -132,9 +132,8 @@ static void raise_oom_score(char ret_before[static OOM_SCORE_MAX]) {
 }
 
 /*
- * Allocates the pages from offset at. The pages are not written, because a write raises SIGBUS when memory is short. In
- * a hugetlbfs the memory policy belongs to the mapping and not to the file, so hugepages are allocated through the
- * mapping.
+ * Allocates the pages from offset at. Does not write to them, because a write raises SIGBUS when memory is short.
+ * Allocates hugepages through the mapping, because in a hugetlbfs the memory policy belongs to the mapping.
  */
 static int allocate_pages(const Mapping *m, int fd, const Region *r, uint64_t at, uint64_t size) {
         if (r->page_size == 0)
@@ -163,6 +162,6 @@ int region_populate(int fd, const Region *r) {
 }
 
 int region_clear(int fd) {
-        /* A fixed end and not the size of the file: a member of the group may enlarge the file at any moment. */
+        /* The end is fixed, because a member of the group may enlarge the file at any moment. */
         return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, INT64_MAX) < 0 ? -errno : 0;
 }

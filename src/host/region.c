@@ -30,7 +30,7 @@
 /* The directories of a region's files. */
 typedef struct Place {
         int shm;       /* dev/shm */
-        int memory;    /* the directory of the file with the memory: shm or a hugetlbfs */
+        int memory;    /* directory of the file with the memory: shm or a hugetlbfs */
         char path[64]; /* absolute path of the hugetlbfs, for the link in dev/shm */
 } Place;
 
@@ -48,8 +48,8 @@ static int open_directory(const Sysfs *fs, const char *path, struct statfs *ret)
         return fstatfs(fd, ret) < 0 ? -errno : TAKE_FD(fd);
 }
 
-/* Finds the hugetlbfs with this page size. Only dev/hugepages* is searched: of all places where a hugetlbfs is mounted,
- * the daemon's sandbox allows writes below dev only. */
+/* Finds the hugetlbfs with this page size. Searches only dev/hugepages*, because the daemon's sandbox allows writes
+ * only below dev. */
 static int open_hugepages(const Sysfs *fs, uint64_t page_size, char *path, size_t size) {
         _cleanup_close_ int dev = sysfs_open(fs, "dev", O_RDONLY | O_DIRECTORY);
         _cleanup_names_ char **names = NULL;
@@ -72,7 +72,7 @@ static int open_hugepages(const Sysfs *fs, uint64_t page_size, char *path, size_
         return found;
 }
 
-/* Lets the daemon create files in the hugetlbfs, which belongs to root and may be writable for root alone. */
+/* Makes the hugetlbfs, which may be writable for root alone, writable for the daemon. */
 static int make_writable(int dir) {
         if (faccessat(dir, ".", W_OK, AT_EACCESS) >= 0 || errno != EACCES)
                 return 0;
@@ -92,7 +92,7 @@ static int place_find(const Sysfs *fs, const Region *r, Place *p) {
         return p->memory < 0 ? p->memory : 0;
 }
 
-/* No other user can create a file of such an owner. */
+/* Returns whether the file belongs to the daemon or root. Other users cannot create such a file. */
 static bool is_of_root_or_own(const struct stat *s) {
         return s->st_uid == geteuid() || s->st_uid == 0;
 }
@@ -100,8 +100,8 @@ static bool is_of_root_or_own(const struct stat *s) {
 /* The state of a file that has the region's name. */
 typedef struct FileState {
         bool intact;   /* the daemon created it and it is unaltered; after a crash it may still be empty */
-        bool altered;  /* the daemon created it, and a member of the group changed its size or linked it elsewhere */
-        bool complete; /* size, memory and mode are those of the region */
+        bool altered;  /* the daemon created it, but a member of the group changed its size or linked it */
+        bool complete; /* has the region's size, memory and mode */
 } FileState;
 
 static FileState check_file(const struct stat *s, const Region *r) {
@@ -110,15 +110,15 @@ static FileState check_file(const struct stat *s, const Region *r) {
 
         return (FileState) {
                 .intact = own && as_made,
-                .altered = own && !as_made && done, /* before MODE_DONE no other user can alter the file */
+                .altered = own && !as_made && done, /* before MODE_DONE no other user can change the file */
                 .complete = done && (uint64_t) s->st_size == r->size && (uint64_t) s->st_blocks * 512 >= r->size,
         };
 }
 
-/* Opens the file that has the region's name. -EEXIST: the daemon did not create that file. */
+/* Opens the file with the region's name. Returns -EEXIST if the daemon did not create the file. */
 static int open_found(int dir, const Region *r, FileState *ret) {
         char name[REGION_FILE_MAX];
-        /* Another user may have created a link or a FIFO of that name: do not follow it, and do not block on it. */
+        /* Another user may have created a link or a FIFO with that name. */
         _cleanup_close_ int fd =
                 openat(dir, region_file(r, name), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         struct stat s;
@@ -142,9 +142,8 @@ static int open_intact(int dir, const Region *r) {
 }
 
 /*
- * Renames a file of another user that has the region's name. Every user can write to dev/shm and can create such a file
- * while the region has none, for example after a boot. The ledger reserves the name for the region. The other user's
- * file keeps its contents.
+ * Renames another user's file with the region's name. Every user can create such a file in dev/shm while the region has
+ * none, for example after a boot. The ledger reserves the name for the region. The renamed file keeps its contents.
  */
 static int move_aside(int dir, const char *name) {
         char aside[REGION_FILE_MAX + 32];
@@ -163,8 +162,8 @@ static int move_aside(int dir, const char *name) {
         return 0;
 }
 
-/* Links a file in a hugetlbfs to dev/shm, where QEMU opens it for libvirt's <shmem>. -EEXIST: another file or link has
- * the name. */
+/* Links a file of a hugetlbfs to dev/shm, where QEMU opens it for libvirt's <shmem>. Returns -EEXIST if another file or
+ * link has the name. */
 static int link_memory(const Place *p, const char *name) {
         char target[sizeof(p->path) + 1 + REGION_FILE_MAX], current[sizeof(target)];
         struct stat s;
@@ -180,8 +179,8 @@ static int link_memory(const Place *p, const char *name) {
         n = readlinkat(p->shm, name, current, sizeof(current));
         if (n != (ssize_t) strlen(target) || memcmp(current, target, (size_t) n) != 0)
                 return -EEXIST;
-        /* In a sticky directory the kernel lets QEMU follow only its own links and those of the directory's owner
-         * (fs.protected_symlinks). Without CAP_CHOWN, as in tests, the link stays the daemon's. */
+        /* In a sticky directory, QEMU can follow only its own links and those of the directory's owner
+         * (fs.protected_symlinks). Without CAP_CHOWN, as in tests, the link belongs to the daemon. */
         if (geteuid() != 0)
                 (void) !fchownat(p->shm, name, 0, (gid_t) -1, AT_SYMLINK_NOFOLLOW);
         return 0;
@@ -210,13 +209,13 @@ static int remove_file(const Place *p, const Region *r) {
 
         if (unlinkat(p->memory, region_file(r, name), 0) < 0 && errno != ENOENT)
                 return -errno;
-        /* link_memory() succeeds only if the link is the region's. */
+        /* link_memory() fails if the name is not the region's link. */
         if (p->memory != p->shm && link_memory(p, name) >= 0 && unlinkat(p->shm, name, 0) < 0)
                 return -errno;
         return 0;
 }
 
-/* A child process of an earlier daemon may still remove the file between the create and the open. */
+/* A child of an earlier daemon may remove the file between create and open. */
 #define OPEN_ATTEMPTS 3
 
 static int create_or_open(int dir, const Region *r, bool *ret_made) {
@@ -263,7 +262,7 @@ int region_remove(const Sysfs *fs, const Region *r) {
         FileState found;
         int k = place_find(fs, r, &p);
 
-        /* Without the directory or the hugetlbfs there is no file to remove. */
+        /* Without the directory or hugetlbfs, there is no file to remove. */
         if (k == -ENOENT || k == -ENODEV || k == -ENOTSUP)
                 return 0;
         if (k < 0)
@@ -294,7 +293,7 @@ int region_verify(const Sysfs *fs, const Region *r) {
                 return fd;
         if (p.memory == p.shm)
                 return found.complete || found.altered;
-        /* Another file, or a link to another target, may have the name in dev/shm. */
+        /* The name in dev/shm may belong to another file, or to a link to another target. */
         k = fstatat(p.shm, region_file(r, name), &s, AT_SYMLINK_NOFOLLOW);
         if (k < 0)
                 return errno == ENOENT ? 0 : -errno;

@@ -19,16 +19,16 @@
 #include "util/strings.h"
 #include "xenstore.h"
 
-/* A request, and its answer. */
+/* A request and its answer. */
 typedef struct RootCall {
         const RootHost *host;
-        int fd; /* the connection */
+        int fd; /* the connection to the client */
         RootAction action;
         RootRequest q;
         const char *payload;
         size_t size;
         RootAnswer answer;
-        char *rest; /* of the answer; owned */
+        char *rest; /* data after the answer; owned */
         size_t rest_size;
 } RootCall;
 
@@ -131,13 +131,13 @@ static int send_answer(const RootCall *c, int result) {
 
 static const RootCall *late_call;
 
-/* A library of NVIDIA hangs, or xenstore. */
+/* The deadline has passed because NVIDIA's library or xenstore hangs. */
 static void on_alarm(int signal_number _unused_) {
         (void) send_answer(late_call, -ETIMEDOUT);
         _exit(EXIT_FAILURE);
 }
 
-/* Ends the process when the time is up. */
+/* Sets the deadline of this process. */
 static void set_alarm(const RootCall *c, uint64_t end) {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
 
@@ -146,7 +146,7 @@ static void set_alarm(const RootCall *c, uint64_t end) {
         (void) alarm((unsigned) (end > now ? (end - now) / 1000000U : 0) + 1);
 }
 
-/* The driver lets a process with CAP_SYS_ADMIN alone change persistence mode, so systemd runs this program. */
+/* Turns on persistence mode by a transient unit: NVIDIA's driver requires CAP_SYS_ADMIN, which this process lacks. */
 static int set_persistence(const RootCall *c, PciAddress gpu) {
         _cleanup_free_ char *unit = NULL, *description = NULL, *option = NULL;
         char program[PATH_MAX];
@@ -174,9 +174,9 @@ int root_enable_persistence(const char *gpu) {
         return r < 0 ? log_error_errno(r, "Failed to turn on persistence mode of %s: %m", QUOTABLE(gpu)) : 0;
 }
 
-/* A machine without the library, or a GPU that it does not know, has no state to check. */
+/* Without the library, or for a GPU that it does not know, there is no health to check. */
 static int check_health(const RootHost *h, PciAddress gpu) {
-        /* With Manager=, a GPU without a partition is registered with none, and Fabric Manager is asked instead. */
+        /* With Manager=, GPUs outside of partitions are not registered, and Fabric Manager is asked instead. */
         int r = nvml_check_gpu(gpu, !h->config->fabric_manager);
 
         if (r == -ENODATA)
@@ -184,7 +184,7 @@ static int check_health(const RootHost *h, PciAddress gpu) {
         return r == -ENODATA || r == -ELIBACC ? 0 : r;
 }
 
-/* Each GPU has the same part of the time: the driver initializes one after the other, which takes seconds for each. */
+/* Queries one GPU after the other, each with an equal part of the time: initializing a GPU takes its driver seconds. */
 static void ask_each(RootCall *c, const PciAddress *gpus, size_t n) {
         uint64_t now = clock_usec(CLOCK_MONOTONIC), part = c->q.end > now ? (c->q.end - now) / n : 0;
 
@@ -220,7 +220,7 @@ static int ask_about_gpus(RootCall *c) {
         return r;
 }
 
-/* Does not ask the configuration: a wrong Hypervisor= must not hide a guest. */
+/* Lists the devices of guests regardless of Hypervisor=: a wrong value must not hide a guest. */
 static int read_xen_guests(RootCall *c) {
         _cleanup_(xen_guests_done) XenGuests guests = { 0 };
         int r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughd-root's own look at a request: the configuration, sysfs, and the ledger on disk must all agree. */
+/* The checks of passthroughd-root before it acts: configuration, sysfs and the ledger must permit the request. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ typedef int (*TakeAllocation)(const Allocation *a, void *userdata);
 typedef struct LedgerReader {
         TakeAllocation take;
         void *userdata;
-        bool whole; /* any device may be in a file that cannot be used, so such a file refuses the request */
+        bool whole; /* an unusable file refuses the request, because it may claim any device */
 } LedgerReader;
 
 static int skip_unusable(const LedgerReader *l, const char *directory, const char *file, const char *why) {
@@ -36,7 +36,7 @@ static int skip_unusable(const LedgerReader *l, const char *directory, const cha
                           directory, file, why);
 }
 
-/* A file that cannot be read or parsed permits nothing. The daemon may remove a file at any time. */
+/* Calls take() for the allocation in a file. An unusable file permits nothing. The daemon may remove it meanwhile. */
 static int read_record(const LedgerReader *l, int dir_fd, const char *directory, const char *file) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         _cleanup_free_ char *text = NULL, *message = NULL;
@@ -72,8 +72,8 @@ static int read_records(const LedgerReader *l, int state_fd, const char *directo
         return r;
 }
 
-/* Calls take() for each allocation and each device in quarantine, until it returns another value than 0, which is
- * returned. */
+/* Calls take() for each allocation and each quarantined device, until it returns a value other than 0, which is the
+ * result. */
 static int read_ledger(const RootHost *h, const LedgerReader *l) {
         _cleanup_close_ int fd = open(h->state_directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         struct stat st;
@@ -105,7 +105,7 @@ static void view_done(RootView *v) {
         (void) inventory_free(v->inventory);
 }
 
-/* The view has the given devices, and the devices that decide about their pools. */
+/* Reads the given devices, and the devices that their pools depend on. */
 static int view_read(const RootHost *h, const PciAddress *devices, size_t n, RootView *ret) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         int r = sysfs_new(h->sysroot, &fs);
@@ -117,8 +117,8 @@ static int view_read(const RootHost *h, const PciAddress *devices, size_t n, Roo
         return r < 0 ? log_error_errno(r, "Failed to read the devices: %m") : 0;
 }
 
-/* The pool of a function or a slot, or of the GPU of a slot that is not known. NULL: it does not exist, or is in no
- * pool. */
+/* Returns the pool of a function or slot. For an unknown slot, returns the pool of its GPU. Returns NULL if the device
+ * does not exist or is in no pool. */
 static const Pool *find_pool_of(const RootView *v, PciAddress device) {
         const PciDevice *dev =
                 inventory_find(v->inventory, device) ?: inventory_find(v->inventory, pci_address_function(device));
@@ -136,7 +136,7 @@ typedef struct Cleaning {
         bool *returning; /* by index of devices */
 } Cleaning;
 
-/* Whether a has the device, or its PF or VFs, or its GPU or mediated devices. dev: NULL when it does not exist. */
+/* Returns whether a has the device, its PF or VFs, or its GPU or mediated devices. dev: NULL if it does not exist. */
 static bool has_hardware(const Allocation *a, PciAddress device, const PciDevice *dev) {
         const PciAddress parent = dev && dev->type == PCI_TYPE_VF ? dev->physfn : pci_address_function(device);
 
@@ -204,15 +204,15 @@ int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devi
 /* ---- plugging */
 
 typedef struct Plugging {
-        const char *device; /* as domain_facts_hostdev() names it */
+        const char *device; /* in the format of domain_facts_hostdev() */
         PlugAction action;
         bool found;
-        PciAddress address; /* of the device, by the ledger */
+        PciAddress address; /* the device's address in the ledger */
         DeviceRole role;
 } Plugging;
 
-/* The undo of an attach detaches a device that is still attaching. No other allocation may have a device that is
- * attached. */
+/* Finds the device in the ledger. Undoing an attach detaches a device that is still attaching. For an attach, no other
+ * allocation may have the device. */
 static int find_plugged(const Allocation *a, void *userdata) {
         Plugging *p = userdata;
 
@@ -251,7 +251,7 @@ int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev) {
         r = read_ledger(h, &(LedgerReader) { find_plugged, &plugging, action == PLUG_ATTACH });
         if (r >= 0 && !plugging.found)
                 return log_denied("the ledger does not say that %s is being attached or detached.", device);
-        /* A device that has left its pool, or is gone, must be taken from its guest all the same. */
+        /* A device that left its pool, or is gone, must still be detachable. */
         if (r < 0 || action == PLUG_DETACH)
                 return r;
         r = view_read(h, &plugging.address, 1, &view);
@@ -265,7 +265,7 @@ int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev) {
 
 /* ---- the options of mlx4_core */
 
-/* Whether the line, which is n bytes long, is what a pool wants. */
+/* Returns whether the line of n bytes has the options for some pool. */
 static int is_wanted(const Config *c, const char *line, size_t n) {
         for (size_t i = 0; i < c->n_pools; i++) {
                 _cleanup_free_ char *wanted = NULL;
@@ -298,7 +298,7 @@ int root_check_options(const Config *c, const char *text) {
 
 typedef struct Claims {
         const PartitionsPayload *partitions;
-        uint64_t found; /* bit i: an allocation has the i-th */
+        uint64_t found; /* bit i: an allocation has the i-th partition */
 } Claims;
 
 static int note_claims(const Allocation *a, void *userdata) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughd-root runs a command only if root alone can change the files that the command names. */
+/* Checks that root alone can change the files that a command names, before passthroughd-root runs the command. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,11 +12,11 @@
 #include "util/owner.h"
 #include "util/strings.h"
 
-/* The kernel reads this many bytes of a script to find its interpreter (BINPRM_BUF_SIZE). */
+/* The kernel reads this many bytes of a script for its interpreter (BINPRM_BUF_SIZE). */
 #define SCRIPT_LINE_MAX 256U
-/* Scripts that are read for one command. A script may name itself. */
+/* The most scripts to read for one command, because a script may name itself. */
 #define SCRIPTS_MAX     64U
-/* A path may follow one of these, as in --file=/x and PATH=/x:/y. */
+/* Characters that may precede a path, as in --file=/x and PATH=/x:/y. */
 #define SEPARATORS      "=:,;@&|<>()"
 
 typedef struct Command {
@@ -45,14 +45,14 @@ static int read_script_line(const char *path, char ret[static SCRIPT_LINE_MAX + 
 
 static int check_words(Command *c, char *words);
 
-/* systemd runs the command in "/", where a relative path begins. */
+/* Checks a path. A relative path begins at "/", where systemd runs the command. */
 static int check_path(Command *c, const char *text, bool is_program) {
         _cleanup_free_ char *path = NULL, *owner = NULL;
         char line[SCRIPT_LINE_MAX + 1];
         int r;
 
         if (*text == '-' && !is_program)
-                text += strcspn(text, "/"); /* -f/x */
+                text += strcspn(text, "/"); /* skips an option, as in -f/x */
         if (!strchr(text, '/') && !is_program)
                 return 0;
         path = string_format("/%s", text);
@@ -76,7 +76,7 @@ static int check_path(Command *c, const char *text, bool is_program) {
                                QUOTABLE(text));
 }
 
-/* A path may contain a separator, so each part is checked with the rest of the word and without. */
+/* Checks each part of a word, with and without the rest of the word: a path may contain separators. */
 static int check_word(Command *c, char *word, bool is_program) {
         int r = check_path(c, word, is_program);
 
@@ -98,8 +98,8 @@ static int check_word(Command *c, char *word, bool is_program) {
         return r;
 }
 
-/* The first word is a program. The kernel passes the further words of a script's line as one argument, which env -S
- * splits. */
+/* Checks the words of a command, of which the first is a program. The kernel passes the further words of a script's
+ * first line as one argument, which env -S splits. */
 static int check_words(Command *c, char *words) {
         char *word = string_next_word(&words);
         int r = word ? check_word(c, word, true) : 0;

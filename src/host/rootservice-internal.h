@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The messages between the daemon, rootservice.c, and passthroughd-root, rootservice-answer.c. */
+/* The messages between the daemon (rootservice.c) and passthroughd-root (rootservice-answer.c). */
 
 #include "host/rootservice.h"
 #include "util/log.h"
 #include "util/wire.h"
 
-#define ROOT_PAYLOAD_MAX 65536U /* bytes of a request */
+#define ROOT_PAYLOAD_MAX 65536U /* most bytes of a request */
 
-/* The code of a request. */
+/* The action, which is the code of a request. */
 typedef enum RootAction {
-        ROOT_STOP_UNIT,   /* name: of the unit */
-        ROOT_START_UNIT,  /* name: of the unit */
-        ROOT_CLEAN,       /* name: of the pool; payload: the addresses of the devices */
-        ROOT_SET_OPTIONS, /* payload: the text */
+        ROOT_STOP_UNIT,   /* name: the unit */
+        ROOT_START_UNIT,  /* name: the unit */
+        ROOT_CLEAN,       /* name: the pool; payload: addresses of devices */
+        ROOT_SET_OPTIONS, /* payload: the text of the options */
         ROOT_REMOVE_OPTIONS,
-        ROOT_PLUG,       /* name: the UUID of the domain; payload: the action, the seconds, the <hostdev> */
-        ROOT_ACTIVATE,   /* payload: the id of an NVLink partition */
-        ROOT_DEACTIVATE, /* payload: the same */
-        ROOT_FOLLOW,     /* payload: partitions */
-        ROOT_MODULE,     /* payload: the address of a GPU */
+        ROOT_PLUG,       /* name: the domain's UUID; payload: PlugPayload */
+        ROOT_ACTIVATE,   /* payload: id of an NVLink partition */
+        ROOT_DEACTIVATE, /* payload: id of an NVLink partition */
+        ROOT_FOLLOW,     /* payload: PartitionsPayload */
+        ROOT_MODULE,     /* payload: address of a GPU */
         ROOT_XEN_GUESTS,
-        ROOT_PERSISTENCE,     /* payload: the addresses of GPUs */
-        ROOT_SET_PERSISTENCE, /* payload: the address of a GPU */
-        ROOT_CHECK_GPUS,      /* payload: the addresses of GPUs */
+        ROOT_PERSISTENCE,     /* payload: addresses of GPUs */
+        ROOT_SET_PERSISTENCE, /* payload: address of a GPU */
+        ROOT_CHECK_GPUS,      /* payload: addresses of GPUs */
 } RootAction;
 
 /* The payload of ROOT_PLUG. */
@@ -35,24 +35,24 @@ typedef struct PlugPayload {
 
 /* The payload of ROOT_FOLLOW. */
 typedef struct PartitionsPayload {
-        uint64_t active; /* bit i: the i-th is active, so an allocation has it */
+        uint64_t active; /* bit i: the i-th partition is active, because an allocation has it */
         uint32_t n;
         unsigned ids[FABRIC_PARTITIONS_MAX];
 } PartitionsPayload;
 
-/* The payload follows in the same message. */
+/* A request. Its payload follows in the message. */
 typedef struct RootRequest {
         char name[UNIT_NAME_MAX + 1];
         uint64_t end;
 } RootRequest;
 
-/* The code of its message is the result. What follows it: for ROOT_PLUG the text, for ROOT_XEN_GUESTS an array of
- * XenGuestDevice. */
+/* An answer. The code of its message is the result. The text of ROOT_PLUG, or the array of XenGuestDevice of
+ * ROOT_XEN_GUESTS, follows in the message. */
 typedef struct RootAnswer {
         int32_t status;
         bool asked;
         FabricReport fabric;
-        int32_t gpus[ROOT_GPUS_MAX]; /* the results of a question about GPUs */
+        int32_t gpus[ROOT_GPUS_MAX]; /* result for each GPU */
 } RootAnswer;
 
 _Static_assert(ROOT_DEVICES_MAX * sizeof(PciAddress) <= ROOT_PAYLOAD_MAX, "a message holds the addresses");
@@ -63,24 +63,24 @@ _Static_assert(XEN_GUEST_DEVICES_MAX * sizeof(XenGuestDevice) <= PLUG_DOCUMENT_M
 #define log_denied(...) (log_warning("Refused: " __VA_ARGS__), -EPERM)
 
 /*
- * Checks of passthroughd-root, which does not trust the daemon's word: 0, or -EPERM, which is logged. Otherwise a
+ * The checks of passthroughd-root, which does not trust the daemon. They return 0, -EPERM, which is logged, or another
  * negative errno.
  */
 
-/* Only root can change the files that the command of the pool names, and the interpreters of those that are scripts.
- * -ENOENT: there is no such command. */
+/* Checks that only root can change the files that the pool's command names, and the interpreters of scripts among them.
+ * Returns -ENOENT if there is no such command. */
 int root_check_command(const Pool *pool);
-/* As root_check_command(). Each device exists, is in the pool, and is on its way back to the host by the ledger, all of
- * whose files can be read; no other allocation has it. */
+/* Also checks root_check_command(). Each device must exist, be in the pool, and by the ledger be returning to the host.
+ * All files of the ledger must be readable. No other allocation may have the device. */
 int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devices, size_t n);
-/* The device of the <hostdev> is being attached or detached by the ledger. One to attach exists and is offered, and no
- * other allocation has it. */
+/* By the ledger, the device of the <hostdev> must be attaching or detaching. For an attach, the device must exist and
+ * be offered, and no other allocation may have it. */
 int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev);
-/* Each line is a comment or the options for a pool. */
+/* Each line must be a comment, or have the options for a pool. */
 int root_check_options(const Config *c, const char *text);
-/* The partitions are in the configuration, and an allocation has each whose bit in p->active is set. */
+/* The partitions must be in the configuration. Those whose bit in p->active is set must be in an allocation. */
 int root_check_partitions(const RootHost *h, const PartitionsPayload *p);
-/* Each GPU exists and is in a pool: for ROOT_MODULE in one with Fabric=yes or ConfidentialMode=. For the other actions
- * NVIDIA's driver has it; except for ROOT_PERSISTENCE it is on its way back to the host, as root_check_clean() says.
- * results: of each GPU. Returns 0 when one of them may be asked about. */
+/* Each GPU must exist and be in a pool: for ROOT_MODULE in one with Fabric=yes or ConfidentialMode=. For the other
+ * actions the GPU must be on NVIDIA's driver, and except for ROOT_PERSISTENCE be returning to the host, as for
+ * root_check_clean(). Sets the result of each GPU. Returns 0 if at least one GPU passes. */
 int root_check_gpus(const RootHost *h, RootAction action, const PciAddress *gpus, size_t n, int32_t *results);

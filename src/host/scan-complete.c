@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Derives the facts that depend on several devices: IOMMU groups, reserved regions, inherited NUMA nodes, names, notes.
- */
+/* Derives facts that depend on several devices: IOMMU groups, reserved regions, inherited NUMA nodes, names, notes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,8 +23,8 @@ bool scan_is_reread(const Scan *s, PciAddress address) {
 }
 
 /*
- * The NUMA node of a device whose numa_node is -1, which means that the firmware does not report it, or a node that the
- * machine does not list: the node of its PF or of the nearest bridge above it with a known node. -1 if there is none.
+ * Returns the NUMA node for a device whose numa_node is -1 (not reported by the firmware) or a node that the machine
+ * does not list: the node of its PF, or of the nearest bridge above it with a known node, or -1.
  */
 static int node_above(const Inventory *inv, const PciDevice *dev) {
         const PciDevice *pf = dev->type == PCI_TYPE_VF ? inventory_find(inv, dev->physfn) : NULL;
@@ -55,7 +54,7 @@ static void inherit_nodes(Inventory *inv) {
                         dev->numa_node = node_above(inv, dev);
                 else if (dev->numa_node == DEVICE_NODE_DAMAGED)
                         dev->numa_node = -1;
-                /* Where there is one node, every device is on it. */
+                /* On a machine with one node, every device is on it. */
                 if (dev->numa_node == -1 && inv->n_nodes == 1)
                         dev->numa_node = inv->nodes[0].id;
         }
@@ -74,8 +73,8 @@ static bool has_direct_region(char *text) {
         return false;
 }
 
-/* Copies whether the group has a direct region from the previous inventory. Returns 1; 0 when the regions must be read,
- * because the group is new or a member is read again; or -ENOMEM. */
+/* Copies from the previous inventory whether the group has a direct region. Returns 1. Returns 0 if the regions must be
+ * read, because the group is new or a member is read again. Returns -ENOMEM when out of memory. */
 static int copy_group(const Scan *s, const IommuGroup *group) {
         const IommuGroup *before = s->update ? inventory_find_group(s->old, group->number) : NULL;
 
@@ -112,8 +111,8 @@ static int read_reserved_regions(const Scan *s) {
         return 0;
 }
 
-/* Reads what the kernel command line says about the IOMMU. Adds a note if the kernel runs with pcie_acs_override=,
- * which makes IOMMU groups smaller than the hardware isolates. */
+/* Reads the IOMMU options of the kernel command line. Adds a note for pcie_acs_override=, which makes IOMMU groups
+ * smaller than the hardware isolates. */
 static int read_cmdline(const Sysfs *fs, Inventory *inv) {
         _cleanup_close_ int fd = sysfs_open(fs, "proc", O_RDONLY | O_DIRECTORY);
         _cleanup_free_ char *text = NULL;
@@ -199,7 +198,7 @@ static int take_name_of_pf(const Scan *s, PciDevice *dev) {
         return r;
 }
 
-/* A name that is not known yet makes pciconf_name_devices() read pci.ids, which is larger than a megabyte. */
+/* Copies known names. For any other name, pciconf_name_devices() reads pci.ids, which is larger than a megabyte. */
 static int take_over_names(const Scan *s) {
         int r = 0;
 
@@ -247,9 +246,9 @@ int scan_complete(const Scan *s) {
 }
 
 /*
- * Each block device has a link in /sys/class/block whose target leads through the directory of its controller, and each
- * network interface one in /sys/class/net. To read these links takes fewer system calls than to walk through the
- * directories of all devices.
+ * Each link in /sys/class/block has a target that leads through the directory of the disk's controller, and each link
+ * in /sys/class/net likewise. Reading these links takes fewer system calls than walking through the directories of all
+ * devices.
  */
 
 #define SUBDEVICES_MAX 65536U
@@ -257,9 +256,9 @@ int scan_complete(const Scan *s) {
 typedef struct Subdevices {
         PciDevice *devices;
         size_t n_devices;
-        char **names; /* of all entries of the class, sorted */
+        char **names; /* all entries of the class, sorted */
         size_t n;
-        bool nested; /* an entry may be below another one, as a partition is */
+        bool nested; /* an entry may be below another one, as a partition below its disk */
         bool (*has)(const PciDevice *dev);
 } Subdevices;
 
@@ -267,7 +266,7 @@ static bool has_disks(const PciDevice *dev) {
         return dev->class >> 16 == 0x01;
 }
 
-/* VFs and GPUs have no interfaces below them, and each allocation reads them again. */
+/* VFs and GPUs are excluded: they have no interfaces below them, and each allocation reads them again. */
 static bool has_interfaces(const PciDevice *dev) {
         return dev->type != PCI_TYPE_VF && !pci_device_is_gpu(dev);
 }
@@ -280,7 +279,7 @@ static int device_compare(const void *key, const void *element) {
         return pci_address_compare(*(const PciAddress *) key, ((const PciDevice *) element)->address);
 }
 
-/* Cuts the last component of the path and returns it; NULL when there is none left. */
+/* Cuts off and returns the last component of the path, or NULL when none is left. */
 static const char *cut_last(char *path) {
         char *slash = strrchr(path, '/');
 
@@ -290,8 +289,8 @@ static const char *cut_last(char *path) {
         return slash + 1;
 }
 
-/* target: "../../devices/pci0000:00/0000:00:1d.0/0000:3c:00.0/nvme/nvme0/nvme0n1". NULL for a partition, which is below
- * another block device, and for an entry below no PCI function. Cuts target. */
+/* Finds the PCI function in a target such as "../../devices/pci0000:00/0000:00:1d.0/0000:3c:00.0/nvme/nvme0/nvme0n1".
+ * Returns NULL for a partition, and for an entry below no PCI function. Modifies target. */
 static PciDevice *find_controller(const Subdevices *d, char *target) {
         const char *name;
 
@@ -353,7 +352,7 @@ static int append_names(const Subdevices *d, int fd) {
         return r;
 }
 
-/* other: a class that some recordings have instead, or NULL. */
+/* other: the class that some recordings have instead, or NULL. */
 static int append_class(const Sysfs *fs, const char *class, const char *other, Subdevices *d) {
         _cleanup_close_ int fd = -1;
         bool wanted = false;

@@ -13,7 +13,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* Appends all functions of the slot, because a scan reads more of a function that shares its slot. */
+/* Appends all functions of the slot, because scans read more of functions that share a slot. */
 static int append_slot(const Inventory *old, PciAddress address, PciAddress **array, size_t *n) {
         int r;
 
@@ -47,7 +47,7 @@ static int append_family(const Inventory *old, PciAddress address, PciAddress **
         return r;
 }
 
-/* Appends the VFs that the PF has now, which the previous inventory may lack. */
+/* Appends the present VFs of the PF, which the previous inventory may lack. */
 static int append_vfs(Scan *s, PciAddress pf) {
         _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
         PciDevice now = { 0 };
@@ -58,12 +58,12 @@ static int append_vfs(Scan *s, PciAddress pf) {
         r = device_facts_read_vfs(d, &now);
         for (size_t i = 0; r >= 0 && i < now.n_linked; i++)
                 r = append_slot(s->old, now.linked[i], &s->reread, &s->n_reread);
-        free(now.fault); /* the read for the inventory reports the same fault */
+        free(now.fault); /* scan_names() reports the same fault again */
         free(now.linked);
         return r;
 }
 
-/* Reads the devices that exist of addresses. */
+/* Reads those of the addresses that exist. */
 static int read_devices(Scan *s, const PciAddress *addresses, size_t n) {
         char **names = calloc(n + 1, sizeof(*names));
         size_t n_names = 0;
@@ -84,7 +84,7 @@ static int read_devices(Scan *s, const PciAddress *addresses, size_t n) {
         return r;
 }
 
-/* Reads the PFs of new VFs, because these PFs have new virtfn links. */
+/* Reads the PFs of new VFs, which have new virtfn links. */
 static int read_new_pfs(Scan *s) {
         _cleanup_free_ PciAddress *pfs = NULL;
         size_t n = 0;
@@ -167,7 +167,7 @@ int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices
         Scan s;
         int r;
 
-        /* Only a full scan can tell whether a note about the machine still applies. */
+        /* Notes about the machine may be outdated, which only a full scan can tell. */
         if (old->n_notes > 0)
                 return scan_inventory_except(fs, old, busy, n_busy, ret);
         fd = sysfs_open(fs, SCAN_DEVICES, O_RDONLY | O_DIRECTORY);
@@ -201,7 +201,7 @@ static int check_same(const Sysfs *fs, const PciDevice *now, size_t n_virtfns, c
                 return -ESTALE;
         if (group >= 0 && group != before->iommu_group && scan_group_is_noiommu(fs, group))
                 group = -1;
-        /* Under Xen no link tells the group, which is derived. It changes only with devices and ACS. */
+        /* Under Xen, IOMMU groups are derived and no link shows them. They change only with devices and ACS. */
         return group == before->iommu_group || xen_is_dom0(fs) ? 0 : -ESTALE;
 }
 

@@ -49,9 +49,8 @@ static void forget_directory(Scan *s) {
 }
 
 /*
- * Sets s->directory to the directory that holds the PF with this path. The kernel gives a VF the parent of its PF, and
- * VFs follow their PF in the order of addresses, so they are opened there without a walk from the root. Returns 0 or
- * -ENOMEM.
+ * Sets s->directory to the directory that holds the PF with this path. The kernel gives a VF the parent of its PF. The
+ * VFs follow in the order of addresses, and are opened there without a walk from the root. Returns 0 or -ENOMEM.
  */
 static int remember_directory(Scan *s, const char *path) {
         const char *slash = strrchr(path, '/');
@@ -104,8 +103,8 @@ static bool class_is_bridge(const PciDevice *dev) {
         return dev->class >> 8 == 0x0604 || dev->class >> 8 == 0x0607;
 }
 
-/* ATS is read of GPUs and NICs, which may do peer-to-peer DMA. It is not read of VFs, because a machine can have
- * thousands; the ATS state of their PF is reported instead. */
+/* Returns whether to read ATS: for GPUs and NICs, which may do peer-to-peer DMA. A machine can have thousands of VFs,
+ * for which the ATS state of their PF is reported. */
 static bool may_have_ats(const PciDevice *dev) {
         return dev->type != PCI_TYPE_VF && (pci_device_is_accelerator(dev) || pci_device_is_nic(dev));
 }
@@ -117,7 +116,7 @@ static bool is_busy(const Scan *s, PciAddress address) {
         return false;
 }
 
-/* The device in the previous inventory; NULL when it is new or another device has taken its address. */
+/* Finds the device in the previous inventory. NULL: it is new, or another device has taken its address. */
 static const PciDevice *find_before(const Scan *s, const PciDevice *dev) {
         const PciDevice *before = s->old ? inventory_find(s->old, dev->address) : NULL;
 
@@ -125,9 +124,8 @@ static const PciDevice *find_before(const Scan *s, const PciDevice *dev) {
 }
 
 /*
- * Copies the facts of config space from the previous inventory if the device's driver has not changed. A read of the
- * config space of an endpoint that is dead or being reset may block for ever. Returns false when config space must be
- * read.
+ * Copies the facts of config space from the previous inventory if the device's driver has not changed: reading config
+ * space of a dead or resetting endpoint may block for ever. Returns false when config space must be read.
  */
 static bool keep_config(const Scan *s, PciDevice *dev, bool clean) {
         const PciDevice *before = find_before(s, dev);
@@ -138,7 +136,7 @@ static bool keep_config(const Scan *s, PciDevice *dev, bool clean) {
         dev->ats = before->ats;
         if (clean)
                 return true;
-        /* The device was the only function of its slot, so its ACS was not read. */
+        /* The device was the only function of its slot, so ACS was not read. */
         if (before->acs == PCI_ACS_CLEAN)
                 return false;
         dev->acs = before->acs;
@@ -163,7 +161,7 @@ static int read_config(const Scan *s, const DeviceDir *d, bool shares_slot, PciD
                 dev->acs = PCI_ACS_CLEAN;
         if ((clean && !may_have_ats(dev)) || (!may_bridge && keep_config(s, dev, clean)))
                 return 0;
-        /* The read may block on the hot-plug lock; the next full scan reads ATS. */
+        /* A read may block on the hot-plug lock. The next full scan reads ATS. */
         if (clean && s->update)
                 return 0;
         /* A read of config space would resume a device in D3cold. */
@@ -182,7 +180,7 @@ static int read_config(const Scan *s, const DeviceDir *d, bool shares_slot, PciD
         return 0;
 }
 
-/* The VFs of one PF have neighbouring addresses, so the search from the end is short. */
+/* Finds a VF of the same PF. The search begins at the end, because VFs of one PF have neighbouring addresses. */
 static const PciDevice *find_sibling(const Scan *s, const PciDevice *dev) {
         for (size_t i = s->n_siblings; dev->type == PCI_TYPE_VF && i > 0; i--) {
                 const PciDevice *vf = &s->inv->devices[s->siblings[i - 1]];
@@ -193,7 +191,7 @@ static const PciDevice *find_sibling(const Scan *s, const PciDevice *dev) {
         return NULL;
 }
 
-/* Remembers a PF with VFs, for the VFs that follow. */
+/* Remembers a PF with VFs for its VFs, which follow. */
 static int add_pf(Scan *s, bool beside, const PciDevice *dev) {
         if (dev->n_linked == 0)
                 return 0;
@@ -203,7 +201,7 @@ static int add_pf(Scan *s, bool beside, const PciDevice *dev) {
         return beside ? 0 : remember_directory(s, dev->path);
 }
 
-/* The PF whose virtfn links name the VF; NULL when no such PF was read before the VF. */
+/* Returns the PF whose virtfn links name the VF. NULL: no such PF was read before the VF. */
 static const PciDevice *find_pf(const Scan *s, PciAddress vf) {
         for (size_t i = s->n_pfs; i > 0; i--) {
                 const PciDevice *pf = &s->inv->devices[s->pfs[i - 1]];
@@ -214,7 +212,7 @@ static const PciDevice *find_pf(const Scan *s, PciAddress vf) {
         return NULL;
 }
 
-/* The kernel creates virtfnN and physfn together, so physfn is read only where no virtfnN names the VF. */
+/* Reads physfn only if no virtfnN names the VF, because the kernel creates both together. */
 static int read_physfn(const Scan *s, const DeviceDir *d, PciDevice *dev) {
         const PciDevice *pf = device_dir_has(d, ATTRIBUTE_PHYSFN) ? find_pf(s, dev->address) : NULL;
 
@@ -274,7 +272,7 @@ static int add_read_device(Scan *s, const DeviceDir *d, const char *name, bool b
         return r < 0 ? r : read_config(s, d, shares_slot, dev);
 }
 
-/* Copies what is not read of a locked device from the previous inventory, for the device that was added last. */
+/* For the device that was added last, copies from the previous inventory what is not read of a locked device. */
 static int keep_locked(Scan *s, PciAddress address) {
         PciDevice *now = s->inv->n_devices > 0 ? &s->inv->devices[s->inv->n_devices - 1] : NULL;
         const PciDevice *before;
@@ -308,8 +306,8 @@ static int scan_device(Scan *s, const char *name, bool shares_slot) {
         r = read_physfn(s, d, &known);
         if (r < 0)
                 return r;
-        /* The device lock may be held: events arrive while the kernel still probes drivers, and a job that creates VFs
-         * on a PF makes the kernel probe the drivers of these VFs. */
+        /* The device lock may be held: at events the kernel may still probe drivers, and a job that creates VFs on a PF
+         * makes the kernel probe drivers of these VFs. */
         locked = s->locked || is_busy(s, known.address) || (known.type == PCI_TYPE_VF && is_busy(s, known.physfn));
         if (locked)
                 device_dir_set_locked(d);
@@ -317,7 +315,7 @@ static int scan_device(Scan *s, const char *name, bool shares_slot) {
         return r >= 0 && locked ? keep_locked(s, known.address) : r;
 }
 
-/* Tells whether two functions are in one slot, such as "0000:01:00.0" and "0000:01:00.1". */
+/* Returns whether two functions are in one slot, such as "0000:01:00.0" and "0000:01:00.1". */
 static bool same_slot(const char *a, const char *b) {
         size_t n = strcspn(a, ".");
 
@@ -338,7 +336,7 @@ int scan_names(Scan *s, char *const *names, size_t n) {
         return r;
 }
 
-/* Tells whether one of the paths leads through the slot of the function. */
+/* Returns whether one of the paths leads through the slot of the function. */
 static bool is_on_path(const char *name, char *const *paths, size_t n_paths) {
         char slot[PCI_ADDRESS_STRING_MAX + 1];
         const char *dot = strrchr(name, '.');
@@ -352,7 +350,7 @@ static bool is_on_path(const char *name, char *const *paths, size_t n_paths) {
         return false;
 }
 
-/* Moves the names that are on the paths to the front. Returns their number. */
+/* Moves the names on the paths to the front. Returns their number. */
 static size_t keep_names_on_paths(char **names, size_t n, char *const *paths, size_t n_paths) {
         size_t n_kept = 0;
 
@@ -405,7 +403,7 @@ void scan_done(Scan *s) {
         free(s->pfs);
 }
 
-/* Moves *inv to *ret, unless r is an error or the scan cannot be completed. */
+/* Moves *inv to *ret, unless r is an error or scan_complete() fails. */
 static int scan_end(Scan *s, int r, Inventory **inv, Inventory **ret) {
         if (r >= 0)
                 r = scan_complete(s);
@@ -420,7 +418,7 @@ int scan_inventory(const Sysfs *fs, Inventory **ret) {
         return scan_inventory_except(fs, NULL, NULL, 0, ret);
 }
 
-/* Adds the path of a device with all devices above it. A device that does not exist has none. */
+/* Adds the path of a device, which contains all devices above it. Adds none for a device that does not exist. */
 static int add_path(char **paths, size_t *n, const Sysfs *fs, PciAddress address, const char *link) {
         char entry[sizeof(SCAN_DEVICES) + PCI_ADDRESS_STRING_MAX + 8];
         int r;
@@ -432,7 +430,7 @@ static int add_path(char **paths, size_t *n, const Sysfs *fs, PciAddress address
         return r == -ENOMEM ? r : 0;
 }
 
-/* paths has room for two paths for each device. */
+/* paths has room for two paths of each device. */
 static int read_paths(const Sysfs *fs, const PciAddress *devices, size_t n, char **paths, size_t *ret_n) {
         int r = 0;
 

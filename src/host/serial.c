@@ -15,7 +15,7 @@
 /* Offsets of the two halves of the serial number in the capability. */
 #define SERIAL_LOW       4
 #define SERIAL_HIGH      8
-/* The number of capabilities that fit into extended config space; bounds the walk of a list that has a loop. */
+/* The number of capabilities that fit into extended config space. Ends the walk of a list with a loop. */
 #define CAPABILITIES_MAX ((PCI_CFG_SPACE_EXP_SIZE - PCI_CFG_SPACE_SIZE) / 8)
 
 /* -ENODATA: the register is beyond the readable part of config space. */
@@ -54,7 +54,7 @@ static int find_serial(int fd, uint64_t *ret) {
 
                 if (r < 0)
                         return r;
-                /* The card does not respond, so its serial number is unknown. */
+                /* The card does not respond. */
                 if (header == UINT32_MAX)
                         return -EIO;
                 if (header == 0)
@@ -76,8 +76,8 @@ int serial_read(const Sysfs *fs, PciAddress address, uint64_t *ret) {
         fd = sysfs_open(fs, path, O_RDONLY);
         if (fd < 0)
                 return fd == -ENOENT ? -ENODEV : fd;
-        /* The config file of a conventional device, which has no extended config space, has 256 bytes, that of an
-         * express device 4096; without privilege a reader gets the first 64 bytes of either. */
+        /* config has 256 bytes for a conventional device, which has no extended config space, and 4096 for an express
+         * device. An unprivileged reader gets 64 bytes of either. */
         if (lseek(fd, 0, SEEK_END) != PCI_CFG_SPACE_SIZE)
                 r = find_serial(fd, &serial);
         if (r < 0)

@@ -15,7 +15,7 @@
 
 /* Entries of a PF's directory: attributes, and a virtfn link for each of at most 65535 VFs. */
 #define ENTRIES_MAX         70000U
-/* How long to wait for virtfn links to appear or disappear after the write to sriov_numvfs has returned. */
+/* Time to wait for virtfn links to appear or disappear after the write to sriov_numvfs. */
 #define LINKS_WAIT_USEC     2000000U
 #define LINKS_INTERVAL_USEC 5000U
 
@@ -26,8 +26,7 @@ int sriov_set_autoprobe(const Sysfs *fs, PciAddress pf, const char *value) {
         return r == -ENOENT ? 0 : r;
 }
 
-/* Counts the VFs of pf by their virtfn links. *ret_bound is increased by the number of VFs that have a driver; NULL
- * skips this. */
+/* Counts the VFs of pf by their virtfn links. Adds the number of VFs with a driver to *ret_bound, which may be NULL. */
 static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret, unsigned *ret_bound) {
         _cleanup_close_ int fd = -1;
         _cleanup_names_ char **names = NULL;
@@ -55,8 +54,8 @@ static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret, unsigned *
         return 0;
 }
 
-/* Waits until pf has count virtfn links, because a PF's driver may go on after the write has returned. This polls:
- * sysfs has no notification for links. */
+/* Waits until pf has count virtfn links, because the PF's driver may continue after the write. Polls, because sysfs has
+ * no notification for links. */
 static int wait_for_links(const Sysfs *fs, PciAddress pf, unsigned count) {
         const struct timespec interval = { .tv_nsec = LINKS_INTERVAL_USEC * 1000 };
         uint64_t end = clock_usec(CLOCK_MONOTONIC) + LINKS_WAIT_USEC;
@@ -73,7 +72,7 @@ static int wait_for_links(const Sysfs *fs, PciAddress pf, unsigned count) {
         }
 }
 
-/* 1: changed. 0: unchanged. */
+/* Returns 1 after a change, else 0 or a negative errno. */
 static int change_numvfs(const Sysfs *fs, PciAddress pf, unsigned count) {
         char value[16];
         int changed, r;
@@ -96,8 +95,8 @@ int sriov_set_numvfs(const Sysfs *fs, PciAddress pf, unsigned count) {
                 return -EBUSY;
         r = change_numvfs(fs, pf, count);
         /*
-         * The kernel only logs a warning when the driver enabled fewer VFs; remove these VFs again. Other errors than
-         * -EIO leave the VFs alone, because another program may have created them since they were counted.
+         * The kernel only logs a warning when the driver enabled fewer VFs: remove these VFs. After other errors than
+         * -EIO the VFs may be those of another program, created since they were counted.
          */
         if (r == -EIO && links == 0)
                 (void) sysfs_set(fs, PCI_PATH(pf, "sriov_numvfs"), "0");
@@ -111,7 +110,7 @@ int sriov_remove_vfs(const Sysfs *fs, PciAddress pf, unsigned count) {
         if (r < 0)
                 return r;
         /* Removing a VF blocks while a guest has it open (pci_disable_sriov() waits with pci_rescan_remove_lock held).
-         * A guest can have a VF open only through a driver, so VFs with a driver are not removed. */
+         * A guest can open a VF only through a driver, so VFs with a driver are not removed. */
         if (bound > 0 || (links != 0 && links != count))
                 return -EBUSY;
         return change_numvfs(fs, pf, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Creates and removes the virtual functions of a PF. As those of host/control.h, these functions must run in the child
- * process of a job: even a read of sriov_numvfs can hang. */
+/* Creates and removes the virtual functions of a PF. Like those of host/control.h, these functions must run in the
+ * child process of a job: even a read of sriov_numvfs can hang. */
 
 #include "model/pciaddr.h"
 #include "util/sysfs.h"
@@ -22,5 +22,5 @@ int sriov_set_numvfs(const Sysfs *fs, PciAddress pf, unsigned count);
  * has another number of VFs, or a VF has a driver; nothing was written. Otherwise a negative errno.
  */
 int sriov_remove_vfs(const Sysfs *fs, PciAddress pf, unsigned count);
-/* Tells whether the PF has a VF with index vf. */
+/* Returns whether the PF has a VF with index vf. */
 bool sriov_has_vf(const Sysfs *fs, PciAddress pf, unsigned vf);

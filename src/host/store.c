@@ -20,28 +20,28 @@
 struct Store {
         char *path;
         int state_fd;
-        int allocations_fd;  /* -errno: the directory cannot be opened, and the ledger is read-only */
-        int quarantine_fd;   /* as allocations_fd */
-        int spare_fd;        /* of the file for the next allocation; negative: none */
-        uint64_t generation; /* the last one assigned */
+        int allocations_fd;  /* -errno: the directory cannot be opened, so the ledger is read-only */
+        int quarantine_fd;   /* -errno, likewise */
+        int spare_fd;        /* file for the next allocation; negative: none */
+        uint64_t generation; /* the last generation in use */
         uint64_t reserved;   /* the number in STATE/generation */
-        char *released;      /* the text of STATE/released after a newline; NULL: empty */
-        Ledger *ledger;      /* of store_load(), not owned */
+        char *released;      /* a newline and the text of STATE/released; NULL: empty */
+        Ledger *ledger;      /* the ledger of store_load(), not owned */
 };
 
 #define RELEASED_FILE "released"
 
-/* The next block ends at INT64_MAX at most, the highest generation that a file may have. */
+/* The next block must not exceed INT64_MAX, the highest generation that a file may have. */
 #define GENERATION_MAX ((uint64_t) INT64_MAX - GENERATION_BLOCK)
 
-/* Records in the ledger that changing a file failed. r is the result of the change; returns r. */
+/* Records in the ledger that a file could not be changed. r is the result of the change. Returns r. */
 static int note_failure(const Store *s, int r) {
         if (r < 0 && r != -ENOMEM)
                 (void) string_replace(&s->ledger->unwritable, "The ledger cannot be written: %s.", strerror(-r));
         return r;
 }
 
-/* As note_failure(), for the write of a file: a success clears the recorded failure. */
+/* As note_failure(), for the write of a file. A success clears the recorded failure. */
 static int note_write(const Store *s, int r) {
         if (r >= 0)
                 (void) string_copy(&s->ledger->unwritable, NULL);
@@ -57,7 +57,7 @@ static int open_dir(int parent_fd, const char *name, int flags) {
         return fd < 0 ? -errno : fd;
 }
 
-/* A child process of the previous daemon holds the lock until it notices that its parent has exited. */
+/* A child of the previous daemon holds the lock until it notices that its parent has exited. */
 #define LOCK_TRIES 100
 #define LOCK_PAUSE (20L * 1000L * 1000L) /* nsec */
 
@@ -76,7 +76,7 @@ static int lock(const Store *s, const char *path) {
         return log_error_errno(-errno, "Failed to lock the state directory %s: %m", path);
 }
 
-/* If the file is missing, generations start at 1. A damaged file is an error, because a generation must not be assigned
+/* Generations start at 1 when the file is missing. A damaged file is an error, because no generation may be used
  * twice. */
 static int read_generation(Store *s) {
         _cleanup_free_ char *text = NULL;
@@ -87,7 +87,7 @@ static int read_generation(Store *s) {
                 return 0;
         if (r < 0)
                 return r;
-        /* A truncated number is a smaller number, and generations in use would be assigned again. */
+        /* A truncated number is a smaller number, and would lead to generations that are in use. */
         end = strchr(text, '\n');
         if (!end)
                 return -EINVAL;
@@ -97,7 +97,7 @@ static int read_generation(Store *s) {
         return r;
 }
 
-/* A crash leaves one temporary file at most. A daemon whose writes fail may leave many. */
+/* Removes temporary files: at most one after a crash, but many when writes failed. */
 static void remove_temporaries(const Store *s) {
         const int fds[] = { s->state_fd, s->allocations_fd, s->quarantine_fd };
 
@@ -167,7 +167,7 @@ static const char *why_unreadable(int error) {
         }
 }
 
-/* The ledger becomes read-only when other users can write to the directory: they could add and remove allocations. */
+/* Makes the ledger read-only if other users can write to the directory, where they could add or remove allocations. */
 static int check_directory(const Store *s, int fd, const char *name, Ledger *l) {
         struct stat st;
 
@@ -182,7 +182,7 @@ static int check_directory(const Store *s, int fd, const char *name, Ledger *l) 
                 s->path, *name ? "/" : "", name, st.st_uid, st.st_mode & 07777U);
 }
 
-/* Removes the full stop of a sentence that becomes part of a longer one. Returns sentence, which may be NULL. */
+/* Removes the full stop from a sentence that becomes part of a longer one. Returns the sentence, which may be NULL. */
 static const char *without_stop(char *sentence) {
         size_t n = sentence ? strlen(sentence) : 0;
 
@@ -191,8 +191,7 @@ static const char *without_stop(char *sentence) {
         return sentence;
 }
 
-/* Reads an allocation or quarantine file. When the file cannot be used, *ret is NULL and the ledger becomes read-only.
- */
+/* Reads an allocation or quarantine file. If the file is unusable, *ret is NULL and the ledger becomes read-only. */
 static int read_allocation(int dir_fd, const char *dir, const char *file, Ledger *l, Allocation **ret) {
         _cleanup_free_ char *text = NULL, *message = NULL, *path = NULL;
         size_t size;
@@ -289,7 +288,7 @@ static int load_services(const Store *s, Ledger *l, char **ret) {
         return r == -ENOMEM ? r : set_read_only(l, SERVICES_FILE, why_unreadable(r));
 }
 
-/* Without the file, a call to release what is gone is refused, which does no harm. */
+/* Without the file, releasing an allocation that is gone is refused, which is harmless. */
 static void load_released(Store *s) {
         _cleanup_free_ char *text = NULL;
         int r = read_file_at(s->state_fd, RELEASED_FILE, RELEASED_MAX * (ALLOCATION_NAME_MAX + 24U), &text, NULL);
@@ -314,7 +313,7 @@ int store_load(Store *s, Ledger *l, char **ret_services) {
                 r = load_directory(s, l, "allocations", s->allocations_fd, load_file);
         if (r >= 0)
                 r = load_directory(s, l, "quarantine", s->quarantine_fd, load_quarantined);
-        /* The daemon starts these services as root, so other users must not be able to name them. */
+        /* The daemon starts these services as root, so other users must not be able to choose them. */
         if (r >= 0 && trusted)
                 r = load_services(s, l, &services);
         if (r < 0)
@@ -337,7 +336,7 @@ void store_prepare(Store *s) {
                 s->spare_fd = spare_file_at(s->allocations_fd);
 }
 
-/* spare: the file to use if no file has the name; negative: none. */
+/* spare: the file to use if no file has the name yet; negative: none. */
 static int save(const Store *s, int dir_fd, int spare, const char *file, const Allocation *a) {
         _cleanup_free_ char *text = ledger_file_format(a);
         _cleanup_close_ int fd = spare;
@@ -374,7 +373,7 @@ bool store_may_have(const Store *s, const Allocation *a) {
 
         if (r >= 0)
                 return streq(text, wanted);
-        /* The name is of no file, or of none that was written here. */
+        /* Returns whether a file with this name may have been written by the daemon. */
         return r != -ENOENT && r != -EISDIR && r != -EINVAL && r != -E2BIG;
 }
 
@@ -406,7 +405,7 @@ int store_save_services(Store *s, const char *text) {
 #define MODULES_FILE     "nvlink-modules"
 #define MODULES_FILE_MAX 4096U
 
-/* Without the file, the daemon learns the module ids again. */
+/* Without the file, the daemon asks for the module ids again. */
 char *store_load_modules(const Store *s) {
         char *text = NULL;
         int r = read_file_at(s->state_fd, MODULES_FILE, MODULES_FILE_MAX, &text, NULL);

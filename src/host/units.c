@@ -14,9 +14,9 @@
 #define PATH       "/org/freedesktop/systemd1"
 #define MANAGER    SERVICE ".Manager"
 #define UNIT       SERVICE ".Unit"
-/* How long systemd may take to kill a command whose time limit has passed. */
+/* Time for systemd to kill a command after its time limit. */
 #define GRACE_USEC 1000000U
-/* How long systemd may take to queue a start, on a busy host: the time limit may be a part of a second. */
+/* Time for systemd to queue a start on a busy host, because the time limit may be less than a second. */
 #define ASK_USEC   2000000U
 
 /* A systemd job whose JobRemoved signal is awaited. */
@@ -38,7 +38,7 @@ static int open_bus(uint64_t end, sd_bus **ret) {
         return r < 0 ? r : sd_bus_set_method_call_timeout(*ret, MAX(left_until(end), (uint64_t) 1));
 }
 
-/* Tells whether the unit is not loaded, or systemd is not on the bus. */
+/* Returns whether the unit is not loaded, or systemd is not on the bus. */
 static bool is_absent(const sd_bus_error *error) {
         return sd_bus_error_has_name(error, SERVICE ".NoSuchUnit") ||
                sd_bus_error_has_name(error, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
@@ -46,8 +46,8 @@ static bool is_absent(const sd_bus_error *error) {
                (error->name && strncmp(error->name, "org.freedesktop.DBus.Error.Spawn.", 33) == 0);
 }
 
-/* Tells whether systemd is about to start the unit: a start job waits, for example for units that come first at boot.
- * A job that ends before its type is read has an effect on the state of the unit. */
+/* Returns whether a start job of the unit waits, for example for other units at boot. If the job ends before its type
+ * is read, the unit's state shows its effect. */
 static bool start_is_queued(sd_bus *bus, const char *path) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_free_ char *type = NULL;
@@ -125,7 +125,7 @@ static int subscribe(sd_bus *bus, UnitJob *job, sd_bus_error *error) {
         return r < 0 ? r : sd_bus_call_method(bus, SERVICE, PATH, MANAGER, "Subscribe", error, NULL, NULL);
 }
 
-/* ask_end: when systemd must have queued the job. end: when the job must have ended. */
+/* ask_end: the deadline for systemd to queue the job. end: the deadline of the job. */
 static int change_unit(const char *method, const char *name, uint64_t ask_end, uint64_t end, bool *ret_asked) {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;

@@ -10,20 +10,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether a unit uses devices, or will. */
+/* Whether a unit uses devices, or is about to. */
 typedef enum UnitUse {
-        UNIT_UNUSED, /* also: it is not loaded, or systemd is not on the bus */
+        UNIT_UNUSED, /* or not loaded, or systemd is not on the bus */
         UNIT_ACTIVE, /* active, activating or reloading */
-        UNIT_QUEUED, /* not active, but its start job is queued, as at boot */
+        UNIT_QUEUED, /* its start job is queued, as at boot */
 } UnitUse;
 
-/* 0, or a negative errno. */
+/* Returns 0 or a negative errno. */
 int unit_read_use(const char *name, uint64_t end, UnitUse *ret);
 /* Stops the unit and waits until it has stopped. 0: stopped. -ETIMEDOUT. -EIO: systemd's stop job failed. Otherwise a
  * negative errno. */
 int unit_stop(const char *name, uint64_t end);
-/* Starts the unit, with the results of unit_stop(). *ret_asked: systemd has accepted or refused the start job, so a
- * retry is useless. systemd has at least two seconds to accept the job, also when end is earlier. */
+/* Starts the unit. Returns as unit_stop(). *ret_asked: systemd has accepted or refused the start job, so a retry is
+ * useless. systemd has at least two seconds to accept the job, even if end is earlier. */
 int unit_start(const char *name, uint64_t end, bool *ret_asked);
 /*
  * Runs a command as a transient unit; words is its NULL-terminated argument vector. systemd kills the command when the

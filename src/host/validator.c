@@ -14,10 +14,10 @@
 #define REMEDY_END   "See the journal, or make the request without a template."
 
 struct Validator {
-        ValidatorAnswered answered; /* NULL after it was called */
+        ValidatorAnswered answered; /* NULL after the call */
         ValidatorEnded ended;
         void *userdata;
-        int answer; /* the read end of the pipe from the process's standard output */
+        int answer; /* read end of the pipe from the process's standard output */
         ChildWatch child;
 };
 

@@ -23,18 +23,18 @@ typedef struct PfNetdev {
 } PfNetdev;
 
 /*
- * A cache of what was read for a PF, filled by the read of its first VF and used for its other VFs. Initialized with
- * zeros. The attributes in vfs are those of all VFs, because the kernel reports all VFs of a network interface
- * together. A write does not update the cache.
+ * A cache of the facts of a PF, filled when its first VF is read and used for its other VFs. Initialized with zeros.
+ * vfs has the attributes of all VFs, because the kernel reports all VFs of a network interface together. Writes do not
+ * update the cache.
  */
 typedef struct PfView {
         bool ofed_known, has_ofed; /* has_ofed: the PF has a sriov directory; valid when ofed_known */
         bool iov_known;
-        char iov_device[160]; /* path of the mlx4 InfiniBand device with an iov directory; "" when there is none */
+        char iov_device[160]; /* path of the mlx4 InfiniBand device with a directory iov, or "" */
         bool netdevs_asked;   /* devs, vfs and n_vfs are valid */
         unsigned n_devs;
         PfNetdev devs[PF_PORTS_MAX];     /* one per port, ascending by port */
-        VfAttributes *vfs[PF_PORTS_MAX]; /* vfs[i][VF index], as devs[i] reported; owned */
+        VfAttributes *vfs[PF_PORTS_MAX]; /* vfs[i][VF index], reported for devs[i]; owned */
         size_t n_vfs[PF_PORTS_MAX];
 } PfView;
 

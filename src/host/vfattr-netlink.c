@@ -52,12 +52,12 @@ static struct nla_policy vlan_policy[IFLA_VF_VLAN_INFO_MAX + 1] = {
 /* A query of the VFs of an interface. */
 typedef struct VfQuery {
         const PfNetdev *dev;
-        VfAttributes *vfs; /* the attributes received so far, by VF index */
+        VfAttributes *vfs; /* attributes received so far, by VF index */
         size_t n;
 } VfQuery;
 
 static void get_flag(struct nlattr *nla, VfAttribute a, VfAttributes *v) {
-        struct ifla_vf_trust flag; /* laid out as ifla_vf_spoofchk is */
+        struct ifla_vf_trust flag; /* has the layout of ifla_vf_spoofchk */
 
         if (nla && nla_memcpy(&flag, nla, sizeof(flag)) == sizeof(flag) && flag.setting != UINT32_MAX)
                 vf_attributes_put(v, a, flag.setting != 0);
@@ -91,7 +91,7 @@ static void get_link_state(struct nlattr *nla, VfAttributes *v) {
                 vf_attributes_put(v, VF_LINK, link->link_state);
 }
 
-/* The kernel reports trust and spoof check as -1 when the driver does not support them. */
+/* The kernel reports -1 for trust and spoof check that the driver does not support. */
 static int get_ethernet(struct nlattr **tb, VfAttributes *v) {
         const struct ifla_vf_mac *mac = nla_data(tb[IFLA_VF_MAC]);
         uint64_t address = 0;
@@ -115,13 +115,13 @@ static int get_ethernet(struct nlattr **tb, VfAttributes *v) {
 static void get_guid(struct nlattr *nla, VfAttribute a, VfAttributes *v) {
         struct ifla_vf_guid guid;
 
-        /* Copied because netlink attributes are aligned to 4 bytes only, and the GUID has 8. */
+        /* Copied, because the GUID has 8 bytes and netlink attributes are aligned to 4. */
         if (nla && nla_memcpy(&guid, nla, sizeof(guid)) == sizeof(guid))
                 vf_attributes_put(v, a, guid.guid);
 }
 
-/* Returns the entry of VF vf. VFs that the kernel does not report get an entry without attributes. NULL: out of memory.
- */
+/* Returns the entry of VF vf. Entries of VFs that the kernel does not report have no attributes. NULL: out of
+ * memory. */
 static VfAttributes *add_vf(VfQuery *q, uint32_t vf) {
         while (q->n <= vf) {
                 if (ARRAY_RESERVE(q->vfs, q->n) < 0)
@@ -155,8 +155,8 @@ static int get_info(struct nlattr *info, unsigned type, VfQuery *q) {
         return 0;
 }
 
-/* Tells whether the reply is about the PF's interface. The ifindex may have been reused since it was read; if the root
- * is a recording, the ifindex belongs to an unrelated interface of this machine. */
+/* Returns whether the reply is about the PF's interface. The ifindex may have been reused since it was read. If the
+ * root is a recording, the ifindex belongs to an unrelated interface of this machine. */
 static bool is_of_pf(const struct ifinfomsg *link, struct nlattr *parent, const PfNetdev *dev) {
         return link->ifi_index == dev->ifindex &&
                (!parent ||
@@ -227,7 +227,7 @@ typedef struct Put Put;
 struct Put {
         unsigned bits; /* attributes that the kernel sets together */
         int (*put)(struct nl_msg *msg, const Put *p, unsigned vf, const VfAttributes *v);
-        VfAttribute attribute; /* for put_setting() and put_guid(): the one in bits, and its type in IFLA_VF_INFO */
+        VfAttribute attribute; /* for put_setting() and put_guid(): the attribute, and its type in IFLA_VF_INFO */
         int type;
 };
 
@@ -278,7 +278,7 @@ static int put_rates(struct nl_msg *msg, const Put *p _unused_, unsigned vf, con
         return put_info(msg, IFLA_VF_RATE, &rate, sizeof(rate));
 }
 
-/* Spoof check, trust and link state have the same layout. */
+/* Writes spoof check, trust or link state, which have the same layout. */
 static int put_setting(struct nl_msg *msg, const Put *p, unsigned vf, const VfAttributes *v) {
         struct ifla_vf_trust setting = { .vf = vf, .setting = (uint32_t) v->value[p->attribute] };
 
@@ -352,7 +352,7 @@ static int read_netdev_attribute(const VfTarget *t, const char *netdev, const ch
         return sysfs_read(t->fs, path, text, SYSFS_ATTRIBUTE_MAX);
 }
 
-/* The port of a network interface. Before Linux 4.20 IPoIB had the port in dev_id only. */
+/* Returns the port of a network interface. Before Linux 4.20 IPoIB had the port only in dev_id. */
 static unsigned read_port(const VfTarget *t, const char *netdev) {
         char text[SYSFS_ATTRIBUTE_MAX];
         uint64_t port = 0, id = 0;
@@ -364,16 +364,16 @@ static unsigned read_port(const VfTarget *t, const char *netdev) {
         return (unsigned) MAX(port, id);
 }
 
-/* With the eswitch in switchdev mode the PF's net directory also has the representors of the VFs. The phys_port_name of
- * a representor is such as pf0vf3, that of the PF's own interface p0. */
+/* Returns whether the interface is a VF's representor. In switchdev mode, the PF's net directory has these too. Their
+ * phys_port_name is such as pf0vf3, that of the PF's own interface p0. */
 static bool is_representor(const VfTarget *t, const char *netdev) {
         char text[SYSFS_ATTRIBUTE_MAX];
 
         return read_netdev_attribute(t, netdev, "phys_port_name", text) >= 0 && strncmp(text, "pf", 2) == 0;
 }
 
-/* Adds dev to devs, which has one interface per port. Of several interfaces of one port the oldest is kept: an IPoIB
- * child interface is younger than its parent. */
+/* Adds dev to devs, which has one interface per port. Keeps the oldest interface of a port: an IPoIB child interface is
+ * younger than its parent. */
 static void add_netdev(PfView *v, const PfNetdev *dev) {
         PfNetdev *at = v->devs, *end = v->devs + v->n_devs;
 
@@ -401,7 +401,7 @@ static int find_netdevs(const VfTarget *t) {
                 char text[SYSFS_ATTRIBUTE_MAX];
                 uint64_t ifindex;
 
-                /* The interface may have disappeared since it was listed. */
+                /* The interface may have disappeared since the listing. */
                 if (is_representor(t, names[i]) || read_netdev_attribute(t, names[i], "ifindex", text) < 0 ||
                     parse_unsigned(text, INT32_MAX, &ifindex) < 0)
                         continue;
@@ -425,7 +425,7 @@ void pf_view_forget(PfView *v) {
         *v = (PfView) { 0 };
 }
 
-/* Finds and queries the PF's interfaces. -ENODEV: an interface disappeared since it was listed, or the root is a
+/* Finds and queries the PF's interfaces. -ENODEV: an interface disappeared since the listing, or the root is a
  * recording and the running kernel does not have the interface. */
 static int ask_netdevs(const VfTarget *t) {
         _cleanup_(cleanup_nl_socket_free) struct nl_sock *sk = NULL;
@@ -446,8 +446,8 @@ static int ask_netdevs(const VfTarget *t) {
         return gone ? -ENODEV : r;
 }
 
-/* Queries the PF's interfaces for all VFs of the PF. If one disappears meanwhile, the PF's interfaces are listed and
- * queried once more. An interface that disappears again is ignored. */
+/* Queries the PF's interfaces for all VFs of the PF. If an interface disappears meanwhile, lists and queries the PF's
+ * interfaces once more. A second disappearance is ignored. */
 static int ask_netdevs_twice(const VfTarget *t) {
         int r = ask_netdevs(t);
 

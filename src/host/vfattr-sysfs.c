@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads and writes the attributes of a VF in the sysfs directories that Mellanox' drivers have for it. */
+/* Reads and writes the attributes of a VF in sysfs directories of Mellanox' drivers. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +19,8 @@ static const char *const policies[_VF_LINK_MAX] = {
         [VF_LINK_DOWN] = "Down",
 };
 
-/* Of these files an Ethernet PF has only "node". Other files of the directory are not used: they return a usage text
- * instead of the value. */
+/* The files used. An Ethernet PF has only "node". Other files of the directory return a usage text instead of the
+ * value. */
 static const struct OfedFile {
         const char *name;
         VfAttribute attribute;
@@ -107,18 +107,18 @@ int vf_ofed_write(const VfTarget *t, const VfAttributes *change) {
 }
 
 /*
- * The iov directory of an mlx4 InfiniBand device (the kernel's drivers/infiniband/hw/mlx4/sysfs.c). With an alias GUID
- * of 0 the subnet manager assigns the GUID. An alias GUID of all ones deletes it.
+ * The iov directory of an mlx4 InfiniBand device (the kernel's drivers/infiniband/hw/mlx4/sysfs.c). For an alias GUID
+ * of 0 the subnet manager assigns a GUID. An alias GUID of all ones is deleted.
  */
 
 #define DEVICES_MAX   16U
-#define PORTS_MAX     2U   /* the number of ports of an mlx4 device */
+#define PORTS_MAX     2U   /* ports of an mlx4 device */
 #define PKEYS_MAX     256U /* the driver's pkey index has 8 bits */
 #define ENTRIES_MAX   256U
 #define MLX4_PATH_MAX 256
 
-/* The attributes of each InfiniBand port. Each port has its own, because values that were read are written back later
- * to restore the VF. */
+/* The attributes of each InfiniBand port, kept separately, because the values read are later written back to restore
+ * the VF. */
 static const struct PortAttributes {
         VfAttribute guid, pkey;
 } port_attributes[PORTS_MAX] = {
@@ -146,7 +146,7 @@ static bool is_directory(const VfTarget *t, const char *path) {
         return fd >= 0;
 }
 
-/* Sets iov_device of the PF's cache; "" when the PF is not an mlx4 or the mlx4_ib driver is not loaded. */
+/* Sets iov_device of the PF's cache. It is "" if the PF is no mlx4, or the mlx4_ib driver is not loaded. */
 static int find_device(const VfTarget *t) {
         PfView *view = t->view;
         _cleanup_names_ char **names = NULL;
@@ -165,7 +165,7 @@ static int find_device(const VfTarget *t) {
         return view->iov_known ? 0 : r;
 }
 
-/* Ethernet ports are not used: their alias GUIDs have no effect, and their pkeys cannot be written. */
+/* Ethernet ports are excluded: their alias GUIDs have no effect, and their pkeys cannot be written. */
 static bool is_infiniband(const Iov *iov, unsigned port) {
         char path[MLX4_PATH_MAX], text[SYSFS_ATTRIBUTE_MAX];
 
@@ -191,8 +191,7 @@ static int find_ports(Iov *iov) {
         return r == -ENOENT ? 0 : r;
 }
 
-/* Finds the VF's directory and ports. n_ports is 0 when the PF has no iov directory or the VF has no InfiniBand port.
- */
+/* Finds the VF's directory and ports. n_ports is 0 if the PF has no iov directory, or the VF has no InfiniBand port. */
 static int find_iov(const VfTarget *t, Iov *iov) {
         int r = t->view->iov_known ? 0 : find_device(t);
         unsigned number = t->vf + 1;
@@ -209,7 +208,7 @@ static int find_iov(const VfTarget *t, Iov *iov) {
         return find_ports(iov);
 }
 
-/* The path of the file that sets the VF's alias GUID at port. */
+/* Formats the path of the file with the VF's alias GUID at port. */
 static int guid_path(const Iov *iov, unsigned port, char path[static MLX4_PATH_MAX]) {
         char text[SYSFS_ATTRIBUTE_MAX];
         uint64_t index;
@@ -252,7 +251,7 @@ static const char *pkey_path(const Iov *iov, unsigned port, char path[static MLX
         return path;
 }
 
-/* Reads the partition key that the VF's pkey index 0 is mapped to. For "none" *ret is 0, which is not a valid key. */
+/* Reads the partition key that the VF's pkey index 0 is mapped to. *ret is 0, an invalid key, for "none". */
 static int read_pkey(const Iov *iov, unsigned port, uint64_t *ret) {
         char path[MLX4_PATH_MAX], text[SYSFS_ATTRIBUTE_MAX];
         uint64_t index;
@@ -306,8 +305,8 @@ static int write_guid(const Iov *iov, unsigned port, uint64_t guid) {
         return now == guid ? 0 : -EIO;
 }
 
-/* Formats the value that maps the VF's pkey index 0 to pkey. -EADDRNOTAVAIL: the port's pkey table does not have pkey;
- * the subnet manager fills that table. */
+/* Formats the value that maps the VF's pkey index 0 to pkey. -EADDRNOTAVAIL: the port's pkey table, which the subnet
+ * manager fills, lacks pkey. */
 static int format_pkey_index(const Iov *iov, unsigned port, uint64_t pkey, char text[static 16]) {
         if (pkey == 0) {
                 (void) strcpy(text, "none");
@@ -329,9 +328,7 @@ static int format_pkey_index(const Iov *iov, unsigned port, uint64_t pkey, char 
         return -EADDRNOTAVAIL;
 }
 
-/* Writes the pkeys of all ports. The pkeys are looked up before the first write, so that a missing pkey changes
- * nothing.
- */
+/* Writes the pkeys of all ports. Looks up all pkeys before the first write, so that a missing pkey changes nothing. */
 static int write_pkeys(const Iov *iov, const VfAttributes *change) {
         char path[MLX4_PATH_MAX], texts[PORTS_MAX][16];
         int r = 0;
@@ -366,7 +363,7 @@ int vf_mlx4_write(const VfTarget *t, const VfAttributes *change) {
 
         if (r < 0)
                 return r;
-        /* Pkeys first: a pkey can be refused because of its value, and then nothing has been written. */
+        /* Pkeys first: if the value of a pkey is refused, nothing has been written. */
         r = write_pkeys(&iov, change);
         for (unsigned i = 0; r >= 0 && i < iov.n_ports; i++)
                 if (vf_attributes_have(change, port_attributes[i].guid))

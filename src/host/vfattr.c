@@ -11,8 +11,8 @@
 
 /*
  * The kernel interfaces for VF attributes. A PF can have several. An attribute is read and written through the first
- * interface that supports it. MLNX_OFED comes before rtnetlink because it does not need IPoIB. An mlx4 card can need
- * two interfaces: one port may be InfiniBand and the other Ethernet.
+ * interface that supports it. MLNX_OFED precedes rtnetlink, because it does not need IPoIB. An mlx4 card can need two
+ * interfaces: one port may be InfiniBand and the other Ethernet.
  */
 static const struct Interface {
         int (*read)(const VfTarget *t, VfAttributes *ret);
@@ -25,7 +25,7 @@ static const struct Interface {
 
 typedef struct State {
         VfAttributes all;
-        unsigned own[ELEMENTSOF(interfaces)]; /* bits: the attributes of all that interfaces[i] writes */
+        unsigned own[ELEMENTSOF(interfaces)]; /* bits: attributes in all that interfaces[i] writes */
 } State;
 
 static int check_exists(const VfTarget *t) {
@@ -120,8 +120,7 @@ static VfAttributes complete_vlan(const VfAttributes *want, const State *s) {
         return whole;
 }
 
-/* Reads the VF and compares it with c->wanted. 1: a write is needed. 0: no write is needed. Otherwise a negative errno.
- */
+/* Reads the VF and compares it with c->wanted. Returns 1 if a write is needed, else 0 or a negative errno. */
 static int prepare_change(const VfTarget *t, VfChange *c, State *now) {
         int r = read_state(t, now);
 
@@ -142,7 +141,7 @@ static int verify_change(const VfTarget *t, const VfChange *c) {
 
         if (r < 0)
                 return r;
-        if (then.all.set == 0) /* the PF's network interface has disappeared */
+        if (then.all.set == 0) /* the PF's network interface is gone */
                 return -EOPNOTSUPP;
         return vf_attributes_differ(&c->wanted, &then.all) ? -EIO : 1;
 }

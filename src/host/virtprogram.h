@@ -6,13 +6,13 @@
 #define VIRT_ARGUMENTS_MAX 4U
 
 /*
- * Starts passthroughd-libvirt with input as standard input, output as standard output, an empty environment, no signal
- * blocked or ignored, and no other descriptors but standard error. arguments: n of them. Returns 0 or a negative errno.
+ * Starts passthroughd-libvirt with input as standard input, output as standard output, an empty environment, no blocked
+ * or ignored signals, and no other descriptors but standard error. arguments: n of them. Returns 0 or a negative errno.
  */
 int virt_program_start(const char *const arguments[], size_t n, int input, int output, pid_t *ret);
 
 /*
- * Makes a reason of libvirt a printable part of a sentence, without its full stop. It may quote a document, which can
- * hold any bytes.
+ * Makes libvirt's reason a printable part of a sentence, without full stop. A reason may quote a document, with any
+ * bytes.
  */
 void virt_make_quotable(char *reason);

@@ -14,10 +14,10 @@
 #define BACKENDS     "sys/bus/xen-backend/devices"
 #define PCIBACK      "sys/bus/pci/drivers/" PCIBACK_DRIVER
 #define ENTRIES_MAX  65536U
-/* In the event loop, and in a child. */
+/* Time limits for xenstore in the event loop, and in a child. */
 #define ANSWER_USEC  1000000U
 #define PATIENT_USEC 5000000U
-/* After a question without an answer, further ones fail at once for this time: each blocks the process. */
+/* After a timeout, questions fail at once for this time, because each one blocks the process. */
 #define SILENCE_USEC 5000000U
 
 static uint64_t silent_until, patience = ANSWER_USEC;
@@ -47,8 +47,8 @@ static int list_entries(const Sysfs *fs, const char *path, char ***ret, size_t *
         return r == -ENOENT ? 0 : MIN(r, 0);
 }
 
-/* The kernel's xenbus names a backend TYPE-DOMAIN-NUMBER: backend_bus_id() in xenbus_probe_backend.c. Returns 1 when a
- * guest has PCI devices, 0, or a negative errno. */
+/* Returns 1 when a guest has PCI devices, 0, or a negative errno. The kernel's xenbus names a backend
+ * TYPE-DOMAIN-NUMBER (backend_bus_id() in xenbus_probe_backend.c). */
 static int has_backend(const Sysfs *fs) {
         _cleanup_names_ char **names = NULL;
         size_t n = 0;
@@ -59,7 +59,7 @@ static int has_backend(const Sysfs *fs) {
         return r;
 }
 
-/* Each device that is bound to pciback. */
+/* Adds each device that is bound to pciback. */
 static int read_bound(const Sysfs *fs, XenGuests *ret) {
         _cleanup_names_ char **names = NULL;
         size_t n = 0;

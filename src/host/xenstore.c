@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A client of xenstore that only reads. The messages are those of xen/include/public/io/xs_wire.h; the requests and
- * their answers are described in docs/misc/xenstore.txt of Xen.
+ * A client of xenstore that only reads. xen/include/public/io/xs_wire.h has the messages, docs/misc/xenstore.txt of Xen
+ * the requests and answers.
  */
 
 #include "xenstore.h"
@@ -17,7 +17,7 @@
 #include "util/strings.h"
 
 #define SOCKET       "/run/xenstored/socket" /* of a xenstored in dom0 */
-#define DEVICE       "/dev/xen/xenbus"       /* the kernel's connection, also to a xenstored in a domain of its own */
+#define DEVICE       "/dev/xen/xenbus"       /* the kernel's connection, even to a xenstored in its own domain */
 #define BACKENDS     "/local/domain/0/backend/pci"
 #define NOTES        "/libxl/pci"
 #define PAYLOAD_MAX  4096U /* XENSTORE_PAYLOAD_MAX */
@@ -33,7 +33,7 @@ typedef enum MessageType {
 
 typedef struct Message {
         uint32_t type, request, transaction, length;
-        char payload[PAYLOAD_MAX + 1]; /* a NUL follows what was received */
+        char payload[PAYLOAD_MAX + 1]; /* a NUL follows the received bytes */
 } Message;
 #define HEADER_SIZE offsetof(Message, payload)
 
@@ -50,7 +50,7 @@ static int connect_socket(const char *path) {
         return r < 0 ? r : TAKE_FD(fd);
 }
 
-/* XENSTORED_PATH is the variable of libxenstore. */
+/* libxenstore reads the variable XENSTORED_PATH too. */
 static int open_store(void) {
         const char *path = getenv("XENSTORED_PATH");
         int fd = connect_socket(path ?: SOCKET);
@@ -72,12 +72,12 @@ static int receive_bytes(int fd, void *buf, size_t size) {
         return 0;
 }
 
-/* The error of xenstore, which is a name. */
+/* Converts xenstore's error, which is a name. */
 static int error_of(const Message *m) {
         return streq(m->payload, "ENOENT") ? -ENOENT : streq(m->payload, "EAGAIN") ? -EAGAIN : -EIO;
 }
 
-/* Sends a request with one string and receives its answer. The kernel takes a message in one write. */
+/* Sends a request with one string and receives the answer. The kernel accepts only whole messages in a write. */
 static int call_store(const Store *s, MessageType type, const char *argument, Message *m) {
         const size_t size = strlen(argument) + 1;
         ssize_t n;
@@ -102,7 +102,7 @@ static int call_store(const Store *s, MessageType type, const char *argument, Me
         return r < 0 ? r : m->type == XS_ERROR ? error_of(m) : 0;
 }
 
-/* -ENOENT: there is no such guest any more, and name is set all the same. */
+/* Returns -ENOENT when the guest does not exist any more. Sets name even then. */
 static int read_name(const Store *s, uint32_t domain, char *name) {
         Message m;
         char path[64];
@@ -141,7 +141,7 @@ static int take_device(const Store *s, const char *directory, const char *entry,
         return r < 0 ? r : add_guest_device(s, address, domain, name);
 }
 
-/* The devices of one backend, BACKENDS/DOMAIN/NUMBER. */
+/* Reads the devices of one backend, BACKENDS/DOMAIN/NUMBER. */
 static int read_backend(const Store *s, const char *directory, uint32_t domain) {
         char name[XEN_NAME_MAX];
         Message list;
@@ -180,7 +180,7 @@ static int read_domain(const Store *s, const char *domain) {
         return r;
 }
 
-/* "0000-03-10-1" */
+/* Parses "0000-03-10-1". */
 static int parse_note(const char *entry, PciAddress *ret) {
         static const char separators[] = "::.";
         char text[PCI_ADDRESS_STRING_MAX];
@@ -198,7 +198,7 @@ static int parse_note(const char *entry, PciAddress *ret) {
         return pci_address_parse(text, ret);
 }
 
-/* A device without a note, or with one of a guest that has ended, has no guest. */
+/* Adds a device with a note. A note of a guest that has ended is skipped. */
 static int take_note(const Store *s, const char *entry) {
         char path[64], name[XEN_NAME_MAX];
         PciAddress address;
@@ -219,7 +219,7 @@ static int take_note(const Store *s, const char *entry) {
         return r == -ENOENT ? 0 : MIN(r, 0);
 }
 
-/* Calls take() for each entry of a directory, which does not exist as long as no guest has had a PCI device. */
+/* Calls take() for each entry of a directory. The directory does not exist before the first guest with a PCI device. */
 static int read_entries(const Store *s, const char *directory, int (*take)(const Store *s, const char *entry)) {
         Message list;
         int r = call_store(s, XS_DIRECTORY, directory, &list);
@@ -231,7 +231,7 @@ static int read_entries(const Store *s, const char *directory, int (*take)(const
         return r;
 }
 
-/* One transaction: libxl renumbers the devices of a guest when it removes one. -EAGAIN: something changed meanwhile. */
+/* Uses a transaction, because libxl renumbers a guest's devices when it removes one. -EAGAIN: a concurrent change. */
 static int read_once(Store *s) {
         Message m;
         uint64_t id;
@@ -246,7 +246,7 @@ static int read_once(Store *s) {
                 return r;
         s->transaction = (uint32_t) id;
         r = read_entries(s, BACKENDS, read_domain);
-        /* libxl notes the guest of a device before it gives the device to that guest. */
+        /* libxl writes the note before it gives the device to the guest. */
         if (r == 0)
                 r = read_entries(s, NOTES, take_note);
         end = call_store(s, XS_TRANSACTION_END, "T", &m);

@@ -4,8 +4,8 @@
 #include "host/xen.h"
 
 /*
- * Reads from xenstore which PCI devices guests have. May block for ever. 0, -ENOENT or -ECONNREFUSED when there is no
- * xenstore to ask, -E2BIG for more than XEN_GUEST_DEVICES_MAX devices, -EAGAIN when xenstore changes too often, or
+ * Reads from xenstore which PCI devices guests have. May block for ever. Returns 0, -ENOENT or -ECONNREFUSED when there
+ * is no xenstore, -E2BIG for more than XEN_GUEST_DEVICES_MAX devices, -EAGAIN when xenstore changes too often, or
  * another negative errno.
  */
 int xenstore_read_guests(XenGuests *ret);

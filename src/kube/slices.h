@@ -13,8 +13,8 @@
 #define KUBE_SLICES_PATH "/apis/resource.k8s.io/v1/resourceslices"
 #define CLAIM_PREFIX     "claim-" /* prefix of the name of a claim's allocation; the UID follows */
 
-/* ResourceSliceMaxDevicesWithAdvancedFeatures, also for slices without taints and counters: these change, and a device
- * should stay in its slice. */
+/* ResourceSliceMaxDevicesWithAdvancedFeatures. Also used for slices without taints and counters, which may get them
+ * later: a device should stay in its slice. */
 #define SLICE_DEVICES_MAX  64U
 /* ResourceSliceMaxCounterSets */
 #define SLICE_COUNTERS_MAX 8U

@@ -169,8 +169,7 @@ bool allocation_is_changing(const Allocation *a) {
         return false;
 }
 
-/* Copies a with only some devices. settled, changing: whether the copy has the devices that are settled, and those that
- * are not. */
+/* Copies a with some of its devices. settled: copies the settled devices. changing: copies the other devices. */
 static Allocation *copy_part(const Allocation *a, bool settled, bool changing) {
         Allocation *part = allocation_copy(a);
         size_t n = 0;

@@ -354,7 +354,7 @@ Ledger *ledger_copy(const Ledger *l) {
 typedef struct Fill {
         unsigned present; /* vGPUs that the driver shows */
         unsigned pending; /* vGPUs that are promised and not created yet: a job has not run, or a lease holds the VF */
-        bool others;      /* some of these have another type than the requested one */
+        bool others;      /* a present or pending vGPU has another type than the requested one */
         bool others_pending;
         unsigned total; /* vgpu_total of an allocated vGPU of this type, 0 unknown */
 } Fill;

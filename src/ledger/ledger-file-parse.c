@@ -15,7 +15,7 @@
 #include "model/vgpu.h"
 #include "util/strings.h"
 
-/* The readers below return as those of model/json-parse.h, -EBADMSG also when a text is not valid, or -ENOMEM. */
+/* The functions get_*() return as the readers of model/json-parse.h, or -ENOMEM. Invalid text is -EBADMSG, too. */
 
 /* An absent member is left at its default. */
 static int optional(int r) {

@@ -36,7 +36,7 @@ void sync_done(Sync *s) {
         sync_forget(s);
 }
 
-/* Changes. */
+/* Functions that send changes. */
 
 static const char *change_method(ChangeKind kind) {
         return kind == CHANGE_REMOVE_CLAIM || kind == CHANGE_REMOVE_PROVIDER ? "DELETE"

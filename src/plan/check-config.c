@@ -32,9 +32,9 @@ void check_configuration(const CheckFacts *facts, CheckReport *report) {
                 check_add(report, CHECK_WARNING, NULL, "%s", policy->problems[i]);
 }
 
-/* There are pools with devices, or services, and each device of a pool can be allocated. */
+/* The configuration has pools with devices, or services, and each device of a pool can be allocated. */
 
-/* The check that reports why no device at all gets past this verdict; NULL: there is none. */
+/* Returns the check that reports why no device at all passes this verdict, or NULL. */
 static const char *common_cause(const Policy *policy, Verdict verdict) {
         const Inventory *inv = policy->inventory;
 
@@ -76,7 +76,7 @@ static void check_verdict(const Policy *policy, Verdict verdict, CheckReport *re
                           why.message);
 }
 
-/* Whether pool_of() gives the pool for a device of this node. */
+/* Returns whether pool_of() returns the pool for some device of this node. */
 static bool pool_has_device(const Policy *policy, const Pool *(*pool_of)(const Policy *p, const PciDevice *dev),
                             const Pool *pool) {
         const Inventory *inv = policy->inventory;
@@ -87,8 +87,8 @@ static bool pool_has_device(const Policy *policy, const Pool *(*pool_of)(const P
         return false;
 }
 
-/* No device of the pool can have a vGPU of its type. A list shrinks as the GPU fills up, so with a vGPU it is unknown.
- */
+/* Returns whether no device of the pool can have a vGPU of its type. The list of a GPU with vGPUs does not decide,
+ * because the list shrinks as the GPU fills up. */
 static bool lacks_type(const Policy *policy, const Pool *pool) {
         const Inventory *inv = policy->inventory;
 
@@ -99,7 +99,8 @@ static bool lacks_type(const Policy *policy, const Pool *pool) {
         return true;
 }
 
-/* The module ids of the GPUs of a pool, NULL: of all pools with Fabric=yes. False: that of a GPU is unknown. */
+/* Collects the module ids of the GPUs of a pool; NULL: of all pools with Fabric=yes. False: one of the ids is
+ * unknown. */
 static bool find_modules(const Policy *policy, const Pool *pool, uint64_t *ret) {
         const Inventory *inv = policy->inventory;
 
@@ -117,7 +118,7 @@ static bool find_modules(const Policy *policy, const Pool *pool, uint64_t *ret) 
         return true;
 }
 
-/* No GPU of the pool is in a partition whose GPUs this node has. */
+/* Returns whether no partition with a GPU of the pool has all of its GPUs on this node. */
 static bool lacks_partition(const Policy *policy, const Pool *pool) {
         const FabricTable *table = &policy->config->fabric;
         uint64_t all, own;
@@ -154,13 +155,13 @@ void check_pools(const CheckFacts *facts, CheckReport *report) {
         for (size_t i = 0; i < config->n_pools; i++)
                 if (pool_has_device(facts->policy, policy_pool, &config->pools[i]))
                         check_offer(facts->policy, &config->pools[i], report);
-                /* check_sriov() reports VFs that do not exist yet, check_configuration() a pool without a valid Match=.
-                 */
+                /* check_sriov() reports VFs that do not exist yet. check_configuration() reports a pool without a valid
+                 * Match=. */
                 else if (!pool_has_device(facts->policy, policy_asking_pool, &config->pools[i]) &&
                          config->pools[i].n_matches > 0)
                         check_add(report, CHECK_WARNING, "Compare its Match= lines with 'passthroughctl list --all'.",
                                   "No device of this node is in pool '%s'.", config->pools[i].name);
-        /* An admin who excludes a device knows that it cannot be allocated. */
+        /* EXCLUDED is left out: the admin who excludes a device knows that it cannot be allocated. */
         for (Verdict v = VERDICT_NONE + 1; v < _VERDICT_MAX; v++)
                 if (v != VERDICT_EXCLUDED)
                         check_verdict(facts->policy, v, report);
@@ -197,9 +198,9 @@ void check_libvirt(const CheckFacts *facts, CheckReport *report) {
                           *features ? features : "nothing that is optional");
 }
 
-/* Whether guests get their devices by iommufd, which depends on how many they have. */
+/* Whether guests get their devices by iommufd. The number of a guest's devices decides. */
 
-/* "11.3.0" as libvirt's number. 0: unknown */
+/* Converts "11.3.0" to libvirt's number. 0: unknown. */
 static unsigned read_version(const char *text) {
         unsigned major, minor, micro;
 
@@ -208,7 +209,7 @@ static unsigned read_version(const char *text) {
         return major * 1000000 + minor * 1000 + micro;
 }
 
-/* "maxphysaddr sev sev-snp" has the word. */
+/* Returns whether a list such as "maxphysaddr sev sev-snp" has the word. */
 static bool has_feature(const DaemonReport *d, const char *name) {
         _cleanup_free_ char *copy = strdup(d->libvirt_features ?: "");
         char *rest = copy, *word;
@@ -275,7 +276,7 @@ void check_iommufd(const CheckFacts *facts, CheckReport *report) {
                   why);
 }
 
-/* Whether guests can be confidential. A host that cannot is told only of what it has begun, unless a pool is for such
+/* Whether guests can be confidential. A kind that KVM of the host does not know is reported only if a pool is for such
  * guests. */
 
 static const Pool *find_confidential_pool(const Config *config) {

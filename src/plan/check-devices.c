@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checks of devices: what keeps them from guests, or from the next guest. */
+/* Checks of devices: obstacles for their guest, or for the next guest. */
 #include "check-internal.h"
 #include "model/cmdline.h"
 #include "plan/device-state.h"
@@ -44,12 +44,12 @@ void check_groups(const CheckFacts *facts, CheckReport *report) {
 
 /* PFs without VFs, because of the firmware, the driver, or the configuration. */
 
-/* A ConnectX without the SR-IOV capability, which its firmware shows when SR-IOV is on. */
+/* Returns whether a ConnectX lacks the SR-IOV capability. Its firmware shows the capability when SR-IOV is on. */
 static bool has_sriov_off(const PciDevice *dev) {
         return pci_device_is_connectx(dev) && dev->type == PCI_TYPE_DEVICE;
 }
 
-/* Says why a configuration can have no VFs, which is no problem of the node. */
+/* Reports that no NIC has SR-IOV. That is no problem of the node. */
 static void tell_capability(const Inventory *inv, CheckReport *report) {
         for (size_t i = 0; i < inv->n_devices; i++)
                 if (pci_device_is_nic(&inv->devices[i]) && inv->devices[i].type != PCI_TYPE_DEVICE)
@@ -75,20 +75,20 @@ static void check_firmware(const Inventory *inv, CheckReport *report) {
                           PCI_ADDRESS_STR(first->address), AND_MORE(n - 1));
 }
 
-/* The number of VFs that exist; check_node() may know more that would. */
+/* Returns the number of VFs that exist. Expected VFs, which check_node() may know, do not count. */
 static size_t count_vfs(const Inventory *inv, const PciDevice *pf) {
         return pf->n_vfs > 0 && !inventory_find(inv, pf->vfs[0])->expected ? pf->n_vfs : 0;
 }
 
-/* What an admin does about the VFs of a PF. */
+/* The reasons why a PF lacks VFs; each has its own remedy. */
 typedef enum Lack {
         LACK_NONE,
-        LACK_NUMBER, /* the PF cannot have as many */
+        LACK_NUMBER, /* the PF cannot have that many VFs */
         LACK_DRIVER,
-        LACK_ALL, /* the daemon creates them */
+        LACK_ALL, /* the daemon would create the VFs */
         LACK_SOME,
-        LACK_LAG,      /* of the host, because there are VFs */
-        LACK_EXCLUDED, /* the configuration withholds them */
+        LACK_LAG,      /* the host lacks RoCE LAG because VFs exist */
+        LACK_EXCLUDED, /* the configuration excludes the PF or its VFs */
         _LACK_MAX,
 } Lack;
 
@@ -148,7 +148,7 @@ static void tell_lack(const CheckFacts *facts, const Pool *pool, Lack lack, cons
                 check_add(report, CHECK_WARNING, why.remedy, "PF %s%s: %s", address, AND_MORE(n - 1), why.message);
 }
 
-/* Adds one finding for all PFs that lack the same. */
+/* Adds one finding for all PFs with the same lack. */
 static void check_pool_vfs(const CheckFacts *facts, const Pool *pool, Lack lack, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
         const PciDevice *first = NULL;
@@ -175,7 +175,7 @@ void check_sriov(const CheckFacts *facts, CheckReport *report) {
         check_firmware(facts->policy->inventory, report);
 }
 
-/* Drivers and settings that take devices before passthroughd or after it. */
+/* Drivers and settings that take devices before passthroughd does, or after. */
 
 static void check_cmdline_ids(const char *cmdline, CheckReport *report) {
         static const char *const keys[] = { "vfio-pci.ids", "pci-stub.ids" };
@@ -204,7 +204,7 @@ static void check_nouveau(const Inventory *inv, CheckReport *report) {
                           PCI_ADDRESS_STR(first->address), AND_MORE(n - 1));
 }
 
-/* An override that names another driver than the bound one: the next probe changes the driver. */
+/* Reports an override that names another driver than the bound one: the next probe changes the driver. */
 static void check_overrides(const Inventory *inv, CheckReport *report) {
         const PciDevice *first = NULL;
         size_t n = 0;
@@ -224,7 +224,7 @@ static void check_overrides(const Inventory *inv, CheckReport *report) {
                           AND_MORE(n - 1), first->driver_override, first->driver ?: "none");
 }
 
-/* driverctl binds the device at boot and after it is plugged in, so allocations and it take turns. */
+/* driverctl binds the device at boot and after hot-plug, and so competes with allocations. */
 static void check_driverctl(const CheckFacts *facts, CheckReport *report) {
         for (size_t i = 0; i < facts->n_settings; i++) {
                 const DriverSetting *s = &facts->settings[i];
@@ -268,7 +268,7 @@ void check_drivers(const CheckFacts *facts, CheckReport *report) {
 
 /* Devices of pools that a release cannot reset. */
 
-/* One finding for each pool. */
+/* Adds one finding for each pool. */
 static void check_pool_reset(const Policy *policy, const Pool *pool, CheckReport *report) {
         const Inventory *inv = policy->inventory;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -292,7 +292,7 @@ void check_reset(const CheckFacts *facts, CheckReport *report) {
 
 /* Devices on a VFIO driver that the kernel may put in D3 while no guest has them. */
 
-/* Variant drivers have no such module option of their own. */
+/* disable_idle_d3 is an option of vfio-pci. Variant drivers do not have it. */
 static bool may_suspend(const CheckFacts *facts, const PciDevice *dev) {
         return dev->vfio && dev->runtime_pm && !(facts->idle_d3_disabled && streq_ptr(dev->driver, "vfio-pci"));
 }

@@ -43,8 +43,8 @@ void check_interrupts(const CheckFacts *facts, CheckReport *report) {
                           "VFIO's allow_unsafe_interrupts is on, so a guest can send any interrupt to the host.");
 }
 
-/* The driver for guests, that of VfioDriver= or for Xen pciback. check_pools() reports devices that need another
- * one. */
+/* The driver for guests is loaded: VfioDriver=, or pciback for Xen. check_pools() reports devices that need another
+ * driver. */
 
 void check_vfio(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
@@ -63,7 +63,7 @@ void check_vfio(const CheckFacts *facts, CheckReport *report) {
                           "The driver %s is not loaded.", driver);
 }
 
-/* Hypervisor= fits the node, and what Linux in dom0 sees of it. */
+/* Hypervisor= fits the node, and Linux in dom0 sees all CPUs. */
 
 void check_xen(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
@@ -90,7 +90,7 @@ void check_xen(const CheckFacts *facts, CheckReport *report) {
                   "the machine.");
 }
 
-/* The facts that decisions depend on can be read. */
+/* All facts that decisions depend on can be read. */
 
 static void check_faults(const Inventory *inv, CheckReport *report) {
         const PciDevice *first = NULL;
@@ -107,7 +107,7 @@ static void check_faults(const Inventory *inv, CheckReport *report) {
                           AND_MORE(n - 1), first->fault);
 }
 
-/* check_iommu() reports these with a remedy. */
+/* Notes that check_iommu() reports with a remedy. */
 static bool is_about_iommu(const char *note) {
         return streq(note, NOTE_NO_IOMMU) || strncmp(note, NOTE_ACS_OVERRIDE, strlen(NOTE_ACS_OVERRIDE)) == 0;
 }
@@ -125,7 +125,7 @@ void check_facts(const CheckFacts *facts, CheckReport *report) {
         check_faults(inv, report);
 }
 
-/* The NUMA node of GPUs and NICs. */
+/* The NUMA node of each GPU and NIC is known. */
 
 static void check_unlisted_nodes(const Inventory *inv, CheckReport *report) {
         const PciDevice *first = NULL;
@@ -164,9 +164,9 @@ void check_numa(const CheckFacts *facts, CheckReport *report) {
                           PCI_ADDRESS_STR(first->address), AND_MORE(n - 1));
 }
 
-/* Memory of GPUs that the host has online. */
+/* Memory of GPUs that is online in the host. */
 
-/* Memory on a node without CPUs belongs to a device. */
+/* Finds the first NUMA node with memory and without CPUs: the memory belongs to a device. */
 static const NumaNode *find_device_node(const Inventory *inv, size_t *ret_more) {
         const NumaNode *first = NULL;
         size_t n = 0;
@@ -180,7 +180,7 @@ static const NumaNode *find_device_node(const Inventory *inv, size_t *ret_more) 
         return first;
 }
 
-/* Memory of nodes without CPUs that requests may name: CXL, MCDRAM, HBM. */
+/* Reports NUMA nodes without CPUs whose memory requests may name: CXL, MCDRAM, HBM. */
 static void tell_far_memory(const Inventory *inv, CheckReport *report) {
         const NumaNode *first = NULL;
         uint64_t memory = 0;
@@ -201,7 +201,7 @@ static void tell_far_memory(const Inventory *inv, CheckReport *report) {
                           first->id, AND_MORE(n - 1), FORMAT_SIZE(memory));
 }
 
-/* Coherent GPUs of pools on another VFIO driver than their own: one finding. */
+/* Adds one finding for all coherent GPUs of pools whose VFIO driver is not the one for their memory. */
 static void tell_lost_memory(const Policy *policy, CheckReport *report) {
         _cleanup_free_ char *first = NULL;
         const char *remedy = NULL;
@@ -230,7 +230,7 @@ void check_memory(const CheckFacts *facts, CheckReport *report) {
         const NumaNode *node;
         size_t n = 0, more;
 
-        /* For GPUs with has_memory_node the check of the pools tells more. */
+        /* The check of the pools reports GPUs with has_memory_node. */
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *dev = &inv->devices[i];
 
@@ -253,7 +253,7 @@ void check_memory(const CheckFacts *facts, CheckReport *report) {
                         PCI_ADDRESS_STR(first->address), AND_MORE(n - 1), node->id, AND_MORE(more));
 }
 
-/* Housekeeping CPUs, whether isolcpus= contradicts them, and kinds of cores. */
+/* Housekeeping CPUs are set, isolcpus= does not contradict them, and the kinds of cores. */
 
 static void tell_kinds(const Inventory *inv, CheckReport *report) {
         unsigned n[_CORE_KIND_MAX] = { 0 };
@@ -295,7 +295,7 @@ static bool has_pages(const NumaNode *node) {
 void check_hugepages(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
         const NumaNode *first = NULL;
-        size_t n = 0, others = 0; /* nodes without and with hugepages */
+        size_t n = 0, others = 0; /* numbers of nodes without and with hugepages */
 
         for (size_t i = 0; i < inv->n_nodes; i++) {
                 const NumaNode *node = &inv->nodes[i];
@@ -325,7 +325,7 @@ void check_hugepages(const CheckFacts *facts, CheckReport *report) {
                           "No hugepages are reserved, so the memory of guests uses ordinary pages.");
 }
 
-/* How much memory a guest may lock. VFIO locks all memory of a guest that has a device. */
+/* A guest may lock enough memory: VFIO locks all memory of a guest with a device. */
 
 void check_memory_lock(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The checks of check_node(), and what they share. */
+/* The checks of check_node(), and functions that they share. */
 
 #include "plan/check.h"
 
@@ -31,5 +31,5 @@ void check_sriov(const CheckFacts *facts, CheckReport *report);
 void check_vfio(const CheckFacts *facts, CheckReport *report);
 void check_xen(const CheckFacts *facts, CheckReport *report);
 
-/* Adds a finding of the check that runs. remedy is copied and may be NULL. */
+/* Adds a finding to the running check. remedy is copied and may be NULL. */
 void check_add(CheckReport *report, CheckResult result, const char *remedy, const char *format, ...) _printf_(4, 5);

@@ -48,7 +48,7 @@ int check_node(const CheckFacts *facts, CheckReport *ret) {
         return ret->failed ? -ENOMEM : 0;
 }
 
-/* The report that the checks write. */
+/* The report of the checks. */
 
 static const char *const check_result_table[_CHECK_RESULT_MAX] = {
         [CHECK_OK] = "ok",

@@ -22,7 +22,7 @@ static bool same_bus(const PciDevice *a, const PciDevice *b) {
         return a->address.domain == b->address.domain && a->address.bus == b->address.bus;
 }
 
-/* VFs are not counted: a PF with VFs is not allocated. */
+/* Finds another function on the bus. VFs are skipped: a PF with VFs is not allocated. */
 static const PciDevice *find_on_same_bus(const Inventory *inv, const PciDevice *dev) {
         const PciDevice *at = dev;
 
@@ -34,8 +34,8 @@ static const PciDevice *find_on_same_bus(const Inventory *inv, const PciDevice *
         return NULL;
 }
 
-/* The kernel lists "bus" also for the first function that it found on a bus, and refuses the reset when there are
- * others (pci_parent_bus_reset()). ret_other: the other function that prevents it, or NULL. */
+/* Returns whether a bus reset would reset dev alone. The kernel lists "bus" also for the first function on a bus, and
+ * refuses the reset if there are others (pci_parent_bus_reset()). ret_other: the other function, or NULL. */
 static bool bus_reset_works(const Inventory *inv, const PciDevice *dev, const PciDevice **ret_other) {
         *ret_other = find_on_same_bus(inv, dev);
         return !*ret_other;
@@ -47,7 +47,7 @@ static bool method_works(const Inventory *inv, const PciDevice *dev, ResetMethod
         return (m != RESET_METHOD_BUS && m != RESET_METHOD_CXL_BUS) || bus_reset_works(inv, dev, ret_other);
 }
 
-/* Methods that a newer kernel lists count as well. */
+/* Returns whether some listed reset method works. Methods of newer kernels count too. */
 static bool any_works(const Inventory *inv, const PciDevice *dev, const PciDevice **ret_other) {
         static const char *const only_bus[] = { "bus", "cxl_bus", "bus cxl_bus", "cxl_bus bus" };
 
@@ -101,20 +101,20 @@ bool device_is_in_use(const HostView *view, const PciDevice *dev) {
         return false;
 }
 
-/* Which VFs of a GPU, or slots for its mediated devices, offer a vGPU. A GPU has more of them than room for vGPUs: the
- * first free ones offer what there is. */
+/* The VFs of a GPU, or the slots for its mediated devices, that offer vGPUs. A GPU has more of them than room for
+ * vGPUs: the first free ones offer the room. */
 
-/* Most types that a refusal names. */
+/* The most types that a refusal names. */
 #define TYPES_MAX 8U
 
-/* The VF has a vGPU of the allocation that is planned anew, or is promised one. */
+/* Returns whether the VF has a vGPU of the allocation that is planned anew, or is promised to that allocation. */
 static bool is_kept(const HostView *view, const PciDevice *dev) {
         const AllocationDevice *d = view->grown ? allocation_find_device(view->grown, dev->address) : NULL;
 
         return d && d->vgpu_type > 0 && (dev->vgpu_type == 0 || allocation_device_has_vgpu(d, dev));
 }
 
-/* The number of VFs before dev that offer further vGPUs for the same pool. */
+/* Returns the number of VFs before dev that offer further vGPUs of the same pool. */
 static unsigned count_before(const HostView *view, const PciDevice *dev) {
         const PciDevice *pf = inventory_find(view->inventory, dev->physfn);
         const Pool *pool = policy_pool(view->policy, dev);
@@ -131,7 +131,7 @@ static unsigned count_before(const HostView *view, const PciDevice *dev) {
         return n;
 }
 
-/* "NVIDIA H100L-12C, NVIDIA H100L-23C and 5 more"; "none". The caller frees; NULL when out of memory. */
+/* Formats "NVIDIA H100L-12C, NVIDIA H100L-23C and 5 more", or "none". The caller frees; NULL when out of memory. */
 static char *list_types(const char *types) {
         char *text = NULL;
         unsigned n = 0;
@@ -162,10 +162,10 @@ Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *r
         const Pool *pool = policy_pool(view->policy, dev);
         VgpuRoom room;
 
-        /* Nova or the administrator made the vGPU: the VF stays on offer to Nova, and is not bound. */
+        /* In a pool of Nova, the vGPU is Nova's or the administrator's. The VF stays on offer, and is not bound. */
         if (!pool || pool->scheduler == POOL_SCHEDULER_NOVA || is_kept(view, dev))
                 return VERDICT_NONE;
-        /* Also in a pool of whole devices: unbinding the VF would remove the vGPU. */
+        /* A pool of whole devices also refuses such a VF: to unbind the VF would remove the vGPU. */
         if (dev->vgpu_type > 0)
                 return refuse(
                         ret, VERDICT_CONTESTED, &dev->address,
@@ -189,7 +189,8 @@ Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *r
                       room.further > 0 ? ", and other devices of its pool offer them" : "");
 }
 
-/* A guest whose data the GPU would not protect must not get it, and no driver works with one that does. */
+/* Refuses a GPU in another mode than its pool: a confidential guest's data would be unprotected, and for other guests
+ * no driver works with a GPU in a confidential mode. */
 Verdict device_check_mode(const HostView *view, const PciDevice *dev, Refusal *ret) {
         const Pool *pool = policy_pool(view->policy, dev);
 
@@ -214,7 +215,7 @@ static const char *const device_state_table[_DEVICE_STATE_MAX] = {
 };
 DEFINE_STRING_TABLE_TO_STRING(device_state, DeviceState, _DEVICE_STATE_MAX)
 
-/* True when the number of VFs of the PF was changed outside the daemon and a pool offers its VFs. */
+/* Returns whether another program changed the number of VFs of a PF whose VFs a pool offers. */
 static bool is_contested(const HostView *view, const PciDevice *dev, Refusal *ret) {
         return dev->type == PCI_TYPE_PF && policy_vf_pool(view->policy, dev) &&
                device_status_check(view->status, dev->address, DEVICE_CONTESTED, ret) != VERDICT_NONE;
@@ -226,7 +227,7 @@ static void tell_expected(const HostView *view, const PciDevice *vf, Refusal *re
         (void) refuse(ret, VERDICT_NONE, &vf->address, NULL, "%s", text ?: "It does not exist yet.");
 }
 
-/* The state of an allocated device. */
+/* Returns the state of an allocated device. */
 static DeviceState held_state(const HostView *view, const Allocation *holder, const PciDevice *dev, Refusal *ret) {
         _cleanup_refusal_ Refusal why = { 0 };
         const AllocationDevice *d = allocation_find_device(holder, dev->address);
@@ -245,7 +246,7 @@ static DeviceState held_state(const HostView *view, const Allocation *holder, co
         }
 }
 
-/* Why the device stays with the host. A card of mlx4_core may also lack its VFs. */
+/* Tells why the device stays with the host. A card of mlx4_core may also lack VFs. */
 static void tell_host(const HostView *view, const PciDevice *dev, Refusal *ret) {
         Verdict v = policy_check(view->policy, dev, ret);
         _cleanup_refusal_ Refusal why = { 0 };
@@ -265,7 +266,7 @@ static void tell_host(const HostView *view, const PciDevice *dev, Refusal *ret) 
                 (void) string_copy(&ret->remedy, why.remedy);
 }
 
-/* A coherent GPU on another VFIO driver than its own. */
+/* Tells about a coherent GPU whose VFIO driver is not the one for its memory. */
 static void tell_lost_memory(const HostView *view, const PciDevice *dev, Refusal *ret) {
         _cleanup_free_ char *text = NULL;
         const char *remedy;
@@ -282,7 +283,7 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
         DeviceState promised;
         Verdict held;
 
-        /* First, because a stuck device stays stuck whether or not it is allocated. */
+        /* A stuck device is stuck whether or not it is allocated, so this check is the first. */
         if (device_status_check(view->status, dev->address, DEVICE_STUCK, ret) != VERDICT_NONE)
                 return DEVICE_STATE_STUCK;
         held = ledger_check_device(view->ledger, view->status, view->inventory, dev, NULL, ret);
@@ -294,7 +295,7 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
                               holder->name);
         if (holder && (promised = held_state(view, holder, dev, ret)) != DEVICE_STATE_ALLOCATED)
                 return promised;
-        /* The allocation keeps an unhealthy device. */
+        /* An unhealthy device stays in its allocation. */
         if (holder && device_status_check_unhealthy(view->status, dev->address, ret) != VERDICT_NONE)
                 return DEVICE_STATE_UNHEALTHY;
         if (holder)
@@ -321,13 +322,13 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
         }
         if (device_check_mode(view, dev, ret) != VERDICT_NONE)
                 return DEVICE_STATE_HOST;
-        /* A job still prepares the device: it is neither allocated nor available. */
+        /* A job prepares the device, which is therefore neither allocated nor available. */
         if (held == VERDICT_BUSY)
                 return DEVICE_STATE_HOST;
         if (held == VERDICT_NONE && dev->expected && ret)
                 tell_expected(view, dev, ret);
         else if (held == VERDICT_NONE && ret && device_can_be_reset(view->policy, dev, ret))
                 tell_lost_memory(view, dev, ret);
-        /* Another allocation has its IOMMU group, its PF or one of its VFs. */
+        /* Otherwise another allocation has the device's IOMMU group, its PF or one of its VFs. */
         return held != VERDICT_NONE ? DEVICE_STATE_ALLOCATED : DEVICE_STATE_AVAILABLE;
 }

@@ -16,7 +16,7 @@ static bool same_ports(const Pool *a, const Pool *b) {
         return same;
 }
 
-/* Sets m->problem when the PF cannot have the VFs that the pool configures. 0 or -ENOMEM. */
+/* Sets m->problem when the PF cannot have the VFs that the pool configures. Returns 0 or -ENOMEM. */
 static int check_count(const Pool *pool, const PciDevice *pf, Mlx4 *m) {
         if (pool->virtual_functions <= MIN(MLX4_VFS_MAX, pf->total_vfs))
                 return 0;
@@ -34,7 +34,7 @@ static int check_count(const Pool *pool, const PciDevice *pf, Mlx4 *m) {
                 pf->total_vfs);
 }
 
-/* Sets m->problem when two pools configure different options: one set of options applies to all cards. 0 or -ENOMEM. */
+/* Sets m->problem when two pools configure different options: all cards share one set. Returns 0 or -ENOMEM. */
 static int check_same(const Pool *pool, const PciDevice *pf, const Pool *other, const PciDevice *other_pf, Mlx4 *m) {
         if (pool->virtual_functions != other->virtual_functions) {
                 m->place = pool->virtual_functions_place;
@@ -48,7 +48,7 @@ static int check_same(const Pool *pool, const PciDevice *pf, const Pool *other, 
         }
         if (same_ports(pool, other))
                 return 0;
-        /* Only one of the pools may have a PortTypes= line. */
+        /* One of the pools may lack a PortTypes= line. */
         m->place = pool->n_port_types > 0 ? pool->port_types_place : other->port_types_place;
         return string_replace(
                 &m->problem,
@@ -57,7 +57,7 @@ static int check_same(const Pool *pool, const PciDevice *pf, const Pool *other, 
                 pool->name, PCI_ADDRESS_STR(pf->address), other->name, PCI_ADDRESS_STR(other_pf->address));
 }
 
-/* Says why the card has no VFs in the configuration, and the way out. */
+/* Explains why the configuration has no VFs for the card, and what to do. */
 static int describe_without(const Policy *p, const PciDevice *dev, char **ret) {
         const char *address = PCI_ADDRESS_STR(dev->address);
         const Pool *external = policy_external_pool(p, dev), *asking = policy_asking_pool(p, dev);
@@ -77,8 +77,8 @@ static int describe_without(const Policy *p, const PciDevice *dev, char **ret) {
 }
 
 /*
- * Sets m->problem because mlx4_core would also create VFs on a card without configured VFs: a card of the host, or one
- * that goes to a guest as a whole. 0 or -ENOMEM.
+ * Sets m->problem: mlx4_core would also create VFs on a card without configured VFs. Such a card is the host's, or goes
+ * to guests as a whole. Returns 0 or -ENOMEM.
  */
 static int tell_without(const Policy *p, const Pool *pool, const PciDevice *pf, const PciDevice *without, Mlx4 *m) {
         _cleanup_free_ char *why = NULL;
@@ -121,7 +121,7 @@ static int find_pool(const Policy *p, const Pool **ret_pool, Mlx4 *m) {
         return r;
 }
 
-/* True when no mlx4 card is present but a pool configures VFs: the options are kept for a card that comes back. */
+/* Returns whether a pool configures VFs and no mlx4 card is present: the options are kept for a returning card. */
 static bool may_come_back(const Policy *p) {
         bool wanted = false;
 
@@ -133,7 +133,7 @@ static bool may_come_back(const Policy *p) {
         return wanted;
 }
 
-/* Formats port types as "ib,eth", or as the numbers of port_type_array. */
+/* Formats port types as "ib,eth", or as the numbers of mlx4_core's port_type_array. */
 static int format_ports(const Pool *pool, bool numbers, char **ret) {
         int r = 0;
 
@@ -155,8 +155,8 @@ static bool wants_vfs(const Policy *p, const Pool *pool) {
 }
 
 /*
- * Adds a comment with the configuration lines that the options come from. QUOTABLE() because a newline in a file name
- * would end the comment.
+ * Adds a comment with the configuration lines of the options. A newline in a file name would end the comment, so names
+ * are QUOTABLE().
  */
 static int add_source(const Pool *pool, char **text) {
         const ConfigPlace *vfs = &pool->virtual_functions_place, *ports = &pool->port_types_place;
@@ -230,7 +230,7 @@ bool mlx4_needs_options(const Policy *p, const PciDevice *pf) {
         return pool && pf->n_virtfns != pool->virtual_functions;
 }
 
-/* True when the claimed device would disappear while mlx4_core is reloaded: all its cards and their VFs do. */
+/* Returns whether the claimed device disappears while mlx4_core is reloaded: all its cards and their VFs do. */
 static bool is_of_driver(const Inventory *inv, const Claim *claim) {
         const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
         const PciDevice *dev = inventory_find(inv, d->is_vf ? d->physfn : claim->address);
@@ -238,7 +238,7 @@ static bool is_of_driver(const Inventory *inv, const Claim *claim) {
         return dev && pci_device_is_mlx4_pf(dev) && (d->is_vf || streq_ptr(dev->driver, "mlx4_core"));
 }
 
-/* Without the driver all its cards are gone, also one that the host needs. */
+/* Returns whether the host needs an mlx4 card: without the driver all cards are gone. */
 static bool host_needs_driver(const Inventory *inv) {
         for (size_t i = 0; i < inv->n_devices; i++)
                 if (pci_device_is_mlx4_pf(&inv->devices[i]) && inv->devices[i].critical)

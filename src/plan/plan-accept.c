@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which cards an allocation may take in place of those that they replaced. */
+/* Decides which cards an allocation may accept in place of its replaced ones. */
 
 #include <errno.h>
 
@@ -13,7 +13,7 @@ const PciDevice *plan_find_replacement(const HostView *view, const AllocationDev
         return dev && !allocation_device_is(d, dev) ? dev : NULL;
 }
 
-/* The allocation must contain every group member that allocating dev would take. */
+/* Refuses dev unless the allocation contains every group member that must be allocated with dev. */
 static Verdict check_group(const HostView *view, const Allocation *a, const PciDevice *dev, Refusal *ret) {
         const IommuGroup *g = inventory_find_group(view->inventory, dev->iommu_group);
 
@@ -46,7 +46,7 @@ static Verdict check_assigned(const HostView *view, const Allocation *a, const A
         return check_group(view, a, dev, ret);
 }
 
-/* dev has the group role of d, the device that it replaces, for an assigned device of the allocation. */
+/* Returns whether dev has the same role in the IOMMU group of an assigned device as d, which dev replaced. */
 static bool has_group_role(const HostView *view, const Allocation *a, const AllocationDevice *d, const PciDevice *dev) {
         GroupRole wanted = d->role == DEVICE_ROLE_COMPANION ? GROUP_ROLE_COMPANION : GROUP_ROLE_HOLD;
 
@@ -102,7 +102,7 @@ Verdict plan_check_accept(const HostView *view, const Allocation *a, Refusal *re
         return refuse(ret, VERDICT_WRONG_STATE, NULL, NULL, "No device of '%s' was replaced by another card.", a->name);
 }
 
-/* Makes dev the device d, as in a new allocation: a release restores the present driver of dev. */
+/* Replaces d by dev as in a new allocation: a release restores the present driver of dev. */
 static int replace_device(const HostView *view, AllocationDevice *d, const PciDevice *dev) {
         const char *own = view->config->variants ? inventory_variant_driver(view->inventory, dev) : NULL;
 

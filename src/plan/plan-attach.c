@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Plans devices for an allocation that exists: as a request for all of its devices, of which only the new ones are free
- * to choose. */
+/* Plans devices for an existing allocation, as a request for its present and its new devices. The planner chooses only
+ * the new ones. */
 
 #include <errno.h>
 
@@ -10,8 +10,8 @@
 #include "plan/vfidentity.h"
 #include "util/strings.h"
 
-/* A device of the allocation that the planner can take as it is. Others, such as a missing one, do not attract the new
- * devices. */
+/* Returns whether the planner can take the device of the allocation again. Other devices, such as a missing one, do not
+ * attract the new ones. */
 static bool can_take(const HostView *view, const AllocationDevice *d) {
         const PciDevice *dev = inventory_find(view->inventory, d->address);
         const Pool *pool = dev ? policy_pool(view->policy, dev) : NULL;
@@ -21,7 +21,8 @@ static bool can_take(const HostView *view, const AllocationDevice *d) {
                !device_is_in_use(view, dev);
 }
 
-/* Has the planner skip the other devices of a, such as one that is in another pool now. The caller frees *ret. */
+/* If the planner cannot take a device of a, for example from another pool, marks it as in use. The caller frees *ret.
+ */
 static int skip_others(HostView *view, const Allocation *a, PciAddress **ret) {
         PciAddress *skipped = calloc(view->n_in_use + a->n_devices + 1, sizeof(*skipped));
         size_t n = 0;
@@ -50,7 +51,7 @@ static int add_present(Request *whole, const char *pool, PciAddress address) {
         return r < 0 ? r : request_add_device(whole, pool, address);
 }
 
-/* The request for the devices that a has and those that r asks for. The consumer of a has claimed both. */
+/* Makes a request for the devices of a and those of r. The consumer of a has claimed both. */
 static int make_whole(const HostView *view, const Allocation *a, const Request *r, Request *whole) {
         int k;
 
@@ -59,7 +60,7 @@ static int make_whole(const HostView *view, const Allocation *a, const Request *
         whole->numa = r->numa;
         whole->proximity = r->proximity;
         whole->topology = a->topology;
-        whole->no_fabric = true; /* what a has is given, and check_fabric() has seen what is new */
+        whole->no_fabric = true; /* the devices of a are fixed, and check_fabric() has checked the new ones */
         for (size_t i = 0; k >= 0 && i < r->n_pools; i++)
                 k = request_add_pool(whole, r->pools[i].pool, r->pools[i].count);
         for (size_t i = 0; k >= 0 && i < r->n_at; i++)
@@ -81,7 +82,7 @@ static bool has_slot(const Allocation *a, const char *slot) {
         return false;
 }
 
-/* The first slot of the pool that neither allocation has. */
+/* Returns the first slot name of the pool that neither allocation uses. */
 static char *find_slot(const Allocation *a, const Allocation *part, const char *pool) {
         char slot[SLOT_NAME_MAX];
         unsigned index = 0;
@@ -91,7 +92,7 @@ static char *find_slot(const Allocation *a, const Allocation *part, const char *
         return strdup(slot);
 }
 
-/* Moves the new devices of the plan to part, with slots that a does not have. A companion follows its device. */
+/* Moves the new devices of the plan to part, with slot names that a does not use. A companion follows its device. */
 static int take_new(const Allocation *a, Allocation *plan, Allocation *part) {
         const char *owner = NULL;
 
@@ -122,7 +123,7 @@ static int take_new(const Allocation *a, Allocation *plan, Allocation *part) {
         return 0;
 }
 
-/* Gives the plan only its new devices, and these the attributes of the request. */
+/* Reduces the plan to its new devices, and gives these the attributes of the request. */
 static Verdict keep_new(const HostView *view, const Allocation *a, const Request *r, Plan *plan, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *part = allocation_new(a->name);
         Verdict v;
@@ -140,7 +141,7 @@ static Verdict keep_new(const HostView *view, const Allocation *a, const Request
         return VERDICT_NONE;
 }
 
-/* An attach changes devices alone. */
+/* Refuses a request for anything but devices. */
 static Verdict check_request(const Allocation *a, const Request *r, Refusal *ret) {
         if (r->cpus > 0 || r->memory > 0 || r->cells > 0 || r->n_host_nodes > 0 || r->n_regions > 0 ||
             !cpuset_is_empty(&r->cpus_from) || !cpuset_is_empty(&r->memory_from) ||
@@ -166,7 +167,7 @@ static Verdict check_request(const Allocation *a, const Request *r, Refusal *ret
         return VERDICT_NONE;
 }
 
-/* Other GPUs would be another partition, which cannot be activated while the guest runs. */
+/* Refuses further GPUs of a partition: another partition cannot be activated while the guest runs. */
 static Verdict check_fabric(const HostView *view, const Allocation *a, const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_pools; i++) {
                 const Pool *pool = config_find_pool(view->config, r->pools[i].pool);
@@ -191,7 +192,8 @@ static Verdict check_services(const HostView *view, const Allocation *a, const R
         return VERDICT_NONE;
 }
 
-/* The plan may want a device that a only holds, because it shares the IOMMU group of another. */
+/* Refuses a plan with too few new devices. a may hold a device that the plan chose, because of another device's
+ * group. */
 static Verdict check_count(const Allocation *a, const Allocation *part, const Request *r, Refusal *ret) {
         unsigned wanted = 0, n = 0;
 
@@ -205,7 +207,7 @@ static Verdict check_count(const Allocation *a, const Allocation *part, const Re
                       "The best devices for '%s' are in IOMMU groups that it holds already.", a->name);
 }
 
-/* Whether the guest of a may have the new devices. What it has already stays, whatever mode its pool has now. */
+/* Checks the new devices for a confidential guest. Its present devices stay even if their pool has another mode now. */
 static Verdict check_confidential(const HostView *view, const Allocation *a, const Allocation *part, Refusal *ret) {
         ConfidentialFacts f = confidential_facts(view->inventory, view->config, part, a->confidential);
 
@@ -213,7 +215,7 @@ static Verdict check_confidential(const HostView *view, const Allocation *a, con
         return confidential_check(&f, ret);
 }
 
-/* Each slot that has attributes in the request is one that the new devices have. */
+/* Refuses attributes for a slot that no new device has. */
 static Verdict check_slots(const Allocation *part, const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_attributes; i++) {
                 bool found = request_find_pool(r, r->attributes[i].slot, NULL) || has_slot(part, r->attributes[i].slot);
@@ -226,8 +228,7 @@ static Verdict check_slots(const Allocation *part, const Request *r, Refusal *re
         return VERDICT_NONE;
 }
 
-/* A lack of devices: the refusal of the whole counts those that a has already, that of the new devices alone does not.
- */
+/* Replaces a refusal for a lack of devices, which counts those of a, by one for the new devices alone. */
 static void refuse_new_alone(const HostView *view, const Request *r, Refusal *ret) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal alone = { 0 };

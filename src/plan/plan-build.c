@@ -10,11 +10,11 @@
 #include "util/strings.h"
 
 typedef struct DevicePair {
-        uint32_t devices[2]; /* one device of each side, as inventory indices */
+        uint32_t devices[2]; /* one device of each side; inventory indices */
         Distance distance;
 } DevicePair;
 
-/* The device within reach that has the fewest partners so far; n when there is none. */
+/* Returns the device within reach with the fewest partners so far, or n. */
 static size_t find_partner(const Locality *l, uint32_t device, const uint32_t *smaller, const unsigned *used, size_t n,
                            unsigned share, Distance reach) {
         size_t best = n;
@@ -27,7 +27,7 @@ static size_t find_partner(const Locality *l, uint32_t device, const uint32_t *s
 }
 
 /*
- * Pairs two sets of devices as search.h describes, nearest first, each device of the larger side once. pairs has room
+ * Pairs two sets of devices as search.h describes: nearest first, each device of the larger side once. pairs has room
  * for REQUEST_DEVICES_MAX. Returns the number of pairs.
  */
 static size_t match_devices(const Locality *l, const uint32_t *first, size_t n_first, const uint32_t *second,
@@ -155,7 +155,7 @@ void plan_limits_free(Plan *plan) {
         free(plan->limits);
 }
 
-/* The VF keeps its driver, and gets a vGPU. */
+/* Records the vGPU that the VF gets. The VF keeps its driver. */
 static int add_vgpu(AllocationDevice *d, const HostView *view, const PciDevice *dev, const Pool *pool) {
         VgpuRoom room;
 
@@ -193,7 +193,7 @@ static bool is_pick(const HostView *view, const NodeChoice *choice, const PciDev
         return false;
 }
 
-/* Adds the group members of dev that have this role and are not in the allocation yet. */
+/* Adds the members of dev's IOMMU group with this role that are not in the allocation yet. */
 static int add_members(Allocation *a, const HostView *view, const NodeChoice *choice, const PciDevice *dev,
                        GroupRole role, const char *slot) {
         const IommuGroup *g = inventory_find_group(view->inventory, dev->iommu_group);
@@ -225,7 +225,7 @@ static int add_slot(Allocation *a, const HostView *view, const NodeChoice *choic
 }
 
 /*
- * Adds the slots of a pool: first NICs in the order of their GPUs, so that gpu0 and its NIC have the same index, then
+ * Adds the slots of a pool: first NICs in the order of their GPUs, so that gpu0 and its NIC have the same index; then
  * the other devices by address.
  */
 static int add_pool_slots(Allocation *a, const Planner *p, const NodeChoice *choice, const Pool *pool,
@@ -262,7 +262,7 @@ static int add_devices(Allocation *a, const Planner *p, const NodeChoice *choice
         return r;
 }
 
-/* A guest cell for each node, in the order of the nodes. */
+/* Adds a guest cell for each node, in the order of the nodes. */
 static int add_cells(Allocation *a, const Planner *p, const NodeChoice *choice) {
         const Inventory *inv = p->context->inventory;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What leaves an allocation with one of its devices, and whether the rest can do without. */
+/* Decides which devices leave an allocation together with one device, and whether the allocation can work without
+ * them. */
 
 #include "plan/plan.h"
 #include "util/strings.h"
@@ -10,7 +11,7 @@ static int group_of(const HostView *view, const AllocationDevice *d) {
         return dev ? dev->iommu_group : -1;
 }
 
-/* The device in the slot, an assigned one. */
+/* Finds the assigned device in the slot. */
 static AllocationDevice *find_slot(Allocation *a, const char *slot) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && streq_ptr(a->devices[i].slot, slot))
@@ -18,7 +19,7 @@ static AllocationDevice *find_slot(Allocation *a, const char *slot) {
         return NULL;
 }
 
-/* An assigned device of a that is not the one to detach, and is in the same IOMMU group as d. */
+/* Finds an assigned device of a in the IOMMU group of d, other than the detached one. */
 static const AllocationDevice *find_other(const HostView *view, const Allocation *a, const AllocationDevice *detached,
                                           const AllocationDevice *d) {
         int group = group_of(view, d);
@@ -30,7 +31,8 @@ static const AllocationDevice *find_other(const HostView *view, const Allocation
         return NULL;
 }
 
-/* h is held for d alone. When the IOMMU group of d is unknown, because d is missing: for no other device of a. */
+/* Returns whether h is held for d alone. If d is missing, its IOMMU group is unknown: then whether h is held for no
+ * other device. */
 static bool is_held_for(const HostView *view, const Allocation *a, const AllocationDevice *d,
                         const AllocationDevice *h) {
         int group = group_of(view, d);
@@ -38,7 +40,7 @@ static bool is_held_for(const HostView *view, const Allocation *a, const Allocat
         return h->role == DEVICE_ROLE_HELD && (group < 0 || group_of(view, h) == group) && !find_other(view, a, d, h);
 }
 
-/* Another device of a is a GPU of the partition. ret_model: one is of the model of d. */
+/* Returns whether another device of a is a GPU of the partition. ret_model: whether one of them is of d's model. */
 static bool finds_gpus(const HostView *view, const Allocation *a, const FabricPartition *p, const AllocationDevice *d,
                        bool *ret_model) {
         bool found = false;
@@ -57,9 +59,9 @@ static bool finds_gpus(const HostView *view, const Allocation *a, const FabricPa
 }
 
 /*
- * d is a GPU of the partition of a. The pool of d may have lost Fabric= since, or be gone. The module id of d may be
- * unknown, for example because d is lost. Then d counts as a GPU of the partition if it has the model of a GPU whose
- * module is in the partition, or if a has no such GPU. A lost GPU may come back.
+ * Returns whether d is a GPU of the partition of a. The pool of d may have lost Fabric= since the allocation, or be
+ * gone. The module id of d may be unknown, for example because d is lost. Then d counts as a GPU of the partition if d
+ * has the model of a GPU whose module is in the partition, or if a has no such GPU. A lost GPU may come back.
  */
 static bool is_in_partition(const HostView *view, const Allocation *a, const AllocationDevice *d) {
         const Pool *pool = d->pool ? config_find_pool(view->config, d->pool) : NULL;
@@ -77,7 +79,7 @@ static bool is_in_partition(const HostView *view, const Allocation *a, const All
         return !finds_gpus(view, a, p, d, &is_model) || is_model;
 }
 
-/* Marks the device, its companions, and what is held because of it. */
+/* Marks the device, its companions, and devices that are held for it alone. */
 static Verdict mark_device(const HostView *view, Allocation *a, AllocationDevice *d, Refusal *ret) {
         const AllocationDevice *other = find_other(view, a, d, d);
         bool follows = false;
@@ -94,7 +96,7 @@ static Verdict mark_device(const HostView *view, Allocation *a, AllocationDevice
                               "%s shares its IOMMU group with %s, which '%s' has too.", PCI_ADDRESS_STR(d->address),
                               PCI_ADDRESS_STR(other->address), a->name);
         for (size_t i = 0; i < a->n_devices; i++) {
-                /* Companions follow their device. */
+                /* Companions are listed after their device. */
                 if (a->devices[i].role != DEVICE_ROLE_COMPANION)
                         follows = &a->devices[i] == d;
                 if (follows || is_held_for(view, a, d, &a->devices[i]))
@@ -103,7 +105,7 @@ static Verdict mark_device(const HostView *view, Allocation *a, AllocationDevice
         return VERDICT_NONE;
 }
 
-/* A settled assigned device of the pool stays. */
+/* Returns whether a settled assigned device of the pool remains. */
 static bool keeps_device_of(const Allocation *a, const char *pool) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && allocation_device_is_settled(&a->devices[i]) &&
@@ -112,7 +114,7 @@ static bool keeps_device_of(const Allocation *a, const char *pool) {
         return false;
 }
 
-/* The guest reaches the slots of a service with Via= by a device of that pool. */
+/* Refuses to detach the last device of a pool through which the guest reaches a service with Via=. */
 static Verdict check_via(const HostView *view, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
         for (size_t i = 0; i < a->n_services; i++) {
                 const RemoteService *s = config_find_service(view->config, a->services[i].name);
@@ -127,7 +129,7 @@ static Verdict check_via(const HostView *view, const Allocation *a, const Alloca
         return VERDICT_NONE;
 }
 
-/* A device or CPUs of a stay. */
+/* Refuses when a would keep neither devices nor CPUs. */
 static Verdict check_rest(const Allocation *a, Refusal *ret) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && allocation_device_is_settled(&a->devices[i]))
@@ -144,7 +146,7 @@ Verdict plan_detach(const HostView *view, Allocation *a, const char *slot, Refus
         if (!d)
                 return refuse(ret, VERDICT_NO_SUCH_DEVICE, NULL, "'passthroughctl allocations' lists the slots.",
                               "'%s' has no device in slot '%s'.", a->name, QUOTABLE(slot));
-        /* An earlier attach or detach of these devices did not end. */
+        /* An earlier attach or detach is unfinished: detach all of its devices. */
         if (allocation_is_changing(a)) {
                 if (allocation_device_is_settled(d))
                         return refuse(ret, VERDICT_WRONG_STATE, NULL, "Detach these devices first.",

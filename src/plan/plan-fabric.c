@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * NVLink partitions: the GPUs that a guest has of pools with Fabric=yes are one partition of Fabric Manager, no more
- * and no less.
+ * NVLink partitions: the GPUs that a guest gets from pools with Fabric=yes are exactly those of one Fabric Manager
+ * partition.
  */
 
 #include "plan-internal.h"
 #include "util/strings.h"
 
-/* The number of devices that the request wants of pools with Fabric=yes. */
+/* Returns how many devices the request wants from pools with Fabric=yes. */
 static unsigned count_wanted(const Planner *p) {
         unsigned n = 0;
 
@@ -20,7 +20,7 @@ bool planner_wants_partition(const Planner *p) {
         return !p->request->no_fabric && count_wanted(p) > 0;
 }
 
-/* The node has a GPU for each module of the partition. */
+/* Returns whether the node has a GPU for each module of the partition. */
 static bool is_known(const Planner *p, const FabricPartition *partition) {
         for (unsigned m = 1; m <= FABRIC_MODULE_MAX; m++)
                 if (partition->modules & fabric_bit(m) && p->modules[m] == 0)
@@ -28,12 +28,12 @@ static bool is_known(const Planner *p, const FabricPartition *partition) {
         return true;
 }
 
-/* Fabric Manager has the partition, as far as is known. */
+/* Returns whether Fabric Manager has the partition, or its list is unknown. */
 static bool is_supported(const Planner *p, const FabricPartition *partition) {
         return !p->context->fabric || fabric_table_has(p->context->fabric, partition);
 }
 
-/* The partition can be activated, and all of its GPUs are free. */
+/* Returns whether the partition can be activated and all of its GPUs are free. */
 static bool is_whole(const Planner *p, const FabricPartition *partition) {
         if (!is_supported(p, partition) || partition->modules & p->held)
                 return false;
@@ -43,7 +43,7 @@ static bool is_whole(const Planner *p, const FabricPartition *partition) {
         return true;
 }
 
-/* The GPUs in larger partitions that are whole, and would not be any more. */
+/* Returns the number of GPUs in larger whole partitions that this partition would break. */
 static unsigned count_broken(const Planner *p, const FabricPartition *partition) {
         const FabricTable *table = &p->context->config->fabric;
         unsigned n = 0, size = fabric_count(partition->modules);
@@ -57,7 +57,7 @@ static unsigned count_broken(const Planner *p, const FabricPartition *partition)
         return n;
 }
 
-/* The pool of the request that has the device. */
+/* Returns the index of the request's pool that has the device. */
 static size_t find_pool(const Planner *p, const PciDevice *dev) {
         const Pool *pool = policy_pool(p->context->policy, dev);
         size_t i = 0;
@@ -101,7 +101,7 @@ bool planner_narrow(Planner *p, const FabricPartition *partition) {
 
 /* --- refusals --- */
 
-/* "Pool 'gpu'" or "Pools 'a' and 'b'". */
+/* Formats "Pool 'gpu'" or "Pools 'a' and 'b'". */
 static char *list_pools(const Planner *p) {
         char *text = NULL;
         size_t n = 0;
@@ -116,7 +116,7 @@ static char *list_pools(const Planner *p) {
         return text;
 }
 
-/* "1, 2, 4 or 8": the sizes of partitions. */
+/* Formats the sizes of partitions: "1, 2, 4 or 8". */
 static char *list_sizes(const FabricTable *table) {
         _cleanup_free_ char *text = NULL;
         unsigned last = 0;
@@ -132,7 +132,7 @@ static char *list_sizes(const FabricTable *table) {
         return text ? string_format("%s or %u", text, last) : string_format("%u", last);
 }
 
-/* An allocation whose partition has a module of this one; NULL: none. */
+/* Returns an allocation whose partition shares a module with this one, or NULL. */
 static const Allocation *find_holder(const Planner *p, const FabricPartition *partition) {
         const Ledger *l = p->context->ledger;
 
@@ -145,7 +145,7 @@ static const Allocation *find_holder(const Planner *p, const FabricPartition *pa
         return NULL;
 }
 
-/* Why a GPU is not free: "'vm1' has 0000:1b:00.0". */
+/* Explains why a GPU is not free: "'vm1' has 0000:1b:00.0". */
 static char *explain_gpu(const Planner *p, const PciDevice *dev, const Allocation *holder) {
         const HostView *view = p->context;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -157,7 +157,7 @@ static char *explain_gpu(const Planner *p, const PciDevice *dev, const Allocatio
                              why.message ?: "");
 }
 
-/* " Partition 1: 'vm1' has 0000:1b:00.0, 'vm2' has 0000:2b:00.0." Of each allocation, names the first GPU. */
+/* Appends " Partition 1: 'vm1' has 0000:1b:00.0, 'vm2' has 0000:2b:00.0." Names the first GPU of each allocation. */
 static void append_broken(const Planner *p, const FabricPartition *partition, Refusal *ret) {
         const Allocation *holders[FABRIC_MODULE_MAX] = { 0 }, *other;
         _cleanup_free_ char *text = NULL;
@@ -191,7 +191,7 @@ static void append_broken(const Planner *p, const FabricPartition *partition, Re
                                       text[len - 1] == '.' ? "" : ".");
 }
 
-/* The request names a GPU that the partition does not have. */
+/* Returns whether the request names a GPU that is not in the partition. */
 static bool lacks_named(const Planner *p, const FabricPartition *partition) {
         for (size_t i = 0; i < p->request->n_at; i++) {
                 const PciDevice *dev = inventory_find(p->context->inventory, p->request->at[i].address);
@@ -204,12 +204,12 @@ static bool lacks_named(const Planner *p, const FabricPartition *partition) {
         return false;
 }
 
-/* The partition is of as many GPUs as the request wants. */
+/* Returns whether the partition has as many GPUs as the request wants. */
 static bool has_size(const Planner *p, const FabricPartition *partition) {
         return fabric_count(partition->modules) == count_wanted(p);
 }
 
-/* The GPUs of the partition are known, and are those that the request names. */
+/* Returns whether the partition has the wanted size, known GPUs, and all GPUs that the request names. */
 static bool is_candidate(const Planner *p, const FabricPartition *partition) {
         return has_size(p, partition) && is_known(p, partition) && !lacks_named(p, partition);
 }

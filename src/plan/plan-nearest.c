@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The nearest request that would succeed. First lowers what the node cannot give to any guest: devices to the number of
- * free devices, then CPUs, memory and shared memory to what the nodes have room for, which takes no search for devices.
- * Then tries a few requests with their devices: as they are, with a weaker NUMA policy, with a wider proximity, with
- * any number of guest cells, and with fewer devices.
+ * Finds the nearest request that would succeed. First lowers what no guest of the node can get: devices to the number
+ * of free devices; then CPUs, memory and shared memory to the room of the nodes, without a search for devices. Then
+ * tries a few requests with devices: with a weaker NUMA policy, with a wider proximity, with any number of guest cells,
+ * and with fewer devices.
  */
 
 #include <errno.h>
@@ -20,16 +20,16 @@
 
 typedef struct Nearest {
         const Planner *planner;
-        Planner asked;  /* planner for the relaxed requests */
-        Request at;     /* the relaxed request; strings are borrowed */
-        size_t n_nodes; /* NUMA nodes of the last plan found */
+        Planner asked;  /* the planner of the relaxed requests */
+        Request at;     /* the relaxed request, whose strings are borrowed */
+        size_t n_nodes; /* number of NUMA nodes of the last plan */
         uint64_t work;
         unsigned tries;
 } Nearest;
 
 /* --- room: CPUs, memory and shared memory, without devices --- */
 
-/* 1 when the node has room for the request without devices, 0 when it has not, negative when that is unknown. */
+/* Returns 1 if the node has room for the request without devices, 0 if not, and a negative errno if unknown. */
 static int has_room(Nearest *n, bool with_memory) {
         Request r = n->at;
         Planner room;
@@ -53,7 +53,7 @@ static void set_memory(Request *r, uint64_t memory) {
         r->memory = memory;
 }
 
-/* Lowers wanted to the largest multiple of unit with room. 1, 0 when there is none, or negative. */
+/* Lowers wanted to the largest multiple of unit with room. Returns 1, 0 if there is none, or a negative errno. */
 static int lower(Nearest *n, uint64_t wanted, uint64_t unit, void (*set)(Request *, uint64_t), bool with_memory) {
         uint64_t room = 0, too_much = (wanted + unit - 1) / unit;
 
@@ -71,7 +71,7 @@ static int lower(Nearest *n, uint64_t wanted, uint64_t unit, void (*set)(Request
         return room > 0;
 }
 
-/* The step by which memory is lowered: a round unit. */
+/* Returns the unit in which memory is lowered. */
 static uint64_t memory_unit(const Request *r) {
         uint64_t page = request_page(r), unit = page;
 
@@ -81,12 +81,12 @@ static uint64_t memory_unit(const Request *r) {
         return unit;
 }
 
-/* Existing shared memory cannot be changed. */
+/* Returns whether the shared memory is new. Existing shared memory cannot be changed. */
 static bool is_new(const Nearest *n, const Region *region) {
         return !ledger_find_region(n->planner->context->ledger, region->name);
 }
 
-/* Asks for ordinary pages of a new region, or halves its size as often as needed. */
+/* Changes a new region to ordinary pages, or halves its size as often as needed. */
 static int lower_region(Nearest *n, Region *region) {
         Region wanted = *region;
         int r = 0;
@@ -108,7 +108,7 @@ static int lower_region(Nearest *n, Region *region) {
         return 0;
 }
 
-/* Less memory, or else ordinary pages, or else less shared memory. */
+/* Lowers the memory, or else asks for ordinary pages, or else lowers the shared memory. */
 static int lower_memory(Nearest *n) {
         const uint64_t page_size = n->at.page_size;
         int r = lower(n, n->at.memory, memory_unit(&n->at), set_memory, true);
@@ -124,14 +124,14 @@ static int lower_memory(Nearest *n) {
         return r;
 }
 
-/* Whole cores if the request wants whole cores. */
+/* Lowers the CPUs, in whole cores if the request wants whole cores. */
 static int lower_cpus(Nearest *n) {
         unsigned threads = n->planner->threads, wanted = n->at.cpus;
 
         return lower(n, wanted, wanted % threads == 0 ? threads : 1, set_cpus, false);
 }
 
-/* Any number of NUMA nodes, on the side of the guest and of the host. */
+/* Allows any number of guest cells and of NUMA nodes. */
 static int lift_nodes(Nearest *n) {
         const unsigned cells = n->at.cells;
         const NumaPolicy numa = n->at.numa;
@@ -166,7 +166,7 @@ static int make_room(Nearest *n) {
 
 /* --- places: with devices --- */
 
-/* 1 when there is a plan, 0 when there is none, negative when that is unknown. */
+/* Returns 1 if there is a plan, 0 if there is none, and a negative errno if unknown. */
 static int fits(Nearest *n) {
         if (n->tries++ >= TRIES_MAX)
                 return -E2BIG;
@@ -174,7 +174,7 @@ static int fits(Nearest *n) {
         return planner_is_feasible(&n->asked, &n->n_nodes);
 }
 
-/* Neither of the NUMA policies 'legacy' and 'socket' is weaker than the other. */
+/* Tries weaker NUMA policies. Neither of 'legacy' and 'socket' is weaker than the other. */
 static int weaken_policy(Nearest *n) {
         static const NumaPolicy policies[] = { NUMA_POLICY_REQUIRED, NUMA_POLICY_LEGACY, NUMA_POLICY_SOCKET,
                                                NUMA_POLICY_PREFERRED };
@@ -192,7 +192,7 @@ static int weaken_policy(Nearest *n) {
         return r;
 }
 
-/* limit: one of n->at. */
+/* limit: a proximity of n->at. */
 static int widen(Nearest *n, Proximity *limit) {
         const Proximity wanted = *limit;
         int r = 0;
@@ -225,7 +225,7 @@ static int free_cells(Nearest *n) {
         return r;
 }
 
-/* One device less of each pool, or else half of the devices. */
+/* Tries one device less of each pool, then half of the devices. */
 static int lower_counts(Nearest *n) {
         const Request wanted = n->at;
         int r = 0;
@@ -255,7 +255,7 @@ static int find_place(Nearest *n, Verdict v) {
         return r;
 }
 
-/* Lowers the counts to the free devices, which no plan can exceed. False when a pool has no free device. */
+/* Lowers the counts to the free devices. False: a pool has no free device. */
 static bool clamp_counts(Nearest *n) {
         for (size_t i = 0; i < n->at.n_pools; i++) {
                 unsigned have = planner_count(n->planner, i);

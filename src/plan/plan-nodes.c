@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Searches the sets of NUMA nodes, and the best devices for each set. */
+/* Searches the sets of NUMA nodes, and for each set the best devices. */
 
 #include <errno.h>
 
 #include "model/cores.h"
 #include "plan-internal.h"
 
-/* Cost of examining a set of nodes without a search, in units of PLAN_WORK_MAX. */
+/* The cost of a set of nodes without its search for devices, in comparisons. */
 #define NODE_SET_WORK 64U
 
-/* Used for a missing SLIT distance: larger than any distance in a SLIT. */
+/* Replaces a missing SLIT distance. Larger than any distance in a SLIT. */
 #define DISTANCE_UNTOLD 255U
 
 static bool same_package(const Inventory *inv, const NodeChoice *choice, const NumaNode *node) {
@@ -19,7 +19,7 @@ static bool same_package(const Inventory *inv, const NodeChoice *choice, const N
         return false;
 }
 
-/* The affinity of devices on a node outside the set. */
+/* Returns the affinity of devices on a node outside the set. */
 static NodeAffinity judge_remote(const Planner *p, NumaPolicy policy, const NodeChoice *choice, size_t node) {
         const Inventory *inv = p->context->inventory;
         bool remote = numa_policy_allows_remote(policy) ||
@@ -41,8 +41,8 @@ static void judge_nodes(const Planner *p, NumaPolicy policy, const NodeChoice *c
 }
 
 /*
- * Sets the lower bounds task->off and task->remote: devices other than NICs of GPUs for which the nodes have too few
- * candidates. False when a pool has too few candidates on all nodes together.
+ * Sets the lower bounds task->off and task->remote: the devices, without NICs of GPUs, for which the nodes have too few
+ * candidates. False: a pool has too few candidates on all nodes together.
  */
 static bool count_off_node(const Planner *p, SearchTask *task) {
         for (size_t i = 0; i < p->request->n_pools; i++) {
@@ -60,7 +60,7 @@ static bool count_off_node(const Planner *p, SearchTask *task) {
         return true;
 }
 
-/* The largest distance that the proximity allows. */
+/* Returns the largest distance that the proximity allows. */
 static Distance distance_limit(Proximity proximity) {
         Distance d = DISTANCE_PIX;
 
@@ -69,7 +69,7 @@ static Distance distance_limit(Proximity proximity) {
         return d;
 }
 
-/* 0, or -ENOENT when the pools have too few candidates. */
+/* Returns 0, or -ENOENT when a pool has too few candidates. */
 static int make_task(const Planner *p, SearchTask *task) {
         task->limit = distance_limit(p->request->proximity);
         task->n_limits = p->request->n_limits;
@@ -93,8 +93,8 @@ static int choose_devices(const Planner *p, NodeChoice *choice) {
 }
 
 /*
- * Searches as if the guest were on all NUMA nodes. When the limits allow no devices even then, they allow none on any
- * set of nodes: -ENOENT. Otherwise 0, also when this search is too large, or -ENOMEM.
+ * Searches as if the guest were on all NUMA nodes. Returns -ENOENT if the limits allow no devices even then, and so on
+ * no set of nodes. Returns 0 otherwise, also if this search is too large, or -ENOMEM.
  */
 static int check_limits(const Planner *p) {
         SearchTask task = { 0 };
@@ -112,7 +112,7 @@ static int check_limits(const Planner *p) {
         return r == -E2BIG ? 0 : r;
 }
 
-/* Each node, from the lowest one on, gets the largest share that it has room for. */
+/* Gives each node, from the lowest one on, the largest remaining share of CPUs that it has room for. */
 static bool share_cpus(const Planner *p, NodeChoice *choice) {
         unsigned shares[ALLOCATION_CELLS_MAX];
 
@@ -130,7 +130,7 @@ static bool share_cpus(const Planner *p, NodeChoice *choice) {
         return true;
 }
 
-/* Sets the shares of the nodes. False when the nodes do not have room for them. */
+/* Sets the shares of the nodes. False: the nodes lack room for them. */
 static bool share(const Planner *p, NodeChoice *choice) {
         if (p->request->cpus == 0)
                 return true;
@@ -162,7 +162,7 @@ static int choice_compare(const NodeChoice *a, const NodeChoice *b) {
         return c;
 }
 
-/* The next set of k nodes out of n in lexicographic order; false after the last. */
+/* Advances to the next set of k nodes out of n, in lexicographic order. False: there are no more. */
 static bool next_set(size_t *nodes, size_t k, size_t n) {
         for (size_t i = k; i-- > 0;)
                 if (nodes[i] < n - k + i) {
@@ -180,7 +180,7 @@ typedef struct Contest {
         bool any; /* stop at the first choice */
 } Contest;
 
-/* Earlier sets win ties: they have the lower node ids. */
+/* The earlier set wins a tie, because it has the lower node ids. */
 static void contest_enter(Contest *c, const NodeChoice *choice) {
         if (c->found == 0 || choice_compare(choice, c->best) < 0) {
                 if (c->found > 0)
@@ -191,7 +191,7 @@ static void contest_enter(Contest *c, const NodeChoice *choice) {
         c->found++;
 }
 
-/* -ENOENT: the set has no choice. */
+/* Returns -ENOENT if the set has no choice. */
 static int try_nodes(const Planner *p, NodeChoice *choice, Contest *contest) {
         int r = share(p, choice) ? choose_devices(p, choice) : -ENOENT;
 
@@ -224,7 +224,8 @@ static int choose_among(const Planner *p, size_t k, Contest *contest) {
         return 0;
 }
 
-/* The most devices of the pool that k nodes can have, including devices elsewhere that the policy allows. */
+/* Returns the most devices of the pool that k nodes can have, with devices on unknown nodes if the policy allows
+ * these. */
 static unsigned most_local(const Planner *p, size_t pool, size_t k) {
         bool unknown = numa_policy_allows_unknown(planner_policy(p, pool));
         unsigned left[SEARCH_NODES_MAX], sum = unknown ? p->candidates[pool][SEARCH_NODE_UNKNOWN] : 0;
@@ -243,8 +244,8 @@ static unsigned most_local(const Planner *p, size_t pool, size_t k) {
 }
 
 /*
- * A quick check whether k nodes can suffice: k nodes have room for the smallest share, and the k nodes with the most
- * devices have enough.
+ * Checks quickly whether k nodes may suffice: k nodes have room for the smallest share of CPUs, and the k nodes with
+ * the most devices have enough.
  */
 static bool may_do(const Planner *p, size_t k) {
         unsigned shares[ALLOCATION_CELLS_MAX];
@@ -268,7 +269,7 @@ static int node_compare(const void *a, const void *b) {
         return (*x > *y) - (*x < *y);
 }
 
-/* The most nodes that the NUMA policies of the request and of its pools allow. */
+/* Returns the most nodes that the NUMA policies of the request and its pools allow. */
 static size_t most_nodes(const Planner *p) {
         bool several = numa_policy_allows_several(p->request->numa);
 
@@ -304,7 +305,7 @@ static int choose(const Planner *p, Contest *contest) {
         return r == -ENOENT ? 0 : r;
 }
 
-/* Tries the partitions one after the other. Each has its best choice, and the best of these is the best of all. */
+/* Tries each partition. The best of the partitions' best choices is the best of all. */
 static int choose_partition(const Planner *p, Contest *contest) {
         const FabricTable *table = &p->context->config->fabric;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Why there is no plan. Runs only after the search found none, and plans relaxed requests to find out what is short. */
+/* Explains why there is no plan. Runs only after a search without result, and plans relaxed requests to find the
+ * shortage. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,10 +10,10 @@
 #include "plan/proximity.h"
 #include "util/strings.h"
 
-/* Most allocations that a refusal names. */
+/* The most allocations that a refusal names. */
 #define NAMES_MAX 3U
 
-/* The free memory of nodes that give memory: "node 0 has 62 GiB, node 1 has 0". The caller frees. */
+/* Lists the free memory of nodes that give memory: "node 0 has 62 GiB, node 1 has 0". The caller frees. */
 static char *list_memory(const Planner *p) {
         const Inventory *inv = p->context->inventory;
         char *text = NULL;
@@ -24,7 +25,7 @@ static char *list_memory(const Planner *p) {
         return text;
 }
 
-/* True when a has memory on the node in this page size that the kernel has not allocated yet. */
+/* Returns whether a has memory of this page size on the node that the kernel has not allocated yet. */
 static bool has_idle_memory(const Planner *p, const Allocation *a, int node) {
         for (size_t i = 0; !a->status.running && a->page_size == p->page_size && i < a->n_cells; i++)
                 if (cell_memory_node(&a->cells[i]) == node)
@@ -35,7 +36,7 @@ static bool has_idle_memory(const Planner *p, const Allocation *a, int node) {
         return false;
 }
 
-/* "'vm1', 'vm2', 'vm3' and 2 more" */
+/* Formats "'vm1', 'vm2', 'vm3' and 2 more". */
 static char *list_idle_memory(const Planner *p, int node) {
         const Ledger *l = p->context->ledger;
         unsigned n = 0;
@@ -50,8 +51,8 @@ static char *list_idle_memory(const Planner *p, int node) {
 }
 
 /*
- * Appends " Node 0: 4 pages, 2 free, 2 promised to 'vm1' and not in use yet.", unless promised or reserved memory
- * explains why the node has too little.
+ * Appends " Node 0: 4 pages, 2 free, 2 promised to 'vm1' and not in use yet." Appends nothing if promised or reserved
+ * memory alone explains the shortage.
  */
 static void explain_memory(const Planner *p, size_t index, char **text, bool *used, bool *waiting) {
         const HostView *view = p->context;
@@ -81,7 +82,7 @@ static void explain_memory(const Planner *p, size_t index, char **text, bool *us
         (void) string_append(text, "", ".");
 }
 
-/* Appends " Memory of NUMA nodes 2-3, which have no CPUs, is given only by memory-from." */
+/* Appends " Memory of NUMA nodes 2-3, without CPUs, is given only by memory-from." */
 static void explain_far_memory(const Planner *p, char **text) {
         const Inventory *inv = p->context->inventory;
         _cleanup_free_ char *list = NULL;
@@ -122,10 +123,10 @@ static Verdict refuse_requested_memory(const Planner *p, Refusal *ret) {
                 list ?: "none", details ?: "");
 }
 
-/* Most devices of a pool that a refusal names. */
+/* The most devices of a pool that a refusal names. */
 #define REASONS_MAX 3U
 
-/* Is there a plan for the relaxed request? 1, 0, or negative when that is unknown. */
+/* Returns 1 if there is a plan for the relaxed request, 0 if not, and a negative errno if unknown. */
 static int is_feasible(const Planner *p, const Request *relaxed) {
         Planner again = *p;
         size_t n_nodes;
@@ -134,7 +135,7 @@ static int is_feasible(const Planner *p, const Request *relaxed) {
         return planner_is_feasible(&again, &n_nodes);
 }
 
-/* Free CPUs of the nodes with CPUs: "node 0 has 8, node 1 has 0". */
+/* Lists the free CPUs of nodes with CPUs: "node 0 has 8, node 1 has 0". */
 static char *list_cpus(const Planner *p) {
         char *text = NULL;
 
@@ -153,7 +154,7 @@ static size_t count_cpu_nodes(const Inventory *inv) {
         return n;
 }
 
-/* " of 4 to 5": the shares on so many nodes; "" for one node, or when the number of nodes is open. */
+/* Formats " of 4 to 5", the shares on that number of nodes. "": one node, or any number of nodes. */
 static char *describe_shares(const Planner *p, const Request *r, size_t n_nodes) {
         unsigned shares[ALLOCATION_CELLS_MAX];
 
@@ -165,7 +166,7 @@ static char *describe_shares(const Planner *p, const Request *r, size_t n_nodes)
         return string_format(" of %u to %u", shares[n_nodes - 1], shares[0]);
 }
 
-/* The remedy mentions the number of cells only if the request has one: otherwise all numbers were tried. */
+/* The remedy mentions guest cells only if the request has a number of cells: otherwise all numbers were tried. */
 static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
         size_t exactly = r->cells ?: r->n_host_nodes,
                most = numa_policy_allows_several(r->numa) ? ALLOCATION_CELLS_MAX : 1,
@@ -187,10 +188,7 @@ static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
                       list ?: "none");
 }
 
-/*
- * Refuses when the shared memory of r, a request without devices, is what does not fit. Removes the shared memory from
- * r.
- */
+/* Refuses r, a request without devices, if its shared memory is what does not fit. Removes the shared memory from r. */
 static Verdict check_sharing(const Planner *p, Request *r, Refusal *ret) {
         Request anywhere = *r;
         int does = 0;
@@ -210,8 +208,7 @@ static Verdict check_sharing(const Planner *p, Request *r, Refusal *ret) {
 }
 
 /*
- * Refuses when r, a request without devices and without shared memory, fits on several NUMA nodes but not on the one
- * that its policy allows.
+ * Refuses r, a request without devices and shared memory, if it fits on several NUMA nodes but its policy allows one.
  */
 static Verdict check_single(const Planner *p, const Request *r, Refusal *ret) {
         _cleanup_free_ char *cpus = NULL, *memory = NULL;
@@ -234,7 +231,7 @@ static Verdict check_single(const Planner *p, const Request *r, Refusal *ret) {
                       memory ?: "none");
 }
 
-/* Refuses when the request does not fit even without devices: because of CPUs, memory, or because no node has both. */
+/* Refuses a request that does not fit even without devices: CPUs or memory are short, or no node has both. */
 static Verdict check_room(const Planner *p, Refusal *ret) {
         Request r = *p->request;
         Planner roomy = *p;
@@ -262,8 +259,8 @@ static Verdict check_room(const Planner *p, Refusal *ret) {
                         : refuse_cpus(&roomy, &r, ret);
 }
 
-/* The first few free devices of each pool: "0000:01:00.0 is on node 0, 0000:81:00.0 is on an unknown node and 5 more of
- * pool 'gpu'". */
+/* Lists the first few free devices of each pool: "0000:01:00.0 is on node 0, 0000:81:00.0 is on an unknown node and 5
+ * more of pool 'gpu'". */
 static char *list_devices(const Planner *p) {
         const Inventory *inv = p->context->inventory;
         char *text = NULL;
@@ -289,7 +286,7 @@ static char *list_devices(const Planner *p) {
         return text;
 }
 
-/* The NUMA policies of pools that are stricter than 'preferred': "the NUMA policy 'required' of pool 'gpu'". */
+/* Lists the NUMA policies of pools that are stricter than 'preferred': "the NUMA policy 'required' of pool 'gpu'". */
 static char *list_policies(const Planner *p) {
         char *text = NULL;
 
@@ -303,7 +300,7 @@ static char *list_policies(const Planner *p) {
         return text;
 }
 
-/* True when the request would fit if every node had enough memory. */
+/* Returns whether the request would fit if every node had enough memory. */
 static bool only_memory_is_short(const Planner *p) {
         Planner roomy = *p;
 
@@ -324,7 +321,7 @@ static Verdict refuse_numa_memory(const Planner *p, const char *by, bool several
                       nodes_text(p), by, several ? "" : "s", devices ?: "", memory ?: "");
 }
 
-/* by: the NUMA policies and the proximity that the free devices do not satisfy; several: by is plural. */
+/* by: the NUMA policies and the proximity that the free devices do not satisfy. several: by is a plural. */
 static Verdict refuse_numa(const Planner *p, const char *by, bool several, const char *remedy, Refusal *ret) {
         _cleanup_free_ char *list = list_devices(p), *cpus = p->request->cpus > 0 ? list_cpus(p) : NULL;
 
@@ -337,7 +334,7 @@ static Verdict refuse_numa(const Planner *p, const char *by, bool several, const
                       cpus ? "." : "");
 }
 
-/* The policy that is enough instead of 'single': 'required' when several nodes are, else 'preferred'. */
+/* Returns a policy that suffices instead of 'single': 'required' if several nodes suffice, else 'preferred'. */
 static NumaPolicy weaker_policy(const Planner *p) {
         Request r = *p->request;
 
@@ -347,8 +344,8 @@ static NumaPolicy weaker_policy(const Planner *p) {
 }
 
 /*
- * Blames the first of these whose relaxation alone makes the request fit: the policy of the request, the policies of
- * its pools. If neither does, blames them all together with the proximity.
+ * Blames the NUMA policy of the request, or else those of its pools, if the relaxation of these alone makes the request
+ * fit. Otherwise blames all of them together with the proximity.
  */
 static Verdict check_numa(const Planner *p, Refusal *ret) {
         _cleanup_free_ char *own = NULL, *pools = list_policies(p), *all = NULL, *remedy = NULL,
@@ -383,8 +380,8 @@ static Verdict check_numa(const Planner *p, Refusal *ret) {
 }
 
 /*
- * The index of the limit whose removal alone makes the request fit; n_limits means the GPU-NIC proximity, n_limits + 1
- * that several limits are to blame. Negative: unknown.
+ * Returns the index of the limit whose removal alone makes the request fit. n_limits: the GPU-NIC proximity; n_limits +
+ * 1: several limits. Negative: unknown.
  */
 static int find_limit(const Planner *p) {
         for (size_t i = 0; i <= p->request->n_limits; i++) {
@@ -435,7 +432,7 @@ static Verdict refuse_proximity(const Planner *p, Refusal *ret) {
                       NOT_CLOSE "they cannot satisfy all limits of '%s' together.", all ?: "the proximity");
 }
 
-/* Devices, CPUs and memory each suffice: refuses because of the proximity or the NUMA policy. */
+/* Refuses because of the proximity or the NUMA policy, when devices, CPUs and memory each suffice. */
 static Verdict check_places(const Planner *p, Refusal *ret) {
         Request r = *p->request;
         int does;
@@ -448,7 +445,7 @@ static Verdict check_places(const Planner *p, Refusal *ret) {
         return does > 0 ? refuse_proximity(p, ret) : check_numa(p, ret);
 }
 
-/* Adds to the refusal what the request names, within which there is no plan. */
+/* Adds to the refusal the devices, nodes and CPUs that the request names and that allow no plan. */
 static void add_named(const Request *r, Refusal *ret) {
         _cleanup_free_ char *named = NULL, *cpus = NULL, *nodes = NULL;
         int k = 0;

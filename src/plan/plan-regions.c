@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Places the memory of the guest and its shared memory on the nodes of a plan. */
+/* Places the memory and the shared memory of a guest on the nodes of a plan. */
 
 #include "plan-internal.h"
 #include "util/strings.h"
@@ -20,14 +20,14 @@ Verdict planner_check_regions(const HostView *view, const Request *r, Refusal *r
         return v;
 }
 
-/* The node that gives memory at a position of the choice. */
+/* Returns the node that gives memory to the node at this position of the choice. */
 static size_t memory_node(const Planner *p, const NodeChoice *choice, size_t at) {
         return p->memory_node[choice->nodes[at]];
 }
 
 /*
- * What the guest has on the node that gives memory at this position, in pages of this size: shares of the memory, of
- * several positions when it gives memory to these too, and the first n_regions regions.
+ * Returns the size of the guest's memory on the node that gives memory at this position, in pages of this size. Counts
+ * the shares of all positions that this node serves, and the first n_regions regions.
  */
 static uint64_t taken(const Planner *p, const NodeChoice *choice, size_t at, uint64_t page_size, size_t n_regions) {
         const Request *r = p->request;
@@ -43,7 +43,7 @@ static uint64_t taken(const Planner *p, const NodeChoice *choice, size_t at, uin
         return sum;
 }
 
-/* True when the node has room for the region beside the regions before it. */
+/* Returns whether the node has room for the region beside the earlier regions. */
 static bool has_room(const Planner *p, const NodeChoice *choice, size_t at, size_t region) {
         const HostView *view = p->context;
         const Region *wanted = &p->request->regions[region];
@@ -55,7 +55,7 @@ static bool has_room(const Planner *p, const NodeChoice *choice, size_t at, size
 
 #define PLACE_IS_THERE SIZE_MAX
 
-/* True when the existing region is on one of the nodes, or the NUMA policy allows it elsewhere. */
+/* Returns whether the existing region is on one of the nodes, or the NUMA policy allows another node. */
 static bool is_near(const Planner *p, const NodeChoice *choice, const Region *there) {
         for (size_t i = 0; i < choice->n_nodes; i++)
                 if (p->context->inventory->nodes[memory_node(p, choice, i)].id == there->node)
@@ -63,7 +63,7 @@ static bool is_near(const Planner *p, const NodeChoice *choice, const Region *th
         return !numa_policy_requires_nodes(p->request->numa);
 }
 
-/* Adds the rest of the guest's pages, fewer than nodes: one each on the lowest nodes that have room for it. */
+/* Adds the remaining pages of the guest, fewer than nodes: one each on the lowest nodes with room. */
 static bool place_rest(const Planner *p, NodeChoice *choice) {
         const Request *r = p->request;
         uint64_t page = request_page(r), rest = r->memory / page % choice->n_nodes;
@@ -81,8 +81,8 @@ static bool place_rest(const Planner *p, NodeChoice *choice) {
 }
 
 /*
- * Places all regions, on the lowest nodes possible, and then the rest of the guest's pages. Backtracks over all nodes,
- * so that a possible placement is always found.
+ * Places all regions on the lowest possible nodes, then the remaining pages of the guest. Backtracks over all nodes,
+ * and so finds a placement if there is one.
  */
 static bool place(const Planner *p, NodeChoice *choice, size_t region) {
         const Request *r = p->request;

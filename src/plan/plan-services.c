@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Slots of remote services: from the fewest endpoints, and among those from the first in the order of configuration. */
+/* Chooses slots of remote services from the fewest endpoints, in the order of the configuration. */
 
 #include <stdio.h>
 
 #include "plan-internal.h"
 #include "util/strings.h"
 
-/* Most allocations, and most endpoints, that a refusal names. */
+/* The most allocations, and the most endpoints, that a refusal names. */
 #define NAMED_MAX 3U
 
-/* The most slots that k of the endpoints from the first on have free together. */
+/* Returns the most free slots that any k endpoints from the first on have together. */
 static unsigned best_of(const unsigned *n_free, size_t first, size_t n, size_t k) {
         bool taken[REMOTE_ENDPOINTS_MAX] = { 0 };
         unsigned sum = 0;
@@ -37,7 +37,7 @@ static int add_slots(Allocation *a, const RemoteService *s, const RemoteEndpoint
         return allocation_add_service(a, &entry);
 }
 
-/* "'vm1' has 2 of gpu1:9999": the first few holders of slots of the service. */
+/* Lists the first few holders of slots of the service: "'vm1' has 2 of gpu1:9999". */
 static char *list_holders(const HostView *view, const RemoteService *s) {
         unsigned named = 0;
         char *text = NULL;
@@ -55,7 +55,8 @@ static char *list_holders(const HostView *view, const RemoteService *s) {
         return text;
 }
 
-/* " gpu1:9999 is out of service: it refuses connections.": sentences about the first few endpoints out of service. */
+/* Writes sentences about the first few endpoints out of service: " gpu1:9999 is out of service: it refuses
+ * connections." */
 static char *list_down(const HostView *view, const RemoteService *s) {
         unsigned named = 0;
         char *text = NULL;
@@ -122,7 +123,7 @@ static Verdict pick(const HostView *view, const RemoteService *s, unsigned wante
         for (size_t i = 0; i < s->n_endpoints && wanted > 0; i++) {
                 unsigned take = MIN(n_free[i], wanted);
 
-                /* Without the slots of this endpoint, the k - 1 best later ones must suffice. */
+                /* With this endpoint's slots, the best k - 1 later endpoints must suffice. */
                 if (take == 0 || take + best_of(n_free, i + 1, s->n_endpoints, k - 1) < wanted)
                         continue;
                 if (add_slots(a, s, &s->endpoints[i], take) < 0)
@@ -133,7 +134,7 @@ static Verdict pick(const HostView *view, const RemoteService *s, unsigned wante
         return VERDICT_NONE;
 }
 
-/* The variables of such a client name one endpoint. */
+/* Refuses two services of one kind whose client has variables for one endpoint only. */
 static Verdict check_kind(const HostView *view, const Request *r, size_t i, Refusal *ret) {
         const RemoteService *s = config_find_service(view->config, r->services[i].pool);
 

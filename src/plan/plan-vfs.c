@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a change of the number of VFs of a PF needs, and who the VFs are. */
+/* Checks a change of the number of VFs of a PF, and chooses the identities of VFs. */
 
 #include "plan/vfs.h"
 
@@ -39,7 +39,7 @@ Verdict plan_check_pf(const HostView *view, const PciDevice *pf, unsigned count,
 Verdict plan_check_pf_free(const HostView *view, const PciDevice *pf, Refusal *ret) {
         Verdict v = ledger_check_device(view->ledger, view->status, view->inventory, pf, NULL, ret);
 
-        /* Allocations may have VFs of the PF that a boot removed; creating them again is fine. */
+        /* Allocations may have VFs of the PF that a boot removed. Creating these VFs again is allowed. */
         if (v != VERDICT_PF_HAS_VFS)
                 return v;
         refusal_done(ret);
@@ -55,7 +55,7 @@ static Verdict refuse_allocated(const Allocation *a, PciAddress vf, PciAddress p
                       PCI_ADDRESS_STR(vf), PCI_ADDRESS_STR(pf), a->name);
 }
 
-/* Refuses when a VF of the PF is allocated, even one that is missing. */
+/* Refuses when a VF of the PF is allocated, even a missing one. */
 static Verdict check_promised(const HostView *view, const PciDevice *pf, Refusal *ret) {
         for (size_t i = 0; i < view->ledger->n_claims; i++) {
                 const Claim *claim = &view->ledger->claims[i];

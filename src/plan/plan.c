@@ -36,7 +36,7 @@ static void set_runner_up(const Inventory *inv, const NodeChoice *second, Plan *
 }
 
 static Verdict make(const Planner *p, Plan *plan, Refusal *ret) {
-        bool chooses = p->request->n_pools > 0 || p->request->cpus > 0; /* else it wants slots of services only */
+        bool chooses = p->request->n_pools > 0 || p->request->cpus > 0; /* else it wants only slots of services */
         NodeChoice choice = { 0 }, second;
         int r = chooses ? planner_choose(p, &choice, &second, &plan->has_runner_up) : 0;
 
@@ -54,7 +54,7 @@ static Verdict make(const Planner *p, Plan *plan, Refusal *ret) {
         return planner_build(p, &choice, &plan->allocation, ret);
 }
 
-/* Only domains have CPUs. A request for devices alone is possible on any architecture. */
+/* Refuses CPUs on an architecture without domains. Requests for devices alone are allowed on any architecture. */
 static Verdict check_architecture(const HostView *view, const Request *r, Refusal *ret) {
         if (r->cpus == 0 || inventory_has_domains(view->inventory))
                 return VERDICT_NONE;
@@ -64,8 +64,8 @@ static Verdict check_architecture(const HostView *view, const Request *r, Refusa
                       QUOTABLE(inventory_architecture(view->inventory)));
 }
 
-/* Who gives out the devices of a pool. A scheduler with claims has chosen the devices already: the daemon obeys a
- * request of such a claim, and chooses none. */
+/* The schedulers of pools. With has_claims, the scheduler has chosen the devices: the daemon takes a request that names
+ * them for a claim, and chooses none itself. */
 static const struct {
         const char *name; /* NULL: the daemon */
         bool has_claims;
@@ -98,7 +98,7 @@ static Verdict check_scheduler(const Pool *pool, const Request *r, unsigned coun
                       r->consumer ? "not each of them with 'at'" : "no consumer");
 }
 
-/* Before the pools are checked, because the request does not name the pool of Via=. */
+/* Checks Via= of services before the pools, because the request does not name the pool of Via=. */
 static Verdict check_services(const HostView *view, const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_services; i++) {
                 const RemoteService *s = config_find_service(view->config, r->services[i].pool);
@@ -138,7 +138,7 @@ static Verdict make_forced(const HostView *view, const Request *r, uint64_t *wor
         return plan_make_within(&context, r, work, ret, ret_refusal);
 }
 
-/* SEV-ES and SEV-SNP have the same keys (libvirt, maxESGuests). */
+/* SEV-ES and SEV-SNP guests share one set of keys (libvirt, maxESGuests). */
 static Verdict check_confidential(const HostView *view, const Allocation *a, Refusal *ret) {
         ConfidentialFacts f = confidential_facts(view->inventory, view->config, a, a->confidential);
 
@@ -147,7 +147,7 @@ static Verdict check_confidential(const HostView *view, const Allocation *a, Ref
         return confidential_check(&f, ret);
 }
 
-/* Moves the slots picked to the allocation of the plan. */
+/* Moves the picked slots to the allocation of the plan. */
 static void take_slots(Allocation *a, Allocation *picked) {
         a->services = TAKE_PTR(picked->services);
         a->n_services = picked->n_services;
@@ -161,7 +161,7 @@ Verdict plan_make_within(const HostView *view, const Request *asked, uint64_t *w
         Verdict v;
         int failed;
 
-        /* QEMU refuses memory of a cell that is no whole number of the host's pages. */
+        /* QEMU refuses a cell whose memory is not a multiple of the host's page size. */
         if (streq(inventory_architecture(view->inventory), ARCHITECTURE_AARCH64))
                 hardware.base_page = REQUEST_PAGE_ARM;
         if (r->force && !view->policy->forced)
@@ -202,9 +202,9 @@ Verdict plan_make(const HostView *view, const Request *r, Plan **ret, Refusal *r
         return plan_make_within(view, r, &work, ret, ret_refusal);
 }
 
-/* Counts how often a request fits: each plan is claimed in a copy of the ledger before the next is made. */
+/* Counts how often a request fits: each plan is claimed in a copy of the ledger before the next one is made. */
 
-/* The owner of the planned allocations: that of the request, or, if unknown, that of the shared memory. */
+/* Returns the owner of the planned allocations: the request's, or if unknown that of the shared memory. */
 static uint32_t find_owner(const Ledger *l, const Request *r) {
         const SharedRegion *s = NULL;
 
@@ -215,7 +215,7 @@ static uint32_t find_owner(const Ledger *l, const Request *r) {
         return s ? s->owner : 0;
 }
 
-/* Plans the request once more. Refusals name the plan "#3", which is no valid allocation name. */
+/* Plans the request once more. Refusals name the allocation "#3", which is no valid name. */
 static Verdict fit_once(const HostView *view, const Request *r, uint64_t *work, Repeat *repeat, Refusal *ret) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         uint64_t look = (view->inventory->n_devices + view->inventory->n_cpus) * PLAN_DEVICE_WORK;

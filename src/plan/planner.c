@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The state of the host for the planner: free devices, CPUs and memory. */
+/* The state of the host as the planner needs it: free devices, CPUs and memory. */
 
 #include <errno.h>
 
@@ -36,7 +36,7 @@ static void add_candidate(Planner *p, size_t index, const PciDevice *dev, size_t
         p->candidates[index][node]++;
 }
 
-/* NICs of a request with GPUs are placed by their distance to a GPU. */
+/* Marks NIC pools of a request with GPUs: these NICs are placed by their distance to a GPU. */
 static void find_gpu_nics(Planner *p) {
         bool has_gpus = false;
 
@@ -46,7 +46,7 @@ static void find_gpu_nics(Planner *p) {
                 p->pools[i].is_gpu_nic = has_gpus && p->pools[i].is_nic;
 }
 
-/* Finds the candidates of all pools and counts the free devices of each node in one pass. */
+/* Finds the candidates of all pools and counts each node's free devices, in one pass. */
 static void find_candidates(Planner *p) {
         const Inventory *inv = p->context->inventory;
 
@@ -80,7 +80,7 @@ const FabricPartition *planner_partition(const HostView *view, const Allocation 
         return a->partition < 0 ? NULL : fabric_table_find(&view->config->fabric, (unsigned) a->partition);
 }
 
-/* The GPUs of pools with Fabric=yes by their module ids, and the modules of partitions that allocations have. */
+/* Indexes the GPUs of pools with Fabric=yes by module id, and collects the modules of allocated partitions. */
 static void find_modules(Planner *p) {
         const HostView *view = p->context;
 
@@ -98,7 +98,7 @@ static void find_modules(Planner *p) {
         }
 }
 
-/* The free CPUs of the node that the request permits. */
+/* Finds the free CPUs of the node, among those that the request permits. */
 static void find_cpus(Planner *p, size_t node) {
         const HostView *view = p->context;
         const CpuSet *from = &p->request->cpus_from;
@@ -121,7 +121,7 @@ static void find_memory(Planner *p, uint64_t page_size) {
         p->page_size = page_size;
 }
 
-/* Nodes that a guest can be on, and which node gives them memory. */
+/* Finds the nodes that a guest can be on, and for each the node that gives memory. */
 static void find_nodes(Planner *p) {
         const Inventory *inv = p->context->inventory;
         const CpuSet *from = cpuset_is_empty(&p->request->memory_from) ? NULL : &p->request->memory_from;
@@ -129,7 +129,7 @@ static void find_nodes(Planner *p) {
         for (size_t i = 0; i < inv->n_nodes; i++) {
                 int id = inv->nodes[i].id, memory = inventory_node_index(inv, inventory_memory_node(inv, id, from));
 
-                /* Of several named nodes, none may be known to be near. */
+                /* If the request names several memory nodes, none of them may be known to be near. */
                 if (inventory_cpu_node(inv, id) == id && (memory >= 0 || !from))
                         p->nodes[p->n_nodes++] = i;
                 p->memory_node[i] = memory >= 0 ? (size_t) memory : i;

@@ -62,7 +62,7 @@ static void borrow_pool(Request *r, char *pool, unsigned count) {
                 r->pools[r->n_pools++] = (RequestPool) { pool, count };
 }
 
-/* Has room for all pools: each service leaves the place of one. */
+/* The result has room for all pools, because a service leaves the place of a pool. */
 Request request_for_hardware(const Request *r, const Config *config) {
         Request h = *r;
 
@@ -142,7 +142,7 @@ int request_add_attributes(Request *r, const char *slot, const VfAttributes *att
         return 0;
 }
 
-/* Slot 1 of pool "gpu1" must not have the name of slot 11 of pool "gpu". */
+/* Slot 1 of pool "gpu1" and slot 11 of pool "gpu" need different names. */
 static bool ends_in_digit(const char *name) {
         return *name && strchr("0123456789", name[strlen(name) - 1]);
 }
@@ -152,7 +152,7 @@ const char *slot_name(const char *pool, unsigned index, char buf[static SLOT_NAM
         return buf;
 }
 
-/* The names of services are those of the configuration. */
+/* request_for_hardware() takes the services from the configuration, so their names are valid. */
 static Verdict check_services(const Request *r, uint64_t *total, Refusal *ret) {
         for (size_t i = 0; i < r->n_services; i++) {
                 if (r->services[i].count == 0)
@@ -193,7 +193,7 @@ static Verdict check_devices(const Request *r, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* check_devices() has checked the counts. */
+/* check_devices() has checked the numbers of devices. */
 static Verdict check_exact(const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_pools; i++) {
                 unsigned n = 0;
@@ -291,9 +291,9 @@ static Verdict check_cells(const Request *r, Refusal *ret) {
 
 /* The target of attributes: one slot of a pool, or all of them. */
 typedef struct Target {
-        const RequestPool *pool; /* NULL: no pool and no slot has this name */
+        const RequestPool *pool; /* NULL: no pool or slot has this name */
         unsigned first, n;       /* the first slot and the number of slots */
-        bool ambiguous;          /* the name is that of a slot and of another pool */
+        bool ambiguous;          /* a slot and another pool have this name */
 } Target;
 
 static Target find_target(const Request *r, const char *name) {
@@ -312,7 +312,7 @@ static Target find_target(const Request *r, const char *name) {
         return t;
 }
 
-/* Most slots that a refusal names. */
+/* The most slots that a refusal names. */
 #define SLOTS_NAMED_MAX 16U
 
 static Verdict refuse_slot(const Request *r, const char *name, Refusal *ret) {
@@ -332,7 +332,7 @@ static Verdict refuse_slot(const Request *r, const char *name, Refusal *ret) {
 }
 
 /*
- * The first MAC or GUID that a and b have in common, or _VF_ATTRIBUTE_MAX. Node and port GUIDs share one number space.
+ * Returns the first MAC or GUID that a and b share, or _VF_ATTRIBUTE_MAX. Node and port GUIDs share one number space.
  */
 static VfAttribute shared_identity(const VfAttributes *a, const VfAttributes *b) {
         for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++)
@@ -370,7 +370,7 @@ static Verdict check_identity(const Request *r, const RequestAttributes *a, Refu
         return VERDICT_NONE;
 }
 
-/* check_devices() has checked the counts. */
+/* check_devices() has checked the numbers of devices. */
 static Verdict check_attributes(const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_attributes; i++) {
                 const RequestAttributes *a = &r->attributes[i];
@@ -405,7 +405,7 @@ Verdict request_add_region(Request *r, const char *name, uint64_t size, uint64_t
         return VERDICT_NONE;
 }
 
-/* Shared memory needs a guest: the guest's CPUs decide its NUMA node. */
+/* Refuses shared memory without a guest: the guest's CPUs decide the NUMA node of the memory. */
 static Verdict check_regions(const Request *r, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
@@ -424,8 +424,8 @@ static Verdict check_text(const char *key, const char *text, size_t max, Refusal
         return refuse_request(ret, NULL, "The %s must have 1 to %zu bytes of printable UTF-8 text.", key, max);
 }
 
-/* Placement and Kubernetes write UUIDs in lower case, and a comparison must not depend on the spelling of the caller.
- */
+/* Refuses upper case: Placement and Kubernetes write UUIDs in lower case, and comparisons must not depend on
+ * spelling. */
 static Verdict check_consumer(const char *consumer, Refusal *ret) {
         return !consumer || text_is_uuid(consumer)
                        ? VERDICT_NONE
@@ -435,7 +435,7 @@ static Verdict check_consumer(const char *consumer, Refusal *ret) {
                                  "The consumer '%s' is not a UUID.", QUOTABLE(consumer));
 }
 
-/* What a caller wants besides hardware. */
+/* Checks the members of the request that are not about hardware. */
 static Verdict check_caller(const Request *r, Refusal *ret) {
         Verdict v = r->hold <= ALLOCATION_HOLD_MAX
                             ? VERDICT_NONE

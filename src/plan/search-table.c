@@ -5,10 +5,10 @@
 
 #include <errno.h>
 
-/* Cost of breaking a tie by addresses, in comparisons of costs. */
+/* The cost of a tie that addresses decide, in comparisons of costs. */
 #define TIE_WORK 8U
 
-/* Fixed cost of a merge. */
+/* The fixed cost of a merge, in comparisons of costs. */
 #define MERGE_WORK 48U
 
 #define TABLE_FIRST 4U /* entries allocated at first */
@@ -47,7 +47,7 @@ unsigned state_get(const State *state, TallyField field) {
         return (state->tally >> 8 * field) & 0xff;
 }
 
-/* The most devices of the larger side for one device of the smaller side. */
+/* Returns the most devices of the larger side that share one device of the smaller side. */
 static unsigned even_share(unsigned a, unsigned b) {
         return (MAX(a, b) + MIN(a, b) - 1) / MIN(a, b);
 }
@@ -214,7 +214,7 @@ void search_table_drop_first(Table *t) {
         t->entries[0] = t->entries[--t->n];
 }
 
-/* True when a comes first: a and b have the same number of devices, ascending, and are compared by address. */
+/* Returns whether a is first by the addresses of its devices. Both have the same number of devices, ascending. */
 static bool picks_before(const Entry *a, const Entry *b) {
         for (unsigned i = 0; i < a->n; i++)
                 if (a->picks[i] != b->picks[i])
@@ -235,7 +235,7 @@ const Entry *search_table_best(const Space *s, const Table *t) {
         return best;
 }
 
-/* True when the union of a and b comes before have. The union is not written; a and b have no device in common. */
+/* Returns whether the union of a and b precedes have, without writing it. a and b have no device in common. */
 static bool sum_before(const Entry *a, const Entry *b, const Entry *have) {
         for (unsigned i = 0, j = 0, n = 0; n < have->n; n++) {
                 uint32_t next = j == b->n || (i < a->n && a->picks[i] < b->picks[j]) ? a->picks[i++] : b->picks[j++];
@@ -266,11 +266,11 @@ typedef struct Merge {
         uint64_t least;
         Cost most;
         Table *sum;
-        size_t mask; /* mask of the slots in use */
+        size_t mask; /* for indices of the slots in use */
         unsigned ties;
 } Merge;
 
-/* Clears enough slots that at most half of them get used. */
+/* Clears the slots. At most half of them are used after the merge. */
 static int clear_slots(Merge *m, SearchScratch *scratch, size_t pairs) {
         size_t n = SLOTS_FIRST;
 
@@ -289,10 +289,10 @@ static int clear_slots(Merge *m, SearchScratch *scratch, size_t pairs) {
         return 0;
 }
 
-/* The slot of the sum of two states, used or free. */
+/* Returns the slot for the sum of two states, in use or free. */
 static uint16_t *find_slot(const Merge *m, const State *a, const State *b) {
         uint64_t counts = a->counts + b->counts, vfs = a->vfs + b->vfs;
-        /* All digits contribute to the uppermost bits. */
+        /* The product's uppermost bits depend on all bits of both sums. */
         size_t at = (counts + vfs * HASH_VFS) * HASH >> HASH_SHIFT & m->mask;
 
         for (;; at = (at + 1) & m->mask) {
@@ -304,7 +304,7 @@ static uint16_t *find_slot(const Merge *m, const State *a, const State *b) {
         }
 }
 
-/* Adds the sum of an entry of a and one of b, which fit together. */
+/* Adds the sum of an entry of a and one of b, whose counts the caller has checked. */
 static int merge_pair(Merge *m, const Entry *e, const Entry *f) {
         uint16_t *slot = find_slot(m, &e->state, &f->state);
         Cost cost = e->cost + f->cost;
@@ -330,8 +330,8 @@ static int merge_pair(Merge *m, const Entry *e, const Entry *f) {
 }
 
 /*
- * Merges one entry with all of b. A guard bit in most + counts means that a count exceeds the request; a clear guard
- * bit in least + counts means that a count is below least. Returns the cost, or an error.
+ * Merges one entry with all entries of b. A set guard bit in most + counts: a count exceeds the request. A clear guard
+ * bit in least + counts: a count is below least. Returns the cost, or a negative errno.
  */
 static int64_t merge_row(Merge *m, const Entry *e, const Table *b) {
         uint64_t most = e->state.counts + m->space->bias, least = e->state.counts + COUNT_GUARDS - m->least;

@@ -9,7 +9,7 @@
 #include "search.h"
 
 /*
- * The members of Score that add up over subtrees, packed with the most important one uppermost: one addition adds all
+ * The members of Score that add up over subtrees, packed with the most important one uppermost. One addition adds all
  * members, one comparison compares all. No field can overflow: a request has at most REQUEST_DEVICES_MAX devices, a
  * host at most INVENTORY_DEVICES_MAX.
  */
@@ -30,18 +30,18 @@ typedef enum CostField {
 
 Cost cost_of(CostField field, uint64_t value);
 unsigned cost_get(Cost cost, CostField field);
-/* COST_OFF and COST_REMOTE alone; two such results can be compared. */
+/* Returns COST_OFF and COST_REMOTE alone. The results can be compared. */
 Cost cost_off_node(Cost cost);
 
-/* The largest count that leaves the uppermost bit of its byte clear, and all these bits. */
+/* The largest count that leaves the uppermost bit of its byte clear, and the uppermost bits of all bytes. */
 #define COUNT_MAX    0x7fU
 #define COUNT_GUARDS 0x8080808080808080ULL
 
-/* The counts of a choice. They add up over subtrees. */
+/* The counts of a choice, which add up over subtrees. */
 typedef struct State {
-        uint64_t counts; /* devices by pool, a byte for each pool */
-        uint64_t vfs;    /* VFs by pool, a byte for each, for pools that have VFs and whole devices */
-        uint64_t tally;  /* a byte for each TallyField; a byte can count all devices of a request */
+        uint64_t counts; /* devices by pool, a byte each */
+        uint64_t vfs;    /* VFs by pool, a byte each, for pools with both VFs and whole devices */
+        uint64_t tally;  /* a byte for each TallyField, enough for all devices of a request */
 } State;
 
 typedef enum TallyField {
@@ -55,13 +55,13 @@ typedef enum TallyField {
 unsigned state_get(const State *state, TallyField field);
 
 typedef struct Space {
-        State one[REQUEST_POOLS_MAX][2]; /* a device of the pool; [1] for VFs */
-        uint64_t bias;       /* two choices fit together when counts + counts + bias sets no bit of COUNT_GUARDS */
+        State one[REQUEST_POOLS_MAX][2]; /* the state of one device of the pool; [1]: a VF */
+        uint64_t bias;       /* two choices fit together if counts + counts + bias sets no bit of COUNT_GUARDS */
         unsigned devices;    /* of the whole request */
-        unsigned gpus, nics; /* of these, for the GPU-NIC pairs */
-        unsigned share;      /* most devices of the larger side (GPUs or NICs) for one of the smaller; 0: no pairs */
+        unsigned gpus, nics; /* number of GPUs and NICs among them, for the GPU-NIC pairs */
+        unsigned share; /* most devices of the larger side (GPUs or NICs) per device of the smaller side; 0: no pairs */
         unsigned pairs;
-        uint64_t vgpus; /* the bytes of State.counts of pools with VgpuType= */
+        uint64_t vgpus; /* bytes of State.counts for pools with VgpuType= */
         size_t n_pools;
         struct {
                 unsigned wanted;
@@ -71,57 +71,58 @@ typedef struct Space {
 
 void space_init(Space *s, const SearchPool *pools, size_t n_pools);
 
-/* The number of devices of the larger side, GPUs or NICs, without a partner among these devices. */
+/* Returns the number of devices of the larger side, GPUs or NICs, without a partner among the devices of the state. */
 unsigned space_unpaired(const Space *s, const State *state);
-/* The number of pairs of a GPU in state and a GPU of the request that is not in state. */
+/* Returns the number of pairs of a GPU in the state and a GPU of the request outside of the state. */
 unsigned space_gpus_elsewhere(const Space *s, const State *state);
-/* True when these devices, without partners from elsewhere, satisfy the limit between two pools. */
+/* Returns whether the devices of the state, without partners from elsewhere, satisfy the limit between two pools. */
 bool space_satisfies(const Space *s, const State *state, const size_t pools[2]);
-/* True when vGPUs of two pools are among these devices. */
+/* Returns whether the state has vGPUs of two pools. */
 bool space_mixes_vgpus(const Space *s, const State *state);
-/* The smallest counts of a choice when others[p] more devices of each pool p are available elsewhere. */
+/* Returns the smallest useful counts of a choice when others[p] further devices of each pool p are available
+ * elsewhere. */
 uint64_t space_least(const Space *s, const unsigned *others);
 
-/* Buffers for one merge at a time, kept for the next. */
+/* Buffers for one merge at a time. The next merge reuses them. */
 typedef struct SearchScratch {
-        uint16_t *slots; /* hash table: state to index in the table being made */
+        uint16_t *slots; /* hash table from a state to the index of its entry in sum */
         size_t n_slots;
 } SearchScratch;
 
 void search_scratch_done(SearchScratch *s);
 
-/* The best choice for a state. */
+/* The best choice of a state. */
 typedef struct Entry {
         Cost cost;
-        State state; /* unique in the table, not counting the tally */
+        State state; /* unique in the table, except for the tally */
         unsigned n;
         uint32_t picks[REQUEST_DEVICES_MAX]; /* inventory indices, ascending */
 } Entry;
 
 typedef struct Table {
-        struct Table *next; /* next spare table */
+        struct Table *next; /* next unused table */
         Entry *entries;     /* unordered */
         size_t n, allocated;
 } Table;
 
-/* A table with only the empty choice. NULL: out of memory. */
+/* Returns a table with only the empty choice. NULL: out of memory. */
 Table *search_table_new(void);
 Table *search_table_free(Table *t);
 void search_table_reset(Table *t);
-/* True when the table contains only the empty choice. */
+/* Returns whether the table contains only the empty choice. */
 bool search_table_is_empty(const Table *t);
 
-/* Adds a choice: the devices of the last entry, which have lower addresses, and device. 0 or -ENOMEM. */
+/* Adds a choice: device, and the devices of the last entry, which have lower addresses. Returns 0 or -ENOMEM. */
 int search_table_put(Table *t, Cost cost, const State *one, uint32_t device);
-/* Drops the first choice, the empty one. */
+/* Removes the first choice, which is the empty one. */
 void search_table_drop_first(Table *t);
-/* The best complete choice, or NULL. */
+/* Returns the best complete choice, or NULL. */
 const Entry *search_table_best(const Space *s, const Table *t);
 
 /*
- * Resets sum and fills it with all combinations of a choice from a and one from b, except those with fewer devices of a
- * pool than least or with more devices off the nodes than most. Deducts the cost from *work. 0, -ENOMEM, -E2BIG when
- * *work does not suffice or there are more than SEARCH_CHOICES_MAX choices.
+ * Empties sum and fills it with all combinations of a choice from a and one from b, except those with fewer devices of
+ * a pool than least or with more devices off the nodes than most. Deducts the cost from *work. Returns 0, -ENOMEM, or
+ * -E2BIG when *work does not suffice or there are more than SEARCH_CHOICES_MAX choices.
  */
 int search_table_merge(const Space *s, SearchScratch *scratch, const Table *a, const Table *b, uint64_t least,
                        Cost most, uint64_t *work, Table *sum);

@@ -8,26 +8,26 @@
 #define NONE    UINT32_MAX
 #define SEVERAL (UINT32_MAX - 1)
 
-/* A VF, and how many interchangeable VFs of its family are leaves. */
+/* A VF, and the number of leaves among its interchangeable VFs. A family is the VFs of one PF. */
 typedef struct Kin {
         Leaf *first; /* NULL: no leaf yet */
         unsigned n;
-        uint32_t next; /* next Kin of the family: inventory index of its first VF, or 0 */
+        uint32_t next; /* inventory index of the next Kin's first VF in the family, or 0 */
 } Kin;
 
 /*
- * Facts about the free devices while the leaves are made. Indexed by inventory index; group_free and group_level by
- * index of the group.
+ * Facts about the free devices, for making the leaves. The arrays are indexed by inventory index, group_free and
+ * group_level by group index.
  */
 typedef struct VfFamily {
         const HostView *context;
         const bool *is_free, *is_required;
-        uint32_t *family;       /* of a VF: its PF; of any other device: itself */
-        uint32_t *family_group; /* the group of all free devices of a family, NONE, or SEVERAL */
-        uint32_t *group;        /* index of the group, or NONE */
-        uint32_t *group_free;   /* free devices of the group */
-        uint32_t *vfs_free;     /* free VFs of a family */
-        Kin *kin;               /* the interchangeable VFs of a family, by the family */
+        uint32_t *family;       /* the PF of a VF; any other device: itself */
+        uint32_t *family_group; /* group of all free devices of a family, or NONE or SEVERAL */
+        uint32_t *group;        /* group index, or NONE */
+        uint32_t *group_free;   /* number of free devices in the group */
+        uint32_t *vfs_free;     /* number of free VFs in the family */
+        Kin *kin;               /* kinds of interchangeable VFs of a family, by family */
         Level *group_level;
 } VfFamily;
 
@@ -41,7 +41,8 @@ static void vf_family_done(VfFamily *k) {
         free(k->group_level);
 }
 
-/* The family of a device. A VF whose PF is not in the inventory is its own family. last: a device looked up before. */
+/* Returns the family of a device. A VF whose PF is not in the inventory is its own family. last: a device looked up
+ * before, which saves a search for the same PF. */
 static uint32_t find_family(const VfFamily *k, uint32_t device, uint32_t last) {
         const Inventory *inv = k->context->inventory;
         const PciDevice *dev = &inv->devices[device], *other = &inv->devices[last], *pf;
@@ -55,8 +56,8 @@ static uint32_t find_family(const VfFamily *k, uint32_t device, uint32_t last) {
 }
 
 /*
- * The level at which a group is counted as a whole: when it is below one switch and its PFs have no VFs in other
- * groups, else LEVEL_ALL.
+ * Returns the level where a group counts as a whole, if the group is below one switch and its PFs have no VFs in other
+ * groups. Otherwise returns LEVEL_ALL.
  */
 static Level find_group_level(const VfFamily *k, uint32_t group) {
         const IommuGroup *g = &k->context->inventory->groups[group];
@@ -116,8 +117,8 @@ static int vf_family_init(VfFamily *k, const HostView *view, const bool *is_free
 }
 
 /*
- * The place of a device. VFs on a root bus have slots of their own, but are one family, so they get the place of their
- * PF. That changes no distance to other cards. GPUs keep their own place, because distances between GPUs count.
+ * Returns the place of a device. VFs on a root bus have slots of their own, but are one family, so their place is that
+ * of the PF. Distances to other cards do not change. GPUs keep their own place, because distances between GPUs count.
  */
 static const Place *find_home(const VfFamily *k, uint32_t device) {
         const PciDevice *dev = &k->context->inventory->devices[device],
@@ -142,7 +143,7 @@ static void leaf_init(Leaf *leaf, const VfFamily *k, uint32_t device) {
         leaf->is_vf = dev->type == PCI_TYPE_VF;
         leaf->spare = leaf->is_vf ? k->vfs_free[family] : 0;
         leaf->load = leaf->is_vf ? ledger_pf_use(view->ledger, dev->physfn) : 0;
-        /* Even numbers: devices and families. Odd numbers: groups. */
+        /* Even numbers are devices and families, odd numbers are groups. */
         leaf->at[LEVEL_GROUP] = device * 2;
         leaf->at[LEVEL_FAMILY] = family;
         leaf->at[LEVEL_CLUSTER] = family * 2;
@@ -166,14 +167,14 @@ static int leaf_compare(const void *a, const void *b) {
         return x->device < y->device ? -1 : x->device > y->device;
 }
 
-/* True when two VFs of one family, each with no other free device in its group, differ only in their addresses. */
+/* Returns whether two VFs of one family differ only in their addresses. Each is the only free device of its group. */
 static bool is_like(const VfFamily *k, const Kin *kin, size_t pool, uint32_t device) {
         const PciDevice *devices = k->context->inventory->devices;
 
         return kin->first->pool == pool && devices[kin->first->device].numa_node == devices[device].numa_node;
 }
 
-/* The Kin of a VF; new when first is NULL. NULL when another free device is in the VF's group. */
+/* Returns the Kin of a VF. first is NULL in a new Kin. Returns NULL if another device of the VF's group is free. */
 static Kin *find_kin(VfFamily *k, size_t pool, uint32_t device) {
         Kin *kin = &k->kin[k->family[device]];
 
@@ -187,7 +188,7 @@ static Kin *find_kin(VfFamily *k, size_t pool, uint32_t device) {
         return kin;
 }
 
-/* Devices outside the request's pools become leaves because they count as left behind; VFs do not count there. */
+/* A device outside the request's pools becomes a leaf, because Score.left_over counts it. VFs do not count there. */
 static bool make_leaf(Leaf *leaf, VfFamily *k, const SearchPool *pools, size_t n_pools, uint32_t device) {
         const PciDevice *dev = &k->context->inventory->devices[device];
         const Pool *pool = policy_pool(k->context->policy, dev);

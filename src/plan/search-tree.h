@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The candidates of a request as leaves of the tree that the search walks. Only the search includes this header. */
+/* The candidates of a request as leaves of the search's tree. Only the search includes this header. */
 
 #include "search.h"
 
-/* From the leaves up. */
+/* The levels of the tree, from the leaves up. */
 typedef enum Level {
-        LEVEL_GROUP,   /* VFs of one PF in one IOMMU group; or interchangeable VFs, each alone in its group */
-        LEVEL_FAMILY,  /* VFs of one PF; or one device that is no VF */
+        LEVEL_GROUP,   /* VFs of one PF in one IOMMU group, or interchangeable VFs, each alone in its group */
+        LEVEL_FAMILY,  /* VFs of one PF, or one device that is no VF */
         LEVEL_CLUSTER, /* complete families in one IOMMU group */
-        LEVEL_SWITCH,  /* DISTANCE_PIX, and so on to DISTANCE_NODE */
+        LEVEL_SWITCH,  /* DISTANCE_PIX; the further levels are the distances up to DISTANCE_NODE */
         LEVEL_ALL = LEVEL_SWITCH + DISTANCE_SYS,
 } Level;
 
-/* A free device that a pool of the request has, or that only counts in Score.left_over. */
+/* A free device of a pool of the request, or one that counts only in Score.left_over. */
 typedef struct Leaf {
-        uint32_t at[LEVEL_ALL]; /* leaves with equal numbers on a level and on all levels above are in one place */
+        uint32_t at[LEVEL_ALL]; /* by level: leaves with equal numbers from a level up are in one place */
         uint32_t device;        /* inventory index */
-        bool is_wanted;         /* a pool of the request has it */
-        bool is_fabric;         /* this pool has Fabric=yes: search_narrow() decides on is_wanted */
-        uint8_t pool;           /* index of that pool */
-        Level group_level;      /* level at which held members of its group are counted; LEVEL_ALL: for each device */
-        uint32_t group_free;    /* free devices in its group */
-        unsigned load;          /* VFs in use on its PF */
-        unsigned spare;         /* free VFs of its PF */
-        unsigned more;          /* interchangeable VFs of its PF that are not leaves themselves */
+        bool is_wanted;         /* a pool of the request has the device */
+        bool is_fabric;         /* the pool has Fabric=yes: search_narrow() sets is_wanted */
+        uint8_t pool;           /* index of the pool */
+        Level group_level;      /* level where held members of its group are counted; LEVEL_ALL: at each device */
+        uint32_t group_free;    /* number of free devices in its group */
+        unsigned load;          /* number of VFs in use on its PF */
+        unsigned spare;         /* number of free VFs of its PF */
+        unsigned more;          /* number of further interchangeable VFs of its PF, which are no leaves */
         uint8_t node;           /* search_node() */
         bool is_vf;
-        bool is_required; /* in each choice */
+        bool is_required; /* each choice has the device */
 } Leaf;
 
 /*
- * The leaves are sorted so that each place is a range. Of interchangeable VFs of one PF, only as many become leaves as
- * the request wants, those with the lowest addresses. 0 or -ENOMEM; the caller frees *ret.
+ * Makes the leaves, sorted so that each place is a range. Of interchangeable VFs of one PF, only those with the lowest
+ * addresses become leaves, as many as the request wants. Returns 0 or -ENOMEM. The caller frees *ret.
  */
 int leaves_make(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free,
                 const bool *is_required, Leaf **ret, size_t *ret_n);

@@ -14,13 +14,13 @@ struct Search {
         Leaf *leaves;
         size_t n_leaves;
         Table *spare;
-        /* of the current walk */
+        /* Members of the current walk: */
         const SearchTask *task;
         Distance worst;                           /* limit for GPU-NIC pairs */
         Cost most;                                /* limit for devices off the nodes, as cost_off_node() */
-        NodeAffinity farthest[REQUEST_POOLS_MAX]; /* largest affinity of a candidate, by pool */
-        unsigned have[REQUEST_POOLS_MAX];         /* number of candidates, by pool */
-        unsigned others[REQUEST_POOLS_MAX];       /* candidates that the walk has not reached yet, by pool */
+        NodeAffinity farthest[REQUEST_POOLS_MAX]; /* largest affinity of a candidate */
+        unsigned have[REQUEST_POOLS_MAX];         /* number of candidates */
+        unsigned others[REQUEST_POOLS_MAX];       /* number of candidates that the walk has not reached yet */
         uint64_t *work;
 };
 
@@ -77,7 +77,7 @@ Search *search_free(Search *s) {
         return NULL;
 }
 
-/* Tables are large and few are in use at a time, so they are recycled. NULL: out of memory. */
+/* Returns a recycled or new table: tables are large, and few are in use at a time. NULL: out of memory. */
 static Table *take_table(Search *s) {
         Table *t = s->spare;
 
@@ -103,8 +103,8 @@ static bool is_candidate(const Search *s, const Leaf *leaf) {
         return leaf->is_wanted && affinity != NODE_AFFINITY_REFUSED && affinity <= s->farthest[leaf->pool];
 }
 
-/* Adds one device. Costs that it shares with other devices are added at higher levels. -ENOENT: a required device is no
- * candidate. */
+/* Adds one device. Costs that are shared with other devices are added at higher levels. Returns -ENOENT if a required
+ * device is no candidate. */
 static int solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
         int absent = leaf->is_required ? -ENOENT : 0, r;
         NodeAffinity affinity = leaf_affinity(s, leaf);
@@ -123,7 +123,7 @@ static int solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
         return r;
 }
 
-/* The cost that VFs of one PF have together. */
+/* Returns the cost of VFs on one PF together. */
 static Cost family_cost(const Entry *e, const Leaf *leaf) {
         uint64_t spread = state_get(&e->state, TALLY_SPREAD_VFS), packed = state_get(&e->state, TALLY_PACKED_VFS);
         Cost cost = cost_of(COST_VF_LOAD, spread * leaf->load + spread * (spread - 1) / 2 + spread * packed);
@@ -132,8 +132,8 @@ static Cost family_cost(const Entry *e, const Leaf *leaf) {
 }
 
 /*
- * Adds the cost that devices of one group, or of one PF, have together. Drops the choices with vGPUs of two pools: a
- * GPU may not have two types at once.
+ * Adds the cost of devices of one group, or of one PF, together. Drops choices with vGPUs of two pools: a GPU may not
+ * have two types at once.
  */
 static void close_kin(const Search *s, Level level, const Leaf *leaf, Table *t) {
         size_t kept = 0;
@@ -163,8 +163,8 @@ static unsigned count_physical(const Leaf *leaves, size_t n) {
 }
 
 /*
- * Checks limits of the size of this place: the devices in a place are no farther apart than its level, and farther from
- * all others.
+ * Checks the limits that equal the level of this place: devices within the place are as near as that, and all others
+ * are farther away.
  */
 static bool is_allowed(const Search *s, Distance level, const Entry *e) {
         if (level == s->worst && space_unpaired(&s->space, &e->state) > 0)
@@ -177,8 +177,8 @@ static bool is_allowed(const Search *s, Distance level, const Entry *e) {
 }
 
 /*
- * Adds the cost of a switch, root port, host bridge or node: one step of distance for each pair that is not completed
- * within it. Drops the choices whose pairs exceed a limit.
+ * Adds the cost of a switch, root port, host bridge or node: one step of distance for each pair that is incomplete
+ * within this place. Drops choices whose pairs exceed a limit.
  */
 static void close_place(const Search *s, Distance level, const Leaf *leaves, size_t n, Table *t) {
         bool counts_left_over = level == DISTANCE_PIX || level == DISTANCE_NODE;
@@ -202,7 +202,7 @@ static void close_place(const Search *s, Distance level, const Leaf *leaves, siz
         t->n = kept;
 }
 
-/* True when two leaves are interchangeable except for their addresses. Of such leaves, the first ones suffice. */
+/* Returns whether two leaves differ only in their addresses. Of such leaves, the first ones suffice. */
 static bool is_like(const Search *s, const Leaf *a, const Leaf *b) {
         return a->is_wanted == b->is_wanted && !a->is_required && !b->is_required && a->pool == b->pool &&
                a->is_vf == b->is_vf && a->load == b->load && a->spare == b->spare && a->group_level == b->group_level &&
@@ -211,7 +211,7 @@ static bool is_like(const Search *s, const Leaf *a, const Leaf *b) {
 
 static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t);
 
-/* Sets *t to the combinations of *t and part, without those that the candidates elsewhere cannot complete. */
+/* Sets *t to the combinations of *t and part. Drops combinations that the candidates elsewhere cannot complete. */
 static int absorb(Search *s, const unsigned *before, Table **t, Table *part) {
         unsigned elsewhere[REQUEST_POOLS_MAX];
         Table *sum;
@@ -238,19 +238,19 @@ static int absorb(Search *s, const unsigned *before, Table **t, Table *part) {
         return r == 0 && sum->n == 0 ? -ENOENT : r;
 }
 
-/* Counts the leaf, and the VFs that it represents, as reached. */
+/* Counts the leaf as reached, with the VFs that it represents. */
 static void pass_leaf(Search *s, const Leaf *leaf) {
         s->others[leaf->pool] -= 1 + leaf->more;
 }
 
-/* The number of interchangeable single devices right before this one. */
+/* Returns the number of interchangeable single devices right before this leaf. */
 static size_t count_alike(const Search *s, const Leaf *leaf, size_t before, bool after_single) {
         return after_single && is_like(s, leaf, leaf - 1) ? before + 1 : 0;
 }
 
-/* Solves the parts of a place one level below, and merges each into *t. */
+/* Solves the parts of a place, one level below, and merges each part into *t. */
 static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Table **t) {
-        unsigned before[REQUEST_POOLS_MAX]; /* candidates that the walk reached before this place */
+        unsigned before[REQUEST_POOLS_MAX]; /* candidates that the walk reached earlier */
         size_t alike = 0;
         bool single = false;
         int r = 0;
@@ -271,7 +271,7 @@ static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Tab
                                 return -ENOENT;
                         if (!is_candidate(s, leaf))
                                 continue;
-                        /* Only below a switch: devices farther apart differ in their places. */
+                        /* Only within a switch: above it, interchangeable devices differ in their places. */
                         if (level <= LEVEL_SWITCH && alike >= s->space.pools[leaf->pool].wanted) {
                                 pass_leaf(s, leaf);
                                 continue;
@@ -294,7 +294,7 @@ static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Tab
         return r;
 }
 
-/* Solves VFs that differ only in their addresses: the first ones, as many as wanted. */
+/* Solves VFs that differ only in their addresses. Takes as many of the first ones as wanted. */
 static int solve_alike(Search *s, const Leaf *leaves, size_t n, Table *t) {
         int r = 0;
 
@@ -307,8 +307,8 @@ static int solve_alike(Search *s, const Leaf *leaves, size_t n, Table *t) {
 }
 
 /*
- * Solves the place that leaves[0..n) share at level. *t is empty, and may be replaced by another table. -ENOENT: no
- * choice.
+ * Solves the place that leaves[0..n) share at the level. *t is empty, and may be replaced by another table. Returns
+ * -ENOENT if there is no choice.
  */
 static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t) {
         bool alike = level == LEVEL_GROUP && n > 1 && leaves->group_free <= 1;
@@ -321,14 +321,14 @@ static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Tab
         return r == 0 && (*t)->n == 0 ? -ENOENT : r;
 }
 
-/* The lower bound of devices off the nodes, as cost_off_node(). */
+/* Returns the lower bound of devices off the nodes, as cost_off_node() does. */
 static Cost least_off_node(const SearchTask *task) {
         return cost_off_node(cost_of(COST_OFF, task->off) | cost_of(COST_REMOTE, task->remote));
 }
 
 /*
- * Sets the candidates. at_least: only choices at the lower bound count, so devices farther off than a pool needs are no
- * candidates. The NIC of a GPU may be on any node.
+ * Sets the candidates. With at_least, only choices at the lower bound count: devices farther off the nodes than a pool
+ * needs are no candidates. A GPU's NIC may be on any node.
  */
 static void set_candidates(Search *s, bool at_least) {
         for (size_t p = 0; p < s->space.n_pools; p++) {
@@ -344,7 +344,7 @@ static void set_candidates(Search *s, bool at_least) {
         }
 }
 
-/* The best complete choice with no pair farther apart than worst and at most most devices off the nodes. */
+/* Finds the best complete choice whose pairs are within worst, and that has at most most devices off the nodes. */
 static int solve(Search *s, Distance worst, Cost most, Entry *ret) {
         const Entry *best;
         Table *t;
@@ -379,7 +379,7 @@ static void entry_score(const Search *s, const Entry *e, Distance worst, Picks *
         ret->score.vf_left = cost_get(e->cost, COST_VF_LEFT);
 }
 
-/* Finds the smallest limit for pairs with a choice. */
+/* Finds the smallest distance of pairs for which there is a choice. */
 static int solve_tightest(Search *s, Cost most, Distance *ret_worst, Entry *ret) {
         Distance worst = s->space.pairs > 0 ? DISTANCE_PIX : s->task->limit;
         int r = solve(s, worst, most, ret);
@@ -391,9 +391,9 @@ static int solve_tightest(Search *s, Cost most, Distance *ret_worst, Entry *ret)
 }
 
 /*
- * The worst distance is a maximum and does not add up over subtrees, so it is a limit instead of a cost. The number of
- * devices off the nodes has precedence and is fixed first. It starts at the lower bound from the counts. If that has no
- * choice, a walk with the widest limit finds the minimum.
+ * The worst distance of a pair is a limit, not a cost: as a maximum it does not add up over subtrees. The number of
+ * devices off the nodes precedes it and is fixed first. That number starts at the lower bound from the counts. If the
+ * bound has no choice, a walk with the widest distance finds the minimum.
  */
 int search_devices(Search *s, const SearchTask *task, uint64_t *work, Picks *ret) {
         Distance worst = task->limit;

@@ -7,8 +7,8 @@
 #include "suggest-internal.h"
 #include "util/strings.h"
 
-#define WIDTH         78U /* of a comment after "# " */
-#define ADDRESSES_MAX 64U /* that a comment names */
+#define WIDTH         78U /* of a comment's text, without "# " */
+#define ADDRESSES_MAX 64U /* the most that a comment names */
 
 typedef struct Text {
         char *text;
@@ -25,15 +25,14 @@ static _printf_(2, 3) void add(Text *t, const char *format, ...) {
         t->failed |= !line || string_append(&t->text, "", "%s", line) < 0;
 }
 
-/* A newline in a name would end the comment. */
+/* Replaces newlines in a name, which would end the comment. */
 static void sanitize(char *text) {
         for (; *text; text++)
                 if ((unsigned char) *text < ' ')
                         *text = '?';
 }
 
-/* Adds a paragraph of lines that begin with "# ", wrapped at WIDTH. The further lines of an item, "- ", are indented.
- */
+/* Adds a paragraph of lines that begin with "# ", wrapped at WIDTH. Further lines of an item ("- ") are indented. */
 static _printf_(2, 3) void comment(Text *t, const char *format, ...) {
         _cleanup_free_ char *text = NULL;
         const char *rest, *indent = "";
@@ -61,7 +60,7 @@ static _printf_(2, 3) void comment(Text *t, const char *format, ...) {
         }
 }
 
-/* "0000:01:00.0 0000:02:00.0 and 3 others"; NULL when out of memory. */
+/* Formats "0000:01:00.0 0000:02:00.0 and 3 others". Returns NULL when out of memory. */
 static char *list_addresses(const PciAddress *devices, size_t n) {
         char *text = NULL;
 
@@ -73,8 +72,7 @@ static char *list_addresses(const PciAddress *devices, size_t n) {
         return text;
 }
 
-/* "NVIDIA Corporation GH100 [H100] (10de:2330)", or a name with its ids, "NVIDIA Corporation 3D controller [10de:2335]"
- */
+/* Formats "NVIDIA Corporation GH100 [H100] (10de:2330)". A name that contains the ids is unchanged. */
 static char *describe_model(const PciDevice *dev) {
         char id[16];
 
@@ -90,7 +88,7 @@ static bool has_device(const Choice *c, const PciDevice *dev) {
         return vf == c->of_vfs && pci_addresses_have(c->devices, c->n, vf ? dev->physfn : dev->address);
 }
 
-/* Tells which devices of the pool cannot be allocated for this reason. */
+/* Writes which devices of the pool cannot be allocated for this reason. */
 static void write_verdict(Text *t, const Policy *policy, const Choice *c, Verdict verdict) {
         const Inventory *inv = policy->inventory;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -109,7 +107,7 @@ static void write_verdict(Text *t, const Policy *policy, const Choice *c, Verdic
                 why.message ?: "", why.remedy ?: "");
 }
 
-/* Names the first device of the pool that a release cannot reset. */
+/* Writes the first device of the pool that a release cannot reset. */
 static void write_reset(Text *t, const Policy *policy, const Choice *c) {
         const Inventory *inv = policy->inventory;
 

@@ -8,10 +8,10 @@
 #include "util/digest.h"
 #include "util/strings.h"
 
-#define GUID_PORTS  7ULL /* low bits of a node GUID, which number its ports */
+#define GUID_PORTS  7ULL /* low bits of a node GUID, which number the ports */
 #define LOCAL_OCTET 0x02ULL
 
-/* Every bit of the result depends on every bit of n (the last step of splitmix64). */
+/* The last step of splitmix64: every bit of the result depends on every bit of n. */
 static uint64_t mix(uint64_t n) {
         n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9ULL;
         n = (n ^ n >> 27) * 0x94d049bb133111ebULL;
@@ -29,7 +29,7 @@ void vf_identity_make(const char *seed, unsigned attempt, VfAttributes *ret) {
         vf_attributes_put(ret, VF_SECOND_PORT_GUID, LOCAL_OCTET << 56 | guid | 2);
 }
 
-/* The identity attributes of a PCI class: MAC for Ethernet, GUIDs for InfiniBand, both for other network classes. */
+/* Returns the identity attributes of a PCI class: MAC for Ethernet, GUIDs for InfiniBand, both for other networks. */
 static unsigned identity_of_class(uint32_t class) {
         switch (class >> 8) {
         case 0x0200:
@@ -42,14 +42,15 @@ static unsigned identity_of_class(uint32_t class) {
         }
 }
 
-/* Only mlx4 has a settable GUID of the second port. pf is NULL when unknown. */
+/* Only mlx4 has a settable GUID for the second port. pf: NULL if unknown. */
 static unsigned identity_of_vf(uint32_t class, const PciDevice *pf) {
         unsigned second = pf && pci_device_is_mlx4_pf(pf) ? 0 : VF_ATTRIBUTE_BIT(VF_SECOND_PORT_GUID);
 
         return identity_of_class(class) & ~second;
 }
 
-/* Keeps only the missing attributes in made, and adds the link policy without which an InfiniBand port stays down. */
+/* Removes all but the missing attributes from made. Adds the link policy, without which an InfiniBand port stays
+ * down. */
 static void complete(VfAttributes *made, unsigned missing, const VfAttributes *have) {
         vf_attributes_keep(made, missing);
         if (made->set & VF_GUID_BITS && !vf_attributes_have(have, VF_LINK))
@@ -72,7 +73,7 @@ int vf_identity_stable(const char *node, const PciDevice *pf, unsigned index, Vf
         return 0;
 }
 
-/* An allocation with a MAC or GUID between first and last, or NULL. */
+/* Returns an allocation with a MAC or GUID between first and last, or NULL. */
 static const Allocation *held_between(const Ledger *l, bool guid, uint64_t first, uint64_t last) {
         for (size_t i = 0; i < l->n_allocations; i++) {
                 const Allocation *a = l->allocations[i];
@@ -84,7 +85,7 @@ static const Allocation *held_between(const Ledger *l, bool guid, uint64_t first
         return NULL;
 }
 
-/* A MAC or GUID that a VF has while it is in no allocation. */
+/* The default MAC or GUID of a VF, which the VF has outside of allocations. */
 typedef struct Stable {
         bool guid;
         uint64_t value;
@@ -155,7 +156,7 @@ int vf_identities_new(const Inventory *inv, const Policy *policy, const char *no
         return 0;
 }
 
-/* A stable MAC or GUID between first and last of a VF outside allocation a, or NULL. */
+/* Returns a default MAC or GUID between first and last of a VF outside allocation a, or NULL. */
 static const Stable *stable_between(const VfIdentities *l, const Allocation *a, bool guid, uint64_t first,
                                     uint64_t last) {
         const Stable from = { .guid = guid, .value = first };
@@ -175,14 +176,14 @@ static const Stable *stable_between(const VfIdentities *l, const Allocation *a, 
         return NULL;
 }
 
-/* Merges over into v. A VLAN in over replaces priority and protocol of v as well. */
+/* Merges over into v. A VLAN in over also replaces priority and protocol of v. */
 static void merge(VfAttributes *v, const VfAttributes *over) {
         if (vf_attributes_have(over, VF_VLAN))
                 vf_attributes_keep(v, ~(VF_ATTRIBUTE_BIT(VF_QOS) | VF_ATTRIBUTE_BIT(VF_PROTOCOL)));
         vf_attributes_merge(v, over);
 }
 
-/* Attributes that are each valid may contradict each other. */
+/* Refuses attributes that are valid alone but contradict each other. */
 static Verdict check_together(const AllocationDevice *d, Refusal *ret) {
         _cleanup_free_ char *text = vf_attributes_format(&d->attributes), *problem = NULL;
         VfAttributes ignored;
@@ -217,7 +218,7 @@ static Verdict merge_device(AllocationDevice *d, const HostView *view, const Req
 
 /*
  * Refuses a MAC or GUID of d that a VF of another allocation has, or that is the default of a VF outside a. l or stable
- * NULL: that is not checked.
+ * may be NULL, which skips that check.
  */
 static Verdict check_identity(const Ledger *l, const VfIdentities *stable, const Allocation *a,
                               const AllocationDevice *d, Refusal *ret) {
@@ -256,7 +257,7 @@ Verdict vf_identity_merge(Allocation *a, const HostView *view, const Request *r,
         return v;
 }
 
-/* The identity attributes to generate for d. */
+/* Returns the identity attributes to generate for d. */
 static unsigned missing_identity(const HostView *view, const AllocationDevice *d) {
         const PciDevice *dev = inventory_find(view->inventory, d->address),
                         *pf = inventory_find(view->inventory, d->physfn);
@@ -280,9 +281,7 @@ static int make_seed(const Allocation *a, const AllocationDevice *d, const HostV
         return stable_seed(node, pf, dev->vf_index, ret);
 }
 
-/*
- * True when a VF has a MAC or GUID between first and last: one of a, of another allocation, or one with that default.
- */
+/* Returns whether a MAC or GUID between first and last is used by a, by another allocation, or as a VF's default. */
 static bool is_taken(const Allocation *a, const HostView *view, const VfIdentities *l, bool guid, uint64_t first,
                      uint64_t last) {
         for (size_t i = 0; i < a->n_devices; i++)
@@ -291,7 +290,7 @@ static bool is_taken(const Allocation *a, const HostView *view, const VfIdentiti
         return held_between(view->ledger, guid, first, last) || stable_between(l, a, guid, first, last);
 }
 
-/* A GUID is free only if the numbers of its ports are free as well. */
+/* A node GUID is free only if the GUIDs of its ports are free too. */
 static bool is_free(const VfAttributes *made, const Allocation *a, const HostView *view, const VfIdentities *l) {
         uint64_t mac = made->value[VF_MAC], guid = made->value[VF_NODE_GUID];
 
@@ -312,7 +311,7 @@ static int assign(Allocation *a, AllocationDevice *d, unsigned missing, const Ho
         while (!is_free(&made, a, view, l));
         complete(&made, missing, &d->attributes);
         vf_attributes_merge(&d->attributes, &made);
-        /* Without these an InfiniBand VF has no link, so they are as necessary as those of a request. */
+        /* Without these attributes an InfiniBand VF has no link, so they count as requested, not as generated. */
         d->generated = pf && pci_device_needs_guids(pf) ? 0 : made.set;
         return 0;
 }

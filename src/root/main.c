@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughd-root: does one thing that takes root, for passthroughd. host/rootservice.h says what. */
+/* passthroughd-root: performs one privileged action for passthroughd. host/rootservice.h lists the actions. */
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,8 +16,8 @@ void controller_init(void) {
         slurm_init(NULL);
 }
 
-/* The argument by which a call names a job. It differs between releases of Slurm; src/slurm/features finds that of the
- * installed one. */
+/* The argument by which a call names a job. It differs between releases of Slurm: src/slurm/features detects which one
+ * the installed headers have. */
 #ifdef SLURM_HAS_CALLS_BY_ID
 static slurm_step_id_t job_of(uint32_t id) {
         slurm_step_id_t job = SLURM_STEP_ID_INITIALIZER;

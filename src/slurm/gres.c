@@ -27,9 +27,9 @@ static int append_word(char **type, const char *word, size_t n) {
 }
 
 /*
- * Finds the model in the last brackets of a name of pci.ids, the first word with a digit: "h100" of "GH100 [H100 SXM5
- * 80GB]". Slurm would take a word of digits only for a count, so the previous word precedes it: "rtx_3090" of "GA102
- * [GeForce RTX 3090]".
+ * Finds the model in the last brackets of a name of pci.ids: the first word with a digit, "h100" of "GH100 [H100 SXM5
+ * 80GB]". Slurm takes a word of only digits for a count, so such a word gets the previous one as a prefix: "rtx_3090"
+ * of "GA102 [GeForce RTX 3090]".
  */
 static int find_type(const char *name, char **ret) {
         const char *at = name ? strrchr(name, '[') : NULL, *before = NULL;

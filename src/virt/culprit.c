@@ -13,7 +13,7 @@ typedef struct Search {
         uint64_t deadline, deadline_cpu;
         Culprit *found;
         Validation first; /* libvirt's verdict on the whole document */
-        xmlNode **units;  /* the template's elements that the search leaves out, in document order */
+        xmlNode **units;  /* elements of the template that the search leaves out or not, in document order */
         size_t n_units;
         bool failed; /* out of memory */
 } Search;
@@ -27,8 +27,8 @@ long culprit_line(const xmlNode *element) {
         return (long) (intptr_t) element->_private;
 }
 
-/* libxml2 does not write a comment without content. Turning the element into one leaves it out of the output, while it
- * keeps its place in the tree. */
+/* Turns the element into an empty comment, or back. libxml2 does not write an empty comment, which keeps its place in
+ * the tree. */
 static void leave_out(xmlNode *element, bool out) {
         element->type = out ? XML_COMMENT_NODE : XML_ELEMENT_NODE;
 }
@@ -38,7 +38,7 @@ static bool is_time_over(const Search *s) {
                clock_usec(CLOCK_MONOTONIC) >= s->deadline;
 }
 
-/* Has libvirt validate the document without the elements that are left out. *ret_reason as libvirt_validate(). */
+/* Validates the document without the elements that are left out. *ret_reason is as in libvirt_validate(). */
 static Validation validate(Search *s, char **ret_reason) {
         xmlChar *text = NULL;
         Validation v = VALIDATION_UNKNOWN;
@@ -59,7 +59,7 @@ static bool is_valid(Search *s) {
         return validate(s, &reason) == VALIDATION_VALID;
 }
 
-/* As is_valid(); keeps libvirt's reason for a refusal in s->found. */
+/* Returns is_valid(), and keeps libvirt's reason for a refusal in s->found. */
 static bool is_valid_or_set_reason(Search *s) {
         _cleanup_free_ char *reason = NULL;
 
@@ -76,8 +76,8 @@ static void leave_out_range(xmlNode **elements, size_t from, size_t to, bool out
                 leave_out(elements[i], out);
 }
 
-/* Precondition: the document is valid without these elements and refused with all of them. Finds an element such that
- * the document is valid with the elements before it and refused with it too. Leaves out all elements after it. NULL
+/* Precondition: the document is valid without these elements and refused with all of them. Finds the element at which
+ * the document becomes refused when the elements are added in their order. Leaves out all later elements. Returns NULL
  * when the time is over. */
 static xmlNode *bisect(Search *s, xmlNode **elements, size_t n) {
         size_t valid = 0, refused = n;
@@ -99,8 +99,8 @@ static xmlNode *bisect(Search *s, xmlNode **elements, size_t n) {
         return elements[valid];
 }
 
-/* For elements that cannot all be left out, because a schema or another element needs some of them: tries to leave out
- * each alone. Returns the one without which the document is valid, or NULL. */
+/* Finds a culprit among elements that cannot all be left out, because a schema or another element needs some of them.
+ * Leaves out each alone, and returns the one without which the document is valid, or NULL. */
 static xmlNode *find_alone(Search *s, xmlNode **elements, size_t n) {
         for (size_t i = 0; i < n && !is_time_over(s); i++) {
                 bool valid;
@@ -147,7 +147,7 @@ static xmlNode *descend(Search *s, xmlNode *element) {
         }
 }
 
-/* True when the element, or an element inside it, is not from the template. */
+/* Returns whether the element, or an element inside it, is not from the template. */
 static bool has_generated_element(const xmlNode *element) {
         if (culprit_line(element) == 0)
                 return true;
@@ -157,8 +157,7 @@ static bool has_generated_element(const xmlNode *element) {
         return false;
 }
 
-/* <os><type>, which every domain needs, and <iothreads> and <iothreadids>, to which passthroughd's <iothreadpin> refer.
- */
+/* Every domain needs <os><type>. passthroughd's <iothreadpin> need <iothreads> and <iothreadids>. */
 static bool is_needed(const Search *s, const xmlNode *c) {
         xmlNode *cputune = node_find(xmlDocGetRootElement(s->doc), "cputune");
         bool threads = node_is(c, "iothreads") || node_is(c, "iothreadids");
@@ -166,8 +165,8 @@ static bool is_needed(const Search *s, const xmlNode *c) {
         return threads ? node_find(cputune, "iothreadpin") != NULL : node_is(c, "type") && node_is(c->parent, "os");
 }
 
-/* Collects the elements of the template that the search may leave out. It descends into <os>, <devices> and elements
- * that contain an element of passthroughd's. */
+/* Collects the elements of the template that the search may leave out. Searches inside <os>, <devices> and elements
+ * that contain an element of passthroughd. */
 static void collect_units(Search *s, xmlNode *parent) {
         for (xmlNode *c = xmlFirstElementChild(parent); c && !s->failed; c = xmlNextElementSibling(c)) {
                 if (culprit_line(c) == 0 || is_needed(s, c))
@@ -179,7 +178,7 @@ static void collect_units(Search *s, xmlNode *parent) {
         }
 }
 
-/* Called when the document is refused even without all units. Returns <os> or <type> if the document is valid then
+/* Called when libvirt refuses the document even without all units. Returns <os> or <type> if the document becomes valid
  * without its attributes, else NULL. */
 static xmlNode *find_required(Search *s, xmlNode *root) {
         xmlNode *os = node_find(root, "os"), *type = node_find(os, "type"), *elements[] = { os, type };
@@ -217,7 +216,7 @@ static Validation find_culprit(Search *s, xmlNode *root, xmlNode **ret) {
         leave_out_range(s->units, 0, s->n_units, false);
         unit = required ? NULL : find_alone(s, s->units, s->n_units);
         *ret = required ?: unit ? descend(s, unit) : root;
-        /* libvirt's first reason stays unless it is the reason without the template too. */
+        /* Replaces libvirt's first reason only if the document without the template has the same problem. */
         if (required || (!unit && v == VALIDATION_UNKNOWN && s->first == VALIDATION_UNKNOWN)) {
                 free(s->found->reason);
                 s->found->reason = TAKE_PTR(reason);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Finds the element of a template that makes libvirt refuse a document. libvirt's own message often names another
- * element, because its schema is unordered. So the document is validated repeatedly with different elements of the
- * template left out.
+ * Finds the element of a template because of which libvirt refuses a document. libvirt's own message often names
+ * another element, because its schema is unordered. Therefore the search validates the document repeatedly, each time
+ * without some elements of the template.
  */
 
 #include <libxml/tree.h>
@@ -14,21 +14,21 @@
 typedef struct Culprit {
         long line;        /* in the template; 0: passthroughd added the element */
         const char *name; /* of the element; borrowed from the document */
-        char *reason;     /* libvirt's reason to refuse the smallest such document; owned */
+        char *reason;     /* libvirt's reason to refuse the smallest document with the culprit; owned */
 } Culprit;
 
 void culprit_done(Culprit *c);
 
 /*
- * doc: the document that libvirt refuses; culprit_line() of each element must be set. first: libvirt's verdict; reason:
- * its reason, which this function frees or puts into *ret. VALIDATION_INVALID: *ret is the culprit, or the root with
- * libvirt's first reason when there is none better. VALIDATION_UNKNOWN: libvirt refuses the document even without the
- * template's elements, and not because of the schema; ret->reason is why.
+ * doc: the document that libvirt refuses; culprit_line() of each element must be set. first: libvirt's verdict. reason:
+ * libvirt's reason; owned by this function, and possibly moved to *ret. Returns VALIDATION_INVALID with the culprit in
+ * *ret, or the root with libvirt's first reason when there is no better one. Returns VALIDATION_UNKNOWN when libvirt
+ * refuses the document even without the template's elements, and not because of the schema; ret->reason is why.
  *
- * The search ends when the process has used VALIDATION_SEARCH_CPU_SEC, or after VALIDATION_SEARCH_SEC; *ret is then the
+ * The search ends when the process has used VALIDATION_SEARCH_CPU_SEC, or after VALIDATION_SEARCH_SEC. Then *ret is the
  * smallest element found to contain the culprit.
  */
 Validation culprit_find(Libvirt *l, xmlDoc *doc, Validation first, char *reason, Culprit *ret);
 
-/* The line of an element in the template, which the caller stored in _private; 0: passthroughd added the element. */
+/* Returns the template line that the caller stored in the element's _private. 0: passthroughd added the element. */
 long culprit_line(const xmlNode *element);

@@ -11,7 +11,7 @@
 #include "libvirt.h"
 #include "util/fileio.h"
 
-/* subject: what the reason is about; "": the result tells. */
+/* subject: what the reason is about; "": the result says that. */
 static int fail(DefineResult result, const char *subject) {
         _cleanup_free_ char *reason = libvirt_last_reason();
 

@@ -8,7 +8,7 @@
 #include "util/cleanup.h"
 #include "util/strings.h"
 
-/* A descriptor or a timer of libvirt, which knows it by its id. */
+/* A descriptor or a timer of libvirt. libvirt refers to it by the id. */
 typedef struct Watch {
         int id;
         sd_event_source *source;
@@ -72,7 +72,7 @@ static int arm(Watch *w) {
         return r < 0 || w->timeout < 0 ? r : sd_event_source_set_time_relative(w->source, (uint64_t) w->timeout * 1000);
 }
 
-/* A timer of libvirt repeats until it is changed. The callback may remove or change it. */
+/* A timer of libvirt repeats. The callback may remove or change the timer. */
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         Watch *w = userdata;
         int id = w->id;
@@ -82,7 +82,7 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         return w ? arm(w) : 0;
 }
 
-/* libvirt frees its data in the next turn of the loop: it may hold a lock that the callback needs. */
+/* Frees libvirt's data in the next turn of the loop: libvirt may now hold a lock that the callback needs. */
 static int on_removed(sd_event_source *source, void *userdata) {
         Watch *w = userdata;
 
@@ -101,7 +101,7 @@ static Watch *new_watch(void *opaque, virFreeCallback free_opaque) {
         return w;
 }
 
-/* Takes over w, which has a source when r is not negative. Returns its id, or -1. */
+/* Adds w, which has a source unless r is negative. Takes ownership of w. Returns the id of w, or -1. */
 static int enter(Watch *w, int r) {
         if (r < 0) {
                 sd_event_source_disable_unref(w->source);

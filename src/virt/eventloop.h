@@ -5,5 +5,5 @@
 
 #include <systemd/sd-event.h>
 
-/* Call it once, before the first connection. The loop must outlive all connections. */
+/* Must be called once, before the first connection. The loop must outlive all connections. */
 void eventloop_register(sd_event *event);

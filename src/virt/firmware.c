@@ -18,7 +18,7 @@ static int open_directory(const char *root, const char *path) {
         return full ? open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 }
 
-/* Leaves out the names that the directory above has. Both may be -1. */
+/* Reads the descriptors in fd whose names the directory "above" does not have. Both descriptors may be -1. */
 static void read_descriptors(int fd, int above, LibvirtFeatures *f) {
         _cleanup_names_ char **names = NULL;
         size_t n = 0;
@@ -35,7 +35,7 @@ static void read_descriptors(int fd, int above, LibvirtFeatures *f) {
         }
 }
 
-/* docs/interop/firmware.json of QEMU: a file of the administrator hides that of the package with the same name. */
+/* A file of the administrator hides the file of a package with the same name (docs/interop/firmware.json of QEMU). */
 void firmware_find(const char *root, LibvirtFeatures *f) {
         _cleanup_close_ int ours = open_directory(root, "etc/qemu/firmware"),
                             packaged = open_directory(root, "usr/share/qemu/firmware");

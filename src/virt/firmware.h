@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Which firmware for confidential guests is installed: the descriptors of QEMU's firmware. */
+/* Finds the installed firmware for confidential guests by the descriptors of QEMU's firmware. */
 
 #include "model/libvirt.h"
 

@@ -19,7 +19,7 @@
 #include "util/strings.h"
 #include "util/wire.h"
 
-/* A libvirt that answers no keepalive message for COUNT intervals is lost. Each interval wakes this process. */
+/* The connection is lost when libvirt does not answer COUNT keepalive messages. Each interval wakes this process. */
 #define KEEPALIVE_SEC   20
 #define KEEPALIVE_COUNT 3U
 
@@ -36,10 +36,10 @@ typedef struct Reporter {
         size_t n_starting;
 } Reporter;
 
-/* A domain that was reported as starting. Each has a timer of its own, so that the loop runs between two checks. */
+/* A domain that was reported as starting. Each one has a timer, so that the loop runs between two checks. */
 struct Starting {
         Reporter *reporter;
-        virDomain *domain; /* a reference */
+        virDomain *domain; /* owned reference */
         char uuid[VIR_UUID_STRING_BUFLEN];
         sd_event_source *timer;
 };
@@ -71,7 +71,8 @@ static bool is_starting(virDomain *domain) {
                reason == VIR_DOMAIN_PAUSED_STARTING_UP;
 }
 
-/* Whether the last error means that the domain has ended. After another one, such as a lost connection, it may run. */
+/* Returns -ENOENT when the last error means that the domain has ended. After another error, such as a lost connection,
+ * the domain may run. */
 static int end_or_error(void) {
         return virGetLastErrorCode() == VIR_ERR_NO_DOMAIN ? -ENOENT : -EIO;
 }
@@ -116,7 +117,7 @@ static int on_check(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* Sends the domain again as soon as a check finds that it is no longer starting. */
+/* Checks the domain repeatedly, and sends it again when it is no longer starting. */
 static int follow_start(Reporter *r, virDomain *domain, const char *uuid) {
         Starting *s;
         int error;
@@ -164,7 +165,7 @@ static void send_domain(Reporter *r, virDomain *domain) {
         send_record(r, GUEST_RECORD_DOMAIN, record);
 }
 
-/* "\nsev-snp\nsev-snp-firmware" */
+/* Formats lines such as "sev-snp" and "sev-snp-firmware", each after a newline. */
 static char *format_security(const LibvirtFeatures *f) {
         char *text = strdup("");
         int r = text ? 0 : -ENOMEM;
@@ -187,7 +188,7 @@ static void send_features(Reporter *r) {
 
         if (virConnectGetLibVersion(r->connection, &libvirt) < 0)
                 return fail_with_libvirt(r);
-        /* It fails on a host without QEMU. */
+        /* virConnectGetVersion() fails on a host without QEMU. */
         (void) virConnectGetVersion(r->connection, &qemu);
         f = domain_facts_features(libvirt, qemu, capabilities);
         firmware_find("/", &f);
@@ -199,7 +200,7 @@ static void send_features(Reporter *r) {
         send_record(r, GUEST_RECORD_FEATURES, record);
 }
 
-/* The features too: a firmware, libvirt or QEMU may be another one since the last list. */
+/* Sends the features too, because firmware, libvirt or QEMU may have changed since the last list. */
 static void send_all(Reporter *r) {
         virDomain **domains = NULL;
         int n;
@@ -236,7 +237,7 @@ static void on_close(virConnect *connection, int reason, void *userdata) {
         fail(userdata, reason >= 0 && reason < (int) ELEMENTSOF(reasons) ? reasons[reason] : reasons[0]);
 }
 
-/* A request, or the end of the daemon. */
+/* The daemon requests a list, or has closed the socket. */
 static int on_request(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         _cleanup_wire_ WireMessage request = { 0 };
 
@@ -262,7 +263,7 @@ static int connect_to(Reporter *r, const char *uri) {
                 if (virConnectDomainEventRegisterAny(r->connection, NULL, device_events[i],
                                                      VIR_DOMAIN_EVENT_CALLBACK(on_device), r, NULL) < 0)
                         return -EIO;
-        /* The driver of a libvirt in this process has neither. */
+        /* A libvirt driver inside this process has no close callback and no keepalive. */
         (void) virConnectRegisterCloseCallback(r->connection, on_close, r, NULL);
         (void) virConnectSetKeepAlive(r->connection, KEEPALIVE_SEC, KEEPALIVE_COUNT);
         return 0;

@@ -68,8 +68,8 @@ Validation libvirt_validate(Libvirt *l, const char *document, char **ret_reason)
                 return VALIDATION_VALID;
         }
         code = virGetLastErrorCode();
-        /* The test driver has a built-in domain 'test'. A document with that name fails with this code, but only after
-         * all other checks have passed. */
+        /* The test driver has a domain 'test'. A document with that name fails with this code, but only after it passed
+         * all other checks. */
         if (code == VIR_ERR_OPERATION_FAILED)
                 return VALIDATION_VALID;
         *ret_reason = libvirt_last_reason();

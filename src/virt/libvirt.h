@@ -16,16 +16,15 @@ typedef struct Libvirt Libvirt;
 void libvirt_silence(void);
 /* libvirt's last error as one line. The caller frees; NULL when out of memory. */
 char *libvirt_last_reason(void);
-/* Opens the test driver. On failure returns NULL, and *ret_reason is why; the caller frees it; NULL when out of memory.
- */
+/* Opens the test driver. On failure returns NULL with the reason in *ret_reason, which the caller frees. *ret_reason is
+ * NULL when out of memory. */
 Libvirt *libvirt_open(char **ret_reason);
 /* Returns NULL. */
 Libvirt *libvirt_close(Libvirt *l);
 DEFINE_CLEANUP(Libvirt *, libvirt_close)
 
 /*
- * VALIDATION_INVALID: the document violates the schema. VALIDATION_UNKNOWN: libvirt fails for another reason,
- * which may lie in the document or in libvirt. Both set *ret_reason to one line, which the caller frees, or to NULL
- * when out of memory.
+ * VALIDATION_INVALID: the document violates the schema. VALIDATION_UNKNOWN: libvirt fails because of something else in
+ * the document or in libvirt. Both set *ret_reason to one line, which the caller frees, or to NULL when out of memory.
  */
 Validation libvirt_validate(Libvirt *l, const char *document, char **ret_reason);

@@ -45,7 +45,7 @@ static Validation print_reason(Validation v, const char *reason) {
         return v;
 }
 
-/* Prints the culprit and the reason. Takes over reason. */
+/* Prints the culprit and the reason. Takes ownership of reason. */
 static Validation print_culprit(Libvirt *l, const char *document, char *lines, Validation first, char *reason) {
         _cleanup_(culprit_done) Culprit culprit = { 0 };
         xmlDoc *doc = read_document(document);
@@ -65,7 +65,7 @@ static Validation print_culprit(Libvirt *l, const char *document, char *lines, V
         return v;
 }
 
-/* Replaces the first count bytes of the path, a link, by its target. NULL: they are no link. */
+/* Replaces the first count bytes of the path by the target of that link. Returns NULL if they are no link. */
 static char *replace_link(const char *path, size_t count) {
         _cleanup_free_ char *link = strndup(path, count);
         char target[PATH_MAX];
@@ -78,7 +78,7 @@ static char *replace_link(const char *path, size_t count) {
         return string_format("%s%s%s", *target == '/' ? "" : link, target, path + count);
 }
 
-/* Follows the links of a path, dangling links too. The components after the first one that does not exist are kept. */
+/* Follows the links of a path, even dangling ones. Keeps the components after the first one that does not exist. */
 static char *resolve_path(const char *path) {
         char *whole = string_format("/%s", path);
 
@@ -100,7 +100,7 @@ static char *resolve_path(const char *path) {
         return NULL;
 }
 
-/* Terminals, and the nodes that QEMU opens for any guest. */
+/* Returns whether the node is a terminal, or a node that QEMU opens for any guest. */
 static bool is_common_node(dev_t node) {
         static const struct {
                 unsigned major, first, last;
@@ -116,8 +116,8 @@ static bool is_common_node(dev_t node) {
         return false;
 }
 
-/* As resolve_path(). The path of another character device is its reserved one in /dev/char: the node may be in any
- * directory, and of any vendor. */
+/* As resolve_path(), but returns the reserved path in /dev/char for other character devices: such a node may be in any
+ * directory and belong to any vendor's device. */
 static char *resolve_device(const char *path) {
         _cleanup_free_ char *whole = string_format("/%s", path);
         struct stat st;
@@ -127,7 +127,7 @@ static char *resolve_device(const char *path) {
         return string_format("/dev/char/%u:%u", major(st.st_rdev), minor(st.st_rdev));
 }
 
-/* libvirt and QEMU follow links. *ret: whether the document has a path that is refused. */
+/* Checks paths with their links resolved, because libvirt and QEMU follow links. *ret: the document was refused. */
 static Validation check_paths(const char *document, char *lines, bool *ret) {
         xmlDoc *doc = read_document(document);
         _cleanup_free_ char *path = NULL, *reason = NULL;
@@ -174,7 +174,7 @@ static Validation run(void) {
 int main(int argc, char *argv[]) {
         int status = EXIT_SUCCESS;
 
-        /* The parent kills a validation that takes too long. In case the parent dies, this process ends by itself. */
+        /* The parent kills a validation that takes too long. The kernel kills this process when the parent dies. */
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (argc == 2)
                 guests_report(argv[1], STDIN_FILENO);

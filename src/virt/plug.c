@@ -23,10 +23,10 @@ typedef struct Plug {
         PlugAction action;
         unsigned seconds;
         char *hostdev;
-        char device[UUID_STRING_MAX]; /* of the hostdev, as domain_facts_hostdev() names it */
-        char *alias;                  /* of the device in the running domain */
-        int documents;                /* find_documents() at the start */
-        PlugResult result;            /* of the wait for the guest */
+        char device[UUID_STRING_MAX]; /* in the format of domain_facts_hostdev() */
+        char *alias;                  /* in the running domain */
+        int documents;                /* find_documents() before the change */
+        PlugResult result;            /* result of the wait for the guest */
 } Plug;
 
 static PlugResult end(PlugResult result, const char *reason) {
@@ -40,7 +40,7 @@ static PlugResult end_with_libvirt(PlugResult result) {
         return end(virGetLastErrorCode() == VIR_ERR_NO_DOMAIN ? PLUG_NO_DOMAIN : result, reason);
 }
 
-/* Whether the document of the domain has the device, or a negative errno. flags: of virDomainGetXMLDesc(). */
+/* Returns whether the domain's document has the device, or a negative errno. flags: those of virDomainGetXMLDesc(). */
 static int has_device(const Plug *p, unsigned flags) {
         _cleanup_free_ char *xml = virDomainGetXMLDesc(p->domain, flags);
         _cleanup_names_ char **devices = NULL;
@@ -53,8 +53,8 @@ static int has_device(const Plug *p, unsigned flags) {
         return r;
 }
 
-/* The documents of the domain that the request has still to change, as flags of virDomainAttachDeviceFlags(). A
- * negative errno: libvirt does not tell. */
+/* Returns the documents of the domain that the request must still change, as flags of virDomainAttachDeviceFlags(), or
+ * a negative errno when libvirt fails. */
 static int find_documents(const Plug *p) {
         int wanted = p->action == PLUG_ATTACH, live = wanted, config = wanted;
         int active = virDomainIsActive(p->domain), persistent = virDomainIsPersistent(p->domain);
@@ -68,7 +68,7 @@ static int find_documents(const Plug *p) {
         return (live == wanted ? 0 : VIR_DOMAIN_AFFECT_LIVE) | (config == wanted ? 0 : VIR_DOMAIN_AFFECT_CONFIG);
 }
 
-/* The result after a failed call of libvirt: by what the request has changed until now. */
+/* Returns the result after a failed call of libvirt, by the changes so far. */
 static PlugResult end_failed(const Plug *p) {
         _cleanup_free_ char *reason = libvirt_last_reason();
         int after = find_documents(p);
@@ -84,7 +84,7 @@ static PlugResult attach(const Plug *p) {
         return PLUG_DONE;
 }
 
-/* Ends the wait for the guest when the running domain does not have the device any more. */
+/* Ends the wait for the guest when the running domain no longer has the device. */
 static void look_again(Plug *p) {
         int documents = find_documents(p);
 
@@ -122,7 +122,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* Follows the domain, before the guest is asked, so that no event is missed. */
+/* Subscribes to events of the domain before the guest is asked, so that no event is lost. */
 static int follow(Plug *p) {
         _cleanup_free_ char *xml = virDomainGetXMLDesc(p->domain, 0);
         const struct {

@@ -30,7 +30,7 @@ static sd_bus *bus;
 static char **words; /* of the request */
 static char last_job[256];
 
-/* Both measurements begin with processes that sleep: one that has just been awake answers faster. */
+/* Both measurements begin with sleeping processes, because a process that was just awake answers faster. */
 #define IDLE_USEC 2000U
 
 #define check(expression)                                                                                              \
@@ -81,7 +81,7 @@ static int append_request(sd_bus_message *m) {
         return r;
 }
 
-/* Microseconds until the reply. */
+/* Returns the microseconds until the reply. */
 static double ask(sd_bus_message *call, sd_bus_message **ret) {
         sd_bus_error error = SD_BUS_ERROR_NULL;
         double start = now_us();
@@ -168,7 +168,7 @@ static void release(const char *name) {
         wait_for(job);
 }
 
-/* The least that a durable answer takes: the way there and back, and one small file. */
+/* Measures the least time of a durable answer: a call and its reply, and one small file. */
 static double ask_floor(const char *dir) {
         static char page[4096];
         double start = now_us();
@@ -185,7 +185,7 @@ static double ask_floor(const char *dir) {
         return now_us() - start;
 }
 
-/* polkit decides whether this process may allocate. */
+/* Asks polkit whether this process may allocate. */
 static double ask_polkit(void) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
         const char *name;
@@ -208,7 +208,7 @@ static void allocate(unsigned times, const char *dir, const char *prefix, bool k
         for (unsigned i = 1; i <= times; i++) {
                 double least, taken;
 
-                /* A new name each time, as Allocate has. */
+                /* Uses a new name each time, as Allocate does. */
                 (void) unlink(path);
                 (void) usleep(IDLE_USEC);
                 least = checked ? ask_polkit() : ask_floor(dir);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Time in microseconds, with the digits below one. */
+/* The time in microseconds, with a fraction. */
 
 #include <time.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * floor LIST: opens and reads each file of the list, and lists each directory; prints the microseconds that took. What
- * follows its own directory in the list is opened relative to that, the fastest way there is.
+ * floor LIST: opens and reads each file of the list, lists each directory, and prints the microseconds. Opens an entry
+ * that follows its directory in the list relative to that directory, which is the fastest way.
  */
 
 #include <dirent.h>

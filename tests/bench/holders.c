@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * holders PROCESSES DESCRIPTORS N ROOT: has processes with so many open files each, and N times looks for the users of
- * a GPU that none of them uses. Prints three times in microseconds for each: of the search through all processes, of a
- * plain loop that reads the link of each descriptor, and of the look at the machine in the directory ROOT, where the
- * reference counts of NVIDIA's modules say that no process has a GPU open.
+ * holders PROCESSES DESCRIPTORS N ROOT: starts processes with that many open files, and searches N times for the users
+ * of an unused GPU. Prints three times in microseconds for each search: of the search in all processes, of a plain loop
+ * that reads the link of each descriptor, and of a check of the machine below ROOT, where the reference counts of
+ * NVIDIA's modules show that no process has a GPU open.
  */
 
 #include <dirent.h>
@@ -21,7 +21,7 @@
 #include "host/holders-internal.h"
 #include "host/nvidia.h"
 
-/* A process with descriptors of the kinds that most processes have. It closes ready when it has them. */
+/* Starts a process with descriptors of the kinds that most processes have. It closes ready when it has them. */
 static pid_t start_process(unsigned n, int ready) {
         pid_t pid = fork();
 
@@ -61,7 +61,7 @@ static int read_links(int fd) {
         return n < 0 ? -errno : 0;
 }
 
-/* Opens proc/PID/fd of each process and reads the links there, with nothing that is not needed for it. */
+/* Opens proc/PID/fd of each process and reads the links, in the shortest way. */
 static int read_all_links(void) {
         char buf[32768] __attribute__((aligned(8)));
         int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

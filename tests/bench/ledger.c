@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * ledger ROOT CONFIG N DIR: N ledger files in DIR, each an allocation of one VF of the machine below ROOT that the
- * configuration offers, in order of their addresses. Prints the addresses.
+ * ledger ROOT CONFIG N DIR: writes N ledger files into DIR, each with an allocation of one VF that the configuration
+ * offers on the machine below ROOT, in the order of addresses. Prints the addresses.
  */
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A machine below a root directory with its configuration and an empty ledger: all that a plan takes. */
+/* A machine below a root directory, with its configuration and an empty ledger, for plans. */
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * opened DIR: prints "ready", then the path of everything below DIR that any process opens, once each, in order, until
- * its input ends. By fanotify, so it takes root, and what it watches runs as it always does.
+ * opened DIR: prints "ready", then each path below DIR that any process opens, once each and in order, until its input
+ * ends. Uses fanotify, which needs root and does not slow the processes down.
  */
 
 #include <errno.h>

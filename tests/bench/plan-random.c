@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * plan-random ROOT CONFIG ROUNDS GPU-POOL NIC-POOL: fills the machine below ROOT at random, anew in each round, and
- * then plans random requests, of which some are refused. Prints the microseconds of each.
+ * plan-random ROOT CONFIG ROUNDS GPU-POOL NIC-POOL: in each round fills the machine below ROOT at random, and plans
+ * random requests, some of which are refused. Prints the microseconds of each.
  */
 
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include "../placement/random.h"
 #include "clock.h"
 
-#define REQUESTS 8U /* of a round */
-#define REPEATS  5U /* of a timed request */
+#define REQUESTS 8U /* per round */
+#define REPEATS  5U /* per timed request */
 
 static int make_request(uint64_t *seed, const char *const pools[2], Request *r) {
         unsigned gpus = below(seed, 9), nics = below(seed, 3) ? gpus : below(seed, 9);
@@ -34,8 +34,8 @@ static int make_request(uint64_t *seed, const char *const pools[2], Request *r) 
 }
 
 /*
- * The least time of a few repeats: a plan is made by the same steps each time, so what takes longer is the host's doing
- * (an interrupt, a busy sibling CPU, memory that others use).
+ * Returns the least time of some repeats: a plan always takes the same steps, so a longer time is due to the host (an
+ * interrupt, a busy sibling CPU, memory that others use).
  */
 static double time_plan(const HostView *c, const Request *r) {
         double least = 0;
@@ -52,7 +52,7 @@ static double time_plan(const HostView *c, const Request *r) {
         return least;
 }
 
-/* Claims a random request, if it can be had. */
+/* Claims a random request, unless it is refused. */
 static int fill_once(Machine *m, uint64_t *seed, const char *const pools[2], unsigned *number) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -87,7 +87,7 @@ static int run_round(Machine *m, uint64_t *seed, const char *const pools[2], uns
         return 0;
 }
 
-/* So many requests fill the machine, more or less. */
+/* Returns the approximate number of requests that fill the machine. */
 static unsigned fill_of(const Machine *m, const char *pool) {
         unsigned n = 0;
 

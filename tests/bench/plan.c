@@ -2,7 +2,7 @@
 
 /*
  * plan ROOT CONFIG TIMES POOL=N ... [cpus=N memory=GIB]: fills the machine below ROOT with allocations of the request
- * until it is refused. At each level of filling the request is planned TIMES times: prints the microseconds of each.
+ * until it is refused. After each allocation, plans the request TIMES times, and prints the microseconds of each.
  */
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static int read_word(Request *r, char *word) {
         return 0;
 }
 
-/* The last plan of a level; NULL when the request was refused. */
+/* Returns the last plan of a level, or NULL when the request was refused. */
 static Plan *plan_level(const HostView *view, const Request *r, unsigned times) {
         Plan *last = NULL;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * syscalls PID: prints "ready", then, when its input ends, "CALLS OPENED": how many system calls the process and the
- * children it made meanwhile have begun, and how many of those open a file. By ptrace, which slows the process down, so
- * nothing is timed under it.
+ * syscalls PID: prints "ready", and when its input ends "CALLS OPENED": the number of system calls that the process and
+ * its new children have begun, and how many of these open a file. Uses ptrace, which slows the process down, so times
+ * are not measured.
  */
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static void count(pid_t pid) {
         opened += opens_file(info.entry.nr);
 }
 
-/* Lets the stopped process go on until its next system call begins or ends. */
+/* Continues the stopped process until its next system call begins or ends. */
 static void go_on(pid_t pid, int status) {
         bool is_call = WSTOPSIG(status) == (SIGTRAP | 0x80), is_event = status >> 16 != 0;
 
@@ -43,7 +43,7 @@ static void go_on(pid_t pid, int status) {
         (void) ptrace(PTRACE_SYSCALL, pid, NULL, (long) (is_call || is_event ? 0 : WSTOPSIG(status)));
 }
 
-/* Deals with all processes that have stopped. */
+/* Handles all processes that have stopped. */
 static void take_stops(void) {
         pid_t pid;
         int status;
@@ -53,7 +53,7 @@ static void take_stops(void) {
                         go_on(pid, status);
 }
 
-/* A descriptor that is readable when a process has stopped. */
+/* Returns a descriptor that is readable when a process has stopped. */
 static int open_stops(void) {
         sigset_t set;
 
@@ -78,11 +78,11 @@ int main(int argc, char *argv[]) {
         puts("ready");
         (void) fflush(stdout);
         while (poll(fds, 2, -1) > 0 && fds[0].revents == 0) {
-                /* Before the stops, so that one that comes meanwhile makes it readable again. */
+                /* Read before the stops are handled, so that a later stop makes it readable again. */
                 (void) !read(fds[1].fd, &ignored, sizeof(ignored));
                 take_stops();
         }
-        /* The kernel lets go of the processes when this one exits. */
+        /* The kernel detaches from the processes when this one exits. */
         printf("%lu %lu\n", calls, opened);
         return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A simulated node that is switched off and on again as another one: other numbers of buses, other cards.
+# Reboots a simulated node with other hardware: other bus numbers, other cards.
 package Boot;
 
 use strict;
@@ -12,7 +12,7 @@ use Node;
 
 our @EXPORT = qw(boot with_serial renumbered);
 
-# Stops daemon, passthroughd-holders and node, starts the node of TEXT, and both on it. Returns the tree as it was before the daemon.
+# Stops the daemon, passthroughd-holders and the node, and starts the node of TEXT with both. Returns the tree before the start of the daemon.
 sub boot {
         my ($bus, $what, $text) = @_;
         is(daemon('stop'), 0, "$what: the daemon stops");
@@ -27,7 +27,8 @@ sub boot {
         return $before;
 }
 
-# TEXT with a serial number, 16 hex digits, for the device at PATH: as its only extended capability, or at 0x200 behind the one at AFTER.
+# Returns TEXT with a serial number, 16 hex digits, for the device at PATH. The capability is the only extended one, or at 0x200 after the one at
+# AFTER.
 sub with_serial {
         my ($text, $path, $serial, $after) = @_;
         my @bytes = reverse unpack '(A2)8', $serial;
@@ -36,7 +37,7 @@ sub with_serial {
         return $text . sprintf "config\@0x%x=03 00 01 00 %s\n", $after ? 0x200 : 0x100, "@bytes";
 }
 
-# Buses have other numbers, old => new, and so have all IOMMU groups.
+# Returns TEXT with other bus numbers, old => new, and other numbers for all IOMMU groups.
 sub renumbered {
         my ($text, %numbers) = @_;
         my $old = join '|', keys %numbers;

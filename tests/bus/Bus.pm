@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A D-Bus client of a page: busctl tells no error names, sends no message that it finds wrong, and starts too slowly for a thousand calls.
+# A small D-Bus client. busctl prints no error names, refuses to send malformed messages, and starts too slowly for a thousand calls.
 #
-# Values: a struct or array is an array reference, a variant that is sent [SIGNATURE, VALUE]; a dictionary that is sent is an array of
-# [KEY, VALUE], so that keys can be there twice. What comes in has variants unpacked and dictionaries as hashes. A descriptor that comes in
-# is the text of its file; the message has its handle in "descriptors".
+# Values: a struct or array is an array reference. To send: a variant is [SIGNATURE, VALUE], a dictionary an array of [KEY, VALUE], which may repeat
+# keys. Received: variants are unpacked, dictionaries are hashes, and a descriptor is the text of its file; "descriptors" of the message has its
+# handle.
 package Bus;
 
 use strict;
@@ -20,16 +20,16 @@ use constant { CALL => 1, RETURN => 2, ERROR => 3, SIGNAL => 4 };
 my %ALIGN  = (y => 1, b => 4, n => 2, q => 2, i => 4, u => 4, x => 8, t => 8, d => 8, s => 4, o => 4, h => 4, g => 1, v => 1, a => 4, '(' => 8, '{' => 8);
 my %PACK   = (y => 'C', b => 'V', n => 's<', q => 'S<', i => 'l<', u => 'V', x => 'q<', t => 'Q<', d => 'd<', h => 'V');
 my @FIELDS = (undef, qw(path interface member error reply_serial destination sender signature n_descriptors));
-my @descriptors; # of the message that is being unpacked
+my @descriptors; # of the message being unpacked
 
-# Takes the first complete type off a signature.
+# Cuts off and returns the first complete type of a signature.
 sub take_type {
         my ($signature) = @_;
         $$signature =~ s/^(a*(?:[^a({]|(\((?:[^()]|(?2))*\))|(\{(?:[^{}]|(?3))*\})))// or die "signature '$$signature'";
         return $1;
 }
 
-# Of the signatures so far: each message has the same few structs in its header.
+# A cache of the types of signatures: the header of each message has the same few structs.
 my %types;
 
 sub types {
@@ -126,10 +126,10 @@ sub new {
         return $self;
 }
 
-# Handles that go with each call.
+# Handles to send with each call.
 our @ATTACHED;
 
-# Adds a field to those of a header; its type is short: what put() does, in one step.
+# Adds a field to the fields of a header, as put() would, but in one step.
 sub put_field {
         my ($fields, $code, $type, $value) = @_;
         my $pack = $type eq 'u' ? 'V' : $type eq 'g' ? 'C/a* x' : 'V/a* x';
@@ -137,7 +137,7 @@ sub put_field {
         return;
 }
 
-# The bytes of a call.
+# Returns the bytes of a call.
 sub message {
         my ($serial, $destination, $path, $interface, $member, $signature, @values) = @_;
         my $body = '';
@@ -166,14 +166,14 @@ sub send_bytes {
         return;
 }
 
-# Sends a call; what it returns is for reply().
+# Sends a call. Returns its serial, for reply().
 sub post {
         my ($self, @call) = @_;
         $self->send_bytes(message(++$self->{serial}, @call));
         return $self->{serial};
 }
 
-# Takes one message of the bus in; false at the end of the time.
+# Receives one message. False: the time is up.
 sub turn {
         my ($self, $end) = @_;
         until ($self->take()) {
@@ -199,7 +199,7 @@ sub receive {
         return;
 }
 
-# The fields of a header, up to that offset: name and value.
+# Returns names and values of the fields of a header that ends at that offset.
 sub fields {
         my ($data, $end) = @_;
         my @found;
@@ -212,11 +212,10 @@ sub fields {
         return @found;
 }
 
-# Only the header of a message is unpacked: a reply of a megabyte takes a second here.
+# Unpack only the headers of messages: unpacking a reply of a megabyte takes a second.
 our $HEADERS_ONLY;
 
-# The first message of what came in, taken away; undef when it is not there as a whole. The body of a message that the function is not true
-# for stays packed.
+# Removes and returns the first received message, or undef if it is incomplete. Unpacks its body if the function is true for the message.
 sub take_message {
         my ($self, $is_wanted) = @_;
         return if length $self->{in} < 16;
@@ -251,7 +250,7 @@ sub proc_file {
         return <$file> // '';
 }
 
-# Prints where the daemon and its children are in the kernel: whether one runs, or waits, and for what.
+# Prints what the daemon and its children do in the kernel: whether they run, or on what they wait.
 sub tell_whereabouts {
         my ($daemon) = proc_file($ENV{DAEMON_PID} // '') =~ /(\d+)/ or return;
         for my $process (glob '/proc/[0-9]*') {
@@ -261,7 +260,7 @@ sub tell_whereabouts {
         return;
 }
 
-# The answer to what post() sent: { error => NAME or undef, body => [...] }; dies when there is none.
+# Returns the answer to post(): { error => NAME or undef, body => [...] }. Dies without an answer.
 sub reply {
         my ($self, $serial) = @_;
         my $end = time + DEADLINE;
@@ -275,7 +274,7 @@ sub reply {
 
 sub ask { my ($self, @call) = @_; return $self->reply($self->post(@call)) }
 
-# A method of the Manager.
+# Calls a method of the Manager.
 sub call { my ($self, $member, @rest) = @_; return $self->ask(NAME, PATH, MANAGER, $member, @rest) }
 
 sub properties {
@@ -283,7 +282,7 @@ sub properties {
         return $self->ask(NAME, $path, 'org.freedesktop.DBus.Properties', 'GetAll', 's', $interface)->{body}[0];
 }
 
-# All signals of the daemon from here on.
+# Subscribes to all signals of the daemon.
 sub listen {
         my ($self) = @_;
         my $reply = $self->ask('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'AddMatch',
@@ -295,7 +294,7 @@ sub listen {
 
 sub ping { my ($self) = @_; return $self->ask(NAME, PATH, 'org.freedesktop.DBus.Peer', 'Ping') }
 
-# Forgets all signals that the daemon sent until now.
+# Drops all signals that the daemon has sent so far.
 sub forget_signals {
         my ($self) = @_;
         $self->ping();
@@ -303,14 +302,14 @@ sub forget_signals {
         return;
 }
 
-# The names of those that came since.
+# Returns the names of the signals since then.
 sub signal_names {
         my ($self) = @_;
         $self->ping();
         return map { $_->{member} } @{ $self->{signals} };
 }
 
-# The signals up to and with the first that the function is true for; they are taken away. Empty at the end of the time.
+# Removes and returns the signals up to the first for which the function is true, or none when the time is up.
 sub signals_until {
         my ($self, $wanted, $seconds) = @_;
         my $end  = time + ($seconds // DEADLINE);
@@ -324,7 +323,7 @@ sub signals_until {
         }
 }
 
-# The result of a job, by its object path; undef at the end of the time.
+# Returns the result of the job with this object path, or undef when the time is up.
 sub result {
         my ($self, $job, $seconds) = @_;
         my @signals = $self->signals_until(sub { ($_->{member} // '') eq 'JobRemoved' && $_->{body}[1] eq $job }, $seconds) or return;

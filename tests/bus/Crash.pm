@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# An instant at which the daemon, or the process that writes for it, is killed, and what must be true soon after the next start.
+# Kills the daemon, or its process that writes, at each instant of an operation, and checks the state soon after the next start.
 package Crash;
 
 use strict;
@@ -15,17 +15,17 @@ our @EXPORT = qw(chosen tell_outcomes preload_dying memorize allocated begin_cal
 
 use constant { SECONDS => 5, POINTS_MAX => 200 };
 
-# SWEEP_EVERY=1 tries all points; a larger number N every Nth, so that each kind of instant has its share.
+# SWEEP_EVERY=1 tries all instants, N every Nth one. The default reaches each kind of instant.
 my $EVERY = $ENV{SWEEP_EVERY} || 37;
 my ($met, $tried, $missed) = (0, 0, 0);
 
-# Writes to different devices come in another order at each instant: SWEEP_SEED is the first.
+# Each instant has another order of writes to different devices. SWEEP_SEED is the first seed.
 my $seed = $ENV{SWEEP_SEED} || 1;
 
 sub chosen { return $met++ % $EVERY == 0 && ++$tried }
 
-my %seen;  # outcome => how often
-my %known; # the state that the sweep compares with, and the bus and request of its operations
+my %seen;  # outcome => number
+my %known; # the state at the start of the sweep, and the bus and request of its operations
 
 sub tell_outcomes {
         cmp_ok($missed, '<=', $tried / 5, "few of $tried instants are after the last write of their operation");
@@ -33,14 +33,14 @@ sub tell_outcomes {
         return;
 }
 
-# A daemon that is started after this dies where die_at() says.
+# Preloads dying.so into the next daemon, which then dies where die_at() says.
 sub preload_dying {
         my $file = "$ENV{NODE_TMP}/daemon.preload";
         return spew($file, slurp($file) =~ s{\n}{:$ENV{BUILD}/tests/dying.so\n}r);
 }
 
-# ---- operations on the allocation "guest". Each begin_ function returns a function that waits for the end; with a true argument, after the
-# daemon was killed, it only cleans up
+# ---- operations on the allocation "guest". Each begin_ function returns a function that waits for the end. With a true argument, after the daemon
+# was killed, that function only cleans up.
 
 my $job;
 
@@ -66,7 +66,7 @@ sub begin_allocate {
         return begin_call('Allocate', "s$signature", 'guest', $entries);
 }
 
-# A method that takes the name and the generation of the allocation first.
+# Begins a method whose first arguments are name and generation of the allocation.
 sub begin_on_guest {
         my ($method, $signature, @values) = @_;
         return begin_call($method, "st$signature", 'guest', Node::generation($known{bus}, 'guest'), @values);
@@ -74,7 +74,7 @@ sub begin_on_guest {
 
 sub begin_release { return begin_on_guest('Release', '') }
 
-# In this order an operation can have fewer writes than in the order in which they were counted.
+# Returns whether the daemon is idle: with this order of writes, an operation may have fewer writes than were counted.
 sub nothing_is_left {
         my $bus = $known{bus};
         return 0 if !-s "$ENV{NODE_TMP}/daemon.log" || $bus->ping()->{error};
@@ -111,13 +111,13 @@ sub interrupted {
         return;
 }
 
-# ---- what is true of the node
+# ---- the state of the node
 
-# The devices that sysfs has: all but the slots for mediated devices.
+# Returns the devices in sysfs, which are all but the slots for mediated devices.
 sub functions { my ($bus) = @_; return grep { -e "$ENV{NODE_ROOT}/sys/bus/pci/devices/$_->{address}" } @{ describe($bus)->{devices} } }
 
-# Called when all is in order: the bystander is there, nothing else. No VF of the PF is the bystander's; without a PF all VFs are there for good.
-# The operations are of the guest that has the request.
+# Records the state at the start: only the bystander is allocated. Its VF is not one of $pf; without $pf, no operation creates VFs. Operations
+# allocate the guest with @request.
 sub memorize {
         my ($bus, $bystander, $pf, @request) = @_;
         %known = (
@@ -137,7 +137,7 @@ sub memorize {
         return;
 }
 
-# Each value that an allocation records is the one that the kernel has, as far as that tells it.
+# Compares the recorded attributes of an allocation with the kernel's, if the kernel shows them.
 sub attributes_differ {
         my ($allocation, $of) = @_;
         my @differ;
@@ -163,13 +163,13 @@ sub difference {
         return map { ($count{$_} > 0 ? '+' : '-') . " $_" } grep { $count{$_} } sort keys %count;
 }
 
-# Mediated devices have a UUID of their allocation, and a group in the order in which they are made.
+# Replaces the UUIDs of mediated devices, which their allocation chooses, and their groups, which depend on the order of creation.
 sub tree_without_uuids {
         my ($tree) = @_;
         return Node::remembered('uuids', $tree, sub { join "\n", sort split /\n/, $tree =~ s{\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{2}}{UUID}gr =~ s{iommu_groups/\d{4,}}{iommu_groups/MEDIATED}gr });
 }
 
-# The tree is one of those; else what differs from the first.
+# Returns nothing if the tree is one of @trees, else its differences from the first.
 sub tree_is_none_of {
         my (@trees) = @_;
         my ($now, @known) = map { tree_without_uuids(tree_without_identities($_)) } tree(), @trees;
@@ -193,7 +193,7 @@ sub driverless {
         return map { "$_->{address} has no driver" } grep { !defined $_->{driver} && $_->{type} ne 'vf' && !$known{driverless}{ $_->{address} } } @{ $of->{devices} };
 }
 
-# The slots of remote GPUs that are taken are those that allocations have.
+# Compares the taken slots of remote GPUs with the slots of allocations.
 sub slots_are_wrong {
         my ($of) = @_;
         my %has;
@@ -202,7 +202,7 @@ sub slots_are_wrong {
                 grep { $_->{allocated} != ($has{ $_->{endpoint} } // 0) || $_->{allocated} > $_->{slots} } map { @{ $_->{endpoints} // [] } } @{ $of->{pools} };
 }
 
-# The outcome, and what is wrong with it. %may: trees by outcome.
+# Returns the outcome, and its problems. %may: trees by outcome.
 sub look {
         my ($bus, $name, %may) = @_;
         my $of = describe($bus);
@@ -223,13 +223,13 @@ sub look {
         return ($outcome, @wrong);
 }
 
-# Temporaries are not of the ledger: a write that a crash cut short leaves one, and the next of that name replaces it.
+# Compares snapshots without temporary files: a write that a crash interrupted leaves one, and the next write of that name replaces it.
 sub is_same {
         my ($a, $b) = map { my $of = $_; +{ map { $_ => $of->{$_} } grep { !m{/[.][^/]+[.]tmp$} } keys %$of } } @_;
         return keys %$a == keys %$b && !grep { !defined $b->{$_} || $a->{$_} ne $b->{$_} } keys %$a;
 }
 
-# The daemon that was started at that time has all in order within the deadline: the outcome.
+# Checks that the daemon, which was started at $began, reaches a correct state within the deadline. Returns the outcome.
 sub in_time {
         my ($bus, $began, $what, $name, %may) = @_;
         my ($outcome, @wrong);
@@ -239,7 +239,7 @@ sub in_time {
         return $outcome;
 }
 
-# Back to the start for the next point; that this is possible is part of what must be true.
+# Returns to the state at the start, and checks that this is possible.
 sub home_again {
         my ($bus, $what, $name, $before) = @_;
         $bus->forget_signals();
@@ -259,7 +259,7 @@ sub home_again {
         return;
 }
 
-# By force, so that an instant that failed leaves nothing to the next one: the ledger forgets, another hand brings devices home.
+# Restores the state at the start by force after a failure: removes ledger files, and binds devices to their drivers.
 sub mend {
         my ($name) = @_;
         daemon('stop', 'KILL');
@@ -282,7 +282,7 @@ sub mend {
 
 sub pending { return grep { /PENDING/ } write_log() }
 
-# A write that only waits for a signal ends with its process, without effect; another one is let go then.
+# A write that waits for a signal ends without effect when its process dies. Other writes are released after that.
 sub kill_daemon {
         my ($what, $kind) = @_;
         daemon('stop', 'KILL') == 0 or fail("$what: the daemon is killed");
@@ -325,7 +325,7 @@ sub at_writer {
         return;
 }
 
-# The daemon dies before that call, tests/dying: whole before it can see it.
+# Makes the daemon die before call N (tests/dying). The file is renamed, so the daemon never sees a part of it.
 sub die_at {
         my ($n) = @_;
         my $file = "$ENV{NODE_TMP}/die-at";
@@ -334,7 +334,7 @@ sub die_at {
         return $file;
 }
 
-# Of those that make the ledger durable.
+# Kills the daemon at the Nth call that makes the ledger durable.
 sub at_call {
         my ($op, $n, $what) = @_;
         fault('reset', @{ $op->{faults} // [] });
@@ -348,7 +348,7 @@ sub at_call {
         return;
 }
 
-# What an operation does undisturbed: its number of writes, and of calls that make the ledger durable.
+# Returns the numbers of writes and of durability calls that an undisturbed operation makes.
 sub measure {
         my ($op) = @_;
         $op->{prepare}->();
@@ -360,8 +360,8 @@ sub measure {
         return (writes(), $calls);
 }
 
-# crash_points(BUS, OPERATION): name, prepare, begin, over (true when the operation has ended; by default, when its job has), faults, home, may, and writer_may, what is true after the
-# death of a writer too.
+# crash_points(BUS, OPERATION). OPERATION: name, prepare, begin, over (whether the operation has ended; by default, whether its job has), faults,
+# home, may, and writer_may (further outcomes after the death of a writer).
 sub crash_points {
         my ($bus, $op) = @_;
         my ($writes, $calls) = measure($op);

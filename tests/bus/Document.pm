@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Domain documents: asked for, and shown to libvirt where it is installed.
+# Requests domain documents, and validates them with libvirt where it is installed.
 package Document;
 
 use strict;
@@ -14,7 +14,7 @@ our @EXPORT = qw(document valid);
 
 sub has { my ($program) = @_; return scalar grep { -x "$_/$program" } split /:/, $ENV{PATH} }
 
-# Runs a check on the document; its output is shown when it fails.
+# Runs a check of the document. Shows the output on a failure.
 sub checked {
         my ($name, @command) = @_;
         my $log = "$ENV{NODE_TMP}/check.log";
@@ -43,7 +43,7 @@ sub valid {
         return;
 }
 
-# What passthroughctl xml prints, which is valid.
+# Returns the output of passthroughctl xml, after validation.
 sub document {
         my ($allocation, $name, @options) = @_;
         my ($status, $xml, $err) = ctl('xml', $allocation, @options);

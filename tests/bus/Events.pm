@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Hears what udev sends in this network namespace, and tells it in the order in which it came: what libudev would be given.
+# Receives udev's events in this network namespace, in the order in which they arrive, as libudev would.
 package Events;
 
 use strict;
@@ -11,7 +11,7 @@ use Time::HiRes qw(time);
 
 use constant { AF_NETLINK => 16, NETLINK_KOBJECT_UEVENT => 15, GROUP_UDEV => 2, DEADLINE => 90 };
 
-# Hears all from here on; options: buffer => so many bytes are kept while nobody reads, as the kernel counts them.
+# Receives all events from now on. Option buffer: size of the socket's buffer in the kernel's count.
 sub new {
         my ($class, %options) = @_;
         socket my $socket, AF_NETLINK, SOCK_RAW, NETLINK_KOBJECT_UEVENT or die "netlink: $!";
@@ -21,8 +21,7 @@ sub new {
         return bless { socket => $socket }, $class;
 }
 
-# One event as a hash of its properties, and HASH: how its filter hash reads; { lost => 1 } where some did not fit;
-# undef at the end of the time.
+# Returns one event as a hash of its properties, with HASH, the hash for filters; { lost => 1 } when events were lost; undef when the time is up.
 sub next_event {
         my ($self, $seconds) = @_;
         my $end = time + ($seconds // DEADLINE);
@@ -45,7 +44,7 @@ sub parse {
         return { map({ split /=/, $_, 2 } split /\0/, substr $message, $offset, $size), HASH => sprintf '%08x', $hash };
 }
 
-# What came until now; the node sends before the write that is told of returns. Each in the words of text().
+# Returns the events so far, as text(). The node sends events before the write that causes them returns.
 sub heard {
         my ($self) = @_;
         my @events;
@@ -53,7 +52,7 @@ sub heard {
         return @events;
 }
 
-# "bind 0000:82:00.0 vfio-pci", "add vfio 7"
+# Formats "bind 0000:82:00.0 vfio-pci" or "add vfio 7".
 sub text {
         my ($event) = @_;
         return 'lost' if $event->{lost};

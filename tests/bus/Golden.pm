@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The sentences that a test is told, as a whole in one file of tests/golden: tests assert facts, and a person reads the sentences when
-# they change. "make golden" writes the files anew.
+# Collects the sentences that a test receives in one file of tests/golden. Tests check facts; a person reviews the sentences when they change. "make
+# golden" writes the files.
 package Golden;
 
 use strict;
@@ -18,7 +18,7 @@ our @EXPORT = qw(record is_golden);
 my $DIR = abs_path(dirname(__FILE__) . '/../golden');
 my (@sentences, %seen);
 
-# What the sentence is about, and the sentence; each pair once. Directories of this run are left out.
+# Notes a sentence and its subject, each pair once. Removes the directories of this run.
 sub record {
         my ($about, $text) = @_;
         my $entry = "$about\n        " . (($text // '(nothing)') =~ s/\Q$ENV{NODE_TMP}\E/TMP/gr =~ s/\n(?=.)/\n        /gr =~ s/\n+\z//r) . "\n";

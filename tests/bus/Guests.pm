@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A node whose libvirt reports the domains that a test tells of: tests/fake-libvirt takes the place of passthroughd-libvirt. Devices are
-# plugged into the domain in the directory "domain" of BUILD, as Hypervisor.pm describes it.
+# A node whose libvirt reports the domains that a test defines: tests/fake-libvirt replaces passthroughd-libvirt. Hot-plug changes the domain in the
+# directory "domain" of BUILD, which Hypervisor.pm describes.
 package Guests;
 
 use strict;
@@ -28,7 +28,7 @@ use constant {
 
 my $DIR = abs_path(dirname(__FILE__));
 
-# As node(), with libvirt running and no domain. The programs are those of BUILD, but for this one.
+# As node(), with libvirt running and without domains. All programs but passthroughd-libvirt are those of BUILD.
 sub node_with_guests {
         my (@arguments) = @_;
         if (!$ENV{NODE_ROOT}) {
@@ -56,19 +56,19 @@ END
 
 END { remove_tree($ENV{BUILD}) if $ENV{NODE_ROOT} && $ENV{BUILD} =~ m{/guests\.\w+$} }
 
-# The record of a running domain.
+# Returns the record of a running domain.
 sub running_domain {
         my ($name, $uuid, @devices) = @_;
         return join '|', 'domain', $uuid, 'running', $name, @devices;
 }
 
-# What libvirt reports from the next time on.
+# Sets the domains that libvirt reports from its next report on.
 sub write_guests {
         my (@records) = @_;
         return write_raw(join '', map { "$_\n" } 'features|maxphysaddr|driver-model', 'list', @records, 'complete');
 }
 
-# As write_guests(), with any lines of tests/fake-libvirt. Returns the number of the file, which is another one each time.
+# As write_guests(), with any lines of tests/fake-libvirt. Returns the number of the file, which is new each time.
 sub write_raw {
         my ($text) = @_;
         my $file   = "$ENV{BUILD}/guests";
@@ -78,19 +78,19 @@ sub write_raw {
         return $number;
 }
 
-# The process id of tests/fake-libvirt after its first report; 0 when it does not run.
+# Returns the process id of tests/fake-libvirt after its first report, or 0.
 sub libvirt_process {
         my ($pid) = split ' ', slurp_existing("$ENV{BUILD}/sent") // return 0;
         return kill(0, $pid) ? $pid : 0;
 }
 
-# libvirt reports these domains and no others; returns when the daemon has read that.
+# Makes libvirt report exactly these domains. Returns when the daemon has read the report.
 sub libvirt_reports {
         my ($bus, @records) = @_;
         my $number = write_guests(@records);
         my ($told, $asked) = (0, 0);
         $bus->call('Rescan') if !libvirt_process();
-        # A process that ends may be followed by another one, and one that is about to report may miss the signal.
+        # A new process may replace one that ends, and a process that is about to report may miss the signal.
         wait_until(sub {
                 my $process = libvirt_process();
                 if ($process && ($process != $told || time >= $asked + 2)) {
@@ -103,7 +103,7 @@ sub libvirt_reports {
         return;
 }
 
-# The guest of an allocation runs as its document says, and its definition is that document.
+# Starts an allocation's guest: its running and its persistent domain are the allocation's document.
 sub guest_runs {
         my ($bus, $name) = @_;
         my $xml   = (ctl('xml', $name))[1];
@@ -111,7 +111,7 @@ sub guest_runs {
         return domain_reports($bus, $name);
 }
 
-# libvirt reports the running domain of an allocation as its document is now.
+# Makes libvirt report the running domain of an allocation with its present devices.
 sub domain_reports {
         my ($bus, $name) = @_;
         my %places = domain_places();
@@ -122,15 +122,15 @@ sub value_of { my ($text, $attribute) = @_; return ($text =~ /\b$attribute=["'](
 sub number_of { my $value = value_of(@_); return defined $value ? $value =~ /^0/ ? oct $value : $value : undef }
 sub elements { my ($xml, $name) = @_; return $xml =~ m{(<$name\b(?:[^>]*/>|.*?</$name>))}gs }
 
-# The numbers of an <address type='pci'>: bus, slot and function.
+# Returns bus, slot and function of an <address type='pci'>.
 sub pci_of {
         my ($element) = @_;
         my ($address) = $element =~ /(<address [^>]*type=["']pci[^>]*>)/;
         return defined $address ? map { number_of($address, $_) } qw(bus slot function) : ();
 }
 
-# Where the running domain has each host device: guest, the address in its document; seen, that in the guest, and the path there, both
-# undef below the root bus; text, as passthroughd-libvirt reports both.
+# Returns the places of host devices in the running domain. guest: the address in the document. seen: the address in the guest, or undef on the root
+# bus. text: both with the path, as passthroughd-libvirt reports them.
 sub domain_places {
         my $xml = slurp("$ENV{BUILD}/domain/live");
         my (%expander, %children, %at);
@@ -163,13 +163,13 @@ sub domain_places {
         return %places;
 }
 
-# Whether the guest has what the pattern finds, and whether its definition has it: "yes no".
+# Returns "yes no" if the pattern matches the running domain, but not its persistent definition.
 sub domain_has {
         my ($pattern) = @_;
         return join ' ', map { slurp("$ENV{BUILD}/domain/$_") =~ $pattern ? 'yes' : 'no' } qw(live config);
 }
 
-# The job of Attach or Detach; dies when there is none.
+# Returns the job of Attach or Detach. Dies without one.
 sub begin_hotplug {
         my ($bus, $method, $name, $signature, @values) = @_;
         my $reply = $bus->call($method, "st$signature", $name, Node::generation($bus, $name), @values);

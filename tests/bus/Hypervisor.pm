@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# passthroughd-libvirt with tests/hypervisor in the place of libvirt, for a program that starts it.
+# Runs passthroughd-libvirt with tests/hypervisor instead of libvirt, for a program that starts it.
 package Hypervisor;
 
 use strict;
@@ -20,14 +20,13 @@ our @EXPORT = qw(beside_hypervisor hypervisor hypervisor_preload);
 
 my $BUILD = abs_path($ENV{BUILD} // dirname(__FILE__) . '/../../build');
 
-# LD_PRELOAD of passthroughd-libvirt. libasan must come first where the program has it.
+# Returns LD_PRELOAD for passthroughd-libvirt. libasan must be first if the program uses it.
 sub hypervisor_preload {
         my ($asan) = `ldd $BUILD/passthroughd-libvirt` =~ m{libasan.* => (/\S+)};
         return join ':', grep { defined } $asan, "$BUILD/tests/hypervisor.so";
 }
 
-# A directory with a copy of a program of the build directory, and with the passthroughd-libvirt that it finds there, which writes its
-# process id into "pid".
+# Makes a directory with a copy of a program, and with a passthroughd-libvirt for it, which writes its process id into "pid".
 sub beside_hypervisor {
         my ($program) = @_;
         my $dir       = tempdir(CLEANUP => 1);
@@ -39,7 +38,7 @@ sub beside_hypervisor {
         return $dir;
 }
 
-# The libvirt in this directory: the files of its domain, and what it does.
+# Sets the domain files and the behaviour of the libvirt in this directory.
 sub hypervisor {
         my ($dir, %files) = @_;
         remove_tree($dir);

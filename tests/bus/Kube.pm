@@ -59,7 +59,7 @@ sub kube_stop_api {
         return;
 }
 
-# With the arguments of apiserver.py.
+# Starts the API server, with arguments of apiserver.py, and the kubelet.
 sub kube_start {
         my (@arguments) = @_;
         mkdir $_ for directory(), directory() . '/plugins', directory() . '/plugins_registry';
@@ -87,7 +87,7 @@ END
         return;
 }
 
-# api(METHOD, PATH[, BODY]): status and document, as the administrator.
+# api(METHOD, PATH[, BODY]): sends a request as the administrator. Returns status and document.
 sub api {
         my ($method, $path, $body) = @_;
         my $reply = HTTP::Tiny->new(timeout => 30)->request($method, 'http://127.0.0.1:' . PORT . $path,
@@ -122,7 +122,7 @@ sub kubelet {
         return $json->decode($line);
 }
 
-# A claim of the API server with devices: claim(NAME, REQUEST => ADDRESS, ...). Returns its reference.
+# claim(NAME, REQUEST => ADDRESS, ...): creates a claim with devices. Returns its reference.
 my $next = 0;
 sub uid_of { my ($n) = @_; return sprintf '33333333-0000-4000-8000-%012d', $n }
 sub device_named { my ($address) = @_; return 'pci-' . $address =~ tr/:./--/r }
@@ -144,7 +144,7 @@ sub delete_claim { my ($ref) = @_; return api('DELETE', "/apis/resource.k8s.io/v
 sub prepare   { my (@refs) = @_; return kubelet('prepare',   claims => \@refs) }
 sub unprepare { my (@refs) = @_; return kubelet('unprepare', claims => \@refs) }
 
-# The kubelet tries again when the plugin was not done within its 40 seconds.
+# Retries like the kubelet, which stops waiting for the plugin after 40 seconds.
 sub prepared_ok {
         my ($ref, $name) = @_;
         my $answer;
@@ -160,19 +160,19 @@ sub unprepared_ok {
 
 sub slices { my (undef, $list) = api('GET', '/apis/resource.k8s.io/v1/resourceslices'); my @all = sort { $a->{metadata}{name} cmp $b->{metadata}{name} } @{ $list->{items} }; return @all }
 
-# Name to device of all slices.
+# Returns the devices of all slices by name.
 sub slice_devices { return { map { $_->{name} => $_ } map { @{ $_->{spec}{devices} // [] } } slices() } }
 
 sub cdi_of { my ($ref) = @_; my $text = slurp_existing("$ENV{NODE_TMP}/cdi/" . DRIVER . "-claim_$ref->{uid}.json") // return; return $json->decode($text) }
 
-# The objects of the metadata of a request.
+# Returns the objects in the metadata file of a request.
 sub metadata_of {
         my ($ref, $request) = @_;
         my $text = slurp_existing(directory() . '/plugins/' . DRIVER . "/dra-device-metadata/$ref->{uid}/$request/metadata.json") // return;
         return map { $json->decode($_) } split /\n/, $text;
 }
 
-# UIDs of claims that have files, of any kind.
+# Returns the UIDs of claims that have files of any kind.
 sub claim_files {
         my %uids = map { /([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/ ? ($1 => 1) : () } map { -d ? files_below($_) : () } directory() . '/plugins/' . DRIVER, "$ENV{NODE_TMP}/cdi";
         return sort keys %uids;
@@ -180,7 +180,8 @@ sub claim_files {
 
 sub dra_log { return slurp_existing("$ENV{NODE_TMP}/dra.log") // '' }
 
-# Returns the process, which has its sockets. With CLOCK_RATE its clocks go so many times as fast; libasan must come first where the program has it.
+# Starts passthrough-dra and waits for its sockets. Returns the process. CLOCK_RATE speeds up its clocks; libasan must be first if the program uses
+# it.
 sub dra_start {
         unlink directory() . '/plugins_registry/' . DRIVER . '-reg.sock';
         $dra = fork // die "fork: $!";

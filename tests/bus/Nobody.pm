@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What a test does as the user nobody.
+# Runs parts of a test as the user nobody.
 package Nobody;
 
 use strict;
@@ -15,7 +15,7 @@ our @EXPORT = qw(need_nobody as_nobody as_user become groups_of with_readers);
 
 my $uid = getpwnam 'nobody';
 
-# On a node, other users find a passthroughctl that they can run: the build may be in a directory of root's.
+# On a node, copies passthroughctl to a directory that other users can read: the build may be in a directory of root's.
 sub need_nobody {
         plan skip_all => 'needs root'     if $> != 0;
         plan skip_all => 'no user nobody' if !defined $uid;
@@ -25,13 +25,13 @@ sub need_nobody {
         return;
 }
 
-# The id of the group of the daemon's readers, see tests/with-node.
+# The group of the daemon's readers; see tests/with-node.
 use constant READERS => 64646;
 
-# For $): the groups of a user who is a member.
+# Returns the value of $) for a user in that group.
 sub groups_of { my ($user) = @_; my $gid = (getpwnam $user)[3]; return "$gid $gid " . READERS }
 
-# For a daemon that tests/with-node does not start: words before its command, for the group of its readers; the file is written.
+# For a daemon that tests/with-node does not start: writes the file, and returns the words before the command that give it the readers' group.
 sub with_readers {
         my ($file) = @_;
         open my $out, '>', $file or die "$file: $!";
@@ -40,7 +40,7 @@ sub with_readers {
         return ("$FindBin::Bin/../private-mounts", 'sh', '-c', 'mount --bind "$0" /etc/group && exec "$@"', $file);
 }
 
-# Makes this process one of the user, who is a member of the daemon's group.
+# Makes this process run as the user, in the group of the daemon's readers.
 sub become {
         my ($user) = @_;
         my ($uid, $gid) = (getpwnam $user)[2, 3];
@@ -50,7 +50,7 @@ sub become {
         return;
 }
 
-# What the function returns, as a list, when it is run as the user; by way of JSON. A sentence if it died.
+# Runs the function as the user, and returns its list by way of JSON, or a sentence if it died.
 sub as_user {
         my ($user, $function) = @_;
         pipe my $in, my $out or die "pipe: $!";

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What the tests on a simulated node share: the node, its faults, the daemon, passthroughctl, and what is on disk.
+# Functions for tests on a simulated node: the node, its faults, the daemon, passthroughctl, and the files on disk.
 package Node;
 
 use strict;
@@ -34,7 +34,8 @@ $ENV{COLUMNS} //= 1000;
 
 my $DIR = abs_path(dirname(__FILE__));
 
-# Goes on as the command of tests/with-node on tests/nodes/NAME.tree, where tests/in-node has not begun it so. With configure => 1 the daemon starts without pools, for configure().
+# Runs the test again as the command of tests/with-node on tests/nodes/NAME.tree, unless it already runs on a node. With configure => 1 the daemon
+# starts without pools, for configure().
 sub node {
         my ($name, %options) = @_;
         return if $ENV{NODE_ROOT};
@@ -53,7 +54,7 @@ sub slurp {
         return <$f> // '';
 }
 
-# undef when there is no such file. The daemon removes files at any time, so do not test for one before you read it.
+# Returns undef for a missing file. The daemon may remove a file at any time, so do not test for the file first.
 sub slurp_existing {
         my ($path) = @_;
         my $text = eval { slurp($path) };
@@ -69,7 +70,7 @@ sub spew {
         return;
 }
 
-# The paths of the files below a directory, sorted, without the directory's own.
+# Returns the relative paths of the files below a directory, sorted.
 sub files_below {
         my ($dir) = @_;
         my @files;
@@ -77,7 +78,7 @@ sub files_below {
         return sort @files;
 }
 
-# passthroughctl ARGUMENTS: exit status, stdout, stderr.
+# Runs passthroughctl ARGUMENTS. Returns exit status, stdout, stderr.
 sub ctl {
         my (@arguments) = @_;
         my @files = map { "$ENV{NODE_TMP}/ctl.$_" } qw(out err);
@@ -92,7 +93,7 @@ sub ctl {
         return ($? & 127 ? "signal " . ($? & 127) : $? >> 8, map { slurp($_) } @files);
 }
 
-# The document that passthroughctl ARGUMENTS --json prints.
+# Returns the document that passthroughctl ARGUMENTS --json prints.
 sub ctl_json {
         my (@arguments) = @_;
         my (undef, $out) = ctl(@arguments, '--json');
@@ -109,8 +110,8 @@ sub fault {
         return;
 }
 
-# The numbers in vfio-dev are handed out in the order of binding and mean nothing, as does the order of pciback's slots. What a card keeps for VFs
-# that it has not is its own.
+# Removes insignificant parts of the tree: numbers in vfio-dev and the order of pciback's slots, which depend on the order of binds, and attributes
+# that a card keeps for missing VFs.
 sub sorted_slots { my ($slots) = @_; return join '\n', sort split /\\n/, $slots }
 
 sub tree {
@@ -122,7 +123,7 @@ sub tree {
         });
 }
 
-# What the function makes of a text. Tests compare the same few trees with each other again and again.
+# Caches the function's results, because tests compare the same few trees again and again.
 use constant REMEMBERED => 16;
 my %remembered;
 
@@ -133,7 +134,7 @@ sub remembered {
         return $known->{$text} //= $make->();
 }
 
-# The same without the MACs and GUIDs that were made up for VFs: each allocation has others.
+# Returns the tree without generated MACs and GUIDs of VFs, which differ between allocations.
 sub tree_without_identities {
         my ($tree) = @_;
         $tree //= tree();
@@ -143,8 +144,8 @@ sub tree_without_identities {
 sub writes    { return int slurp("$ENV{NODE_ROOT}/.nodesim/writes") }
 sub write_log { return split /\n/, slurp("$ENV{NODE_ROOT}/.nodesim/log") }
 
-# Name to contents of what is in the state directory; with times => 1 also what tells a rewrite with the same contents. The number of
-# the last generation and the list of releases are left out without it: they grow whatever happens.
+# Returns the files of the state directory by name. With times => 1 also returns modes and times, which show a rewrite with equal contents. Otherwise
+# leaves out the last generation and the list of releases, which change with each operation.
 sub snapshot {
         my (%options) = @_;
         my %found;
@@ -169,10 +170,10 @@ sub ledger_file { my ($name) = @_; return "$ENV{STATE_DIRECTORY}/allocations/$na
 
 sub pid { return int slurp($ENV{DAEMON_PID}) }
 
-# The process group of passthroughd-holders.
+# Returns the process group of passthroughd-holders.
 sub holders_pid { return int slurp($ENV{HOLDERS_PID}) }
 
-# Its children: of that name, or all but the one that reports libvirt's domains. One that was just forked has the daemon's own.
+# Returns the daemon's children of that name, or all but the process that reports libvirt's domains. A new child has the daemon's name at first.
 sub daemon_children {
         my ($name) = @_;
         my $parent = pid();
@@ -181,7 +182,7 @@ sub daemon_children {
         return grep { (eval { slurp("/proc/$_/cmdline") } // '') !~ m{fake-libvirt|passthroughd-libvirt\0.} } @found;
 }
 
-# daemon('stop' or 'start' or 'restart'[, SIGNAL]): 0 or the exit status. Signal 0: only waits for its end.
+# daemon('stop' or 'start' or 'restart'[, SIGNAL]): returns 0 or the exit status. Signal 0: only waits for the daemon's end.
 sub daemon {
         my ($verb, @signal) = @_;
         my $status = system "$ENV{NODE_TMP}/$verb-daemon 2>>$ENV{NODE_TMP}/script.log " . join ' ', @signal;
@@ -190,7 +191,7 @@ sub daemon {
 
 sub restart { my (@signal) = @_; daemon('restart', @signal) == 0 or die 'the daemon does not start: ' . slurp("$ENV{NODE_TMP}/daemon.log"); return }
 
-# The daemon with another configuration, which only a node made with configure => 1 can have.
+# Restarts the daemon with another configuration. The node must be made with configure => 1.
 sub configure {
         my ($text) = @_;
         spew("$ENV{NODE_TMP}/passthroughd.conf", $text);
@@ -198,7 +199,7 @@ sub configure {
         return;
 }
 
-# Starts the daemon that was stopped. What the one before signalled is forgotten: its jobs had the same numbers.
+# Starts the stopped daemon. Drops the signals of the earlier daemon, whose jobs had the same numbers.
 sub start_again {
         my ($bus, $what) = @_;
         fault('reset');
@@ -207,7 +208,7 @@ sub start_again {
         return;
 }
 
-# Calls a method, and kills the daemon with its children while write N waits; the simulator then lets the write go, with its effect.
+# Calls a method, and kills the daemon with its children while write N waits. Then the simulator completes that write.
 sub killed_in {
         my ($bus, $n, $what, @call) = @_;
         fault('reset', "unkillable $n");
@@ -221,15 +222,15 @@ sub killed_in {
         return;
 }
 
-# What the daemon logged after the first OFFSET bytes; without an offset, how much it logged until now.
+# Returns the daemon's log after the first OFFSET bytes, or without OFFSET the present size of the log.
 sub log_since {
         my ($offset) = @_;
         my $log = slurp("$ENV{NODE_TMP}/daemon.log");
         return defined $offset ? substr $log, $offset : length $log;
 }
 
-# Until the function is true, which is what it returns; false after the deadline. A function that takes long, or is not true for long, is called
-# less often, since each call takes CPU time from what it waits for.
+# Waits until the function is true. Returns its value, or false after the deadline. Calls a slow function less often, because it takes CPU time from
+# the awaited process.
 sub wait_until {
         my ($fact, $seconds) = @_;
         my $start = time;
@@ -243,7 +244,7 @@ sub wait_until {
         }
 }
 
-# Stops the process and lets it go on, as a freezer does. This interrupts calls that have a timeout.
+# Stops the process and continues it, like a freezer. This interrupts calls with a timeout.
 sub stopped_and_continued {
         my ($pid) = @_;
         kill 'STOP', $pid;
@@ -252,8 +253,8 @@ sub stopped_and_continued {
         return $stopped;
 }
 
-# The kernel notifies of what the function changes: within a second there is a signal that the other function is true for. Where a Ping
-# takes long, every process on the way to the signal waits as long; there are fewer than HOPS of them.
+# Checks that a matching signal follows a change within a second. If a Ping takes longer on a busy host, allows that time for each of up to HOPS
+# processes on the way of the signal.
 use constant HOPS => 20;
 
 sub within_a_second {
@@ -274,7 +275,7 @@ sub within_a_second {
         return cmp_ok($took, '<', 1 + HOPS * $slowest, "$what: within a second");
 }
 
-# request(gpu => 1, cpus => 8, ...): the a{sv} of Plan and Allocate.
+# request(gpu => 1, cpus => 8, ...): returns the a{sv} of Plan and Allocate.
 my %KEYS = (cpus => 'u', memory => 't', 'page-size' => 't', cells => 'u', numa => 's', proximity => 's', topology => 's', 'vf-attributes' => 'a{ss}', 'release-with-domain' => 'b', 'shared-memory' => 'a(stt)', owner => 'u', hold => 'u', tag => 's', token => 's', consumer => 's', at => 'a(ss)', 'host-nodes' => 'au', 'cpus-from' => 's', 'memory-from' => 's', confidential => 's', fabric => 's', force => 'b', repeat => 'b');
 
 sub request {
@@ -299,13 +300,13 @@ sub device {
         return $reply->{error} ? { error => $reply->{error} } : JSON::XS->new->decode($reply->{body}[0]);
 }
 
-# Address to state of the devices of a pool.
+# Returns the states of a pool's devices by address.
 sub devices_state {
         my ($bus, $pool) = @_;
         return { map { $_->[0] => $_->[2] } grep { $_->[1] eq $pool } @{ $bus->call('ListDevices')->{body}[0] } };
 }
 
-# The events of a device, the newest last, when the journal has all that was sent until now.
+# Returns the events of a device, the newest last, after the journal has stored all entries.
 sub history {
         my ($device, @options) = @_;
         system(qw(journalctl --quiet --sync)) == 0 or die 'the journal does not answer';
@@ -314,7 +315,7 @@ sub history {
         return @$events;
 }
 
-# The function is true for the kinds of the events of a device.
+# Checks that the function is true for the kinds of a device's events.
 sub history_shows {
         my ($device, $fact, $name) = @_;
         SKIP: {
@@ -325,7 +326,7 @@ sub history_shows {
         return;
 }
 
-# Allocates and waits on a connection that listens: the result of the job, or the name of the error.
+# Allocates and waits. $bus must listen. Returns the job's result, or the error's name and sentence.
 sub allocate {
         my ($bus, $name, @pairs) = @_;
         my ($signature, $entries) = request(@pairs);
@@ -333,14 +334,14 @@ sub allocate {
         return $reply->{error} ? ($reply->{error}, $reply->{body}[0]) : $bus->result($reply->{body}[1]);
 }
 
-# What Describe says of an allocation, by its name; undef when there is none.
+# Returns the allocation of that name in Describe, or undef.
 sub allocation {
         my ($bus, $name) = @_;
         my ($found) = grep { $_->{name} eq $name } @{ describe($bus)->{allocations} };
         return $found;
 }
 
-# The device that an allocation has in a slot.
+# Returns the device in a slot of an allocation.
 sub device_in {
         my ($bus, $name, $slot) = @_;
         my ($found) = grep { ($_->{slot} // '') eq $slot } @{ allocation($bus, $name)->{devices} };
@@ -357,7 +358,7 @@ sub allocation_state {
 
 sub driver_of { my ($address) = @_; return (readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/$address/driver") // 'none') =~ s{.*/}{}r }
 
-# Somebody else binds a device to a driver; '' for the one that its ids match, as a boot does. The override is gone afterwards.
+# Binds a device as another program would. Driver '' lets the kernel choose one by the IDs, as at boot. Clears the override afterwards.
 sub other_hand_binds {
         my ($address, $driver) = @_;
         my $device = "sys/bus/pci/devices/$address";
@@ -367,7 +368,7 @@ sub other_hand_binds {
         return;
 }
 
-# Makes a GPU without VFs the parent of mediated devices, and binds it to the driver. The GPU has so many GB; a type is "ID SIZE NAME".
+# Makes a GPU without VFs the parent of mediated devices, and binds it to the driver. $memory: GB; a type: "ID SIZE NAME".
 sub mdev_parent {
         my ($address, $driver, $memory, @types) = @_;
         my $device = "sys/bus/pci/devices/$address";
@@ -376,7 +377,7 @@ sub mdev_parent {
         return;
 }
 
-# The UUIDs of all mediated devices.
+# Returns the UUIDs of all mediated devices.
 sub mdevs { return sort map { m{([^/]+)\z} } glob "$ENV{NODE_ROOT}/sys/bus/mdev/devices/*" }
 
 sub generation {
@@ -392,7 +393,7 @@ sub release {
         return $reply->{body}[0] eq '/' ? 'done' : $bus->result($reply->{body}[0]);
 }
 
-# For the next part of a test to begin in order after one that failed: no faults, no allocations.
+# Clears faults and allocations after a failed part of a test, for the next part.
 sub release_all {
         my ($bus) = @_;
         fault('release', 'reset');
@@ -403,7 +404,7 @@ sub release_all {
         return;
 }
 
-# Waits until NVIDIA's driver has told the node of each of the GPUs. Until then a process that opens one may have opened any.
+# Waits until the daemon knows the node of each GPU from NVIDIA's driver. Before, an open node of any GPU counts for all.
 sub nodes_are_known {
         my ($bus, @gpus) = @_;
         return wait_until(sub {
@@ -412,13 +413,13 @@ sub nodes_are_known {
         });
 }
 
-# Is the request possible now?
+# Returns whether the request is possible now.
 sub plan_ok {
         my ($bus, @pairs) = @_;
         return !$bus->call('Plan', request(@pairs))->{error};
 }
 
-# The whole node as it was; shows what differs.
+# Checks that the whole node is unchanged, and shows the differences.
 sub same_tree {
         my ($before, $name, $now) = @_;
         $now //= tree();
@@ -436,7 +437,7 @@ sub same_state {
         return is_deeply(snapshot(%options), $before, $name);
 }
 
-# An error of that name (org.passthroughd1.Error. may be left out), with a refusal of that verdict, whose sentence names these.
+# Checks the error's name (org.passthroughd1.Error. may be omitted), the verdict of the refusal, and that its sentence has these words.
 sub is_error {
         my ($reply, $error, $facts, $name) = @_;
         my ($verdict, @nouns) = @$facts;
@@ -453,7 +454,7 @@ sub is_error {
         };
 }
 
-# All that is in quarantine is given back; how many devices that were.
+# Clears the quarantine. Returns the number of devices.
 sub clear_quarantine {
         my ($bus) = @_;
         my @devices = map { $_->{address} } @{ describe($bus)->{quarantine} };
@@ -464,7 +465,7 @@ sub clear_quarantine {
         return scalar @devices;
 }
 
-# Since the last reset of the simulator.
+# Checks that nothing was written since the simulator's last reset.
 sub nothing_written {
         my ($name) = @_;
         is(writes(), 0, $name) or diag(join "\n", write_log());

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The examples of the README and of the manual pages: what kind each is, its text, and the commands in it with what they print.
+# The examples of the README and the manual pages: their kinds, their texts, and their commands with the expected output.
 package Pages;
 
 use strict;
@@ -16,7 +16,7 @@ sub slurp {
         return scalar <$f>;
 }
 
-# readme_blocks(FILE): [KIND, TEXT] of each fenced block: sh is to be run, ini is configuration, text is neither.
+# readme_blocks(FILE): returns [KIND, TEXT] of each fenced block. KIND: sh for commands, ini for configuration, text for other text.
 sub readme_blocks {
         my ($file) = @_;
         my $text = slurp($file);
@@ -25,7 +25,7 @@ sub readme_blocks {
         return @blocks;
 }
 
-# What roff makes of a line of literal text.
+# Returns a line of literal text as roff prints it.
 sub plain { my ($line) = @_; return $line =~ s/\\e/\\/gr =~ s/\\&//gr =~ s/\\([-.])/$1/gr }
 
 sub kind_of {
@@ -36,7 +36,7 @@ sub kind_of {
         return 'unknown';
 }
 
-# page_blocks(FILE): [KIND, TEXT] of each literal block in EXAMPLES. Comments of roff stay: they may be for the test.
+# page_blocks(FILE): returns [KIND, TEXT] of each literal block in EXAMPLES, with roff comments, which may be for the test.
 sub page_blocks {
         my ($file) = @_;
         my ($examples) = slurp($file) =~ /^\.Sh EXAMPLES\n(.*?)(?=^\.Sh )/ms or return;
@@ -48,8 +48,8 @@ sub page_blocks {
         return @blocks;
 }
 
-# commands(TEXT): of a block of a page: { command, root, shown => [lines], and from a comment before it: test => WHAT }.
-# "$ " and "# " begin a command, which goes on after a backslash or a bar; other lines are what it prints.
+# commands(TEXT): returns the commands of a block: { command, root, shown => [lines] }, with test => WHAT from a comment before. "$ " or "# " begins a
+# command, which continues after a backslash or a bar. Other lines are its output.
 sub commands {
         my ($text) = @_;
         my ($note, @commands, $open) = ('');

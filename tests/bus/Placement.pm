@@ -16,7 +16,7 @@ our @EXPORT = qw(placement_needed placement_start placement_start_tls placement_
 
 use constant URL => 'http://127.0.0.1:8778';
 
-# Placement takes a second of CPU time to start, which a busy machine may give it in a minute.
+# Placement needs a second of CPU time to start. A busy machine may take a minute for that.
 use constant START_SEC => 300;
 
 my $json = JSON::XS->new->canonical->utf8->allow_nonref;
@@ -31,7 +31,7 @@ sub placement_needed {
         return;
 }
 
-# Starts it, on the database of the last start.
+# Starts Placement on the database of the last start.
 sub placement_start {
         mkdir $directory;
         system 'ip', 'link', 'set', 'lo', 'up';
@@ -47,7 +47,7 @@ END
                 open STDOUT, '>>', "$directory/log" or die $!;
                 open STDERR, '>&', \*STDOUT         or die $!;
                 $ENV{OS_PLACEMENT_CONFIG_DIR} = $directory;
-                # More agents may wait for their turn than the 5 of this server by default.
+                # More agents may wait than this server's default of 5.
                 exec '/usr/bin/python3', '-c', <<'END', qw(--host 127.0.0.1 --port 8778) or die $!;
 import runpy, wsgiref.simple_server
 wsgiref.simple_server.WSGIServer.request_queue_size = 256
@@ -58,7 +58,7 @@ END
         return;
 }
 
-# Placement on port 8780, with TLS, the same database, and a placement.conf of its own if this is of another directory. Returns the process.
+# Starts Placement on port 8780 with TLS and the same database. $config: another directory with a placement.conf. Returns the process.
 sub placement_start_tls {
         my ($key, $cert, $config) = @_;
         my $code = <<"END";
@@ -95,7 +95,7 @@ sub placement_stop {
         return;
 }
 
-# placement(METHOD, PATH[, BODY]): status and document.
+# placement(METHOD, PATH[, BODY]): returns status and document.
 sub placement {
         my ($method, $path, $body) = @_;
         my $reply = HTTP::Tiny->new(timeout => 30)->request(
@@ -108,7 +108,7 @@ sub placement {
         return ($reply->{status}, eval { $json->decode($reply->{content}) });
 }
 
-# What Placement has of some of its providers: name to uuid, parent (a uuid), resources (CLASS => [TOTAL, RESERVED, USED]) and traits.
+# Returns some providers of Placement by name: uuid, parent (a uuid), resources (CLASS => [TOTAL, RESERVED, USED]) and traits.
 # A provider's generation changes with its inventories and traits, so these are read again only then. It does not always change with its usages.
 my %read;
 sub read_providers {
@@ -133,7 +133,7 @@ sub read_providers {
 sub placement_tree     { return read_providers('') }
 sub placement_provider { my ($name) = @_; return read_providers("?name=$name")->{$name} }
 
-# The claim of a consumer: name of the provider to resources; undef if there is none.
+# Returns the claim of a consumer, resources by the provider's name, or undef.
 sub placement_claims {
         my ($consumer) = @_;
         my (undef, $claim) = placement('GET', "/allocations/$consumer");
@@ -149,7 +149,7 @@ sub agent_conf {
         return;
 }
 
-# passthrough-placement ARGUMENTS: exit status, stdout, stderr.
+# Runs passthrough-placement ARGUMENTS. Returns exit status, stdout, stderr.
 sub agent {
         my (@arguments) = @_;
         my @files = map { "$ENV{NODE_TMP}/agent.$_" } qw(out err);

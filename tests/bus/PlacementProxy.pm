@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A proxy between passthrough-placement and Placement, which replies itself where a test wants it to.
+# A proxy between passthrough-placement and Placement, which can replace replies.
 package PlacementProxy;
 
 use strict;
@@ -43,7 +43,7 @@ sub answer {
         return;
 }
 
-# Starts the proxy; returns its process. WHEN is as for compare_through().
+# Starts the proxy. Returns its process. WHEN: as for compare_through().
 sub serve {
         my ($when) = @_;
         $server //= IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 8779, Listen => 16, ReuseAddr => 1) or die "proxy: $!";
@@ -58,9 +58,8 @@ sub serve {
         POSIX::_exit(0);
 }
 
-# A comparison by way of the proxy, in a process of its own. WHEN->(METHOD, PATH, NUMBER, TOKEN) is called before each request and
-# WHEN->(..., REPLY) after it; it may return a reply of its own: [STATUS, HEADERS, DOCUMENT]. The exit status and the
-# messages of the agent.
+# Runs a comparison through the proxy, in a process of its own. Calls WHEN->(METHOD, PATH, NUMBER, TOKEN) before each request and WHEN->(..., REPLY)
+# after it. WHEN may return a reply to send instead: [STATUS, HEADERS, DOCUMENT]. Returns exit status and messages of the agent.
 sub compare_through {
         my ($when) = @_;
         my $pid = serve($when);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A polkitd on the bus of DBUS_SYSTEM_BUS_ADDRESS, which knows the actions of the daemon and the rules of a test.
+# A polkitd on the bus of DBUS_SYSTEM_BUS_ADDRESS, with the daemon's actions and the test's rules.
 package Polkit;
 
 use strict;
@@ -26,7 +26,7 @@ sub has_owner {
 
 sub becomes { my ($fact) = @_; for (my $end = time + DEADLINE; time < $end; sleep 0.01) { return 1 if $fact->() } return 0 }
 
-# Its pid, when it serves; undef if it does not. polkitd finds actions and rules at fixed places: it gets its own there, from the directory.
+# Starts polkitd. Returns its pid when it serves, or undef. polkitd reads actions and rules at fixed places, where a mount puts the directory's.
 sub start_polkitd {
         my ($dir, $rules) = @_;
         make_path(map { "$dir/$_" } qw(actions rules etc));
@@ -43,7 +43,7 @@ sub start_polkitd {
         return becomes(\&has_owner) ? $pid : undef;
 }
 
-# Kills it. True if it ran until now, and the bus has noticed.
+# Kills polkitd. Returns whether it was still running, after the bus has noticed its end.
 sub end_polkitd {
         return 1 if !$pid;
         kill 'KILL', $pid;

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What the daemon tells and keeps, in one order: tests/recorder is preloaded into it. Each operation becomes a text that a person can read:
+# Records the output of the daemon in one order: tests/recorder is preloaded into it. Each operation becomes a readable text:
 #
-#     > what the test does                        then what follows, until the daemon has nothing more to do
-#     save STATE-FILE, remove STATE-FILE          the members that differ from the contents before
+#     > what the test does                        then the output, until the daemon is idle
+#     save STATE-FILE, remove STATE-FILE          the members that differ from the earlier contents
 #     journal LEVEL MESSAGE_ID: sentence          [the other fields]
-#     signal OBJECT Signal: values                a property is Name=value; those of one signal are in the order of their names
-#     settles OBJECT: values                      what is told of capacity, and the epoch, up to the end of this
+#     signal OBJECT Signal: values                a property is Name=value; sorted by name within a signal
+#     settles OBJECT: values                      final values of capacity and epoch
 #     reply to METHOD: values
 #     notify WORD ...                             to the service manager
 #
-# "again NAME" is a property that is told with the value that was told before. Two changes of an object that are told in one signal are one
-# line with the properties of both.
-# Values that differ from run to run have names instead: uuid-1 is the first UUID in a text, uuid-2 the next. So have generations and jobs, whose
-# numbers depend on the operations before.
+# "again NAME" is a property that was sent with an unchanged value. Two changes of an object in one signal are one line with the properties of both.
+# Values that differ between runs have names: uuid-1 is the first UUID in a text, uuid-2 the next. Generations and jobs, whose numbers depend on
+# earlier operations, have names too.
 package Recorder;
 
 use strict;
@@ -39,7 +38,7 @@ my %ID     = reverse slurp("$ROOT/include/util/messages.h") =~ /^#define MESSAGE
 
 my $bus;
 
-# A daemon that is started after this is recorded. It takes its log for the journal. The test has this connection to the bus.
+# Records the next daemon, whose log counts as its journal. $bus: the test's connection.
 sub record_from {
         ($bus) = @_;
         my $file = "$ENV{NODE_TMP}/daemon.preload";
@@ -52,12 +51,12 @@ sub record_from {
 # ---- the record
 
 my $offset = 0;
-my %stream;  # PID FD => what the daemon sent on its connection to the bus and is no whole message yet
+my %stream;  # PID FD => incomplete message that the daemon sent on its bus connection
 my %saved;   # state file => its contents
-my $lines;   # of the operation
+my $lines;   # text of the operation
 my %names;   # of the operation: kind => { value => number }
 my %asked;   # serial of a call of this test => its method
-my %found;   # golden files of the operations until now
+my %found;   # golden files of the operations so far
 
 sub name_for {
         my ($kind, $value) = @_;
@@ -69,7 +68,7 @@ sub name_for {
 
 sub number { my ($kind, $value) = @_; return $value ? name_for($kind, $value) : 0 }
 
-# What is not determined has a name. A time that is not set stays 0.
+# Replaces values that differ between runs by names. An unset time stays 0.
 sub in_words {
         my ($text) = @_;
         $text =~ s/\Q$ENV{NODE_TMP}\E/TMP/g;
@@ -84,7 +83,7 @@ sub in_words {
 
 sub add_line { my ($line, @more) = @_; $lines .= in_words("$line\n" . join '', map { "        $_\n" } @more); return }
 
-# /org/passthroughd1/device/_30000_3a13_3a00_2e0 is device/0000:13:00.0, a job the first, second ... of the operation.
+# Shortens an object path: /org/passthroughd1/device/_30000_3a13_3a00_2e0 is device/0000:13:00.0, and jobs are numbered within the operation.
 sub object {
         my ($path) = @_;
         my $name = $path =~ s{^/org/passthroughd1/?}{}r =~ s{_([0-9a-f]{2})}{chr hex $1}ger || 'manager';
@@ -95,7 +94,7 @@ sub value { my ($value) = @_; return ref $value ? $JSON->encode($value) : $value
 
 my %told; # object => { property => the value that was told last }
 
-# Name=value, and the names of those that have the value that was told before.
+# Returns Name=value of each changed property, and the names of the others.
 sub properties {
         my ($object, $values) = @_;
         my (@new, @again);
@@ -108,10 +107,10 @@ sub properties {
         return (@new, @again ? "again @again" : ());
 }
 
-# What is told once a turn of the daemon's loop: capacity and the epoch. How many turns an operation takes, and which of the steps of its job
-# are told before the end of one, depends on the scheduler. So this is shown at the end of an act, and only what is another value by then.
+# Notes capacity and epoch, which the daemon sends once per turn of its loop. The number of turns, and the job's steps that are sent before the end of
+# a turn, depend on the scheduler. Therefore only the values that differ at the end of an act are shown.
 my %before;   # object => { property => value at the beginning of the act }
-my %repeated; # object => { property => 1 }: told without a difference
+my %repeated; # object => { property => 1 }: sent with an unchanged value
 
 sub note_capacity {
         my ($object, $values) = @_;
@@ -152,7 +151,7 @@ sub told_signal {
         return add_line("signal $member: " . join ' ', map { value($_) } @body);
 }
 
-# The call that a reply is to, where this test recorded it.
+# Returns the method of the recorded call that a reply answers.
 sub method_of { my ($m) = @_; return $m->{reply_serial} && $asked{ ($m->{destination} // '') . " $m->{reply_serial}" } }
 
 sub is_told { my ($m) = @_; return $m->{type} == SIGNAL || method_of($m) || ($m->{member} // '') =~ /^(?:Request|Release)Name$/ }
@@ -202,7 +201,7 @@ sub take_journal {
         return add_line("journal $LEVELS[$level] " . ($id ? $ID{$id} // $id : '-') . ": $text", @fields ? '[' . join(' ', @fields) . ']' : ());
 }
 
-# The places where two documents differ, as PATH: value.
+# Returns the differences of two documents, as PATH: value.
 sub differences {
         my ($path, $before, $now) = @_;
         return if $JSON->encode($before) eq $JSON->encode($now);
@@ -251,9 +250,9 @@ sub take_record {
         return;
 }
 
-# ---- until the daemon has nothing to do
+# ---- waiting for the idle daemon
 
-# One of its timers ends soon.
+# Returns whether a timer of the daemon expires soon.
 sub timer_is_due {
         my $pid = pid();
         for my $fd (glob "/proc/$pid/fd/*") {
@@ -264,7 +263,7 @@ sub timer_is_due {
         return 0;
 }
 
-# It has no work: no child, no timer that ends soon, nothing to read, and nothing that it has yet to tell. A write that hangs keeps its child.
+# Waits until the daemon is idle: no child, no timer that expires soon, no new output. $hangs: a hanging write keeps a child.
 sub comes_to_rest {
         my ($hangs) = @_;
         my ($quiet, $told) = (0, '');
@@ -279,7 +278,7 @@ sub comes_to_rest {
         });
 }
 
-# Something that matches is told in this operation.
+# Waits until a line of this operation matches.
 sub until_told {
         my ($wanted) = @_;
         return wait_until(sub { take_record(); return $lines =~ $wanted });
@@ -287,7 +286,7 @@ sub until_told {
 
 # ---- operations
 
-# The sub does all that the text of this name is about, by act() and act_until().
+# Records an operation: the function calls act() and act_until(). Compares the text with its golden file.
 sub operation {
         my ($name, $function) = @_;
         ($lines, %names) = ('');
@@ -305,16 +304,16 @@ sub operation {
         return is($?, 0, "$name: as tests/golden/signals/$name.txt says") || diag($difference, 'If this difference is meant: UPDATE_GOLDEN=1 tests/bus/signals.t');
 }
 
-# Golden files that no operation has written.
+# Returns the golden files without an operation.
 sub left_over { return grep { !$found{$_} } map { s{.*/}{}r } glob "$GOLDEN/*.txt" }
 
-# One thing that the test does, until the daemon rests.
+# Records one action of the test until the daemon is idle.
 sub act {
         my ($what, $function) = @_;
         return act_until($what, $function, \&comes_to_rest);
 }
 
-# The same where the daemon does not come to rest: the last function waits. What it has done by then is told before the next act.
+# Records an action after which the daemon does not become idle: $wait waits. Later output belongs to the next act.
 sub act_until {
         my ($what, $function, $wait) = @_;
         take_record();

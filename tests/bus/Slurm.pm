@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A Slurm of its own for a test: munged, slurmctld and one slurmd for each node, in $NODE_TMP/slurm, with the plugin in all of them.
+# Runs a Slurm for a test: munged, slurmctld and a slurmd for each node, in $NODE_TMP/slurm, all with the plugin.
 package Slurm;
 
 use strict;
@@ -28,7 +28,7 @@ sub need_slurm {
         return;
 }
 
-# Runs a program of Slurm: its exit status, and what it wrote.
+# Runs a program of Slurm. Returns exit status and output.
 sub slurm {
         my (@command) = @_;
         my $pid = open(my $out, '-|') // die "fork: $!";
@@ -64,10 +64,10 @@ sub kill_program {
         return;
 }
 
-# For diag().
+# Returns all logs, for diag().
 sub slurm_logs { return map { slurp($_) } glob "$dir/*.log" }
 
-# KEY=VALUE words of "scontrol show".
+# Returns the KEY=VALUE words of "scontrol show".
 sub show {
         my ($what, $name) = @_;
         my ($status, $text) = slurm('scontrol', '--oneliner', '--details', 'show', $what, $name);
@@ -76,7 +76,7 @@ sub show {
 sub job { my ($id) = @_; return show('job', $id) }
 sub node_state { my ($name) = @_; return show('node', $name) }
 
-# sbatch: the number of the job.
+# Runs sbatch. Returns the job's number.
 sub submit {
         my (@arguments) = @_;
         my ($status, $text) = slurm('sbatch', '--parsable', @arguments);
@@ -84,7 +84,7 @@ sub submit {
         return int $text;
 }
 
-# Another simulated node in the network of this one, which stays until the test ends: its environment.
+# Starts another simulated node in this network, until the end of the test. Returns its environment.
 sub second_node {
         my ($name) = @_;
         my ($tests, $file) = (abs_path(dirname(__FILE__) . '/..'), "$ENV{NODE_TMP}/second.env");
@@ -97,11 +97,11 @@ sub second_node {
         return map { split /=/, $_, 2 } split /\0/, slurp($file);
 }
 
-# A node is its name, a slurm.conf line, the arguments of the plugin, and if it is another one the environment there. Other lines of slurm.conf: $more.
+# A node: name, line of slurm.conf, arguments of the plugin, and the environment of another node. $more: further lines of slurm.conf.
 sub start_slurm {
         my ($more, @nodes) = @_;
         $dir = "$ENV{NODE_TMP}/slurm";
-        # Slurm finds no address where only the loopback device has one.
+        # Slurm finds no address when only the loopback device has one.
         system('ip link set lo up && ip addr add 192.0.2.1/32 dev lo') == 0 or die 'ip';
         mkdir $_ or die "$_: $!" for $dir, "$dir/munge", "$dir/state";
         chmod 0755, $dir, "$dir/munge";
@@ -157,7 +157,7 @@ END
         return;
 }
 
-# A step outlives slurmd. All of Slurm that is in the network of this test is the test's.
+# Kills all programs of Slurm in this network namespace: steps survive slurmd.
 sub stop_slurm {
         my $network = readlink '/proc/self/ns/net';
         kill_program($_, 'KILL') for keys %pid;

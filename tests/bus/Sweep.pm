@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Every write of an operation fails once, in every way a write can fail; then everything must be as it was before.
+# Lets every write of an operation fail once in each way. Afterwards everything must be as before.
 package Sweep;
 
 use strict;
@@ -14,7 +14,7 @@ our @EXPORT = qw(sweep);
 
 use constant WRITES_MAX => 100;
 
-# How write N can fail. The last two: it reports success.
+# The ways in which write N fails. In the last one it reports success.
 my %FAILURES = (
         'fails with EIO'           => sub { "fail $_[0] EIO" },
         'fails with ENODEV'        => sub { "fail $_[0] ENODEV" },
@@ -22,7 +22,7 @@ my %FAILURES = (
         'silently has no effect'   => sub { "silent $_[0]" },
 );
 
-# A job that failed: its result, a sentence, and everything as it was.
+# Runs a command whose job fails: checks the result, the sentence, and that everything is as before.
 sub failed_and_undone {
         my ($bus, $what, $verb, $before, @command) = @_;
         my ($status, undef, $err) = ctl(@command);
@@ -38,7 +38,7 @@ sub failed_and_undone {
 
 sub quarantined { my ($bus) = @_; return map { $_->{address} } @{ describe($bus)->{quarantine} } }
 
-# sweep(NAME, REQUEST OF THE COMMAND LINE): allocates and releases it with every failure of every write.
+# sweep(NAME, ARGUMENTS OF ALLOCATE): allocates and releases with every failure of every write.
 sub sweep {
         my ($name, @request) = @_;
         my $bus    = Bus->new->listen;

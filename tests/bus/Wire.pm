@@ -17,7 +17,7 @@ sub wire_message { my ($code, $bytes) = @_; return pack(HEADER, WIRE_VERSION, $c
 
 sub wire_connect { my ($path) = @_; return IO::Socket::UNIX->new(Peer => $path) // die "$path: $!" }
 
-# The code and the bytes of the next message; () when the peer has hung up.
+# Receives a message. Returns code and bytes, or () when the peer has closed the connection.
 sub wire_receive {
         my ($socket) = @_;
         my $buffer = '';
@@ -29,7 +29,7 @@ sub wire_receive {
         return ($code, substr $buffer, HEADER_SIZE);
 }
 
-# What a service answers to these bytes.
+# Returns the answer of a service to these bytes.
 sub wire_ask {
         my ($path, $bytes) = @_;
         local $SIG{PIPE} = 'IGNORE';

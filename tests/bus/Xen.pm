@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Guests of Xen, as dom0 sees them: entries in a xenstore, which answers at XENSTORED_PATH, and backends in sysfs.
+# Guests of Xen, as dom0 sees them: entries in a xenstore, which listens at XENSTORED_PATH, and backends in sysfs.
 package Xen;
 
 use strict;
@@ -20,19 +20,19 @@ use constant { DIRECTORY => 1, READ => 2, TRANSACTION_START => 6, TRANSACTION_EN
 my %guests; # domain => [name, addresses]
 my ($process, $server);
 
-# What the xenstore does is in a file, which it reads for each request: words, then "PATH=VALUE" lines.
+# The file that defines the xenstore's behaviour, read for each request: words, then "PATH=VALUE" lines.
 sub file  { return "$ENV{NODE_TMP}/xenstore" }
 sub count { return "$ENV{NODE_TMP}/xenstore.count" }
 
-# libxl has begun to give these devices to a guest; without a name the guest has ended.
+# Notes that libxl begins to give these devices to a guest. Without a name the guest has ended.
 my %notes;
 sub guest_gets { my ($domain, $name, @devices) = @_; %notes = map { $_ => [$domain, $name] } @devices; return xenstore() }
 
-# How many transactions there were since the last xenstore().
+# Returns the number of transactions since the last xenstore().
 sub transactions { return length(slurp_existing(count()) // '') }
 
-# xenstore(hang => 1): it answers nothing. xenstore(slow => N): it answers the N-th transaction after 3 seconds, and none before. xenstore(again => N): it refuses the first N transactions with EAGAIN. xenstore(late => N): the first N
-# transactions see no guest.
+# Options: hang => 1: no answers. slow => N: answers only the Nth transaction, after 3 seconds. again => N: refuses the first N transactions with
+# EAGAIN. late => N: the first N transactions see no guest.
 sub xenstore {
         my (%options) = @_;
         my @lines = join ' ', 'options', map { "$_=$options{$_}" } sort keys %options;
@@ -51,7 +51,7 @@ sub xenstore {
         return;
 }
 
-# A guest has these devices and no others, in xenstore and, as the kernel shows it, in sysfs.
+# Gives a guest exactly these devices, in xenstore and in the kernel's sysfs.
 sub guest_has {
         my ($domain, $name, @devices) = @_;
         $guests{$domain} = [$name, @devices];
@@ -84,7 +84,7 @@ sub entries {
         return sort keys %names;
 }
 
-# The type and the payload of the answer.
+# Returns type and payload of the answer.
 sub answer {
         my ($type, $argument) = @_;
         my ($options, $store) = read_store();

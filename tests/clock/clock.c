@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Preloaded into a program whose loop is sd-event's, this makes its clocks go CLOCK_RATE times as fast, so that an hour
- * takes seconds: what clock_gettime() says, and when timers of timerfd_settime() end. Time begins when the program
- * starts. The real ones are system calls: a sanitizer asks for the time before dlsym() can be called.
+ * Preloaded into a program with an sd-event loop, this runs its clocks CLOCK_RATE times as fast, so that an hour takes
+ * seconds: the times of clock_gettime(), and the ends of timerfd_settime() timers. Time begins at the program's start.
+ * System calls replace the real functions, because a sanitizer asks for the time before dlsym() can be called.
  */
 
 #include <stdint.h>
@@ -18,7 +18,7 @@
 #define FILES_MAX  1024
 #define CLOCKS_MAX 16 /* more than Linux has */
 
-static clockid_t clock_of[FILES_MAX]; /* by the descriptor of a timer */
+static clockid_t clock_of[FILES_MAX]; /* by the timer's descriptor */
 static int64_t start_of[CLOCKS_MAX];
 static int64_t rate = 1;
 
@@ -34,7 +34,7 @@ static struct timespec timespec_of(int64_t n) {
         return (struct timespec) { .tv_sec = n / SECOND, .tv_nsec = n % SECOND };
 }
 
-/* The clocks of processes and threads count CPU time. */
+/* Returns whether the clock is changed. Clocks of processes and threads count CPU time. */
 static int has_rate(clockid_t clock) {
         return clock >= 0 && clock < CLOCKS_MAX && clock != CLOCK_PROCESS_CPUTIME_ID &&
                clock != CLOCK_THREAD_CPUTIME_ID;
@@ -67,7 +67,7 @@ int timerfd_create(int clock, int flags) {
         return fd;
 }
 
-/* The first time of a timer. 0 disarms it, so a time that is shorter than a nanosecond is not 0. */
+/* Converts the first time of a timer. 0 would disarm the timer, so a time below a nanosecond is not rounded to 0. */
 static int64_t slow_down(int fd, int flags, int64_t value) {
         int64_t begin = flags & TFD_TIMER_ABSTIME && fd < FILES_MAX ? start_of[clock_of[fd]] : 0;
 

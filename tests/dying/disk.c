@@ -19,7 +19,7 @@ static void note_file(int disk, int fd, const struct stat *s) {
         (void) linkat(AT_FDCWD, from, disk, to, AT_SYMLINK_FOLLOW);
 }
 
-/* By rename: a test may kill the daemon at any moment. */
+/* Writes by rename, because a test may kill the daemon at any moment. */
 static void note_directory(int disk, int fd, const struct stat *s) {
         static const char temporary[] = "directory";
         char path[64];

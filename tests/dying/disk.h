@@ -2,11 +2,10 @@
 #pragma once
 
 /*
- * What a power cut leaves of the state directory: what was synced, and nothing else. A file system may keep more, but
- * does not have to.
+ * The state directory after a power cut: synced data only. A file system may keep more, but need not.
  *
- * After a successful fsync() of a file, $NODE_TMP/disk/files/INODE is a link to it; the daemon never changes a file
- * that it has synced. After one of a directory, $NODE_TMP/disk/directories/INODE has its entries, "INODE NAME" each.
- * Without the directory $NODE_TMP/disk nothing is noted.
+ * After a successful fsync() of a file, $NODE_TMP/disk/files/INODE is a link to it; the daemon never changes a synced
+ * file. After that of a directory, $NODE_TMP/disk/directories/INODE has its entries, "INODE NAME" each. Without the
+ * directory $NODE_TMP/disk nothing is noted.
  */
 void disk_note(int fd);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Preloaded into the daemon, this kills it before call N of those that make the ledger durable: what it has on disk
- * then is what a crash at that instant leaves. N is in $NODE_TMP/die-at, from where it is counted down; without the
- * file nothing dies. The file is removed before the death, so that its end shows that the instant has come.
+ * Preloaded into the daemon, this kills it before call N of the calls that make the ledger durable: the files on disk
+ * are then those of a crash at that instant. $NODE_TMP/die-at has N, and counts down; without the file the daemon
+ * lives. The file is removed before the death, which shows that the instant was reached.
  *
- * Or call N of those that change the state directory fails. $NODE_TMP/fail-at has "N ERRNO", and is removed when the
- * call comes; with "N ERRNO ever" it stays, N is 0 then, and all further calls fail too.
+ * Or call N of those that change the state directory fails. $NODE_TMP/fail-at has "N ERRNO", and is removed at the
+ * call. "N ERRNO ever" stays with N as 0, and all further calls fail too.
  */
 
 #include "disk.h"
@@ -27,7 +27,7 @@
 
 #define NEXT(function) ((__typeof__(&function)) dlsym(RTLD_NEXT, #function))
 
-/* In one piece and of one length: the test reads it meanwhile, and may have taken it away. */
+/* Overwrites the file in one write of the same length, because the test reads it meanwhile, and may have removed it. */
 static void write_text(const char *path, const char *text) {
         int fd = NEXT(openat)(AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
 
@@ -38,8 +38,8 @@ static void write_text(const char *path, const char *text) {
         (void) close(fd);
 }
 
-/* Counts down the number at the beginning of the file. 0: the call is due; ret_rest is what follows the number.
- * Negative: there is no file. */
+/* Counts down the number at the beginning of the file. Returns 0 when the call is due, with the text after the number
+ * in ret_rest. Returns a negative number without the file. */
 static long count_down(const char *name, char path[static PATH_MAX], char rest[static 32]) {
         const char *directory = getenv("NODE_TMP");
         char text[64] = "", *end;
@@ -73,7 +73,7 @@ static void die_in_time(void) {
         (void) kill(getpid(), SIGKILL);
 }
 
-/* The descriptor is of the state directory, or of something below it. */
+/* Returns whether the descriptor is of the state directory, or of an entry below it. */
 static bool is_state(int fd) {
         const char *state = getenv("STATE_DIRECTORY");
         char link[32], path[PATH_MAX];
@@ -84,7 +84,7 @@ static bool is_state(int fd) {
         return n > 0 && strncmp(path, state, strlen(state)) == 0;
 }
 
-/* The call that changes the state directory fails: errno is set. */
+/* Returns whether the call that changes the state directory fails, with errno set. */
 static bool fails(int fd) {
         char path[PATH_MAX], rest[32];
         int saved = errno;
@@ -148,5 +148,5 @@ VISIBLE int openat(int dir, const char *path, int flags, ...) {
         return creates(flags) && fails(dir) ? -1 : NEXT(openat)(dir, path, flags, mode);
 }
 
-/* The name that the daemon knows it by. */
+/* the name that the daemon calls */
 VISIBLE int openat64(int dir, const char *path, int flags, ...) __attribute__((alias("openat")));

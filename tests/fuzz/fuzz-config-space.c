@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The config space of a PCI function, as large as the input, by way of libpci. Whatever it holds, the walk through its
- * capabilities ends and the facts are what the header says. The first byte tells which function it is.
+ * The config space of a PCI function, with the size of the input, read by libpci. With any contents, the walk through
+ * the capabilities ends and the facts are those of the header. The first byte of the input selects the function.
  */
 
 #include "fuzz.h"
@@ -54,10 +54,10 @@ static void remove_machine(void) {
         (void) rmdir(root);
 }
 
-/* In memory: one file is written for each input. */
+/* In memory, because a file is written for each input. */
 static void make_machine(void) {
         const char *tmp = getenv("TMPDIR") ?: "/dev/shm";
-        static Sysfs *fs; /* of conf, as long as the process lives */
+        static Sysfs *fs; /* used by conf, for the life of the process */
         char path[sizeof(root)];
 
         assert_true((size_t) snprintf(root, sizeof(root), "%s/fuzz-config-space.XXXXXX", tmp) < sizeof(root));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Configurations. Whatever the text is: the values are within their bounds, each problem is a sentence with a line that
- * is there, a broken line hides nothing of what follows it, and what [Exclude] may have meant to keep is kept.
+ * Configurations of any text: values are within their bounds, each problem is a sentence with an existing line, a
+ * broken line hides nothing of the following lines, and devices that [Exclude] may have meant stay excluded.
  */
 
 #include "fuzz-node.h"
@@ -12,7 +12,7 @@
 
 #define LATER_POOL "fuzz-later"
 #define LATER      "\n[Exclude]\nMatch=address=0000:83:00.0\n[Pool " LATER_POOL "]\nMatch=class=ffffff\n"
-#define FILE_END   '\f' /* in the input: another file begins */
+#define FILE_END   '\f' /* begins another file in the input */
 
 static Config *parse(const char *text, size_t size) {
         _cleanup_(cleanup_config_free) Config *c = config_new();
@@ -79,7 +79,7 @@ static void check_values(const Config *c) {
         }
 }
 
-/* Nothing that is excluded, or may be meant to, is on offer. */
+/* Devices that are excluded, or may be meant to be, are not offered. */
 static void check_policy(const Config *c) {
         const TestNode *t = fuzz_node();
         _cleanup_(cleanup_policy_free) Policy *policy = NULL;
@@ -100,7 +100,7 @@ static void check_policy(const Config *c) {
                 fuzz_check_sentence(policy->problems[i]);
 }
 
-/* The same text with more behind it. */
+/* Parses the same text with more text after it. */
 static Config *parse_with(const char *text, size_t size, const char *later) {
         _cleanup_free_ char *longer = malloc(size + strlen(later) + 1);
 
@@ -111,7 +111,7 @@ static Config *parse_with(const char *text, size_t size, const char *later) {
         return parse(longer, size + strlen(later));
 }
 
-/* In the last file, or in one after it: that is read as if nothing were wrong before. */
+/* Later text, in the last file or in a further one, is read as if the earlier text had no errors. */
 static void check_later(const Config *before, const char *text, size_t size, const char *later) {
         _cleanup_(cleanup_config_free) Config *c = parse_with(text, size, later);
         bool full = before->n_excludes == CONFIG_MATCHES_MAX;
@@ -126,7 +126,7 @@ static void check_later(const Config *before, const char *text, size_t size, con
         }
 }
 
-/* What cannot be read in [Exclude], or may be meant to be, takes everything off offer. */
+/* An unreadable line in [Exclude], or a possible misspelling of [Exclude], holds all devices back. */
 static void check_held_back(const char *text, size_t size) {
         static const char *const broken[] = { "\n[Exclude]\nMatch=addr=*\n", "\n[Exclude\nMatch=address=*\n",
                                               "\n[Excluded]\nMatch=address=*\n" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Lists of CPUs: what can be read is written in the shortest way, and reads as the same set. */
+/* Lists of CPUs: a parsed list is written in the shortest form, and parsed as the same set. */
 
 #include "fuzz.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * What the kubelet sends of claims, and of the registration. Claims that are read have names that are fit for a URL and
- * a file name; written again and read again, they are the same.
+ * Messages of the kubelet with claims, and of the registration. Parsed claims have names fit for URLs and file names.
+ * Written and parsed again, they are the same.
  */
 
 #include "fuzz.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A peer of the gRPC server that sends these bytes after the preface of HTTP/2, and hangs up. The server answers some
- * calls at once, some in a stream and some never; whatever it gets, it forgets each call once, and a client that comes
- * afterwards is served.
+ * A client of the gRPC server that sends these bytes after the HTTP/2 preface, and closes the connection. The server
+ * answers some calls at once, some as a stream, some never. It must forget each call exactly once, and serve the next
+ * client.
  */
 
 #include "fuzz.h"
@@ -50,7 +50,7 @@ static void run_never(GrpcCall *call, const uint8_t *data, size_t size, void *us
         grpc_call_watch(call, on_gone, NULL);
 }
 
-/* Short paths, so that a fuzzer finds them. */
+/* Short paths, which a fuzzer finds. */
 static const GrpcMethod methods[] = {
         { "/e", run_echo }, { "/s", run_stream }, { "/f", run_fail }, { "/n", run_never }
 };
@@ -88,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (!event)
                 start();
         fd = connect_peer();
-        /* Half of the inputs are frames, the others also what is before them. */
+        /* Half of the inputs begin with frames, the others before the preface. */
         if (size > 0 && data[0] % 2 == 0)
                 assert_true(send(fd, PREFACE, strlen(PREFACE), MSG_NOSIGNAL) > 0);
         if (size > 1)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Files of the ledger: what can be read is a whole allocation, written again as the same, and bears what is done with
- * it. */
+/* Files of the ledger: a parsed file is a complete allocation, is written identically, and can be used. */
 
 #include "fuzz.h"
 
@@ -33,7 +32,7 @@ static void check_bounds(const Allocation *a) {
         }
 }
 
-/* What can be written in several ways: lists of CPUs, and attributes. */
+/* Members with several spellings: lists of CPUs, and attributes. */
 static bool is_free_text(const char *key) {
         static const char *const keys[] = { "cpus", "vcpus", "attributes", "generated", "baseline" };
 
@@ -43,7 +42,7 @@ static bool is_free_text(const char *key) {
         return false;
 }
 
-/* Everything that is written stood in the file. */
+/* Every written member was in the file. */
 static void check_members(json_object *written, json_object *read) {
         json_object_object_foreach(written, key, value) {
                 json_object *before = NULL;
@@ -76,7 +75,7 @@ static void check_written(const char *text, const uint8_t *data, size_t size) {
         check_members(written, read);
 }
 
-/* The daemon shows the allocation, though its hardware may be gone. */
+/* The daemon can show the allocation, even if its hardware is gone. */
 static void check_use(const Inventory *inv, const Config *config, const Allocation *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         _cleanup_json_ json_object *o = NULL;
@@ -92,7 +91,7 @@ static void check_use(const Inventory *inv, const Config *config, const Allocati
                 fuzz_check_refusal(v, &refusal);
 }
 
-/* So does a node with Xen. */
+/* So can a daemon on a node with Xen. */
 static void check_xen(const Inventory *inv, Config *config, const Allocation *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         _cleanup_free_ char *text = NULL;
@@ -105,7 +104,7 @@ static void check_xen(const Inventory *inv, Config *config, const Allocation *a)
                 fuzz_check_refusal(v, &refusal);
 }
 
-/* The ledger takes it, or says why not. */
+/* The ledger adopts the allocation, or gives a reason. */
 static void check_ledger(Allocation *a) {
         _cleanup_(cleanup_ledger_free) Ledger *l = ledger_new();
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();

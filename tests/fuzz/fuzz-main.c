@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Replays a corpus without libFuzzer, as TAP: each file of tests/fuzz/corpus/NAME, NAME being that of the program, or
- * each file and directory that is named. What an input breaks ends the program after the line with its name.
+ * Replays a corpus without libFuzzer, as TAP: each file of tests/fuzz/corpus/NAME, where NAME is the program's, or the
+ * named files and directories. An input with a finding ends the program after the line with its name.
  */
 
 #include "fuzz.h"

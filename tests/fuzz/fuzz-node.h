@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The node on which requests, configurations and templates are tried, made once: a GPU with its audio function and a
- * NIC with VFs on NUMA node 0, a GPU and a NIC under one switch on node 1, and a GPU that does not say where it is.
+ * The node for requests, configurations and templates, made once: a GPU with its audio function and a NIC with VFs on
+ * NUMA node 0, a GPU and a NIC below one switch on node 1, and a GPU without a known node.
  */
 
 #include "fuzz.h"

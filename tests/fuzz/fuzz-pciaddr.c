@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Addresses: exactly the text that the kernel would print, also with an instance, is accepted, and printed again. */
+/* Addresses: exactly the kernel's format is accepted, also with an instance, and printed again. */
 
 #include "fuzz.h"
 
@@ -8,7 +8,7 @@
 
 #include "model/pciaddr.h"
 
-/* Another way to the same answer. */
+/* Decides the same by other means. */
 static bool is_canonical(const char *s) {
         unsigned domain, bus, slot, function, instance = 1;
         char text[64];

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Requests as they come by D-Bus. The input says which keys, types and values the message has; the bus it belongs to
- * leads nowhere. What is read is planned, and a plan is just what was asked for, the same each time, and can be
- * claimed.
+ * Requests as D-Bus messages. The input defines keys, types and values; the message's bus is not connected. A parsed
+ * request is planned. The plan has exactly what was requested, is the same each time, and can be claimed.
  */
 
 #include "fuzz-node.h"
@@ -25,7 +24,7 @@ static unsigned take_byte(Input *in) {
         return in->at < in->end ? *in->at++ : 0;
 }
 
-/* Mostly numbers at which something changes. */
+/* Returns mostly numbers at limits. */
 static uint64_t take_number(Input *in) {
         static const uint64_t numbers[] = {
                 0,          1,          2,          3,          4,          8,          9,
@@ -83,7 +82,7 @@ static const char *const types[] = { "s", "u",    "t",     "a(su)", "i",      "b
 
 static int append_value(sd_bus_message *m, const char *type, Input *in, unsigned depth);
 
-/* The members of a structure: in the types above each is a letter, or the last. */
+/* Appends the members of a structure, whose types are single letters except for the last. */
 static int append_members(sd_bus_message *m, const char *contents, Input *in, unsigned depth) {
         int r = 0;
 
@@ -128,7 +127,7 @@ static int append_entry(sd_bus_message *m, Input *in) {
                 { REQUEST_KEY_PROXIMITY, "s" },          { "devices ", "a(su)" },    { REQUEST_KEY_VFS, "a{ss}" },
                 { REQUEST_KEY_SHARED_MEMORY, "a(stt)" },
         };
-        /* From 0xa0 to 0xbf they are keys that came later, so that the others are still where the corpus has them. */
+        /* 0xa0 to 0xbf stand for keys that were added later, so the corpus keeps its meaning. */
         unsigned byte = take_byte(in), key = byte / 0x10 == 0xb ? 8 : byte / 0x10 == 0xa ? 9 : byte % 8;
         const char *type = byte < 0xc0 ? keys[key].type : types[take_byte(in) % ELEMENTSOF(types)];
         char buf[TEXT_MAX];
@@ -160,7 +159,7 @@ static sd_bus_message *new_message(void) {
         return m;
 }
 
-/* What sd-bus itself would not send is not made. */
+/* Makes no message that sd-bus itself would refuse to send. */
 static sd_bus_message *make_message(Input *in) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = new_message();
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
@@ -176,7 +175,7 @@ static sd_bus_message *make_message(Input *in) {
         return TAKE_PTR(m);
 }
 
-/* Only VFs have any, and no two the same MAC. */
+/* Only VFs have attributes, and no two have the same MAC. */
 static void check_attributes(const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
@@ -215,7 +214,7 @@ static void check_plan(const TestNode *t, const Request *r, const Allocation *a)
                 assert_true(cpuset_has(&a->cpus, a->pins[i].cpu) && inventory_find_cpu(t->inventory, a->pins[i].cpu));
 }
 
-/* The same plan once more, as text. */
+/* Plans again, and compares the texts of both plans. */
 static void check_same(const TestNode *t, const Request *r, const Plan *plan) {
         _cleanup_(cleanup_plan_free) Plan *again = NULL;
         _cleanup_json_ json_object *first = json_plan(&t->context, plan), *second = NULL;

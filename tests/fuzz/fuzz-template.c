@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Templates of domains. The document that is made of one is well-formed, hands out the devices of the allocation, each
- * once and at an address of its own, and no other device of the host.
+ * Domain templates. Their document is well-formed and passes the devices of the allocation, each once and at its own
+ * address, and no other device of the host.
  */
 
 #include "fuzz-node.h"
@@ -11,7 +11,7 @@
 
 #include "guest/domxml.h"
 
-/* The allocation whose document is made, once. */
+/* Returns the allocation of the document, which is made once. */
 static const Allocation *guest(TestNode *t) {
         Allocation *a = ledger_find(t->ledger, "guest");
 
@@ -27,7 +27,7 @@ static bool is_element(const xmlNode *n, const char *name) {
         return n->type == XML_ELEMENT_NODE && !n->ns && streq((const char *) n->name, name);
 }
 
-/* The first child element of that name; counts all. */
+/* Returns the first child element of that name, and counts all. */
 static const xmlNode *child(const xmlNode *parent, const char *name, size_t *ret_n) {
         const xmlNode *first = NULL;
         size_t n = 0;
@@ -57,7 +57,7 @@ static bool has(const xmlNode *n, const char *attribute, const char *value) {
         return s && streq(s, value);
 }
 
-/* As libvirt reads it; -1 when it is absent or no number. */
+/* Reads a number as libvirt does. -1: absent or not a number. */
 static long number(const xmlNode *n, const char *attribute) {
         _cleanup_free_ char *s = (char *) xmlGetProp(n, (const xmlChar *) attribute);
         char *end = NULL;
@@ -84,7 +84,7 @@ static bool same_guest_address(const xmlNode *a, PciAddress b) {
                MAX(number(other, "function"), 0L) == b.function;
 }
 
-/* Nobody else sits where the hostdev sits in the guest, and its bus is there. */
+/* Checks that no other device has the hostdev's address in the guest, and that its bus exists. */
 static void check_seat(const xmlNode *devices, const xmlNode *hostdev) {
         PciAddress seat = address_in(hostdev);
         size_t sitting = 0, controllers = 0;
@@ -142,7 +142,7 @@ static void check_document(const char *text, const Allocation *a, Hypervisor hyp
         xmlFreeDoc(doc);
 }
 
-/* A document with host devices is no template. */
+/* A document with host devices is refused as a template. */
 static void check_not_again(const TestNode *t, const Allocation *a, const char *text) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         char *again = NULL;
@@ -153,7 +153,7 @@ static void check_not_again(const TestNode *t, const Allocation *a, const char *
         fuzz_check_refusal(VERDICT_INVALID_TEMPLATE, &refusal);
 }
 
-/* What can be had as a domain can be told to NCCL. */
+/* An allocation with a document also has an NCCL topology. */
 static void check_nccl(const TestNode *t, const Allocation *a, const DomainTemplate *template) {
         _cleanup_free_ char *text = NULL;
         xmlDoc *doc;

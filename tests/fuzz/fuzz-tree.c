@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Trees: each item is one that the header promises, and one that can be written reads as the same again. The first
- * items of a tree are enough.
+ * Trees: each item is as the header says, and writable items are read back unchanged. Checks the first items of a tree.
  */
 
 #include "fuzz.h"
@@ -51,7 +50,7 @@ static void check_line(const TreeLine *line) {
         check_path(line->path);
 }
 
-/* What was written, read again. Config space comes in rows. */
+/* Reads written items again. Config space comes in rows. */
 typedef struct Again {
         const TreeLine *first;
         char config[TREE_CONFIG_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* A letter for the receiver, and what a peer sends: "w" any bytes, "e" a question for passthroughd-endpoints, "h" one
- * for passthroughd-holders. */
+/* A letter for the receiver, then the bytes of a peer: "w" for any message, "e" for a question to
+ * passthroughd-endpoints, "h" for one to passthroughd-holders. */
 
 #include "fuzz.h"
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What the fuzz targets share. Each fuzz-NAME.c is a function that must hold for any input: libFuzzer calls it in "make
- * fuzz", fuzz-main.c with the corpus in "make check". A finding ends the process. The asserts have the names of
- * cmocka's, which knows only tests, so that the fixtures of tests/unit serve here.
+ * Functions shared by the fuzz targets. Each fuzz-NAME.c is a function that must hold for any input. libFuzzer calls it
+ * in "make fuzz", fuzz-main.c with the corpus in "make check". A finding ends the process. The asserts have the names
+ * of cmocka's, which needs a test, so that the fixtures of tests/unit can be used here.
  */
 
 #include <setjmp.h>
@@ -37,7 +37,7 @@ static inline void fuzz_same_text(const char *a, const char *b, const char *file
         abort();
 }
 
-/* The input as a string, which ends at its first NUL. The caller frees. */
+/* Returns the input up to its first NUL as a string. The caller frees. */
 static inline char *fuzz_text(const uint8_t *data, size_t size) {
         char *text = malloc(size + 1);
 
@@ -48,7 +48,7 @@ static inline char *fuzz_text(const uint8_t *data, size_t size) {
         return text;
 }
 
-/* Fit for a log line and for D-Bus, and not empty. */
+/* Checks that a sentence is fit for a log line and for D-Bus, and not empty. */
 static inline void fuzz_check_sentence(const char *s) {
         if (!s || !*s || !text_is_clean(s))
                 fail_msg("no sentence: '%s'\n", s ? s : "NULL");

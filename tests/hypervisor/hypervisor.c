@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A libvirt with one domain, preloaded into passthroughd-libvirt. The URI is a directory. Its file "live" is the
- * document of the running domain, "config" the definition; the domain does not run, or is not persistent, without the
- * file. The file "does" has words: the hypervisor refuses each request ("refuse-request"), hangs in it ("hang"), or
- * fails after it has changed the running domain ("break"); the guest releases a device later ("guest-is-late"), refuses
- * to ("guest-refuses"), or does nothing ("guest-keeps"); the running domain is still starting ("starting"). A change of
- * the files sends no event. The file "calls" lists each request with its flags.
+ * document of the running domain, "config" the persistent definition. Without "live" the domain does not run, without
+ * "config" it is not persistent. The file "does" has words: the hypervisor refuses each request ("refuse-request"),
+ * hangs in it ("hang"), or fails after it has changed the running domain ("break"); the guest releases a device later
+ * ("guest-is-late"), refuses to ("guest-refuses"), or does nothing ("guest-keeps"); the running domain is still
+ * starting ("starting"). Changes of the files send no events. The file "calls" lists each request with its flags.
  */
 
 #include <fcntl.h>
@@ -29,14 +29,14 @@ static struct {
         virConnectDomainEventGenericCallback call;
         void *opaque;
 } callbacks[VIR_DOMAIN_EVENT_ID_DEVICE_REMOVAL_FAILED + 1];
-static char connection, domain; /* their addresses stand for them */
+static char connection, domain; /* only their addresses are used */
 
 static int fail(int code, const char *message) {
         last_error = (virError) { .code = code, .message = (char *) message };
         return -1;
 }
 
-/* The caller frees; NULL when there is no such file. */
+/* Returns the text of the file, which the caller frees, or NULL. */
 static char *read_text(const char *name) {
         int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
         char *text = fd >= 0 ? calloc(1, 65536) : NULL;
@@ -94,7 +94,7 @@ static void remove_device(const char *name, const char *hostdev) {
         free(source);
 }
 
-/* Of the device of the hostdev. */
+/* Sends an event about the device of the hostdev. */
 static void tell(int event, const char *hostdev) {
         virConnectDomainEventDeviceRemovedCallback call =
                 (virConnectDomainEventDeviceRemovedCallback) (void (*)(void)) callbacks[event].call;
@@ -106,7 +106,7 @@ static void tell(int event, const char *hostdev) {
 }
 
 static void on_late(int timer, void *opaque) {
-        update_timeout(timer, -1); /* once */
+        update_timeout(timer, -1); /* runs only once */
         if (does("guest-refuses")) {
                 tell(VIR_DOMAIN_EVENT_ID_DEVICE_REMOVAL_FAILED, opaque);
                 return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns requests and replies, laid out as Linux 6.12 does (net/netlink/genetlink.c, net/devlink/dev.c). */
+/* Requests and replies as in Linux 6.12 (net/netlink/genetlink.c, net/devlink/dev.c). */
 #include "genetlink.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "node.h"
 
 enum {
-        DEVLINK_FAMILY = NLMSG_MIN_TYPE + 4, /* any that is not the controller's */
+        DEVLINK_FAMILY = NLMSG_MIN_TYPE + 4, /* any number but the controller's */
         DEVLINK_MAXATTR = DEVLINK_ATTR_MAX
 };
 
@@ -23,7 +23,7 @@ typedef struct Request {
         const Reply *reply;
 } Request;
 
-/* "" when there is none, or it does not end. */
+/* Returns "" if there is no such string, or it has no NUL. */
 static const char *find_string(const Request *q, uint16_t type) {
         const void *data = q->attributes;
         size_t size = q->size;
@@ -74,7 +74,7 @@ static int put_eswitch(const Request *q, Message *m) {
         return 0;
 }
 
-/* No dumps: nobody asks for one. */
+/* Handles a request. Dumps are not supported, because no client asks for one. */
 static int handle_one(const Request *q) {
         Message m = { .data = malloc(MESSAGE_MAX) };
         int r = -EOPNOTSUPP;
@@ -101,7 +101,7 @@ static Request parse(const struct nlmsghdr *header, const Reply *reply) {
         return q;
 }
 
-/* One request in a datagram, as all send them. */
+/* Handles one request per datagram, as all clients send. */
 void genetlink_handle(const void *data, size_t size, const Reply *reply) {
         const struct nlmsghdr *header = data;
         Request q;

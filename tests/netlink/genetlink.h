@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The kernel's end of NETLINK_GENERIC: the family devlink, and of that the mode of an eswitch, which cannot be set. */
+/* The kernel's side of NETLINK_GENERIC: of the family devlink only the read of an eswitch mode. */
 #pragma once
 
 #include "message.h"

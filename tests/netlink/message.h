@@ -11,8 +11,8 @@
 typedef struct Reply {
         void (*send)(void *userdata, const void *data, size_t size); /* one datagram */
         void *userdata;
-        uint32_t port;                                 /* nl_pid of who asks */
-        void (*notify)(const void *data, size_t size); /* all that listen to links */
+        uint32_t port;                                 /* nl_pid of the requester */
+        void (*notify)(const void *data, size_t size); /* sends to all listeners to links */
 } Reply;
 
 typedef struct Message {
@@ -20,19 +20,19 @@ typedef struct Message {
         size_t size;
 } Message;
 
-/* Pads; returns the place of the data, zeroed where data is NULL, or NULL when there is no room. */
+/* Appends padded data. Returns its place, zeroed if data is NULL, or NULL without room. */
 void *message_put(Message *m, const void *data, size_t size);
 int attribute_put(Message *m, uint16_t type, const void *data, size_t size);
 int attribute_put_string(Message *m, uint16_t type, const char *text);
 struct nlattr *nest_begin(Message *m, uint16_t type);
 void nest_end(const Message *m, struct nlattr *nest);
 
-/* Fills in the header, for which the first NLMSG_HDRLEN bytes of m are, and sends it. */
+/* Fills in the header, for which m begins with NLMSG_HDRLEN bytes, and sends the message. */
 void reply_send(const Reply *reply, const struct nlmsghdr *request, uint16_t type, uint16_t flags, const Message *m);
-/* An error repeats the request; 0, an acknowledgement, its header. */
+/* An error repeats the request. An acknowledgement, error 0, repeats its header. */
 void reply_error(const Reply *reply, const struct nlmsghdr *request, int error);
 
-/* The next attribute of those in *data, *size, or NULL; one that does not fit ends them. */
+/* Returns the next attribute in *data, *size, or NULL. A truncated attribute ends them. */
 const struct nlattr *attribute_next(const void **data, size_t *size);
 static inline uint16_t attribute_type(const struct nlattr *a) {
         return a->nla_type & NLA_TYPE_MASK;

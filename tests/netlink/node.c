@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the paths of the node that NODE_ROOT names. */
+/* The files of the node at NODE_ROOT. */
 #include "node.h"
 
 #include <dirent.h>
@@ -12,7 +12,7 @@
 
 #define CLASS "sys/class/net"
 
-/* The first line. */
+/* Reads the first line. */
 static int read_path(const char *path, char *buf, size_t size) {
         int r, fd = open(path, O_RDONLY | O_CLOEXEC);
         ssize_t n;
@@ -46,7 +46,7 @@ static unsigned read_number(const char *netdev, const char *below, unsigned othe
         return read_line(netdev, below, text, sizeof(text)) < 0 ? otherwise : (unsigned) strtoul(text, NULL, 0);
 }
 
-/* "00:11:22" or "001122" */
+/* Parses "00:11:22" or "001122". */
 static unsigned parse_bytes(const char *text, uint8_t *ret) {
         unsigned n = 0;
         int used = 0;
@@ -65,7 +65,7 @@ static bool is_there(const char *netdev, const char *below) {
         return path_format(path, netdev, below) == 0 && access(path, F_OK) == 0;
 }
 
-/* The kernel resolves NAME/.. after the link of sys/class/net was followed: it is DEVICE/net. */
+/* The kernel resolves NAME/.. after the link in sys/class/net, so that it is DEVICE/net. */
 #define DEVICE "../.."
 
 static void read_device(Netdev *dev) {
@@ -84,7 +84,7 @@ static void read_device(Netdev *dev) {
                 dev->n_vfs = (int) read_number(dev->name, DEVICE "/sriov_numvfs", 0);
 }
 
-/* A representor is an interface of the same device that answers for no VF. */
+/* Returns whether the interface reports VFs. A representor is another interface of the device, and does not. */
 static bool answers_for_vfs(const Netdev *dev) {
         return is_there(dev->name, DEVICE "/vf-netlink") && !strchr(dev->port_name, 'v');
 }
@@ -198,7 +198,7 @@ int vf_write(const Netdev *dev, uint32_t vf, const char *file, const char *value
 
 /* eswitches */
 
-/* Its driver, and whether that has it as an Ethernet card. */
+/* Returns whether the device is an Ethernet card of mlx5. */
 static bool is_mlx5_ethernet(const char *device) {
         char path[PATH_MAX], driver[PATH_MAX], class[32];
         ssize_t n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns requests and replies. */
+/* Requests and replies of rtnetlink. */
 #include "rtnetlink.h"
 
 #include <errno.h>
@@ -107,7 +107,7 @@ static const char *wanted_name(const Request *q) {
 static int find_link(const Request *q, Netdev *ret) {
         if (!q->link)
                 return -EINVAL;
-        if (q->link->ifi_index <= 0 && !wanted_name(q)) /* RTM_NEWLINK would make one, were it told to */
+        if (q->link->ifi_index <= 0 && !wanted_name(q)) /* RTM_NEWLINK would make an interface */
                 return q->header->nlmsg_type == RTM_NEWLINK ? -ENODEV : -EINVAL;
         return netdev_find((uint32_t) q->link->ifi_index, wanted_name(q), ret);
 }
@@ -125,7 +125,7 @@ static void send_notification(void *userdata, const void *data, size_t size) {
         q->reply->notify(data, size);
 }
 
-/* As do_setlink() of the kernel does, which tells of the interface and of none of its VFs. */
+/* Notifies as do_setlink() of the kernel: of the interface, without its VFs. */
 static void notify(Request *q, const Netdev *dev) {
         const struct nlmsghdr header = { 0 };
         const Reply all = { .send = send_notification, .userdata = q };
@@ -134,7 +134,7 @@ static void notify(Request *q, const Netdev *dev) {
         (void) send_link(&notification, dev, 0);
 }
 
-/* Nothing but VFs is set here. */
+/* Sets attributes of VFs only. */
 static int set_link(Request *q) {
         const struct nlattr *list = find_attribute(q, IFLA_VFINFO_LIST);
         const void *data;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The kernel's end of NETLINK_ROUTE, as far as links and VFs go. */
+/* The kernel's side of NETLINK_ROUTE, for links and VFs. */
 #pragma once
 
 #include "message.h"
 
-/* All messages of one datagram. What is written is written when this returns. */
+/* Handles all messages of a datagram. Its writes are complete on return. */
 void rtnetlink_handle(const void *data, size_t size, const Reply *reply);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Preloaded into a process with NODE_ROOT in its environment, this answers its NETLINK_ROUTE and
- * NETLINK_GENERIC sockets from that simulated node. Such a socket is a real one, of AF_UNIX and connected to itself: a
- * request is handled where it is sent, as the kernel does, and its replies wait in the socket's queue. So it can be
- * polled, passed through fork(), and closed. Other sockets are left alone. */
+/* Preloaded into a process with NODE_ROOT in its environment, this answers NETLINK_ROUTE and NETLINK_GENERIC sockets
+ * from that simulated node. Such a socket is a real AF_UNIX socket that is connected to itself: a request is handled by
+ * its sender, as in the kernel, and the replies wait in the socket's queue. Therefore it can be polled, inherited by
+ * fork(), and closed. Other sockets are not changed. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #include "genetlink.h"
 #include "rtnetlink.h"
 
-#define NAME    "nodesim-netlink." /* of those sockets, abstract */
+#define NAME    "nodesim-netlink." /* of these sockets, abstract */
 #define FDS_MAX 65536
 #define EXPORT  __attribute__((visibility("default")))
 
@@ -41,7 +41,7 @@ static Function next(const char *name) {
         return (Function) { .address = dlsym(RTLD_NEXT, name) };
 }
 
-/* The port of each socket that was made here. The number may meanwhile be another's: is_ours() asks the kernel. */
+/* The ports of the sockets made here, by descriptor. A number may be reused, so is_ours() asks the kernel. */
 static _Atomic uint32_t ports[FDS_MAX];
 static _Atomic int protocols[FDS_MAX];
 static _Atomic unsigned n_sockets;
@@ -91,7 +91,7 @@ EXPORT int socket(int domain, int type, int protocol) {
         return fd;
 }
 
-/* The name of who listens to links: one process of the node. */
+/* Returns the name of the listener to links: one process of the node. */
 static socklen_t links_name(struct sockaddr_un *ret) {
         int n;
 
@@ -100,7 +100,7 @@ static socklen_t links_name(struct sockaddr_un *ret) {
         return (socklen_t) (offsetof(struct sockaddr_un, sun_path) + 1 + (size_t) n);
 }
 
-/* A socket that others send to instead of one connected to itself. */
+/* Makes a socket that others send to, instead of one that is connected to itself. */
 static int listen_to_links(int fd) {
         int flags = fcntl(fd, F_GETFL), r;
         int other = next("socket").socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | (flags & O_NONBLOCK), 0);
@@ -161,7 +161,7 @@ EXPORT int setsockopt(int fd, int level, int option, const void *value, socklen_
 
 /* requests */
 
-/* Never waits: a netlink socket whose owner does not read loses messages. */
+/* Queues a reply without waiting: a netlink socket whose owner does not read loses messages. */
 static void queue(void *userdata, const void *data, size_t size) {
         int fd = *(const int *) userdata;
 
@@ -169,7 +169,7 @@ static void queue(void *userdata, const void *data, size_t size) {
                 fprintf(stderr, "netlink of the simulated node: a reply of %zu bytes is lost: %m\n", size);
 }
 
-/* A process that forked has sockets of its parent. */
+/* A child process has sockets of its parent. */
 static void handle(int fd, const void *data, size_t size) {
         const Reply reply = { .send = queue, .userdata = &fd, .port = ports[fd], .notify = notify };
 
@@ -211,7 +211,7 @@ EXPORT ssize_t send(int fd, const void *data, size_t size, int flags) {
         return sendto(fd, data, size, flags, NULL, 0);
 }
 
-/* replies; recv() and read() need no help */
+/* replies; recv() and read() need no replacement */
 
 EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags) {
         ssize_t n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the translation between the node's files and IFLA_VF_*. */
+/* Translates between the node's files and IFLA_VF_*. */
 #include "vfinfo.h"
 
 #include <arpa/inet.h>
@@ -18,13 +18,13 @@ static const char *const link_states[] = {
         [IFLA_VF_LINK_STATE_DISABLE] = "disable",
 };
 
-/* out */
+/* Files to attributes */
 
 static void read_mac(const Netdev *dev, uint32_t vf, uint8_t ret[static 32]) {
         char text[64];
         unsigned b[6];
 
-        if (vf_read(dev, vf, "mac", text) < 0) { /* IPoIB tells its own address */
+        if (vf_read(dev, vf, "mac", text) < 0) { /* IPoIB reports its own address */
                 memcpy(ret, dev->address, dev->address_size);
                 return;
         }
@@ -36,7 +36,7 @@ static void read_mac(const Netdev *dev, uint32_t vf, uint8_t ret[static 32]) {
 static void read_vlan(const Netdev *dev, uint32_t vf, struct ifla_vf_vlan_info *ret) {
         char text[64], protocol[8] = "";
 
-        memset(ret, 0, sizeof(*ret)); /* what is between the members goes out as well */
+        memset(ret, 0, sizeof(*ret)); /* the padding is sent too */
         ret->vf = vf;
         ret->vlan_proto = htons(ETH_P_8021Q);
         if (vf_read(dev, vf, "vlan", text) == 0 && sscanf(text, "%u %u %7s", &ret->vlan, &ret->qos, protocol) == 3 &&
@@ -53,7 +53,7 @@ static struct ifla_vf_rate read_rate(const Netdev *dev, uint32_t vf) {
         return rate;
 }
 
-/* -1: the driver does not say. */
+/* Returns -1 if the driver does not report the value. */
 static uint32_t read_switch(const Netdev *dev, uint32_t vf, const char *file) {
         char text[64];
 
@@ -132,7 +132,7 @@ int vfinfo_put(Message *m, const Netdev *dev) {
         return r;
 }
 
-/* in */
+/* Attributes to files */
 
 static int set_mac(const Netdev *dev, const void *data) {
         const struct ifla_vf_mac *a = data;
@@ -159,7 +159,7 @@ static int set_vlan(const Netdev *dev, const void *data) {
         return write_vlan(dev, a->vf, a->vlan, a->qos, htons(ETH_P_8021Q));
 }
 
-/* The kernel takes the first of the list. */
+/* The kernel uses the first VLAN of the list. */
 static int set_vlan_list(const Netdev *dev, const void *data, size_t size) {
         const struct nlattr *a = attribute_next(&data, &size);
         const struct ifla_vf_vlan_info *info;
@@ -233,11 +233,11 @@ static int set_nothing(const Netdev *dev, const void *data) {
         return -EOPNOTSUPP;
 }
 
-/* In the order in which the kernel acts. After a node GUID it looks no further: do_setvfinfo() returns there. */
+/* In the kernel's order. do_setvfinfo() returns after a node GUID. */
 static const struct {
         uint16_t type;
         size_t size;
-        int (*set)(const Netdev *dev, const void *data); /* each begins with the number of the VF; NULL: a list */
+        int (*set)(const Netdev *dev, const void *data); /* each attribute begins with the VF's number; NULL: a list */
 } setters[] = {
         { IFLA_VF_MAC, sizeof(struct ifla_vf_mac), set_mac },
         { IFLA_VF_VLAN, sizeof(struct ifla_vf_vlan), set_vlan },
@@ -255,7 +255,7 @@ enum {
         N_SETTERS = sizeof(setters) / sizeof(*setters)
 };
 
-/* The last of each type counts. One that is too short spoils all before anything is written. */
+/* The last attribute of each type counts. One that is too short fails the request before any write. */
 static int parse(const void *data, size_t size, const struct nlattr *ret[static IFLA_VF_MAX + 1]) {
         for (const struct nlattr *a; (a = attribute_next(&data, &size));)
                 if (attribute_type(a) <= IFLA_VF_MAX)

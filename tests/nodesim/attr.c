@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the table of writable files. */
+/* The table of the writable files in sysfs. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ enum {
 
 typedef enum Scope {
         SCOPE_DEVICE,    /* in the directory of a PCI device */
-        SCOPE_POWER,     /* in its directory power */
+        SCOPE_POWER,     /* in the directory power of a PCI device */
         SCOPE_DRIVER,    /* sys/bus/pci/drivers/X */
         SCOPE_BUS,       /* sys/bus/pci */
         SCOPE_HUGEPAGES, /* .../hugepages/hugepages-SIZE */
@@ -31,7 +31,7 @@ typedef struct Attribute {
         const char *name;
         Scope scope;
         mode_t mode;
-        int (*store)(Sim *sim, Node *dir, const char *value); /* NULL: just keeps the value */
+        int (*store)(Sim *sim, Node *dir, const char *value); /* NULL: keeps the written value */
 } Attribute;
 
 int parse_number(const char *s, unsigned long *ret) {
@@ -115,7 +115,7 @@ static int store_device_rescan(Sim *sim, Node *dev, const char *value) {
         return rescan(sim, dev->parent, value);
 }
 
-/* A bus reset is for a function that has its bus for itself, as pci_parent_bus_reset() checks. */
+/* Returns whether the function shares its bus, which forbids a bus reset, as in the kernel's pci_parent_bus_reset(). */
 static bool shares_bus(const Node *dev) {
         const Node *bridge = dev->parent;
 
@@ -169,7 +169,7 @@ static bool has_word(const char *words, const char *word, size_t n) {
         return false;
 }
 
-/* Any of those that the device can do, in the order in which they are to be tried; "default" are all. */
+/* Accepts reset methods of the device, in the order in which to try them. "default" means all of them. */
 static int store_reset_method(Sim *sim, Node *dev, const char *value) {
         Node *file = node_child(dev, "reset_method");
         int n = (int) strcspn(value, "\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the commands and the reports of .nodesim. */
+/* The commands and reports of the directory .nodesim. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ enum {
         FLOOD_MAX = 1000000
 };
 
-/* Cuts the first word off. */
+/* Cuts off and returns the first word. */
 static char *next_word(char **rest) {
         char *word = *rest;
         size_t n = strcspn(word, " \t");
@@ -39,7 +39,7 @@ static int parse_int(const char *s, int *ret) {
         return 0;
 }
 
-/* faults: N, or NAME@ADDRESS, then what the fault needs */
+/* Faults. The arguments are N or NAME@ADDRESS, then those of the fault. */
 
 static int fault_command(Sim *sim, FaultType type, char *rest) {
         const char *at = next_word(&rest);
@@ -104,9 +104,9 @@ static int command_release(Sim *sim, char *rest) {
         return *rest ? -EINVAL : 0;
 }
 
-/* changes by another hand, not counted as writes */
+/* Changes that are not counted as writes, as if made by another program. */
 
-/* The device whose binding the path shows, NULL if it is not such a path. */
+/* Returns the device whose driver link the path is, or NULL. */
 static Node *bound_device(const Sim *sim, const char *path) {
         const char *slash = strrchr(path, '/');
         _cleanup_free_ char *dir = slash ? xstrndup(path, (size_t) (slash - path)) : NULL;
@@ -164,7 +164,7 @@ static int command_set(Sim *sim, char *rest) {
         return r < 0 ? r : tree_value_set(file, rest);
 }
 
-/* The kernel's part, once it has met it: whoever opens it waits. */
+/* Makes a file that blocks whoever opens it. */
 static int command_fifo(Sim *sim, char *rest) {
         const char *path = next_word(&rest);
         Node *fifo;
@@ -206,7 +206,7 @@ static int command_link(Sim *sim, char *rest) {
         return r;
 }
 
-/* The driver of a GPU registers its types of mediated devices some time after it was bound. */
+/* Registers the GPU's types of mediated devices, as its driver does some time after the bind. */
 static int command_register(Sim *sim, char *address) {
         Node *gpu = device_find(sim, address);
 
@@ -217,7 +217,7 @@ static int command_register(Sim *sim, char *address) {
         return 0;
 }
 
-/* No process has the device open, so the kernel suspends it, if it may. */
+/* Suspends the device, if that is permitted, as the kernel does when no process has it open. */
 static int command_idle(Sim *sim, char *address) {
         return device_suspend(sim, address);
 }
@@ -254,7 +254,7 @@ static int command_event(Sim *sim, char *rest) {
         return action && address_is_valid(rest) ? uevent_force(sim, action, rest, 1) : -EINVAL;
 }
 
-/* Of the first device: what it is of matters to nobody. */
+/* Sends many events of the first device: tests of floods accept any device. */
 static int command_flood(Sim *sim, char *rest) {
         const Node *devices = node_at(sim->root, "sys/bus/pci/devices");
         int n;

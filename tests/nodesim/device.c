@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the presence of devices: registration, IOMMU groups, remove and rescan. */
+/* The presence of devices: registration, IOMMU groups, remove and rescan. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "sriov.h"
 #include "uevent.h"
 
-/* Devices that a walk found, referenced since what is done to one may drop another. */
+/* The devices of a walk. They are referenced, because a change of one device may drop another. */
 typedef struct DeviceList {
         Node **devices;
         size_t n;
@@ -27,7 +27,7 @@ bool address_is_valid(const char *name) {
                rest[3] == ':' && strspn(rest + 4, hex) == 2 && rest[6] == '.' && rest[7] >= '0' && rest[7] <= '7';
 }
 
-/* A host bridge or a device: mlx4 has directories of that name elsewhere. */
+/* Returns whether the node is a host bridge or a device. mlx4 has directories with such names below other nodes. */
 static bool is_bus(const Node *node) {
         return node && (address_is_valid(node->name) || strncmp(node->name, "pci", 3) == 0);
 }
@@ -107,7 +107,7 @@ static void group_join(Sim *sim, Node *dev, int number) {
         node_link(dev, "iommu_group", members->parent);
 }
 
-/* The link in the device stays, it is gone from sight: so a device that comes back finds its peers. */
+/* Removes the device from its group. A removed device keeps its own link, to find the group again when it returns. */
 static void group_leave(Sim *sim, Node *dev) {
         Node *members = node_atf(sim->root, "sys/kernel/iommu_groups/%d/devices", group_of(dev));
 
@@ -118,7 +118,7 @@ static void group_leave(Sim *sim, Node *dev) {
                 node_remove(members->parent);
 }
 
-/* The old group if it still is the same one: numbers are recycled. */
+/* Returns the former group number if no new group has it: numbers are recycled. */
 static int group_again(const Sim *sim, const Node *dev, uint64_t removed_at, uint64_t rescan_at) {
         int number = group_of(dev);
         const Node *group = node_atf(sim->root, "sys/kernel/iommu_groups/%d", number);
@@ -171,7 +171,7 @@ void device_resume(Node *dev) {
 void device_register(Sim *sim, Node *dev, int group) {
         _cleanup_free_ char *reset_method = node_text(dev, "reset_method");
 
-        if (!node_child(dev, "physfn")) { /* a VF goes with its PF */
+        if (!node_child(dev, "physfn")) { /* a VF is removed with its PF */
                 node_default(dev, "remove", "");
                 node_default(dev, "rescan", "");
         }
@@ -232,7 +232,7 @@ static void complete_drivers(Sim *sim) {
         node_default(directory(sim, "dev/vfio"), "vfio", "");
 }
 
-/* A recording may have something below a function, and nothing of the function itself. */
+/* Returns whether a recording has the function itself, and not only nodes below it. */
 static bool is_function(const Sim *sim, const Node *dev) {
         return node_child(dev, "vendor") || device_find(sim, dev->name);
 }
@@ -273,7 +273,7 @@ void device_remove(Sim *sim, Node *dev) {
         }
         if (dev->dropped)
                 return;
-        if (node_child(dev, "physfn")) { /* a rescan does not find a VF */
+        if (node_child(dev, "physfn")) { /* a rescan does not find VFs */
                 device_forget(sim, dev);
                 node_remove(dev);
         } else
@@ -288,7 +288,7 @@ static void device_return(Sim *sim, Node *dev, uint64_t removed_at, uint64_t res
         if (node_child(dev, "sriov_drivers_autoprobe"))
                 node_write(dev, "sriov_drivers_autoprobe", "1\n");
         device_register(sim, dev, group_again(sim, dev, removed_at, rescan_at));
-        driver_probe(sim, dev); /* whatever drivers_autoprobe of the bus says */
+        driver_probe(sim, dev); /* regardless of the bus's drivers_autoprobe */
 }
 
 static bool rescan_one(Sim *sim, const Node *below, uint64_t rescan_at) {
@@ -312,6 +312,6 @@ static bool rescan_one(Sim *sim, const Node *below, uint64_t rescan_at) {
 void devices_rescan(Sim *sim, const Node *below) {
         uint64_t rescan_at = node_last_serial();
 
-        while (rescan_one(sim, below, rescan_at)) /* a bridge that came back may be followed by what was below */
+        while (rescan_one(sim, below, rescan_at)) /* after a bridge, the devices below it return */
                 ;
 }

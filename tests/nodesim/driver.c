@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the drivers: declaration, matching, binding. */
+/* Drivers: declaration, matching, binding. */
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
@@ -91,7 +91,7 @@ Driver *driver_get(Sim *sim, const char *name) {
         return d;
 }
 
-/* The driver has no ids of its own, and does not enable a device that it binds. */
+/* Returns whether the driver is for guests: without ids of its own, and without enabling a bound device. */
 static bool is_for_guests(const Driver *d) {
         return d->vfio || d->any || d->pciback;
 }
@@ -157,7 +157,7 @@ static DriverId *id_find(DriverId *ids, size_t n, const char *vendor, const char
         return NULL;
 }
 
-/* Ids by class alone are for no vendor in particular: the kernel cannot tell that it has them. */
+/* Adds an id. Ids by class alone are not compared, because they have no vendor. */
 int driver_new_id(Driver *d, const char *vendor, const char *device) {
         if (id_find(d->new_ids, d->n_new_ids, vendor, device) || id_find(d->ids, d->n_ids, vendor, device))
                 return -EEXIST;
@@ -165,7 +165,7 @@ int driver_new_id(Driver *d, const char *vendor, const char *device) {
         return 0;
 }
 
-/* Those of the driver's own table stay. */
+/* Removes an id that was added by new_id. The ids in the driver's own table stay. */
 int driver_remove_id(Driver *d, const char *vendor, const char *device) {
         DriverId *id = id_find(d->new_ids, d->n_new_ids, vendor, device);
 
@@ -203,7 +203,7 @@ Driver *driver_of(const Sim *sim, const Node *dev) {
         return driver_find(sim, node_link_name(dev, "driver"));
 }
 
-/* vfio-pci does when its module was told to. */
+/* Returns whether the driver can create VFs. vfio-pci can if its module parameter enable_sriov is set. */
 bool driver_enables_vfs(const Sim *sim, const Driver *d) {
         _cleanup_free_ char *text = NULL;
         const Node *parameters = node_at(sim->root, "sys/module/vfio_pci/parameters");
@@ -213,7 +213,7 @@ bool driver_enables_vfs(const Sim *sim, const Driver *d) {
         return d->sriov || (text && text[0] == 'Y');
 }
 
-/* A VF that was created with autoprobe off is for whoever names a driver for it. */
+/* Returns whether drivers may probe the device. A VF created with autoprobe off needs an override. */
 static bool may_probe(const Node *dev) {
         _cleanup_free_ char *override = device_override(dev);
         const Node *pf = node_at((Node *) dev, "physfn");
@@ -231,7 +231,7 @@ static int vfio_probe(const Node *dev) {
 
 /* binding */
 
-/* A driver of the host enables what it binds. */
+/* Counts enables of the device: drivers of the host enable a bound device. */
 static void count_enable(const Driver *d, Node *dev, int change) {
         unsigned long n = node_number(dev, "enable", 0);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writes the tree as it is now in the .tree format, sorted, one full path a line: two dumps can be compared, and a dump
- * can be served again. */
+/* Writes the present tree in the .tree format, sorted, with one full path per line. Two dumps can be compared, and a
+ * dump can be served again. */
 #include <stdio.h>
 #include <string.h>
 

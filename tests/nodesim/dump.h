@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writing the tree as it is now in the .tree format. */
+/* Writes the present tree in the .tree format. */
 #pragma once
 
 #include <stdio.h>
@@ -7,4 +7,4 @@
 #include "sim.h"
 
 void sim_dump(const Sim *sim, FILE *f);
-void sim_print(const Sim *sim, FILE *f); /* without directives, as passthroughctl records it */
+void sim_print(const Sim *sim, FILE *f); /* without directives, like a recording of passthroughctl */

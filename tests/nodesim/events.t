@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What the simulated kernel tells of its changes, in the order of the real one, and that it tells it to this node alone.
+# The uevents of the simulated kernel: in the order of the real kernel, and only for this node.
 use strict;
 use warnings;
 
@@ -21,7 +21,7 @@ my $device = "$pci/devices/$gpu";
 my @vfs    = qw(0000:02:10.0 0000:02:10.4);
 my $events = Events->new;
 
-# The daemon is no part of this.
+# The daemon does not run here.
 daemon('stop');
 
 sub put {

@@ -52,8 +52,8 @@ static int number_parse(const char **p, Number *ret) {
 }
 
 /*
- * Parses {}, {+N}, {-N}, {K}, {K+N} or {K-N} at *p. K is the number of a group in the path, from 1; without K it is the
- * last group.
+ * Parses a reference at *p: {}, {+N}, {-N}, {K}, {K+N} or {K-N}. K is the number of a group in the path, counted from
+ * 1. Without K, the reference is to the last group.
  */
 static bool reference_parse(const Expansion *e, const char **p, Number *ret) {
         const char *s = *p + 1;

@@ -5,7 +5,7 @@
 typedef int (*ExpandFunction)(const char *path, const char *value, void *userdata);
 
 /*
- * Calls the function for each path with the corresponding value. -EINVAL for invalid braces, -E2BIG for a path that is
- * too long, else the result of the function.
+ * Calls the function for each path with its value. Returns -EINVAL for invalid braces, -E2BIG for a too long path, or
+ * the result of the function.
  */
 int tree_expand(const char *path, const char *value, ExpandFunction f, void *userdata);

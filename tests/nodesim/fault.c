@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the count and log of writes, and the faults. */
+/* The count and log of writes, and the faults. */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <signal.h>
@@ -19,17 +19,17 @@ enum {
 
 struct Fault {
         FaultType type;
-        unsigned long at; /* which write, from 1, FAULT_AT_EACH, or 0: that to place */
-        char *place;      /* "NAME@ADDRESS": the first write to the file NAME that concerns the device; else NULL */
-        bool used;        /* that write was */
+        unsigned long at; /* number of the write, from 1; or FAULT_AT_EACH; or 0: the first write to place */
+        char *place;      /* "NAME@ADDRESS": a write to file NAME for that device; or NULL */
+        bool used;        /* a write has matched */
         int number;       /* errno or milliseconds */
-        char *value;      /* what is written instead */
+        char *value;      /* the value to write instead */
 };
 
-/* What the kernel does one at a time. */
+/* A lock of the kernel, which one write at a time can hold. */
 struct HeldLock {
-        const void *what; /* the root: all numbers of VFs; a bridge: resets below it; a driver: unbinds from it */
-        const Node *file; /* that is written */
+        const void *what; /* the root: numbers of VFs; a bridge: resets below it; a driver: its unbinds */
+        const Node *file; /* the file of the write */
 };
 
 struct LoggedWrite {
@@ -37,7 +37,7 @@ struct LoggedWrite {
         size_t size;
         int result;
         bool done;
-        bool orphan; /* the log was cleared meanwhile: the writer frees it */
+        bool orphan; /* the log was cleared during the write, so the writer frees the entry */
 };
 
 /* log */
@@ -83,7 +83,7 @@ static int log_end(Sim *sim, LoggedWrite *w, size_t number, int result) {
 /* faults */
 
 static void kill_writer(const Writer *writer) {
-        if (writer->pid > 0) /* 0: it is of another process namespace */
+        if (writer->pid > 0) /* 0: in another PID namespace */
                 (void) kill(writer->pid, SIGKILL);
 }
 
@@ -118,7 +118,7 @@ static long long now_msec(void) {
         return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }
 
-/* Returns 0 when the write, or read, may go on: after so many milliseconds, or (< 0) when released. */
+/* Waits for the milliseconds, or if negative for a release. Returns 0, or -EINTR. */
 static int wait_for(Sim *sim, const Writer *writer, int msec, bool killable) {
         const struct timespec tick = { .tv_nsec = TICK_MSEC * 1000000L };
         long long end = now_msec() + msec;
@@ -136,9 +136,9 @@ static int wait_for(Sim *sim, const Writer *writer, int msec, bool killable) {
         return 0;
 }
 
-/* locks of the kernel */
+/* Locks of the kernel */
 
-/* NULL: the write waits for no other one. */
+/* Returns the lock that a write to the file takes, or NULL. */
 static const void *lock_of(const Sim *sim, const Node *file) {
         const Driver *driver;
 
@@ -157,7 +157,7 @@ static bool is_held(const Sim *sim, const void *what, const Node *file) {
         return false;
 }
 
-/* No signal ends this wait. */
+/* Waits for the lock. No signal ends the wait. */
 static bool wait_for_lock(Sim *sim, const Writer *writer, const void *what, const Node *file) {
         const struct timespec tick = { .tv_nsec = TICK_MSEC * 1000000L };
 
@@ -183,7 +183,7 @@ int fault_read(Sim *sim, const Writer *reader, const Node *file) {
         return sim->releases < file->hangs ? wait_for(sim, reader, -1, !file->unkillable) : 0;
 }
 
-/* Another order of the writes to different devices for each seed. FNV-1a. */
+/* Returns the delay of a write by a hash (FNV-1a): each seed gives writes to different devices another order. */
 static int jitter(const Sim *sim, const Node *file, const char *data, size_t size) {
         _cleanup_free_ char *path = node_path(file);
         uint32_t hash = 2166136261U ^ sim->jitter_seed;
@@ -227,7 +227,7 @@ static int write_as_asked(Sim *sim, const Writer *writer, const Fault *faults, N
         return faults[FAULT_FAIL_AFTER].at > 0 ? -faults[FAULT_FAIL_AFTER].number : r;
 }
 
-/* The device is named by the directory of the file, or by what is written. */
+/* Returns whether the fault is for this write. The file's directory or the written value names the device. */
 static bool is_at(const Fault *fault, unsigned long number, const Node *file, const char *data, size_t size) {
         size_t name = strlen(file->name), address;
 
@@ -240,7 +240,7 @@ static bool is_at(const Fault *fault, unsigned long number, const Node *file, co
                (size >= address && strncmp(fault->place + name + 1, data, address) == 0);
 }
 
-/* The faults of the write, copied: the list may be cleared while the write waits. */
+/* Copies the faults of the write, because the list may be cleared while the write waits. */
 static void take_faults(Sim *sim, const Node *file, const char *data, size_t size, Fault *faults) {
         for (size_t i = 0; i < sim->n_faults; i++)
                 if (is_at(&sim->faults[i], sim->n_log, file, data, size)) {

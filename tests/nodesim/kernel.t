@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The simulated kernel answers to a script of writes, good and bad, as the real one did in the lab (tests/lab/t/kernel.t), but for
-# what is in the file "differences".
+# The simulated kernel answers a script of writes, valid and invalid, as the real one did in the lab (tests/lab/t/kernel.t). The file
+# "differences" has the permitted exceptions.
 use strict;
 use warnings;
 
@@ -21,7 +21,7 @@ sub slurp {
         return <$file>;
 }
 
-# A paragraph of comment is why, one without is for the same reason as that before it.
+# The comment of a paragraph is the reason for its rule. A paragraph without a comment has the reason of the one before.
 sub differences {
         my ($why, @rules) = ('');
         for my $paragraph (split /\n\n+/, slurp("$FindBin::Bin/differences")) {
@@ -33,7 +33,7 @@ sub differences {
         return @rules;
 }
 
-# What was done, in order, each with what came of it: [what, lines].
+# Returns the steps in order, each with its result: [what, lines].
 sub steps {
         my ($transcript) = @_;
         my @steps;
@@ -45,7 +45,7 @@ sub steps {
         return @steps;
 }
 
-# The lines that only the first has.
+# Returns the lines that only the first list has.
 sub without {
         my ($lines, $others) = @_;
         my %count;
@@ -53,7 +53,7 @@ sub without {
         return grep { !$count{$_}-- } map { $count{$_} //= 0; $_ } @$lines;
 }
 
-# Takes out the first line that the expression matches.
+# Removes the first line that matches the expression.
 sub take {
         my ($lines, $expression) = @_;
         return 1 if !defined $expression;
@@ -65,7 +65,7 @@ sub take {
         return 0;
 }
 
-# What is left of the differences of one step when those that are allowed are taken off.
+# Returns the differences of one step without the permitted ones.
 sub compare {
         my ($kernel, $nodesim, $rules) = @_;
         my @kernel  = without($kernel,  $nodesim);

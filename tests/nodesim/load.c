@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Makes nodes of the items of a .tree file, and of its directives what the kernel knows. */
+/* Makes nodes from the items of a .tree file, and kernel state from its directives. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,11 +53,11 @@ int tree_link_set(Sim *sim, const char *path, const char *target) {
 
         if (r < 0)
                 return r;
-        /* Links of proc, unlike those of sysfs, are absolute. */
+        /* Links in sysfs are relative, those in proc absolute. */
         _cleanup_free_ char *text = *target == '/' && strncmp(path + strspn(path, "/"), "proc/", 5) != 0
                                             ? node_relative(link->parent, target)
                                             : xstrdup(target);
-        _cleanup_free_ char *name = xstrdup(link->name); /* the node may be replaced */
+        _cleanup_free_ char *name = xstrdup(link->name); /* node_link_text() may replace the node */
         node_link_text(link->parent, name, text);
         return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* nodesim: serves a .tree file as the /sys, /proc and /dev of a machine whose kernel answers. */
+/* nodesim: serves a .tree file as /sys, /proc and /dev of a machine, with the behaviour of its kernel. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static int run(Sim *sim, char *paths[], bool foreground, bool allow_other, bool 
         if (r < 0)
                 return r;
         devices_complete(sim);
-        if (events) /* not before: what the node was made with is no change */
+        if (events) /* only now, so that the initial tree causes no events */
                 r = open_events(sim);
         if (r < 0)
                 return r;

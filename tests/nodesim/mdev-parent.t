@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A GPU without VFs is the parent of several mediated devices: of one size, as NVIDIA's driver has them, or of several that share the
-# memory, as Intel's GVT-g has them.
+# A GPU without VFs is the parent of several mediated devices: of one size, as with NVIDIA's driver, or of several sizes that share the
+# memory, as with Intel's GVT-g.
 use strict;
 use warnings;
 

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The mediated devices of the simulated node, by files: what can be created, and what is refused.
+# The mediated devices of the simulated node by their files: which can be created, and which are refused.
 use strict;
 use warnings;
 

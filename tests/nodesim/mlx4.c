@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns iov. As drivers/infiniband/hw/mlx4/sysfs.c of Linux 6.12, with shorter tables. */
+/* The iov directory as in drivers/infiniband/hw/mlx4/sysfs.c of Linux 6.12, with shorter tables. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,11 +9,11 @@
 #include "mlx4.h"
 
 #define GUID_DELETED UINT64_MAX
-/* What the driver makes up at load: local, and in hardware random. */
+/* Base of the GUIDs that the driver generates at load: locally administered. Hardware has random ones. */
 #define GUID_OF_VFS  UINT64_C(0x0614b1e5a0c30000)
 
 enum {
-        TABLE_SIZE = 16 /* 128 in hardware */
+        TABLE_SIZE = 16 /* 128 entries in hardware */
 };
 
 /* making */
@@ -47,7 +47,7 @@ static char *format_gid(uint64_t guid) {
                          (unsigned) (guid & 0xffff));
 }
 
-/* Two keys besides the default one, as if a subnet manager had given them. */
+/* Makes a port with two further keys besides the default one, as a subnet manager may configure. */
 static void make_port(const Node *device, Node *port, unsigned number, unsigned n_vfs) {
         const uint64_t of_vfs = GUID_OF_VFS + (number - 1) * 0x100;
 
@@ -64,7 +64,7 @@ static void make_port(const Node *device, Node *port, unsigned number, unsigned 
         }
 }
 
-/* The PF has its keys as they are. A VF sees the first. */
+/* Makes the tables of a function: the PF has all keys, a VF only the first. */
 static void make_function(Node *port, unsigned function) {
         Node *pkeys = node_make(port, "pkey_idx", NODE_DIR);
         _cleanup_free_ char *gid = xasprintf("%u\n", function);
@@ -81,7 +81,7 @@ static void make_iov_port(const Node *pf, const Node *device, Node *iov, unsigne
         _cleanup_free_ char *of_all = xasprintf("ports/%u", number);
 
         make_port(device, directory_at(iov, of_all), number, n_vfs);
-        for (unsigned i = 0; i <= n_vfs; i++) { /* named by number, with the PF first */
+        for (unsigned i = 0; i <= n_vfs; i++) { /* numbered from the PF, which is 0 */
                 _cleanup_free_ char *path = xasprintf("%.8s%.2u.%u/ports/%u", pf->name, i / 8, i % 8, number);
 
                 make_function(directory_at(iov, path), i);
@@ -102,8 +102,8 @@ void mlx4_make(Node *pf, unsigned n_vfs) {
 
 /* writes */
 
-/* Entry 0 is that of the PF: the driver says yes and does nothing. What the port then has is in gids; on 0 the subnet
- * manager would choose, and there is none. */
+/* Sets the GUID of a function. The driver ignores writes to entry 0, the PF's. gids has the resulting GUIDs. For 0 the
+ * subnet manager would choose one, and the simulator has none. */
 static int store_admin_guid(Node *file, const char *value) {
         Node *gids = node_child(file->parent->parent, "gids");
         uint64_t guid = 0;
@@ -118,12 +118,12 @@ static int store_admin_guid(Node *file, const char *value) {
         return 0;
 }
 
-/* .../infiniband/mlx4_0/iov/0000:83:00.1/ports/1/pkey_idx/0 */
+/* file: such as .../infiniband/mlx4_0/iov/0000:83:00.1/ports/1/pkey_idx/0 */
 static int store_pkey_index(Node *file, const char *value) {
         const Node *gid = node_child(file->parent->parent, "gid_idx");
         int i;
 
-        if (node_number(gid, "0", 0) == 0) /* the PF */
+        if (node_number(gid, "0", 0) == 0) /* the PF's tables are read-only */
                 return -EINVAL;
         if (strncasecmp(value, "no", 2) == 0)
                 node_write(file->parent, file->name, "none\n");
@@ -138,7 +138,7 @@ static bool is_named(const Node *node, const char *name) {
         return node && strcmp(node->name, name) == 0;
 }
 
-/* In iov/ports/P, or in iov/FUNCTION/ports/P. */
+/* Returns whether the file is in iov/ports/P, or in iov/FUNCTION/ports/P. */
 static bool is_of_iov(const Node *file) {
         const Node *port = file->parent ? file->parent->parent : NULL;
         const Node *above = port && is_named(port->parent, "ports") ? port->parent->parent : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the file system: requests of the kernel into calls of the model. The kernel never caches the content of files.
- * It caches names, also those that are missing, and lists of directories, which are most of the cost of a read. It is
- * told of each change before the write that did it returns: every reader sees every change at once. */
+/* Serves the tree by FUSE. The kernel never caches the content of files. It caches names, also missing ones, and lists
+ * of directories, which are most of the cost of a read. Before a write returns, the kernel is notified of each change
+ * by the write, so every reader sees every change at once. */
 #define FUSE_USE_VERSION 312
 #include <errno.h>
 #include <fuse_lowlevel.h>
@@ -21,22 +21,22 @@
 #define FOPEN_PARALLEL_DIRECT_WRITES (1 << 6)
 #endif
 
-/* Enough that hung writes never keep other requests from being served. */
+/* Enough threads to serve requests while writes hang. */
 enum {
         THREADS_MAX = 256,
         CACHE_SEC = 1 << 30
 };
 
 typedef struct Handle {
-        uint64_t serial; /* of the node when it was opened: one that went and came back is another */
-        char *data;      /* of a report, which must not change while it is read; else NULL */
+        uint64_t serial; /* serial of the opened node; a node that was replaced has another one */
+        char *data;      /* content of an open report, which must not change during reads; or NULL */
         size_t size;
-        Node **entries; /* of a directory, when it was opened or rewound; referenced */
+        Node **entries; /* entries of a directory as of open or rewind; referenced */
         size_t n_entries;
-        struct Handle *previous, *next; /* in handles */
+        struct Handle *previous, *next; /* links of the list handles */
 } Handle;
 
-static Handle *handles; /* all that are open: the kernel does not close them when it unmounts */
+static Handle *handles; /* open handles: the kernel does not close them on unmount */
 
 static Sim *lock(fuse_req_t req) {
         Sim *sim = fuse_req_userdata(req);
@@ -57,8 +57,8 @@ static fuse_ino_t ino_of(const Sim *sim, const Node *node) {
         return node == sim->root ? FUSE_ROOT_ID : (fuse_ino_t) (uintptr_t) node;
 }
 
-/* Not with the lock held: the kernel lets a lookup that is under way end first. Events go last, since who hears one
- * looks at once. */
+/* Unlocks, then notifies the kernel of changes: with the lock held, a notification would wait for a lookup that waits
+ * for the lock. Sends events last, because receivers read at once. */
 static void unlock_and_tell(Sim *sim) {
         size_t n, n_events;
         Stale *stale = nodes_take_stale(&n);
@@ -89,7 +89,7 @@ static Handle *handle_of(const struct fuse_file_info *fi) {
         return (Handle *) (uintptr_t) fi->fh;
 }
 
-/* What was opened is still there. */
+/* Returns whether the opened node still exists. */
 static bool is_same(const Sim *sim, const Node *node, const struct fuse_file_info *fi) {
         return is_live(sim, node) && node->serial == handle_of(fi)->serial;
 }
@@ -116,7 +116,7 @@ static struct stat node_stat(const Sim *sim, const Node *node) {
                 .st_uid = getuid(),
                 .st_gid = getgid(),
                 .st_size = (off_t) (node->type == NODE_FILE ? attr_size(node) : node->size),
-                .st_mtime = (time_t) node->changes, /* the kernel compares it with that of a list that it has */
+                .st_mtime = (time_t) node->changes, /* the kernel compares it with the time of its cached list */
                 .st_blksize = 4096,
         };
 }
@@ -140,7 +140,7 @@ static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name) {
         Node *dir = node_of(sim, parent);
         bool live = is_live(sim, dir);
         Node *node = live ? node_child(dir, name) : NULL;
-        struct fuse_entry_param entry = { .entry_timeout = CACHE_SEC }; /* inode 0: there is none */
+        struct fuse_entry_param entry = { .entry_timeout = CACHE_SEC }; /* inode 0: no such name */
 
         if (node)
                 entry = node_entry(sim, node);
@@ -171,7 +171,7 @@ static void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
         fuse_reply_attr(req, &st, CACHE_SEC);
 }
 
-/* Only truncation means something, and of sysfs not even that. */
+/* Truncates a file outside of sysfs. Other changes of attributes are ignored. */
 static void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, struct fuse_file_info *fi) {
         Sim *sim = lock(req);
         Node *node = node_of(sim, ino);
@@ -237,8 +237,8 @@ static void reply_part(fuse_req_t req, const char *data, size_t size, size_t par
         fuse_reply_buf(req, data + at, part < size - at ? part : size - at);
 }
 
-/* Older libfuse has no way to say that writes to one file may go side by side, and without it one write that hangs in
- * drivers_probe would keep all others out. */
+/* Permits parallel writes to a file: otherwise a hanging write to drivers_probe would block all others. Older libfuse
+ * has no function for this flag. */
 static int reply_open(fuse_req_t req, const struct fuse_file_info *fi) {
         const struct fuse_open_out out = {
                 .fh = fi->fh,
@@ -248,7 +248,7 @@ static int reply_open(fuse_req_t req, const struct fuse_file_info *fi) {
         return fuse_reply_buf(req, (const char *) &out, sizeof(out));
 }
 
-/* Like kernfs, and unlike a disk, this refuses even root what no mode bit allows. */
+/* Like kernfs, and unlike a disk, denies even root an access that no mode bit permits. */
 static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
         Sim *sim = lock(req);
         const Node *node = node_of(sim, ino);
@@ -328,7 +328,7 @@ static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 }
 
 static void on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
-        Sim *sim = lock(req); /* a reader may have its answer before the reply returns */
+        Sim *sim = lock(req); /* locks, because a reader may have its answer before the reply returns */
 
         (void) ino;
         handle_free(handle_of(fi));
@@ -359,8 +359,8 @@ static void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
         }
 }
 
-/* Adds the entry number i: "." and ".." come first. Returns its size; more than size when it does not fit. The kernel
- * gets its name as of a lookup, unless it is gone since the list was taken. */
+/* Adds entry number i; "." and ".." come first. Returns its size, which is more than size when it does not fit. The
+ * kernel also gets the attributes of the entry, unless it was removed since the list was taken. */
 static size_t add_entry(fuse_req_t req, const Sim *sim, const Handle *handle, Node *dir, size_t i, char *to,
                         size_t size) {
         static const char *const dots[] = { ".", ".." };
@@ -383,7 +383,7 @@ static void on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
         _cleanup_free_ char *reply = xrealloc(NULL, size, 1);
         size_t used = 0;
 
-        dir->listed = true; /* also while it is out of the tree, and empty */
+        dir->listed = true; /* even for a removed or empty directory */
         if (is_same(sim, dir, fi)) {
                 if (offset == 0)
                         take_entries(handle, dir);
@@ -427,7 +427,7 @@ static int session_loop(struct fuse_session *session) {
         fuse_loop_cfg_set_max_threads(config, THREADS_MAX);
         r = fuse_session_loop_mt(session, config);
         fuse_loop_cfg_destroy(config);
-        return r < 0 ? r : 0; /* > 0: ended by that signal */
+        return r < 0 ? r : 0; /* positive: the signal that ended the loop */
 }
 
 static int session_run(struct fuse_session *session, const char *mountpoint, bool foreground) {
@@ -444,7 +444,7 @@ static int session_run(struct fuse_session *session, const char *mountpoint, boo
 }
 
 int mount_serve(Sim *sim, const char *mountpoint, bool foreground, bool allow_other) {
-        _cleanup_free_ char *where = realpath(mountpoint, NULL); /* the background runs in / */
+        _cleanup_free_ char *where = realpath(mountpoint, NULL); /* the background process runs in / */
         char *argv[] = { (char *) "nodesim",
                          (char *) "-o",
                          (char *) "default_permissions,fsname=nodesim,subtype=nodesim",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the making of interfaces. */
+/* Makes network interfaces. */
 #include <string.h>
 
 #include "netdev.h"
@@ -22,7 +22,7 @@ void netdevs_complete(Sim *sim, const Node *dev) {
 
 static unsigned long free_ifindex(Sim *sim) {
         Node *class = class_dir(sim);
-        unsigned long highest = 1; /* lo */
+        unsigned long highest = 1; /* the index of lo */
 
         for (size_t i = 0; i < class->n_children; i++) {
                 const Node *dev = node_at(class, class->children[i]->name);
@@ -34,7 +34,7 @@ static unsigned long free_ifindex(Sim *sim) {
         return highest + 1;
 }
 
-/* The interface of the PF itself: p0, p1. */
+/* Finds the interface of the PF itself, such as p0 or p1. */
 static Node *uplink_of(const Node *pf) {
         Node *net = node_child(pf, "net");
 
@@ -72,7 +72,7 @@ void representor_make(Sim *sim, Node *pf, unsigned vf) {
         node_write(dev, "phys_port_name", "%s\n", port);
         node_write(dev, "phys_switch_id", "%s\n", id ?: "");
         _cleanup_free_ char *device =
-                xasprintf("../../../%s", pf->name); /* as the kernel has it, not the shortest way */
+                xasprintf("../../../%s", pf->name); /* the kernel's path, which is not the shortest */
         node_link_text(dev, "device", device);
         node_link(class_dir(sim), name, dev);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the nodes of the tree and how paths lead to them. */
+/* The nodes of the tree, and their lookup by path. */
 #define _GNU_SOURCE 1
 #include <assert.h>
 #include <errno.h>
@@ -105,7 +105,7 @@ void node_unref(Node *node, uint64_t n) {
                 node_free(node);
 }
 
-/* Index of the child, or of where it would be. */
+/* Returns the index of the child, or the index where to insert it. */
 static size_t child_index(const Node *dir, const char *name, bool *ret_found) {
         size_t low = 0, high = dir->n_children;
 
@@ -170,7 +170,7 @@ void node_attach(Node *dir, Node *node) {
         size_t i = child_index(dir, node->name, &found);
 
         assert(!found && !node->parent);
-        if ((dir->n_children & (dir->n_children - 1)) == 0) /* room doubles at each power of two */
+        if ((dir->n_children & (dir->n_children - 1)) == 0) /* the array grows at each power of two */
                 dir->children = xrealloc(dir->children, dir->n_children ? 2 * dir->n_children : 1, sizeof(Node *));
         memmove(dir->children + i + 1, dir->children + i, (dir->n_children - i) * sizeof(Node *));
         dir->children[i] = node;
@@ -379,7 +379,7 @@ char *node_relative(const Node *dir, const char *path) {
         const char *a = from, *b = path + strspn(path, "/");
         char *result = xstrdup("");
 
-        for (;;) { /* what both have in common */
+        for (;;) { /* skips the common directories */
                 size_t n = strcspn(a, "/"), m = strcspn(b, "/");
                 if (n == 0 || n != m || strncmp(a, b, n) != 0)
                         break;
@@ -405,7 +405,7 @@ Node *node_link(Node *dir, const char *name, const Node *target) {
         return node_link_text(dir, name, text);
 }
 
-/* A link that leads elsewhere is another node: what the kernel cached of the old one stays true. */
+/* Sets the target of a link. Another target makes it a new node: the kernel's cache of the old node stays valid. */
 Node *node_link_text(Node *dir, const char *name, const char *text) {
         Node *link = node_child(dir, name);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The tree in memory: directories, files and links, as the mount shows them. It knows nothing of PCI. Running out of
- * memory ends the program: this is a test tool. The caller holds the lock of the model around every call. */
+/* The tree in memory: directories, files and links, as the mount shows them. These functions know nothing of PCI.
+ * Without memory they end the program, a test tool. The caller holds the lock of the model around every call. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,38 +13,38 @@
 
 typedef struct Node Node;
 
-/* What the kernel may have cached and is no more true. */
+/* A name or list that the kernel may have cached and that is no longer valid. */
 typedef struct Stale {
         Node *dir;  /* referenced */
-        char *name; /* in dir; NULL: the list of what is in dir */
+        char *name; /* a name in dir; NULL: the list of dir */
 } Stale;
 
 typedef enum NodeType {
         NODE_DIR,
         NODE_FILE,
         NODE_LINK,
-        NODE_FIFO, /* who opens it waits for ever */
+        NODE_FIFO, /* an open blocks for ever */
 } NodeType;
 
 struct Node {
         char *name;
-        Node *parent;    /* NULL for a root and for what was taken out of the tree */
+        Node *parent;    /* NULL for a root, and for a node outside of the tree */
         Node **children; /* sorted by name */
         size_t n_children;
-        char *data; /* what a file holds or a link points to; a NUL follows */
+        char *data; /* content of a file or target of a link, with a NUL at the end */
         size_t size;
-        uint64_t serial;  /* inode number; grows with every node made */
-        uint64_t refs;    /* by the kernel's inode cache and by who else keeps a pointer */
-        uint64_t changes; /* of a directory: which change of any directory was its last */
-        bool listed;      /* the kernel may have cached its list */
-        bool missed;      /* and that a name is not in it */
+        uint64_t serial;  /* inode number; increases with every new node */
+        uint64_t refs;    /* references by the kernel's inode cache and by pointers to the node */
+        uint64_t changes; /* of a directory: number of its last change among the changes of all directories */
+        bool listed;      /* the kernel may have cached the list */
+        bool missed;      /* the kernel may have cached that a name is missing */
         NodeType type;
-        int error;             /* > 0: every read fails with this errno */
-        unsigned long hangs;   /* reads wait for so many releases in all, see sim.h */
-        bool unkillable;       /* and for nothing else */
-        char *original;        /* reset_method: all that the device can do, once something was written; else NULL */
-        Node *previous, *next; /* all nodes there are */
-        bool dropped;          /* removed for good, freed with the last reference */
+        int error;             /* > 0: the errno of every read */
+        unsigned long hangs;   /* the count of releases that reads wait for; see sim.h */
+        bool unkillable;       /* no signal ends the wait */
+        char *original;        /* of a written reset_method: all methods of the device; else NULL */
+        Node *previous, *next; /* links of the list of all nodes */
+        bool dropped;          /* removed for good; freed with the last reference */
 };
 
 char *xstrdup(const char *s);
@@ -54,21 +54,21 @@ void *xrealloc(void *p, size_t n, size_t size);
 
 /* making and removing */
 Node *node_new_root(void);
-Node *node_make(Node *dir, const char *name, NodeType type); /* finds it, or makes it anew when it is of another type */
-int node_make_at(Node *root, const char *path, NodeType type, Node **ret); /* makes the directories on the way */
+Node *node_make(Node *dir, const char *name, NodeType type); /* finds the node, or replaces a node of another type */
+int node_make_at(Node *root, const char *path, NodeType type, Node **ret); /* also makes missing directories */
 void node_remove(Node *node);
 void node_remove_child(Node *dir, const char *name);
-void node_detach(Node *node); /* takes it out whole, to be attached again */
+void node_detach(Node *node); /* detaches a subtree that will be attached again */
 void node_attach(Node *dir, Node *node);
 Node *node_ref(Node *node);
 void node_unref(Node *node, uint64_t n);
 uint64_t node_last_serial(void);
-/* As if it, and what is below it, was made just now: who has it open holds what was. */
+/* Renews the serials of the node and the nodes below, as if they were new: open handles then refer to the old nodes. */
 void node_renew(Node *node);
-Stale *nodes_take_stale(size_t *ret_n); /* since the last call */
-void nodes_free(void);                  /* all, whoever refers to them: for the end */
+Stale *nodes_take_stale(size_t *ret_n); /* entries since the last call */
+void nodes_free(void);                  /* frees all nodes in spite of references, at the end */
 
-/* finding; links are followed, the path may be relative to any node */
+/* Lookup. It follows links. The path may be relative to any node. */
 Node *node_child(const Node *dir, const char *name);
 Node *node_at(Node *from, const char *path);
 Node *node_atf(Node *from, const char *format, ...) _printf_(2, 3);
@@ -78,10 +78,10 @@ char *node_path(const Node *node);
 /* content */
 void node_set(Node *file, const char *data, size_t size);
 Node *node_write(Node *dir, const char *name, const char *format, ...) _printf_(3, 4);
-Node *node_default(Node *dir, const char *name, const char *text); /* only when there is none yet */
-char *node_text(const Node *dir, const char *name);                /* without the newline; NULL if there is none */
+Node *node_default(Node *dir, const char *name, const char *text); /* only if there is no such file yet */
+char *node_text(const Node *dir, const char *name);                /* without the newline; NULL: no such file */
 unsigned long node_number(const Node *dir, const char *name, unsigned long otherwise);
 Node *node_link(Node *dir, const char *name, const Node *target);
 Node *node_link_text(Node *dir, const char *name, const char *text);
-char *node_relative(const Node *dir, const char *path);        /* how a link in dir names a path from the root */
-const char *node_link_name(const Node *dir, const char *name); /* end of a link's target, or NULL */
+char *node_relative(const Node *dir, const char *path);        /* the target of a link in dir to a path from the root */
+const char *node_link_name(const Node *dir, const char *name); /* last component of a link's target, or NULL */

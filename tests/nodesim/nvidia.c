@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the unbind locks of GPUs: nv_procfs_close_unbind_lock() in NVIDIA/open-gpu-kernel-modules, nv-procfs.c. */
+/* The unbind locks of GPUs, as nv_procfs_close_unbind_lock() in NVIDIA/open-gpu-kernel-modules, nv-procfs.c. */
 #include <stdio.h>
 #include <string.h>
 

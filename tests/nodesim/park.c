@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the list of what is parked, and the files that drivers make and unmake. */
+/* The list of parked nodes, and the files that drivers add and remove. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ void park(Sim *sim, Node *node, Node *device, const char *driver) {
         node_detach(node);
 }
 
-/* Takes the entry off the list; the node goes back, or for ever when its place is taken or gone. */
+/* Removes the entry from the list. back: attaches the node again, or drops it when its place is taken or gone. */
 static void parked_end(Sim *sim, size_t i, bool back) {
         Parked p = sim->parked[i];
 
@@ -45,7 +45,7 @@ void device_forget(Sim *sim, Node *dev) {
                         parked_end(sim, i, false);
 }
 
-/* sys/class/net/eth0 and its like, when they lead into what goes away */
+/* Parks links such as sys/class/net/eth0 that lead into the removed node. */
 static void park_class_links(Sim *sim, const Node *gone, Node *dev, const char *driver) {
         Node *classes = node_at(sim->root, "sys/class");
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is out of sight for now and may come back where it was: removed devices, and what a driver shows of a device
- * while it is bound. Also what vfio shows, which is made afresh each time. */
+/* Nodes that are parked outside of the tree until they return to their place: removed devices, and the files of a
+ * driver while the device is unbound. Also the files of VFIO, which are made anew each time. */
 #pragma once
 
 #include "sim.h"
@@ -12,4 +12,4 @@ void device_vfio_add(Sim *sim, Node *dev);
 void device_vfio_remove(Sim *sim, Node *dev);
 void device_park_driver(Sim *sim, Node *dev, const char *driver);
 void device_unpark_driver(Sim *sim, Node *dev, const char *driver);
-void device_forget(Sim *sim, Node *dev); /* it will not come back */
+void device_forget(Sim *sim, Node *dev); /* drops its parked nodes */

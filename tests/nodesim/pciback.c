@@ -20,7 +20,7 @@ void pciback_make(Node *dir) {
         (void) node_default(dir, "slots", "");
 }
 
-/* The line of the slot in the list; NULL: none. */
+/* Finds the line of the slot in the list, or NULL. */
 static char *find(char *slots, const char *address) {
         char *line = slots;
 
@@ -50,7 +50,7 @@ void pciback_add(Sim *sim, const char *address) {
                 node_write(node_at(sim->root, DIRECTORY), "slots", "%s%s\n", slots, address);
 }
 
-/* slots_show() of the kernel cuts the list at the end of a page, which holds a NUL too. */
+/* slots_show() of the kernel cuts the list at the size of a page, with a NUL. */
 size_t pciback_shown_size(const Node *file) {
         const Node *dir = file->parent;
         bool is_slots = dir && strcmp(file->name, "slots") == 0 && strcmp(dir->name, PCIBACK) == 0;

@@ -6,9 +6,9 @@
 
 #define PCIBACK "pciback"
 
-void pciback_make(Node *dir); /* its files, in the directory of the driver */
+void pciback_make(Node *dir); /* makes the files in the driver's directory */
 bool pciback_has(const Sim *sim, const char *address);
-void pciback_add(Sim *sim, const char *address); /* a slot is in the list once */
-size_t pciback_shown_size(const Node *file);     /* what a read of the file can get */
+void pciback_add(Sim *sim, const char *address); /* does nothing if the list has the slot */
+size_t pciback_shown_size(const Node *file);     /* size of the file as a read shows it */
 int pciback_new_slot(Sim *sim, Node *dir, const char *value);
-int pciback_remove_slot(Sim *sim, Node *dir, const char *value); /* -ENOENT: not in the list */
+int pciback_remove_slot(Sim *sim, Node *dir, const char *value); /* -ENOENT: no such slot */

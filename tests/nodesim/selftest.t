@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The simulated kernel must answer as the real one does: every errno here was seen on, or read in, Linux 6.12.
+# The simulated kernel must answer as the real one does: every errno here was seen on Linux 6.12, or read in its source.
 use strict;
 use warnings;
 
@@ -114,7 +114,7 @@ sub slurp {
 
 sub errno { for my $name (grep { $!{$_} } keys %!) { return $name } return "errno $!" }
 
-# One write(2), as the daemon does it. Returns OK or the name of the errno.
+# Writes by one write(2), as the daemon does. Returns OK or the name of the errno.
 sub put {
         my ($path, $text) = @_;
         sysopen my $f, $path, O_WRONLY or return 'open ' . errno();
@@ -127,7 +127,7 @@ sub group   { my ($address) = @_; return readlink(dev($address, 'iommu_group')) 
 sub control { my ($command) = @_; return put("$root/.nodesim/control", "$command\n") }
 sub tree    { return slurp("$root/.nodesim/tree") }
 
-# A write in a child, which may be killed. Returns its pid.
+# Writes in a child, which may be killed. Returns its pid.
 sub put_later {
         my ($path, $text) = @_;
         my $pid = fork // die;
@@ -142,7 +142,7 @@ sub wait_writes {
         return;
 }
 
-# Wait status of the child, or undef if it does not end within the time.
+# Returns the wait status of the child, or undef if it does not end in time.
 sub ended {
         my ($pid, $seconds) = @_;
         my $end = time + ($seconds // DEADLINE);
@@ -204,7 +204,7 @@ subtest 'the tree as loaded' => sub {
 
 sub slurp_errno { my ($path) = @_; open my $f, '<', $path or return; sysread($f, my $data, 10) // return; return $data }
 
-# Lines of a tree, as a recording has them.
+# Returns the lines of a tree as in a recording.
 sub printed {
         my ($text) = @_;
         spew("$dir/short.tree", $text);

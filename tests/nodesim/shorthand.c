@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Makes of each line of a hand-written .tree file the lines that it stands for, and lets the program's parser read
- * these. */
+/* Expands each line of a hand-written .tree file into lines that the program's parser then reads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,8 +20,8 @@ typedef struct Reader {
         unsigned depth;
         char *section;
         bool append;      /* the current line has += */
-        char *problem;    /* of the program's parser */
-        bool is_reported; /* by the reader of an included file */
+        char *problem;    /* the parser's error text */
+        bool is_reported; /* the reader of an included file has printed it */
         const ShorthandFunctions *functions;
         void *userdata;
 } Reader;
@@ -33,7 +32,7 @@ static int take_item(const TreeLine *line, void *userdata) {
         return r->functions->item(line, r->append, r->userdata);
 }
 
-/* rest: all that follows the path. */
+/* rest: the text after the path. */
 static int take_path(const char *path, const char *rest, void *userdata) {
         Reader *r = userdata;
         _cleanup_free_ char *text = string_format("%s%s", path, rest);
@@ -74,7 +73,7 @@ static int take_directive(Reader *r, char *line) {
         return streq(line, "%include") ? include(r, rest) : r->functions->directive(line, rest, r->userdata);
 }
 
-/* Returns what follows the path of an item: "=VALUE", " -> TARGET", "/" or "!ERRNO"; empty if there is nothing. */
+/* Returns the text after the path of an item: "=VALUE", " -> TARGET", "/", "!ERRNO" or "". */
 static char *find_rest(char *line) {
         char *arrow = strstr(line, " -> "), *equals = strchr(line, '='), *bang = strrchr(line, '!');
         size_t n = strlen(line);

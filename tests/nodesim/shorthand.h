@@ -6,11 +6,11 @@
 
 #include "util/tree.h"
 
-/* What a negative return value of a function stops, which is then returned. */
+/* Functions for items and directives. A negative result ends the read, which returns it. */
 typedef struct ShorthandFunctions {
-        int (*item)(const TreeLine *line, bool append, void *userdata); /* append: of NAME+=VALUE */
+        int (*item)(const TreeLine *line, bool append, void *userdata); /* append: NAME+=VALUE */
         int (*directive)(const char *name, const char *rest, void *userdata);
 } ShorthandFunctions;
 
-/* Calls the functions for each item and each directive but %include, in order. Prints what is wrong on stderr. */
+/* Calls the functions for each item and for each directive except %include, in order. Prints errors on stderr. */
 int shorthand_read(const char *file, const ShorthandFunctions *functions, void *userdata);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the making and unmaking of virtual functions. */
+/* Creates and removes virtual functions. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ int vf_template_add(Sim *sim, const char *pf, const char *options) {
         return 0;
 }
 
-/* The last %vf line of the PF, else what its own files say. */
+/* Returns the last %vf line of the PF, else a template from the PF's own files. */
 static VfTemplate vf_template_of(const Sim *sim, const Node *pf) {
         for (size_t i = sim->n_vfs; i-- > 0;)
                 if (strcmp(sim->vfs[i].pf, pf->name) == 0)
@@ -92,14 +92,15 @@ static void write_device_id(const Node *pf, Node *vf, const VfTemplate *template
                 node_write(vf, "device", "0x%s\n", template->device);
         else {
                 _cleanup_free_ char *id = node_text(pf, "sriov_vf_device");
-                if (id) /* which has no leading zeros */
+                if (id) /* sriov_vf_device has no leading zeros */
                         node_write(vf, "device", "0x%04lx\n", strtoul(id, NULL, 16));
                 else
                         copy_file(pf, vf, "device");
         }
 }
 
-/* The ids of a VF's own config space read ffff: the kernel knows them from the PF. An express endpoint with FLR. */
+/* Writes the config space of an express endpoint with FLR. Vendor and device ID of a VF read ffff: the kernel has them
+ * from the PF. */
 static void write_config(const Node *pf, Node *vf) {
         static const uint8_t express[] = { 0x10, 0x00, 0x02, 0x00, 0x00, 0x80, 0x00, 0x10 };
         const Node *config = node_child(pf, "config");
@@ -179,20 +180,20 @@ static void vf_create(Sim *sim, Node *pf, const VfTemplate *template, unsigned i
         int group = group_of(pf);
 
         vf_fill(pf, vf, template, rid);
-        if (driver_of(sim, pf) && driver_of(sim, pf)->vfio) /* which wants the VFs of a PF of its own */
+        if (driver_of(sim, pf) && driver_of(sim, pf)->vfio) /* VFs of a PF on VFIO get an override for its driver */
                 node_write(vf, "driver_override", "%s\n", driver_of(sim, pf)->name);
         node_link(vf, "physfn", pf);
         node_link(pf, link, vf);
         vfattr_make(sim, pf, template->kind, i);
         device_register(sim, vf, group < 0 || template->group_of_pf ? group : group_lowest_free(sim));
-        uevent_device(sim, "change", vf); /* of the links, which the kernel makes after it was added */
-        driver_probe(sim, vf);            /* whatever drivers_autoprobe of the bus says */
+        uevent_device(sim, "change", vf); /* an event for the links, which the kernel makes after the add */
+        driver_probe(sim, vf);            /* regardless of the bus's drivers_autoprobe */
 }
 
 static int sriov_create(Sim *sim, Node *pf, unsigned n) {
         const VfTemplate template = vf_template_of(sim, pf);
 
-        for (unsigned i = 0; i < n; i++) { /* all or none */
+        for (unsigned i = 0; i < n; i++) { /* checks all first: creates all VFs or none */
                 unsigned rid;
                 _cleanup_free_ char *name = vf_name(pf, &template, i, &rid);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the socket, the queue of what is not sent yet, and the format that libudev reads. */
+/* The netlink socket, the queue of unsent events, and the message format of libudev. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netlink.h>
@@ -12,14 +12,14 @@
 #include "device.h"
 #include "uevent.h"
 
-/* Multicast groups of NETLINK_KOBJECT_UEVENT, as bits: what udev sends, and one that nobody listens to. */
+/* Multicast groups of NETLINK_KOBJECT_UEVENT as bits: that of udev, and one without listeners. */
 #define GROUP_UDEV   (1U << 1)
 #define GROUP_NOBODY (1U << 31)
 
 #define MONITOR_MAGIC 0xfeedcafeU
 #define HASH_FACTOR   0x5bd1e995U
 
-/* All but the sizes are in network byte order. */
+/* Members other than sizes are in network byte order. */
 typedef struct MonitorHeader {
         char prefix[8];
         uint32_t magic;
@@ -110,7 +110,7 @@ UEvent *uevents_take(Sim *sim, size_t *ret_n) {
         return events;
 }
 
-/* One that gets lost, for a receiver whose buffer is full, is lost as it is with udev. */
+/* Sends one event. When a receiver's buffer is full, the event is lost, as with udev. */
 static void send_one(int fd, const UEvent *e) {
         const MonitorHeader header = {
                 .prefix = "libudev",
@@ -133,7 +133,7 @@ static const char *path_of(const UEvent *e) {
         return "";
 }
 
-/* Whether one of them is of the device of the other, or of something below it. */
+/* Returns whether both events are of one device, or one is of a node below the other's device. */
 static bool are_of_one_device(const UEvent *a, const UEvent *b) {
         const char *path = path_of(a), *other = path_of(b);
         size_t n = strlen(path) < strlen(other) ? strlen(path) : strlen(other);
@@ -142,7 +142,7 @@ static bool are_of_one_device(const UEvent *a, const UEvent *b) {
                (other[n] == '/' || other[n] == '\0');
 }
 
-/* Linux and udev keep the order of the events of a device, and not that of the events of two. */
+/* Swaps some events of different devices. Linux and udev keep the order only for events of one device. */
 static void mix(const Sim *sim, UEvent *events, size_t n) {
         uint32_t random = sim->jitter_seed;
 
@@ -203,7 +203,7 @@ static unsigned number(const Node *dev, const char *name) {
         return text ? (unsigned) strtoul(text, NULL, 16) : 0;
 }
 
-/* What the PCI core adds to each event of a device. */
+/* Adds the properties that the PCI core adds to events of devices. */
 static void add_pci(FILE *f, const Node *dev) {
         unsigned class = number(dev, "class"), vendor = number(dev, "vendor"), device = number(dev, "device");
         unsigned subvendor = number(dev, "subsystem_vendor"), subdevice = number(dev, "subsystem_device");
@@ -219,7 +219,7 @@ static void add_pci(FILE *f, const Node *dev) {
             class >> 16 & 0xff, class >> 8 & 0xff, class & 0xff);
 }
 
-/* From the root of sysfs, as DEVPATH is. */
+/* Returns the path below sysfs, as in DEVPATH. */
 static char *device_path(const Node *dev) {
         _cleanup_free_ char *path = node_path(dev);
 
@@ -280,7 +280,7 @@ int uevent_force(Sim *sim, const char *action, const char *address, unsigned lon
                 return -EOPNOTSUPP;
         if (dev)
                 queue_device(sim->uevents, action, dev, times);
-        else { /* under whichever root, nobody can look there any more */
+        else { /* any root will do, because the device is gone */
                 _cleanup_free_ char *path = xasprintf("/devices/pci0000:00/%s", address);
                 FILE *f = event_begin(sim->uevents, &e, action, "pci", path);
 

@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What udev tells of a change in the kernel: messages to whoever listens in this network namespace. Those of PCI
- * devices, their drivers, vfio groups, vfio devices and mediated devices; the order is that of the kernel. */
+/* Uevents as udev sends them to all listeners in this network namespace, in the order of the kernel: for PCI devices,
+ * their drivers, VFIO groups, VFIO devices and mediated devices. */
 #pragma once
 
 #include "sim.h"
 
 typedef struct UEvent {
-        char *properties; /* KEY=VALUE, each with its NUL */
+        char *properties; /* KEY=VALUE strings, each with a NUL */
         size_t size;
-        uint32_t subsystem; /* its hash, as a receiver's filter compares it */
+        uint32_t subsystem; /* its hash, which the filter of a receiver compares */
         unsigned long times;
 } UEvent;
 
-/* From here on changes are told. -EPERM and its like: not in this namespace. */
+/* From now on changes cause events. Returns for example -EPERM when this namespace does not permit that. */
 int uevents_open(Sim *sim);
 void uevents_close(Sim *sim);
-int uevents_enable(Sim *sim, bool on); /* off: changes are not told. -EOPNOTSUPP: not open */
+int uevents_enable(Sim *sim, bool on); /* off: changes cause no events. -EOPNOTSUPP: not open */
 
-/* A change of the model queues what is to be told of it; nothing where that is not open or off. */
+/* Queues the event of a change, unless events are off or not open. */
 void uevent_device(Sim *sim, const char *action, const Node *dev);
 void uevent_driver(Sim *sim, const char *action, const char *name);
 void uevent_vfio_group(Sim *sim, const char *action, int group);
 /* subsystem: "vfio-dev" for DEVICE/vfio-dev/vfioN, "mdev" for DEVICE/UUID. */
 void uevent_child(Sim *sim, const char *action, const char *subsystem, const Node *child);
-/* On demand, even when off, and of a device that is not there. -EOPNOTSUPP: not open. */
+/* Queues events even if events are off or the device does not exist. -EOPNOTSUPP: not open. */
 int uevent_force(Sim *sim, const char *action, const char *address, unsigned long times);
-/* Of a CPU ("cpu", "cpu3") or of memory, which are no part of the model. */
+/* Queues an event of a CPU ("cpu", "cpu3") or of memory, which the model does not have. */
 int uevent_system(Sim *sim, const char *action, const char *subsystem, const char *name);
 
-/* Taken with the lock held, sent without it and once every reader can see the change. Frees them. */
+/* The first function is called with the lock held. The second one sends and frees the events, without the lock and
+ * after every reader can see the change. */
 UEvent *uevents_take(Sim *sim, size_t *ret_n);
 void uevents_send(const Sim *sim, UEvent *events, size_t n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns what a PF keeps of each VF, and which writes to it a driver refuses. */
+/* The attributes of VFs that a PF has, and the writes that drivers refuse. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "sriov.h"
 #include "vfattr.h"
 
-#define STATE "vf-netlink" /* no real kernel shows it */
+#define STATE "vf-netlink" /* not in a real kernel */
 #define KEPT  "kept"
 #define OFED  "sriov"
 
@@ -47,7 +47,7 @@ const char *vf_kind_name(VfKind kind) {
         return kind_names[kind];
 }
 
-/* what drivers accept */
+/* Rules of the drivers */
 
 static int keep(const Rule *rule, const char *value) {
         node_write(rule->file->parent, rule->file->name, "%.*s\n", (int) strcspn(value, "\n"), value);
@@ -62,7 +62,7 @@ static int store_mac(const Rule *rule, const char *value) {
         return keep(rule, value);
 }
 
-/* "VLAN QOS PROTOCOL": one call of the driver, hence one file. */
+/* value: "VLAN QOS PROTOCOL", in one file because the driver gets them in one call. */
 static int store_vlan(const Rule *rule, const char *value) {
         char protocol[8] = "";
         unsigned vlan, qos;
@@ -73,12 +73,12 @@ static int store_vlan(const Rule *rule, const char *value) {
                 return -EPROTONOSUPPORT;
         if (vlan > 4095 || qos > 7)
                 return -EINVAL;
-        if (rule->switchdev) /* none is accepted, since libvirt writes that */
+        if (rule->switchdev) /* VLAN 0 is accepted, because libvirt writes it */
                 return vlan == 0 ? 0 : -EOPNOTSUPP;
         return keep(rule, value);
 }
 
-/* "MIN MAX" */
+/* value: "MIN MAX". */
 static int store_rate(const Rule *rule, const char *value) {
         unsigned low, high;
 
@@ -110,7 +110,7 @@ static int store_guid(const Rule *rule, const char *value) {
         return 0;
 }
 
-/* The driver compares with the newline. */
+/* The driver compares the value with its newline. */
 static int store_policy(const Rule *rule, const char *value) {
         if (strcmp(value, "Down\n") != 0 && strcmp(value, "Up\n") != 0 && strcmp(value, "Follow\n") != 0)
                 return -EINVAL;
@@ -189,7 +189,7 @@ static bool is_kept(VfKind kind) {
         return kind == VF_KIND_OFED || kind == VF_KIND_INFINIBAND;
 }
 
-/* As its driver, which writes them to a VF that comes back, the tree remembers these. */
+/* Restores the attributes of a VF that is created again, as the driver does. */
 static bool take_kept(Node *pf, Node *all, const char *index) {
         Node *kept = node_atf(pf, "%s/%s/%s", STATE, KEPT, index), *dir;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a PF keeps of each VF: the state behind rtnetlink, the sriov directory of MLNX_OFED, the iov directory of
+/* The attributes of VFs in a PF: the state behind rtnetlink, the sriov directory of MLNX_OFED, the iov directory of
  * mlx4. */
 #pragma once
 
@@ -8,9 +8,9 @@
 int vf_kind_parse(const char *name, VfKind *ret);
 const char *vf_kind_name(VfKind kind);
 
-void vfattr_make(Sim *sim, Node *pf, VfKind kind, unsigned vf); /* what is there already stays */
+void vfattr_make(Sim *sim, Node *pf, VfKind kind, unsigned vf); /* keeps existing files */
 void vfattr_remove(Sim *sim, Node *pf, VfKind kind, unsigned vf);
-void vfattr_forget(Node *pf); /* what was kept for VFs that come back: its driver goes */
+void vfattr_forget(Node *pf); /* drops the attributes kept for VFs, when the driver is unbound */
 
 bool vfattr_is_writable(const Node *file);
 int vfattr_write(Sim *sim, Node *file, const char *value);

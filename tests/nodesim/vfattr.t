@@ -1,7 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What a PF of the simulated node keeps of its VFs: asked and changed by ip(8), which knows only the kernel, by the daemon's
-# own code, and by files. The daemon itself is no part of this.
+# The VF attributes of a simulated PF: read and written by ip(8), by the daemon's code, and by files. The daemon itself does not run here.
 use strict;
 use warnings;
 
@@ -48,11 +47,11 @@ sub get {
         return scalar(<$f>) =~ s/\n//r;
 }
 
-# Where a program has libasan, that must come first.
+# libasan must come first if the program uses it.
 my ($asan) = map { "$_:" } `ldd $ENV{BUILD}/tests/vf-attributes` =~ m{libasan\S* => (\S+)};
 $asan //= '';
 
-# A program whose netlink is the node's: its status and what it says.
+# Runs a program whose netlink is the node's. Returns its status and output.
 sub preloaded {
         my (@command) = @_;
         my $first = $command[0] eq 'ip' ? '' : $asan;
@@ -70,7 +69,7 @@ sub preloaded {
 
 sub ip { return preloaded('ip', @_) }
 
-# What ip shows of a VF, without the words around.
+# Returns the attributes of a VF that ip shows.
 sub ip_vf {
         my ($dev, $vf) = @_;
         my ($status, $text) = ip('link', 'show', 'dev', $dev);
@@ -85,7 +84,7 @@ sub ip_set {
         return $status == 0 ? 'OK' : $text =~ s/^RTNETLINK answers: (.*)\n/$1/r;
 }
 
-# The same with the daemon's code.
+# Does the same with the daemon's code.
 sub attributes {
         my ($pf, $vf, @terms) = @_;
         my (undef, $text) = preloaded("$ENV{BUILD}/tests/vf-attributes", $ENV{NODE_ROOT}, $pf, $vf, @terms);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns the directory nvidia of a VF, or mdev_supported_types and the mediated devices of a VF or of a GPU without VFs.
- * The GPU has what no kernel shows: vgpu_types, with a line "ID SIZE NAME" for each type, vgpu_memory, vgpu_mixed, and
+/* The directory nvidia of a VF, or mdev_supported_types and the mediated devices of a VF or of a GPU without VFs. The
+ * GPU has files that no kernel has: vgpu_types, with a line "ID SIZE NAME" for each type, vgpu_memory, vgpu_mixed, and
  * vgpu_mdev for mediated devices. */
 #include <ctype.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "util/strings.h"
 #include "vgpu.h"
 
-/* A type takes size of the memory, or one of so many GPU instances. */
+/* A vGPU of a type takes size of the GPU's memory, or one of a number of GPU instances. */
 typedef struct Type {
         const char *id, *name;
         int id_length, length;
@@ -48,7 +48,7 @@ static bool find_type(const char *types, const char *id, Type *ret) {
         return false;
 }
 
-/* The directory of a type has the name of the driver, a dash and the id. */
+/* Returns the id in the name of a type's directory: driver, dash, id. */
 static const char *id_of(const char *directory) {
         return strchr(directory, '-') + 1;
 }
@@ -67,14 +67,14 @@ static Node *mdev_of(const Node *parent) {
         return next_mdev(parent, &(size_t) { 0 });
 }
 
-/* The types of the GPU; NULL: it has no vGPUs. */
+/* Returns the types of the GPU. NULL: it has no vGPUs. */
 static const char *types_of(const Node *gpu) {
         const Node *file = node_child(gpu, "vgpu_types");
 
         return file ? file->data : NULL;
 }
 
-/* A GPU without VFs is the parent of its mediated devices. */
+/* Returns whether the GPU is the parent of its mediated devices: it has no VFs. */
 static bool is_parent(const Node *gpu) {
         return types_of(gpu) && node_number(gpu, "vgpu_mdev", 0) > 0 && !node_child(gpu, "sriov_totalvfs");
 }
@@ -86,7 +86,7 @@ static Node *next_vf(const Node *gpu, unsigned *i) {
 }
 
 typedef struct Use {
-        unsigned long memory, alike, others; /* GB; vGPUs of the type, and of types with another size */
+        unsigned long memory, alike, others; /* memory in GB; vGPUs of the type; vGPUs of types with another size */
 } Use;
 
 static void add_use(Use *u, const char *types, const char *id, const Type *type) {
@@ -117,7 +117,8 @@ static Use use_of(const Node *gpu, const char *types, const Type *type) {
         return u;
 }
 
-/* The further vGPUs of the type. By default the vGPUs of a GPU have one size; vgpu_mixed allows any. */
+/* Returns how many further vGPUs of the type the GPU has room for. By default all vGPUs of a GPU have one size;
+ * vgpu_mixed allows any. */
 static unsigned long room(const Node *gpu, const char *types, const Type *type) {
         unsigned long memory = node_number(gpu, "vgpu_memory", 0);
         Use u = use_of(gpu, types, type);
@@ -129,7 +130,7 @@ static unsigned long room(const Node *gpu, const char *types, const Type *type) 
         return type->instances - MIN(type->instances, u.alike);
 }
 
-/* The same on one parent: a VF has one vGPU. */
+/* Returns how many further vGPUs of the type one parent has room for. A VF has at most one vGPU. */
 static unsigned long room_on(const Node *parent, const Node *gpu, const char *types, const Type *type) {
         const Node *dir = node_child(parent, "nvidia");
         bool taken = mdev_of(parent) || (dir && node_number(dir, "current_vgpu_type", 0) > 0);
@@ -137,7 +138,7 @@ static unsigned long room_on(const Node *parent, const Node *gpu, const char *ty
         return parent == gpu ? room(gpu, types, type) : !taken && room(gpu, types, type) > 0;
 }
 
-/* As Documentation/ABI/testing/sysfs-bus-vfio-mdev says. */
+/* As in Documentation/ABI/testing/sysfs-bus-vfio-mdev. */
 static void list_mdev_types(const Node *gpu, const Node *parent, const char *types) {
         Node *dir = node_child(parent, "mdev_supported_types");
         Type type;
@@ -212,7 +213,7 @@ void vgpu_make(Sim *sim, Node *dev) {
         list_all(gpu);
 }
 
-/* The kernel gives a mediated device the lowest free group number. A number by the parent lets a test compare trees. */
+/* Returns a group number by the parent, so that tests can compare trees. The kernel takes the lowest free number. */
 static int next_group(const Sim *sim, const Node *parent) {
         int group = 1000 + group_of(parent);
 
@@ -283,8 +284,8 @@ mode_t vgpu_mode(const Node *file) {
                        : 0;
 }
 
-/* As create_store() and mdev_device_create() in drivers/vfio/mdev/. What a driver says that has no instance available
- * is up to it: ENOSPC in the kernel's samples. */
+/* Creates a mediated device as create_store() and mdev_device_create() in drivers/vfio/mdev/. Without an available
+ * instance fails with ENOSPC, like the kernel's samples; drivers differ here. */
 static int write_create(Sim *sim, Node *file, const char *value) {
         _cleanup_free_ char *uuid = xstrndup(value, strcspn(value, "\n"));
         Node *type_dir = file->parent, *vf = type_dir->parent->parent;
@@ -306,7 +307,7 @@ static int write_create(Sim *sim, Node *file, const char *value) {
         return 0;
 }
 
-/* As remove_store(). A driver that cannot remove a device in use fails with EBUSY; newer kernels wait for its user. */
+/* As remove_store(). A driver that cannot remove a used device fails with EBUSY; newer kernels wait for its user. */
 static int write_remove(Sim *sim, Node *file, const char *value) {
         Node *mdev = file->parent, *vf = mdev->parent;
         unsigned long remove;
@@ -322,7 +323,7 @@ static int write_remove(Sim *sim, Node *file, const char *value) {
         return 0;
 }
 
-/* vgpu_open, which no kernel has: a process has the VFIO device of the VF open. */
+/* Handles a write, also to vgpu_open, which no kernel has: a process has the VF's VFIO device open. */
 int vgpu_write(Sim *sim, Node *file, const char *value) {
         Node *dir = file->parent, *vf = dir->parent;
         const Node *pf;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* vGPUs on the VFs of a GPU: what the vendor's VFIO driver shows below nvidia/, as read in public tools that use it. Or
- * mediated devices, as the kernel has them, on the VFs or on a GPU without VFs. */
+/* vGPUs on the VFs of a GPU: the files of the vendor's VFIO driver below nvidia/, as public tools use them. Or mediated
+ * devices, as in the kernel, on the VFs or on a GPU without VFs. */
 #pragma once
 
 #include "sim.h"
 
-void vgpu_make(Sim *sim, Node *dev);   /* a driver of the host was bound to the VF or GPU */
-void vgpu_remove(Sim *sim, Node *dev); /* it is unbound: the vGPUs are lost */
+void vgpu_make(Sim *sim, Node *dev);   /* called after a host driver was bound to the VF or GPU */
+void vgpu_remove(Sim *sim, Node *dev); /* called after its unbind: the vGPUs are lost */
 
-mode_t vgpu_mode(const Node *file); /* 0: it is not a file that vgpu_write() knows */
+mode_t vgpu_mode(const Node *file); /* 0: vgpu_write() does not handle the file */
 int vgpu_write(Sim *sim, Node *file, const char *value);

@@ -62,7 +62,7 @@ struct failed_list {
         struct failed gpus[16], switches[12];
 };
 
-/* Letters stand for the GPUs 1 to 16. */
+/* A letter stands for a GPU, from 1 to 16. */
 static const char *const a100[] = { "abcdefghijklmnop",
                                     "abcdefgh",
                                     "ijklmnop",
@@ -121,7 +121,7 @@ static bool has_file(const char *name) {
         return f && fclose(f) == 0;
 }
 
-/* The number behind the word in the file; or in a line of its own, without a word. */
+/* Finds the number after the word in the file, or without a word in a line of its own. */
 static bool find_line(const char *file, const char *word, int *ret) {
         FILE *f = open_file(file, "re");
         char line[256], name[128];
@@ -186,7 +186,7 @@ static void end_manager(void) {
                 (void) fclose(f);
 }
 
-/* Counts the calls down to that at which the manager ends. */
+/* Counts down the calls before the manager ends. */
 static bool dies(bool after) {
         int left;
         FILE *f;
@@ -202,7 +202,7 @@ static bool dies(bool after) {
         return left == 0;
 }
 
-/* What becomes of a call before it does anything: 0, or its result. */
+/* Begins a call. Returns 0, or the result that it fails with. */
 static int begin(const char *function, unsigned id) {
         FILE *f;
         int result;
@@ -300,7 +300,7 @@ static int change(const char *function, const void *of, unsigned id, bool active
         uint64_t now = read_active();
         int unused;
 
-        if (r == OK && find_line("fail", function, &unused)) /* "fail FUNCTION 0": report success, and change nothing */
+        if (r == OK && find_line("fail", function, &unused)) /* "fail FUNCTION 0": success without a change */
                 return end(function, OK);
         if (r == OK && (of != &handle || id >= count() || !*table()[id]))
                 r = BAD;

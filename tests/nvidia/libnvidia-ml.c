@@ -44,7 +44,7 @@ static FILE *open_file(const char *name, const char *mode) {
         return fopen(path, mode);
 }
 
-/* The line of the GPU in the file: its second word goes to ret. */
+/* Finds the GPU's line in the file. *ret: its second word. */
 static bool find_line(const char *file, const char *bus_id, unsigned *ret) {
         FILE *f = open_file(file, "re");
         char line[128], id[32];

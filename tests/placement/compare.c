@@ -2,10 +2,10 @@
 
 /*
  * compare ROOT CONFIG REQUESTS GPU-POOL NIC-POOL: guests with as many NICs as GPUs come and go on the machine below
- * ROOT, the same ones with each chooser, which has the machine to itself. Prints of each, as shares of what was asked:
- * how many it placed; how many with a NIC for every GPU under one switch (and with the GPUs of one NVLink partition,
- * where CONFIG has partitions), and of how many the planner could have said so at that moment; and how many it refused
- * that the planner could have placed. 1 when the planner is not the best in each.
+ * ROOT, the same ones for each chooser, each on a machine of its own. Prints for each chooser, in percent of the
+ * requests: how many it placed; how many with a NIC for every GPU below one switch (and, where CONFIG has partitions,
+ * with the GPUs of one NVLink partition), and for how many of these the planner had such a choice at that moment; and
+ * how many it refused that the planner could have placed. Exits with 1 when the planner is not the best in each.
  */
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "random.h"
 
-/* --- choosers as others have them: an allocation that can be claimed, or NULL --- */
+/* --- choosers of other programs: return an allocation that can be claimed, or NULL --- */
 
 typedef struct NodeSet {
         size_t nodes[ALLOCATION_CELLS_MAX]; /* ascending */
@@ -38,7 +38,7 @@ static bool next_set(NodeSet *set, size_t n) {
         return false;
 }
 
-/* Whole cores from the lowest CPU on, even shares on each node; false when there are too few, or too little memory. */
+/* Takes whole cores from the lowest CPU on, in even shares on each node. False: too few CPUs, or too little memory. */
 static bool take_room(const Machine *m, const Request *r, const NodeSet *set, Allocation *a) {
         uint64_t pages = r->memory / 4096;
 
@@ -69,7 +69,7 @@ static bool take_room(const Machine *m, const Request *r, const NodeSet *set, Al
         return true;
 }
 
-/* Where a device may be. Socket is node here: the machines have one node a socket. */
+/* Returns whether the NUMA policy allows the device. Socket counts as node: these machines have one node per socket. */
 static bool policy_allows(const Machine *m, const Request *r, const NodeSet *set, const PciDevice *dev) {
         return r->numa == NUMA_POLICY_PREFERRED || has_node(m, set, dev->numa_node) ||
                (r->numa == NUMA_POLICY_LEGACY && dev->numa_node < 0);
@@ -99,7 +99,7 @@ static bool take_devices(const Machine *m, const Request *r, const NodeSet *set,
         return true;
 }
 
-/* The first set of k nodes with room; with devices too, or devices from there once it is found. */
+/* Chooses the first set of k nodes with room. devices_too: and with the devices. */
 static Allocation *choose(const Machine *m, const Request *r, size_t k, bool devices_too, bool *ret_room) {
         NodeSet set = { .n = k };
 
@@ -126,8 +126,8 @@ static Allocation *choose(const Machine *m, const Request *r, size_t k, bool dev
 }
 
 /*
- * The first NUMA nodes with the CPUs and the memory, then the first free devices by address that the NUMA policy lets a
- * guest there have: what one gets from a list of free devices beside a scheduler of CPUs and memory.
+ * Chooses the first NUMA nodes with CPUs and memory, then the first free devices by address that the NUMA policy allows
+ * there: as with a list of free devices beside a scheduler of CPUs and memory.
  */
 static Allocation *choose_first_fit(const Machine *m, const Request *r) {
         Allocation *a = NULL;
@@ -139,9 +139,9 @@ static Allocation *choose_first_fit(const Machine *m, const Request *r) {
 }
 
 /*
- * The first NUMA nodes that have CPUs, memory and so many devices of each pool, then the first free devices of these
- * nodes by address: Nova's NUMA topology filter, which knows of nodes but not of switches. As there, a guest has as
- * many cells as the request says, one when it says nothing.
+ * Chooses the first NUMA nodes with CPUs, memory and enough devices of each pool, then the first free devices of these
+ * nodes by address: Nova's NUMA topology filter, which knows nodes but not switches. As in Nova, a guest has the
+ * requested number of cells, or one.
  */
 static Allocation *choose_by_numa(const Machine *m, const Request *r) {
         bool room;
@@ -165,7 +165,7 @@ static const struct {
         { "passthroughd", choose_planner },
 };
 
-/* --- guests come and go --- */
+/* --- arrivals and departures --- */
 
 typedef struct Count {
         unsigned asked, placed, close, could_be_close, refused_in_vain;
@@ -180,13 +180,13 @@ static int make_request(uint64_t *seed, const char *const pools[2], Request *r) 
         request_init(r);
         r->cpus = n * (4 + 4 * below(seed, 6));
         r->memory = n * (16 + 16 * below(seed, 8)) * GIB;
-        r->cells = below(seed, 3); /* 0: as few as fit */
+        r->cells = below(seed, 3); /* 0: as few as possible */
         r->numa = policies[below(seed, ELEMENTSOF(policies))];
         r->cells = r->numa == NUMA_POLICY_SINGLE ? MIN(r->cells, 1U) : r->cells;
         return request_add_pool(r, pools[0], n) < 0 || request_add_pool(r, pools[1], n) < 0 ? -1 : 0;
 }
 
-/* Where GPUs have NVLink: those of the guest are a partition. */
+/* With NVLink partitions, returns whether the guest's GPUs are one. */
 static bool is_partition(const Machine *m, const Allocation *a) {
         uint64_t modules = 0;
 
@@ -201,7 +201,7 @@ static bool is_partition(const Machine *m, const Allocation *a) {
         return m->config->fabric.n == 0;
 }
 
-/* Below one switch, as DISTANCE_PIX has it. Within a place any GPU may take any NIC, so it is enough to count. */
+/* Returns whether each GPU has a NIC below its switch (DISTANCE_PIX). Within a switch any NIC fits: count them. */
 static bool is_close(const Machine *m, const Allocation *a) {
         int balance[REQUEST_DEVICES_MAX] = { 0 };
         uint32_t places[REQUEST_DEVICES_MAX];
@@ -224,7 +224,7 @@ static bool is_close(const Machine *m, const Allocation *a) {
         return is_partition(m, a);
 }
 
-/* What the planner would say here; close as is_close(). */
+/* Returns whether the planner could place the request. ret_close: as is_close(). */
 static bool could_be(const Machine *m, const Request *r, bool *ret_close) {
         Allocation *a = choose_planner(m, r);
         bool found = a;
@@ -249,7 +249,7 @@ static int arrive(Machine *m, const Request *r, size_t chooser, unsigned number,
         return enter(m, a, number) ? 0 : -1;
 }
 
-/* Those that leave are the same with all choosers, as far as they came. */
+/* The same guests depart with all choosers, if they were placed. */
 static void depart(Machine *m, unsigned number) {
         char name[32];
         Allocation *a;
@@ -286,13 +286,13 @@ static double share(unsigned n, unsigned of) {
         return of > 0 ? 100.0 * n / of : 0;
 }
 
-/* All of what was asked. */
+/* Prints a count as a share of the requests. */
 static void print_count(const char *name, const Count *c) {
         printf("# %-22s %6u  %7.1f %%  %12.1f %%  %17.1f %%  %15.1f %%\n", name, c->asked, share(c->placed, c->asked),
                share(c->close, c->asked), share(c->could_be_close, c->asked), share(c->refused_in_vain, c->asked));
 }
 
-/* The last one is the planner. */
+/* Returns whether the last chooser, the planner, is the best. */
 static bool is_best(const Count counts[ELEMENTSOF(choosers)]) {
         const Count *ours = &counts[ELEMENTSOF(choosers) - 1];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Random requests, the same in each run, and what becomes of them in a ledger. */
+/* Random requests, the same in each run, and their results in a ledger. */
 
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static inline unsigned below(uint64_t *seed, unsigned n) {
         return (unsigned) ((z ^ z >> 31) % n);
 }
 
-/* The allocation is the ledger's, or gone. */
+/* Claims the allocation, or frees it. */
 static inline bool enter(Machine *m, Allocation *a, unsigned number) {
         bool entered = a && string_replace(&a->name, "vm%u", number) >= 0 &&
                        ledger_claim(m->ledger, m->inventory, m->config, a, NULL) == VERDICT_NONE;

@@ -31,7 +31,7 @@
 
 #define JOURNAL "/run/systemd/journal/socket"
 
-/* Appends in one call, so that records of the daemon and of its jobs do not mix. */
+/* Appends a record in one write, so that records of the daemon and of its jobs do not mix. */
 static void record(const char *kind, int fd, const struct iovec *parts, size_t n, size_t size) {
         const char *directory = getenv("NODE_TMP");
         const int saved = errno;
@@ -81,7 +81,7 @@ VISIBLE ssize_t sendto(int fd, const void *data, size_t size, int flags, const s
         return (ssize_t) size;
 }
 
-/* The path of an entry below the state directory; false for one elsewhere. */
+/* Finds the path of an entry below the state directory. False: the entry is elsewhere. */
 static bool find_state_path(int dir_fd, const char *name, char path[static PATH_MAX]) {
         const char *state = getenv("STATE_DIRECTORY");
         const size_t n = state ? strlen(state) : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What tests of host/critical.h share. Include after unit.h. */
+/* Functions of the tests of host/critical.h. Include after unit.h. */
 
 #include "host/critical.h"
 #include "treefixture.h"
@@ -10,7 +10,7 @@ static inline void mounts(const Fixture *f, const char *lines) {
         tree_file(f->root, "proc/1/mountinfo", lines);
 }
 
-/* The device after a fresh scan. config may be NULL. */
+/* Returns the device after a new scan. config may be NULL. */
 static inline const PciDevice *marked(Fixture *f, const Config *config, const char *address) {
         const PciDevice *dev;
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A small node, an allocation of it, and its domain document. Whole documents are compared with
- * tests/unit/golden/domxml-*.xml, which tests/check-xml gives to libvirt; UPDATE_GOLDEN=1 in the environment writes
- * them anew.
+ * A small node, an allocation and its domain document. Whole documents are compared with
+ * tests/unit/golden/domxml-*.xml, which tests/check-xml validates with libvirt. UPDATE_GOLDEN=1 in the environment
+ * writes these files.
  */
 
 #include <fcntl.h>
@@ -109,7 +109,7 @@ static inline AllocationDevice *take(Case *c, const char *address, DeviceRole ro
         return dev;
 }
 
-/* Where the device that was taken last is on the host. */
+/* Sets the host path of the last device. */
 static inline void take_path(Case *c, const char *path) {
         assert_int_equal(string_copy(&c->a->devices[c->a->n_devices - 1].path, path), 0);
 }
@@ -203,7 +203,7 @@ static inline void assert_has_not(const char *text, const char *part) {
                 fail_msg("'%s' should not be in:\n%s", part, text);
 }
 
-/* The case of the paper: GPU and InfiniBand VF of one node, eight pinned vCPUs there. */
+/* The case of the paper: a GPU and an InfiniBand VF on one node, with eight vCPUs pinned there. */
 static inline Case one_node(const char *name) {
         Case c = case_new(name, 2, (int[]) { 0, 1 }, false);
 

@@ -36,7 +36,7 @@ static inline bool same_claims(const Ledger *a, const Ledger *b) {
         return true;
 }
 
-/* Whether no IOMMU group has devices of two allocations. */
+/* Returns whether no IOMMU group has devices of two allocations. */
 static inline bool groups_are_exclusive(const Ledger *l, const Inventory *inv) {
         for (size_t i = 0; i < inv->n_groups; i++) {
                 const Allocation *first = NULL;

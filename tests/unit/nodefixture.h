@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A node in a few lines, for tests of policy, ledger and planner. Failure ends the test. Include after unit.h. */
+/* A node in a few lines, for tests of policy, ledger and planner. A failure ends the test. Include after unit.h. */
 
 #include "ledger-verify.h"
 #include "plan/plan.h"
@@ -21,8 +21,8 @@ typedef struct TestNode {
         HostView context;
 } TestNode;
 
-/* A request in one expression: ASK(.pools = "gpu=1 nic=2", .cpus = 4). Memory: 1 GiB a vCPU unless said. Proximity:
- * any. */
+/* A request in one expression: ASK(.pools = "gpu=1 nic=2", .cpus = 4). Defaults: 1 GiB of memory per vCPU, any
+ * proximity. */
 typedef struct Ask {
         const char *pools;
         unsigned cpus;
@@ -30,7 +30,7 @@ typedef struct Ask {
         unsigned cells;
         NumaPolicy numa;
         const char *proximity;
-        uint64_t shared, shared_pages; /* memory to share, "mpi" */
+        uint64_t shared, shared_pages; /* shared memory "mpi", and its page size */
 } Ask;
 #define ASK(...) (&(const Ask) { __VA_ARGS__ })
 
@@ -65,7 +65,7 @@ static inline TestNode *node_free(TestNode *t) {
 DEFINE_CLEANUP(TestNode *, node_free)
 #define _cleanup_node_ _cleanup_(cleanup_node_free)
 
-/* A NUMA node with n CPUs from first on, threads of them to a core. */
+/* Adds a NUMA node with n CPUs from first on, threads of them per core. */
 static inline NumaNode *node_numa(TestNode *t, int id, unsigned first, unsigned n, unsigned threads, uint64_t memory) {
         Inventory *inv = t->inventory;
         NumaNode *node;
@@ -88,7 +88,7 @@ static inline void node_hugepages(NumaNode *node, uint64_t size, uint64_t total,
         node->pages[node->n_pages++] = (PagePool) { .size = size, .total = total, .free = unused };
 }
 
-/* A function at path below sys/devices. The pointer is good until the next one is added. */
+/* Adds a function at path below sys/devices. The next addition invalidates the pointer. */
 static inline PciDevice *node_device(TestNode *t, const char *path, uint32_t class, int numa, int group) {
         PciDevice *dev = inventory_add_device(t->inventory, address_of(strrchr(path, '/') + 1));
         const char *driver = class >> 16 == 0x06 ? "pcieport" : class >> 16 == 0x02 ? "mlx5_core" : "nvidia";
@@ -110,7 +110,7 @@ static inline PciDevice *node_device(TestNode *t, const char *path, uint32_t cla
 #define node_gpu(t, path, numa, group)    node_device((t), (path), 0x030200, (numa), (group))
 #define node_nic(t, path, numa, group)    node_device((t), (path), 0x020000, (numa), (group))
 
-/* A VF of pf, which may be added before or after it. */
+/* Adds a VF of pf, which may be added before or after the VF. */
 static inline PciDevice *node_vf(TestNode *t, const char *path, const char *pf, int numa, int group) {
         PciDevice *dev = node_nic(t, path, numa, group);
 
@@ -120,13 +120,13 @@ static inline PciDevice *node_vf(TestNode *t, const char *path, const char *pf, 
         return dev;
 }
 
-/* After everything was added. No memory is reserved for the host unless the text says so. */
+/* Completes the node. Without a setting, no memory is reserved for the host. */
 static inline void node_ready(TestNode *t, const char *config) {
         _cleanup_free_ char *text = NULL;
 
         assert_int_equal(string_replace(&text, "[Daemon]\nReserveMemory=0\n%s", config), 0);
         assert_int_equal(inventory_finish(t->inventory), 0);
-        for (size_t i = 0; t->inventory->n_nodes == 1 && i < t->inventory->n_devices; i++) /* as a scan does */
+        for (size_t i = 0; t->inventory->n_nodes == 1 && i < t->inventory->n_devices; i++) /* as in a scan */
                 if (t->inventory->devices[i].numa_node < 0)
                         t->inventory->devices[i].numa_node = t->inventory->nodes[0].id;
         assert_int_equal(config_parse("test.conf", text, strlen(text), &t->config), 0);
@@ -196,7 +196,7 @@ static inline void node_release(TestNode *t, const char *name) {
         allocation_free(a);
 }
 
-/* Devices of the pool that could be had now. */
+/* Returns the number of devices of the pool that are available now. */
 static inline unsigned node_available(const TestNode *t, const char *pool) {
         unsigned n = 0;
 
@@ -210,7 +210,7 @@ static inline unsigned node_available(const TestNode *t, const char *pool) {
         return n;
 }
 
-/* "gpu0=0000:01:00.0 gpu0-1=0000:01:00.1 held=..." */
+/* Formats "gpu0=0000:01:00.0 gpu0-1=0000:01:00.1 held=...". */
 static inline char *allocation_text(const Allocation *a) {
         char *text = NULL;
 
@@ -238,7 +238,7 @@ static inline void assert_cpus(const CpuSet *set, const char *expected) {
         assert_string_equal(text, expected);
 }
 
-/* The sentence holds the words. */
+/* The sentence must have the words. */
 static inline void assert_says(const Refusal *r, const char *words) {
         assert_non_null(r->message);
         if (!strstr(r->message, words))

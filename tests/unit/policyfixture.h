@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* For the tests of policy: a GPU with company, and what is said of a device. */
+/* Fixtures for the tests of policy: a GPU with other functions, and its verdict. */
 
 #include "nodefixture.h"
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * rtnetlink without a kernel: what comes back is laid out as Linux 6.12's rtnl_fill_vfinfo() does it, what is set is
- * taken as its do_setvfinfo() does. Include after unit.h.
+ * rtnetlink without a kernel: replies have the layout of rtnl_fill_vfinfo() of Linux 6.12, and requests are handled as
+ * in its do_setvfinfo(). Include after unit.h.
  */
 
 #include <arpa/inet.h>
@@ -34,23 +34,23 @@ typedef struct Vf {
         uint64_t node_guid, port_guid;
 } Vf;
 
-/* The other side. An interface is known by its place here, which is its ifindex. */
+/* The fake kernel. The index of an interface is its ifindex. */
 static struct {
         struct {
-                uint16_t type; /* 0: there is none */
+                uint16_t type; /* 0: no interface */
                 const char *parent;
                 unsigned n_vfs;
                 bool has_guids, has_vlan_list;
                 Vf vfs[VFS];
         } netdevs[NETDEVS_MAX];
-        int error;         /* of the next RTM_SETLINK, or RTM_GETLINK when get_error */
+        int error;         /* errno of the next RTM_SETLINK, or with get_error of RTM_GETLINK */
         bool get_error;    /* error is for RTM_GETLINK */
-        bool keeps_mac;    /* says yes to a MAC and does not take it */
+        bool keeps_mac;    /* acknowledges a MAC and ignores it */
         size_t cut;        /* bytes of a reply that arrive; 0: all */
-        size_t shrink;     /* as cut, and the message says that it is no longer */
+        size_t shrink;     /* as cut, and the message's length says the same */
         uint32_t foreign;  /* added to the sequence number of replies */
         int renumbered;    /* added to the ifindex in replies */
-        size_t mac_cut;    /* bytes that IFLA_VF_MAC lacks; all: there is none */
+        size_t mac_cut;    /* bytes missing from IFLA_VF_MAC; all: no attribute */
         Datagram get, set; /* the last RTM_GETLINK and RTM_SETLINK */
         Datagram replies[2];
         unsigned n_replies, next_reply, sockets, sets;
@@ -67,7 +67,7 @@ static void put(Datagram *d, uint16_t type, const void *data, size_t size) {
         d->size += NLA_HDRLEN + NLA_ALIGN(size);
 }
 
-/* The kernel's nla_nest_start_noflag(): no NLA_F_NESTED. */
+/* As the kernel's nla_nest_start_noflag(): without NLA_F_NESTED. */
 static size_t nest(Datagram *d, uint16_t type) {
         size_t at = d->size;
 
@@ -162,14 +162,14 @@ static void reply_link(const struct nlmsghdr *request, int index) {
         end_reply(d);
 }
 
-/* One attribute of an IFLA_VF_INFO, as do_setvfinfo() takes it. */
+/* Applies one attribute of an IFLA_VF_INFO as do_setvfinfo() does. */
 static void apply(int index, struct nlattr *nla) {
         const uint32_t *u = nla_data(nla);
         Vf *vf;
         struct ifla_vf_vlan_info info;
         struct ifla_vf_guid guid;
 
-        if (nla_type(nla) == IFLA_VF_VLAN_LIST) /* the same in an attribute of its own */
+        if (nla_type(nla) == IFLA_VF_VLAN_LIST) /* the VLAN in a nested attribute */
                 u = nla_data(nla_data(nla));
         assert_in_range(u[0], 0, VFS - 1);
         vf = &kernel.netdevs[index].vfs[u[0]];
@@ -227,7 +227,7 @@ static void set_link(struct nlmsghdr *request, int index) {
         keep_request(&kernel.set, request);
         if (kernel.error == 0)
                 nla_for_each_nested(info, list, rest) {
-                        apply(index, nla_data(info)); /* of two in one it would take one */
+                        apply(index, nla_data(info)); /* of several attributes it would apply only one */
                 }
         reply_error(request, kernel.error);
 }
@@ -253,11 +253,11 @@ static int on_send(struct nl_sock *sk, struct nl_msg *msg) {
         return (int) request->nlmsg_len;
 }
 
-/* Exactly as much memory as arrives, so that the sanitizer sees one byte too many. */
+/* The buffer has exactly the received size, so that the sanitizer sees any read beyond. */
 static int on_receive(struct nl_sock *sk, struct sockaddr_nl *from, unsigned char **ret, struct ucred **creds) {
         const Datagram *d = &kernel.replies[kernel.next_reply];
 
-        assert_true(kernel.next_reply++ < kernel.n_replies); /* this would wait for ever */
+        assert_true(kernel.next_reply++ < kernel.n_replies); /* another receive would block for ever */
         *from = (struct sockaddr_nl) { .nl_family = AF_NETLINK };
         *ret = malloc(d->size);
         assert_non_null(*ret);
@@ -265,7 +265,7 @@ static int on_receive(struct nl_sock *sk, struct sockaddr_nl *from, unsigned cha
         return (int) d->size;
 }
 
-/* libnl's, in its place. */
+/* Replaces the functions of libnl. */
 int nl_connect(struct nl_sock *sk, int protocol) {
         struct nl_cb *cb = nl_socket_get_cb(sk);
 

@@ -8,7 +8,7 @@
 
 #define NIC "pci0000:00/0000:00:01.0/0000:01:00.0"
 
-/* What the kernel says of the CPUs and NUMA nodes: "node0/distance", "cpu0/topology/core_cpus_list". */
+/* Writes facts of CPUs and NUMA nodes: "node0/distance", "cpu0/topology/core_cpus_list". */
 static inline void nodes_have(const Fixture *f, const char *name, const char *value) {
         _cleanup_free_ char *path = NULL;
 

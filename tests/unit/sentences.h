@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The golden file of the sentences that a test program renders. Tests assert facts; each also hands the sentences of
- * its cases to record(), and the last test of the program compares all of them with tests/golden/NAME.txt. A person
- * reads the difference; "make golden" writes the files anew.
+ * The golden file of the sentences of a test program. Tests check facts, and pass each sentence to record(). The
+ * program's last test compares all sentences with tests/golden/NAME.txt. A person reviews the differences; "make
+ * golden" writes the files.
  */
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static inline void put_escaped(FILE *f, const char *text, size_t max) {
                         fputc(*c, f);
 }
 
-/* What the sentence is about, on a line of its own, and the sentence below it. Each pair is recorded once. */
+/* Records the subject in one line, and the sentence below it. Each pair is recorded once. */
 static inline void record(const char *about, const char *text) {
         _cleanup_free_ char *before = sentences, *entry = NULL;
         size_t size;

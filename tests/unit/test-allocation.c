@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The facts that an allocation alone decides: its shown state, its name, and whether a device is the allocated one. */
+/* Facts that only depend on the allocation: its state, its name, and whether a device is the allocated one. */
 
 #include <string.h>
 
@@ -78,7 +78,7 @@ static AllocationDevice *add(Allocation *a, const TestNode *t, const PciDevice *
         return d;
 }
 
-/* A card with a serial number is the same card in another slot; without one it is the card of its slot. */
+/* A card with a serial number is recognized in another slot. A card without one is recognized by its slot. */
 TEST(test_serial) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new("vm");
@@ -102,7 +102,7 @@ TEST(test_serial) {
         assert_true(allocation_device_is(d, dev));
 }
 
-/* A lost device claims no address. */
+/* A lost device has no address. */
 TEST(test_find) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new("vm");
@@ -117,7 +117,7 @@ TEST(test_find) {
         assert_null(allocation_find_device(a, address_of(GPU)));
 }
 
-/* A VF is the VF of that number of its PF. An unknown number excludes no VF. */
+/* A VF is identified by its PF and number. With an unknown number, any VF of the PF may be it. */
 TEST(test_vf) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new("vm");
@@ -164,7 +164,7 @@ TEST(test_bound) {
         assert_false(allocation_is_bound(a, t->inventory));
 }
 
-/* What is attached or detached is devices alone: CPUs and memory stay with the allocation. */
+/* Attached or detached parts have devices only: CPUs and memory stay with the allocation. */
 TEST(test_parts) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new("vm"), *part = NULL, *rest = NULL;

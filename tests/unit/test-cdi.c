@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Documents of CDI. tests/golden/cdi.txt has them. */
+/* CDI documents. tests/golden/cdi.txt has them. */
 
 #include "unit.h"
 
@@ -14,7 +14,7 @@
         "<domainCapabilities><devices><hostdev supported='yes'><enum name='iommufd'><value>yes</value></enum>"         \
         "</hostdev></devices></domainCapabilities>"
 
-/* All devices are bound; each has a group and a character device of its number. */
+/* Binds all devices. Each has a group and a character device of its number. */
 static void bind_all(Case *c, int first) {
         for (size_t i = 0; i < c->inv->n_devices; i++) {
                 PciDevice *dev = &c->inv->devices[i];
@@ -65,7 +65,7 @@ TEST(test_groups) {
         assert_string_equal(json_object_get_string(json_object_object_get(cdi, "kind")), CDI_ALLOCATION);
         assert_string_equal(json_object_get_string(json_object_object_get(at(cdi, "devices", 0), "name")), "vm1");
 
-        /* One group; the disk is held, and no node tells of it. */
+        /* A group with a held disk, whose nodes are not in the document. */
         add_card_of_group(&d);
         assert_int_equal(inventory_finish(d.inv), 0);
         bind_all(&d, 5);

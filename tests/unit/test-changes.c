@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What is told of devices: the difference of two snapshots, and whom a change of one device can concern. */
+/* Changes of devices that are sent to clients: the difference of two snapshots, and the devices that a change can
+ * concern. */
 
 #include "unit.h"
 
@@ -95,7 +96,7 @@ TEST(test_identity) {
         assert_false(device_snapshot(&t->context, node_find(t, VF)).identity == before.identity);
 }
 
-/* What was told, a letter each: "-01:00.0 ". */
+/* Appends the changes that were sent, such as "-01:00.0 ". */
 static void tell(char *told, const char *sign, PciAddress address) {
         (void) strcat(strcat(strcat(told, sign), PCI_ADDRESS_STR(address) + strlen("0000:")), " ");
 }
@@ -141,7 +142,7 @@ TEST(test_compare) {
         assert_string_equal(told, "+01:00.0 +02:00.0 +03:00.0 +05:00.0 ");
 }
 
-/* A change of the node, and the devices that it was about. */
+/* A change of the node, and the devices that it concerns. */
 typedef struct Deed {
         PciAddress devices[8];
         PciAddress physfn[8];
@@ -218,7 +219,7 @@ static bool concerns(const TestNode *t, const Deed *deed, PciAddress address) {
         return false;
 }
 
-/* Whatever is done to a device changes the standing of its relatives at most. */
+/* A change of a device affects the state of its relatives at most. */
 TEST(test_relatives) {
         _cleanup_node_ TestNode *t = make_node();
         unsigned indirect = 0;
@@ -257,7 +258,7 @@ TEST(test_relatives) {
         assert_true(indirect > ROUNDS / 10);
 }
 
-/* One that is not there is still a VF of its PF. */
+/* A missing VF is still a VF of its PF. */
 TEST(test_missing_relative) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_free_ PciAddress *relatives = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What each check of a node finds, and that a ready node has no finding. */
+/* The findings of each check of a node. A ready node has none. */
 
 #include <stdio.h>
 
@@ -37,8 +37,8 @@ static PciDevice *add_nic(TestNode *t, int numa) {
         return nic;
 }
 
-/* Runs all checks. check: the only one that may find a problem, with this result; NULL: none may. Its first message has
- * the words, if any. */
+/* Runs all checks. check: the only one that may find a problem, with this result; NULL: none may. words: parts of its
+ * first message; NULL: any. */
 static void assert_finds(TestNode *t, const CheckFacts *facts, const char *check, CheckResult result,
                          const char *words) {
         CheckFacts all = *facts;
@@ -114,7 +114,7 @@ TEST(test_iommu_off) {
         assert_non_null(report.findings[0].remedy);
         check_report_done(&report);
 
-        /* What is on the command line already is no remedy. */
+        /* A remedy must not suggest what the command line already has. */
         report = (CheckReport) { 0 };
         t->inventory->iommu_boot = cmdline_iommu("intel_iommu=on");
         assert_int_equal(check_node(&(CheckFacts) { .policy = t->policy, .cmdline = "intel_iommu=on" }, &report), 0);
@@ -123,7 +123,7 @@ TEST(test_iommu_off) {
         check_report_done(&report);
 }
 
-/* The number of findings with the words in their message or remedy. */
+/* Counts the findings with the words in message or remedy. */
 static size_t count_findings(const CheckReport *report, const char *words) {
         size_t n = 0;
 
@@ -202,7 +202,7 @@ TEST(test_vgpu_type_of_no_gpu) {
         static const char pools[] = READY "[Pool vgpu]\nMatch=class=0108\nVgpuType=NVIDIA A\n";
         static const struct {
                 const char *types;
-                unsigned present; /* type of a vGPU that exists */
+                unsigned present; /* type of an existing vGPU */
                 bool warns;
         } cases[] = {
                 { "7 : NVIDIA B\n", 0, true },
@@ -317,7 +317,7 @@ TEST(test_pf_without_vfs) {
         }
 }
 
-/* VFs that came before the bond: the host has no RoCE LAG, which its admin wants to know unless a line names the PF. */
+/* VFs created before the bond: the host has no RoCE LAG. The admin is told, unless a Match= line names the PF. */
 TEST(test_vfs_below_a_bond) {
         static const struct {
                 const char *match, *other_bond;
@@ -381,7 +381,7 @@ TEST(test_too_few_vfs) {
         }
 }
 
-/* VirtualFunctions= without a PF to create VFs on: said once, with the cause. */
+/* VirtualFunctions= without a PF: one finding, with the cause. */
 TEST(test_pool_without_pf) {
         static const struct {
                 const char *more, *check, *says;
@@ -407,7 +407,7 @@ TEST(test_pool_without_pf) {
         }
 }
 
-/* One PF of two has VFs; the check says why the other one gets none, unless it has them all the same. */
+/* One PF of two has VFs. The check says why the other one gets none, unless its VFs exist. */
 TEST(test_withheld_vfs) {
         static const struct {
                 const char *exclude;
@@ -465,7 +465,7 @@ TEST(test_drivers) {
         assert_finds(t, NO_FACTS, "drivers", CHECK_WARNING, GPU);
 }
 
-/* Memory of GPUs that no fact assigns to a GPU. */
+/* Online memory of GPUs that cannot be assigned to a GPU. */
 TEST(test_memory) {
         _cleanup_node_ TestNode *t = node_good();
         PciDevice *gpu = (PciDevice *) node_find(t, GPU);
@@ -485,19 +485,19 @@ TEST(test_memory) {
 TEST(test_reset) {
         static const struct {
                 const char *keys, *methods;
-                bool audio;        /* another function on its bus */
-                const char *words; /* of the finding; NULL: none */
+                bool audio;        /* another function on the bus */
+                const char *words; /* words of the finding; NULL: none */
         } cases[] = {
                 { "", "flr", true, NULL },
                 { "", NULL, false, GPU },
                 { "AllowNoReset=yes\n", NULL, false, NULL },
-                /* The kernel refuses the method, and no other reset takes place. */
+                /* The kernel refuses the method, and no other reset replaces it. */
                 { "AllowNoReset=yes\nResetMethod=bus\n", NULL, false, "none" },
                 { "ResetMethod=bus\n", "flr cxl_bus", false, "flr cxl_bus" },
                 { "ResetMethod=bus\n", "flr bus", false, NULL },
                 { "ResetMethod=bus\n", "flr bus", true, "0000:01:00.1" },
                 { "ResetMethod=flr\n", "flr bus", true, NULL },
-                /* Only the first function that the kernel found on the bus has this. */
+                /* The kernel lists this only for the first function on the bus. */
                 { "", "bus", true, "0000:01:00.1" },
                 { "", "bus", false, NULL },
                 { "AllowNoReset=yes\n", "bus", true, NULL },
@@ -518,7 +518,7 @@ TEST(test_reset) {
         }
 }
 
-/* Whoever bound it, and with any driver for guests. */
+/* With any driver for guests, and whoever bound the device. */
 TEST(test_power) {
         _cleanup_node_ TestNode *t = node_good();
         PciDevice *gpu = (PciDevice *) node_find(t, GPU);
@@ -565,7 +565,7 @@ TEST(test_hugepages) {
         assert_finds(t, NO_FACTS, "hugepages", CHECK_WARNING, NULL);
 }
 
-/* The first message of a check, with its result. */
+/* Compares the first message of a check, and its result. */
 static void assert_says_of(TestNode *t, const CheckFacts *facts, const char *check, CheckResult result,
                            const char *words) {
         CheckFacts all = *facts;
@@ -585,7 +585,7 @@ static void assert_says_of(TestNode *t, const CheckFacts *facts, const char *che
         check_report_done(&report);
 }
 
-/* What a recording cannot have is neither a problem nor well. */
+/* Facts that a recording lacks are neither a problem nor in order. */
 TEST(test_kinds_of_cores) {
         _cleanup_node_ TestNode *t = node_good();
 
@@ -651,7 +651,7 @@ TEST(test_libvirt) {
         assert_says_of(t, &facts, "libvirt", CHECK_UNKNOWN, "passthroughd");
 }
 
-/* iommufd: why it is not used, and a setting that takes something from guests or cannot be met. */
+/* Why iommufd is not used, and settings that restrict guests or cannot be satisfied. */
 TEST(test_iommufd) {
         _cleanup_node_ TestNode *t = node_good();
         DaemonReport d = { .asks_libvirt = true,

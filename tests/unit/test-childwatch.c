@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Children with a deadline: they are told of once, and none is left behind. */
+/* Children with a deadline: each is reported once, and none is left over. */
 
 #include <errno.h>
 #include <signal.h>
@@ -59,7 +59,7 @@ static int on_late(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* A child that exits at once with the status; negative: that waits to be killed. */
+/* Starts a child that exits at once with the status. Negative: the child waits to be killed. */
 static pid_t start(int status) {
         pid_t pid = fork();
 
@@ -121,7 +121,7 @@ TEST_WITH(test_may_hang, setup, teardown) {
         assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* sd-event watches no child while SIGCHLD is not blocked. */
+/* sd-event cannot watch children while SIGCHLD is not blocked. */
 TEST_WITH(test_failure, setup, teardown) {
         Fixture *f = *state;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The rules for confidential guests: each is broken once, alone. tests/golden/confidential.txt has their sentences. */
+/* The rules for confidential guests, each broken alone. tests/golden/confidential.txt has their sentences. */
 
 #include "unit.h"
 
@@ -8,7 +8,7 @@
 #include "guest/confidential.h"
 #include "guest/domain-facts.h"
 
-/* A host on which the guest works: with a device, on libvirt 12.8 and QEMU 11.1. */
+/* A host that permits the guest: with a device, libvirt 12.8 and QEMU 11.1. */
 static ConfidentialFacts facts_of(Confidential type) {
         ConfidentialFacts f = {
                 .type = type,
@@ -110,7 +110,7 @@ TEST(test_devices) {
                 f = facts_of(c);
                 f.iommufd.mode = IOMMUFD_MODE_NO;
                 assert_remedy(&f, "Iommufd=no", "turns it off", "Iommufd=auto");
-                /* A libvirt that is not known: the document has iommufd. */
+                /* With an unknown libvirt, the document has iommufd. */
                 f = facts_of(c);
                 f.libvirt = f.iommufd.libvirt = (LibvirtFeatures) { 0 };
                 assert_kept(&f);
@@ -160,7 +160,7 @@ TEST(test_gpus) {
                 bool plain; /* the guest is not confidential */
                 unsigned modes, n_gpus;
                 bool hopper, lacks_gpu, lacks_switch;
-                const char *word; /* NULL: nothing is broken */
+                const char *word; /* a word of the refusal; NULL: no rule is broken */
         } cases[] = {
                 { "no GPU", false, 0, 0, false, true, true, NULL },
                 { "a GPU in mode off", false, OFF, 0, false, false, false, "in the clear" },
@@ -194,7 +194,7 @@ TEST(test_gpus) {
                         assert_broken(&f, cases[i].about, cases[i].word);
                 else
                         assert_kept(&f);
-                /* Devices alone, for a guest of another program. */
+                /* An allocation of devices alone, for a guest of another program. */
                 f.vcpus = 0;
                 if (cases[i].plain)
                         assert_kept(&f);
@@ -247,7 +247,7 @@ static PciDevice *add_nvidia(Case *c, const char *address, uint16_t id, uint32_t
         return dev;
 }
 
-/* Which GPUs and switches the guest has and lacks, and their mode by the pool. */
+/* The GPUs and switches that the guest has and lacks, and their modes by the pool. */
 TEST(test_facts) {
         _cleanup_case_ Case c = case_new("vm", 1, (int[]) { 0 }, false);
         static const char conf[] = "[Pool gpu]\nMatch=vendor=10de class=03\nConfidentialMode=protected-pcie\n"
@@ -275,14 +275,14 @@ TEST(test_facts) {
         f = confidential_facts(c.inv, c.config, c.a, CONFIDENTIAL_TDX);
         assert_true(!f.lacks_gpu && f.lacks_switch);
         assert_int_equal(f.n_gpus, 2);
-        /* A NIC has no mode. */
+        /* A NIC has no confidential mode. */
         add_fact(&c, "0000:15:00.0", 0, CLASS_INFINIBAND);
         take(&c, "0000:15:00.0", DEVICE_ROLE_ASSIGNED, "nic0", "plain");
         assert_int_equal(inventory_finish(c.inv), 0);
         assert_int_equal(confidential_facts(c.inv, c.config, c.a, CONFIDENTIAL_TDX).modes, PPCIE);
 }
 
-/* Which devices can have the mode of their pool. */
+/* The devices that can have the mode of their pool. */
 TEST(test_modes) {
         static const struct {
                 uint16_t vendor, device;
@@ -328,7 +328,7 @@ TEST(test_modes) {
         }
 }
 
-/* Fabric Manager of the host has the switches, or the guest has. */
+/* The switches belong to Fabric Manager on the host, or to the guest. */
 TEST(test_configuration) {
         static const char conf[] =
                 "[Fabric]\nPartitions=hgx-h100\n"
@@ -374,7 +374,7 @@ static Case new_guest(Confidential type) {
 TEST(test_templates) {
         static const struct {
                 const char *text;
-                bool sev, snp, tdx; /* which are refused */
+                bool sev, snp, tdx; /* the types that are refused */
                 const char *word;
         } cases[] = {
                 { EFI(""), false, false, false, NULL },
@@ -421,7 +421,7 @@ TEST(test_templates) {
                 }
 }
 
-/* A template with launchSecurity alone passes the same rules, and one of another type than asked for is refused. */
+/* A template with launchSecurity must pass the same rules. Another type than the requested one is refused. */
 TEST(test_launch_security) {
         _cleanup_case_ Case c = new_guest(CONFIDENTIAL_NONE);
         _cleanup_free_ char *text = NULL, *sev = NULL;
@@ -443,7 +443,7 @@ TEST(test_launch_security) {
         assert_refused(&c, EFI("<launchSecurity type='sev-snp'/>"), VERDICT_INVALID_TEMPLATE, "allocated for TDX");
 }
 
-/* Other programs do not map the memory of a private guest. */
+/* Other programs cannot map the memory of a private guest. */
 TEST(test_memory_backing) {
         static const char template[] =
                 DOMAIN(" firmware='efi'", "</os><memoryBacking><source type='memfd'/><access mode='shared'/><discard/>"
@@ -463,7 +463,7 @@ TEST(test_memory_backing) {
         }
 }
 
-/* On 0.3 a template with SEV passed beside a GPU. */
+/* 0.3 accepted a template with SEV beside a GPU. */
 TEST(test_gpu_in_the_clear) {
         _cleanup_case_ Case c = one_node("vm");
 

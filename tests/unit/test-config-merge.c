@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Several texts, one Config: what adds up, what replaces, what empties, and which file is named. */
+/* Several files make one configuration: settings that add up, replace or clear others, and the files named in
+ * problems. */
 
 #include <errno.h>
 
@@ -12,7 +13,7 @@
 
 #define _cleanup_config_ _cleanup_(cleanup_config_free)
 
-/* Files a.conf, b.conf, ... with these texts, to the first NULL. */
+/* Files a.conf, b.conf, ... with these texts, up to the first NULL. */
 static Config *merge(const char *const *texts) {
         Config *c = config_new();
         char name[] = "a.conf";
@@ -66,7 +67,7 @@ TEST(test_pools_add_up) {
         assert_int_equal(c->n_problems, 0);
 }
 
-/* The same header twice in one file is a copy that nobody renamed. */
+/* A repeated header in one file is a copy without a new name. */
 TEST(test_pool_twice_in_a_file) {
         _cleanup_config_ Config *c =
                 MERGE("[Pool a]\nMatch=vendor=1\n", "[Pool a]\nMatch=vendor=2\n[Pool a]\nMatch=vendor=3\n");
@@ -79,7 +80,7 @@ TEST(test_pool_twice_in_a_file) {
         record("[Pool a] twice", c->problems[0].message);
 }
 
-/* A file begins outside of every section. */
+/* Each file begins outside of sections. */
 TEST(test_sections_end_with_the_file) {
         _cleanup_config_ Config *c = MERGE("[Pool a]\nMatch=vendor=1", "Match=vendor=2\n");
 
@@ -107,7 +108,7 @@ TEST(test_match_is_emptied) {
         record("Match= emptied", none->problems[0].message);
 }
 
-/* What only looks empty must not empty the excludes: they stay, and so does everything in its place. */
+/* A line that only looks empty must not clear the excludes: the devices are held back. */
 TEST(test_exclude_is_not_emptied_by_chance) {
         static const char *const lines[] = {
                 "Match= ; vendor=1", "Match =", "Match:", "Match= \x01", "Match", "match="
@@ -123,7 +124,7 @@ TEST(test_exclude_is_not_emptied_by_chance) {
         }
 }
 
-/* A line that could not be read stays known, whatever empties the list after it. */
+/* An unreadable line is remembered, even if a later line clears the list. */
 TEST(test_held_back_survives) {
         _cleanup_config_ Config *c = MERGE("[Exclude]\nMatch=oops\n", "[Exclude]\nMatch=\nMatch=vendor=5\n");
 
@@ -151,7 +152,7 @@ TEST(test_empty_is_the_default) {
         assert_int_equal(c->pools[0].bind, POOL_BIND_ALLOCATE);
 }
 
-/* What only shows when all is read names both files. */
+/* A problem that appears only after all files are read names both files. */
 TEST(test_virtual_functions_by_address) {
         _cleanup_config_ Config *c = MERGE("[Pool a]\nMatch=type=vf pf=0000:05:00.0\nVirtualFunctions=4\n",
                                            "[Pool a]\nMatch=address=0000:05:10.*\n");

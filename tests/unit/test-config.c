@@ -119,7 +119,7 @@ TEST(test_full) {
         assert_null(config_find_pool(c, "none"));
 }
 
-/* The libvirt to ask is that of the hypervisor, unless a line names one or none. */
+/* The default URI of libvirt is that of the hypervisor. Libvirt= names another one, or none. */
 TEST(test_hypervisor) {
         static const struct {
                 const char *text, *libvirt;
@@ -150,7 +150,7 @@ TEST(test_hypervisor) {
 
 #define X50 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
-/* Each broken line gives its own problem, and the good line after it still counts. */
+/* Each broken line is a problem. The correct line after it still counts. */
 TEST(test_problems) {
         static const char *const cases[] = {
                 /* from line 2 on, in [Daemon] */
@@ -330,7 +330,7 @@ TEST(test_services) {
         }
 }
 
-/* What is handed to systemd. One name that is none leaves none of the others. */
+/* Names of units for systemd. An invalid name drops the whole list. */
 TEST(test_stop_services) {
         static const char *const bad[] = { "a.service;rm", "nvidia-dcgm",
                                            "a@.service",   "../a.service",
@@ -412,12 +412,11 @@ TEST(test_problem_lines) {
         assert_int_equal(c->n_excludes, 1);
 }
 
-/* What libinih would do itself differs from version to version: cut a long line, or take an indented line for more of
- * the line before it. */
+/* Versions of libinih differ in two cases: they cut a long line, or take an indented line as a continuation. */
 TEST(test_lines_of_libinih) {
         static const struct {
                 const char *text;
-                unsigned lines[4]; /* of the problems */
+                unsigned lines[4]; /* lines of the problems */
         } cases[] = {
                 { "# comment\n\n; comment\n[Daemon]\n\n#\nFoo=1\n\nFoo=2\n", { 7, 9 } },
                 { "[Daemon]\n# " X50 X50 X50 X50 X50 "\nFoo=1\n", { 3 } },
@@ -475,13 +474,12 @@ TEST(test_limits) {
         _cleanup_config_ Config *big = parse(text);
         assert_int_equal(big->n_problems, 1);
         assert_int_equal(big->problems[0].line, 0);
-        /* What it was to exclude is not known. */
+        /* The excluded devices are unknown. */
         record("too large", big->unreadable);
         record("too large", big->block_reason);
 }
 
-/* A broken line of [Exclude], or what may be a misspelt [Exclude], takes everything off offer; other broken lines do
- * not. */
+/* A broken line of [Exclude], or a possibly misspelt [Exclude], holds all devices back. Other broken lines do not. */
 TEST(test_held_back) {
         static const struct {
                 const char *text;
@@ -525,7 +523,7 @@ TEST(test_held_back) {
         assert_int_equal(c->n_excludes, 1);
 }
 
-/* Nothing on the line counts, neither before nor after the NUL; the lines after it do. */
+/* A line with a NUL is dropped completely. The lines after it count. */
 TEST(test_nul) {
         static const struct {
                 const char *text;
@@ -654,7 +652,7 @@ TEST(test_placement_of_a_pool) {
         record("VfPlacement=tight", c->problems[1].message);
 }
 
-/* The line before stays what counts. */
+/* The earlier line stays in effect. */
 TEST(test_vf_attribute_problems) {
         static const char *const cases[] = {
                 "VfAttributes=vlan",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Which files are read, in which order, what hides what, and what cannot be read. */
+/* Which configuration files are read, in which order, which hide others, and which cannot be read. */
 
 #include <errno.h>
 
@@ -33,7 +33,7 @@ static Config *load(const char *root) {
         return c;
 }
 
-/* The pools tell which files were read: each file has one of its own. */
+/* Adds a file with a pool of its own, which shows that the file was read. */
 static void add(const char *root, const char *path, const char *pool) {
         _cleanup_free_ char *text = NULL;
 
@@ -87,7 +87,7 @@ TEST_WITH(test_first_main_file, make, unmake) {
         }
 }
 
-/* By name, whatever the directory; after the main file, whose values they replace. */
+/* Drop-ins are sorted by name over all directories. They replace values of the main file. */
 TEST_WITH(test_order, make, unmake) {
         tree_file(*state, "etc/" CONF, "[Daemon]\nJobTimeoutSec=1\n[Pool main]\nMatch=vendor=1");
         add(*state, "usr/lib/" CONF ".d/50-lib.conf", "b50");
@@ -124,7 +124,7 @@ TEST_WITH(test_same_name_hides, make, unmake) {
                 assert_pools(c, pools[i]);
                 assert_int_equal(c->n_files, 1);
         }
-        /* Nothing stays behind of what is not there any more. */
+        /* Settings of removed files are gone. */
         tree_unlink(*state, "etc/" CONF ".d/x.conf");
         _cleanup_config_ Config *c = load(*state);
         assert_pools(c, "run");
@@ -143,7 +143,7 @@ TEST_WITH(test_masks, make, unmake) {
         assert_null(c->unreadable);
         assert_int_equal(c->n_problems, 0);
 
-        /* The main file too: it is found, and there is nothing in it. */
+        /* A masked main file counts as an empty one. */
         add(*state, "usr/lib/" CONF, "main");
         tree_link(*state, "etc/" CONF, "/dev/null");
         _cleanup_config_ Config *masked = load(*state);
@@ -167,7 +167,7 @@ TEST_WITH(test_other_names, make, unmake) {
         assert_int_equal(c->n_files, 0);
 }
 
-/* A link of a recorded machine leads nowhere but into it. */
+/* Links of a recorded machine cannot lead out of it. */
 TEST_WITH(test_links_stay_inside, make, unmake) {
         add(*state, "opt/pools", "inside");
         tree_link(*state, "etc/" CONF ".d/a.conf", "/opt/pools");
@@ -195,7 +195,7 @@ TEST_WITH(test_unreadable, make, unmake) {
         _cleanup_config_ Config *directory = load(*state);
         assert_unreadable(directory, "/etc/" CONF ".d/dir.conf");
 
-        /* Hidden, it does not matter. */
+        /* Hidden by another file, it does not matter. */
         tree_unlink(*state, "etc/" CONF ".d/dir.conf");
         tree_dir(*state, "run/" CONF ".d/dir.conf");
         add(*state, "etc/" CONF ".d/dir.conf", "file");
@@ -208,7 +208,7 @@ TEST_WITH(test_unreadable, make, unmake) {
         assert_unreadable(file, "/usr/lib/" CONF ".d");
 }
 
-/* The first main file that is there is the one, even when it cannot be read. */
+/* The first existing main file is used, even if it is unreadable. */
 TEST_WITH(test_unreadable_main_file, make, unmake) {
         add(*state, "usr/lib/" CONF, "lib");
         tree_dir(*state, "etc/" CONF);
@@ -223,7 +223,7 @@ TEST_WITH(test_unreadable_main_file, make, unmake) {
         assert_unreadable(dangling, "/etc/" CONF);
 }
 
-/* Its name stands in sentences, which go over the bus. */
+/* The file name appears in sentences on the bus. */
 TEST_WITH(test_unclean_name, make, unmake) {
         add(*state, "etc/" CONF ".d/\xff.conf", "a");
         _cleanup_config_ Config *c = load(*state);
@@ -259,7 +259,7 @@ TEST_WITH(test_limits, make, unmake) {
         assert_unreadable(large, "/etc/" CONF);
 }
 
-/* A named file is of this machine, with its own drop-ins and no others. */
+/* A named file belongs to this machine, and has its own drop-ins only. */
 TEST_WITH(test_named, make, unmake) {
         _cleanup_free_ char *file = tree_path(*state, "my.conf");
         Config *c = NULL;
@@ -302,7 +302,7 @@ static bool is_refused(const char *file) {
         return c->unreadable;
 }
 
-/* What another user can change: the file, a directory above it, one on the way of a link, its drop-ins. */
+/* Other users can change the file, a directory above it, a directory on the way of a link, or drop-ins. */
 TEST_WITH(test_owned, make, unmake) {
         static const struct {
                 const char *path;
@@ -333,14 +333,14 @@ TEST_WITH(test_owned, make, unmake) {
         }
         _cleanup_free_ char *way = tree_path(*state, "way"), *absent = tree_path(*state, "way/other.conf");
 
-        /* What does not exist says nothing. */
+        /* A missing file is no problem. */
         assert_int_equal(chmod(way, 0777), 0);
         assert_false(is_refused(absent));
         assert_int_equal(chmod(way, 0755), 0);
 
         _cleanup_free_ char *link = tree_path(*state, "my.conf.d/b.conf");
 
-        /* Only root can. */
+        /* Only root can change the owner. */
         if (lchown(link, 1000, (gid_t) -1) >= 0)
                 assert_true(is_refused(file));
 }

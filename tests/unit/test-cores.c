@@ -26,7 +26,7 @@ TEST(test_threads) {
         assert_int_equal(cores_threads(none->inventory), 1);
 }
 
-/* One core has lost a thread: the most any core has counts. */
+/* One core has lost a thread: the largest number of threads counts. */
 TEST(test_threads_of_unequal_cores) {
         _cleanup_node_ TestNode *t = make_node(4, 2);
 
@@ -47,7 +47,7 @@ TEST(test_split) {
                 { 9, 4, 3, { 4, 4, 1 } }, { 11, 2, 4, { 4, 3, 2, 2 } },
         };
 
-        /* Any number: in order, and never more than a core apart. */
+        /* Shares for any number of CPUs are in order, and differ by a core at most. */
         for (unsigned threads = 1; threads <= 4; threads *= 2)
                 for (unsigned cpus = 4; cpus < 40; cpus++) {
                         unsigned shares[4];

@@ -38,7 +38,7 @@ TEST(test_text) {
         }
 }
 
-/* The longest texts there are: every second CPU, and pairs. */
+/* The longest possible texts: every second CPU, and pairs. */
 TEST(test_format_worst) {
         for (unsigned step = 2; step <= 3; step++) {
                 CpuSet set = { 0 }, again;
@@ -63,7 +63,7 @@ TEST(test_parse_refuses) {
                 assert_int_equal(cpuset_parse(bad[i], &set), -EINVAL);
         for (size_t i = 0; i < ELEMENTSOF(outside); i++)
                 assert_int_equal(cpuset_parse(outside[i], &set), -ERANGE);
-        assert_int_equal(cpuset_count(&set), 1); /* untouched */
+        assert_int_equal(cpuset_count(&set), 1); /* unchanged */
 }
 
 TEST(test_members) {

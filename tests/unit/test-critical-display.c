@@ -43,7 +43,7 @@ TEST_WITH(test_console_on_the_first_framebuffer, setup, teardown) {
         assert_null(marked(f, NULL, "0000:01:00.0")->console);
 }
 
-/* The firmware's framebuffer below the card whose memory it is in, and below nothing. */
+/* The firmware's framebuffer is below the card with its memory, or below no device. */
 TEST_WITH(test_framebuffer_of_the_firmware, setup, teardown) {
         Fixture *f = *state;
 
@@ -65,7 +65,7 @@ TEST_WITH(test_bmc, setup, teardown) {
         assert_null(critical(f, "0000:01:00.0"));
 }
 
-/* Matrox made cards too. */
+/* Matrox also made cards for slots. */
 TEST_WITH(test_matrox, setup, teardown) {
         Fixture *f = *state;
 

@@ -23,7 +23,7 @@ static void add_interface(const Fixture *f, const char *path, const char *name) 
         tree_link(f->root, link, target);
 }
 
-/* A virtual interface on another, whose directory is given. */
+/* Adds a virtual interface stacked on another one, whose directory is given. */
 static void stack(const Fixture *f, const char *upper, const char *lower) {
         char link[160], target[200];
 
@@ -87,7 +87,7 @@ TEST_WITH(test_bond_of_a_vf_keeps_its_pf, setup, teardown) {
                             "0000:01:00.0 <- 0000:01:10.0 <- eth0v0 <- bond0 <- default route");
 }
 
-/* The bridge has no link to its ports, only the kernel's side of the switch does. */
+/* The bridge has no link to its ports. Only the kernel's datapath has. */
 TEST_WITH(test_bridge_of_open_vswitch, setup, teardown) {
         Fixture *f = *state;
 
@@ -100,7 +100,7 @@ TEST_WITH(test_bridge_of_open_vswitch, setup, teardown) {
         assert_null(critical(f, "0000:00:1f.6"));
 }
 
-/* An interface with a card below needs no switch. */
+/* An interface with a lower interface needs no datapath. */
 TEST_WITH(test_switch_of_others, setup, teardown) {
         Fixture *f = *state;
 
@@ -141,7 +141,7 @@ TEST_WITH(test_interfaces_that_the_admin_keeps, setup, teardown) {
         assert_null(marked(f, none, "0000:00:1f.6")->critical);
 }
 
-/* What it was to keep would be given away. */
+/* The interfaces that the broken line should keep are unknown. */
 TEST_WITH(test_broken_list_holds_everything_back, setup, teardown) {
         _cleanup_(cleanup_config_free) Config *c = config("[Daemon]\nKeepInterfaces=eth0 bad/name\n"),
                                               *good = config("[Daemon]\nKeepInterfaces=eth[0-9] en*\n");
@@ -183,7 +183,7 @@ static void storage_routes(const Fixture *f) {
         tree_file(f->root, "proc/net/if_inet6", ADDRESSES6);
 }
 
-/* line: "nfs4 filer:/data rw,addr=10.1.0.5", mounted on /data */
+/* Mounts a line such as "nfs4 filer:/data rw,addr=10.1.0.5" on /data. */
 static void mount_network(const Fixture *f, const char *line) {
         char text[400];
 
@@ -221,7 +221,7 @@ TEST_WITH(test_servers_of_mounts, setup, teardown) {
         }
 }
 
-/* Any user may say this of a mount by FUSE; the other ones name no server. */
+/* Any user can claim this in a FUSE mount. The other lines name no server. */
 TEST_WITH(test_mounts_without_a_server, setup, teardown) {
         static const char *const cases[] = {
                 "fuse.nfs4 10.1.0.5:/data rw,addr=10.1.0.5",
@@ -287,7 +287,7 @@ TEST_WITH(test_server_over_vlan_and_bond, setup, teardown) {
                             "0000:01:00.0 <- eth0 <- bond0 <- bond0.7 <- fd00:1::5 <- /data (nfs4)");
 }
 
-/* Which of mgmt, eth0 and eth0v0 the routes lead to. */
+/* Checks which of mgmt, eth0 and eth0v0 the routes lead to. */
 static void assert_route(Fixture *f, const char *routes, const char *routes6, const char *interface) {
         static const struct {
                 const char *name, *address;
@@ -310,7 +310,7 @@ TEST_WITH(test_best_route, setup, teardown) {
         mount_network(f, "nfs4 filer:/data rw,addr=10.1.0.5");
         /* behind a gateway */
         assert_route(f, ROUTES "eth0\t0000010A\t010010AC\t0003\t0\t0\t0\t0000FFFF\t0\t0\t0\n", "", "eth0");
-        /* longest prefix, in any order, whatever the metric is */
+        /* the longest prefix, in any order and with any metric */
         assert_route(f,
                      ROUTES ROUTE4("mgmt", "0000000A", "000000FF", "0") ROUTE4("eth0", "0000010A", "00FFFFFF", "900"),
                      "", "eth0");
@@ -363,7 +363,7 @@ TEST_WITH(test_best_route_of_ipv6, setup, teardown) {
         assert_route(f, "", NET("40", "00000100", "00000001", "eth0") HOST("80", "00000000", "80200001", "lo"), "eth0");
 }
 
-/* Of mounts in other mount namespaces. */
+/* Servers of mounts in other mount namespaces. */
 TEST_WITH(test_servers_of_nfs, setup, teardown) {
         Fixture *f = *state;
 
@@ -374,13 +374,13 @@ TEST_WITH(test_servers_of_nfs, setup, teardown) {
         tree_file(f->root, "proc/net/nfsfs/servers",
                   "NV SERVER   PORT USE HOSTNAME\nv4 fd000001000000000000000000000005  801   3 filer\n");
         assert_string_equal(critical(f, "0000:01:00.0"), "0000:01:00.0 <- eth0 <- fd00:1::5 <- NFS");
-        /* The mount is named, not the server. */
+        /* The use is the mount, not the server. */
         mount_network(f, "nfs4 filer:/data rw,addr=fd00:1::5");
         assert_string_equal(critical(f, "0000:01:00.0"), "0000:01:00.0 <- eth0 <- fd00:1::5 <- /data (nfs4)");
         assert_null(f->inv->critical_error);
 }
 
-/* Where the kernel tells of a use, what it tells, and the way from eth0 to the use; NULL: none. */
+/* The file of a kernel user, its content, and the chain from eth0 to the use; NULL: none. */
 typedef struct Told {
         const char *path, *text, *way;
 } Told;
@@ -414,7 +414,7 @@ TEST_WITH(test_iscsi, setup, teardown) {
         Fixture *f = *state;
 
         storage_routes(f);
-        /* An interface without a name or a device is no bridge of Open vSwitch. */
+        /* An interface without a name or a device is no Open vSwitch bridge. */
         stack(f, "ovs-system", "sys/devices/" PF "/net/eth0");
         assert_told(f, told, ELEMENTSOF(told));
 }
@@ -426,7 +426,7 @@ TEST_WITH(test_nvme_over_fabrics, setup, teardown) {
                 { NVME "address", "traddr=fd00:1::5,trsvcid=4420,src_addr=fd00:1::9",
                   "eth0 <- fd00:1::9 <- nvme1 (remote NVMe)" },
                 { NVME "address", "traddr=fe80::5%eth0,trsvcid=4420", "eth0 <- fe80::5 <- nvme1 (remote NVMe)" },
-                /* by another table than the main one */
+                /* by another routing table than main */
                 { NVME "address", "traddr=10.9.0.5,trsvcid=4420,src_addr=10.1.0.9",
                   "eth0 <- 10.1.0.9 <- nvme1 (remote NVMe)" },
                 { NVME "address", "traddr=10.9.0.5,trsvcid=4420,host_traddr=10.1.0.9",
@@ -500,7 +500,7 @@ TEST_WITH(test_servers_on_the_host, setup, teardown) {
         assert_string_equal(critical(f, "0000:01:00.0"), "0000:01:00.0 <- eth0 <- fd00:1::9 <- LIO target");
 }
 
-/* A link to itself stands for whatever the kernel may say of a file. */
+/* A link to itself stands for any error of reading a file. */
 TEST_WITH(test_users_that_cannot_be_read, setup, teardown) {
         static const char *const paths[] = {
                 "sys/class/iscsi_connection",

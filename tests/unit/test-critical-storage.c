@@ -16,7 +16,7 @@
 #define SDA     DISK "sda"
 #define SDB     LUN "sdb"
 
-/* A block device: its directory, and the class link that all of them have. */
+/* Adds a block device: its directory and its link in the class. */
 static void add_block(const Fixture *f, const char *path) {
         char link[64], target[160];
 
@@ -26,7 +26,7 @@ static void add_block(const Fixture *f, const char *path) {
         tree_link(f->root, link, target);
 }
 
-/* upper: below sys/devices/virtual/block. */
+/* upper: relative to sys/devices/virtual/block. */
 static void add_slave(const Fixture *f, const char *upper, const char *lower) {
         char link[160], target[200];
 
@@ -44,7 +44,7 @@ static int setup(void **state) {
         add_block(f, SDA);
         add_block(f, SDA "/sda1");
         add_block(f, SDB);
-        tree_dir(f->root, SDA "/slaves"); /* every disk has one */
+        tree_dir(f->root, SDA "/slaves"); /* every disk has this directory */
         tree_dir(f->root, SDB "/slaves");
         mounts(f, "23 22 0:21 / /sys rw,relatime shared:2 - sysfs sysfs rw");
         return 0;
@@ -106,7 +106,7 @@ TEST_WITH(test_bcachefs_names_all_its_devices, setup, teardown) {
         assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- /pool (mounted)");
 }
 
-/* A user mounts by FUSE, and says that it is a disk; a container may have a directory with the name of one. */
+/* A user can name a disk as the source of a FUSE mount. A container may have a directory with a disk's name. */
 TEST_WITH(test_source_of_a_user, setup, teardown) {
         Fixture *f = *state;
         static const char *const lines[] = {
@@ -124,7 +124,7 @@ TEST_WITH(test_source_of_a_user, setup, teardown) {
         }
 }
 
-/* More mounts of users than would go into memory at once are no reason to offer nothing. */
+/* More mounts of users than fit into memory at once must not withhold all devices. */
 TEST_WITH(test_very_many_mounts, setup, teardown) {
         enum {
                 MOUNTS = 1000,
@@ -160,7 +160,7 @@ TEST_WITH(test_bcache, setup, teardown) {
         assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- bcache0 <- / (mounted)");
 }
 
-/* LVM on one path group of dm-multipath, by the names an admin knows. */
+/* LVM on a dm-multipath device, with the admin's names in the chain. */
 TEST_WITH(test_lvm_on_multipath, setup, teardown) {
         Fixture *f = *state;
 
@@ -207,12 +207,12 @@ TEST_WITH(test_loop_on_a_partition, setup, teardown) {
         tree_link(f->root, "sys/dev/block/259:7", "../../devices/virtual/block/loop3/loop3p1");
         mounts(f, "22 1 259:7 / /mnt rw - ext4 /dev/loop3p1 rw");
         assert_string_equal(critical(f, "0000:00:1f.2"), "0000:00:1f.2 <- sda1 <- loop3p1 <- /mnt (mounted)");
-        /* One in a file: what that is on is mounted itself. */
+        /* A loop device on a file: the file's file system is mounted itself. */
         tree_file(f->root, VIRTUAL "loop3/loop/backing_file", "/srv/image");
         assert_null(critical(f, "0000:00:1f.2"));
 }
 
-/* A VMD controller is no bridge, and could be in a pool; what is below it is not in the inventory. */
+/* A VMD controller is no bridge and could be in a pool. The inventory lacks the devices below it. */
 TEST_WITH(test_what_is_above, setup, teardown) {
         Fixture *f = *state;
 
@@ -230,7 +230,7 @@ TEST_WITH(test_what_is_above, setup, teardown) {
         assert_null(critical(f, "0000:00:0e.0"));
 }
 
-/* Kernel users that the block device does not name. All take sdb; "without": what ends the use. */
+/* Kernel users without a link at the block device. All use sdb; "without" ends the use. */
 TEST_WITH(test_users_without_holder, setup, teardown) {
         static const struct {
                 const char *path, *content, *without, *way;
@@ -252,7 +252,7 @@ TEST_WITH(test_users_without_holder, setup, teardown) {
         add_block(f, VIRTUAL "zram0");
         tree_file(f->root, "dev/sdb", "");
         tree_link(f->root, "dev/disk/by-id/x", "../../sdb");
-        /* Not devices. */
+        /* Files that are no devices. */
         tree_file(f->root, "sys/kernel/config/target/core/iblock_0/hba_info", "HBA Index: 0");
         tree_dir(f->root, "sys/kernel/config/target/core/alua/lu_gps");
         tree_file(f->root, "sys/kernel/config/cluster/c/heartbeat/dead_threshold", "31");
@@ -315,7 +315,7 @@ TEST_WITH(test_bcachefs_in_another_namespace, setup, teardown) {
         assert_null(critical(f, "0000:03:00.0"));
 }
 
-/* Only the disks of pools that the host has imported: a guest may have the disks of another pool. */
+/* Only disks of pools that the host has imported count: a guest may have those of another pool. */
 TEST_WITH(test_zfs, setup, teardown) {
         Fixture *f = *state;
 
@@ -369,7 +369,7 @@ TEST_WITH(test_cxl_memory, setup, teardown) {
         assert_non_null(critical(f, "0000:04:00.0"));
         tree_file(f->root, "sys/devices/system/memory/memory33/state", "offline");
         assert_null(critical(f, "0000:04:00.0"));
-        /* Far behind the other blocks. */
+        /* Far beyond the other blocks. */
         tree_file(f->root, "sys/devices/system/memory/memory100000/state", "online");
         tree_file(f->root, REGION "/size", "0xc34d80000000");
         tree_file(f->root, "sys/devices/system/memory/memory34/state", "offline");
@@ -378,14 +378,14 @@ TEST_WITH(test_cxl_memory, setup, teardown) {
         assert_null(critical(f, "0000:04:00.0"));
         tree_file(f->root, REGION "/size", "0xffffffffffffffff");
         assert_null(critical(f, "0000:04:00.0"));
-        /* Its memory is in no memory block: it may be persistent, or the memory of a process. */
+        /* Memory in no memory block: it may be persistent, or belong to a process. */
         tree_link(f->root, REGION "/driver", "../../../../../../bus/cxl/drivers/cxl_region");
         assert_string_equal(critical(f, "0000:04:00.0"), "0000:04:00.0 <- mem0 <- region0 <- enabled region");
         assert_non_null(strstr(marked(f, NULL, "0000:04:00.0")->critical_remedy, "cxl-disable-region"));
         assert_null(f->inv->critical_error);
 }
 
-/* Memory below a PCI function that the driver kmem gave to a NUMA node. */
+/* Memory below a PCI function, which the driver kmem added to a NUMA node. */
 TEST_WITH(test_dax_memory, setup, teardown) {
         Fixture *f = *state;
 

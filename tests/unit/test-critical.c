@@ -36,7 +36,7 @@ static int setup(void **state) {
         return 0;
 }
 
-/* Why the device is critical, after a fresh scan. */
+/* Returns why the device is critical, after a new scan. */
 static const char *critical(Fixture *f, const char *address) {
         const PciDevice *dev;
 
@@ -73,7 +73,7 @@ TEST_WITH(test_mount, setup, teardown) {
                   "26 22 ../../x / /evil rw - ext4 /dev/x rw");
         assert_string_equal(critical(f, "0000:00:1f.2"), "0000:00:1f.2 <- sda1 <- / (mounted)");
         assert_int_equal(count(f), 1);
-        /* What is no longer so does not stay. */
+        /* A use that has ended is dropped. */
         tree_file(f->root, "proc/1/mountinfo", "23 22 0:21 / /sys rw,relatime shared:2 - sysfs sysfs rw");
         assert_int_equal(critical_mark(f->fs, NULL, f->inv), 0);
         assert_int_equal(count(f), 0);
@@ -107,7 +107,7 @@ TEST_WITH(test_stack, setup, teardown) {
         assert_string_equal(critical(f, "0000:02:00.0"), "0000:02:00.0 <- nvme0n1 <- md0p1 <- dm-0 <- /data (mounted)");
 }
 
-/* A machine cannot be built so, but a recorded tree can: this must end, and soon. */
+/* A recorded tree may have a loop. The walk must end soon. */
 TEST_WITH(test_stack_that_loops, setup, teardown) {
         Fixture *f = *state;
 
@@ -126,7 +126,7 @@ TEST_WITH(test_stack_that_loops, setup, teardown) {
         record("a stack too deep", f->inv->critical_error);
 }
 
-/* What is below the last level that is followed may be any disk. */
+/* Below the last level that is followed, any disk may be. */
 TEST_WITH(test_stack_that_is_too_deep, setup, teardown) {
         Fixture *f = *state;
 
@@ -145,7 +145,7 @@ TEST_WITH(test_stack_that_is_too_deep, setup, teardown) {
         record("a stack too deep", f->inv->critical_error);
 }
 
-/* What is there and cannot be read is not the same as what is not there. */
+/* An unreadable file is not a missing one. */
 TEST_WITH(test_link_that_leads_nowhere, setup, teardown) {
         Fixture *f = *state;
 
@@ -160,7 +160,7 @@ TEST_WITH(test_link_that_leads_nowhere, setup, teardown) {
         assert_null(f->inv->critical_error);
 }
 
-/* A link to itself stands for whatever the kernel may say of a directory. */
+/* A link to itself stands for any error of reading a directory. */
 TEST_WITH(test_list_that_cannot_be_read, setup, teardown) {
         static const char *const lists[] = { "sys/devices/virtual/block/dm-0/slaves", "sys/fs/btrfs",
                                              "sys/class/block" };

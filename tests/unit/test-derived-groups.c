@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The IOMMU groups that are derived from ACS where the kernel has none. */
+/* IOMMU groups that are derived from ACS when the kernel has none. */
 
 #include "unit.h"
 
@@ -83,7 +83,7 @@ TEST(test_multifunction) {
         assert_together(unknown, "0000:01:00.0", "0000:01:00.1");
 }
 
-/* A port that does not isolate shares its group with all below it, also where ports below isolate. */
+/* A port without isolation shares its group with everything below it, even with ports that isolate. */
 TEST(test_open_port) {
         _cleanup_node_ TestNode *t =
                 NODE({ PORT, PCI_ACS_OPEN }, { UP, PCI_ACS_CLEAN }, { UP "/0000:02:00.0", PCI_ACS_ISOLATED },
@@ -97,7 +97,7 @@ TEST(test_open_port) {
         assert_int_not_equal(group_of(t, "0000:03:00.0"), group_of(t, "0000:05:00.0"));
 }
 
-/* Below a switch with a port that does not isolate, a device behind another port can be reached. */
+/* Below a switch with a port that does not isolate, devices behind other ports are reachable. */
 TEST(test_open_switch) {
         _cleanup_node_ TestNode *t =
                 NODE({ PORT, PCI_ACS_ISOLATED }, { UP, PCI_ACS_CLEAN }, { UP "/0000:02:00.0", PCI_ACS_ISOLATED },
@@ -119,7 +119,7 @@ TEST(test_isolating_switch) {
         assert_alone(t, "0000:04:00.0");
 }
 
-/* Two root ports of one slot that do not isolate: the kernel has one group for both and all below. */
+/* Two root ports of one slot without isolation: the kernel has one group for both and everything below. */
 TEST(test_ports_of_a_slot) {
         _cleanup_node_ TestNode *t = NODE(
                 { "pci0000:00/0000:00:1c.0", PCI_ACS_OPEN }, { "pci0000:00/0000:00:1c.0/0000:01:00.0", PCI_ACS_CLEAN },
@@ -130,7 +130,7 @@ TEST(test_ports_of_a_slot) {
         assert_int_not_equal(group_of(t, "0000:01:00.0"), group_of(t, "0000:03:00.0"));
 }
 
-/* The number stays when another device comes. */
+/* The number does not change when another device appears. */
 TEST(test_stable) {
         _cleanup_node_ TestNode *t = NODE({ PORT, PCI_ACS_ISOLATED }, { PORT "/0000:01:00.0", PCI_ACS_CLEAN });
         int group = group_of(t, "0000:01:00.0");
@@ -141,7 +141,7 @@ TEST(test_stable) {
         assert_int_equal(group_of(t, "0000:01:00.0"), group);
 }
 
-/* A device whose place is unknown, and one whose domain QEMU and Xen cannot name. */
+/* A device with an unknown place, and one whose domain QEMU and Xen cannot address. */
 TEST(test_unknown) {
         _cleanup_node_ TestNode *t = NODE({ "pci10000:00/10000:00:01.0", PCI_ACS_CLEAN });
         PciDevice *lost = node_device(t, "pci0000:00/0000:00:03.0", 0x030200, 0, -1);
@@ -154,7 +154,7 @@ TEST(test_unknown) {
         assert_int_equal(group_of(t, "10000:00:01.0"), -1);
 }
 
-/* The slots for the mediated devices of a GPU are in no group. */
+/* The slots for mediated devices of a GPU have no group. */
 TEST(test_slots) {
         _cleanup_node_ TestNode *t = NODE({ PORT, PCI_ACS_ISOLATED }, { PORT "/0000:01:00.0", PCI_ACS_CLEAN });
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What a device is to a scheduler, alone and as JSON; and the enum tables there and back. */
+/* The state of a device for schedulers, alone and as JSON; and round trips of the enum tables. */
 
 #include "unit.h"
 
@@ -54,7 +54,7 @@ TEST(test_blocked) {
 
         assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_BUSY, "A job works on it."), 0);
         assert_state(t, GPU, DEVICE_STATE_HOST, "A job works on it.");
-        /* A neighbour in its group cannot be had either. */
+        /* Its neighbour in the group is unavailable too. */
         assert_state(t, "0000:01:00.1", DEVICE_STATE_HOST, "A job works on it.");
         assert_int_equal(node_available(t, "gpu"), 0);
         assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_BUSY, NULL), 0);
@@ -106,7 +106,7 @@ TEST(test_unhealthy) {
         assert_state(t, GPU, DEVICE_STATE_STUCK, "It is stuck.");
 }
 
-/* A PF on which VFs are wanted, and no other. */
+/* Only a PF whose VFs a pool wants can be contested. */
 TEST(test_contested) {
         static const char pf[] = "0000:02:00.0";
 
@@ -170,7 +170,7 @@ TEST(test_json_bars) {
                             "[ { \"index\": 0, \"size\": 16777216 }, { \"index\": 3, \"size\": 33554432 } ]");
 }
 
-/* Characters that JSON escapes, one at a time, and others that it does not. */
+/* Characters that JSON escapes, one at a time, and characters that it does not escape. */
 TEST(test_json_strings) {
         static const char *const names[] = { "a \"b\"", "a\\b", "a\tb", "\x01", "a/b \x7f", "\xc3\xa9", "" };
         _cleanup_node_ TestNode *t = node_new();

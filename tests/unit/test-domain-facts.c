@@ -9,7 +9,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* A live domain, with host devices and what only looks like one. */
+/* A running domain with host devices, and with elements that only resemble them. */
 static const char document[] =
         "<domain type='kvm' id='3'><name>a</name><devices>\n"
         "<hostdev mode='subsystem' type='pci' managed='no'><driver name='vfio'/>"
@@ -102,7 +102,7 @@ TEST(test_versions) {
 #define HOSTDEV(inner)                                                                                                 \
         "<domainCapabilities><devices><hostdev supported='yes'>" inner "</hostdev></devices></domainCapabilities>"
 
-/* As libvirt 12.8, 11.3 and 9.0 report it on a host with SEV. */
+/* As reported by libvirt 12.8, 11.3 and 9.0 on a host with SEV. */
 TEST(test_security) {
         static const char recent[] =
                 "<domainCapabilities><features><sev supported='yes'/><tdx supported='no'/><launchSecurity "
@@ -122,7 +122,7 @@ TEST(test_security) {
         assert_false(f.security[CONFIDENTIAL_SEV] || f.security[CONFIDENTIAL_SNP]);
 }
 
-/* The fields that count of Debian's 60-edk2-ovmf-x64-amdsev.json and its like. */
+/* The relevant members of descriptors such as Debian's 60-edk2-ovmf-x64-amdsev.json. */
 TEST(test_firmware) {
         static const struct {
                 const char *text;

@@ -6,7 +6,7 @@
 
 #include "domxml-fixture.h"
 
-/* Siblings next to each other in the pins become threads of one core; any other order does not. */
+/* Adjacent pins on sibling threads become threads of one core. Other orders do not. */
 TEST(test_threads) {
         _cleanup_case_ Case c = case_new("vm14", 2, (int[]) { 0, 1 }, true);
         static const unsigned order[] = { 2, 10, 3, 11, 18, 26, 19, 27 };
@@ -16,7 +16,7 @@ TEST(test_threads) {
                 c.a->pins[i].cpu = order[i];
         assert_golden(&c, NULL, "domxml-threads.xml");
 
-        c.a->pins[0].cpu = 10; /* the other way round is as good */
+        c.a->pins[0].cpu = 10; /* the reverse order works as well */
         c.a->pins[1].cpu = 2;
         _cleanup_free_ char *swapped = make(&c, NULL);
         assert_has(swapped, "<topology sockets=\"2\" dies=\"1\" cores=\"2\" threads=\"2\"/>");
@@ -27,7 +27,7 @@ TEST(test_threads) {
         assert_has(mixed, "<topology sockets=\"2\" dies=\"1\" cores=\"4\" threads=\"1\"/>");
 }
 
-/* QEMU's caches for AMD fit the topology only where it emulates them, and topoext has to be asked for. */
+/* QEMU's caches for AMD fit the topology only when they are emulated, and topoext must be requested. */
 TEST(test_amd) {
         _cleanup_case_ Case c = case_new("vm42", 2, (int[]) { 0, 1 }, true);
         static const unsigned order[] = { 2, 10, 3, 11, 18, 26, 19, 27 };
@@ -46,7 +46,7 @@ TEST(test_amd) {
         assert_has_not(emulated, "hint-dedicated");
 }
 
-/* Only a guest on several kinds of cores is told so. */
+/* Only a guest on several kinds of cores has the comment. */
 TEST(test_kinds_of_cores) {
         _cleanup_case_ Case c = one_node("vm43");
         _cleanup_free_ char *one = make(&c, NULL), *other = NULL, *two = NULL;
@@ -68,11 +68,11 @@ static void set_dies(Case *c, unsigned cpus_each) {
                 c->inv->cpus[i].die = c->inv->cpus[i].id / cpus_each * cpus_each;
 }
 
-/* The guest has dies when the same number of vCPUs lies on each. */
+/* The guest has dies if each has the same number of vCPUs. */
 TEST(test_dies) {
         _cleanup_case_ Case c = case_new("vm16", 2, (int[]) { 0, 1 }, false);
 
-        set_dies(&c, 8); /* two on a node */
+        set_dies(&c, 8); /* two dies on a node */
         pin(&c, "4-11,20-27", 8 * GIB, 0);
         _cleanup_free_ char *even = make(&c, NULL);
         assert_has(even, "<topology sockets=\"2\" dies=\"2\" cores=\"4\" threads=\"1\"/>");
@@ -81,17 +81,17 @@ TEST(test_dies) {
         _cleanup_free_ char *one = make(&c, NULL);
         assert_has(one, "<topology sockets=\"2\" dies=\"1\" cores=\"8\" threads=\"1\"/>");
 
-        set_dies(&c, 32); /* as with clusters of a socket that are nodes */
+        set_dies(&c, 32); /* as when the NUMA nodes of a socket are clusters */
         _cleanup_free_ char *common = make(&c, NULL);
         assert_has(common, "<topology sockets=\"2\" dies=\"1\" cores=\"8\" threads=\"1\"/>");
 
         set_dies(&c, 8);
-        c.a->pins[3].cpu = 12; /* three, five */
+        c.a->pins[3].cpu = 12; /* three and five vCPUs */
         _cleanup_free_ char *uneven = make(&c, NULL);
         assert_has(uneven, "<topology sockets=\"2\" dies=\"1\" cores=\"8\" threads=\"1\"/>");
 
         c.a->pins[3].cpu = 7;
-        c.a->pins[0].cpu = 11; /* as many on each, but not one after the other */
+        c.a->pins[0].cpu = 11; /* the same number on each die, but not consecutive */
         c.a->pins[7].cpu = 4;
         _cleanup_free_ char *mixed = make(&c, NULL);
         assert_has(mixed, "<topology sockets=\"2\" dies=\"1\" cores=\"8\" threads=\"1\"/>");
@@ -132,7 +132,7 @@ TEST(test_sockets_are_packages) {
         }
 }
 
-/* Two nodes, of which one has housekeeping CPUs. */
+/* Two nodes, one of them with housekeeping CPUs. */
 TEST(test_emulator_of_two_nodes) {
         static const int nodes[] = { 0, 1 };
         _cleanup_case_ Case c = case_new("vm41", ELEMENTSOF(nodes), nodes, false);
@@ -159,7 +159,8 @@ TEST(test_uneven_cells) {
         pin(&c, "2-4,18-19", 8 * GIB, 0);
         _cleanup_free_ char *text = make(&c, NULL);
         assert_has(text, "<topology sockets=\"1\" dies=\"1\" cores=\"5\" threads=\"1\"/>");
-        assert_has(text, "<emulatorpin cpuset=\"2-4,18-19\"/>"); /* no housekeeping CPUs: with the vCPUs */
+        assert_has(text, "<emulatorpin cpuset=\"2-4,18-19\"/>"); /* no housekeeping CPUs there: the emulator shares
+                                                                    those of the guest */
 }
 
 TEST(test_distances_within_bounds) {
@@ -180,7 +181,7 @@ TEST(test_housekeeping_elsewhere) {
 
         assert_int_equal(cpuset_parse("0-1,99", &c.config->housekeeping), 0); /* none on node 1; 99 is offline */
         _cleanup_free_ char *text = make(&c, NULL);
-        /* Its own memory is filled from there. */
+        /* The emulator's own memory is on these nodes. */
         assert_has(text, "<emulatorpin cpuset=\"18-25\"/>");
 }
 
@@ -195,7 +196,7 @@ static Case many_cpus(const char *name, const char *cpus) {
         return c;
 }
 
-/* From 256 vCPUs on, libvirt wants their interrupts remapped. */
+/* From 256 vCPUs on, libvirt requires interrupt remapping. */
 TEST(test_many_vcpus) {
         _cleanup_case_ Case few = many_cpus("vm28", "1-255"), many = many_cpus("vm29", "0-255");
         _cleanup_free_ char *plain = make(&few, NULL), *filled = NULL;
@@ -211,7 +212,7 @@ TEST(test_many_vcpus) {
         assert_refused(&many, "<domain type='qemu'/>", VERDICT_NOT_SUPPORTED, "256 vCPUs");
 }
 
-/* Dies whose bits in the APIC ids of the vCPUs would take them beyond what needs no <iommu> are left out. */
+/* Dies are left out if their bits in the APIC ids would require an <iommu>. */
 TEST(test_dies_of_many_vcpus) {
         _cleanup_case_ Case c = many_cpus("vm30", "0-239");
         _cleanup_free_ char *two = NULL, *three = NULL;
@@ -225,7 +226,7 @@ TEST(test_dies_of_many_vcpus) {
         assert_has_not(three, "iommu");
 }
 
-/* The same of sockets: the cells stay. */
+/* Sockets are left out likewise, and the cells stay. */
 TEST(test_sockets_of_many_vcpus) {
         static const int nodes[15] = { 0, 1, 2 };
         static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What a domain document tells the guest in fw_cfg. */
+/* The files in fw_cfg of a domain document. */
 
 #include <json-c/json.h>
 #include <libxml/parser.h>
@@ -27,7 +27,7 @@ static char *told(const Case *c, const char *text, GuestInfo info) {
         return document;
 }
 
-/* In place, by RFC 4648. */
+/* Decodes base64 (RFC 4648) in place. */
 static void decode(char *text) {
         static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
         size_t n = strlen(text), at = 0;
@@ -45,7 +45,7 @@ static void decode(char *text) {
         text[at] = '\0';
 }
 
-/* The text of an entry as libvirt reads it, ours decoded; NULL when there is none. */
+/* Returns the text of an entry as libvirt reads it, decoded, or NULL when there is none. */
 static char *entry(const char *document, const char *name) {
         xmlDoc *doc = xmlReadMemory(document, (int) strlen(document), NULL, NULL, XML_PARSE_NONET);
         char *text = NULL;
@@ -82,7 +82,7 @@ TEST(test_topology) {
         assert_string_equal(text, nccl);
 }
 
-/* Of every length. */
+/* Texts of every length modulo 3. */
 TEST(test_encoded) {
         _cleanup_case_ Case c = one_node("vm58");
         char pool[] = ",<&\"'>=x";
@@ -160,7 +160,7 @@ TEST(test_services) {
         json_object_put(gvirtus);
 }
 
-/* Below pcie.0 the guest's firmware chooses the numbers. */
+/* Without an expander, the guest's firmware chooses the bus numbers. */
 TEST(test_no_expander) {
         _cleanup_case_ Case c = case_new("vm53", 1, (int[]) { 0 }, false);
         _cleanup_free_ char *document = NULL, *nccl = NULL, *text = NULL;
@@ -189,7 +189,7 @@ TEST(test_nothing) {
         c.a->n_devices = 0;
         bare = told(&c, NULL, GUEST_INFO_GUEST);
         assert_has_not(bare, "sysinfo");
-        c.a->n_devices = n_devices; /* they are freed with it */
+        c.a->n_devices = n_devices; /* restored, because they are freed with the case */
 }
 
 #define OLD "<entry name='" NCCL "'>old</entry><entry name='" PREFIX "gone'>old</entry>"
@@ -225,7 +225,7 @@ TEST(test_many_entries) {
         assert_has(document, "opt/org.example/8");
 }
 
-/* As base64 the text is above the limit, alone it would be below. */
+/* The text is above the limit in base64, and below without. */
 TEST(test_long_text) {
         _cleanup_case_ Case c = one_node("vm57");
         char pool[97 * 1024 + 1];

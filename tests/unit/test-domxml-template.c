@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Domain documents from a template: what is kept, what is replaced, what is refused. */
+/* Domain documents from a template: elements that are kept, replaced or refused. */
 
 #include <time.h>
 
@@ -67,7 +67,7 @@ TEST(test_template) {
         c.a->page_size = 2ULL << 20;
         assert_golden(&c, template, "domxml-template.xml");
 
-        /* What came out is itself a template, and gives the same but for the controllers added before. */
+        /* The output is a valid template itself. Its document differs only by the added controllers. */
         _cleanup_free_ char *text = make(&c, template);
         _cleanup_refusal_ Refusal refusal = { 0 };
         char *again = NULL;
@@ -77,7 +77,7 @@ TEST(test_template) {
         assert_non_null(strstr(refusal.message, "0000:82:00.0"));
 }
 
-/* Ours begin above the highest index anything refers to, and below the lowest bus the template's expanders use. */
+/* Added controllers begin above the highest index in use, and below the lowest bus of the template's expanders. */
 TEST(test_template_leaves_room) {
         _cleanup_case_ Case c = one_node("vm19");
         _cleanup_free_ char *text = make(&c, template);
@@ -87,7 +87,7 @@ TEST(test_template_leaves_room) {
         assert_has(text, "<pcihole64 unit=\"KiB\">1048576</pcihole64>");
 }
 
-/* Of a <cpu> only the features stay, and of <cputune> nothing when it has only pins. */
+/* Only the features of <cpu> are kept, and <cputune> without its pins. */
 TEST(test_cpus_of_template) {
         _cleanup_case_ Case c = one_node("vm18");
         _cleanup_free_ char *none = make(&c, "<domain type='kvm'/>"), *text = NULL;
@@ -97,7 +97,7 @@ TEST(test_cpus_of_template) {
         assert_string_equal(text, none);
 }
 
-/* Without KVM there is no host CPU to pass through, and libvirt refuses 1:1 pins. */
+/* Without KVM the host's CPU cannot be passed through, and libvirt refuses single pins. */
 TEST(test_emulated) {
         _cleanup_case_ Case c = one_node("vm20");
 
@@ -184,7 +184,7 @@ TEST(test_template_refused) {
                 assert_refused(&c, bad[i].text, VERDICT_INVALID_TEMPLATE, bad[i].word);
 }
 
-/* A device of the host, or another value than the permitted ones, is found wherever libvirt has it. */
+/* A host device, or a value that is not permitted, is found in each element where libvirt has it. */
 TEST(test_permitted) {
         static const struct {
                 const char *device;
@@ -197,7 +197,7 @@ TEST(test_permitted) {
                 { "<tpm model='tpm-crb'><backend type='emulator'/></tpm>", true },
                 { "<rng model='virtio'><backend model='random'>/dev/urandom</backend></rng>", true },
                 { "<graphics type='spice'><gl enable='no'/></graphics>", true },
-                /* Not in the list, though in one of its words. */
+                /* Not in the list, but a part of one of its words. */
                 { "<disk type='vhost'/>", false },
                 { "<disk type='user'/>", false },
                 { "<disk type='hostus'/>", false },
@@ -249,7 +249,7 @@ TEST(test_permitted) {
         }
 }
 
-/* Two devices have one PCI address if all four numbers are equal. All zero is none. */
+/* Two PCI addresses are equal if all four numbers are. All zeros means no address. */
 TEST(test_places) {
         static const struct {
                 const char *first, *second;
@@ -281,7 +281,7 @@ TEST(test_places) {
         }
 }
 
-/* libvirt adds the controllers 1 to 199, each with a bus of pcie.0: there are not 60 more for the expander. */
+/* libvirt adds the controllers 1 to 199, each with a bus of pcie.0, so the expander cannot have 60 more. */
 TEST(test_index_gap) {
         static const char head[] = "<domain type='kvm'><devices><controller type='pci' index='200' "
                                    "model='pcie-root-port'/><controller type='pci' index='201' "
@@ -289,7 +289,7 @@ TEST(test_index_gap) {
         _cleanup_case_ Case c = one_node("vm26");
         _cleanup_free_ char *fits = NULL, *full = NULL, *unplaced = NULL, *text = NULL;
 
-        /* 1 root, 201 indices, 8 spare; ours: an expander, two ports, two spare. */
+        /* 1 root, 201 indices, 8 spare; added: an expander, two ports, two spare. */
         assert_int_equal(string_replace(&fits, "%s<target busNr='215'/></controller></devices></domain>", head), 0);
         assert_int_equal(string_replace(&full, "%s<target busNr='214'/></controller></devices></domain>", head), 0);
         assert_int_equal(string_replace(&unplaced, "%s</controller></devices></domain>", head), 0);
@@ -299,7 +299,7 @@ TEST(test_index_gap) {
         free(make(&c, unplaced));
 }
 
-/* Neither the alias of a held device nor that of another slot is in the way; controllers may go without a number. */
+/* Aliases of held devices and of other slots are accepted, and controllers without a number. */
 TEST(test_template_accepted) {
         _cleanup_case_ Case c = one_node("vm27");
 
@@ -322,7 +322,7 @@ TEST(test_template_too_large) {
         free(make(&c, text));
 }
 
-/* CPU time to refuse a template of so many bytes, the last of whose elements is there twice. */
+/* Returns the CPU time to refuse a template of that size, whose last element is repeated. */
 static clock_t time_of_many(const Case *c, int size) {
         _cleanup_free_ char *text = calloc(1, (size_t) size + 64);
         clock_t start;
@@ -336,7 +336,7 @@ static clock_t time_of_many(const Case *c, int size) {
         return clock() - start;
 }
 
-/* The daemon serves no other call meanwhile: eight times the elements take far less than 64 times as long. */
+/* The daemon answers no other call meanwhile: eight times the elements must take far less than 64 times as long. */
 TEST(test_many_elements) {
         _cleanup_case_ Case c = one_node("vm23");
         clock_t few = time_of_many(&c, DOMXML_TEMPLATE_MAX / 8), many = time_of_many(&c, DOMXML_TEMPLATE_MAX);

@@ -28,7 +28,7 @@ static Case on_node_1(const char *name) {
         return c;
 }
 
-/* The cells are on the nodes of the same numbers. */
+/* The cells are on the nodes with their numbers. */
 static Case on_both_nodes(const char *name, uint64_t page_size) {
         Case c = case_new(name, 2, (int[]) { 0, 1 }, false);
 
@@ -72,7 +72,7 @@ TEST(test_cells) {
         assert_has_not(xl, "No guest NUMA cells");
 }
 
-/* Nothing of KVM's document that Xen ignores, or that names an address in the guest. */
+/* The document has no elements of KVM that Xen ignores, and no addresses in the guest. */
 TEST(test_only_what_xen_has) {
         static const char *const foreign[] = { "vfio",  "pcie",     "<address type",   "guest=",
                                                "seen=", "numatune", "emulatorpin",     "memoryBacking",
@@ -88,7 +88,7 @@ TEST(test_only_what_xen_has) {
         assert_has(text, "1 GiB");
 }
 
-/* A cell whose memory is no whole number of MiB: the sum is that of the cells, as xl demands. */
+/* A cell whose memory is not a multiple of 1 MiB: xl requires that the memory is the sum of the cells. */
 TEST(test_odd_memory) {
         _cleanup_case_ Case c = on_both_nodes("vm46", 0);
         _cleanup_free_ char *xl = NULL;
@@ -165,7 +165,7 @@ TEST(test_refused) {
         assert_no_document(&wide, VERDICT_NOT_SUPPORTED);
 }
 
-/* Without Xen there is no configuration of xl. */
+/* Without Xen there is no xl configuration. */
 TEST(test_kvm) {
         _cleanup_case_ Case c = one_node("vm51");
         _cleanup_refusal_ Refusal refusal = { 0 };

@@ -25,7 +25,7 @@ TEST(test_two_nodes) {
         assert_golden(&c, NULL, "domxml-two-nodes.xml");
 }
 
-/* Two root complexes of node 0, one with a switch, and one of node 1: as many expanders, and the switch again. */
+/* Two root complexes of node 0, one with a switch, and one of node 1: as many expanders, one of them with a switch. */
 static Case mirrored(const char *name) {
         Case c = case_new(name, 2, (int[]) { 0, 1 }, false);
 
@@ -49,7 +49,7 @@ TEST(test_mirror) {
         assert_golden(&c, NULL, "domxml-mirror.xml");
 }
 
-/* For NCCL: no declaration, one root, the buses that firmware gives, links as on the host where they are known. */
+/* The NCCL topology: no XML declaration, one root, firmware's bus numbers, and the known links of the host. */
 TEST(test_nccl) {
         _cleanup_case_ Case c = mirrored("vm31");
         _cleanup_free_ char *text = NULL, *bare = NULL;
@@ -59,7 +59,7 @@ TEST(test_nccl) {
         assert_has(text, "<cpu numaid=\"0\" affinity=\"0000003f\" arch=\"x86_64\">");
         assert_has(text, "<cpu numaid=\"1\" affinity=\"00000fc0\" arch=\"x86_64\">");
         assert_has(text, "class=\"0x060400\">\n      <pci busid=");
-        assert_has_not(text, "link_speed"); /* nobody said */
+        assert_has_not(text, "link_speed"); /* unknown */
         for (size_t i = 0; i < c.inv->n_devices; i++) {
                 c.inv->devices[i].link_speed = i == 0 ? 2500 : 32000;
                 c.inv->devices[i].link_width = 16;
@@ -72,7 +72,7 @@ TEST(test_nccl) {
         assert_int_equal(domxml_nccl_topology(c.inv, c.config, c.a, NULL, &bare, NULL), VERDICT_INVALID_REQUEST);
 }
 
-/* For who looks at the domain; libvirt keeps what is in the metadata as it is. */
+/* For people who read the domain. libvirt keeps the contents of metadata. */
 TEST(test_vf_attributes) {
         _cleanup_case_ Case c = case_new("vm20", 1, (int[]) { 0 }, false);
         VfAttributes *v;
@@ -108,7 +108,7 @@ TEST(test_hugepages_1g) {
         assert_golden(&c, NULL, "domxml-hugepages-1g.xml");
 }
 
-/* Host nodes 0, 4 and 5: guest cells are 0, 1 and 2, and a device of node 4 is behind the expander of cell 1. */
+/* Host nodes 0, 4 and 5 are guest cells 0, 1 and 2. A device of node 4 is behind the expander of cell 1. */
 TEST(test_F1_sparse_nodes) {
         _cleanup_case_ Case c = case_new("vm11", 3, (int[]) { 0, 4, 5 }, false);
 
@@ -132,7 +132,7 @@ TEST(test_large_bars) {
         assert_golden(&c, NULL, "domxml-large-bars.xml");
 }
 
-/* A window that firmware would not make by itself: it is told, unless it is no UEFI or was told already. */
+/* UEFI firmware gets a hint for a window larger than its own, unless the template has one. */
 TEST(test_firmware_hint) {
         _cleanup_case_ Case c = case_new("vm32", 1, (int[]) { 0 }, false);
         static const char hint[] = "<qemu:arg value=\"name=opt/ovmf/X-PciMmio64Mb,string=131072\"/>";
@@ -197,12 +197,12 @@ TEST(test_aarch64_template) {
                        VERDICT_INVALID_TEMPLATE, "virt");
 }
 
-/* 'virt' has a window of 512 GiB, which only newer QEMU makes larger, and newer libvirt by an element. */
+/* 'virt' has a window of 512 GiB. Newer QEMU can enlarge it, newer libvirt has an element for that. */
 TEST(test_aarch64_window) {
         static const struct {
                 uint64_t bar;
                 unsigned libvirt, qemu;
-                const char *window; /* NULL: none, and a warning if warned */
+                const char *window; /* NULL: none, but a warning if warned */
                 bool warned;
         } cases[] = {
                 { 256 * GIB, 12008000, 11000000, NULL, false },
@@ -266,7 +266,7 @@ static Case grace_node(const char *name, unsigned libvirt, unsigned qemu, const 
 #define SMMU(more)    "<iommu model='smmuv3'><driver " more "/></iommu>"
 #define SMMU_ON(more) "<domain type='kvm'><devices>" SMMU(more) "</devices></domain>"
 
-/* Each GPU has cells of its own behind the others, at most as many as the guest's kernel has nodes. */
+/* Each GPU has memory cells after the others, up to the maximum of the guest's kernel. */
 TEST(test_memory_cells) {
         _cleanup_case_ Case c = grace_node("vm50", LIBVIRT_12), few = grace_node("vm51", LIBVIRT_12);
         _cleanup_free_ char *text = NULL, *none = NULL;
@@ -286,7 +286,7 @@ TEST(test_memory_cells) {
         assert_has(none, "0 of 8");
 }
 
-/* What this kernel, libvirt and QEMU cannot give is told in the document. */
+/* The document names what this kernel, libvirt and QEMU lack. */
 TEST(test_grace_lacks) {
         static const struct {
                 unsigned libvirt, qemu;
@@ -313,7 +313,7 @@ TEST(test_grace_lacks) {
         }
 }
 
-/* A GPU on vfio-pci: because its driver is not loaded, the kernel has none, or the configuration says so. */
+/* A coherent GPU on vfio-pci: its own driver is not loaded, unknown to the kernel, or excluded by the configuration. */
 TEST(test_lost_memory) {
         for (unsigned i = 0; i < 3; i++) {
                 _cleanup_case_ Case c = grace_node("vm53", LIBVIRT_12);
@@ -334,7 +334,7 @@ TEST(test_lost_memory) {
                 assert_int_equal(domxml_explain_lacks(c.inv, c.config, c.a, &lacks), 0);
                 c.inv->n_variants = 1;
                 record("lost memory", lacks);
-                /* VfioDriver= may name the driver itself. */
+                /* VfioDriver= may name that driver. */
                 assert_int_equal(string_copy(&c.a->vfio_driver, COHERENT_DRIVER), 0);
                 free(text);
                 text = make(&c, NULL);
@@ -343,7 +343,7 @@ TEST(test_lost_memory) {
         }
 }
 
-/* An SMMU that QEMU emulates alone has no devices of VFIO behind it. */
+/* VFIO devices cannot be behind an SMMU that QEMU emulates alone. */
 TEST(test_smmu_refused) {
         static const struct {
                 unsigned libvirt, qemu;
@@ -372,7 +372,7 @@ TEST(test_smmu_refused) {
         }
 }
 
-/* One SMMU of the host serves one host bridge, and one of the guest those of an expander. */
+/* An SMMU of the host serves one host bridge, an SMMU of the guest one expander. */
 TEST(test_smmu_places) {
         _cleanup_case_ Case c = grace_node("vm56", LIBVIRT_12);
         _cleanup_free_ char *flat = NULL, *one = NULL;
@@ -390,7 +390,7 @@ TEST(test_smmu_places) {
         assert_refused(&c, SMMU_ON("accel='on'"), VERDICT_INVALID_TEMPLATE, "NUMA node");
 }
 
-/* An accelerated SMMU needs iommufd, also where auto would not use it. */
+/* An accelerated SMMU needs iommufd even if auto would not use it. */
 TEST(test_smmu_iommufd) {
         _cleanup_case_ Case c = grace_node("vm55", LIBVIRT_12);
         _cleanup_free_ char *text = make(&c, SMMU_ON("accel='on'")), *without = make(&c, NULL);
@@ -401,7 +401,7 @@ TEST(test_smmu_iommufd) {
         assert_refused(&c, SMMU_ON("accel='on'"), VERDICT_INVALID_TEMPLATE, "iommufd");
 }
 
-/* Nothing of a local APIC: no <iommu> for many vCPUs. */
+/* AArch64 has no local APIC, and so no <iommu> for many vCPUs. */
 TEST(test_aarch64_many_vcpus) {
         _cleanup_case_ Case c = aarch64_node("vm42");
         _cleanup_free_ char *text = NULL;
@@ -462,7 +462,7 @@ static Case sharing(const char *name) {
         return c;
 }
 
-/* Their BARs are in the guest's window like any other. */
+/* BARs of shared memory count in the guest's window. */
 TEST(test_shared_memory) {
         _cleanup_case_ Case c = sharing("vm30");
         _cleanup_(cleanup_allocation_free) Allocation *other = allocation_new("vm29");
@@ -482,7 +482,7 @@ static unsigned root_ports(const Case *c) {
         return n;
 }
 
-/* Its bridge to conventional PCI takes none of the ports that are to stay free. */
+/* The bridge to conventional PCI takes none of the spare ports. */
 TEST(test_shared_memory_takes_no_spare_port) {
         _cleanup_case_ Case c = sharing("vm34");
         unsigned with, without;
@@ -513,7 +513,7 @@ TEST(test_shared_memory_is_not_the_templates) {
         assert_has(text, "passthroughd-halo");
 }
 
-/* What is promised in JSON is what the document says. */
+/* The addresses in JSON are those of the document. */
 TEST(test_guest_addresses) {
         _cleanup_case_ Case c = one_node("vm24");
         _cleanup_free_ GuestAddress *addresses = NULL;

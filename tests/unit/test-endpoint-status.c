@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* When an endpoint is down, and when it is up again. */
+/* The answers after which an endpoint is down or up. */
 
 #include <stdlib.h>
 
@@ -9,19 +9,20 @@
 #include "model/endpoint-status.h"
 #include "util/cleanup.h"
 
-/* Each letter is an answer: ? unknown, + accepts, - refuses. The states after them: ? unknown, + up, - down. */
+/* A letter is an answer: ? unknown, + accepts, - refuses. Then the states after each answer: ? unknown, + up, -
+ * down. */
 static const struct {
         const char *answers, *states;
 } cases[] = {
         { "????", "????" },
         { "+", "+" },
         { "?+?", "?++" },
-        { "-", "-" }, /* never answered: down at once */
+        { "-", "-" }, /* an endpoint that never answered is down at once */
         { "?-?", "?--" },
         { "+-", "++" },
         { "+--", "++-" },
         { "+-+-+-", "++++++" },
-        { "+-?-", "+++-" }, /* unknown neither counts nor starts anew */
+        { "+-?-", "+++-" }, /* an unknown answer neither counts nor resets the count */
         { "+-???", "+++++" },
         { "+--+", "++-+" },
         { "-+-", "-++" },
@@ -55,7 +56,7 @@ TEST(test_states) {
         }
 }
 
-/* Each failure is one, with a reason of its own. The reason is that of the last failure. */
+/* Each kind of failure counts. The reason is that of the last failure. */
 TEST(test_reasons) {
         const char *reasons[_ENDPOINT_ANSWER_MAX] = { 0 };
         EndpointStatusTable t = { 0 };

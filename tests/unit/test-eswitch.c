@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The mode of an eswitch: what is kept of it, how devlink tells it, and what stands for a VF on it. */
+/* The eswitch mode and the representors of VFs: devlink's answers, and what is made of them. */
 
 #include <errno.h>
 #include <linux/devlink.h>
@@ -28,19 +28,19 @@ typedef struct Datagram {
         size_t size;
 } Datagram;
 
-/* The other side, as Linux 6.12's genetlink.c and devlink answer. */
+/* A fake kernel, which answers as genetlink.c and devlink of Linux 6.12. */
 static struct {
-        int family_error, error; /* of CTRL_CMD_GETFAMILY, of DEVLINK_CMD_ESWITCH_GET */
+        int family_error, error; /* errnos of CTRL_CMD_GETFAMILY and of DEVLINK_CMD_ESWITCH_GET */
         const char *family, *device;
-        uint16_t family_id, mode, type; /* type: of the answer; 0: as it is */
+        uint16_t family_id, mode, type; /* type: message type of the answer; 0: the correct one */
         size_t mode_size, id_size;
-        bool cuts_family;    /* else cut and shrink are for the other */
+        bool cuts_family;    /* cut and shrink apply to the family's reply, else to the other one */
         size_t cut;          /* bytes of a reply that arrive; 0: all */
-        size_t shrink;       /* as cut, and the message says that it is no longer */
-        size_t whole;        /* bytes of that reply */
+        size_t shrink;       /* as cut, and the message's length says the same */
+        size_t whole;        /* complete size of that reply */
         bool says_nothing;   /* acknowledges only */
         Datagram asked;      /* the last DEVLINK_CMD_ESWITCH_GET */
-        Datagram replies[2]; /* the answer, and that it was all */
+        Datagram replies[2]; /* the answer and its acknowledgement */
         unsigned n_replies, next_reply, asks;
 } kernel;
 
@@ -132,11 +132,11 @@ static int on_send(struct nl_sock *sk, struct nl_msg *msg) {
         return (int) request->nlmsg_len;
 }
 
-/* Exactly as much memory as arrives, so that the sanitizer sees one byte too many. */
+/* The buffer has exactly the received size, so that the sanitizer sees any read beyond. */
 static int on_receive(struct nl_sock *sk, struct sockaddr_nl *from, unsigned char **ret, struct ucred **creds) {
         const Datagram *d = &kernel.replies[kernel.next_reply];
 
-        assert_true(kernel.next_reply++ < kernel.n_replies); /* this would wait for ever */
+        assert_true(kernel.next_reply++ < kernel.n_replies); /* another receive would block for ever */
         *from = (struct sockaddr_nl) { .nl_family = AF_NETLINK };
         *ret = malloc(d->size);
         assert_non_null(*ret);
@@ -144,7 +144,7 @@ static int on_receive(struct nl_sock *sk, struct sockaddr_nl *from, unsigned cha
         return (int) d->size;
 }
 
-/* libnl's, in its place. */
+/* Replaces the functions of libnl. */
 int nl_connect(struct nl_sock *sk, int protocol) {
         struct nl_cb *cb = nl_socket_get_cb(sk);
 
@@ -186,7 +186,7 @@ TEST_WITH(test_modes, setup, NULL) {
         assert_asked(0, false);
 }
 
-/* Nothing but DEVLINK_CMD_ESWITCH_GET, for that device, and of the family that the kernel named. */
+/* The request is DEVLINK_CMD_ESWITCH_GET for that device, with the family number from the kernel. */
 TEST_WITH(test_request, setup, NULL) {
         const struct nlmsghdr *asked = (const void *) kernel.asked.data;
         const struct genlmsghdr *header = (const void *) (kernel.asked.data + NLMSG_HDRLEN);
@@ -220,7 +220,7 @@ TEST_WITH(test_errors, setup, NULL) {
 }
 
 TEST_WITH(test_malformed, setup, NULL) {
-        kernel.device = "0000:02:00.0"; /* an answer about another one */
+        kernel.device = "0000:02:00.0"; /* an answer about another device */
         assert_asked(-EPROTO, false);
         kernel.device = NULL;
         assert_asked(-EPROTO, false);
@@ -246,14 +246,14 @@ TEST_WITH(test_malformed_family, setup, NULL) {
         kernel.id_size = 1;
         assert_asked(-EPROTO, false);
         kernel.id_size = 2;
-        kernel.family_id = 0; /* not said */
+        kernel.family_id = 0; /* no family number */
         assert_asked(-EPROTO, false);
-        kernel.family_id = NLMSG_MIN_TYPE - 1; /* a message of netlink itself */
+        kernel.family_id = NLMSG_MIN_TYPE - 1; /* a number of netlink's own messages */
         assert_asked(-EPROTO, false);
         assert_int_equal(kernel.asks, 0);
 }
 
-/* Whatever is left of a message: it is told rightly or not at all, and never waited for more. */
+/* A truncated message gives the correct answer or an error, and no further receive. */
 TEST_WITH(test_truncated, setup, NULL) {
         for (unsigned family = 0; family < 2; family++) {
                 size_t whole;
@@ -296,7 +296,8 @@ TEST_WITH(test_representor, setup_tree, teardown) {
         assert_string_equal(name, "eth0_13");
 }
 
-/* names: what the sentence must name. legacy: the command that it must advise, NULL: it must not speak of the mode. */
+/* names: words that the sentence must have. legacy: the command that it must advise; NULL: it must not mention the
+ * mode. */
 static void assert_failure(int error, const char *found, const char *representor, const char *names,
                            const char *legacy) {
         char to[] = "vlan=5";
@@ -317,9 +318,9 @@ TEST(test_failure) {
 
         assert_failure(-EOPNOTSUPP, "vlan=0", "eth0_3", "eth0_3", legacy);
         assert_failure(-EOPNOTSUPP, "vlan=0", NULL, NULL, legacy);
-        /* The PF's own interface offers nothing at all in that mode. */
+        /* In switchdev mode the PF's own interface supports no attributes. */
         assert_failure(-EOPNOTSUPP, "", NULL, NULL, legacy);
-        /* What has other reasons. */
+        /* Failures with other reasons do not mention the mode. */
         assert_failure(-EOPNOTSUPP, "trust=on", "eth0_3", NULL, NULL);
         assert_failure(-EINVAL, "vlan=0", "eth0_3", NULL, NULL);
 }

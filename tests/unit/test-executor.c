@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Lists of steps on files that only hold what is written to them: what is undone, what is reported, what is waited for.
- */
+/* Lists of steps on plain files: undo, reports, and waits. */
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -19,7 +18,7 @@
 #define SECOND      "0000:02:00.0"
 #define GONE        "0000:03:00.0"
 #define GUIDS       "node-guid=00:11:22:33:44:55:66:77 port-guid=00:11:22:33:44:55:66:78"
-/* Less than the time for which a step waits for an interface of the PF. */
+/* Less time than a step waits for an interface of the PF. */
 #define PROMPT_USEC 4500000U
 
 #define REPORTS_MAX 32
@@ -81,7 +80,7 @@ static void assert_override(const Fixture *f, const char *device, const char *ex
         assert_string_equal(text, expected);
 }
 
-/* Except of an undo, which follows the report of a failure. */
+/* Skips reports of the undo, which follow the report of a failure. */
 static const Report *last_report(ReportKind kind) {
         while (n_reports > 1 && reports[n_reports - 1].kind == REPORT_UNDO)
                 n_reports--;
@@ -90,7 +89,7 @@ static const Report *last_report(ReportKind kind) {
         return &reports[n_reports - 1];
 }
 
-/* Every step says what it is about to do, and a step that changes nothing is no failure. */
+/* Every step is reported before it runs. A step that changes nothing is no failure. */
 TEST_WITH(test_all_done, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
@@ -108,7 +107,7 @@ TEST_WITH(test_all_done, setup, teardown) {
         assert_override(f, SECOND, "driver-b");
 }
 
-/* What a step found as it should be is not undone: this run has not changed it. */
+/* A step without a change is not undone. */
 TEST_WITH(test_undo_of_changes_only, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
@@ -118,7 +117,7 @@ TEST_WITH(test_undo_of_changes_only, setup, teardown) {
         add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
         add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
         assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_FAILED);
-        /* The child tells where it is also while it undoes: that may hang. */
+        /* The undo is reported too, because it may hang. */
         assert_int_equal(reports[n_reports - 1].kind, REPORT_UNDO);
         assert_int_equal(reports[n_reports - 1].step, 1);
         assert_int_equal(last_report(REPORT_FAILED)->step, 2);
@@ -154,7 +153,7 @@ TEST_WITH(test_power, setup, teardown) {
         assert_attribute(f, SECOND, "d3cold_allowed", "1");
 }
 
-/* By one method, and without any. */
+/* With one method, and without any. */
 TEST_WITH(test_reset, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *by_bus = step_list_new(), *any = step_list_new();
@@ -180,7 +179,7 @@ TEST_WITH(test_reset, setup, teardown) {
         (void) last_report(REPORT_STEP);
 }
 
-/* Without Fabric Manager only the partition is missing, if that is allowed. */
+/* Without Fabric Manager, a run may succeed without the partition. */
 TEST_WITH(test_partition_may_lack, setup, teardown) {
         Fixture *f = *state;
 
@@ -221,7 +220,7 @@ TEST_WITH(test_failed_device_is_skipped, setup, teardown) {
         assert_override(f, SECOND, "driver-b");
 }
 
-/* A device that is there cannot be left as it is. */
+/* Only a step for a device that is gone may be skipped. */
 TEST_WITH(test_gone_is_done, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
@@ -237,7 +236,7 @@ TEST_WITH(test_gone_is_done, setup, teardown) {
         assert_int_equal(last_report(REPORT_UNDO_FAILED)->step, 1);
 }
 
-/* A VF that was removed needs no attributes. One that is there, or whose index is unknown, is not given up. */
+/* A VF that was removed needs no attributes. A failure for an existing VF, or for one with an unknown index, counts. */
 TEST_WITH(test_gone_vf_is_done, setup, teardown) {
         static const struct {
                 unsigned vf;
@@ -369,7 +368,7 @@ TEST_WITH(test_does_not_wait_for_what_is_offered, setup, teardown) {
         assert_true(clock_usec(CLOCK_MONOTONIC) - begin < PROMPT_USEC);
 }
 
-/* The interface of an Ethernet or InfiniBand PF appears after its driver was bound. */
+/* Waits for the interface of an Ethernet or InfiniBand PF, which appears after the driver was bound. */
 TEST_WITH(test_waits_for_what_may_be_offered, setup, teardown) {
         static const char *const classes[] = { "0x020000", "0x0c0600" };
         Fixture *f = *state;
@@ -486,7 +485,7 @@ TEST_WITH(test_users_may_be_unknown, setup, teardown) {
         }
 }
 
-/* A VF without others beside it, and text that is no attribute. */
+/* A single VF, and an invalid attribute. */
 TEST_WITH(test_one_vf, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
@@ -501,7 +500,7 @@ TEST_WITH(test_one_vf, setup, teardown) {
         assert_int_equal(last_report(REPORT_DEVICE_FAILED)->error, -EINVAL);
 }
 
-/* A process of the run hangs when it begins the step *userdata. */
+/* Blocks a process of the run at the beginning of step *userdata. */
 static int hang_at(const Report *r, void *userdata) {
         (void) keep(r, NULL);
         while (r->kind == REPORT_STEP && r->step == *(const uint32_t *) userdata)
@@ -532,7 +531,7 @@ static bool was_begun(uint32_t step) {
         return false;
 }
 
-/* A release goes on without a chain that hangs, but asks nothing about the device of that chain. */
+/* A release continues without a hanging chain, and reports nothing more about that chain's device. */
 TEST_WITH(test_chain_hangs, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *l = new_chains(2);
@@ -549,7 +548,7 @@ TEST_WITH(test_chain_hangs, setup, teardown) {
         assert_true(was_begun(3));
 }
 
-/* Nor does a release go on after a step that runs alone, as the release of a device by its guest. */
+/* A release also stops at a hanging step that runs alone, such as the release of a device by its guest. */
 TEST_WITH(test_lone_step_hangs, setup, teardown) {
         Fixture *f = *state;
         uint32_t first = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The VFs that a configuration would create on a node that has none. */
+/* The VFs that a configuration would create on a node without VFs. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ TEST(test_isolated) {
         assert_int_equal(vf->iommu_group, 3);
         assert_int_equal(node_find(t, "0000:3b:00.5")->iommu_group, 6);
         assert_assumed(t, "of its own");
-        /* Again: they are there. */
+        /* A second call adds nothing. */
         assert_int_equal(policy_expect_vfs(t->config, t->inventory), 0);
         assert_int_equal(t->inventory->n_devices, 6);
 }
@@ -110,7 +110,8 @@ TEST(test_impossible) {
         assert_int_equal(t->inventory->n_devices, 3);
 }
 
-/* None are created on a PF that has no driver, cannot have so many, or has some; but on one that the host needs. */
+/* No VFs are expected on a PF without its driver, with too few VFs, or with existing VFs. A PF that the host needs gets
+ * VFs. */
 TEST(test_unwanted) {
         for (int i = 0; i < 5; i++) {
                 _cleanup_node_ TestNode *t = node_with_pf(1);

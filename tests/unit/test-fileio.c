@@ -61,10 +61,10 @@ static void assert_content(const char *name, const char *expected) {
 TEST(test_write_replaces) {
         write_text("a", "a long first version");
         write_text("a", "second");
-        errno = EINTR; /* of an earlier call */
+        errno = EINTR; /* left by an earlier call */
         assert_content("a", "second");
         assert_int_equal(remove_file_at(dir_fd, "a"), 0);
-        assert_int_equal(remove_file_at(dir_fd, "a"), 0); /* gone already is fine */
+        assert_int_equal(remove_file_at(dir_fd, "a"), 0); /* a missing file is no error */
 }
 
 typedef struct Lines {
@@ -103,7 +103,7 @@ TEST(test_lines) {
         assert_int_equal(remove_file_at(dir_fd, "fifo"), 0);
 }
 
-/* A temporary that a crash, or someone malicious, left behind is neither kept nor written through. */
+/* A temporary file left by a crash, or by an attacker, is replaced, and nothing is written through it. */
 TEST(test_write_stale_temporary) {
         write_text("victim", "mine");
         assert_int_equal(symlinkat("victim", dir_fd, ".a.tmp"), 0);
@@ -134,7 +134,7 @@ static size_t count_names(void) {
         return n;
 }
 
-/* A spare has no name before it is written, and takes no name of another file. */
+/* A spare file has no name until it is written, and does not replace another file. */
 TEST(test_spare) {
         int spare = spare_file_at(dir_fd);
 
@@ -144,10 +144,10 @@ TEST(test_spare) {
         assert_int_equal(count_names(), 0);
         last_synced = -1;
         assert_int_equal(write_spare_file_at(dir_fd, "a", spare, "one", 3), 0);
-        assert_int_equal(synced_at_link, spare); /* after a power cut the name has the whole file or none */
+        assert_int_equal(synced_at_link, spare); /* after a power cut the name has the whole file or no file */
         assert_int_equal(last_synced, dir_fd);
         assert_content("a", "one");
-        assert_int_equal(close(spare), -1); /* it was taken */
+        assert_int_equal(close(spare), -1); /* the write has closed it */
         spare = spare_file_at(dir_fd);
         assert_true(spare >= 0);
         assert_int_equal(write_spare_file_at(dir_fd, "a", spare, "two", 3), -EEXIST);

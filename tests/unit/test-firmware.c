@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Which firmware descriptors of QEMU count. */
+/* Which of QEMU's firmware descriptors count. */
 
 #include "unit.h"
 
@@ -28,7 +28,7 @@ TEST(test_directories) {
         tree_done(root);
 }
 
-/* A file of the administrator hides that of the package, whatever it is. */
+/* A file of the administrator hides the package's file of that name, even an invalid one. */
 TEST(test_hidden) {
         static const char packaged[] = "usr/share/qemu/firmware/60-x.json", own[] = "etc/qemu/firmware/60-x.json";
         char *root = tree_new();

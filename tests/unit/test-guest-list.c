@@ -12,7 +12,7 @@
 
 static const char gpu[] = "0000:82:00.0", vf[] = "0000:83:00.1";
 
-/* record: the kind and the lines of its text. */
+/* record: kind and lines. */
 static int apply(GuestList *l, const char *record) {
         static const char *const kinds[] = { "list", "domain", "ended", "features", "complete", "failed" };
         _cleanup_free_ char *copy = strdup(record);
@@ -69,7 +69,7 @@ TEST(test_place) {
         assert_false(guest_find_place(&l.guests[0], "0000:84:00.0").known);
 }
 
-/* A domain that libvirt does not list any more has ended, for example while libvirt did not run. */
+/* A domain that is missing from a complete list has ended, for example while libvirt was stopped. */
 TEST(test_list) {
         _cleanup_(guest_list_done) GuestList l = { 0 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The guest's PCI layout: every device has one address of its own, and no two buses share a number (domain.md F9). */
+/* The guest's PCI layout: every device has its own address, and every bus its own number (domain.md F9). */
 
 #include <errno.h>
 #include <stdio.h>
@@ -49,12 +49,12 @@ static GuestPci *layout(void) {
         return pci;
 }
 
-/* Where it is in the order in which firmware finds what is plugged into one bus. */
+/* Returns the order in which firmware finds the controllers on a bus. */
 static int place_on_bus(const GuestController *c) {
         return c->bus == 0 ? (int) c->index : c->slot * 8 + c->function;
 }
 
-/* As firmware numbers them, depth first, from the bus that c makes. What it says of itself has to be the same. */
+/* Numbers the buses depth first, as firmware does, and compares them with the layout's. */
 static void enumerate(const GuestPci *pci, unsigned parent, bool known, unsigned *next, bool used[]) {
         for (int last = -1;;) {
                 const GuestController *first = NULL;
@@ -136,7 +136,7 @@ static void assert_ports_are_apart(const GuestPci *pci) {
         }
 }
 
-/* 1 to 64 devices on 1 to 8 cells; node ids are twice the cell's, some devices are on none or unknown. */
+/* 1 to 64 devices on 1 to 8 cells. The node is twice the cell; some devices are on other or unknown nodes. */
 TEST(test_buses_never_overlap) {
         for (unsigned cells = 1; cells <= ALLOCATION_CELLS_MAX; cells++)
                 for (unsigned n = 1; n <= REQUEST_DEVICES_MAX; n++)
@@ -166,7 +166,7 @@ TEST(test_unknown_node_is_not_zero) {
         begin(2);
         add((PciAddress) { .bus = 1 }, -1, false, DEVICE_ROLE_ASSIGNED); /* unknown */
         add((PciAddress) { .bus = 2 }, 2, false, DEVICE_ROLE_ASSIGNED);  /* cell 1 */
-        add((PciAddress) { .bus = 3 }, 6, false, DEVICE_ROLE_ASSIGNED);  /* of no cell */
+        add((PciAddress) { .bus = 3 }, 6, false, DEVICE_ROLE_ASSIGNED);  /* another node, without a cell */
         assert_non_null(allocation_add_device(allocation, (PciAddress) { .bus = 9 }, DEVICE_ROLE_ASSIGNED)); /* gone */
         pci = layout();
 
@@ -180,8 +180,8 @@ TEST(test_unknown_node_is_not_zero) {
         end();
 }
 
-/* The slot becomes one card, renumbered from 0; VFs are cards of their own even in one host slot; held devices are not
- * shown. */
+/* A slot becomes one card whose functions are numbered from 0. VFs are cards of their own, even in one slot. Held
+ * devices are not shown. */
 TEST(test_functions_of_a_slot) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
 
@@ -261,7 +261,7 @@ static uint64_t hole_of(uint64_t bar) {
         add((PciAddress) { .bus = 1 }, 0, false, DEVICE_ROLE_ASSIGNED);
         add((PciAddress) { .bus = 2 }, 0, false, DEVICE_ROLE_HELD);
         inventory->devices[0].bar_size[1] = bar;
-        inventory->devices[1].bar_size[1] = 1ULL << 50; /* not in the guest */
+        inventory->devices[1].bar_size[1] = 1ULL << 50; /* not a device of the guest */
         pci = layout();
         end();
         return pci->hole64;
@@ -282,30 +282,30 @@ static void assert_window(unsigned phys_bits, uint64_t bar, uint64_t hole64, boo
 
 /* Firmware makes a window of an eighth of what the processor can address. */
 TEST(test_firmware_hint) {
-        assert_window(0, 128ULL << 30, 256ULL << 30, false); /* nobody knows */
+        assert_window(0, 128ULL << 30, 256ULL << 30, false); /* unknown */
         assert_window(52, 1024ULL << 30, 2048ULL << 30, false);
         assert_window(46, 4096ULL << 30, 8192ULL << 30, false);
         assert_window(46, (4096ULL << 30) + 1, 16384ULL << 30, true);
         assert_window(39, 16ULL << 30, 0, false);
         assert_window(39, 32ULL << 30, 64ULL << 30, false);
         assert_window(39, 64ULL << 30, 128ULL << 30, true);
-        assert_window(39, 128ULL << 30, 128ULL << 30, true); /* twice that would leave too little for memory */
+        assert_window(39, 128ULL << 30, 128ULL << 30, true); /* twice the BARs would leave too little for memory */
 }
 
 TEST(test_hole64) {
         assert_int_equal(hole_of(0), 0);
-        assert_int_equal(hole_of(16ULL << 30), 0); /* what q35 has anyway */
+        assert_int_equal(hole_of(16ULL << 30), 0); /* q35 has this by default */
         assert_int_equal(hole_of((16ULL << 30) + 1), 64ULL << 30);
         assert_int_equal(hole_of(64ULL << 30), 128ULL << 30);
         assert_int_equal(hole_of(65ULL << 30), 256ULL << 30);
-        assert_int_equal(hole_of(UINT64_MAX), 1ULL << 61); /* nonsense stays within bounds */
+        assert_int_equal(hole_of(UINT64_MAX), 1ULL << 61); /* invalid sizes are limited */
 }
 
-/* The window of 'virt' is used up to its end; the BARs of a port begin at a multiple of the largest. */
+/* The window of 'virt' is used up to its end. The BARs of a port begin at a multiple of the largest one. */
 TEST(test_window_virt) {
         static const struct {
                 unsigned gpus;
-                uint64_t bar, small; /* in GiB and MiB, of each GPU */
+                uint64_t bar, small; /* of each GPU, in GiB and MiB */
                 uint64_t hole64;     /* in GiB; 0: the default */
         } cases[] = {
                 { 0, 0, 0, 0 },        { 2, 256, 0, 0 },  { 3, 256, 0, 2048 },  { 1, 256, 16, 0 },
@@ -330,7 +330,7 @@ TEST(test_window_virt) {
         }
 }
 
-/* Expanders and root ports for hot-plug; no device has another address for them. */
+/* Expanders and root ports for hot-plug do not change the addresses of devices. */
 TEST(test_spare_ports) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *without = NULL, *with = NULL;
         GuestPciRoom room = GUEST_PCI_ROOM_DEFAULT;
@@ -359,7 +359,7 @@ TEST(test_spare_ports) {
         end();
 }
 
-/* One device with a path of its own on the host. */
+/* Adds a device with this path on the host. */
 static void add_at(const char *path, int node, bool is_vf) {
         PciAddress address;
 
@@ -370,7 +370,7 @@ static void add_at(const char *path, int node, bool is_vf) {
 
 #define TREE_CARDS_MAX 12U
 
-/* Where a card is: one of two root ports of one of three root complexes, at a switch below it, 0 none. */
+/* The place of a card: one of two root ports of one of three root complexes, and the switch below the port; 0: none. */
 typedef struct Spot {
         unsigned complex, port, at;
 } Spot;
@@ -409,7 +409,7 @@ static Distance guest_distance(const GuestPci *pci, const GuestFunction *f, cons
         return a->cell == b->cell ? DISTANCE_NODE : DISTANCE_SYS;
 }
 
-/* The first switch, two below it, and one below the first of these; a root port has one card where it has no switch. */
+/* Adds a card. Switch 1 is below the root port, 2 and 3 below 1, 4 below 2. A port without switches has one card. */
 static void add_at_spot(Spot s, unsigned bus) {
         static const char *const switches[] = { "", "/%s:00.0/%s:01.0", "/%s:00.0/%s:02.0/%s:10.0/%s:11.0",
                                                 "/%s:00.0/%s:03.0/%s:20.0/%s:21.0",
@@ -428,7 +428,7 @@ static void add_at_spot(Spot s, unsigned bus) {
         add_at(path, node_of(s), false);
 }
 
-/* The point of it all: the guest finds its cards as near to each other as they are. */
+/* The distances between the guest's cards are those of the host. */
 TEST(test_mirror_keeps_distances) {
         srand(7);
         for (unsigned round = 0; round < 3000; round++) {
@@ -465,7 +465,7 @@ static unsigned count(const GuestPci *pci, GuestControllerType type) {
         return n;
 }
 
-/* A switch costs bus numbers: there is one only where cards share it. VFs of one PF without a switch share none. */
+/* A switch costs bus numbers, so only shared switches are made. VFs of one PF without a switch share none. */
 TEST(test_switches_only_where_shared) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *mirror = NULL, *flat = NULL;
 
@@ -490,7 +490,7 @@ TEST(test_switches_only_where_shared) {
         end();
 }
 
-/* What is on no cell stays together below the root bus, switch and all. */
+/* Devices without a cell stay together on the root bus, with their switch. */
 TEST(test_mirror_without_a_cell) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
 
@@ -509,7 +509,7 @@ TEST(test_mirror_without_a_cell) {
         end();
 }
 
-/* Root complexes, and so the guest's bus numbers, in the order of the request. */
+/* Root complexes, and so the guest's bus numbers, are in the order of the request. */
 TEST(test_request_order) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
 
@@ -529,7 +529,7 @@ TEST(test_request_order) {
         end();
 }
 
-/* Mirror for more than one, where that fits; who asks for what does not fit hears of it. */
+/* By default mirror is chosen for several devices if it fits. An explicit request that does not fit is refused. */
 TEST(test_choose) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 

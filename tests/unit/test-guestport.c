@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Free ports of a domain for new devices, and the <hostdev> of one device. The domain is that of the document. */
+/* Free ports of a domain for new devices, and the <hostdev> of one device. The domain is the allocation's document. */
 
 #include <errno.h>
 
@@ -49,7 +49,7 @@ static Verdict choose(const Case *c, PciAddress device, const char *xml, unsigne
         return choose_for(c, device, 16 * 1024, xml, ret_bus);
 }
 
-/* The element of the document's <devices> with this attribute. */
+/* Finds the element of <devices> with this attribute. */
 static const xmlNode *find_element(const xmlDoc *doc, const char *name, const char *attribute, const char *value) {
         const xmlNode *devices = node_find(xmlDocGetRootElement((xmlDoc *) doc), "devices");
 
@@ -60,7 +60,7 @@ static const xmlNode *find_element(const xmlDoc *doc, const char *name, const ch
         return NULL;
 }
 
-/* The index of the expander above the root port; 0: pcie.0. */
+/* Returns the index of the expander above the root port; 0: pcie.0. */
 static unsigned root_of(const char *xml, unsigned port) {
         xmlDoc *doc = xmlReadMemory(xml, (int) strlen(xml), NULL, NULL, 0);
         _cleanup_free_ char *index = string_format("%u", port);
@@ -75,7 +75,7 @@ static unsigned root_of(const char *xml, unsigned port) {
         return bus;
 }
 
-/* The bus of the device in the document. */
+/* Returns the bus of the device in the document. */
 static unsigned bus_of(const Case *c, size_t device) {
         _cleanup_free_ GuestAddress *addresses = NULL;
         size_t n;
@@ -102,13 +102,13 @@ TEST(test_cell) {
         assert_int_equal(choose(&c, far, xml, &bus), VERDICT_NONE);
         assert_int_equal(root_of(xml, bus), 0);
         assert_int_equal(choose(&c, gpu, xml, &bus), VERDICT_NONE);
-        assert_int_equal(bus, 0); /* the domain has it */
+        assert_int_equal(bus, 0); /* the domain has the device already */
         assert_int_equal(guest_ports_choose(c.a, near, (uint64_t[2]) { 0 }, 2, xml, &places, &n, NULL),
                          VERDICT_NO_FREE_PORT);
         assert_null(places);
 }
 
-/* A port with hotplug='off' is not free, and the ports on pcie.0 are of no cell. */
+/* A port with hotplug='off' is not free. Ports on pcie.0 belong to no cell. */
 TEST(test_no_port) {
         _cleanup_case_ Case c = one_node("vm7");
         PciAddress vf = add_new(&c, "pci0000:80/0000:83:00.2", 1, "ib-vf1");
@@ -134,7 +134,7 @@ TEST(test_no_port) {
         assert_int_equal(bus, 4);
 }
 
-/* The controllers of a broken document are plugged into each other. */
+/* A broken document, whose controllers are plugged into each other. */
 TEST(test_circle) {
         _cleanup_case_ Case c = one_node("vm7");
         PciAddress vf = add_new(&c, "pci0000:80/0000:83:00.2", 1, "ib-vf1");
@@ -152,7 +152,7 @@ TEST(test_circle) {
         assert_int_equal(bus, 3);
 }
 
-/* Each root complex of the host has its expander. */
+/* Each root complex of the host has an expander. */
 TEST(test_mirror) {
         _cleanup_case_ Case c = case_new("vm30", 1, (int[]) { 0 }, false);
         _cleanup_free_ char *xml = NULL;
@@ -180,7 +180,7 @@ TEST(test_mirror) {
         assert_int_not_equal(root_of(xml, bus), 0);
 }
 
-/* The BARs of a GPU need room in the MMIO window of the port, unless the guest does not run. */
+/* The BARs of a GPU need room in the port's MMIO window, unless the guest is not running. */
 TEST(test_large_bars) {
 #define COMMANDLINE(words)                                                                                             \
         "<qemu:commandline xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>" words "</qemu:commandline>"
@@ -231,7 +231,7 @@ TEST(test_large_bars) {
         }
 }
 
-/* Guests without an expander: pcie.0 is as near as anything if the guest has a single cell. */
+/* Without an expander, pcie.0 is near enough for a guest with a single cell. */
 TEST(test_no_expander) {
         for (int two = 0; two <= 1; two++) {
                 _cleanup_case_ Case c = case_new("vm9", 2, (int[]) { 0, 1 }, false);
@@ -247,7 +247,7 @@ TEST(test_no_expander) {
         }
 }
 
-/* libvirt's document of a guest that has just started tells what was computed for it. */
+/* Checks that places read from libvirt's document of a new guest are those of the layout. */
 static void assert_places(const Case *c) {
         _cleanup_free_ char *xml = make(c, NULL);
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
@@ -302,8 +302,8 @@ TEST(test_places) {
         "<hostdev><source><address bus='" bus "' slot='0' function='0'/></source>"                                     \
         "<address type='pci' " at " function='1'/></hostdev>"
 
-/* Of a domain that passthroughd did not write: ports in any order, a bus number beyond the last, a port without an
- * address, a bus without a controller, an expander below its own port. */
+/* A domain of another program: ports in any order, a bus number beyond the last, a port without an address, a bus
+ * without a controller, an expander below its own port. */
 TEST(test_other_places) {
         static const char xml[] =
                 "<domain><devices><controller type='pci' index='1' model='pcie-expander-bus'><target busNr='254'/>"
@@ -333,7 +333,7 @@ static char *hostdev(const Case *c, const char *slot) {
         return text;
 }
 
-/* The text without the blanks at line starts. */
+/* Returns the text without spaces at the beginnings of lines. */
 static char *flat(const char *text) {
         char *copy = strdup(text), *to = copy;
 
@@ -344,7 +344,7 @@ static char *flat(const char *text) {
         return copy;
 }
 
-/* It is that of the document; a running guest gets it at another place. */
+/* The <hostdev> is that of the document. A running guest gets it at another address. */
 TEST(test_hostdev) {
         _cleanup_case_ Case c = one_node("vm7");
         _cleanup_free_ char *text = hostdev(&c, "ib-vf0"), *anywhere = NULL, *at = NULL, *whole = make(&c, NULL),
@@ -372,11 +372,10 @@ TEST(test_hostdev) {
         record("slot", refusal.message);
 }
 
-/* passthroughd-libvirt takes no other device than the one that it is asked to plug in, and nothing that names a file.
- */
+/* passthroughd-libvirt accepts only the device that it is asked to plug in, and no file names. */
 TEST(test_plain_hostdev) {
         static const struct {
-                const char *before, *after; /* the <source> */
+                const char *before, *after; /* text around the <source> */
                 bool plain;
                 bool mediated; /* the <source> is a mediated device */
         } cases[] = {
@@ -419,7 +418,7 @@ TEST(test_plain_hostdev) {
 #define OTHER           "domain='0x0000' bus='0x84' slot='0x00' function='0x0'"
 #define UUID            "uuid='4b20d080-1b54-4048-85b3-a6a62d165c01'"
 
-/* Whichever of two elements libvirt reads, it is the one that was checked. */
+/* Repeated elements are refused, because libvirt may read another one than was checked. */
 TEST(test_hostdev_once) {
         static const char *const whole[] = { SOURCE(FUNCTION),          "<driver name='vfio' iommufd='yes'/>",
                                              "<rom bar='off'/>",        "<acpi nodeset='1'/>",
@@ -442,7 +441,7 @@ TEST(test_hostdev_once) {
         const size_t n = ELEMENTSOF(whole);
         char source[UUID_STRING_MAX];
 
-        /* Two copies of the i-th element, and at the end of none. */
+        /* Repeats the i-th element; in the last round none. */
         for (size_t i = 0; i <= n; i++) {
                 _cleanup_free_ char *text = string_format(
                         "<hostdev mode='subsystem' type='pci' managed='no'>%s%s%s%s%s%s%s</hostdev>", whole[0],

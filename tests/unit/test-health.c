@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* How well a device is: what is read of it, what is held against it and for how long, and how it is told. */
+/* The health of a device: readings, findings and how long they last, and their sentences. */
 
 #include <errno.h>
 
@@ -16,7 +16,7 @@
 
 static const PciDevice gpu = { .address = { .bus = 1 }, .instance = 7 };
 
-/* What health_evaluate() says: what the sentence names, NULL for a device that is well. */
+/* Checks the result of health_evaluate(). names: words of the sentence; NULL: the device is healthy. */
 static void assert_judged(Health *h, HealthReading r, HealthTrigger why, const char *names) {
         _cleanup_free_ char *text = NULL;
 
@@ -42,7 +42,7 @@ TEST(test_dead) {
         assert_judged(&h, (HealthReading) { .error = -EIO, .cold = true }, HEALTH_DUE_EVENT, "D3cold");
         assert_judged(&h, (HealthReading) { .error = -ENXIO }, HEALTH_DUE_EVENT, GPU_TEXT);
         assert_judged(&h, (HealthReading) { .power_error = true }, HEALTH_DUE_EVENT, GPU_TEXT);
-        /* It answers, so it woke up. */
+        /* It responds, so it has woken up. */
         assert_judged(&h, (HealthReading) { .cold = true }, HEALTH_DUE_EVENT, NULL);
         assert_int_equal(health_evaluate(&h, &(HealthReading) { .error = -EACCES }, HEALTH_DUE_RESCAN, &text),
                          -ENODATA);
@@ -54,19 +54,19 @@ TEST(test_dead) {
 TEST(test_fatal) {
         Health h = { .address = gpu.address };
 
-        /* What it had before anybody looked is not held against it. */
+        /* Errors before the first reading do not count. */
         assert_judged(&h, counted(3), HEALTH_DUE_EVENT, NULL);
         assert_judged(&h, counted(3), HEALTH_DUE_EVENT, NULL);
         assert_judged(&h, counted(5), HEALTH_DUE_EVENT, "had 2 fatal");
         assert_judged(&h, counted(5), HEALTH_DUE_EVENT, "had 2 fatal");
         assert_judged(&h, counted(6), HEALTH_DUE_RESCAN, "had 3 fatal");
-        /* One that does not answer has no counters to be asked. */
+        /* A device that does not respond has no counters. */
         assert_judged(&h, (HealthReading) { .error = -EIO }, HEALTH_DUE_RESCAN, "all ones");
         assert_judged(&h, counted(6), HEALTH_DUE_EVENT, NULL);
         assert_judged(&h, counted(8), HEALTH_DUE_RESCAN, "had 2 fatal");
         assert_judged(&h, counted(8), HEALTH_DUE_RESCAN, NULL);
         assert_judged(&h, counted(8), HEALTH_DUE_EVENT, NULL);
-        /* Counted anew. */
+        /* The count starts again. */
         assert_judged(&h, counted(1), HEALTH_DUE_EVENT, NULL);
         assert_judged(&h, counted(UINT64_MAX), HEALTH_DUE_EVENT, "had 18446744073709551614 fatal");
 }
@@ -116,7 +116,7 @@ static int setup(void **state) {
 
         tree_device(f->root, "pci0000:00/" PORT_TEXT, "0x8086", "0x2f08", "0x060400");
         tree_device(f->root, GPU_DIRECTORY, "0x2020", "0x2020", "0x030200");
-        /* Its vendor is two spaces. */
+        /* A vendor ID of two spaces. */
         tree_attribute(f->root, GPU_TEXT, "config", "                                                                ");
         tree_attribute(f->root, GPU_TEXT, "aer_dev_fatal", "DLP 1\nTOTAL_ERR_FATAL 1");
         return 0;

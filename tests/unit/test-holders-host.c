@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Who uses a device that is with the host: by its nodes, its interfaces, its disks; and whose process it is. */
+/* Users of a device on a host driver, by its nodes, interfaces and disks; and the unit of a process. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,7 @@ static HolderQuery query(const char *driver, bool is_vf) {
                                .nvidia_minor = NVIDIA_MINOR_UNKNOWN };
 }
 
-/* names: what the text must name, NULL: the device is not in use. remedy: the command that must be advised. */
+/* names: words of the text; NULL: the device is not in use. remedy: the command that the remedy must have. */
 static void assert_use(const Fixture *f, HolderQuery q, const char *names, const char *remedy) {
         Holder h;
 
@@ -67,13 +67,13 @@ TEST_WITH(test_nvidia, setup, teardown) {
         Fixture *f = *state;
         HolderQuery q;
 
-        /* Nobody says which one it is. */
+        /* Without the minor, every /dev/nvidiaN counts. */
         assert_held(f, "nvidia", "/dev/nvidia0", true);
         assert_held(f, "nvidia", "/dev/nvidiactl", false);
         assert_held(f, "nouveau", "/dev/nvidia0", false);
         tree_file(f->root, "proc/driver/nvidia/gpus/0000:01:00.0/information",
                   "Model: \t\t NVIDIA H100\nIRQ:   \t\t 77\nDevice Minor: \t 3\nGPU Excluded:\t No");
-        /* What is said there is not read by a look. */
+        /* The driver's file with the minor is not read during a search. */
         assert_held(f, "nvidia", "/dev/nvidia0", true);
         assert_int_equal(nvidia_read_minor(f->fs, (PciAddress) { .bus = 1 }), 3);
         assert_int_equal(nvidia_read_minor(f->fs, (PciAddress) { .bus = 2 }), NVIDIA_MINOR_UNKNOWN);
@@ -104,7 +104,7 @@ static void write_module(const Fixture *f, const char *module, const char *refer
         tree_dir(f->root, path);
 }
 
-/* The links of process 7 contradict the reference counts: who is told to use the GPU was looked at. */
+/* The links of process 7 contradict the reference counts, which shows which of them was read. */
 TEST_WITH(test_nvidia_modules, setup, teardown) {
         static const char *const others[] = { "nvidia_uvm", "nvidia_modeset", "nvidia_drm" };
         Fixture *f = *state;
@@ -145,7 +145,7 @@ TEST_WITH(test_nvidia_modules, setup, teardown) {
         assert_held(f, "nvidia", "/dev/other0", true);
 }
 
-/* The first thread of a process has ended, and others have the files. */
+/* The first thread of the process has ended; others have the files. */
 TEST_WITH(test_threads, setup, teardown) {
         Fixture *f = *state;
         HolderQuery q = query("nvidia", false);
@@ -191,7 +191,7 @@ TEST_WITH(test_nodes, setup, teardown) {
         assert_held(f, "driver", "/dev/vfio/12", false);
 }
 
-/* What links lead to, and functions behind it, are others' to ask about. */
+/* Targets of links, and functions below a bridge, belong to other queries. */
 TEST_WITH(test_nodes_of_others, setup, teardown) {
         Fixture *f = *state;
 
@@ -202,7 +202,7 @@ TEST_WITH(test_nodes_of_others, setup, teardown) {
         assert_held(f, "driver", "/dev/dri/card3", false);
 }
 
-/* A directory without a number is no node, whatever a file of its name is. */
+/* A directory without a device number is no node. */
 TEST_WITH(test_directory_without_number, setup, teardown) {
         Fixture *f = *state;
 
@@ -212,7 +212,7 @@ TEST_WITH(test_directory_without_number, setup, teardown) {
         assert_held(f, "driver", "/dev/hwmon3", true);
 }
 
-/* The name of a node is kept whole or not at all: cut off it may be that of another one. */
+/* A long name is dropped, not truncated, because the rest may be another node's name. */
 TEST_WITH(test_long_names, setup, teardown) {
         Fixture *f = *state;
 
@@ -235,7 +235,7 @@ TEST_WITH(test_kfd, setup, teardown) {
         assert_held(f, "nvidia", "/dev/kfd", false);
 }
 
-/* The disk hangs below the subsystem that the controller shares with others. */
+/* The disk is below the NVMe subsystem, which several controllers share. */
 TEST_WITH(test_nvme_multipath, setup, teardown) {
         Fixture *f = *state;
 
@@ -304,7 +304,7 @@ TEST_WITH(test_interface_enslaved, setup, teardown) {
         assert_use(f, query("iavf", true), "bond0", "ip link set eth1 nomaster");
 }
 
-/* The interface was renamed or removed after its directory was listed. */
+/* The interface was renamed or removed after the listing. */
 TEST_WITH(test_interface_that_is_gone, setup, teardown) {
         Fixture *f = *state;
 
@@ -319,7 +319,7 @@ TEST_WITH(test_interface_in_namespace, setup, teardown) {
         assert_use(f, query("iavf", true), "namespace", "");
 }
 
-/* The first is named, of the others only those that have the same device. */
+/* Names the first holder, and counts the others only for the same device. */
 TEST_WITH(test_several, setup, teardown) {
         const HolderQuery queries[] = { { .address = { .bus = 9 }, .group = 4, .driver = "nouveau" },
                                         query("nouveau", false) };
@@ -340,7 +340,7 @@ TEST_WITH(test_several, setup, teardown) {
         assert_int_equal(holders_find(f->fs, queries, 2, &h), 1);
         assert_int_equal(h.others, 2);
         assert_non_null(strstr(h.text, " 2 "));
-        /* Whichever is found first, the other one has another device. */
+        /* Each of the two processes has another device. */
         tree_unlink(f->root, "proc/8/fd/4");
         tree_link(f->root, "proc/9/fd/4", "/dev/dri/card9");
         assert_int_equal(holders_find(f->fs, queries, 2, &h), 1);
@@ -367,7 +367,7 @@ TEST_WITH(test_text, setup, teardown) {
                   "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-"
                   "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope");
         assert_use(f, query("nvidia", false), "0123456789ab", "");
-        /* A process calls itself what it likes. */
+        /* A process chooses its own name. */
         tree_file(f->root, "proc/7/comm", "a\033[1m\xff");
         tree_unlink(f->root, "proc/7/cgroup");
         assert_use(f, query("nvidia", false), "7 (a\\x1b[1m\\xff)", "");
@@ -409,8 +409,7 @@ TEST_WITH(test_unit, setup, teardown) {
         }
 }
 
-/* On this very machine a node is what its number says: here a terminal that only this test has, under no name asked
- * for. */
+/* On this machine, nodes are compared by number: here a terminal that only the test has open, under another name. */
 TEST_WITH(test_number, setup, teardown) {
         _cleanup_(cleanup_sysfs_free) Sysfs *machine = NULL;
         _cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -447,7 +446,7 @@ TEST_WITH(test_number, setup, teardown) {
         (void) kill(pid, SIGKILL);
         (void) waitpid(pid, NULL, 0);
 
-        /* A name counts only for a node without a number. */
+        /* Names count only for nodes without a number. */
         (void) snprintf(node.name, sizeof(node.name), "%s", ptsname(terminal) + strlen("/dev/"));
         node.is_block = true;
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
@@ -457,8 +456,8 @@ TEST_WITH(test_number, setup, teardown) {
         assert_true(holder_search(machine, proc, &wanted, false, PATIENCE, &h, &held) <= 0);
 }
 
-/* Finds the holder of a device with more and more descriptors left. Without enough of them the result is an error, and
- * never that the device is not in use. */
+/* Searches with more and more free descriptors. With too few, the result must be an error, never that the device is
+ * unused. */
 static void assert_held_or_unknown(const Fixture *f, const HolderQuery *q) {
         int next = open("/dev/null", O_RDONLY | O_CLOEXEC), failures = 0, r = 0;
         struct rlimit limit, low;
@@ -493,7 +492,7 @@ TEST_WITH(test_few_descriptors, setup, teardown) {
         assert_held_or_unknown(f, &q);
 }
 
-/* Processes with so many descriptors together that anybody may have; 0 when this one may not. */
+/* Starts processes with that many descriptors together. Returns 0 if the limits forbid it. */
 static size_t hoard(pid_t *pids, size_t max, size_t wanted) {
         struct rlimit limit, raised;
         int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -524,7 +523,7 @@ static void *wait_for_ever(void *unused) {
         return unused;
 }
 
-/* Has a terminal open, and ends its first thread after it has told the number of the terminal. */
+/* Opens a terminal, sends its number, and ends the first thread of this process. */
 _Noreturn static void lose_leader(int fd) {
         int terminal = posix_openpt(O_RDWR | O_NOCTTY);
         pthread_t thread;
@@ -537,7 +536,7 @@ _Noreturn static void lose_leader(int fd) {
         pthread_exit(NULL);
 }
 
-/* On this very machine: PID/fd of such a process is empty. */
+/* On this machine: PID/fd of such a process is empty. */
 TEST_WITH(test_leader_ended, setup, teardown) {
         _cleanup_(cleanup_sysfs_free) Sysfs *machine = NULL;
         HolderNode node = { .name = "card0", .has_number = true };
@@ -557,7 +556,7 @@ TEST_WITH(test_leader_ended, setup, teardown) {
         node.major = major(number);
         node.minor = minor(number);
         assert_int_equal(sysfs_new("/", &machine), 0);
-        /* The thread may end after the first searches. */
+        /* The first thread may end only after some searches. */
         for (unsigned i = 0; i < 20; i++) {
                 r = holder_search_root(machine, &wanted, &h, &held);
                 (void) usleep(10000);
@@ -570,7 +569,7 @@ TEST_WITH(test_leader_ended, setup, teardown) {
         assert_int_equal(h.pid, pid);
 }
 
-/* However many are open: only the time that a look takes has a limit. */
+/* Any number of descriptors is searched: only the time is limited. */
 TEST_WITH(test_many_descriptors, setup, teardown) {
         HolderNode node = { .name = "no-such-node" };
         const HolderNodes wanted = { .nodes = &node, .n = 1 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Who has a device open, by the links in proc/PID/fd. */
+/* Processes that have a device open, by the links in proc/PID/fd. */
 
 #include <errno.h>
 
@@ -70,7 +70,7 @@ static void allow(const Fixture *f, const char *path, mode_t mode) {
         assert_int_equal(chmod(full, mode), 0);
 }
 
-/* What may not be looked at may be anything; root may look at everything, so the test becomes somebody else. */
+/* Unreadable links may lead to any device. Root can read all links, so the test becomes another user. */
 TEST_WITH(test_forbidden_is_unknown, setup, teardown) {
         Fixture *f = *state;
         bool root = geteuid() == 0;
@@ -117,7 +117,7 @@ static void assert_part(const Fixture *f, HolderQuery q, const char *node, int e
                 assert_int_equal(h.vf.slot, 0x10);
 }
 
-/* Whatever driver the VF is on, and whatever the PF is on. */
+/* With any driver of the VF and of the PF. */
 TEST_WITH(test_vf, setup, teardown) {
         static const char subject[] = "0000:01:10.0, a VF of 0000:01:00.0,";
         static const char *const nodes[] = { "/dev/vfio/31", "/dev/vfio/devices/vfio4", "/dev/infiniband/uverbs9" };
@@ -141,7 +141,7 @@ TEST_WITH(test_vf, setup, teardown) {
         }
 }
 
-/* The VFs of a PF keep it with the host, and the remedy says how many there are. */
+/* The VFs of a PF prevent its unbind, and the remedy has their number. */
 TEST_WITH(test_remedy_of_vfs, setup, teardown) {
         static const char *const remedies[] = { "Remove the VF first: ", "Remove the VFs first: " };
         Fixture *f = *state;
@@ -178,7 +178,7 @@ TEST_WITH(test_mediated, setup, teardown) {
         assert_part(f, q, "/dev/dri/card1", 0, "");
 }
 
-/* The use of another mediated device of the same parent, or of a VF, is no use of the one that the query names. */
+/* Use of another mediated device of the parent, or of a VF, is not use of the named one. */
 TEST_WITH(test_named_mediated, setup, teardown) {
         static const char subject[] = "0f, a mediated device of 0000:01:00.0,";
         HolderQuery q = { .address = gpu, .group = 12, .only_parts = true, .mdev = "0f" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Requests of agents: waited for, and in a loop that does other work meanwhile. The server is openssl's, which asks for
- * a certificate of the client, or a socket that replies as the test says. */
+/* Requests of agents: blocking, and in a loop with other work. The server is openssl's, which requires a client
+ * certificate, or a socket with the test's replies. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,10 +24,10 @@ typedef struct Fixture {
         sd_event *event;
         int listener;
         unsigned short port;
-        const char *replies[4]; /* one for each connection; NULL: none, ever */
+        const char *replies[4]; /* a reply for each connection; NULL: no reply */
         size_t n_connections;
         int connections[8];
-        char request[8192]; /* the last one */
+        char request[8192]; /* the last request */
         unsigned ticks;
         HttpReply reply;
         unsigned n_done, n_wanted;
@@ -146,7 +146,7 @@ TEST(test_in_loop) {
         teardown(&f);
 }
 
-/* A server that accepts and is silent costs the loop nothing. The other requests go on; its own ends in time. */
+/* A silent server does not block the loop. Other requests go on, and this one ends at its deadline. */
 TEST(test_silent) {
         _cleanup_(cleanup_http_free) Http *h = NULL;
         Fixture f;
@@ -188,7 +188,7 @@ TEST(test_cancel) {
         teardown(&f);
 }
 
-/* Nobody listens there; and a reply without JSON. */
+/* A port without listener, and a reply without JSON. */
 TEST(test_bad_replies) {
         _cleanup_(cleanup_http_free) Http *h = NULL;
         Fixture f;
@@ -220,7 +220,7 @@ TEST(test_bad_replies) {
         "exec openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=node -addext "            \
         "subjectAltName=IP:127.0.0.1 -days 2 -keyout key -out cert >/dev/null 2>&1"
 
-/* Runs a program in the directory. It ends with the test. */
+/* Starts a program in the directory. It ends with the test. */
 static pid_t spawn(const char *directory, const char *command) {
         pid_t pid = fork();
 
@@ -253,7 +253,7 @@ TEST(test_client_certificate) {
         if (access("/usr/bin/openssl", X_OK) < 0)
                 skip();
         setup(&f);
-        (void) close(f.listener); /* leaves a port that is free */
+        (void) close(f.listener); /* closes the port */
         assert_non_null(mkdtemp(directory));
         pid = spawn(directory, MAKE_KEYS);
         assert_int_equal(waitpid(pid, &status, 0), pid);

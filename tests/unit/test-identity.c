@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What of a text is replaced when a machine is recorded, and what is not. */
+/* Which parts of a text are replaced when a machine is recorded. */
 
 #include "unit.h"
 
@@ -43,7 +43,7 @@ static void assert_kept(const Identities *i, const char *text, bool with_host) {
         assert_string_equal(copy, text);
 }
 
-/* Nothing of it is left but before and after. */
+/* Checks that the identity between before and after is replaced completely. */
 static void assert_replaced(const Identities *i, const char *before, const char *identity, const char *after) {
         _cleanup_free_ char *text = NULL, *copy = NULL;
 
@@ -94,11 +94,11 @@ TEST_WITH(test_keeps, setup, teardown) {
 
                 assert_kept(*state, copy, true);
         }
-        /* Where a number has a meaning, and the name of the machine may be that of something else. */
+        /* Numbers with a meaning are kept, and so are names that may belong to something else than the machine. */
         assert_kept(*state, "ReserveMemory=137438953472 [Pool " HOST "]", false);
 }
 
-/* The same value by any spelling, and only in one recording. */
+/* A value is replaced by the same text in any spelling, within one recording. */
 TEST_WITH(test_consistent, setup, teardown) {
         _cleanup_free_ char *one = identities_scrub(*state, "00:1b:21:3a:4f:2c", false);
         _cleanup_free_ char *other = identities_scrub(*state, "enx001b213a4f2c", false);
@@ -193,7 +193,7 @@ TEST_WITH(test_cmdline_init, setup, teardown) {
         assert_non_null(strstr(copy, " -v iommu=pt"));
 }
 
-/* The name of the machine is no flag, and stands in no value that stays. */
+/* The machine's name is replaced, but not as a part of flags or of values that are kept. */
 TEST_WITH(test_cmdline_host, setup, teardown) {
         _cleanup_free_ char *copy = cmdline_scrub(*state, HOST " console=" HOST " " HOST ".x=1 dhcp-" HOST);
 

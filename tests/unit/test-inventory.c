@@ -74,7 +74,7 @@ static void set_distances(Inventory *inv, int id, const unsigned *distances) {
                 inv->nodes[inventory_node_index(inv, id)].distance[i] = distances[i];
 }
 
-/* A node with all, one without memory, and two without CPUs. */
+/* A node with CPUs and memory, one without memory, and two without CPUs. */
 static Inventory *make_nodes(void) {
         Inventory *inv = inventory_new();
 
@@ -122,7 +122,8 @@ TEST(test_nearest_memory) {
         assert_int_equal(inventory_memory_node(inv, 1, &named), 4);
 }
 
-/* Memory of a node without CPUs of which the driver of a GPU says so, or on which a GPU is beside a Grace CPU. */
+/* A node without CPUs has memory of a GPU if the GPU's driver says so, or if a GPU beside a Grace CPU is on the
+ * node. */
 TEST(test_memory_of_a_gpu) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_nodes();
         PciDevice *gpu = add(inv, "0000:01:00.0", "pci0000:00/0000:01:00.0", 1);
@@ -167,7 +168,7 @@ TEST(test_sorted_with_parents) {
 
         (void) add(inv, "0000:02:00.0", "pci0000:00/0000:00:1c.0/0000:02:00.0", -1);
         (void) add(inv, "0000:00:1c.0", "pci0000:00/0000:00:1c.0", -1);
-        (void) add(inv, "0000:03:00.0", "pci0000:00/0000:00:1d.0/0000:03:00.0", -1); /* its bridge is not there */
+        (void) add(inv, "0000:03:00.0", "pci0000:00/0000:00:1d.0/0000:03:00.0", -1); /* its bridge is missing */
         (void) add(inv, "0001:00:00.0", "pci0001:00/0001:00:00.0", -1);
         (void) inventory_add_device(inv, addr("0000:00:02.0")); /* no path */
         assert_int_equal(inventory_finish(inv), 0);
@@ -205,7 +206,7 @@ TEST(test_groups) {
         assert_null(inventory_find_group(inv, 99));
 
         assert_int_equal(inventory_set_group_direct(inv, 7), 0);
-        assert_int_equal(inventory_finish(inv), 0); /* twice is as good as once */
+        assert_int_equal(inventory_finish(inv), 0); /* idempotent */
         assert_int_equal(inv->n_groups, 2);
         assert_true(inventory_find_group(inv, 7)->direct);
         assert_true(inventory_find_group(inv, 2)->direct);
@@ -221,7 +222,7 @@ TEST(test_E9_vfs_with_odd_functions) {
         add(inv, "0000:05:00.1", "", 15)->total_vfs = 7;
         for (size_t i = 0; i < ELEMENTSOF(vfs); i++)
                 set_vf(add(inv, vfs[i], "", 20 + (int) i), "0000:05:00.1");
-        set_vf(add(inv, "0000:06:10.0", "", 40), "0000:06:00.0"); /* its PF is not there */
+        set_vf(add(inv, "0000:06:10.0", "", 40), "0000:06:00.0"); /* its PF is missing */
         assert_int_equal(inventory_finish(inv), 0);
 
         pf = find(inv, "0000:05:00.0");
@@ -245,7 +246,8 @@ static void set_vfs(PciDevice *pf, const PciAddress *vfs, size_t n) {
 
 TEST(test_vfs_by_index) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
-        /* Index 0 lies above index 1, one is listed twice, one is gone, one is another PF's, and one is the PF. */
+        /* Index 0 has a higher address than index 1. One VF is listed twice, one is gone, one is another PF's; one is
+         * the PF. */
         const PciAddress listed[] = { addr("0000:01:10.2"), addr("0000:01:10.0"), addr("0000:01:10.2"),
                                       addr("0000:01:17.0"), addr("0000:02:10.0"), addr("0000:01:00.0") };
         const PciDevice *pf;
@@ -253,7 +255,7 @@ TEST(test_vfs_by_index) {
         set_vfs(add(inv, "0000:01:00.0", "", 1), listed, ELEMENTSOF(listed));
         set_vf(add(inv, "0000:01:10.0", "", 2), "0000:01:00.0");
         set_vf(add(inv, "0000:01:10.2", "", 3), "0000:01:00.0");
-        set_vf(add(inv, "0000:01:10.4", "", 4), "0000:01:00.0"); /* not listed, yet it knows its PF */
+        set_vf(add(inv, "0000:01:10.4", "", 4), "0000:01:00.0"); /* not listed, but its physfn names the PF */
         add(inv, "0000:02:00.0", "", 5)->total_vfs = 1;
         set_vf(add(inv, "0000:02:10.0", "", 6), "0000:02:00.0");
         assert_int_equal(inventory_finish(inv), 0);
@@ -267,7 +269,7 @@ TEST(test_vfs_by_index) {
         assert_int_equal(find(inv, "0000:02:00.0")->n_vfs, 1);
 }
 
-/* Into an inventory of its own, as an update of the first one does. */
+/* Copies inv to another inventory, as an update does. */
 static Inventory *copy(const Inventory *inv) {
         Inventory *to = inventory_new();
 
@@ -283,7 +285,7 @@ TEST(test_vf_index_of_a_copy) {
         PciDevice *pf = add(inv, "0000:01:00.0", "", 1);
         const PciAddress whole[] = { addr("0000:01:10.0"), addr("0000:01:10.2") };
 
-        /* Of the other PF one link could not be read, so that nobody can tell which VF is which. */
+        /* A link of the other PF could not be read, so its VFs have no known index. */
         set_vfs(pf, whole, ELEMENTSOF(whole));
         pf->n_virtfns = 2;
         pf = add(inv, "0000:02:00.0", "", 2);
@@ -294,7 +296,7 @@ TEST(test_vf_index_of_a_copy) {
         set_vf(add(inv, "0000:02:10.2", "", 6), "0000:02:00.0");
         assert_int_equal(inventory_finish(inv), 0);
         again = copy(inv);
-        assert_int_equal(inventory_finish(again), 0); /* twice is as good as once */
+        assert_int_equal(inventory_finish(again), 0); /* idempotent */
 
         for (size_t i = 0; i < 2; i++) {
                 const Inventory *at = i == 0 ? inv : again;
@@ -329,7 +331,7 @@ TEST(test_memory) {
         assert_int_equal(numa_node_base_memory(&node), 10ULL << 30);
         assert_int_equal(numa_node_pages(&node, 1ULL << 30)->total, 4);
         assert_null(numa_node_pages(&node, 4096));
-        node.pages[1].total = 100; /* more than there is */
+        node.pages[1].total = 100; /* more than the kernel has */
         assert_int_equal(numa_node_base_memory(&node), 0);
         node.pages[1].total = UINT64_MAX;
         assert_int_equal(numa_node_base_memory(&node), 0);
@@ -349,7 +351,7 @@ TEST(test_harmless_drivers) {
                 dev.driver = (char *) harmful[i];
                 assert_false(pci_device_driver_is_harmless(&dev));
         }
-        dev.vfio = true; /* the last one, bound to a VFIO variant: the kernel says so */
+        dev.vfio = true; /* bound to a VFIO variant driver, which only the kernel knows */
         assert_true(pci_device_driver_is_harmless(&dev));
 }
 

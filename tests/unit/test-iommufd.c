@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Whether a guest has its devices by iommufd, by libvirt, QEMU and Linux. tests/golden/iommufd.txt is the table. */
+/* Whether a guest gets its devices by iommufd, for versions of libvirt, QEMU and Linux. tests/golden/iommufd.txt is the
+ * table. */
 
 #include "unit.h"
 
@@ -80,7 +81,7 @@ TEST(test_auto) {
         record_choice("a mediated device", &f, IOMMUFD_MEDIATED);
         f.xen = true;
         assert_int_equal(iommufd_choose(&f), IOMMUFD_NO_DEVICE);
-        /* A kernel that is older by its number, and has the character devices. */
+        /* An older kernel by its number, but with the character devices. */
         f = facts_of(12001000, 10000000, HAS("yes"), 5014, 1);
         assert_int_equal(iommufd_choose(&f), IOMMUFD_NO_CDEV);
         f.has_cdev = true;
@@ -122,7 +123,7 @@ TEST(test_configured) {
         f = facts_of(12008000, 11000000, NULL, 6019, 2);
         f.mode = IOMMUFD_MODE_YES;
         record_choice("Iommufd=yes, QEMU 11.0", &f, iommufd_choose(&f));
-        /* Nobody can say that it is impossible. */
+        /* Unknown versions do not exclude iommufd. */
         f = (IommufdFacts) { .mode = IOMMUFD_MODE_YES, .n_devices = 2 };
         assert_int_equal(iommufd_choose(&f), IOMMUFD_ON);
         assert_checked(&f, VERDICT_NONE);
@@ -133,7 +134,7 @@ TEST(test_configured) {
         assert_checked(&f, VERDICT_NONE);
 }
 
-/* A GPU and its audio function are one device, VFs of one PF are several, and a held device is none. */
+/* A GPU and its audio function count as one device, VFs of one PF as several, a held device as none. */
 TEST(test_count) {
         _cleanup_case_ Case c = case_new("vm1", 1, (int[]) { 0 }, false);
         PciDevice *gpu;
@@ -169,7 +170,7 @@ static Case new_libvirt(unsigned kernel) {
 
 #define GPU(iommufd) "<driver name=\"vfio\"" iommufd "/>"
 
-/* The document and its metadata follow the choice, and a template may choose itself. */
+/* The document and its metadata follow the choice. A template may choose, too. */
 TEST(test_document) {
         _cleanup_case_ Case c = new_libvirt(6012);
         _cleanup_free_ char *one = make(&c, NULL), *off = NULL, *forced = NULL, *two = NULL, *yes = NULL, *tdx = NULL,
@@ -197,7 +198,7 @@ TEST(test_document) {
         c.config->iommufd = IOMMUFD_MODE_AUTO;
         c.inv->kernel = 6019;
         peers = make(&c, NULL);
-        /* What documents use of libvirt 12, all of it. */
+        /* All elements of libvirt 12 in one document. */
         assert_golden(&c, NULL, "domxml-libvirt-12.xml");
         assert_has(peers, "iommufd used=\"yes\" reason=\"peer-to-peer\">");
         c.config->iommufd = IOMMUFD_MODE_YES;
@@ -205,7 +206,7 @@ TEST(test_document) {
         assert_refused(&c, NULL, VERDICT_NOT_SUPPORTED, "libvirt 11.3");
 }
 
-/* A device that is plugged in has what the devices of the guest have. */
+/* A plugged device has the same choice as the guest's other devices. */
 TEST(test_plug) {
         _cleanup_case_ Case c = new_libvirt(6012);
         _cleanup_free_ char *yes = NULL, *no = NULL, *none = NULL, *again = NULL;
@@ -224,7 +225,7 @@ TEST(test_plug) {
         assert_has(no, GPU(" iommufd=\"no\""));
         again = domxml_hostdev_with_iommufd(none, "yes");
         assert_string_equal(again, yes);
-        /* A device is taken out of a guest whatever the configuration says. */
+        /* A device can be unplugged with any configuration. */
         c.inv->libvirt = domain_facts_features(11003000, 10000000, NULL);
         free(no);
         no = NULL;

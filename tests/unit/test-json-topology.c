@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The node as a tree: order, places, what is free, distances. */
+/* The JSON of the node as a tree: order, places, free resources, distances. */
 
 #include <stdio.h>
 
@@ -46,7 +46,7 @@ static json_object *member_of(json_object *o, const char *key) {
         return value;
 }
 
-/* The text of one member, without the spaces that the printer would put: arrays and objects too. */
+/* Returns the text of one member, without the printer's spaces, also for arrays and objects. */
 static const char *text_of(json_object *o, const char *key) {
         json_object *value = member_of(o, key);
 
@@ -83,7 +83,7 @@ static void assert_device_members(json_object *topology, const DeviceMember *mem
         }
 }
 
-/* Each device comes after what is above it, and right below that. */
+/* Each device follows its parent directly. */
 TEST(test_order) {
         static const char *const expected[] = {
                 "0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:13:00.0", "0000:12:01.0",
@@ -126,7 +126,7 @@ TEST(test_places) {
         assert_device_members(topology, members, ELEMENTSOF(members));
 }
 
-/* The root is the host bridge with what is above it, and without a bridge that is not in the inventory. */
+/* The root is the host bridge and its ancestors. Bridges outside of the inventory are skipped. */
 TEST(test_roots) {
         static const DeviceMember members[] = {
                 { "0000:10:00.0", "root", "\"platform\\/soc\\/pci0000:10\"" },
@@ -147,7 +147,7 @@ TEST(test_roots) {
         assert_device_members(topology, members, ELEMENTSOF(members));
 }
 
-/* A VF whose PF is somewhere else altogether, or not there, stays where its own path puts it. */
+/* A VF whose PF is elsewhere, or missing, is placed by its own path. */
 TEST(test_stray_vf) {
         static const DeviceMember members[] = {
                 { "0000:21:00.1", "above", "\"0000:20:01.0\"" },
@@ -169,7 +169,7 @@ TEST(test_stray_vf) {
         assert_device_members(topology, members, ELEMENTSOF(members));
 }
 
-/* Whole cores are counted; what is taken is taken from what is free. */
+/* Counts whole cores. Allocated resources are not free. */
 TEST(test_node) {
         _cleanup_node_ TestNode *t = make_node("HousekeepingCpus=8\n" POOLS);
         _cleanup_json_ json_object *topology = NULL;
@@ -191,7 +191,7 @@ TEST(test_node) {
         assert_member(cpus, "free", "{\"cpus\":\"14-15\",\"cores\":1}");
         assert_member(node, "memory_total", "68719476736");
         assert_member(node, "memory", "{\"total\":60129542144,\"free\":60129542144,\"allocated\":0}");
-        /* Two of the pages are in use by others, and the guest has not taken its three yet. */
+        /* Two of the pages are used by others, and the guest has not yet taken its three. */
         assert_member(node, "pages", "[{\"size\":1073741824,\"total\":8,\"free\":3,\"allocated\":3}]");
         assert_member(node, "distances", "{\"0\":20,\"1\":10}");
         assert_member(find_device(topology, "0000:20:00.0"), "allocation", "\"vm\"");
@@ -201,7 +201,7 @@ TEST(test_node) {
         assert_member(member_of(node, "cpus"), "housekeeping", "{\"cpus\":\"\",\"cores\":0}");
 }
 
-/* Ordinary memory: the free one is what the planner would give, less the reserve. */
+/* Ordinary memory: the free amount is the planner's, without the reserve. */
 TEST(test_memory) {
         _cleanup_node_ TestNode *t = make_node("ReserveMemory=4G\n" POOLS);
         _cleanup_json_ json_object *topology = NULL;
@@ -214,7 +214,7 @@ TEST(test_memory) {
                       "{\"total\":60129542144,\"free\":45097156608,\"allocated\":10737418240}");
 }
 
-/* GPUs before NICs, no VFs; the words are those the planner weighs. */
+/* GPUs precede NICs, VFs are left out, and the words are the planner's distances. */
 TEST(test_matrix) {
         _cleanup_node_ TestNode *t = make_node(POOLS);
         _cleanup_json_ json_object *topology = json_topology(&t->context);
@@ -224,7 +224,7 @@ TEST(test_matrix) {
         assert_member(matrix, "distances", "[[\"X\",\"SYS\",\"PIX\"],[\"SYS\",\"X\",\"SYS\"],[\"PIX\",\"SYS\",\"X\"]]");
 }
 
-/* As nvidia-smi numbers them: without the display of a BMC, and before GPUs of other vendors. */
+/* In the order of nvidia-smi: without the display of a BMC, and before GPUs of other vendors. */
 TEST(test_matrix_order) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_json_ json_object *topology = NULL;
@@ -241,7 +241,7 @@ TEST(test_matrix_order) {
         assert_member(find_device(topology, "0000:10:00.0"), "kind", "\"other\"");
 }
 
-/* Of GPUs and what is below the same root port, ACS and ATS are told, as of each device. */
+/* Paths below a root port with a GPU have ACS and ATS of each device. */
 TEST(test_paths) {
         _cleanup_node_ TestNode *t = make_node(POOLS);
         _cleanup_json_ json_object *topology = NULL;
@@ -269,7 +269,7 @@ TEST(test_paths) {
         assert_member(path, "ats", "{\"0000:14:00.0\":null,\"0000:13:00.0\":null}");
 }
 
-/* Above the limit there is none, at the limit there is. */
+/* Nodes above the size limit have no matrix. */
 TEST(test_matrix_limit) {
         for (unsigned n = TOPOLOGY_MATRIX_MAX; n <= TOPOLOGY_MATRIX_MAX + 1; n++) {
                 _cleanup_node_ TestNode *t = node_new();
@@ -288,14 +288,13 @@ TEST(test_matrix_limit) {
                 matrix = member_of(topology, "matrix");
                 assert_int_equal(matrix != NULL, n <= TOPOLOGY_MATRIX_MAX);
                 if (matrix) {
-                        /* Eight to a slot. */
                         assert_member(matrix, "pairs", "null");
                         assert_int_equal(json_object_array_length(member_of(matrix, "distances")), n);
                 }
         }
 }
 
-/* An allocation whose device is gone is still seen, with its name. */
+/* An allocation whose device is gone is shown with its name. */
 TEST(test_missing) {
         _cleanup_node_ TestNode *t = make_node(POOLS);
         _cleanup_node_ TestNode *without = node_new();

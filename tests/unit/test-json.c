@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* JSON text: what is accepted and what is written are the same with every version of json-c. */
+/* JSON texts: the same texts are accepted and written with every version of json-c. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "model/json-value.h"
 #include "util/strings.h"
 
-/* Parses a copy that has no byte more, so that a read beyond the end is seen. */
+/* Parses a copy of exactly that size, so that the sanitizer sees a read beyond. */
 static int parse(const char *text, size_t size, json_object **ret) {
         _cleanup_free_ char *copy = malloc(size ?: 1);
         int r;
@@ -26,7 +26,7 @@ static int parse(const char *text, size_t size, json_object **ret) {
         return r;
 }
 
-/* The text that is written of an accepted one; NULL for one that is refused. */
+/* Returns the rewritten text, or NULL for a refused one. */
 static char *rewrite(const char *text, size_t size) {
         _cleanup_json_ json_object *o = NULL;
         char *written;
@@ -44,7 +44,7 @@ static char *rewrite(const char *text, size_t size) {
 
 TEST(test_accepted) {
         static const struct {
-                const char *text, *written; /* NULL: the same */
+                const char *text, *written; /* written: NULL if equal to text */
         } cases[] = {
                 { "{}", NULL },
                 { " \t\r\n{ \"a\" :\n[ ] , \"b\":{ }\t}\r\n ", "{\"a\":[],\"b\":{}}" },
@@ -66,7 +66,7 @@ TEST(test_accepted) {
                   "{\"a\":\"\\u20ac\\ud83d\\ude00\\udbff\\udfff\"}" },
                 { "{\"a\":\"\\ud83d\\ude00 \\uD800\\uDC00\"}", "{\"a\":\"\\ud83d\\ude00 \\ud800\\udc00\"}" },
                 { "{\"a\":\"\\uffff\\ufffe\x7f\"}", "{\"a\":\"\\uffff\\ufffe\x7f\"}" },
-                /* half of a surrogate pair, and bytes that are not UTF-8: one U+FFFD each */
+                /* lone surrogates and invalid UTF-8: one U+FFFD each */
                 { "{\"a\":\"\\ud83d\"}", "{\"a\":\"\\ufffd\"}" },
                 { "{\"a\":\"\\ude00\\ud83d\"}", "{\"a\":\"\\ufffd\\ufffd\"}" },
                 { "{\"a\":\"\\ud83dx\\ud83d\\n\\ud83d\\u0041\"}", "{\"a\":\"\\ufffdx\\ufffd\\u000a\\ufffdA\"}" },
@@ -125,7 +125,7 @@ TEST(test_refused) {
                 "{\"a\":NaN}",
                 "{\"a\":Infinity}",
                 "{\"a\":-Infinity}",
-                /* the same key twice, however it is written */
+                /* the same key twice, in different spellings */
                 "{\"a\":1,\"a\":1}",
                 "{\"a\":1,\"\\u0061\":2}",
                 "{\"\xff\":1,\"\xfe\":2}",
@@ -188,7 +188,7 @@ TEST(test_truncated) {
                 assert_null(rewrite(text, n));
 }
 
-/* An object with arrays in each other in it, depth in all. */
+/* Makes an object with nested arrays, depth levels in all. */
 static char *make_deep(unsigned depth) {
         char *text = malloc(2 * (size_t) depth + sizeof("{\"a\":}")), *end = stpcpy(text, "{\"a\":");
 
@@ -211,7 +211,7 @@ TEST(test_depth) {
         assert_null(rewrite(abyss, strlen(abyss)));
 }
 
-/* {"a":[VALUE,VALUE,...]}, or {"a":{"0":VALUE,"1":VALUE,...}} */
+/* Makes {"a":[VALUE,VALUE,...]} or {"a":{"0":VALUE,"1":VALUE,...}}. */
 static char *make_many(const char *value, size_t n, bool is_object) {
         char *text = malloc(n * (strlen(value) + sizeof("\"1000000\":,")) + sizeof("{\"a\":[]}")), *end;
 
@@ -226,14 +226,14 @@ static char *make_many(const char *value, size_t n, bool is_object) {
         return text;
 }
 
-/* Bytes that malloc() has given out, those of large blocks too. */
+/* Returns the bytes that malloc() has given out, with large blocks. */
 static size_t allocated(void) {
         struct mallinfo2 m = mallinfo2();
 
         return m.uordblks + m.hblkhd;
 }
 
-/* What is parsed costs no more than was permitted, and its memory is in proportion to that. */
+/* Parsing costs at most the permitted amount, and memory is proportional to it. */
 TEST(test_cost) {
         static const struct {
                 const char *value;
@@ -281,7 +281,7 @@ TEST(test_values) {
         assert_true(json_object_object_get_ex(o, "z", &z) && !z);
 }
 
-/* What is written directly and what is written of objects is the same. */
+/* Text written directly equals text written from objects. */
 TEST(test_written) {
         static const char strings[] =
                 "quote \" and \\, \x01\x1f, J\xc3\xbcrgen \xf0\x9f\x98\x80 \xff and more text behind";

@@ -51,7 +51,7 @@ TEST(test_messages) {
         assert_int_equal(message_parse_claims(b.data, b.size, &refs, &n), -E2BIG);
 }
 
-/* A name of a claim becomes part of a URL and of files. */
+/* The name of a claim is used in URLs and names of files. */
 TEST(test_names) {
         static const char *const wrong[] = { "", "..", "../x", "a/b", "-a", "a-", "A", "a?b", "a%2f", "." };
 
@@ -82,8 +82,8 @@ static json_object *fabric_document(const FabricTable *t) {
         return TAKE_PTR(o);
 }
 
-/* A claim for n GPUs with matchAttribute partitionN can be satisfied by a set of n GPUs exactly when Fabric Manager has
- * that partition: all sets of GPUs are tried. */
+/* A claim for n GPUs with matchAttribute partitionN must be satisfiable exactly by those sets of n GPUs that are a
+ * partition of Fabric Manager. Tries all sets. */
 TEST(test_partitions) {
         FabricTable t = { 0 };
         _cleanup_json_ json_object *document = NULL, *wanted = NULL;
@@ -125,7 +125,7 @@ static json_object *many_document(unsigned n, const char *state) {
         return TAKE_PTR(o);
 }
 
-/* Does what the write says, as an API server does that does not know this member of devices, and notes it. */
+/* Applies a write as an API server does that does not know this member of devices. */
 static void apply(json_object *items, json_object *written, json_object *write, const char *dropped) {
         json_object *body = member(write, "body"), *copy = NULL;
         const char *name = member_text(write, "name");
@@ -178,14 +178,14 @@ TEST(test_difference) {
         assert_int_equal(count_writes(items, failed, NULL), 1);
         assert_int_equal(generation_of(items), 1);
         assert_int_equal(count_writes(items, many, NULL), 1);
-        /* The first slice has another count, and seven go. */
+        /* The first slice has another count, and seven slices are deleted. */
         assert_int_equal(count_writes(items, few, NULL), 8);
         assert_int_equal(generation_of(items), 2);
         assert_int_equal(count_writes(items, none, NULL), 1);
         assert_int_equal(json_object_object_length(items), 0);
 }
 
-/* An API server leaves out members that it does not know: what it keeps is not written again. */
+/* An API server drops members that it does not know. The rest is not written again. */
 TEST(test_dropped) {
         _cleanup_json_ json_object *items = json_object_new_object(), *failed = many_document(2, "stuck"),
                                    *sent = json_format("{'a': [{'b': 1, 'c': 2}, {'b': 1}]}"),
@@ -198,7 +198,7 @@ TEST(test_dropped) {
         assert_true(json_object_object_get_ex(names, "b", NULL));
 }
 
-/* A GPU with room for two vGPUs, of which a claim has one; a person has another VF. */
+/* A GPU with room for two vGPUs. A claim has one, and a person has another VF. */
 TEST(test_vgpu) {
         _cleanup_json_ json_object *document = json_format(
                 "{'devices': ["
@@ -226,7 +226,7 @@ TEST(test_vgpu) {
         }
 }
 
-/* One device of a group, of pools of Kubernetes alone, and no mediated devices. */
+/* One device of a group, of pools of Kubernetes only, without mediated devices. */
 TEST(test_devices) {
         _cleanup_json_ json_object *document = json_format(
                 "{'devices': ["
@@ -271,7 +271,7 @@ static bool has_gone(int status, const char *text) {
         "{'kind': 'Status', 'reason': 'NotFound', 'details': {'kind': '" kind "', 'name': '" name "'}}"
 #define CLAIM(uid, status) "{'kind': 'ResourceClaim', 'metadata': {'uid': " uid "}, 'status': " status "}"
 
-/* Only the API server's own word counts. */
+/* Only an answer of the API server counts. */
 TEST(test_gone) {
         assert_true(has_gone(404, NOT_FOUND("resourceclaims", "c")));
         assert_false(has_gone(404, NOT_FOUND("resourceclaims", "d")));
@@ -287,7 +287,7 @@ TEST(test_gone) {
         assert_false(has_gone(200, "{'metadata': {'uid': 'v'}}"));
 }
 
-/* No prefix ends within a character. */
+/* A prefix never ends within a character. */
 TEST(test_prefix) {
         assert_int_equal(text_prefix("abc", 2), 2);
         assert_int_equal(text_prefix("abc", 9), 3);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The file of an allocation: what is written is read back, and anything else is broken, never half of an allocation. */
+/* The file of an allocation: a written file is read back; any other file is refused as a whole. */
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "nodefixture.h"
 #include "util/fileio.h"
 
-static unsigned appends_left = UINT_MAX; /* appends to a full buffer that succeed before one fails */
+static unsigned appends_left = UINT_MAX; /* json-c's appends to a full buffer that succeed before one fails */
 
 /* Replaces the function of json-c for the program under test. */
 int printbuf_memappend(struct printbuf *p, const char *buf, int size) {
@@ -44,7 +44,7 @@ static VfAttributes attributes_of(const char *text) {
         return v;
 }
 
-/* Every field set to something that is not the default. */
+/* An allocation in which no member has its default. */
 static Allocation *make_full(void) {
         Allocation *a = allocation_new("vm7");
         AllocationDevice *d;
@@ -116,7 +116,7 @@ static Allocation *make_full(void) {
 
 static LedgerFileResult parse(const char *text, size_t size, Allocation **ret) {
         _cleanup_free_ char *message = NULL,
-                            *copy = malloc(size ?: 1); /* no byte more, so that one read too many is seen */
+                            *copy = malloc(size ?: 1); /* exactly the size, so that the sanitizer sees a read beyond */
         LedgerFileResult r;
 
         assert_non_null(copy);
@@ -220,7 +220,7 @@ TEST(test_round_trip) {
         assert_string_equal(text, again);
 }
 
-/* The files of earlier releases. A letter beyond ASCII is one in memory and an escape in the file that is written. */
+/* Files of earlier releases. A non-ASCII letter is one letter in memory, and an escape in the written file. */
 TEST(test_releases) {
         static const char *const patterns[] = { SRCDIR "/tests/state/*/allocations/*.json",
                                                 SRCDIR "/tests/state/*/quarantine/*.json" };
@@ -296,7 +296,7 @@ TEST(test_reduce) {
         assert_same_device(&a->devices[2], &b->devices[0]);
 }
 
-/* The smallest values that are written, which are next to the values that are left out. */
+/* The smallest written values, which are next to omitted ones. */
 TEST(test_round_trip_of_small_values) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
         _cleanup_free_ char *text = NULL;
@@ -339,7 +339,7 @@ TEST(test_nothing_but_a_name) {
         assert_same(a, b);
 }
 
-/* The most that request.h lets anyone ask for, with every card of eight functions. */
+/* The largest request that request.h permits, with cards of eight functions. */
 TEST(test_the_largest_fits) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
         _cleanup_free_ char *text = NULL;
@@ -371,7 +371,7 @@ TEST(test_the_largest_fits) {
         assert_same(a, b);
 }
 
-/* Without enough memory there is no text, rather than a text without a member. */
+/* Out of memory, no text is made, rather than an incomplete one. */
 TEST(test_out_of_memory) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full();
         bool failed = true;
@@ -405,7 +405,7 @@ TEST(test_truncated_at_every_byte) {
         }
 }
 
-/* One byte changed anywhere: never a crash, and what is read can be written. */
+/* After a change of any byte: no crash, and whatever is read can be written. */
 TEST(test_every_byte_damaged) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full();
         _cleanup_free_ char *text = ledger_file_format(a);
@@ -438,7 +438,7 @@ TEST(test_trailing_text) {
         assert_int_equal(parse_text(longer), LEDGER_FILE_BROKEN);
 }
 
-/* The text with the first occurrence of one thing replaced by another. */
+/* Parses the text with the first occurrence of "what" replaced. */
 static LedgerFileResult parse_changed(const char *what, const char *by) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full();
         _cleanup_free_ char *text = ledger_file_format(a), *changed = NULL;
@@ -461,14 +461,14 @@ TEST(test_mdev) {
 }
 
 TEST(test_vf_index) {
-        /* The first device is no VF. */
+        /* The first device is not a VF. */
         assert_int_equal(parse_changed("\"role\": \"assigned\"", "\"role\": \"assigned\", \"vf_index\": 0"),
                          LEDGER_FILE_BROKEN);
         assert_int_equal(parse_changed("\"vf_index\": 65535", "\"vf_index\": 65534"), LEDGER_FILE_OK);
         assert_int_equal(parse_changed("\"vf_index\": 65535", "\"vf_index\": 65536"), LEDGER_FILE_BROKEN);
 }
 
-/* A CPU is pinned once, to a CPU of the allocation. */
+/* A CPU is pinned once, and belongs to the allocation. */
 TEST(test_pins) {
         static const struct {
                 Pin second;
@@ -489,7 +489,7 @@ TEST(test_pins) {
         }
 }
 
-/* A daemon that does not know slots must not read an allocation with slots: it would give them out again. */
+/* A daemon without slots must not read an allocation with slots, which it would give away again. */
 TEST(test_slots) {
         static const char *const broken[][2] = {
                 { "\"name\": \"remote\"", "\"name\": \"Remote\"" },
@@ -549,7 +549,7 @@ TEST(test_versions) {
         (void) add(plain, "0000:82:00.0", DEVICE_ROLE_ASSIGNED, "gpu0", "gpu");
         plain->state = ALLOCATION_READY;
 
-        /* An older daemon must not touch what this one writes, and this one reads what the older one wrote. */
+        /* An older daemon refuses new files, and this one reads old files. */
         assert_int_equal(LEDGER_FILE_VERSION, 5);
         assert_int_equal(parse_changed("\"version\": 5", "\"version\": 1"), LEDGER_FILE_OK);
         assert_int_equal(parse_changed("\"version\": 5", "\"version\": 2"), LEDGER_FILE_OK);
@@ -560,7 +560,7 @@ TEST(test_versions) {
         assert_int_equal(parse_changed("\"version\": 5", "\"version\": 2.0"), LEDGER_FILE_BROKEN);
         assert_int_equal(parse_changed("\"version\": 5", "\"version\": -1"), LEDGER_FILE_BROKEN);
         assert_int_equal(parse_changed("\"version\": 5", "\"other\": 2"), LEDGER_FILE_BROKEN);
-        /* 0.2 reads an allocation that has nothing of 0.3. */
+        /* 0.2 reads an allocation without features of 0.3. */
         assert_int_equal(version_written(plain), 2);
         assert_int_equal(string_copy(&plain->tag, "t"), 0);
         assert_int_equal(version_written(plain), 3);
@@ -586,7 +586,7 @@ TEST(test_versions) {
         assert_int_equal(version_written(plain), 3);
         plain->devices[0].address.instance = 2;
         assert_int_equal(version_written(plain), 4);
-        /* 0.3 would not restore these. */
+        /* 0.3 would not restore these attributes. */
         plain->devices[0].prior_runtime_pm = true;
         assert_int_equal(version_written(plain), 5);
         plain->devices[0].prior_runtime_pm = false;
@@ -607,7 +607,7 @@ TEST(test_versions) {
         plain->n_cells = 1;
         plain->cells[0].has_memory_node = true;
         assert_int_equal(version_written(plain), 5);
-        /* No older one reads an address with an instance. */
+        /* No older version reads an address with an instance. */
         (void) strcpy(d->mdev, "4b20d080-1b54-4048-85b3-a6a602008300");
         d->address.instance = 2;
         d->physfn = pci_address_function(d->address);
@@ -616,7 +616,7 @@ TEST(test_versions) {
         assert_non_null(strstr(text, "\"version\": 5"));
         assert_int_equal(parse(text, strlen(text), &b), LEDGER_FILE_OK);
         assert_same(a, b);
-        /* A slot is one of its GPU. */
+        /* A slot belongs to its GPU. */
         d->physfn.function = 1;
         free(text);
         text = ledger_file_format(a);
@@ -649,7 +649,7 @@ TEST(test_broken_members) {
                 { "\"topology\": \"mirror\"", "\"topology\": 1" },
                 { "\"spare_ports\": 8", "\"spare_ports\": 9" },
                 { "\"cpus\": \"8-11,4095\"", "\"cpus\": \"8-11,4096\"" },
-                { "\"cpus\": \"8-11,4095\"", "\"cpus\": \"8-10,4094\"" }, /* pins are no longer among them */
+                { "\"cpus\": \"8-11,4095\"", "\"cpus\": \"8-10,4094\"" }, /* the pins' CPUs are missing */
                 { "\"cpus\": \"8-11,4095\"", "\"cpus\": [8]" },
                 { "\"address\": \"10000:82:00.0\"", "\"address\": \"82:00.0\"" },
                 { "\"address\": \"10000:82:00.0\"", "\"address\": null" },
@@ -674,7 +674,7 @@ TEST(test_broken_members) {
                 { "\"reason\":", "\"season\":" },
                 { "\"attributes\": \"mac=02", "\"attributes\": \"mac=2" },
                 { "\"attributes\": \"mac=02", "\"attributes\": 7, \"old\": \"mac=02" },
-                { "\"generated\": \"mac=02", "\"generated\": \"mac=06" }, /* not what it has */
+                { "\"generated\": \"mac=02", "\"generated\": \"mac=06" }, /* not an attribute of the device */
                 { "\"generated\": \"", "\"generated\": \"trust=on " },
                 { "\"baseline\": \"", "\"baseline\": \"colour=red " },
         };
@@ -684,7 +684,7 @@ TEST(test_broken_members) {
                         fail_msg("%s is taken", changes[i][1]);
 }
 
-/* A file of before there were attributes, and one of a VF that was not looked at yet. */
+/* A file from before attributes, and one of a VF whose attributes were not read yet. */
 TEST(test_no_attributes) {
         static const char *const texts[][2] = {
                 { "\"attributes\":", "\"others\":" },
@@ -709,7 +709,7 @@ TEST(test_no_attributes) {
         }
 }
 
-/* The manager may have left out what the PF does not offer: generated tells of those that are there. */
+/* Attributes that the PF does not support were dropped; generated has the others. */
 TEST(test_generated_and_left_out) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
         _cleanup_free_ char *text = NULL;
@@ -720,14 +720,13 @@ TEST(test_generated_and_left_out) {
         assert_int_equal(b->devices[2].generated, VF_ATTRIBUTE_BIT(VF_MAC));
 }
 
-/* A member this version does not know is passed over: a newer program that adds one and keeps the version can be gone
- * back from. */
+/* Unknown members are ignored: a newer program may add one without a new version, and a downgrade stays possible. */
 TEST(test_extra_members_are_passed_over) {
         assert_int_equal(parse_changed("\"name\":", "\"colour\": { \"red\": [] }, \"name\":"), LEDGER_FILE_OK);
         assert_int_equal(parse_changed("\"role\":", "\"colour\": 7, \"role\":"), LEDGER_FILE_OK);
 }
 
-/* A CPU or a virtual CPU pinned twice would be two promises of one thing. */
+/* A CPU or vCPU that is pinned twice would be promised twice. */
 TEST(test_pins_are_unique) {
         assert_int_equal(parse_changed("\"pins\": [", "\"pins\": [ [ 0, 9 ],"), LEDGER_FILE_BROKEN);
         assert_int_equal(parse_changed("\"pins\": [", "\"pins\": [ [ 7, 8 ],"), LEDGER_FILE_BROKEN);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Nothing is ever promised twice: scenarios B1, B2, C11, D4, and thousands of random claims and releases with the
- * invariants recomputed from the allocations alone after each. LEDGER_SEED= repeats a run.
+ * No device is allocated twice: scenarios B1, B2, C11, D4, and thousands of random claims and releases. After each one
+ * the invariants are recomputed from the allocations. LEDGER_SEED= repeats a run.
  */
 
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 /* --- scenarios --- */
 
-/* One PF, which may have VFs, and a GPU with audio. */
+/* One PF with any number of VFs, and a GPU with audio. */
 static TestNode *make_node(unsigned n_vfs) {
         TestNode *t = node_new();
 
@@ -65,7 +65,7 @@ static Verdict claim(TestNode *t, const char *name, const char *addresses, Refus
         return v;
 }
 
-/* Everything a ledger says, as text. */
+/* Formats the whole ledger as text. */
 static char *ledger_text(const Ledger *l) {
         _cleanup_free_ char *cpus = cpuset_format(&l->cpus);
         size_t size;
@@ -125,7 +125,7 @@ TEST(test_B2_C11_vf_taken_means_no_pf) {
         assert_int_equal(claim(t, "vm2", PF, NULL), VERDICT_NONE);
 }
 
-/* Vfio-pci takes no PF with VFs, so both in one claim cannot be either. */
+/* vfio-pci refuses a PF with VFs, so a claim of both is refused. */
 TEST(test_pf_and_its_vf_in_one_claim) {
         _cleanup_node_ TestNode *t = make_node(4);
 
@@ -162,7 +162,7 @@ TEST(test_groups_are_not_shared) {
         assert_says(&why, "0000:01:00.0 shares IOMMU group 20 with 0000:01:00.1, which 'vm1' holds.");
 }
 
-/* A finding about a device refuses the device, its IOMMU group, its PF and its VFs, but no claim. */
+/* A finding about a device blocks the device, its IOMMU group, its PF and its VFs, but not their claims. */
 static void assert_blocked(const char *blocked, const char *wanted) {
         _cleanup_node_ TestNode *t = make_node(2);
         _cleanup_refusal_ Refusal why = { 0 };
@@ -206,7 +206,7 @@ static Verdict check_device(const TestNode *t, const char *address, const char *
                                    except ? ledger_find(t->ledger, except) : NULL, NULL);
 }
 
-/* A quarantined device refuses itself, its IOMMU group, its PF and its VFs, and no other device. */
+/* A quarantined device blocks itself, its IOMMU group, its PF and its VFs only. */
 TEST(test_quarantine_refuses) {
         static const struct {
                 const char *quarantined, *refused[3], *free;
@@ -230,7 +230,7 @@ TEST(test_quarantine_refuses) {
         }
 }
 
-/* The claims of one allocation may be ignored; those of another may not. */
+/* A check may ignore the claims of one allocation, but no others. */
 TEST(test_except) {
         _cleanup_node_ TestNode *t = make_node(2);
 
@@ -300,7 +300,7 @@ static Verdict claim_cells(TestNode *t, const char *cpus, uint64_t page_size, ui
         return v;
 }
 
-/* 16 GiB less 4 hugepages less 2 GiB for the host; CPU 0 and with it its core are the host's. */
+/* 16 GiB without 4 hugepages and 2 GiB for the host. The core of CPU 0 is the host's. */
 TEST(test_capacity) {
         _cleanup_node_ TestNode *t = make_node(0);
         _cleanup_refusal_ Refusal why = { 0 };
@@ -312,7 +312,7 @@ TEST(test_capacity) {
         assert_int_equal(claim_cells(t, "2", GIB, 5 * GIB, 0, &why), VERDICT_INSUFFICIENT_MEMORY);
         assert_says(&why, "4 GiB");
         assert_int_equal(claim_cells(t, "2", 2 * GIB, 2 * GIB, 0, &why),
-                         VERDICT_INSUFFICIENT_MEMORY); /* no such pages */
+                         VERDICT_INSUFFICIENT_MEMORY); /* no pages of this size */
         assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, &t->inventory->nodes[0], 2 * GIB), 0);
         assert_int_equal(claim_cells(t, "0", 0, GIB, 0, &why), VERDICT_INSUFFICIENT_CPUS);
         assert_says(&why, "CPU 0");
@@ -330,17 +330,17 @@ TEST(test_memory_of_cells_does_not_wrap) {
         assert_int_equal(claim_cells(t, "2", 0, 1ULL << 63, 1ULL << 63, NULL), VERDICT_INSUFFICIENT_MEMORY);
 }
 
-/* Hugepages that others use are not there to be promised. */
+/* Hugepages in use are not available. */
 TEST(test_pages_in_use) {
         _cleanup_node_ TestNode *t = make_node(0);
 
         t->inventory->nodes[0].pages[0].free = 1;
         assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, &t->inventory->nodes[0], GIB), GIB);
-        t->inventory->nodes[0].pages[0].free = 9; /* more than there are */
+        t->inventory->nodes[0].pages[0].free = 9; /* more than the total */
         assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, &t->inventory->nodes[0], GIB), 4 * GIB);
 }
 
-/* 4 pages of 1 GiB, 8 GiB of ordinary memory to give. What is promised is taken from what is free, once. */
+/* 4 pages of 1 GiB, and 8 GiB of ordinary memory. Promised memory is subtracted from free memory only once. */
 TEST(test_idle_guests) {
         _cleanup_node_ TestNode *t = make_node(0);
         NumaNode *node = &t->inventory->nodes[0];
@@ -383,7 +383,7 @@ TEST(test_ordinary_memory_that_is_free) {
         assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, 0), 7 * GIB);
 }
 
-/* Memory of a node without CPUs is given to requests that name it, and offered to none. */
+/* Memory of a node without CPUs is given only to requests that name the node. */
 TEST(test_node_without_cpus) {
         _cleanup_node_ TestNode *t = make_node(0);
         NumaNode *node = &t->inventory->nodes[0];
@@ -406,7 +406,7 @@ TEST(test_adopt_asks_no_capacity) {
         assert_null(ledger_remove(t->ledger, "vm2"));
 }
 
-/* "A device, and every device of its IOMMU group, is in at most one allocation": a check of the invariants sees it. */
+/* Breaks this invariant: "A device, and every device of its IOMMU group, is in at most one allocation". */
 TEST(test_verify_sees_a_shared_group) {
         _cleanup_node_ TestNode *t = make_node(0);
 
@@ -428,7 +428,7 @@ TEST(test_verify_sees_damage) {
         assert_true(ledger_verify(t->ledger, t->inventory, t->config));
 }
 
-/* What a node has given out, and how much of that the kernel has given out already. */
+/* The check finds wrong sums of a node's promised memory, and of the part that the kernel has given already. */
 TEST(test_verify_sees_damaged_memory) {
         _cleanup_node_ TestNode *t = make_node(2);
         Allocation *a = make_claim(t, "vm1", "");
@@ -452,7 +452,7 @@ TEST(test_verify_sees_damaged_memory) {
         assert_true(ledger_verify(t->ledger, t->inventory, t->config));
 }
 
-/* A device is quarantined once, for the last reason. */
+/* A device is quarantined once. The last reason counts. */
 TEST(test_quarantine_again_replaces) {
         _cleanup_(cleanup_ledger_free) Ledger *l = ledger_new();
 
@@ -538,7 +538,7 @@ static Allocation *random_claim(const TestNode *t, unsigned number) {
                 if (below(40) == 0)
                         d->address.bus = 0xee;
         }
-        if (below(2)) { /* whole cores and parts of some */
+        if (below(2)) { /* whole cores, and parts of some */
                 unsigned node = below(2), core = below(8), n = 1 + below(6);
 
                 for (unsigned i = 0; i < n; i++)
@@ -561,7 +561,7 @@ static bool family(const AllocationDevice *a, const AllocationDevice *b) {
                (b->is_vf && pci_address_equal(b->physfn, a->address));
 }
 
-/* What two allocations may never have in common. */
+/* Checks that two allocations share no resource. */
 static void assert_apart(const TestNode *t, const Allocation *a, const Allocation *b) {
         for (size_t i = 0; i < a->n_devices; i++)
                 for (size_t j = 0; j < b->n_devices; j++) {
@@ -652,7 +652,7 @@ TEST(test_random_claims_and_releases) {
         assert_in_range(refused, STEPS / 10, STEPS);
 }
 
-/* A configuration with fewer slots takes none from an allocation, and none are given until enough are released. */
+/* A configuration with fewer slots takes no slots from allocations, and gives none until enough are released. */
 TEST(test_fewer_slots_than_taken) {
         _cleanup_node_ TestNode *t = make_node(0);
         Config *before = t->config, *fewer;
@@ -670,7 +670,7 @@ TEST(test_fewer_slots_than_taken) {
         fewer->services[0].endpoints[0].slots = 1;
         assert_int_equal(ledger_slots_free(t->ledger, fewer, NULL, "e:1"), 0);
         assert_int_equal(ledger_claim(t->ledger, t->inventory, fewer, c, NULL), VERDICT_INSUFFICIENT_SLOTS);
-        /* A daemon that starts with fewer slots adopts both. */
+        /* A daemon that starts with fewer slots adopts both allocations. */
         for (size_t i = 0; i < 2; i++)
                 assert_int_equal(ledger_adopt(after, allocation_copy(i ? a : b), NULL), VERDICT_NONE);
         assert_int_equal(ledger_slots(after, "e:1"), 3);

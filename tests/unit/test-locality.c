@@ -11,7 +11,7 @@
 #define FIRMWARE "LNXSYSTM:00/LNXSYBUS:00/"
 #define CASCADE  "pci0000:20/0000:20:01.0/0000:21:00.0/0000:22:00.0/"
 
-/* The machine of these tests: path and node. */
+/* The devices of the tests' machine: path and NUMA node. */
 static const struct {
         const char *path;
         int node;
@@ -39,16 +39,16 @@ static const struct {
         { "pci0000:20/0000:20:02.0/0000:27:00.0", 0 },
         { "pci0000:20/0000:20:05.0", -1 },
         { "pci0000:20/0000:20:05.1", -1 },
-        /* another socket; its lowest device does not know where it is */
+        /* another socket, whose lowest device has no known node */
         { "pci0000:80/0000:80:00.0", -1 },
         { "pci0000:80/0000:80:01.0", 1 },
         { "pci0000:80/0000:80:01.0/0000:81:00.0", 1 },
-        /* nobody knows */
+        /* host bridges without any known node */
         { "pci0000:c0/0000:c0:01.0", -1 },
         { "pci0000:c0/0000:c0:01.0/0000:c1:00.0", -1 },
         { "pci0000:d0/0000:d0:01.0", -1 },
         { "pci0000:d0/0000:d0:01.0/0000:d1:00.0", -1 },
-        /* host bridges below something: two of one firmware object, of different sockets; one below a PCI function */
+        /* host bridges below devices: two of one firmware object, on two sockets; one below a PCI function */
         { FIRMWARE "pci0001:00/0001:00:01.0", 0 },
         { FIRMWARE "pci0001:00/0001:00:02.0", 0 },
         { FIRMWARE "pci0002:00/0002:00:01.0", 1 },
@@ -126,10 +126,10 @@ TEST_WITH(test_distances, setup, teardown) {
                 { "0000:20:05.0", "0000:20:05.1", DISTANCE_PIX },
                 { "0000:20:05.0", "0000:27:00.0", DISTANCE_PHB },
                 { "0000:13:00.0", "0000:27:00.0", DISTANCE_NODE },
-                { "0000:13:00.0", "0000:20:05.0", DISTANCE_NODE }, /* its host bridge is known */
+                { "0000:13:00.0", "0000:20:05.0", DISTANCE_NODE }, /* its host bridge has a known node */
                 { "0000:13:00.0", "0000:81:00.0", DISTANCE_SYS },
                 { "0000:80:00.0", "0000:81:00.0", DISTANCE_PHB },
-                { "0000:c1:00.0", "0000:d1:00.0", DISTANCE_SYS }, /* both unknown is not the same */
+                { "0000:c1:00.0", "0000:d1:00.0", DISTANCE_SYS }, /* two unknown nodes are not the same */
                 { "0000:c1:00.0", "0000:c0:01.0", DISTANCE_PHB },
                 { "0000:c1:00.0", "0000:13:00.0", DISTANCE_SYS },
                 { "0001:00:01.0", "0001:00:02.0", DISTANCE_PHB },
@@ -145,7 +145,7 @@ TEST_WITH(test_distances, setup, teardown) {
         }
 }
 
-/* What the planner builds on: equal at one level is equal at every level above. */
+/* The planner relies on this: places that are equal at one level are equal at every level above. */
 TEST_WITH(test_ultrametric, setup, teardown) {
         const Fixture *f = *state;
         const Place *p = f->locality->places;
@@ -179,7 +179,7 @@ TEST(test_many_devices) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         _cleanup_(cleanup_locality_free) Locality *l = NULL;
 
-        /* 16 host bridges of 512 functions: quadratic work would show. */
+        /* 16 host bridges with 512 functions each make quadratic work visible. */
         for (unsigned i = 0; i < 8192; i++) {
                 _cleanup_free_ char *path = NULL;
 

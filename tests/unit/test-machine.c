@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What is found out about the machine as a whole, and of links: processors, the VFIO devices of the kernel. */
+/* Facts of the whole machine and of links: processors, and VFIO devices. */
 
 #include "unit.h"
 
@@ -119,7 +119,7 @@ TEST_WITH(test_links, setup, teardown) {
         nic_has(f, "current_link_width", "4");
         assert_int_equal(scan_nic(f)->current_speed, 8000);
         assert_int_equal(scan_nic(f)->current_width, 4);
-        nic_has(f, "power_state", "D3cold"); /* a read would resume the device */
+        nic_has(f, "power_state", "D3cold"); /* reading would resume the device */
         assert_int_equal(scan_nic(f)->current_speed, 0);
         assert_int_equal(scan_nic(f)->current_width, 0);
 }
@@ -138,7 +138,7 @@ TEST_WITH(test_kernel_names, setup, teardown) {
         assert_string_equal(scan_nic(f)->kernel_names, "mlx5_0 eth0 eth1 nvme0 card1 accel0");
         assert_null(scan_nic(f)->fault);
 
-        /* A driver that was bound since the scan has made another name. */
+        /* A driver that was bound after the scan created another interface. */
         nic_has(f, "net/eth2/type", "1");
         assert_int_equal(
                 scan_refresh(f->fs, &f->inv->devices[inventory_device_index(f->inv, find(f, "0000:01:00.0"))], false),
@@ -146,7 +146,7 @@ TEST_WITH(test_kernel_names, setup, teardown) {
         assert_string_equal(find(f, "0000:01:00.0")->kernel_names, "mlx5_0 eth0 eth1 eth2 nvme0 card1 accel0");
 }
 
-/* The master of an interface is a bond or a team, and not something else that has ports. */
+/* The master of an interface is a bond or a team, not another kind of interface with ports. */
 TEST_WITH(test_bond, setup, teardown) {
         static const struct {
                 const char *name, *uevent;
@@ -195,7 +195,7 @@ TEST_WITH(test_disks, setup, teardown) {
         nic_has(f, "nvme/nvme0/model", "x");
         block_device(f, NIC "/nvme/nvme0/nvme0n1");
         block_device(f, NIC "/nvme/nvme0/nvme0n1/nvme0n1p1");
-        block_device(f, NIC "/nvme/nvme1/nvme1c3n2"); /* one of several paths */
+        block_device(f, NIC "/nvme/nvme1/nvme1c3n2"); /* a path of a multipath disk */
         block_device(f, NIC "/ata1/host0/target0:0:0/0:0:0:0/block/sda");
         block_device(f, NIC "/ata1/host0/target0:0:0/0:0:0:0/block/sda/sda1");
         block_device(f, "virtual/block/loop0");
@@ -213,7 +213,7 @@ static void interface(const Fixture *f, const char *path) {
         tree_link(f->root, link, target);
 }
 
-/* Interfaces that are not in the device's own directory net, but further below. */
+/* Interfaces below other directories than the device's net. */
 TEST_WITH(test_interfaces_below, setup, teardown) {
         Fixture *f = *state;
         static const char *const classes[] = { "0x020000", "0x0d4000", "0xff0000", "0x0c0010", "0x0c0330",
@@ -248,7 +248,7 @@ TEST_WITH(test_interfaces_below, setup, teardown) {
 #define ALIASES "lib/modules/6.1.0-x/modules.alias"
 #define MLX5    "alias vfio_pci:v000015B3d0000101Esv*sd*bc*sc*i* mlx5_vfio_pci\n"
 
-/* NULL: the plain one. */
+/* expected: the variant driver; NULL: vfio-pci. */
 static void assert_variant(Fixture *f, const char *aliases, const char *expected) {
         PciDevice vf = { .vendor = 0x15b3, .device = 0x101e, .class = 0x020700 };
         const char *driver;
@@ -263,7 +263,7 @@ static void assert_variant(Fixture *f, const char *aliases, const char *expected
 
 #define GRACE "alias vfio_pci:v000010DEd00002342sv*sd*bc*sc*i* nvgrace_gpu_vfio_pci\n"
 
-/* A variant that is not loaded counts too: without it the guest gets the GPU without its memory. */
+/* A variant driver counts even if it is not loaded: without it, the guest gets the GPU without its memory. */
 TEST_WITH(test_coherent, setup, teardown) {
         PciDevice gpu = { .vendor = 0x10de, .device = 0x2342, .class = 0x030200, .numa_node = -1 };
         _cleanup_free_ char *text = NULL, *none = NULL;
@@ -291,7 +291,7 @@ TEST_WITH(test_variants, setup, teardown) {
         static const char *const no_names[] = { "", ".", "..", "b-vfio-pci/.", "b_vfio_pci more" };
         Fixture *f = *state;
 
-        assert_variant(f, MLX5, NULL); /* of which kernel */
+        assert_variant(f, MLX5, NULL); /* the kernel's version is unknown */
         tree_file(f->root, "proc/sys/kernel/osrelease", "6.1.0-x");
         assert_variant(f, MLX5, NULL); /* not loaded */
         tree_dir(f->root, "sys/bus/pci/drivers/mlx5_vfio_pci");
@@ -301,8 +301,7 @@ TEST_WITH(test_variants, setup, teardown) {
         assert_variant(f, "alias vfio_pci:v*d*sv*sd*bc*sc*i* vfio_pci\n", NULL);
         assert_variant(f, "alias pci:v000015B3d0000101Esv*sd*bc*sc*i* mlx5_vfio_pci\n", NULL);
         assert_variant(f, "# alias vfio_pci:v*d*sv*sd*bc*sc*i* mlx5_vfio_pci\n", NULL);
-        /* The one that leaves less open, wherever it stands; a driver's name may have other dashes than its module's.
-         */
+        /* The most specific alias counts, in any line. The driver may have '-' where its module has '_'. */
         assert_variant(f, MLX5 "alias vfio_pci:v000015B3d0000101Esv*sd*bc02sc*i* b_vfio_pci\n", "b-vfio-pci");
         assert_variant(f, "alias vfio_pci:v000015B3d0000101Esv*sd*bc02sc*i* b_vfio_pci\n" MLX5, "b-vfio-pci");
         assert_variant(f, "alias vfio_pci:v000015B3\nalias vfio_pci: \nalias vfio_pci:v* ../x\n" MLX5, "mlx5_vfio_pci");

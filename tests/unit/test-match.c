@@ -91,7 +91,7 @@ TEST(test_device) {
                 { "address=0000:3b:0[0-1].?", true, false },
                 { "address=*", true, true },
                 { "pf=0000:3b:00.0", false, true },
-                { "pf=*", false, true }, /* VFs only: a device without a PF has no address there */
+                { "pf=*", false, true }, /* VFs only: a device without a PF does not match */
                 { "vendor=10de class=02", false, false },
                 { "vendor=10de class=03 type=pf numa=1", true, false },
         };

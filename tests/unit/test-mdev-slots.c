@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The slots for mediated devices of a GPU without VFs: which device is in which slot, which of them a pool offers, and
- * that no more is promised than the driver has room for. */
+/* The slots for mediated devices of a GPU without VFs: the device of each slot, the slots that a pool offers, and that
+ * no more is promised than the driver has room for. */
 
 #include <stdio.h>
 
@@ -49,7 +49,7 @@ static PciDevice *slot_of(TestNode *t, unsigned g, unsigned instance) {
         return device_at(t, a);
 }
 
-/* The memory of the GPU's mediated devices. */
+/* Returns the memory of the GPU's mediated devices. */
 static unsigned used_memory(const PciDevice *gpu) {
         const char *line = gpu->mdevs;
         char uuid[UUID_STRING_MAX];
@@ -60,7 +60,7 @@ static unsigned used_memory(const PciDevice *gpu) {
         return used;
 }
 
-/* The driver shows what is left of the memory; sizes share it. */
+/* Updates the driver's numbers by the free memory. All sizes share the memory. */
 static void drive(TestNode *t, PciDevice *gpu) {
         unsigned left = MEMORY - used_memory(gpu);
 
@@ -146,7 +146,7 @@ TEST(test_no_slots) {
         assert_true(pci_device_has_slots(&gpu) && !pci_device_has_vfs(&gpu));
 }
 
-/* Which mediated device is in which slot: by its UUID, and the others from the last one on. */
+/* A mediated device is in the slot of its UUID. The others fill the slots from the last one on. */
 TEST(test_fill) {
         _cleanup_node_ TestNode *t = make(POOL SMALL "\n");
         char second[UUID_STRING_MAX], elsewhere[UUID_STRING_MAX], text[UUID_STRING_MAX];
@@ -235,7 +235,7 @@ static unsigned room_of(TestNode *t, const char *name) {
         return room.further;
 }
 
-/* The driver's number, less what is promised and not created; none beside another type that is not created. */
+/* The driver's number, without promised vGPUs that are not created; 0 if one of these is of another type. */
 TEST(test_room) {
         _cleanup_node_ TestNode *t = make(POOL LARGE "\n");
         char uuid[UUID_STRING_MAX];
@@ -256,7 +256,7 @@ TEST(test_room) {
         assert_int_equal(room_of(t, "GRID T4-2Q"), 0);
 }
 
-/* --- random requests, against a driver that knows its memory --- */
+/* --- random requests, with a driver that tracks its memory --- */
 
 #define STEPS 4000U
 
@@ -270,7 +270,7 @@ static unsigned below(unsigned n) {
         return (unsigned) ((z ^ z >> 31) % n);
 }
 
-/* The memory that is promised, and not used yet. */
+/* Returns the promised memory that is not used yet. */
 static unsigned pending_memory(TestNode *t, unsigned g) {
         unsigned n = 0;
 
@@ -301,7 +301,7 @@ static void allocate_some(TestNode *t, unsigned step) {
         }
 }
 
-/* A job has run; one that finds no room changes nothing, as the kernel refuses it. */
+/* Ends a job. Without room it changes nothing, as the kernel refuses. */
 static void settle(TestNode *t, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
@@ -319,7 +319,7 @@ static void release(TestNode *t, const Allocation *a) {
         node_release(t, a->name);
 }
 
-/* Another program makes or removes its own, of any type. */
+/* Creates or removes a mediated device of another program, of any type. */
 static void change_foreign(TestNode *t) {
         PciDevice *gpu = gpu_of(t, below(GPUS));
         unsigned type = below(2) ? ID_SMALL : ID_LARGE, number = below(4);
@@ -332,7 +332,7 @@ static void change_foreign(TestNode *t) {
                 create(t, gpu, uuid, type);
 }
 
-/* Each mediated device is in one slot, and those of allocations are in theirs. */
+/* Checks that each mediated device is in one slot, and those of allocations in their slots. */
 static void check(TestNode *t) {
         for (unsigned g = 0; g < GPUS; g++) {
                 unsigned used = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Module options of mlx4_core: what they are, when there can be none, and what is said while it runs with others. */
+/* Module options of mlx4_core: their text, when there are none, and refusals while the driver runs with others. */
 
 #include <stdio.h>
 
@@ -88,7 +88,7 @@ TEST(test_options) {
         }
 }
 
-/* While the driver is loaded again its cards have none. */
+/* A card is recognized by its IDs or its driver: while the driver is reloaded, the card has none. */
 TEST(test_cards) {
         static const struct {
                 uint16_t device;
@@ -150,7 +150,7 @@ TEST(test_several_cards) {
         }
 }
 
-/* The pool that wants VFs is named with the line that excludes them. */
+/* The refusal names the pool with VFs, and the line that excludes its cards. */
 TEST(test_excluded_vfs) {
         static const char *const excludes[] = { "Match=type=vf pf=" SECOND "\n", "Match=type=vf pf=0000:06:*\n" };
 
@@ -165,7 +165,7 @@ TEST(test_excluded_vfs) {
         }
 }
 
-/* At the line that is wrong. */
+/* The problem has the place of the wrong line. */
 TEST(test_places) {
         static const struct {
                 const char *config;
@@ -188,7 +188,7 @@ TEST(test_places) {
         }
 }
 
-/* The options are for a card that the host needs as for any other. */
+/* The options also apply to a card that the host needs. */
 TEST(test_needed_by_the_host) {
         static const char *const configs[] = { POOL("VirtualFunctions=4\n"),
                                                SPLIT("VirtualFunctions=4\n", "VirtualFunctions=4\n"),
@@ -206,7 +206,7 @@ TEST(test_needed_by_the_host) {
         }
 }
 
-/* What it lacks is said after the host's need, and its driver stays loaded. */
+/* For a card that the host needs, the missing VFs are told after the host's need, and the driver stays loaded. */
 TEST(test_said_of_a_needed_card) {
         _cleanup_node_ TestNode *t = two_cards();
         _cleanup_refusal_ Refusal why = { 0 }, other = { 0 }, plan = { 0 };
@@ -239,7 +239,7 @@ TEST(test_sources) {
                                                "options mlx4_core num_vfs=4 probe_vf=0\n");
 }
 
-/* Then the options that are there stay. */
+/* While the hardware is unknown, the present options are kept. */
 TEST(test_unknown) {
         _cleanup_node_ TestNode *out = node_new(), *none = node_new(), *twice = one_card();
 
@@ -301,7 +301,7 @@ TEST(test_said) {
         assert_non_null(strstr(why.remedy, "0000:05:00.1"));
         record("remedy, two are held", why.remedy);
 
-        /* By hand another number than the pool wants. */
+        /* Another number than the pool's, requested by hand. */
         assert_int_equal(mlx4_refuse(&t->mlx4, t->policy, t->ledger, pf, 3, &why), VERDICT_NOT_SUPPORTED);
         record("by hand", why.message);
         assert_non_null(strstr(why.remedy, "VirtualFunctions="));
@@ -329,7 +329,7 @@ TEST(test_nothing_to_say) {
         assert_int_equal(node_available(t, "vf"), 2);
 }
 
-/* A plan says it too: the VFs do not come by themselves. */
+/* A plan is refused too, because the VFs need a reload of the driver. */
 TEST(test_said_of_a_plan) {
         _cleanup_node_ TestNode *t = one_card();
         _cleanup_refusal_ Refusal why = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The fragment of modprobe.d: written once, never over what somebody else wrote, and taken away again. */
+/* The fragment of modprobe.d: written once, never over another program's file, and removed again. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #define ONE MLX4_MARK "\noptions mlx4_core num_vfs=1 probe_vf=0\n"
 #define TWO MLX4_MARK "\noptions mlx4_core num_vfs=2 probe_vf=0\n"
 
-/* With what mode the last file came to its name: as it is from then on if we die in that moment. */
+/* The mode of the last file at its rename, which it keeps if the daemon dies then. */
 static mode_t mode_at_rename;
 
 int renameat(int from_fd, const char *from, int to_fd, const char *to) {
@@ -113,7 +113,7 @@ TEST_WITH(test_of_others, setup, teardown) {
         }
 }
 
-/* A link that masks the name, or leads to a file of ours elsewhere; a directory; a FIFO that nobody writes to. */
+/* A link that masks the name, or leads to another file of the daemon; a directory; a FIFO without a writer. */
 TEST_WITH(test_no_plain_file, setup, teardown) {
         const Fixture *p = *state;
         _cleanup_free_ char *path = tree_path(p->root, "etc/modprobe.d/" MODPROBE_FRAGMENT);

@@ -83,22 +83,22 @@ TEST_WITH(test_dies, setup, teardown) {
         Fixture *f = *state;
 
         scan(f);
-        assert_int_equal(f->inv->cpus[1].die, 0); /* not told */
+        assert_int_equal(f->inv->cpus[1].die, 0); /* not in sysfs */
         cpus_have(f, "cpu0/topology/die_cpus_list", "0");
         cpus_have(f, "cpu1/topology/die_cpus_list", "1");
         scan(f);
         assert_int_equal(f->inv->cpus[0].die, 0);
         assert_int_equal(f->inv->cpus[1].die, 1);
-        cpus_have(f, "cpu0/topology/die_cpus_list", "0-1"); /* who is not asked again */
+        cpus_have(f, "cpu0/topology/die_cpus_list", "0-1"); /* not read again */
         scan(f);
         assert_int_equal(f->inv->cpus[1].die, 0);
         cpus_have(f, "online", "1");
         cpus_have(f, "cpu1/topology/die_cpus_list", "0-1");
         scan(f);
-        assert_int_equal(f->inv->cpus[0].die, 1); /* the first that is online */
+        assert_int_equal(f->inv->cpus[0].die, 1); /* the first online CPU */
 }
 
-/* A die with an L3 cache for each CPU, as AMD's have one for each core complex. */
+/* A die with several L3 caches, as AMD has one for each core complex. */
 TEST_WITH(test_core_complexes, setup, teardown) {
         Fixture *f = *state;
 
@@ -155,7 +155,7 @@ TEST_WITH(test_damaged_nodes, setup, teardown) {
         nodes_have(f, "node0/distance", "near far");
         nodes_have(f, "node0/cpulist", "all");
         cpus_have(f, "cpu0/topology/thread_siblings_list", "1");
-        node0_has_pages(f, 0, "1", "1"); /* whose number is divided by their size */
+        node0_has_pages(f, 0, "1", "1"); /* available memory is rounded to the page size */
         scan(f);
         assert_int_equal(f->inv->n_nodes, 1);
         assert_int_equal(f->inv->nodes[0].n_pages, 0);
@@ -168,7 +168,7 @@ TEST_WITH(test_damaged_nodes, setup, teardown) {
         assert_int_equal(f->inv->cpus[0].node, -1);
 }
 
-/* As recorded by other tools: no list of the kernel's. */
+/* A recording of another tool, without the kernel's lists. */
 TEST_WITH(test_without_lists, setup, teardown) {
         Fixture *f = *state;
 
@@ -199,7 +199,7 @@ TEST_WITH(test_without_lists, setup, teardown) {
         assert_int_equal(f->inv->n_cpus, 4);
 }
 
-/* Nothing of any CPU: the nodes list those that are online. */
+/* Without files of CPUs, the nodes list the online CPUs. */
 TEST_WITH(test_cpus_of_nodes, setup, teardown) {
         Fixture *f = *state;
         _cleanup_free_ char *path = tree_path(f->root, "sys/devices/system/cpu"),

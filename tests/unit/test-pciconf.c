@@ -12,7 +12,7 @@ static void put(uint8_t *config, size_t offset, const char *bytes, size_t n) {
 
 #define PUT(config, offset, bytes) put((config), (offset), (bytes), sizeof(bytes) - 1)
 
-/* A root port (or what type says) whose ACS control is as given. */
+/* A root port (or a port of another type) with this ACS control. */
 static void write_port(const Fixture *f, const char *address, char type, char control, size_t size) {
         _cleanup_free_ char *path = NULL;
         uint8_t config[4096] = { 0 };
@@ -38,7 +38,7 @@ TEST_WITH(test_acs_of_ports, setup, teardown) {
                 { 6, 0x1d, 4096, PCI_ACS_ISOLATED },                                   /* downstream port */
                 { 6, 0x00, 4096, PCI_ACS_OPEN },     { 5, 0x00, 4096, PCI_ACS_CLEAN }, /* upstream port */
                 { 7, 0x1d, 4096, PCI_ACS_OPEN },                                       /* PCIe to PCI bridge */
-                { 4, 0x1d, 256, PCI_ACS_UNKNOWN },                                     /* that far it cannot be read */
+                { 4, 0x1d, 256, PCI_ACS_UNKNOWN }, /* 256 bytes lack the extended capability */
                 { 4, 0x1d, 64, PCI_ACS_UNKNOWN },    { 4, 0x1d, 10, PCI_ACS_UNKNOWN },
         };
         Fixture *f = *state;
@@ -52,9 +52,9 @@ TEST_WITH(test_acs_of_ports, setup, teardown) {
         write_port(f, "0000:00:01.0", 4, 0x5d, 4096);
         scan(f);
         assert_int_equal(find(f, "0000:00:01.0")->acs_capabilities, 0x1f);
-        assert_int_equal(find(f, "0000:00:01.0")->acs_enabled, 0x1d); /* not what it cannot do */
+        assert_int_equal(find(f, "0000:00:01.0")->acs_enabled, 0x1d); /* without bits that the port lacks */
         write_port(f, "0000:00:01.0", 4, 0x1d, 4096);
-        tree_attribute(f->root, "0000:00:01.0", "power_state", "D3cold"); /* then reading would wake it */
+        tree_attribute(f->root, "0000:00:01.0", "power_state", "D3cold"); /* reading would wake the device */
         scan(f);
         assert_int_equal(find(f, "0000:00:01.0")->acs, PCI_ACS_UNKNOWN);
 }
@@ -66,7 +66,7 @@ TEST_WITH(test_acs_of_multifunction_devices, setup, teardown) {
         write_port(f, "0000:01:00.0", 0, 0x1d, 4096);
         write_port(f, "0000:01:00.1", 0, 0x00, 4096);
         scan(f);
-        /* Function 0 does not say in its header that it has a sibling. */
+        /* The header of function 0 does not have the multi-function bit. */
         assert_int_equal(find(f, "0000:01:00.1")->acs, PCI_ACS_OPEN);
         tree_unlink(f->root, "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.1/config");
         scan(f);
@@ -95,7 +95,7 @@ TEST_WITH(test_ats_of_a_nic, setup, teardown) {
                 { 0x0f, (char) 0x80, 4096, PCI_ATS_ON },
                 { 0x0f, 0x00, 4096, PCI_ATS_OFF },
                 { 0x01, (char) 0x80, 4096, PCI_ATS_NONE },
-                { 0x0f, (char) 0x80, 256, PCI_ATS_UNKNOWN }, /* that far it cannot be read */
+                { 0x0f, (char) 0x80, 256, PCI_ATS_UNKNOWN }, /* 256 bytes lack the extended capability */
                 { 0x0f, (char) 0x80, 64, PCI_ATS_UNKNOWN },
         };
         Fixture *f = *state;
@@ -107,13 +107,13 @@ TEST_WITH(test_ats_of_a_nic, setup, teardown) {
                 assert_int_equal(find(f, "0000:01:00.0")->acs, PCI_ACS_CLEAN);
                 assert_null(find(f, "0000:01:00.0")->fault);
         }
-        /* Nothing is decided by it: not to know it is no fault. */
+        /* No decision depends on ATS, so unknown ATS is no fault. */
         write_nic(f, 0x0f, 0, 10);
         scan(f);
         assert_int_equal(find(f, "0000:01:00.0")->ats, PCI_ATS_UNKNOWN);
         assert_null(find(f, "0000:01:00.0")->fault);
         write_nic(f, 0x0f, 0, 4096);
-        tree_attribute(f->root, "0000:01:00.0", "power_state", "D3cold"); /* then reading would wake it */
+        tree_attribute(f->root, "0000:01:00.0", "power_state", "D3cold"); /* reading would wake the device */
         scan(f);
         assert_int_equal(find(f, "0000:01:00.0")->ats, PCI_ATS_UNKNOWN);
 }

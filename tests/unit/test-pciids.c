@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Names from pci.ids: from files made here, and the same as libpci's from the file of this machine. */
+/* Names from pci.ids: from files of the test, and compared with libpci for the file of this machine. */
 
 #include <errno.h>
 #include <pci/pci.h>
@@ -78,7 +78,7 @@ TEST_WITH(test_entries, setup, teardown) {
                 { 0x15b3, 0x101e, "Mellanox Technologies 3D controller [15b3:101e]" }, /* a control character */
                 { 0x15b3, 0x1022, "Mellanox Technologies 3D controller [15b3:1022]" },
                 { 0x1234, 0x0001, "3D controller [1234:0001]" },
-                { 0x0000, 0x0001, NULL }, /* the ids could not be read */
+                { 0x0000, 0x0001, NULL }, /* the IDs could not be read */
                 { 0x1000, 0x0001, "Last No newline" },
         };
         const char *root = *state;
@@ -102,7 +102,7 @@ TEST_WITH(test_files, setup, teardown) {
         Inventory *inv;
 
         tree_bytes(root, "pci.ids", ids, strlen(ids));
-        assert_int_equal(name_one(file, 0x8086, 0x0001, 0, &inv), 0); /* without its suffix */
+        assert_int_equal(name_one(file, 0x8086, 0x0001, 0, &inv), 0); /* without its suffix .gz */
         assert_string_equal(inv->devices->name, "Intel Not NVIDIA's");
         inventory_free(inv);
         tree_bytes(root, "pci.ids.gz", "\x1f\x8b\x08", 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the way between two functions allows, by ACS of the ports and ATS of who asks. */
+/* The path between two functions, by the ACS of ports and the ATS of the requester. */
 
 #include "unit.h"
 
@@ -103,7 +103,7 @@ TEST(test_access_by_acs_and_ats) {
                 set_port(inv, "0000:12:00.0", cases[i].gpu_side);
                 set_port(inv, "0000:12:01.0", cases[i].nic_side);
                 find(inv, "0000:14:00.0")->ats = cases[i].ats;
-                /* Of the VF its PF's ATS counts. */
+                /* For a VF, the ATS of its PF counts. */
                 peer_path_find(inv, find(inv, "0000:14:00.1"), find(inv, "0000:13:00.0"), &path);
                 assert_int_equal(path.access, cases[i].access);
                 assert_int_equal(path.n_ports, 2);
@@ -119,17 +119,17 @@ TEST(test_where_ways_meet) {
         assert_ptr_equal(&inv->devices[path.ports[1]], find(inv, "0000:12:00.0"));
         peer_path_find(inv, find(inv, "0000:14:00.0"), find(inv, "0000:15:00.0"), &path);
         assert_int_equal(path.access, PEER_ACCESS_ROOT_COMPLEX);
-        assert_int_equal(path.n_ports, 3); /* not the upstream port, which controls nothing */
+        assert_int_equal(path.n_ports, 3); /* without the upstream port, which has no control */
         assert_ptr_equal(&inv->devices[path.ports[2]], find(inv, "0000:10:02.0"));
         peer_path_find(inv, find(inv, "0000:14:00.0"), find(inv, "0000:14:00.1"), &path);
         assert_int_equal(path.access, PEER_ACCESS_CARD);
-        /* Where it is nobody can tell. */
+        /* A device without a known place. */
         assert_int_equal(string_copy(&find(inv, "0000:15:00.0")->path, ""), 0);
         peer_path_find(inv, find(inv, "0000:14:00.0"), find(inv, "0000:15:00.0"), &path);
         assert_int_equal(path.access, PEER_ACCESS_UNKNOWN);
 }
 
-/* Deeper than any machine: bounded, and not answered. */
+/* A path deeper than any machine's is bounded, and has no answer. */
 TEST(test_endless_way) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         _cleanup_free_ char *path = NULL;
@@ -183,11 +183,11 @@ TEST(test_setting) {
         assert_setting(inv, "0000:14:00.0");
         pf->ats = PCI_ATS_OFF;
         assert_setting(inv, "ATS of 0000:14:00.0");
-        /* Only what is missing is named. */
+        /* Only missing parts are named. */
         pf->ats = PCI_ATS_ON;
         find(inv, "0000:12:00.0")->acs_enabled |= DT;
         assert_setting(inv, " on 0000:12:01.0,");
-        /* A port that cannot: there only is the way that costs isolation. */
+        /* The port cannot do it, so only the way that costs isolation remains. */
         find(inv, "0000:12:01.0")->acs_capabilities = RR | CR;
         assert_setting(inv, "0000:12:01.0");
         assert_setting(inv, "'pci=disable_acs_redir=0000:12:01.0;0000:12:00.0'");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Which cards an allocation may take in place of its own. */
+/* Which cards an allocation may accept in place of its own. */
 
 #include "unit.h"
 
@@ -28,7 +28,7 @@ static PciDevice *device(TestNode *t, const char *address) {
         return &t->inventory->devices[inventory_device_index(t->inventory, node_find(t, address))];
 }
 
-/* Another card is there: the policy is that of the new one. */
+/* Replaces a card by another one, with the new card's policy. */
 static void swap(TestNode *t, const char *address, uint16_t id) {
         device(t, address)->device = id;
         policy_free(t->policy);
@@ -93,7 +93,7 @@ TEST(test_vf) {
         assert_refused(t, VERDICT_HARDWARE_CHANGED, GPU);
 }
 
-/* What an assigned device would take with it must be part of the allocation. */
+/* Devices that an assigned device needs from its group must be in the allocation. */
 TEST(test_group_has_grown) {
         _cleanup_node_ TestNode *t = make_node();
 
@@ -103,7 +103,7 @@ TEST(test_group_has_grown) {
         vm(t)->n_devices = 2;
 }
 
-/* What followed a GPU of its IOMMU group is now in another one. */
+/* A companion of a GPU is now in another IOMMU group. */
 TEST(test_other_role) {
         _cleanup_node_ TestNode *t = make_node();
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What does not come to an allocation that exists. */
+/* Requests that an attach refuses. */
 
 #include "unit.h"
 
@@ -30,7 +30,7 @@ static void assert_attach(const TestNode *t, const char *pools, Verdict expected
                 assert_says(&why, words);
 }
 
-/* The memory of a guest keeps its pages. */
+/* A guest's memory keeps its page size. */
 TEST(test_page_size) {
         _cleanup_node_ TestNode *t = make_node("[Pool gpu]\nMatch=class=0302\n[Pool nic]\nMatch=class=0200\n");
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -45,8 +45,7 @@ TEST(test_page_size) {
         assert_says(&why, "page-size");
 }
 
-/* A guest that is not confidential keeps the GPU that it has, and gets no other one of a pool for confidential guests.
- */
+/* A guest that is not confidential keeps its GPU, and gets no other one of a pool for confidential guests. */
 TEST(test_confidential_mode) {
         _cleanup_node_ TestNode *t = make_node("[Pool gpu]\nMatch=class=0302\n[Pool nic]\nMatch=class=0200\n");
         Pool *gpu = &t->config->pools[0];
@@ -58,7 +57,7 @@ TEST(test_confidential_mode) {
         assert_attach(t, "nic=1", VERDICT_NONE, NULL);
 }
 
-/* Whoever makes the guest of devices alone sees to the rest. */
+/* With devices alone, the program that makes the guest is responsible. */
 TEST(test_confidential_mode_of_devices_alone) {
         _cleanup_node_ TestNode *t =
                 make_node("[Pool gpu]\nMatch=class=0302\nConfidentialMode=on\n[Pool nic]\nMatch=class=0200\n");

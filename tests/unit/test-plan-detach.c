@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What leaves an allocation with one device, and when the rest cannot do without it. */
+/* Which devices leave an allocation together, and when the rest of the allocation forbids that. */
 
 #include "unit.h"
 
@@ -8,8 +8,8 @@
 
 #define PF "0000:81:00.0"
 
-/* Two GPUs, the first with its audio function; two VFs, the second in a group with a NIC that no pool and no driver
- * has. */
+/* Two GPUs, the first one with its audio function, and two VFs, the second one in a group with a NIC that has no pool
+ * and no driver. */
 static TestNode *make_node(void) {
         TestNode *t = node_new();
 
@@ -34,7 +34,7 @@ static Allocation *make_allocation(TestNode *t, const char *pools, unsigned cpus
         return ledger_find(t->ledger, "vm");
 }
 
-/* Detaches the slot of a copy: these devices leave, "0000:01:00.0 0000:01:00.1". */
+/* Detaches the slot in a copy, and compares the detached devices: "0000:01:00.0 0000:01:00.1". */
 static void assert_leave(const TestNode *t, const Allocation *a, const char *slot, const char *expected) {
         _cleanup_(cleanup_allocation_free) Allocation *b = allocation_copy(a);
         _cleanup_free_ char *text = NULL;
@@ -76,7 +76,7 @@ TEST(test_no_such_slot) {
         const Allocation *a = make_allocation(t, "gpu=1 vf=1", 2);
 
         assert_stays(t, a, "gpu1", VERDICT_NO_SUCH_DEVICE, "gpu1");
-        /* The audio function goes with its GPU alone. */
+        /* The audio function cannot be detached without its GPU. */
         assert_stays(t, a, "gpu0-1", VERDICT_NO_SUCH_DEVICE, "gpu0-1");
 }
 
@@ -115,7 +115,7 @@ TEST(test_via) {
         assert_leave(t, a, "vf0", "0000:81:00.1");
 }
 
-/* What an attach or detach that did not end has left goes as a whole. */
+/* An unfinished attach or detach is detached as a whole. */
 TEST(test_unfinished) {
         _cleanup_node_ TestNode *t = make_node();
         Allocation *a = make_allocation(t, "gpu=2 vf=2", 2);

@@ -24,7 +24,7 @@
 #define DISTANCES      64U
 #define MODELS         3U /* of each kind of device, where there are many pools */
 
-/* What a random node may have beside the plain things. */
+/* What a random node may have besides ordinary devices. */
 typedef enum Feature {
         FEATURE_PLAIN,
         FEATURE_SHARED_GROUPS, /* IOMMU groups of several devices */
@@ -33,12 +33,12 @@ typedef enum Feature {
         FEATURE_OTHER_POOLS,   /* free devices that the request does not ask for */
         FEATURE_DEVICES_ONLY,  /* requests without CPUs */
         FEATURE_TWO_VF_POOLS,  /* VFs of one PF in two pools */
-        FEATURE_MANY_POOLS,    /* a few devices of each of up to eight */
-        FEATURE_NAMED,         /* the request names devices, nodes and CPUs, on a node of one of the kinds above */
+        FEATURE_MANY_POOLS,    /* a few devices in each of up to eight pools */
+        FEATURE_NAMED,         /* the request names devices, nodes and CPUs; the node is of one of the kinds above */
         FEATURE_CHIPLETS,      /* eight NUMA nodes, each with one switch above a GPU and a PF */
         FEATURE_FABRIC,        /* an HGX machine: eight GPUs with NVLink, each below a switch with a NIC */
         FEATURE_UNEVEN,        /* six NUMA nodes with different numbers of CPUs and pages, and with IOMMU groups */
-        FEATURE_FAR,           /* as uneven; most nodes have no CPUs or no memory, and the request may name memory */
+        FEATURE_FAR, /* as uneven, but most nodes have no CPUs or no memory, and the request may name memory */
 } Feature;
 
 static uint64_t seed;
@@ -57,7 +57,7 @@ typedef struct Generator {
         TestNode *node;
         Feature feature;
         unsigned bus, group, devices;
-        bool gpus, nics, vfs, disks; /* kinds there may be */
+        bool gpus, nics, vfs, disks; /* kinds of devices in the node */
 } Generator;
 
 static int next_group(Generator *g) {
@@ -152,7 +152,7 @@ static void add_numa(Generator *g, unsigned n, unsigned threads) {
         }
 }
 
-/* Somebody has a device already, or a core and memory. */
+/* Allocates a device, or a core and memory, to another allocation. */
 static void occupy(TestNode *t, unsigned i) {
         char name[16];
         Allocation *a;
@@ -168,7 +168,7 @@ static void occupy(TestNode *t, unsigned i) {
                 d->is_vf = dev->type == PCI_TYPE_VF;
                 d->physfn = dev->physfn;
                 if (policy_verdict(t->policy, dev) != VERDICT_NONE)
-                        device = false; /* claims nothing useful: dropped below */
+                        device = false; /* nothing useful to claim: dropped below */
         } else if (t->inventory->n_cpus > 0) {
                 const Cpu *cpu = &t->inventory->cpus[below((unsigned) t->inventory->n_cpus)];
 
@@ -204,7 +204,7 @@ static const char *choose_pools(Generator *g) {
         return names;
 }
 
-/* Most of the pools that have something. */
+/* Asks for most of the pools that have devices. */
 static void ask_many_pools(const TestNode *t, Request *r) {
         for (size_t i = 0; i < t->config->n_pools; i++) {
                 unsigned n = node_available(t, t->config->pools[i].name);
@@ -226,7 +226,7 @@ static void make_request(const Generator *g, const char *names, unsigned threads
                 assert_int_equal(request_add_pool(r, name, 1 + below(1 + below(4))), 0);
         if (many)
                 ask_many_pools(g->node, r);
-        /* A core at least for each node there is. */
+        /* At least a core for each node. */
         r->cpus = g->feature == FEATURE_DEVICES_ONLY
                           ? 0
                           : threads * (unsigned) (g->node->inventory->n_nodes - 1) + 1 + below(4);
@@ -245,7 +245,7 @@ static void make_request(const Generator *g, const char *names, unsigned threads
                                                  0);
 }
 
-/* A pool with its Match= lines and, now and then, its own mind. */
+/* Writes a pool with its Match= lines and sometimes further settings. */
 static void write_pool(FILE *f, const char *name, const char *matches) {
         static const char *const policies[] = { "preferred", "legacy", "socket", "required", "single" };
 
@@ -329,7 +329,7 @@ static void add_chiplet(TestNode *t, unsigned id, unsigned vfs) {
 
 #define CHIPLETS_CONFIG "[Pool gpu]\nMatch=class=03\n[Pool vf]\nMatch=class=02 type=vf\n"
 
-/* Few of the nodes are needed, and many of their devices are allocated. */
+/* Needs few of the nodes. Many of the devices there are allocated. */
 static TestNode *make_chiplets(Request *r) {
         Generator g = { .node = node_new(), .feature = FEATURE_CHIPLETS };
 
@@ -346,7 +346,7 @@ static TestNode *make_chiplets(Request *r) {
         return g.node;
 }
 
-/* Free cores of which no thread is taken, some of them. */
+/* Names some free cores of which no thread is allocated. */
 static void name_cpus(const TestNode *t, Request *r) {
         for (size_t i = 0; i < t->inventory->n_nodes; i++) {
                 CpuSet cpus;
@@ -386,7 +386,7 @@ static void name_some(const TestNode *t, Request *r) {
                 name_cpus(t, r);
 }
 
-/* A switch with a GPU and a NIC. Some switches have two of each, of which the second are those of the next number. */
+/* A switch with a GPU and a NIC. Some switches have two of each; the second ones belong to the next number. */
 static void add_fabric_switch(TestNode *t, unsigned id, unsigned each, int numa) {
         unsigned bus = 0x10 * id;
         int group = (int) bus;
@@ -408,7 +408,7 @@ static void add_fabric_switch(TestNode *t, unsigned id, unsigned each, int numa)
         }
 }
 
-/* Module ids in any order. Now and then a GPU has none, or the GPUs are in two pools. */
+/* Module ids in random order. Sometimes a GPU has none, or the GPUs are in two pools. */
 static char *make_fabric_config(const TestNode *t, unsigned *ret_pools) {
         static const char *const machines[] = { "hgx-h100", "hgx-h100", "hgx-b200", "hgx-a100" };
         unsigned ids[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, n = 0;
@@ -498,7 +498,7 @@ static TestNode *make_case(Feature feature, Request *r) {
         return g.node;
 }
 
-/* Nodes with memory, some of them now and then, and mostly without CPUs. */
+/* Names nodes with memory, sometimes some of them, mostly ones without CPUs. */
 static void name_memory(const TestNode *t, Request *r) {
         for (size_t i = 0; i < t->inventory->n_nodes; i++) {
                 const NumaNode *node = &t->inventory->nodes[i];
@@ -573,12 +573,12 @@ static TestNode *make_uneven(Feature feature, Request *r) {
 
 /* --- the oracle --- */
 
-/* What the guest has on the nodes of the set, in their order. */
+/* The guest's shares on the nodes of the set, in their order. */
 typedef struct Shares {
         unsigned cpus[CHIPLETS];
         uint64_t memory[CHIPLETS];
         int memory_nodes[CHIPLETS];
-        int region; /* the node of its shared memory */
+        int region; /* node of the shared memory */
 } Shares;
 
 typedef struct Choice {
@@ -595,10 +595,10 @@ typedef struct Oracle {
         TestNode *node;
         const Request *request;
         uint32_t candidates[CANDIDATES_MAX]; /* ascending */
-        size_t pool[CANDIDATES_MAX];         /* of the request */
+        size_t pool[CANDIDATES_MAX];         /* its pool in the request */
         size_t n_candidates;
-        Choice own;          /* the best of the set of nodes that is tried */
-        Choice best, second; /* of all sets */
+        Choice own;          /* best of the present set of nodes */
+        Choice best, second; /* best of all sets */
 } Oracle;
 
 static bool is_free(const TestNode *t, const PciDevice *dev) {
@@ -610,14 +610,14 @@ static const PciDevice *device_at(const Oracle *o, uint32_t index) {
         return &o->node->inventory->devices[index];
 }
 
-/* A VF is on the card of its PF, and a function on that of the first one of its slot. */
+/* Returns the card of a device: of a VF, its PF; of a function, the first function of its slot. */
 static const PciDevice *card_of(const Oracle *o, const PciDevice *dev) {
         const PciDevice *pf = dev->type == PCI_TYPE_VF ? inventory_find(o->node->inventory, dev->physfn) : NULL;
 
         return pf ?: dev;
 }
 
-/* How much of the path, "HOST/BRIDGE/.../FUNCTION", two devices have to have in common to be as near as that. */
+/* Returns the length of the path "HOST/BRIDGE/.../FUNCTION" that two devices at this distance share. */
 static size_t path_needed(const char *path, Distance d) {
         const char *end = strchr(path, '/'), *parts[8];
         unsigned n = 0;
@@ -628,7 +628,8 @@ static size_t path_needed(const char *path, Distance d) {
                 return (size_t) (parts[0] - path);
         if (n == 1) /* on the root bus: the slot, without the function */
                 return strlen(path) - 1;
-        /* Below the root port; or below the nearest bridge, which for a port of a switch is the switch itself. */
+        /* PXB: below the root port. PIX: below the nearest bridge; above a port of a switch, that is the switch
+         * itself. */
         return (size_t) ((d == DISTANCE_PXB ? parts[1] : n > 3 ? parts[n - 2] : parts[n - 1]) - path);
 }
 
@@ -644,7 +645,7 @@ static Distance find_distance(const Oracle *o, uint32_t a, uint32_t b) {
         return x->numa_node >= 0 && x->numa_node == y->numa_node ? DISTANCE_NODE : DISTANCE_SYS;
 }
 
-/* Of the oracle that runs, by index of the devices: 1 + the distance, 0 when it is not known. */
+/* A cache for the running oracle, by device index: 1 + distance; 0: not computed yet. */
 static uint8_t distances[DISTANCES][DISTANCES];
 
 static Distance distance(const Oracle *o, uint32_t a, uint32_t b) {
@@ -655,7 +656,7 @@ static Distance distance(const Oracle *o, uint32_t a, uint32_t b) {
         return (Distance) (distances[a][b] - 1);
 }
 
-/* Tries every assignment of the larger side, one device after the other. */
+/* Tries every assignment of partners to the larger side, device by device. */
 typedef struct Pairing {
         const Oracle *oracle;
         uint32_t larger[CANDIDATES_MAX], smaller[CANDIDATES_MAX];
@@ -683,7 +684,7 @@ static void pair_all(Pairing *p, size_t at, unsigned worst, unsigned total) {
         }
 }
 
-/* From the side with more devices. */
+/* Pairs the next device of the larger side. */
 static void pair_larger(Pairing *p) {
         Pairing swapped = *p;
 
@@ -715,14 +716,14 @@ static void score_pairs(const Oracle *o, const Choice *c, Score *ret) {
         ret->total_distance = p.total;
 }
 
-/* The pool of the request that a chosen device is of. */
+/* Returns whether a chosen device is in the pool of the request. */
 static bool is_of(const Oracle *o, uint32_t device, const char *pool) {
         return streq(policy_pool(o->node->policy, device_at(o, device))->name, pool);
 }
 
 static const Distance limits[] = { DISTANCE_PXB, DISTANCE_PHB, DISTANCE_NODE, DISTANCE_SYS };
 
-/* Some way to pair the two pools, or any two of the one, are within the limit. */
+/* Returns whether some pairing of the two pools, or all pairs within one pool, satisfy the limit. */
 static bool limit_holds(const Oracle *o, const Choice *c, const RequestLimit *l) {
         Pairing p = { .oracle = o, .worst = UINT32_MAX };
         unsigned farthest = 0;
@@ -748,7 +749,7 @@ static bool is_chosen(const Choice *c, size_t index) {
         return false;
 }
 
-/* Devices of a group add up: include/plan/plan.h says when. */
+/* Returns whether the held members of a group are counted once; include/plan/plan.h has the condition. */
 static bool group_adds_up(const Oracle *o, int group) {
         const Inventory *inv = o->node->inventory;
         bool one_switch = true, one_pf = true, whole_pfs = true;
@@ -770,7 +771,7 @@ static bool group_adds_up(const Oracle *o, int group) {
         return one_switch && (one_pf || whole_pfs);
 }
 
-/* Devices nobody asked for that share a group with a chosen one. */
+/* Counts devices that are not chosen but share a group with a chosen one. */
 static unsigned count_held(const Oracle *o, const Choice *c) {
         unsigned held = 0;
 
@@ -790,7 +791,7 @@ static unsigned count_held(const Oracle *o, const Choice *c) {
         return held;
 }
 
-/* Free physical devices left behind at one level of places that a physical device was taken from. */
+/* Counts free physical devices left in places of this level from which a physical device was chosen. */
 static unsigned count_left(const Oracle *o, const Choice *c, Distance level) {
         unsigned left = 0;
 
@@ -832,7 +833,7 @@ static unsigned count_vf_load(const Oracle *o, const Choice *c) {
         return load;
 }
 
-/* Free VFs nobody asked for, on PFs from which a pool that packs has one. */
+/* Counts free VFs, not chosen, on PFs from which a packing pool has one. */
 static unsigned count_vf_left(const Oracle *o, const Choice *c) {
         unsigned left = 0;
 
@@ -852,7 +853,8 @@ static bool has_cpus(const NumaNode *node) {
         return !cpuset_is_empty(&node->cpus);
 }
 
-/* The nearest other node with CPUs, or with CPUs and memory, or with memory that the request names; -1: none. */
+/* Finds the nearest other node with CPUs, with both CPUs and memory, or with memory that the request names; -1:
+ * none. */
 typedef enum Wanted {
         WANTED_CPUS,
         WANTED_BOTH,
@@ -886,7 +888,7 @@ static bool no_cpus_anywhere(const Inventory *inv) {
         return true;
 }
 
-/* The node that lends CPUs to guests of a device; -1: unknown. */
+/* Returns the node whose CPUs are used for guests of the device; -1: unknown. */
 static int node_of(const Oracle *o, const PciDevice *dev) {
         const Inventory *inv = o->node->inventory;
         const NumaNode *node = inventory_find_node(inv, dev->numa_node);
@@ -896,7 +898,7 @@ static int node_of(const Oracle *o, const PciDevice *dev) {
         return (node && has_cpus(node)) || no_cpus_anywhere(inv) ? dev->numa_node : nearest(o, node, WANTED_CPUS);
 }
 
-/* Is the device on a node of the set, on a socket of it? A node alone has all devices. */
+/* Returns whether the device is on a node, or on a socket, of the set. A single node counts for all devices. */
 static void judge(const Oracle *o, unsigned nodes, const PciDevice *dev, bool *ret_local, bool *ret_socket) {
         const Inventory *inv = o->node->inventory;
         int node = node_of(o, dev), package = -1;
@@ -961,7 +963,7 @@ static void score_nodes(const Oracle *o, Choice *c) {
         }
 }
 
-/* Members of Score in the order of the header. */
+/* In the order of the members in the header. */
 static int compare_scores(const Score *a, const Score *b) {
         const unsigned *x = (const unsigned *) a, *y = (const unsigned *) b;
 
@@ -994,7 +996,7 @@ static bool has_named(const Oracle *o, const Choice *c) {
         return true;
 }
 
-/* The module ids of GPUs that have NVLink: of the chosen ones, or of those that are free. */
+/* Returns the module ids of GPUs with NVLink, the chosen ones or the free ones. */
 static uint64_t modules_of(const Oracle *o, const Choice *c, unsigned *ret_n) {
         uint64_t modules = 0;
 
@@ -1013,7 +1015,7 @@ static uint64_t modules_of(const Oracle *o, const Choice *c, unsigned *ret_n) {
         return modules;
 }
 
-/* The chosen GPUs are a partition. Counts what breaks of larger ones. */
+/* Returns whether the chosen GPUs are a partition. Counts the GPUs of larger partitions that this breaks. */
 static bool judge_fabric(const Oracle *o, Choice *c) {
         const FabricTable *table = &o->node->config->fabric;
         unsigned n, n_free;
@@ -1060,7 +1062,7 @@ static void consider(Oracle *o, Choice *c) {
                 o->own = *c;
 }
 
-/* Every subset of the candidates with the right counts. */
+/* Tries every subset of the candidates with the wanted counts. */
 static void choose(Oracle *o, Choice *c, size_t at, unsigned counts[]) {
         size_t missing = 0;
 
@@ -1082,7 +1084,7 @@ static void choose(Oracle *o, Choice *c, size_t at, unsigned counts[]) {
         choose(o, c, at + 1, counts);
 }
 
-/* CPUs in cores of the node of which no thread is taken. */
+/* Counts CPUs in cores of the node of which no thread is allocated. */
 static unsigned free_threads(const TestNode *t, const CpuSet *from, int node) {
         unsigned n = 0;
 
@@ -1098,7 +1100,7 @@ static unsigned free_threads(const TestNode *t, const CpuSet *from, int node) {
         return n;
 }
 
-/* Of the page size that the request is for: hugepages nobody uses, or what is no hugepage. */
+/* Returns the free memory in pages of the request's size: unused hugepages, or ordinary memory. */
 static uint64_t free_memory(const TestNode *t, const NumaNode *node, uint64_t page_size) {
         uint64_t taken = ledger_memory(t->ledger, node->id, page_size), all = node->memory;
 
@@ -1114,7 +1116,7 @@ typedef struct NodeSet {
         unsigned n;
 } NodeSet;
 
-/* Every way to give some nodes a core more than others, and to leave threads of a core over. */
+/* Tries every way to give some nodes a core more than others, and to leave threads of a core unused. */
 static bool share_cpus(const Oracle *o, const NodeSet *set, Shares *best) {
         const Inventory *inv = o->node->inventory;
         unsigned wanted = o->request->cpus, threads = 1, cores, available[CHIPLETS];
@@ -1149,7 +1151,7 @@ static bool share_cpus(const Oracle *o, const NodeSet *set, Shares *best) {
         return found;
 }
 
-/* The node that gives memory to guests on a node: the one itself, or another. */
+/* Returns the node that gives memory to guests on this node, which may be another one. */
 static const NumaNode *memory_node(const Oracle *o, const NumaNode *node) {
         bool is_named = cpuset_has(&o->request->memory_from, (unsigned) node->id);
         int id = cpuset_is_empty(&o->request->memory_from)
@@ -1160,7 +1162,7 @@ static const NumaNode *memory_node(const Oracle *o, const NumaNode *node) {
         return id < 0 ? node : inventory_find_node(o->node->inventory, id);
 }
 
-/* Every node has what the positions of the set take from it: shares of the memory, and the region of one. */
+/* Returns whether every node has the memory that the set takes from it: shares of the guest, and the region. */
 static bool memory_fits(const Oracle *o, const NodeSet *set, const uint64_t *memory, const Region *region,
                         unsigned region_at) {
         uint64_t page_size = o->request->page_size;
@@ -1180,7 +1182,7 @@ static bool memory_fits(const Oracle *o, const NodeSet *set, const uint64_t *mem
         return true;
 }
 
-/* Every way to give some nodes a page more than others, with the shared memory on one of the nodes, if there is any. */
+/* Tries every way to give some nodes a page more than others, and each node for the shared memory. */
 static bool share_memory(const Oracle *o, const NodeSet *set, Shares *best) {
         const Request *r = o->request;
         uint64_t page = r->page_size ? r->page_size : 4096, pages = r->memory / page;
@@ -1251,7 +1253,7 @@ static void oracle_run(Oracle *o) {
                         }
         for (size_t i = 0; i < o->request->n_host_nodes; i++)
                 named |= 1U << inventory_node_index(inv, o->request->host_nodes[i]);
-        /* Fewer nodes are better, whatever the devices are. */
+        /* Fewer nodes are better than any choice of devices. */
         for (int k = 1; k <= (int) inv->n_nodes && !o->best.found; k++)
                 for (c.nodes = 1; c.nodes < 1U << inv->n_nodes; c.nodes++)
                         if (__builtin_popcount(c.nodes) == k && (named == 0 || named == c.nodes) &&
@@ -1334,7 +1336,7 @@ static void print_case(FILE *f, const Oracle *o, const Plan *plan, const Refusal
                 (void) fprintf(f, "  planner: %s\n", why->message);
 }
 
-/* The pairs of the plan are what its score says. */
+/* Returns whether the pairs of the plan match its score. */
 static bool pairs_are_right(const Oracle *o, const Plan *plan) {
         unsigned worst = 0, total = 0;
 
@@ -1379,7 +1381,8 @@ static bool same_choice(const Oracle *o, const Plan *plan) {
                (a->n_cells == 0 || nodes == o->best.nodes);
 }
 
-/* The best choice of another set of nodes. With partitions there may be several of one set. */
+/* Returns whether the runner-up is right: the best choice of another set of nodes. With partitions there may be several
+ * choices of one set. */
 static bool same_runner_up(const Oracle *o, const Plan *plan) {
         unsigned nodes = 0;
 
@@ -1396,7 +1399,7 @@ static bool same_runner_up(const Oracle *o, const Plan *plan) {
                compare_scores(&plan->runner_up, &o->second.score) == 0;
 }
 
-/* What was planned can be had. */
+/* Returns whether the plan can be claimed. */
 static bool can_be_claimed(TestNode *t, Plan *plan) {
         bool good;
 
@@ -1409,7 +1412,7 @@ static bool can_be_claimed(TestNode *t, Plan *plan) {
         return good;
 }
 
-/* Whether the question a refusal asks many times, is there a plan at all, gets the answer of the search. */
+/* Returns whether planner_is_feasible(), which refusals call many times, agrees with the search. */
 static bool same_feasibility(const Oracle *o) {
         uint64_t work = PLAN_WORK_MAX;
         size_t n_nodes = 0;
@@ -1424,7 +1427,7 @@ static bool same_feasibility(const Oracle *o) {
         return r == o->best.found && n_nodes == o->best.score.numa_nodes;
 }
 
-/* How small a case is, 0 when the two agree; its description in *ret_text. */
+/* Returns the size of a case on which the two differ, with its description in *ret_text, or 0. */
 static size_t compare_case(Feature feature, char **ret_text, unsigned *feasible) {
         _cleanup_request_ Request r = { 0 };
         _cleanup_node_ TestNode *t = feature == FEATURE_CHIPLETS                           ? make_chiplets(&r)
@@ -1454,7 +1457,7 @@ static size_t compare_case(Feature feature, char **ret_text, unsigned *feasible)
         return 1 + t->inventory->n_devices + t->inventory->n_nodes + wanted + (r.numa != NUMA_POLICY_PREFERRED) +
                (r.proximity != PROXIMITY_ANY) + t->ledger->n_allocations +
                (plan && o.best.found && same_choice(&o, plan) ? 1000
-                                                              : 0); /* another set says more than another score */
+                                                              : 0); /* another set shows more than another score */
 }
 
 /* print_message() ends at 1023 characters. */
@@ -1492,12 +1495,12 @@ static void compare_many(Feature feature) {
                 }
         }
         if (n >= 100)
-                assert_in_range(feasible, n / 20, n); /* else it proves little */
+                assert_in_range(feasible, n / 20, n); /* with fewer feasible cases the test proves little */
         if (differ > 0) {
                 print_message("# %u of %u differ; the smallest has PLAN_EXACT_SEED=%llu PLAN_EXACT_CASES=1:\n", differ,
                               n, (unsigned long long) smallest_seed);
                 print_lines(shown);
-                free(TAKE_PTR(shown)); /* a failing test does not return */
+                free(TAKE_PTR(shown)); /* freed here, because a failing test does not return */
                 fail();
         }
 }
@@ -1554,7 +1557,7 @@ TEST(test_exact_nodes_without_cpus_or_memory) {
         compare_many(FEATURE_FAR);
 }
 
-/* One GPU is on the guest's node. The other has its NIC below its own switch, not beside the first one's. */
+/* One GPU is on the guest's node. The NIC of the other GPU is below that GPU's switch, not beside the first GPU. */
 static void pair_on_chiplets(NumaPolicy numa) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;

@@ -10,7 +10,7 @@
 #include "nodefixture.h"
 #include "sentences.h"
 
-/* In the order of addresses. */
+/* Module ids in the order of addresses. */
 static const unsigned modules[] = { 5, 7, 6, 8, 1, 3, 2, 4 };
 
 static void path_of(unsigned i, unsigned port, char path[static 96]) {
@@ -18,7 +18,7 @@ static void path_of(unsigned i, unsigned port, char path[static 96]) {
                         i * 16, i * 16 + 1, i * 16 + 2, port, i * 16 + 3 + port);
 }
 
-/* The address of the GPU with this module id. */
+/* Returns the address of the GPU with this module id. */
 static PciAddress gpu_of(unsigned module) {
         for (unsigned i = 0; i < ELEMENTSOF(modules); i++)
                 if (modules[i] == module)
@@ -109,7 +109,7 @@ TEST(test_machines) {
         assert_int_equal(fabric_table_of("hgx", &(FabricTable) { 0 }), -EINVAL);
 }
 
-/* Every size, from an empty machine on. The smallest partition is taken where it breaks least. */
+/* Partitions of every size on an empty machine. The plan takes the one that breaks the fewest larger partitions. */
 TEST(test_partitions_are_kept_whole) {
         _cleanup_node_ TestNode *t = make_hgx("Partitions=hgx-h100");
 
@@ -122,7 +122,7 @@ TEST(test_partitions_are_kept_whole) {
         assert_plan(t, "gpu=1", 13, 0);
 }
 
-/* What the guest asks for besides decides before what is broken. */
+/* Other wishes of the request precede the number of broken partitions. */
 TEST(test_nodes_come_first) {
         _cleanup_node_ TestNode *t = make_hgx("Partition=7=1,3\nPartition=8=5,6\nPartition=9=5-8");
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -150,7 +150,7 @@ static void refuse_plan(TestNode *t, const char *about, const Ask *ask, const ch
         record(about, text);
 }
 
-/* Any GPUs, which are no partition. */
+/* With fabric=off, any GPUs. */
 TEST(test_off) {
         _cleanup_node_ TestNode *t = make_hgx("Partitions=hgx-h100");
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -163,7 +163,7 @@ TEST(test_off) {
         assert_devices(plan->allocation, "gpu0=0000:03:00.0 gpu1=0000:13:00.0 gpu2=0000:23:00.0");
 }
 
-/* An attach takes no GPU from a partition. Devices of other pools come and go as without one. */
+/* An attach takes no GPU of a partition. Devices of other pools can be attached and detached. */
 TEST(test_attach) {
         _cleanup_node_ TestNode *t = make_hgx("Partitions=hgx-h100");
         _cleanup_request_ Request gpu = { 0 }, nic = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* A refusal says which request like the refused one would succeed: that one does, and nothing between the two. */
+/* A refusal names the nearest request that would succeed. That request succeeds, and none between the two does. */
 
 #include <stdio.h>
 
@@ -34,8 +34,8 @@ static TestNode *small_node(const char *config) {
 
 typedef struct Row {
         Ask ask;
-        Ask does;     /* what the refusal says to ask for instead */
-        Ask does_not; /* what would be nearer; without pools and CPUs: nothing is */
+        Ask does;     /* the request that the refusal suggests */
+        Ask does_not; /* a nearer request, which must fail; without pools and CPUs: none */
 } Row;
 
 static void check_row(size_t i, const Row *row) {
@@ -56,11 +56,11 @@ static void check_row(size_t i, const Row *row) {
 
 TEST(test_nearest) {
         static const Row rows[] = {
-                /* counts */
+                /* Counts */
                 { DO("gpu=5"), DO("gpu=3"), DO("gpu=4") },
                 { DO("gpu=5 nic=9"), DO("gpu=3 nic=3"), DO("gpu=3 nic=4") },
                 { DO("gpu=3 nic=3", .proximity = "switch"), DO("gpu=3 nic=3"), DO("gpu=3 nic=3", .proximity = "node") },
-                /* CPUs, in whole cores; and with another number of guest cells */
+                /* CPUs, in whole cores, and with another number of guest cells */
                 { DO(.cpus = 40, .memory = GIB), DO(.cpus = 18, .memory = GIB), DO(.cpus = 20, .memory = GIB) },
                 { DO(.cpus = 2, .memory = 4 * GIB, .page_size = GIB, .cells = 2),
                   DO(.cpus = 2, .memory = 4 * GIB, .page_size = GIB, .cells = 1) },
@@ -68,14 +68,14 @@ TEST(test_nearest) {
                   DO(.cpus = 18, .memory = GIB, .cells = 1) },
                 { DO(.cpus = 40, .memory = GIB, .cells = 2), DO(.cpus = 18, .memory = GIB, .cells = 2),
                   DO(.cpus = 20, .memory = GIB, .cells = 2) },
-                /* memory */
+                /* Memory */
                 { DO("gpu=1", .cpus = 2, .memory = 100 * GIB), DO("gpu=1", .cpus = 2, .memory = 32 * GIB),
                   DO("gpu=1", .cpus = 2, .memory = 33 * GIB) },
                 { DO(.cpus = 2, .memory = 9 * GIB, .page_size = GIB),
                   DO(.cpus = 2, .memory = 4 * GIB, .page_size = GIB),
                   DO(.cpus = 2, .memory = 5 * GIB, .page_size = GIB) },
                 { DO(.cpus = 2, .memory = 8 << 20, .page_size = 2 << 20), DO(.cpus = 2, .memory = 8 << 20) },
-                /* memory to share */
+                /* Shared memory */
                 { DO(.cpus = 2, .cells = 1, .memory = GIB, .shared = 64 * GIB),
                   DO(.cpus = 2, .cells = 1, .memory = GIB, .shared = 16 * GIB),
                   DO(.cpus = 2, .cells = 1, .memory = GIB, .shared = 32 * GIB) },
@@ -87,7 +87,7 @@ TEST(test_nearest) {
                 { DO("gpu=4", .cpus = 2, .memory = GIB, .shared = 64 * GIB),
                   DO("gpu=3", .cpus = 2, .memory = GIB, .shared = 16 * GIB),
                   DO("gpu=3", .cpus = 2, .memory = GIB, .shared = 32 * GIB) },
-                /* places */
+                /* Proximity and NUMA nodes */
                 { DO("gpu=1 nic=3", .cpus = 2, .cells = 1, .numa = NUMA_POLICY_REQUIRED),
                   DO("gpu=1 nic=3", .cpus = 2, .cells = 1, .numa = NUMA_POLICY_PREFERRED),
                   DO("gpu=1 nic=3", .cpus = 2, .cells = 1, .numa = NUMA_POLICY_SOCKET) },
@@ -95,7 +95,7 @@ TEST(test_nearest) {
                   DO("gpu=3 disk=1", .proximity = "gpu:gpu=root-complex") },
                 { DO("gpu=2 nic=2 disk=1", .proximity = "switch,gpu:disk=switch"),
                   DO("gpu=2 nic=2 disk=1", .proximity = "switch,gpu:disk=root-complex") },
-                /* several things at once */
+                /* Several changes at once */
                 { DO("gpu=4", .cpus = 40, .memory = GIB), DO("gpu=3", .cpus = 18, .memory = GIB),
                   DO("gpu=3", .cpus = 20, .memory = GIB) },
                 { DO("nic=3", .cpus = 20, .cells = 1, .memory = 100 * GIB, .numa = NUMA_POLICY_REQUIRED),
@@ -107,10 +107,10 @@ TEST(test_nearest) {
                 check_row(i, &rows[i]);
 }
 
-/* Of the NUMA policies between 'required' and 'preferred' the one that is enough. */
+/* The weakest necessary change: a policy between 'required' and 'preferred' that suffices. */
 TEST(test_nearest_policy) {
         static const struct {
-                int numa; /* of the GPU */
+                int numa; /* policy in the pool of the GPU */
                 int package;
                 NumaPolicy asked, nearest;
         } rows[] = {
@@ -181,7 +181,7 @@ TEST(test_more_cells) {
         assert_non_null(strstr(why.nearest, "2 guest cells"));
 }
 
-/* What no request can be without. */
+/* Changes that no request can do without. */
 TEST(test_nothing_is_near) {
         _cleanup_node_ TestNode *t = small_node(POOLS "[Exclude]\nMatch=class=03\n");
         _cleanup_refusal_ Refusal devices = { 0 }, invalid = { 0 }, pool = { 0 };
@@ -194,7 +194,7 @@ TEST(test_nothing_is_near) {
         assert_null(pool.nearest);
 }
 
-/* The pool requires the node of its only GPU, which has no CPUs for guests. */
+/* The pool requires the node of its only GPU, and that node has no CPUs for guests. */
 TEST(test_no_change_helps) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_refusal_ Refusal why = { 0 };
@@ -207,7 +207,7 @@ TEST(test_no_change_helps) {
         assert_null(why.nearest);
 }
 
-/* Memory that somebody shares already stays as it is. */
+/* Existing shared memory is not changed. */
 TEST(test_region_that_is_there) {
         _cleanup_node_ TestNode *t = small_node(POOLS);
         _cleanup_refusal_ Refusal why = { 0 };
@@ -220,7 +220,7 @@ TEST(test_region_that_is_there) {
         record(why.message, why.nearest);
 }
 
-/* One page for each cell is the least. */
+/* The least memory is one page for each cell. */
 TEST(test_last_page) {
         _cleanup_node_ TestNode *t = small_node(POOLS);
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;

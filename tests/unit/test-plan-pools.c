@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Requests for devices of as many pools as a request can have. */
+/* Requests for devices of the largest number of pools. */
 
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 
 #define SWITCHES 4U /* of each of two nodes */
 
-/* A switch of its own host bridge, the device below its port. */
+/* Formats a path: a host bridge with a switch, the device below its port. */
 static void path_below(unsigned which, unsigned port, unsigned function, char path[static 128]) {
         (void) snprintf(path, 128, "pci%04x:00/%04x:00:01.0/%04x:01:00.0/%04x:02:%02x.0/%04x:%02x:00.%u", which, which,
                         which, which, port, which, port + 3, function);
@@ -47,7 +47,7 @@ static TestNode *two_nodes(void) {
         return t;
 }
 
-/* The pool of a device is told by its id. */
+/* The pool of a device is chosen by its ID. */
 static void ready(TestNode *t) {
         _cleanup_free_ char *text = NULL;
         size_t size;
@@ -60,7 +60,7 @@ static void ready(TestNode *t) {
         node_ready(t, text);
 }
 
-/* So many of each of the first pools. */
+/* Plans this number of devices from each of the first pools. */
 static Verdict plan_pools(TestNode *t, unsigned pools, unsigned each, unsigned cells, const char *proximity, Plan **ret,
                           Refusal *ret_refusal) {
         char text[256];
@@ -71,7 +71,7 @@ static Verdict plan_pools(TestNode *t, unsigned pools, unsigned each, unsigned c
         return node_plan(t, ASK(.pools = text, .cpus = 8, .cells = cells, .proximity = proximity), ret, ret_refusal);
 }
 
-/* A PF below each switch, and the VFs of each are a pool. */
+/* A PF below each switch. The VFs of each PF are a pool. */
 static TestNode *pool_of_each_pf(void) {
         TestNode *t = two_nodes();
 
@@ -91,7 +91,7 @@ static TestNode *pool_of_each_pf(void) {
         return t;
 }
 
-/* Below each switch a device of each pool. */
+/* A device of each pool below each switch. */
 static TestNode *all_pools_everywhere(void) {
         TestNode *t = two_nodes();
 
@@ -130,7 +130,7 @@ TEST(test_all_devices_of_a_node) {
         assert_int_equal(plan->score.left_over, 0);
 }
 
-/* On as few switches as have what is wanted. */
+/* Uses as few switches as possible. */
 TEST(test_a_choice_for_each_pool) {
         _cleanup_node_ TestNode *t = all_pools_everywhere();
         static const struct {
@@ -158,7 +158,7 @@ TEST(test_too_many_choices) {
         assert_int_equal(node_available(t, "p0"), 2 * SWITCHES);
 }
 
-/* On one node the devices can be compared, on both together they are too many. */
+/* The devices of one node can be compared. Those of both nodes are too many. */
 TEST(test_limit) {
         _cleanup_node_ TestNode *t = all_pools_everywhere();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;

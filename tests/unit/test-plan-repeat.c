@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* How many requests fit is how many could be allocated one after the other, and asking changes nothing. */
+/* The number of fitting requests equals the number of possible allocations. The query changes nothing. */
 
 #include <stdio.h>
 
@@ -74,7 +74,7 @@ TEST(test_repeat) {
         check_repeat(t, ASK("gpu=3", .cpus = 2), 2);
         check_repeat(t, ASK("gpu=1 vf=1", .cpus = 2), 3);
         check_repeat(t, ASK("gpu=1", .cpus = 8), 4);                    /* CPUs */
-        check_repeat(t, ASK("gpu=1", .cpus = 2, .memory = 6 * GIB), 5); /* memory: two a node, one over both */
+        check_repeat(t, ASK("gpu=1", .cpus = 2, .memory = 6 * GIB), 5); /* memory: two on each node, one over both */
         check_repeat(t, ASK("gpu=9", .cpus = 2), 0);
         check_repeat(t, ASK(.cpus = 4), 8);
         check_repeat(t, ASK(.cpus = 64), 0);
@@ -109,7 +109,7 @@ TEST(test_repeat_beside_others) {
         check_repeat(t, ASK("gpu=1", .cpus = 2), 2);
 }
 
-/* Memory to share counts once, and is of one owner, whoever that is. */
+/* Shared memory counts once, and has one owner. */
 TEST(test_shared_memory) {
         for (int there = 0; there < 2; there++) {
                 _cleanup_node_ TestNode *t = eight_gpus();
@@ -149,7 +149,7 @@ TEST(test_what_is_wrong_with_the_request) {
         repeat_done(&fits);
 }
 
-/* There is an end to it. */
+/* The query has a limit. */
 TEST(test_bound) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_repeat_ Repeat fits = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* CPUs, pages and guest cells of plans: whole cores, each page size by itself on each node, as many cells as asked. */
+/* CPUs, pages and guest cells of plans: whole cores, pages by size and node, the wanted number of cells. */
 
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 
 #define MIB (1ULL << 20)
 
-/* So many nodes of eight CPUs, two to a core, and 16 GiB, of which 4 are 1 GiB pages and 2 are 2 MiB pages. */
+/* Nodes of eight CPUs, two for each core, and 16 GiB, of which 4 GiB are 1 GiB pages and 2 GiB are 2 MiB pages. */
 static TestNode *node_of(unsigned n, const char *config) {
         TestNode *t = node_new();
 
@@ -43,7 +43,7 @@ static void assert_verdict(TestNode *t, const Ask *ask, Verdict expected) {
                 fail_msg("%s, not %s", verdict_to_string(v), verdict_to_string(expected));
 }
 
-/* The other thread of a core that is begun is nobody's. */
+/* A partly used core has no free thread for other guests. */
 TEST(test_whole_cores) {
         _cleanup_node_ TestNode *t = node_of(1, GPUS);
 
@@ -55,7 +55,7 @@ TEST(test_whole_cores) {
         assert_verdict(t, ASK(.cpus = 1), VERDICT_INSUFFICIENT_CPUS);
 }
 
-/* Nor is that of a core on which the host has something to do. */
+/* A core with a housekeeping CPU has no thread for guests. */
 TEST(test_housekeeping_keeps_the_core) {
         _cleanup_node_ TestNode *t = node_of(1, "HousekeepingCpus=1,4\n" GPUS);
 
@@ -63,7 +63,7 @@ TEST(test_housekeeping_keeps_the_core) {
         assert_verdict(t, ASK(.cpus = 1), VERDICT_INSUFFICIENT_CPUS);
 }
 
-/* What is taken of one size is not missing of another. */
+/* Allocated pages of one size do not reduce those of another. */
 TEST(test_page_sizes_are_counted_apart) {
         _cleanup_node_ TestNode *t = node_of(1, GPUS);
 
@@ -72,12 +72,12 @@ TEST(test_page_sizes_are_counted_apart) {
         assert_allocated(t, "small", ASK(.cpus = 2, .memory = 2 * GIB, .page_size = 2 * MIB), "2-3");
         assert_verdict(t, ASK(.cpus = 2, .memory = 2 * MIB, .page_size = 2 * MIB), VERDICT_INSUFFICIENT_MEMORY);
         assert_verdict(t, ASK(.cpus = 2, .memory = GIB, .page_size = GIB), VERDICT_NONE);
-        /* 16 GiB less the 4 and the 2 that are set aside as hugepages, in use or not */
+        /* 16 GiB without the 4 and the 2 GiB reserved as hugepages, used or not */
         assert_verdict(t, ASK(.cpus = 2, .memory = 10 * GIB + 4096), VERDICT_INSUFFICIENT_MEMORY);
         assert_allocated(t, "rest", ASK(.cpus = 2, .memory = 10 * GIB), "4-5");
 }
 
-/* A page is on one node: those of two nodes are no pages for one cell. */
+/* A cell needs pages of one node: pages of two nodes do not add up. */
 TEST(test_pages_are_counted_by_node) {
         _cleanup_node_ TestNode *t = node_of(2, GPUS);
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -91,7 +91,7 @@ TEST(test_pages_are_counted_by_node) {
         assert_verdict(t, ASK(.cpus = 2, .memory = 7 * GIB, .page_size = GIB), VERDICT_INSUFFICIENT_MEMORY);
 }
 
-/* Nodes with so many free CPUs and 2 MiB pages, and a plan: the shares of CPUs and pages. No shares: it is refused. */
+/* Plans on nodes with these numbers of free CPUs and 2 MiB pages, and compares the shares. No shares: refused. */
 static void assert_shares(const unsigned cpus[3], const unsigned pages[3], const Ask *ask, const unsigned share[3],
                           const unsigned page_share[3]) {
         _cleanup_node_ TestNode *t = node_new();
@@ -115,7 +115,7 @@ static void assert_shares(const unsigned cpus[3], const unsigned pages[3], const
 #define SHARES(...)       ((const unsigned[3]) { __VA_ARGS__ })
 #define ASK_PAGES(n, ...) ASK(.memory = (n) * 2 * MIB, .page_size = 2 * MIB, __VA_ARGS__)
 
-/* The node that has room for the larger share gets it, whichever it is, the lowest one if several have. */
+/* The lowest node with room for the larger share gets it. */
 TEST(test_any_node_has_the_larger_share) {
         static const unsigned many[] = { 99, 99, 99 };
 
@@ -125,18 +125,18 @@ TEST(test_any_node_has_the_larger_share) {
         assert_shares(SHARES(3, 9), many, ASK_PAGES(8, .cpus = 9, .cells = 2), NULL, NULL);
         assert_shares(SHARES(2, 3, 3), many, ASK_PAGES(9, .cpus = 8), SHARES(2, 3, 3), SHARES(3, 3, 3));
         assert_shares(SHARES(3, 2, 3), many, ASK_PAGES(9, .cpus = 8), SHARES(3, 2, 3), SHARES(3, 3, 3));
-        /* Pages likewise, and not on the node that has more CPUs. */
+        /* Pages are shared likewise, and not by the number of CPUs. */
         assert_shares(SHARES(8, 8), SHARES(4, 5), ASK_PAGES(9, .cpus = 9), SHARES(5, 4), SHARES(4, 5));
         assert_shares(SHARES(4, 8), SHARES(5, 4), ASK_PAGES(9, .cpus = 9), SHARES(4, 5), SHARES(5, 4));
         assert_shares(SHARES(8, 8, 8), SHARES(3, 4, 4), ASK_PAGES(11, .cpus = 6), SHARES(2, 2, 2), SHARES(3, 4, 4));
         assert_shares(SHARES(8, 8), SHARES(3, 9), ASK_PAGES(9, .cpus = 8, .cells = 2), NULL, NULL);
-        /* Shared memory leaves less of a node. */
+        /* Shared memory reduces the pages of a node. */
         assert_shares(SHARES(8, 8), SHARES(3, 2),
                       ASK_PAGES(3, .cpus = 8, .cells = 2, .shared = 4 * MIB, .shared_pages = 2 * MIB), SHARES(4, 4),
                       SHARES(1, 2));
 }
 
-/* From one to as many as a guest may have, each on a node of its own, with even shares. */
+/* Any number of guest cells up to the limit, each on a node of its own, with even shares. */
 TEST(test_guest_cells) {
         _cleanup_node_ TestNode *t = node_of(ALLOCATION_CELLS_MAX, GPUS);
 
@@ -161,7 +161,7 @@ TEST(test_guest_cells) {
         }
 }
 
-/* Without a number, as few as fit. */
+/* Without a number of cells, the smallest number that fits. */
 TEST(test_as_few_cells_as_fit) {
         _cleanup_node_ TestNode *t = node_of(4, GPUS);
 
@@ -174,8 +174,7 @@ TEST(test_as_few_cells_as_fit) {
         assert_verdict(t, ASK(.cpus = 33, .memory = GIB), VERDICT_INSUFFICIENT_CPUS);
 }
 
-/* Where a GPU is free nobody goes who wants none, as long as there is room elsewhere; one that is taken is no reason.
- */
+/* A guest without devices avoids nodes with free GPUs while others have room. Allocated GPUs do not matter. */
 TEST(test_without_devices_away_from_devices) {
         _cleanup_node_ TestNode *t = node_of(2, GPUS);
 

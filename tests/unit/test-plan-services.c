@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Slots of remote services: from the fewest endpoints, the first in the order of configuration, never more than free.
- */
+/* Slots of remote services: from the fewest endpoints, in the order of the configuration, and never more than are
+ * free. */
 
 #include <stdio.h>
 
@@ -26,7 +26,7 @@ static TestNode *make_node(const char *services) {
         return t;
 }
 
-/* "a:1=2 b:1=1": what the plan takes. */
+/* Formats the slots of a plan: "a:1=2 b:1=1". */
 static char *slots_of(const Allocation *a) {
         char *text = NULL;
 
@@ -45,7 +45,7 @@ static void assert_slots(TestNode *t, const char *pools, const char *expected) {
         assert_string_equal(got, expected);
 }
 
-/* All words are in the message. */
+/* All words must be in the message. */
 static void assert_refused(TestNode *t, const char *pools, Verdict expected, const char *words) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -108,7 +108,7 @@ TEST(test_via_brings_a_vf) {
         assert_refused(t, "s=1", VERDICT_INSUFFICIENT_DEVICES, "'ib-vf'");
 }
 
-/* No request can have the device, so the service is named, not the pool alone. */
+/* No request can have the device of Via=, so the refusal names the service. */
 TEST(test_via_that_gives_nothing) {
         _cleanup_node_ TestNode *t = make_node("[Service s]\nKind=rcuda\nVia=ib-vf\nEndpoint=a:1 slots=9\n"
                                                "[Service t]\nKind=lupine\nEndpoint=b:1 slots=2\n");
@@ -140,7 +140,7 @@ TEST(test_refused) {
                          VERDICT_NOT_SUPPORTED);
 }
 
-/* The refusal says why there is no slot at all, and fewer would not be granted. */
+/* The refusal says why there are no slots at all, and suggests no smaller number. */
 TEST(test_service_without_slots) {
         _cleanup_node_ TestNode *t = make_node("[Service s]\nKind=rcuda\nEndpoint=a:1 slots=0\n");
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -176,7 +176,7 @@ TEST(test_endpoint_is_down) {
         endpoint_status_table_done(&table);
 }
 
-/* Each subset of the endpoints, with the fewest first and then in order: what the planner must choose. */
+/* Returns the right choice by trying each subset of endpoints: the smallest, and then the first in order. */
 static unsigned best_set(const unsigned *n_free, unsigned n, unsigned wanted) {
         unsigned best = 0;
 
@@ -185,7 +185,7 @@ static unsigned best_set(const unsigned *n_free, unsigned n, unsigned wanted) {
 
                 for (unsigned i = 0; i < n; i++)
                         sum += set >> i & 1 ? n_free[i] : 0;
-                /* Of two sets of one size the one that has the first endpoint in which they differ. */
+                /* Of two subsets of one size, the one with the first differing endpoint. */
                 if (sum >= wanted && (!best || size < have || (size == have && set >> __builtin_ctz(set ^ best) & 1)))
                         best = set;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What a change of the number of VFs of a PF needs. */
+/* Checks before a change of the number of VFs of a PF. */
 
 #include "unit.h"
 
@@ -16,7 +16,7 @@ static PciDevice *device(TestNode *t, const char *address) {
         return &t->inventory->devices[inventory_device_index(t->inventory, node_find(t, address))];
 }
 
-/* A PF with two VFs of at most eight, and a PF whose VFs are not in a pool that makes some. */
+/* A PF with two of at most eight VFs, and a PF whose VFs are in a pool that creates none. */
 static TestNode *make_node(const char *more) {
         TestNode *t = node_new();
         _cleanup_free_ char *config = string_format("[Pool vf]\nMatch=type=vf pf=" PF "\nVirtualFunctions=2\n%s", more);
@@ -101,7 +101,7 @@ TEST(test_idle) {
         node_release(t, "vm");
 }
 
-/* A VF that is used keeps who it is; one that is made gets the same identity each time. */
+/* A VF in use keeps its identity. A created VF gets the same identity each time. */
 TEST(test_attributes) {
         _cleanup_node_ TestNode *t = make_node("");
         PciDevice *vf = device(t, VF1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The planner by scenario: Nova's NUMA table and its like, and that a refusal says what is short and by how much. */
+/* The planner by scenarios, such as Nova's NUMA table. Refusals say what is short and by how much. */
 
 #include <stdio.h>
 
@@ -12,7 +12,7 @@
 #define GPU_POOL   "[Pool gpu]\nMatch=class=0302\n"
 #define BOTH_POOLS GPU_POOL "[Pool nic]\nMatch=class=02\n"
 
-/* Nova's host: CPUs 0-3 are node 0, 4-7 node 1; one device, on numa. */
+/* Nova's host: CPUs 0-3 are on node 0, CPUs 4-7 on node 1, and one device is on node numa. */
 static TestNode *nova_host(int numa, const char *config) {
         TestNode *t = node_new();
 
@@ -69,7 +69,7 @@ static TestNode *two_gpus(const char *config) {
         return t;
 }
 
-/* Required permits a device on each of the guest's two nodes; single permits one node, whatever is short on it. */
+/* 'required' permits a device on each of the guest's two nodes. 'single' permits one node, whatever else is short. */
 TEST(test_single_is_one_node) {
         static const Ask asks[] = {
                 { .pools = "gpu=2", .cpus = 2, .memory = GIB },
@@ -128,7 +128,7 @@ TEST(test_single_with_several_cells) {
         record("single with two cells", why.message);
 }
 
-/* The sentence of A8 says where the free CPUs are too: "release what occupies the node" is no help without. */
+/* The sentence of A8 also lists the free CPUs, without which its remedy would not help. */
 TEST(test_A8_says_where_the_cpus_are) {
         _cleanup_node_ TestNode *t = nova_host(0, "HousekeepingCpus=0-3\n" GPU_POOL);
         _cleanup_refusal_ Refusal why = { 0 };
@@ -205,7 +205,7 @@ TEST(test_A16_the_other_colour_is_no_substitute) {
         assert_int_equal(node_available(t, "red"), 1);
 }
 
-/* The pool's policy and the request's: what either refuses is refused. */
+/* A policy of the pool and one of the request both apply. */
 TEST(test_policy_of_a_pool) {
         static const struct {
                 NumaPolicy pool, request;
@@ -219,7 +219,7 @@ TEST(test_policy_of_a_pool) {
                 { NUMA_POLICY_LEGACY, NUMA_POLICY_PREFERRED, 0, false, VERDICT_NUMA },
                 { NUMA_POLICY_SOCKET, NUMA_POLICY_PREFERRED, 0, false, VERDICT_NUMA },
                 { NUMA_POLICY_SOCKET, NUMA_POLICY_PREFERRED, 0, true, VERDICT_NONE },
-                { NUMA_POLICY_SOCKET, NUMA_POLICY_LEGACY, 0, true, VERDICT_NUMA }, /* neither is the stricter one */
+                { NUMA_POLICY_SOCKET, NUMA_POLICY_LEGACY, 0, true, VERDICT_NUMA }, /* neither policy is stricter */
                 { NUMA_POLICY_SOCKET, NUMA_POLICY_LEGACY, -1, true, VERDICT_NUMA },
                 { NUMA_POLICY_SOCKET, NUMA_POLICY_LEGACY, 1, true, VERDICT_NONE },
         };
@@ -240,7 +240,7 @@ TEST(test_policy_of_a_pool) {
         }
 }
 
-/* Firmware that leaves out the distance of two nodes does not make them the nearest. */
+/* A distance that firmware does not report is not the smallest. */
 TEST(test_untold_distance_is_the_largest) {
         for (unsigned far = 20; far <= 254; far += 117) {
                 _cleanup_node_ TestNode *t = node_new();
@@ -259,7 +259,7 @@ TEST(test_untold_distance_is_the_largest) {
         }
 }
 
-/* It holds for the pool alone: the GPU has to be beside the CPUs, the disk need not. */
+/* The policy applies to one pool only: the GPU must be beside the CPUs, the disk need not. */
 TEST(test_policy_of_one_pool_of_two) {
         for (int strict = 0; strict < 2; strict++) {
                 _cleanup_node_ TestNode *t = node_new();
@@ -279,7 +279,7 @@ TEST(test_policy_of_one_pool_of_two) {
         }
 }
 
-/* Two PFs with VFs, one of which has been begun with. */
+/* Two PFs with VFs, one of which has a used VF. */
 TEST(test_vfs_are_spread_or_packed) {
         for (int pack = 0; pack < 2; pack++) {
                 _cleanup_node_ TestNode *t = node_new();
@@ -309,7 +309,7 @@ TEST(test_vfs_are_spread_or_packed) {
         }
 }
 
-/* VFs of other pools are left behind as well. */
+/* Free VFs of other pools on the PF count too. */
 TEST(test_packing_counts_all_vfs_of_a_pf) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -348,7 +348,7 @@ static TestNode *three_kinds(void) {
         return t;
 }
 
-/* Pairs of pools, each with its own limit, and a pool and itself. */
+/* Limits between pairs of pools, and within one pool. */
 TEST(test_limits_between_pools) {
         _cleanup_node_ TestNode *t = three_kinds();
         static const struct {
@@ -356,9 +356,9 @@ TEST(test_limits_between_pools) {
                 Verdict expected;
         } table[] = {
                 { "gpu=2 disk=2", "gpu:disk=switch", VERDICT_NONE },
-                { "gpu=3 disk=3", "gpu:disk=switch", VERDICT_PROXIMITY }, /* the third GPU has no disk near */
+                { "gpu=3 disk=3", "gpu:disk=switch", VERDICT_PROXIMITY }, /* no disk is near the third GPU */
                 { "gpu=3 disk=3", "gpu:disk=root-complex", VERDICT_NONE },
-                { "gpu=4 disk=2", "disk:gpu=switch", VERDICT_NONE }, /* two GPUs to a disk */
+                { "gpu=4 disk=2", "disk:gpu=switch", VERDICT_NONE }, /* two GPUs for each disk */
                 { "gpu=5 disk=2", "disk:gpu=switch", VERDICT_PROXIMITY },
                 { "gpu=2 disk=2 nic=2", "gpu:disk=switch,gpu:nic=switch,disk:nic=switch", VERDICT_NONE },
                 { "gpu=2", "gpu:gpu=switch", VERDICT_NONE },
@@ -398,7 +398,7 @@ TEST(test_plan_tells_of_limits) {
         assert_int_equal(plan->limits[1].worst, DISTANCE_PHB);
 }
 
-/* Which of them it was. */
+/* The refusal names the limit in question. */
 TEST(test_refusal_names_the_limit) {
         _cleanup_node_ TestNode *t = three_kinds();
         static const struct {
@@ -422,7 +422,7 @@ TEST(test_refusal_names_the_limit) {
         }
 }
 
-/* The pool's own, the request's, or both. */
+/* The policy of the pool, of the request, or both. */
 TEST(test_refusal_names_the_policy) {
         static const struct {
                 const char *config;
@@ -489,7 +489,7 @@ TEST(test_B9_vfs_of_two_pfs) {
         assert_devices(ledger_find(t->ledger, "vm2"), "vf0=0000:01:00.2 vf1=0000:02:00.1");
         assert_int_equal(node_available(t, "vf"), 1);
 
-        /* With one VF of each PF left there is no other way than to take both. */
+        /* With one free VF left on each PF, both PFs must be used. */
         assert_int_equal(node_allocate(t, "vm3", ASK(.pools = "vf=1"), NULL), VERDICT_NONE);
         assert_devices(ledger_find(t->ledger, "vm3"), "vf0=0000:02:00.2");
         node_release(t, "vm2");
@@ -550,7 +550,7 @@ TEST(test_slots_follow_the_pairs) {
         assert_int_equal(plan->allocation->cells[0].memory, 10 * GIB);
 }
 
-/* Without CPUs the guest is on no node, so both sockets' devices can be had under every policy but those that ask for a
+/* Without CPUs the guest is on no node, so devices of both sockets are available, except under policies that require a
  * node. */
 TEST(test_devices_of_both_nodes_without_cpus) {
         _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
@@ -561,7 +561,7 @@ TEST(test_devices_of_both_nodes_without_cpus) {
                 fail_msg("%s", why.message);
 }
 
-/* Two cells, two vCPUs, SMT: a core from each node. request_check() lets it pass, so a plan exists. */
+/* Two cells, two vCPUs, SMT: a core of each node. request_check() accepts this, so a plan must exist. */
 TEST(test_a_vcpu_for_each_cell) {
         _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
         _cleanup_refusal_ Refusal why = { 0 };
@@ -584,13 +584,13 @@ TEST(test_two_devices_of_one_group_hold_nothing) {
         assert_int_equal(plan->score.held, 0);
 }
 
-/* Cards with two ports in one group each: two ports are one card, not two cards of which half is wasted. */
+/* Cards whose two ports share a group: two ports of one card waste less than half of two cards. */
 TEST(test_two_ports_are_one_card) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
         node_numa(t, 0, 0, 4, 1, 8 * GIB);
-        node_nic(t, "pci0000:00/0000:00:01.0/0000:01:00.0", 0, 1); /* a lone port */
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:01:00.0", 0, 1); /* a card with one port */
         node_nic(t, "pci0000:00/0000:00:02.0/0000:02:00.0", 0, 2);
         node_device(t, "pci0000:00/0000:00:02.0/0000:02:00.1", 0x010802, 0, 2); /* in another pool */
         node_nic(t, "pci0000:00/0000:00:03.0/0000:03:00.0", 0, 3);
@@ -600,7 +600,7 @@ TEST(test_two_ports_are_one_card) {
         assert_devices(plan->allocation, "nic0=0000:03:00.0 nic1=0000:03:00.1");
 }
 
-/* The lone GPU goes first, so that what is below the other switch stays together: two GPUs, or a GPU and its NIC. */
+/* Takes the lone GPU first, so that the devices below the other switch stay together. */
 TEST(test_takes_from_where_least_is_left) {
         static const uint32_t companions[] = { 0x030200, 0x020000 };
 
@@ -620,7 +620,7 @@ TEST(test_takes_from_where_least_is_left) {
         }
 }
 
-/* "gpu1" and 0 is not "gpu" and 10. */
+/* Slot 0 of pool "gpu1" is not slot 10 of pool "gpu". */
 TEST(test_slots_are_unique) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -640,7 +640,7 @@ TEST(test_slots_are_unique) {
                                 fail_msg("two devices are '%s'", plan->allocation->devices[i].slot);
 }
 
-/* --- what refusals say --- */
+/* --- refusals --- */
 
 static void assert_refused(TestNode *t, const Ask *ask, Verdict expected, const char *names) {
         _cleanup_refusal_ Refusal why = { 0 };
@@ -664,7 +664,7 @@ TEST(test_refusals) {
         assert_refused(t, ASK(.pools = "gpu=3"), VERDICT_INSUFFICIENT_DEVICES, "'gpu'");
         assert_refused(t, ASK(.cpus = 40), VERDICT_INSUFFICIENT_CPUS, "40 ");
         assert_refused(t, ASK(.cpus = 40), VERDICT_INSUFFICIENT_CPUS, "16, node 1");
-        assert_refused(t, ASK(.cpus = 40), VERDICT_INSUFFICIENT_CPUS, "at most 2 nodes"); /* there are no more */
+        assert_refused(t, ASK(.cpus = 40), VERDICT_INSUFFICIENT_CPUS, "at most 2 nodes"); /* there are only two */
         assert_refused(t, ASK(.cpus = 2, .memory = 100 * GIB), VERDICT_INSUFFICIENT_MEMORY, "100 GiB");
         assert_refused(t, ASK(.cpus = 2, .memory = 100 * GIB), VERDICT_INSUFFICIENT_MEMORY, "24 GiB, node 1");
         assert_refused(t, ASK(.cpus = 2, .memory = 9 * GIB, .page_size = GIB), VERDICT_INSUFFICIENT_MEMORY,
@@ -672,7 +672,7 @@ TEST(test_refusals) {
         assert_refused(t, ASK(.cpus = 4, .cells = 3), VERDICT_NUMA, "3 ");
 }
 
-/* What is advised would be of use. */
+/* Following the remedy helps. */
 TEST(test_refusal_advice) {
         _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS "[Exclude]\nMatch=address=0000:01:00.0\n");
         _cleanup_refusal_ Refusal some = { 0 }, held = { 0 }, both = { 0 }, none = { 0 };
@@ -690,7 +690,7 @@ TEST(test_refusal_advice) {
         assert_non_null(strstr(none.remedy, "passthroughctl explain"));
 }
 
-/* A pool with a device is not empty: fewer can be had. */
+/* A pool with a device is not empty: fewer are available. */
 TEST(test_refusal_of_a_pool_of_one) {
         _cleanup_node_ TestNode *one = nova_host(1, GPU_POOL), *none = nova_host(1, "[Pool gpu]\nMatch=class=02\n");
         _cleanup_refusal_ Refusal few = { 0 }, empty = { 0 };
@@ -702,7 +702,7 @@ TEST(test_refusal_of_a_pool_of_one) {
         assert_non_null(strstr(empty.remedy, "Match="));
 }
 
-/* A refusal lists the free CPUs of a request that wants some. */
+/* A refusal lists the free CPUs only if the request wants CPUs. */
 TEST(test_refusal_lists_what_is_wanted) {
         for (unsigned cpus = 0; cpus <= 2; cpus += 2) {
                 _cleanup_node_ TestNode *t = nova_host(-1, GPU_POOL);
@@ -722,7 +722,7 @@ TEST(test_refusal_names_who_has_it) {
         assert_refused(t, ASK(.pools = "gpu=1"), VERDICT_INSUFFICIENT_DEVICES, "'vm7'");
 }
 
-/* One pair is close enough, a second is not: the sentence does not deny the first. */
+/* One pair is close enough, a second is not. The sentence must not deny the first. */
 TEST(test_proximity_refusal_with_one_pair) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_refusal_ Refusal why = { 0 };
@@ -740,7 +740,7 @@ TEST(test_proximity_refusal_with_one_pair) {
         record("one pair is close enough", why.message);
 }
 
-/* A remedy that does not help is worse than none: neither wish alone is in the way here. */
+/* No single change helps here, so the remedy must name both. */
 TEST(test_numa_and_proximity_together) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_refusal_ Refusal why = { 0 };
@@ -763,7 +763,7 @@ TEST(test_numa_and_proximity_together) {
         assert_says(&why, "'switch'");
 }
 
-/* What is advised could help: releasing does not make a pool larger, and more cells were tried already. */
+/* Remedies must be able to help: a release does not enlarge a pool, and more cells were already tried. */
 TEST(test_remedies_could_help) {
         _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
         _cleanup_refusal_ Refusal devices = { 0 }, cpus = { 0 };
@@ -774,7 +774,7 @@ TEST(test_remedies_could_help) {
         record("more than the node has", cpus.remedy);
 }
 
-/* 32 nodes with a GPU each: eight of them will do. A search that gave up says so and not that there is no way. */
+/* 32 nodes with a GPU each; eight would do. A search that gave up must not say that there is no plan. */
 TEST(test_giving_up_is_not_a_numa_refusal) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What the other members of its IOMMU group and slot mean for a device (scenarios D9, D10, E9). */
+/* The effect of other members of its IOMMU group and slot on a device (scenarios D9, D10, E9). */
 
 #include <stdio.h>
 
@@ -60,7 +60,7 @@ TEST(test_D9_another_card_is_held_when_it_may_be) {
         }
 }
 
-/* Members that stay with the host block; the sentence names the member and does not give a wrong reason. */
+/* A member that stays with the host blocks the group. The sentence names the member, with the right reason. */
 static void assert_member_blocks(PciDevice *member, TestNode *t, const char *config) {
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -81,7 +81,7 @@ TEST(test_critical_member_blocks) {
         assert_says(&why, "vda1");
 }
 
-/* A job that stops services does so for each device that it unbinds. */
+/* A job stops services for each device that it unbinds. */
 TEST(test_member_whose_memory_is_online) {
         static const struct {
                 const char *pools;
@@ -123,7 +123,7 @@ TEST(test_boot_vga_member_blocks) {
         assert_member_blocks(member, t, "[Pool gpu]\nMatch=class=0302\nMatch=address=" OTHER "\n");
 }
 
-/* It goes nowhere, so it takes nothing from the host. */
+/* The bridge is not unbound, so the host loses nothing. */
 TEST(test_bridge_above_what_the_host_needs_is_left) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
         PciDevice *member = add_other(t, "pcieport");
@@ -207,7 +207,7 @@ TEST(test_C12_member_that_no_guest_can_have) {
         }
 }
 
-/* PF 01:00.0, .1 and their VFs all in one group: no ACS. */
+/* PF 01:00.0, .1 and their VFs are in one group, as without ACS. */
 static TestNode *one_group_for_all(const char *pf_driver) {
         TestNode *t = node_new();
 
@@ -242,7 +242,7 @@ TEST(test_D10_vfs_beside_their_pf) {
         assert_int_equal(node_available(t, "vf"), 0);
 }
 
-/* With the PFs off their drivers the group would be viable, but nobody answers for its VFs. */
+/* With unbound PFs the group would be viable, but no pool or allocation has its VFs. */
 TEST(test_D10_vfs_without_their_pf) {
         static const char *const drivers[] = { NULL, "pci-stub", "vfio-pci" };
 
@@ -278,7 +278,7 @@ TEST(test_E9_dual_port) {
         assert_devices(a, "nic0=0000:05:00.0 nic0-1=0000:05:00.1");
 }
 
-/* The other port may be the host's: it does not go to the guest because the first does. */
+/* The other port may be the host's, so it is not given to the guest with the first. */
 TEST(test_E9_port_in_no_pool) {
         _cleanup_node_ TestNode *t = node_new(), *unbound = node_new();
         _cleanup_refusal_ Refusal why = { 0 };
@@ -300,7 +300,7 @@ TEST(test_E9_port_in_no_pool) {
                          GROUP_ROLE_COMPANION);
 }
 
-/* USB and UCSI of its USB-C port go with a GPU; what else sits in its slot does not. */
+/* USB and UCSI functions of a GPU's USB-C port are companions. Other functions of its slot are not. */
 TEST(test_functions_of_a_gpu) {
         static const uint32_t classes[] = { 0x0c0330, 0x0c8000, 0x020000 };
 
@@ -316,7 +316,7 @@ TEST(test_functions_of_a_gpu) {
         }
 }
 
-/* Its audio function goes with a GPU, not with a NIC. */
+/* An audio function is a companion of a GPU, not of a NIC. */
 TEST(test_function_of_a_nic) {
         _cleanup_node_ TestNode *t = node_new();
 
@@ -328,7 +328,7 @@ TEST(test_function_of_a_nic) {
         assert_verdict(t, "0000:05:00.0", VERDICT_GROUP_NOT_VIABLE);
 }
 
-/* A VF in a group with a device that is not its PF: the pool of that device decides. */
+/* For a VF in a group with a device that is not its PF, the pool of that device decides. */
 TEST(test_vf_beside_another_card) {
         static const struct {
                 const char *config;
@@ -373,7 +373,7 @@ TEST(test_E9_vfs_are_independent) {
         assert_devices(ledger_find(t->ledger, "vm1"), "vf0=0000:05:10.7");
 }
 
-/* A port whose sibling has VFs cannot take it along: vfio-pci refuses a PF with VFs. */
+/* A port's sibling with VFs cannot be held: vfio-pci refuses a PF with VFs. */
 TEST(test_E9_port_beside_a_port_with_vfs) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_refusal_ Refusal why = { 0 };

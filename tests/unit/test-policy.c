@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Which pool has a device, and whether it may be handed out at all (scenario B3). */
+/* Which pool has a device, and whether the device may be allocated (scenario B3). */
 
 #include <stdio.h>
 
@@ -19,7 +19,7 @@ TEST(test_B3_two_pools_match_one_device) {
         assert_non_null(strstr(t->policy->problems[0], "test.conf:6: Pool 'a2' also matches " GPU));
         assert_int_equal(node_allocate(t, "vm", ASK(.pools = "a1=1 a2=1"), &why), VERDICT_INSUFFICIENT_DEVICES);
         assert_says(&why, "Pool 'a2': 1 wanted, 0 of 0 free.");
-        /* A device does match its lines, and is in the other pool. */
+        /* A device matches, but is in the other pool. */
         assert_says(&why, "match 1 device");
         assert_says(&why, "'a1'");
         assert_int_equal(node_available(t, "a1"), 1);
@@ -82,7 +82,7 @@ TEST(test_pf_and_vfs_to_be_made) {
         assert_string_equal(policy_vf_pool(t->policy, node_find(t, "0000:81:00.0"))->name, "vf");
 }
 
-/* VFs of somebody else: by what can be foretold of them, or by the address of one that is there. */
+/* VFs that another program creates: Match= lines by expected facts, or by the address of an existing VF. */
 TEST(test_external_vfs) {
         static const char *const configs[] = { "[Pool vf]\nMatch=type=vf\nVirtualFunctions=external\n",
                                                "[Pool vf]\nMatch=address=0000:81:00.1\nVirtualFunctions=external\n"
@@ -102,7 +102,8 @@ TEST(test_external_vfs) {
         }
 }
 
-/* The host keeps the PF, and the daemon creates VFs on it: only [Exclude] prevents that, and then all say so. */
+/* The daemon creates VFs even on a PF that the host needs. Only [Exclude] prevents that, and then all refusals say
+ * so. */
 TEST(test_vfs_on_a_kept_pf) {
         static const struct {
                 const char *critical, *console, *exclude, *reason;
@@ -152,7 +153,7 @@ TEST(test_vfs_on_a_kept_pf) {
         }
 }
 
-/* The admin who excludes one PF of several knows that it gets no VFs. */
+/* An admin who excludes one PF of several knows that it gets no VFs. */
 TEST(test_one_of_two_pfs_excluded) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_refusal_ Refusal why = { 0 };
@@ -163,7 +164,7 @@ TEST(test_one_of_two_pfs_excluded) {
         assert_null(policy_vf_pool(t->policy, node_find(t, "0000:81:00.0")));
         assert_non_null(policy_vf_pool(t->policy, node_find(t, "0000:82:00.0")));
         assert_int_equal(t->policy->n_problems, 0);
-        /* The VFs of the other PF are to come. */
+        /* The VFs of the other PF are expected. */
         assert_int_equal(node_allocate(t, "vm", ASK(.pools = "vf=1", .cpus = 1), &why), VERDICT_INSUFFICIENT_DEVICES);
         assert_null(strstr(why.message, "0000:81:00.0"));
 }
@@ -190,7 +191,7 @@ TEST(test_vfs_of_an_excluded_pf) {
         }
 }
 
-/* A number that the PF cannot have, and a PF without its driver: no reason to wait for VFs. */
+/* VFs are not expected if the PF cannot have the number, or lacks its driver. */
 TEST(test_impossible_vfs) {
         static const struct {
                 const char *driver;
@@ -226,11 +227,11 @@ TEST(test_impossible_vfs) {
         }
 }
 
-/* The host loses the RDMA device of a bond of two ports of a card, unless a line names the PF. */
+/* Without a line that names the PF, VFs are refused: the host would lose the RDMA device of a bond of two ports. */
 TEST(test_roce_lag) {
         static const struct {
-                const char *match, *bond, *driver, *names; /* of the PF */
-                const char *other_bond, *other_driver;     /* of the other port */
+                const char *match, *bond, *driver, *names; /* attributes of the PF */
+                const char *other_bond, *other_driver;     /* attributes of the other port */
                 size_t other_vfs;
                 Verdict verdict;
         } cases[] = {
@@ -259,7 +260,7 @@ TEST(test_roce_lag) {
                 assert_int_equal(string_copy(&pf->bond, cases[i].bond), 0);
                 assert_int_equal(string_copy(&pf->driver, cases[i].driver), 0);
                 assert_int_equal(string_copy(&pf->kernel_names, cases[i].names), 0);
-                /* Its firmware has SR-IOV off. */
+                /* The other port's firmware has SR-IOV off. */
                 other = node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.1", 0, 2);
                 other->n_virtfns = cases[i].other_vfs;
                 assert_int_equal(string_copy(&other->bond, cases[i].other_bond), 0);
@@ -285,7 +286,7 @@ TEST(test_roce_lag) {
         }
 }
 
-/* A PF whose VFs are there already: what the host is without. A pool that has other VFs is told too. */
+/* The VFs of the PF exist: the refusal says what the host lacks, also for a pool with other VFs. */
 TEST(test_lost_roce_lag) {
         for (size_t n = 0; n <= 4; n += 4) {
                 _cleanup_node_ TestNode *t = node_new();
@@ -322,7 +323,7 @@ TEST(test_types_settle_it) {
         assert_verdict(t, "0000:81:00.1", VERDICT_NONE);
 }
 
-/* A Match= line for the one would be refused for the sake of the other. */
+/* A Match= line for one end would be refused because of the other. */
 TEST(test_no_pool_for_the_other_end) {
         static const struct {
                 const char *config, *outsider, *names;
@@ -348,7 +349,7 @@ TEST(test_no_pool_for_the_other_end) {
         }
 }
 
-/* Nothing is in the way of a line for the PF when its VF is not on offer. */
+/* A line for the PF is accepted, because its VF is not offered. */
 TEST(test_no_pool_for_either) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_refusal_ Refusal why = { 0 };
@@ -360,7 +361,7 @@ TEST(test_no_pool_for_either) {
         assert_non_null(strstr(why.remedy, "Match="));
 }
 
-/* What [Exclude] names is not on offer, so it is not offered twice. */
+/* Excluded devices are not offered, so no conflict arises. */
 TEST(test_an_excluded_pf_is_no_conflict) {
         _cleanup_node_ TestNode *t = node_new();
 
@@ -390,7 +391,7 @@ static PciDevice *add_platform(TestNode *t, const char *path, uint32_t class, co
         return dev;
 }
 
-/* A12: host bridge, SMBus and such are listed like devices. */
+/* A12: host bridges, SMBus controllers and the like are listed as devices. */
 TEST(test_A12_platform) {
         _cleanup_node_ TestNode *t = gpu_with_audio(), *bound = gpu_with_audio();
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
@@ -399,7 +400,7 @@ TEST(test_A12_platform) {
         add_platform(t, "pci0000:00/0000:00:00.0", 0x060000, NULL);
         add_platform(t, "pci0000:00/0000:00:14.0", 0x0c0500, NULL);
         add_platform(t, "pci0000:00/0000:00:05.4", 0x080020, NULL);
-        add_platform(t, "pci0000:00/0000:00:06.0", 0x068000, NULL); /* as NVSwitch is */
+        add_platform(t, "pci0000:00/0000:00:06.0", 0x068000, NULL); /* the class of NVSwitches */
         node_ready(t, "[Pool all]\nMatch=address=*\n");
         assert_verdict(t, GPU, VERDICT_NONE);
         assert_verdict(t, "0000:00:06.0", VERDICT_NONE);
@@ -422,7 +423,7 @@ TEST(test_A12_platform) {
         assert_says(&blocked, "0000:00:14.0, bound to piix4_smbus");
 }
 
-/* It cannot be known what the broken line was to keep. */
+/* The devices that the broken line should exclude are unknown. */
 TEST(test_broken_exclude_holds_everything_back) {
         static const char config[] = "[Pool gpu]\nMatch=class=0302\n[Pool "
                                      "vf]\nMatch=type=vf\nVirtualFunctions=2\n[Exclude]\nMatch=bdf=x\n";
@@ -472,7 +473,7 @@ TEST(test_order_of_verdicts) {
         assert_says(&why, "test.conf:6");
 }
 
-/* A recording may lack the drivers, which does not mean that the kernel has none. */
+/* A recording may lack the list of drivers, which then are not known to be missing. */
 TEST(test_vfio_driver_that_is_not_loaded) {
         static char nvidia[] = "nvidia", vfio[] = "vfio-pci";
         static char *loaded[] = { nvidia, vfio };
@@ -511,7 +512,7 @@ TEST(test_C12_domain_that_no_guest_can_have) {
         assert_false(policy_offers(t->policy, node_find(t, "10000:00:01.0")));
 }
 
-/* What a pool of vGPUs needs of its devices, and what an admin can do where one lacks it. */
+/* Requirements of a pool of vGPUs, and remedies. */
 TEST(test_pool_of_vgpus) {
         static const struct {
                 const char *address, *types;
@@ -550,7 +551,7 @@ TEST(test_pool_of_vgpus) {
         }
 }
 
-/* A VF with a vGPU keeps its driver, so nothing in its group is held: neither for it, nor it for another device. */
+/* A VF with a vGPU keeps its driver. So no member of its group is held for it, and it is not held for others. */
 TEST(test_group_of_a_vgpu) {
         static const struct {
                 const char *driver;
@@ -605,7 +606,7 @@ TEST(test_no_iommu_at_all) {
         assert_non_null(strstr(why.remedy, "intel_iommu=on"));
 }
 
-/* The remedy leaves out what the kernel command line has already. */
+/* A remedy does not suggest what the kernel command line already has. */
 TEST(test_iommu_remedies) {
         Inventory inv = { .iommu_boot = IOMMU_BOOT_ON };
 
@@ -619,7 +620,7 @@ TEST(test_iommu_remedies) {
         assert_non_null(strstr(inventory_iommu_remedy(&inv), "SMMU"));
 }
 
-/* What has to be done first is said first. */
+/* The first necessary action is the remedy. */
 TEST(test_no_iommu_and_no_pool) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_refusal_ Refusal why = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What a configuration means for what was promised under an earlier one, and whether the node can keep it. */
+/* The effect of a new configuration on existing allocations, and whether the node can keep its promises. */
 
 #include "unit.h"
 
@@ -28,7 +28,7 @@ static TestNode *make_node(bool with_vf) {
         return t;
 }
 
-/* Another configuration for a node that is ready. */
+/* Gives a ready node another configuration. */
 static void reconfigure(TestNode *t, const char *text) {
         policy_free(t->policy);
         config_free(t->config);
@@ -38,7 +38,7 @@ static void reconfigure(TestNode *t, const char *text) {
         t->context.policy = t->policy;
 }
 
-/* Promised while it was in pool (NULL: it went along), whatever the configuration says now. */
+/* Allocates the device as one of that pool, regardless of the present configuration. NULL: as a companion. */
 static Allocation *promise(TestNode *t, const char *name, const char *address, const char *pool) {
         const PciDevice *dev = node_find(t, address);
         Allocation *a = allocation_new(name);
@@ -89,12 +89,12 @@ TEST(test_vfs_of_an_allocated_pf) {
         assert_check(t, "[Pool vf]\nMatch=type=vf pf=0000:03:*\nVirtualFunctions=2\n", NULL);
         assert_check(t, "[Pool vf]\nMatch=type=vf\nVirtualFunctions=2\n[Exclude]\nMatch=address=" PF "\n", NULL);
         assert_check(t, "[Pool vf]\nMatch=type=vf\nVirtualFunctions=2\n[Exclude]\nMatch=oops\n", NULL);
-        /* Another card is at its place. */
+        /* Another card is at the address. */
         a->devices[0].device ^= 1;
         assert_check(t, "[Pool vf]\nMatch=type=vf\nVirtualFunctions=2\n", NULL);
 }
 
-/* Allocated with --force: its holder keeps it, and the daemon creates no VFs on a PF that is held. */
+/* The display was allocated with --force, and the daemon creates no VFs on an allocated PF. */
 TEST(test_vfs_of_an_allocated_display) {
         for (int console = 0; console <= 1; console++) {
                 _cleanup_node_ TestNode *t = make_node(false);
@@ -128,12 +128,12 @@ static void assert_dropped(TestNode *t, const char *config, bool dropped) {
         assert_int_equal(allocation_left_pools(t->policy, a), dropped);
 }
 
-/* Promised, and in no pool any more. */
+/* Allocated, and in no pool any more. */
 TEST(test_dropped) {
         _cleanup_node_ TestNode *t = make_node(false);
 
         node_ready(t, "[Pool gpu]\nMatch=class=03\n");
-        /* Its audio goes along, and no pool ever had that. */
+        /* Its audio function is a companion, which never had a pool. */
         assert_int_equal(node_allocate(t, "vm1", ASK(.pools = "gpu=1"), NULL), VERDICT_NONE);
         assert_int_equal(ledger_find(t->ledger, "vm1")->n_devices, 2);
         assert_dropped(t, "[Pool gpu]\nMatch=class=03\n", false);
@@ -141,11 +141,11 @@ TEST(test_dropped) {
         assert_dropped(t, "[Pool nic]\nMatch=class=02\n", true);
         assert_dropped(t, "", true);
         assert_dropped(t, "[Pool gpu]\nMatch=class=03\n[Exclude]\nMatch=class=03\n", true);
-        /* Nobody can tell. */
+        /* With a broken [Exclude] line nothing is known to be excluded. */
         assert_dropped(t, "[Pool gpu]\nMatch=class=03\n[Exclude]\nMatch=oops\n", false);
 }
 
-/* A device of the group that was held without being asked for is never dropped. */
+/* A held member of the group is never dropped from a pool. */
 TEST(test_not_asked_for) {
         _cleanup_node_ TestNode *t = make_node(false);
 
@@ -173,7 +173,7 @@ TEST(test_reason) {
         record("allocated, excluded", why.message);
 }
 
-/* A GPU, CPUs and hugepages, ready for a guest. */
+/* An allocation with a GPU, CPUs and hugepages, ready for its guest. */
 static Allocation *make_ready(TestNode *t) {
         Allocation *a;
 
@@ -194,7 +194,7 @@ static Allocation *make_ready(TestNode *t) {
         return a;
 }
 
-/* A broken promise has a sentence and a remedy, and the same verdict without either. */
+/* A broken promise has a sentence and a remedy, and the same verdict without them. */
 static void assert_kept(const TestNode *t, const Allocation *a, Verdict expected, const char *device) {
         _cleanup_refusal_ Refusal why = { 0 };
 
@@ -244,7 +244,7 @@ TEST(test_group) {
         Allocation *a = make_ready(t), *b;
         PciDevice *pf = (PciDevice *) node_find(t, PF), *vf = (PciDevice *) node_find(t, VF);
 
-        /* A device without a driver keeps nobody from the group, one on a driver of the host does. */
+        /* A group member without a driver is harmless. One on a driver of the host is not. */
         vf->iommu_group = 1;
         assert_int_equal(inventory_finish(t->inventory), 0);
         assert_kept(t, a, VERDICT_NONE, NULL);
@@ -255,7 +255,7 @@ TEST(test_group) {
         assert_int_equal(device_state(&t->context, node_find(t, GPU), NULL), DEVICE_STATE_CONTESTED);
         assert_int_equal(string_copy(&pf->driver, "pci-stub"), 0);
         assert_kept(t, a, VERDICT_NONE, NULL);
-        /* Nor does another allocation's, whatever its driver is: both are affected. */
+        /* A group member of another allocation is not harmless with any driver: both allocations are affected. */
         b = promise(t, "vm2", PF, "nic");
         assert_kept(t, a, VERDICT_GROUP_NOT_VIABLE, GPU);
         assert_int_equal(promise_check_hardware(&t->context, b, NULL), VERDICT_GROUP_NOT_VIABLE);
@@ -280,13 +280,13 @@ TEST(test_cpus_and_memory) {
         assert_kept(t, a, VERDICT_INSUFFICIENT_MEMORY, NULL);
         node->n_pages = 0;
         assert_kept(t, a, VERDICT_INSUFFICIENT_MEMORY, NULL);
-        /* A guest that runs has its pages. */
+        /* A running guest already has its pages. */
         assert_int_equal(string_copy(&a->status.domain, "vm1"), 0);
         assert_kept(t, a, VERDICT_NONE, NULL);
         node->id = 7;
         assert_kept(t, a, VERDICT_INSUFFICIENT_MEMORY, NULL);
         node->id = 0;
-        /* Fewer CPUs than before, and none: they could not be read. */
+        /* With fewer CPUs the promise is broken; without any, the CPUs could not be read. */
         t->inventory->n_cpus = 1;
         assert_kept(t, a, VERDICT_INSUFFICIENT_CPUS, NULL);
         t->inventory->n_cpus = 0;

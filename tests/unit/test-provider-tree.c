@@ -181,7 +181,7 @@ TEST(test_out_of_service) {
                 { GPU("unhealthy", "'vm1'"), "n1_0000:1A:00.0", CLASS, 1, 1 },
                 { GPU("missing", "'vm1'"), "n1_0000:1A:00.0", CLASS, 1, 1 },
                 { GPU("host", "null"), "n1_0000:1A:00.0", CLASS, 1, 1 },
-                { GPU("allocated", "null"), "n1_0000:1A:00.0", CLASS, 1, 1 }, /* its group is in use */
+                { GPU("allocated", "null"), "n1_0000:1A:00.0", CLASS, 1, 1 }, /* a device of its group is in use */
                 { GPU("reserved", "'vm1'"), "n1_0000:1A:00.0", CLASS, 1, 0 },
                 { PF "," VF("1", "stuck", "null") "," VF("2", "available", "null"), "n1_0000:14:00.0", VF_CLASS, 2, 1 },
                 { PF "," VF("1", "unhealthy", "'vm1'") "," VF("2", "available", "null"), "n1_0000:14:00.0", VF_CLASS, 2,
@@ -273,7 +273,7 @@ TEST(test_bad_document) {
         }
 }
 
-/* Nova's root, and no CPUs or memory that Nova reports as well. */
+/* Nova's root provider, without the CPUs and memory that Nova reports itself. */
 TEST(test_foreign_root) {
         _cleanup_(cleanup_tree_free) Tree *t = make_with(DOCUMENT(GPU("available", "null"), ALLOCATION), OTHER, true);
         _cleanup_(cleanup_tree_free) Tree *have = calloc(1, sizeof(*have));
@@ -288,9 +288,9 @@ TEST(test_foreign_root) {
                 assert_string_not_equal(changes.changes[i].uuid, OTHER);
 }
 
-/* The difference */
+/* Differences */
 
-/* Makes of have what Placement answers after each change was made. */
+/* Changes have as Placement would after each change. */
 static void apply(Tree *have, const Changes *changes) {
         for (size_t i = 0; i < changes->n; i++) {
                 const Change *c = &changes->changes[i];
@@ -326,7 +326,7 @@ static void apply(Tree *have, const Changes *changes) {
         }
 }
 
-/* Compares, applies the changes, and compares again: nothing is left. Returns the number of changes. */
+/* Compares, applies the changes, and compares again, without differences. Returns the number of changes. */
 static size_t converge(const Tree *wanted, Tree *have) {
         _cleanup_changes_ Changes changes = { 0 }, rest = { 0 };
 
@@ -362,7 +362,7 @@ TEST(test_converges) {
         }
 }
 
-/* What the operator and other programs have in Placement stays. */
+/* Providers of the operator and of other programs are not changed. */
 TEST(test_others) {
         _cleanup_(cleanup_tree_free) Tree *wanted = make(DOCUMENT(GPU("available", "null"), "")), *none = NULL;
         _cleanup_(cleanup_tree_free) Tree *have = calloc(1, sizeof(*have));
@@ -390,7 +390,7 @@ TEST(test_others) {
         assert_int_equal(converge(none, have), 3); /* its inventory, the provider, and its switch */
 }
 
-/* Nova has a provider of that name: it stays Nova's, and no claim names it. */
+/* If Nova has a provider of that name, it is not changed, and no claim names it. */
 TEST(test_taken_name) {
         _cleanup_(cleanup_tree_free) Tree *wanted = make(DOCUMENT(GPU("allocated", "'vm1'"), ALLOCATION));
         _cleanup_(cleanup_tree_free) Tree *have = calloc(1, sizeof(*have));
@@ -449,8 +449,8 @@ static void number_uuid(unsigned n, char ret[static TREE_UUID_SIZE]) {
 
 #define MANY 100000U
 
-/* A tree of the size of the longest reply, wide and deep. Work for each pair of providers, or of claims, would take
- * more than a minute of CPU time, and SIGPROF would end the test. */
+/* A tree as large as the longest reply. Work for each pair of providers, or of claims, would take more than a minute of
+ * CPU time, and SIGPROF would end the test. */
 TEST(test_many) {
         _cleanup_(cleanup_tree_free) Tree *have = calloc(1, sizeof(*have)), *wanted = make(DOCUMENT("", ""));
         _cleanup_json_ json_object *usage = json_object_new_object(), *part = document("{'resources':{'PCPU':1}}");

@@ -7,7 +7,7 @@
 
 #include "bus/quota.h"
 
-/* A call of the connection :1.5. */
+/* Makes a call of the connection :1.5. */
 static sd_bus_message *call_new(void) {
         sd_bus *bus = NULL;
         sd_bus_message *m = NULL;
@@ -31,7 +31,7 @@ static void assert_unused(const Quota *q) {
                         assert_int_equal(q->used[root][kind], 0);
 }
 
-/* A connection is not known to be root's when its first call waits. */
+/* A connection is not yet known as root's while its first call waits. */
 TEST(test_all_comes_back) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = call_new();
         Charge waits, answer, process;
@@ -45,7 +45,7 @@ TEST(test_all_comes_back) {
         assert_int_equal(quota_used(&q, m, 4711, QUOTA_PROCESSES), 0);
         quota_give_back(&answer);
         quota_give_back(&process);
-        quota_give_back(&process); /* nothing */
+        quota_give_back(&process); /* gives back nothing */
         assert_unused(&q);
 }
 
@@ -57,12 +57,12 @@ TEST(test_last_places) {
         for (uint32_t uid = 1001; uid <= 1003; uid++)
                 for (int i = 0; i < 2; i++)
                         assert_true(quota_charge(&q, NULL, uid, QUOTA_PROCESSES, 1, &charges[n++]));
-        assert_false(quota_charge(&q, NULL, 1001, QUOTA_PROCESSES, 1, NULL)); /* its own limit */
+        assert_false(quota_charge(&q, NULL, 1001, QUOTA_PROCESSES, 1, NULL)); /* the caller's own limit */
         for (uint32_t uid = 1004; uid <= 1005; uid++)
                 assert_true(quota_charge(&q, NULL, uid, QUOTA_PROCESSES, 1, &charges[n++]));
         assert_false(quota_charge(&q, NULL, 1006, QUOTA_PROCESSES, 1, NULL));
         quota_give_back(&charges[0]);
-        assert_false(quota_charge(&q, NULL, 1004, QUOTA_PROCESSES, 1, NULL)); /* the last place is for who has none */
+        assert_false(quota_charge(&q, NULL, 1004, QUOTA_PROCESSES, 1, NULL)); /* reserved for a uid without any */
         assert_true(quota_charge(&q, NULL, 1006, QUOTA_PROCESSES, 1, &charges[0]));
         while (n > 0)
                 quota_give_back(&charges[--n]);

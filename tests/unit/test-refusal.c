@@ -25,7 +25,7 @@ TEST(test_refuse) {
         assert_string_equal(r.message, "Bridge 0000:3b:00.1.");
         assert_string_equal(r.remedy, "Leave it.");
 
-        /* The second takes the place of the first, whole, and may quote it. */
+        /* The second refusal replaces the first one completely, and may quote it. */
         assert_int_equal(refuse(&r, VERDICT_LIMIT, NULL, NULL, "Too many: %s", r.message), VERDICT_LIMIT);
         assert_false(r.has_device);
         assert_string_equal(r.message, "Too many: Bridge 0000:3b:00.1.");

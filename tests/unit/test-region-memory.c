@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Where the pages of a region are, as a kernel tells it that is busy with them. */
+/* The nodes of a region's pages, as reported by a kernel that moves pages meanwhile. */
 
 #include <errno.h>
 #include <numa.h>
@@ -11,10 +11,10 @@
 
 #include "host/region-memory.h"
 
-static unsigned unmapped; /* looks at which every third page is not mapped */
+static unsigned unmapped; /* number of queries in which every third page is unmapped */
 static int elsewhere = -1;
 
-/* In place of libnuma's. */
+/* Replaces libnuma's function. */
 long move_pages(int pid, unsigned long count, void **pages, const int *nodes, int *status, int flags) {
         assert_int_equal(pid, 0);
         assert_int_equal(flags, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Memory that guests share: what may be asked for, whose it is, where it is put, and that it is counted once. */
+/* Shared memory: valid requests, owners, places, and that it is counted once. */
 
 #include <stdio.h>
 
@@ -12,7 +12,7 @@
 
 #define MIB (1ULL << 20)
 
-/* Two nodes of 4 CPUs and 8 GiB; 1 GiB of 2 MiB pages on the second. */
+/* Two nodes with 4 CPUs and 8 GiB; the second one has 1 GiB of 2 MiB pages. */
 static TestNode *make_node(void) {
         TestNode *t = node_new();
 
@@ -48,7 +48,7 @@ static Verdict allocate(TestNode *t, const char *name, uint32_t owner, const Req
         return v;
 }
 
-/* One region of that kind with a guest of one CPU and 1 GiB. */
+/* Allocates one region, with a guest of one CPU and 1 GiB. */
 static Verdict share(TestNode *t, const char *name, uint32_t owner, const char *region, uint64_t size,
                      uint64_t page_size, Refusal *why) {
         _cleanup_request_ Request r;
@@ -177,7 +177,7 @@ TEST(test_removed) {
         assert_false(ledger_find_region(t->ledger, "mpi")->removed);
 }
 
-/* A plan is refused what a claim would be: for an owner who is known, and of memory of another kind. */
+/* A plan refuses what a claim would refuse: a region of another owner, if the owner is known, or of another kind. */
 TEST(test_plan_looks_at_what_is_shared) {
         static const struct {
                 uint64_t size, page_size;
@@ -207,7 +207,7 @@ TEST(test_plan_looks_at_what_is_shared) {
         }
 }
 
-/* A claim is checked against the node whoever made it: each region, and the CPUs after them. */
+/* A claim is checked against the node, for each region and then for the CPUs. */
 TEST(test_claim_counts_regions) {
         static const struct {
                 uint64_t first, second;
@@ -241,8 +241,7 @@ static int node_of(const TestNode *t, const char *region) {
         return ledger_find_region(t->ledger, region)->region.node;
 }
 
-/* The first node with room beside the guest's own memory, and the guest goes where that is. */
-/* Its pages are taken from what is free when it is made, which is so while a member is ready. */
+/* While a member is ready, the region is made: its pages are no longer promised memory that is idle. */
 TEST(test_made_memory_is_not_idle) {
         _cleanup_node_ TestNode *t = make_node();
         int node;
@@ -268,30 +267,31 @@ TEST(test_made_memory_is_not_idle) {
         assert_int_equal(ledger_memory_idle(t->ledger, node, 0), 0);
 }
 
+/* A region is on the first node with room beside the guest's own memory, and the guest is there too. */
 TEST(test_where_there_is_room) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_refusal_ Refusal why = { 0 };
         _cleanup_request_ Request r;
 
-        /* Leaves node 0 with 2 GiB, room for a guest of 1 GiB but not for what it shares. */
+        /* Leaves 2 GiB on node 0: room for a guest of 1 GiB, but not for its region. */
         ask(&r, 1, 6 * GIB);
         assert_int_equal(allocate(t, "big", 0, &r, NULL), VERDICT_NONE);
         assert_int_equal(ledger_find(t->ledger, "big")->cells[0].node, 0);
         assert_int_equal(share(t, "a", 0, "mpi", 2 * GIB, 0, NULL), VERDICT_NONE);
         assert_int_equal(ledger_find(t->ledger, "a")->cells[0].node, 1);
         assert_int_equal(node_of(t, "mpi"), 1);
-        /* Who joins need not be there. */
+        /* A further member need not be on that node. */
         assert_int_equal(share(t, "b", 0, "mpi", 2 * GIB, 0, NULL), VERDICT_NONE);
         assert_int_equal(ledger_find(t->ledger, "b")->cells[0].node, 0);
         assert_int_equal(ledger_find(t->ledger, "b")->regions[0].node, 1);
-        /* Hugepages are on node 1 only; the guest's own memory is none of them. */
+        /* Hugepages are on node 1 only. The guest's own memory uses none. */
         assert_int_equal(share(t, "c", 0, "huge", GIB, 2 * MIB, NULL), VERDICT_NONE);
         assert_int_equal(node_of(t, "huge"), 1);
         assert_int_equal(share(t, "d", 0, "more", 2 * MIB, 2 * MIB, &why), VERDICT_INSUFFICIENT_MEMORY);
         assert_says(&why, "'more' of 2 MiB");
 }
 
-/* Who must be beside it is, or is told that it cannot. */
+/* With 'required', the guest is beside the region, or is refused. */
 TEST(test_required_is_beside_it) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_refusal_ Refusal why = { 0 };
@@ -316,7 +316,7 @@ TEST(test_required_is_beside_it) {
         record("required, beside shared memory", why.message);
 }
 
-/* Two nodes, each with room for one of them: the first must not take the place of the second for want of looking. */
+/* Two nodes, each with room for one region: the first region must not take the only place of the second. */
 TEST(test_all_find_their_place) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_request_ Request r;
@@ -333,7 +333,7 @@ TEST(test_all_find_their_place) {
         assert_int_equal(a->regions[1].node, 1);
         assert_int_equal(a->regions[2].node, 0);
         release(t, "a");
-        /* More than both have. */
+        /* More than both nodes have. */
         r.regions[2].size = 4 * GIB;
         assert_int_equal(allocate(t, "a", 0, &r, NULL), VERDICT_INSUFFICIENT_MEMORY);
 }
@@ -356,7 +356,7 @@ TEST(test_limit) {
         assert_int_equal(share(t, "b", 0, "a7", MIB, 0, NULL), VERDICT_NONE);
 }
 
-/* What the file says is read back; what contradicts itself or another file is not. */
+/* The file is read back. A file that contradicts itself or another file is refused. */
 TEST(test_file) {
         static const char *const broken[][2] = {
                 { "\"size\": 268435456", "\"size\": 268435455" },
@@ -386,7 +386,7 @@ TEST(test_file) {
         cpuset_subtract(&again->cpus, &a->cpus);
         assert_int_equal(ledger_adopt(t->ledger, again, NULL), VERDICT_SHARED_MEMORY_TAKEN);
 
-        /* White space is its writer's. */
+        /* White space in the file does not matter. */
         flat = strdup(text);
         for (const char *c = text; *c; c++)
                 if (*c != '\n' && (*c != ' ' || (n > 0 && flat[n - 1] != ' ')))
@@ -406,7 +406,7 @@ TEST(test_file) {
         }
 }
 
-/* First made, last removed; of the same memory one job after the other. */
+/* The region is made first and removed last. Jobs on the same region take turns. */
 TEST(test_steps) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_step_list_free) StepList *make = NULL, *remove = NULL, *other = NULL;

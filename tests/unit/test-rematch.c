@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Which card is which after a boot that gave buses other numbers. */
+/* Recognizes cards after a boot with other bus numbers. */
 
 #include "unit.h"
 
@@ -48,7 +48,7 @@ static TestNode *ready(TestNode *t) {
         return t;
 }
 
-/* To the ledger of t, what is at that address on before. */
+/* Allocates in t's ledger the device that "before" has at that address. */
 static void promise(TestNode *t, const TestNode *before, const char *name, const char *address) {
         Allocation *a = allocation_new(name);
         AllocationDevice *d = allocation_add_device(a, address_of(address), DEVICE_ROLE_ASSIGNED);
@@ -58,7 +58,7 @@ static void promise(TestNode *t, const TestNode *before, const char *name, const
         assert_int_equal(ledger_adopt(t->ledger, a, NULL), VERDICT_NONE);
 }
 
-/* "one:0000:02:00.0 two:lost" of all that is somewhere else. */
+/* Compares all devices that are elsewhere now: "one:0000:02:00.0 two:lost". */
 static void assert_found(const TestNode *t, const char *expected) {
         _cleanup_free_ Rematch *found = NULL;
         _cleanup_free_ char *text = NULL;
@@ -89,8 +89,8 @@ TEST(test_slots) {
                 { LEFT, RIGHT, false },                                  /* another port */
                 { LEFT, "pci0000:80/0000:80:01.0/0000:81:00.0", false }, /* another host bridge */
                 { LEFT, "pci0000:00/0000:00:01.0/0000:01:00.1", false }, /* another function */
-                { LEFT, "pci0000:00/0000:00:01.0", false },              /* what is above it */
-                { LEFT, LEFT "/0000:02:00.0", false },                   /* and below */
+                { LEFT, "pci0000:00/0000:00:01.0", false },              /* the bridge above */
+                { LEFT, LEFT "/0000:02:00.0", false },                   /* a device below */
                 { LEFT, "pci0000:00/0000:00:01.0/0000:01:00.0x", false },
                 { "LNXSYSTM:00/" LEFT, "LNXSYSTM:00/pci0000:00/0000:00:01.0/0000:03:00.0", true },
                 { "LNXSYSTM:00/" LEFT, LEFT, false },
@@ -108,14 +108,14 @@ TEST(test_slots) {
         }
 }
 
-/* Two GPUs: what their serial numbers are (0: none), where they are next, and what is found. */
+/* Two GPUs with serial numbers (0: none), their places after the boot, and the result. */
 TEST(test_two_cards) {
         static const char *const other_left = "pci0000:00/0000:00:01.0/0000:02:00.0";
         static const char *const other_right = "pci0000:00/0000:00:02.0/0000:01:00.0";
         static const struct {
                 const char *what;
                 uint64_t before[2];
-                const char *paths[2]; /* NULL: none is there */
+                const char *paths[2]; /* NULL: missing */
                 uint64_t now[2];
                 const char *found;
         } cases[] = {
@@ -189,7 +189,7 @@ TEST(test_two_cards) {
         }
 }
 
-/* One whose serial number cannot be read now is where its slot is, and one of other ids never. */
+/* A card whose serial number is unreadable now is recognized by its slot. One with other IDs never is. */
 TEST(test_what_is_known) {
         TestNode *before = node_new(), *t = node_new();
 
@@ -206,7 +206,7 @@ TEST(test_what_is_known) {
         node_free(t);
 }
 
-/* A VF is its PF's, and has its number; its function number is nobody's business. */
+/* A VF is recognized by its PF and number. Its function number does not matter. */
 TEST(test_vfs) {
         TestNode *before = node_new(), *t = node_new();
 
@@ -221,7 +221,7 @@ TEST(test_vfs) {
         assert_found(t, "a:0000:05:00.2 b:0000:07:00.1");
         node_free(t);
 
-        /* Without serial numbers it is where its PF's slot is. */
+        /* Without serial numbers, a VF is where the slot of its PF is. */
         t = node_new();
         nic(t, "pci0000:00/0000:00:03.0", "06", 0);
         nic(t, "pci0000:00/0000:00:04.0", "05", 0);
@@ -233,7 +233,7 @@ TEST(test_vfs) {
         assert_found(t, "a:0000:06:00.2 b:0000:05:00.1");
         node_free(t);
 
-        /* The PF is there, its VFs are not yet. */
+        /* The PF exists, its VFs do not yet. */
         t = node_new();
         (void) node_nic(t, "pci0000:00/0000:00:03.0/0000:06:00.0", 0, 1);
         ready(t);
@@ -258,7 +258,7 @@ TEST(test_unknown_path) {
         node_free(t);
 }
 
-/* A missing device loses its address to a card that was found there, to its PF and to its VFs, and to no other. */
+/* A missing device loses its address to a card found there, to that card's PF and VFs, and to no other. */
 TEST(test_displaced) {
         TestNode *before = node_new(), *t;
 
@@ -290,7 +290,7 @@ TEST(test_displaced) {
         node_free(before);
 }
 
-/* Each fact alone tells another card from the one that was allocated. */
+/* Each fact alone shows that a card is not the allocated one. */
 TEST(test_another_card) {
         enum {
                 VENDOR,

@@ -18,7 +18,7 @@ typedef struct Peer {
         sd_bus_message *reply;
 } Peer;
 
-/* The private connection to a replay of the fixture's machine. */
+/* Opens a private connection to a replay of the fixture's machine. */
 static void peer_open(Peer *p, const char *node) {
         _cleanup_free_ char *problem = NULL;
         int fd;
@@ -47,7 +47,7 @@ static void peer_done(Peer *p) {
         (peer_forget(peer), sd_bus_call_method((peer)->bus, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, (member),       \
                                                &(peer)->error, &(peer)->reply, __VA_ARGS__))
 
-/* One vCPU with memory, all that the machine has to give. Returns what the call does. */
+/* Allocates one vCPU with memory, all that the machine has. Returns the result of the call. */
 static int allocate(Peer *p, const char *name) {
         return call(p, "Allocate", "sa{sv}", name, 2, REQUEST_KEY_CPUS, "u", 1U, REQUEST_KEY_MEMORY, "t",
                     UINT64_C(1) << 30);
@@ -68,11 +68,11 @@ static void assert_problem(const char *node, const char *config, const char *par
         assert_non_null(problem);
         if (!strstr(problem, part))
                 fail_msg("'%s' is not in '%s'", part, problem);
-        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* its process is gone */
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* the process has ended */
         assert_int_equal(errno, ECHILD);
 }
 
-/* A machine that could be recorded has its proc/ too. */
+/* A machine like a recorded one, with proc/. */
 static int setup_node(void **state) {
         int r = setup(state);
         const Fixture *f = *state;
@@ -93,7 +93,7 @@ TEST_WITH(test_describes, setup_node, teardown) {
         peer_done(&p);
 }
 
-/* An allocation is ready at once, the caller's, and its job is over. */
+/* An allocation is ready at once, belongs to the caller, and its job has ended. */
 TEST_WITH(test_allocates, setup_node, teardown) {
         const Fixture *f = *state;
         const char *path, *job, *text;
@@ -120,7 +120,7 @@ TEST_WITH(test_allocates, setup_node, teardown) {
         peer_done(&p);
 }
 
-/* What is allocated is gone from what can be had, but only for this replay. */
+/* Allocated resources are unavailable in this replay only. */
 TEST_WITH(test_is_a_ledger, setup_node, teardown) {
         const Fixture *f = *state;
         Peer p, other;
@@ -148,7 +148,7 @@ TEST_WITH(test_refuses_changes, setup_node, teardown) {
         peer_done(&p);
 }
 
-/* Hanging up is enough: the process ends by itself. */
+/* The process ends when its peer closes the connection. */
 TEST_WITH(test_ends_with_its_peer, setup_node, teardown) {
         const Fixture *f = *state;
         siginfo_t si = { 0 };
@@ -192,7 +192,7 @@ TEST_WITH(test_problems, setup_node, teardown) {
         assert_problem(f->root, conf, "0000:01:10.0");
 }
 
-/* The configuration that was recorded, or another one. */
+/* With the recorded configuration, or another one. */
 TEST_WITH(test_configuration, setup_node, teardown) {
         const Fixture *f = *state;
         _cleanup_free_ char *conf = tree_path(f->root, "other.conf"), *problem = NULL;

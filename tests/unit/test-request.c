@@ -43,7 +43,7 @@ TEST(test_check) {
                 unsigned count, cpus, cells;
                 uint64_t memory, page_size;
                 bool refused;
-                unsigned nodes; /* of the host, named by the request */
+                unsigned nodes; /* number of host nodes that the request names */
         } cases[] = {
                 { "gpu", 1, 8, 2, 20 * GIB, GIB, false },
                 { "gpu", REQUEST_DEVICES_MAX, 0, 0, 0, 0, false },
@@ -96,7 +96,7 @@ TEST(test_check) {
         }
 }
 
-/* The sum must not wrap around. */
+/* The sum of the counts must not overflow. */
 TEST(test_check_huge_counts) {
         _cleanup_request_ Request r;
 
@@ -141,7 +141,7 @@ TEST(test_add_attributes) {
 #define MAC1  "mac=02:00:00:00:00:01"
 #define GUID1 "=02:00:00:00:00:00:00:01"
 
-/* Of a request for vf=2 a1=1 a=20 one=1. */
+/* For the request vf=2 a1=1 a=20 one=1. */
 TEST(test_check_attributes) {
         static const struct {
                 const char *first, *attributes, *second, *others;
@@ -186,7 +186,7 @@ TEST(test_check_attributes) {
         }
 }
 
-/* The first slot of pool a1 would be a10 too, had it no underscore; a pool of that very name is what is left. */
+/* A pool with a digit at the end has slots such as vf0_0. A pool named like a slot of another pool is ambiguous. */
 TEST(test_check_ambiguous) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         _cleanup_request_ Request r;

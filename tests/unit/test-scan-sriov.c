@@ -26,7 +26,7 @@ TEST_WITH(test_E1_totalvfs, setup, teardown) {
         assert_fault(nic, "sriov_totalvfs");
 }
 
-/* What tells the VFs that a PF could have; lines 8 to 13 of resource have their BARs together. */
+/* The facts of VFs that a PF could have. Lines 8 to 13 of resource have all their BARs together. */
 TEST_WITH(test_missing_vfs, setup, teardown) {
         static const char absent[] = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n";
         Fixture *f = *state;
@@ -68,7 +68,7 @@ TEST_WITH(test_E2_physfn, setup, teardown) {
         vf = find(f, "0000:01:10.0");
         assert_int_equal(vf->type, PCI_TYPE_VF);
         assert_true(pci_address_equal(vf->physfn, find(f, "0000:01:00.0")->address));
-        assert_int_equal(vf->numa_node, 0); /* its PF knows */
+        assert_int_equal(vf->numa_node, 0); /* inherited from the PF */
 
         tree_attribute(f->root, "0000:01:10.0", "physfn", "0000:01:00.0");
         scan(f);
@@ -89,8 +89,8 @@ static void add_vf(const Fixture *f, const char *vf, const char *device, const c
         tree_attribute_link(f->root, vf, "physfn", physfn);
 }
 
-/* The kernel gives all VFs of a PF one class, subsystem and size of BARs: the first VF tells that of the others. What
- * the kernel never does shows what was read. */
+/* The kernel gives all VFs of a PF one class, subsystem and size of BARs, so the first VF's are copied. Impossible
+ * differences in this test show what was read. */
 TEST_WITH(test_siblings, setup, teardown) {
         static const char small[] = "0x1000 0x1fff 0x200", large[] = "0x10000 0x1ffff 0x200";
         const struct {
@@ -124,7 +124,7 @@ TEST_WITH(test_siblings, setup, teardown) {
         }
 }
 
-/* A VF whose attributes are damaged is no model for the others. */
+/* A VF with damaged attributes is not copied. */
 TEST_WITH(test_damaged_sibling, setup, teardown) {
         Fixture *f = *state;
 
@@ -147,7 +147,7 @@ TEST_WITH(test_E3_virtfn_junk, setup, teardown) {
         nic_has(f, "virtfn0", "junk");
         tree_attribute_link(f->root, "0000:01:00.0", "virtfn1", "../0000:01:10.2");
         tree_attribute_link(f->root, "0000:01:00.0", "virtfn2", "../../elsewhere");
-        tree_attribute_link(f->root, "0000:01:00.0", "virtfn3", "../0000:01:17.7"); /* gone */
+        tree_attribute_link(f->root, "0000:01:00.0", "virtfn3", "../0000:01:17.7"); /* the target is gone */
         nic = scan_nic(f);
         assert_int_equal(nic->n_vfs, 1);
         assert_true(pci_address_equal(nic->vfs[0], find(f, "0000:01:10.2")->address));
@@ -193,7 +193,7 @@ TEST_WITH(test_E9_dual_port_82576, setup, teardown) {
         assert_true(pci_address_equal(pf->vfs[6], find(f, "0000:05:11.5")->address));
 }
 
-/* virtfn10 comes after virtfn9, whatever strcmp() thinks. */
+/* virtfn10 follows virtfn9, in spite of strcmp(). */
 TEST_WITH(test_vfs_in_order_of_index, setup, teardown) {
         Fixture *f = *state;
         const PciDevice *pf;
@@ -216,7 +216,7 @@ TEST_WITH(test_vfs_in_order_of_index, setup, teardown) {
                 assert_int_equal(pf->vfs[i].slot, 12 - i);
 }
 
-/* The directory of the PF holds its VFs only; the scan finds the device after them elsewhere. */
+/* The directory of the PF holds its VFs only. The next device is found elsewhere. */
 TEST_WITH(test_vf_named_by_its_pf, setup, teardown) {
         Fixture *f = *state;
         const PciDevice *vf;
@@ -224,7 +224,7 @@ TEST_WITH(test_vf_named_by_its_pf, setup, teardown) {
         tree_device(f->root, "pci0000:00/0000:00:01.0/0000:01:10.0", "0x8086", "0x10ca", "0x020000");
         tree_device(f->root, "pci0000:00/0000:00:02.0/0000:02:00.0", "0x8086", "0x10c9", "0x020000");
         tree_attribute_link(f->root, "0000:01:00.0", "virtfn0", "../0000:01:10.0");
-        /* Needless, and so not read. */
+        /* physfn is not needed, and so not read. */
         tree_attribute_link(f->root, "0000:01:10.0", "physfn", "../nonsense");
         scan(f);
         vf = find(f, "0000:01:10.0");
@@ -236,7 +236,7 @@ TEST_WITH(test_vf_named_by_its_pf, setup, teardown) {
         assert_string_equal(find(f, "0000:02:00.0")->path, "pci0000:00/0000:00:02.0/0000:02:00.0");
 }
 
-/* A device and what decides about its pool are as in a scan of everything. */
+/* Checks that a device and the devices that its pool depends on are as in a full scan. */
 static void assert_identity(const Fixture *f, const PciDevice *expected, size_t n) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
         const PciDevice *dev;
@@ -258,7 +258,7 @@ static void assert_identity(const Fixture *f, const PciDevice *expected, size_t 
 TEST_WITH(test_identities, setup, teardown) {
         static const struct {
                 const char *address;
-                size_t n; /* with the bridge above, the PF and the other functions of all slots */
+                size_t n; /* including the bridge above, the PF and other functions of all slots */
         } cases[] = { { "0000:00:01.0", 1 },
                       { "0000:01:00.0", 3 },
                       { "0000:01:00.1", 3 },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Reading some devices again gives what reading all would. */
+/* An update of some devices gives the same result as a full scan. */
 
 #include "unit.h"
 
@@ -9,7 +9,7 @@
 
 #define ROUNDS 200
 
-/* Every device that may be there, bridges before what is below them. */
+/* Every possible device, with bridges before the devices below them. */
 static const struct {
         const char *path, *class;
         int pf; /* index of the PF of a VF, or -1 */
@@ -45,7 +45,7 @@ static const char *any(const char *const *values, size_t n) {
 #define ANY(...)                                                                                                       \
         any((const char *const[]) { __VA_ARGS__ }, sizeof((const char *const[]) { __VA_ARGS__ }) / sizeof(char *))
 
-/* Group numbers are handed out anew; those that 3 divides have a direct region. */
+/* Chooses a random IOMMU group. Groups with numbers divisible by 3 have a direct region. */
 static void change_device(Machine *m, size_t i) {
         const char *root = m->f->root, *name = name_of(i);
 
@@ -78,7 +78,7 @@ static bool is_below(size_t i, size_t above) {
 }
 
 static void remove_device(Machine *m, size_t above) {
-        /* VFs go first, while their PF has its links to them. */
+        /* Removes VFs while their PF still has its links to them. */
         for (size_t i = ELEMENTSOF(table); i-- > 0;) {
                 _cleanup_free_ char *path = NULL, *link = NULL;
 
@@ -193,7 +193,7 @@ static void update(Fixture *f, Machine *m) {
                 if (m->named[i])
                         assert_int_equal(pci_address_parse(name_of(i), &addresses[n++]), 0);
         assert_int_equal(scan_update(f->fs, f->inv, addresses, n, true, NULL, 0, &some), 0);
-        /* The override is for when the driver is done. */
+        /* Reads the overrides, which an update of locked devices leaves out. */
         for (size_t i = 0; i < n; i++) {
                 const PciDevice *dev = inventory_find(some, addresses[i]);
 
@@ -222,7 +222,7 @@ TEST_WITH(test_same_as_scan, setup, teardown) {
         Machine m = { .f = f, .there = { true, true } };
 
         make_groups(f);
-        /* One that stays: without any group the node would have a note, which is for a whole scan. */
+        /* A group that stays: without any group the node gets a note, which only a full scan handles. */
         tree_device(f->root, "pci0000:00/0000:00:1f.0", "0x8086", "0x10c9", "0x060100");
         tree_attribute_link(f->root, "0000:00:1f.0", "iommu_group", "../g/5");
         scan(f);
@@ -248,7 +248,7 @@ TEST_WITH(test_only_the_named_are_read, setup, teardown) {
         assert_null(some->devices[1].driver_override);
 }
 
-/* A VF that is just made: its driver may be tried with its lock held for as long as it takes. */
+/* A new VF: the kernel may probe drivers with the device lock held. */
 TEST_WITH(test_locked, setup, teardown) {
         _cleanup_(cleanup_inventory_free) Inventory *some = NULL;
         Fixture *f = *state;
@@ -265,11 +265,11 @@ TEST_WITH(test_locked, setup, teardown) {
         assert_null(inventory_find(some, vf)->driver_override);
         assert_true(inventory_find(some, vf)->has_override);
         assert_int_equal(inventory_find(some, pf)->n_vfs, 1);
-        /* The PF is read again with it, but for what it has under its lock. */
+        /* The PF is read too, except for attributes that need its lock. */
         assert_string_equal(inventory_find(some, pf)->driver_override, "nouveau");
 }
 
-/* The job that made the VF is gone; another is at work on the PF, or none is. */
+/* The job that made the VF has ended. Another job works on the PF, or none. */
 TEST_WITH(test_unlocked, setup, teardown) {
         _cleanup_(cleanup_inventory_free) Inventory *busy = NULL, *some = NULL;
         Fixture *f = *state;
@@ -286,7 +286,7 @@ TEST_WITH(test_unlocked, setup, teardown) {
         assert_string_equal(inventory_find(some, vf)->driver_override, "vfio-pci");
 }
 
-/* A name that pci.ids does not have shows that pci.ids was not read for it. */
+/* A name that pci.ids lacks shows that pci.ids was not read. */
 TEST_WITH(test_names_are_known, setup, teardown) {
         _cleanup_(cleanup_inventory_free) Inventory *some = NULL;
         Fixture *f = *state;
@@ -308,7 +308,7 @@ TEST_WITH(test_names_are_known, setup, teardown) {
         assert_string_equal(inventory_find(some, pf)->name, "the PF");
 }
 
-/* Only the PF is named; one of the VFs has its slot. */
+/* Only the PF is named; one of its VFs shares its slot. */
 TEST_WITH(test_vfs_that_were_made, setup, teardown) {
         static const char *const vfs[] = { "0000:01:00.1", "0000:01:10.0" };
         _cleanup_(cleanup_inventory_free) Inventory *some = NULL, *all = NULL;

@@ -48,7 +48,7 @@ TEST_WITH(test_plain_device, setup, teardown) {
 
 TEST_WITH(test_power, setup, teardown) {
         static const struct {
-                const char *control, *d3cold; /* NULL: the kernel has no such file */
+                const char *control, *d3cold; /* NULL: no such file */
                 bool runtime_pm, allowed;
         } cases[] = {
                 { NULL, NULL, false, false }, { "on", "1", false, true }, { "auto", "1", true, true },
@@ -87,7 +87,7 @@ TEST_WITH(test_E4_numa_node, setup, teardown) {
                 bool fault;
         } cases[] = {
                 { "1", 1, false }, { "0", 0, false },     { "-1", -1, false }, { "invalid content", -1, true },
-                { "", -1, true },  { "99999", -1, true }, { "7", -1, false }, /* the machine does not list it */
+                { "", -1, true },  { "99999", -1, true }, { "7", -1, false }, /* the machine does not list this node */
         };
         Fixture *f = *state;
         const PciDevice *nic;
@@ -99,7 +99,7 @@ TEST_WITH(test_E4_numa_node, setup, teardown) {
                 assert_int_equal(nic->numa_node, cases[i].node);
                 assert_int_equal(!!nic->fault, cases[i].fault);
         }
-        /* A directory is what even root cannot read. */
+        /* A directory, which even root cannot read as a file. */
         tree_unlink(f->root, "sys/devices/" NIC "/numa_node");
         tree_dir(f->root, "sys/devices/" NIC "/numa_node");
         nic = scan_nic(f);
@@ -114,7 +114,7 @@ TEST_WITH(test_numa_node_of_the_bridge, setup, teardown) {
         nic_has(f, "numa_node", "-1");
         tree_attribute(f->root, "0000:00:01.0", "numa_node", "0");
         assert_int_equal(scan_nic(f)->numa_node, 0);
-        nic_has(f, "numa_node", "junk"); /* damaged is not the same as not known to firmware */
+        nic_has(f, "numa_node", "junk"); /* damaged, unlike unknown to firmware */
         assert_int_equal(scan_nic(f)->numa_node, -1);
 }
 
@@ -132,7 +132,7 @@ TEST_WITH(test_numa_node_of_the_machine, setup, teardown) {
         assert_int_equal(scan_nic(f)->numa_node, -1);
 }
 
-/* 10000 sorts before 2000 as text, and behind it as a number. */
+/* As text, 10000 sorts before 2000. */
 TEST_WITH(test_C12_32bit_domain, setup, teardown) {
         static const char *const ascending[] = { "2000:00:02.0", "10000:00:02.0", "10000:01:00.0" };
         Fixture *f = *state;
@@ -225,7 +225,7 @@ TEST_WITH(test_directory_with_only_class, setup, teardown) {
         assert_fault(scan_nic(f), "class");
 }
 
-/* A link on the bus whose device went away while we were looking. */
+/* A link on the bus whose device was removed meanwhile. */
 TEST_WITH(test_vanished_device, setup, teardown) {
         Fixture *f = *state;
 
@@ -245,7 +245,7 @@ TEST_WITH(test_no_pci, setup, teardown) {
         assert_int_equal(f->inv->n_cpus, 2);
 }
 
-/* Reading it can block for ever, as reading from this does. */
+/* A FIFO: reading it would block for ever, as reading sriov_numvfs may. */
 TEST_WITH(test_never_reads_numvfs, setup, teardown) {
         Fixture *f = *state;
         _cleanup_free_ char *path = tree_path(f->root, "sys/devices/" NIC "/sriov_numvfs");
@@ -256,7 +256,7 @@ TEST_WITH(test_never_reads_numvfs, setup, teardown) {
         (void) alarm(0);
 }
 
-/* As does driver_override while the kernel holds the lock of the device. */
+/* driver_override may block while the kernel holds the device lock. */
 TEST_WITH(test_around_a_busy_device, setup, teardown) {
         Fixture *f = *state;
         _cleanup_free_ char *path = tree_path(f->root, "sys/devices/" NIC "/driver_override");
@@ -372,7 +372,7 @@ TEST_WITH(test_notes, setup, teardown) {
         assert_note(f->inv, "no-IOMMU", true);
 }
 
-/* A17: what the no-IOMMU mode calls a group protects nothing. */
+/* A17: a group of the no-IOMMU mode protects nothing. */
 TEST_WITH(test_A17_noiommu_group, setup, teardown) {
         Fixture *f = *state;
 
@@ -419,7 +419,7 @@ TEST_WITH(test_refresh, setup, teardown) {
         tree_attribute_link(f->root, "0000:01:00.0", "driver", "../../../../bus/pci/drivers/vfio-pci");
         tree_attribute_link(f->root, "0000:01:00.0", "virtfn0", "../0000:01:10.0");
         assert_int_equal(scan_refresh(f->fs, nic, false), -ESTALE);
-        nic = writable(f, scan_nic(f)); /* the link leads nowhere: still the same afterwards */
+        nic = writable(f, scan_nic(f)); /* the virtfn link is dangling */
         assert_int_equal(nic->n_vfs, 0);
         assert_int_equal(scan_refresh(f->fs, nic, false), 0);
         tree_unlink(f->root, "sys/bus/pci/devices/0000:01:00.0");

@@ -8,7 +8,7 @@
 #include "util/strings.h"
 
 TEST(test_score_order) {
-        /* Each is worse than the one before it in one member and better in all that follow. */
+        /* Each score is worse than the previous one in one member, and better in all later members. */
         const Score scores[] = {
                 { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2 },
                 { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0 },
@@ -24,7 +24,7 @@ TEST(test_score_order) {
                         assert_int_equal(score_compare(&scores[i], &scores[j]), i < j ? -1 : i > j);
 }
 
-/* The first member that differs is the reason, however good the others are. */
+/* The first different member is the reason, regardless of later members. */
 TEST(test_explanation) {
         static const struct {
                 Score winner, loser;
@@ -49,7 +49,7 @@ TEST(test_explanation) {
         }
 }
 
-/* Each member has a name, a place and a sentence of its own. */
+/* Each member has its own name, place and sentence. */
 TEST(test_members) {
         assert_int_equal(sizeof(Score), _SCORE_MEMBER_MAX * sizeof(unsigned));
         for (ScoreMember m = 0; m < _SCORE_MEMBER_MAX; m++) {

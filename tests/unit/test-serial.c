@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Serial numbers of cards: their text, and where config space has them. */
+/* Serial numbers of cards: their text, and their place in config space. */
 
 #include <errno.h>
 
@@ -54,7 +54,7 @@ static void put(uint8_t *config, size_t at, uint32_t word) {
                 config[at + i] = (uint8_t) (word >> 8 * i);
 }
 
-/* An extended capability, and where the next one is. */
+/* Writes an extended capability and the offset of the next one. */
 static void put_capability(uint8_t *config, size_t at, uint16_t id, uint32_t next) {
         put(config, at, id | 1U << 16 | next << 20);
 }
@@ -89,7 +89,7 @@ TEST_WITH(test_config, setup, teardown) {
         const Fixture *f = *state;
         uint8_t config[4096] = { 0 };
 
-        /* None: a conventional device, one without extended capabilities, and those that were never given one. */
+        /* No serial number: a conventional device, one without extended capabilities, and unset numbers. */
         assert_serial(f, config, 256, 0);
         assert_serial(f, config, 4096, 0);
         put_serial(config, 0x100, 0, 0);
@@ -102,12 +102,12 @@ TEST_WITH(test_config, setup, teardown) {
         put_capability(config, 0x100, 0x10, 0xff4);
         put_serial(config, 0xff4, 0, SERIAL);
         assert_serial(f, config, 4096, SERIAL);
-        /* One that reaches past the end. */
+        /* A capability that reaches past the end. */
         put_capability(config, 0x100, 0x10, 0xffc);
         put_serial(config, 0xff0, 0, 0);
         put_capability(config, 0xffc, 3, 0);
         assert_unknown(f, config, 4096);
-        /* A list in a circle, and one that leads back to where there are none. */
+        /* A list with a loop, and a list that leads below the extended config space. */
         put_capability(config, 0x100, 0x10, 0x140);
         put_capability(config, 0x140, 0x0d, 0x100);
         assert_serial(f, config, 4096, 0);
@@ -120,10 +120,10 @@ TEST_WITH(test_unreadable, setup, teardown) {
         uint8_t config[4096];
         uint64_t serial = 7;
 
-        /* Fallen off the bus. */
+        /* A device that fell off the bus. */
         memset(config, 0xff, sizeof(config));
         assert_unknown(f, config, 4096);
-        /* What an unprivileged reader gets. */
+        /* As an unprivileged reader sees it. */
         memset(config, 0, sizeof(config));
         assert_unknown(f, config, 64);
         assert_int_equal(serial_read(f->fs, address_of("0000:02:00.0"), &serial), -ENODEV);

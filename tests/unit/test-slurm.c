@@ -61,7 +61,7 @@ TEST(test_check) {
         assert_int_equal(check("gpu", "gpu(CNT:1),vmgpus(CNT:1),vmgp(CNT:1),vmgpu:8"), -EPERM);
 }
 
-/* Two sockets of two cores of two threads each; the second threads are numbered last, and the sockets in turn. */
+/* Two sockets of two cores of two threads each. The sockets alternate, and the second threads have the last numbers. */
 static void make_cpus(const char *t) {
         tree_file(t, "sys/devices/system/cpu/online", "0-7\n");
         for (unsigned cpu = 0; cpu < 8; cpu++) {
@@ -145,7 +145,7 @@ TEST(test_gres_types) {
         assert_gres(NODE("{\"pool\":\"gpu\",\"kind\":\"accelerator\",\"state\":\"available\","
                          "\"name\":\"Advanced Micro Devices, Inc. [AMD/ATI] Aqua Vanjaram [Instinct MI300X]\"}"),
                     NULL, "vmgpu:mi300x:1,vmib-vf:1");
-        /* A daemon of 0.3. */
+        /* The JSON of a 0.3 daemon. */
         assert_gres(NODE("{\"pool\":\"gpu\",\"class\":\"030200\",\"state\":\"available\",\"name\":\"[H100]\"},"
                          "{\"pool\":\"ib-vf\",\"class\":\"020700\",\"state\":\"available\",\"name\":\"[ConnectX-3]\"}"),
                     NULL, "vmgpu:h100:1,vmib-vf:2");
@@ -194,7 +194,7 @@ TEST(test_gres_of_others) {
 #define JOBS(jobs)                 "{\"jobs\":[" jobs "]}"
 #define FIRST_CORE                 SOCKET(0, CORE(0, "ALLOCATED") "," CORE(1, "UNALLOCATED"))
 
-/* Of job 7 on node n1. */
+/* Checks the cores of job 7 on node n1. */
 static void assert_cores(const char *json, int want, const char *cores, unsigned cpus) {
         _cleanup_free_ char *got = NULL;
         unsigned got_cpus = 0;

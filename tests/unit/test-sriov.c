@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* virtfn links that come and go later than the kernel said. The other half of the kernel is a process of the test. */
+/* virtfn links that appear and disappear later than the write. A process of the test is the kernel. */
 
 #include <errno.h>
 #include <signal.h>
@@ -47,7 +47,7 @@ static unsigned numvfs(const Fixture *f) {
         return (unsigned) atoi(text);
 }
 
-/* Makes the links when the number has been written, not before. */
+/* Makes the links only after the number was written. */
 static pid_t start_kernel(const Fixture *f, unsigned count) {
         pid_t pid = fork();
 
@@ -95,7 +95,7 @@ TEST_WITH(test_links_go_late, setup, teardown) {
         assert_int_equal(sriov_remove_vfs(f->fs, pf, 3), 0);
 }
 
-/* Another number than ours, or a VF with a driver: not removed. */
+/* VFs of another number, or with a driver, are not removed. */
 TEST_WITH(test_others_are_left_alone, setup, teardown) {
         Fixture *f = *state;
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/*
- * What steps do because a guest is to have the devices, or had them: attributes of VFs, shared memory, resets and
- * cleaners.
- */
+/* Steps before and after a guest has the devices: attributes of VFs, shared memory, resets and cleaners. */
 
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +40,7 @@ static const char *const kinds[_STEP_KIND_MAX] = {
         [STEP_REMOVE_REGION] = "remove-region",
 };
 
-/* Takes the list: "KIND ADDRESS [vfN] [to TO]; ..." without driver names, which other tests compare. */
+/* Compares and frees the list: "KIND ADDRESS [vfN] [to TO]; ..." without drivers, which other tests compare. */
 static void assert_steps(StepList *l, const char *expected) {
         char *text = NULL;
         size_t size;
@@ -181,7 +178,7 @@ TEST(test_attributes_of_a_missing_vf) {
         assert_steps(release(a, t, true), "");
 }
 
-/* The attributes that the allocation has changed, and those that change with them. */
+/* The attributes that the allocation has changed, and attributes that depend on these, are restored. */
 TEST(test_restore) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation();
@@ -198,7 +195,7 @@ TEST(test_restore) {
         assert_steps(release(a, t, false), "");
 }
 
-/* A guest may have had the devices that are bound to VFIO and passed to it. */
+/* Only devices that were on VFIO and visible to the guest are reset. */
 TEST(test_scrub) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation();
@@ -214,7 +211,7 @@ TEST(test_scrub) {
         assert_steps(release(a, t, true), "reset " GPU "; check " GPU "; reset " HELD "; check " HELD);
 }
 
-/* A cleaner runs when all devices were checked, for each checked device of its pool. */
+/* A cleaner runs after all devices were checked, for each checked device of its pool. */
 TEST(test_clean) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Lists of steps: their order, and that the way back ends where the way there began. */
+/* Lists of steps: their order, and that an undo restores the former state. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #define VFIO    "vfio-pci"
 #define DEVICES 3U
 
-/* What the steps of this file are about, of one device. */
+/* The state of one device that the steps of this file change. */
 typedef struct Fact {
         const char *driver, *override;
 } Fact;
@@ -54,7 +54,7 @@ static void set_inventory(Inventory *inv, const Fact *facts) {
         }
 }
 
-/* Does the step as the kernel would, or fails when what it starts from is not so. */
+/* Applies the step as the kernel would. Fails if its precondition is not met. */
 static bool apply(const Step *s, Fact *facts) {
         Fact *f = &facts[s->device.slot];
 
@@ -69,7 +69,7 @@ static bool apply(const Step *s, Fact *facts) {
                         return false;
                 f->driver = NULL;
                 return true;
-        case STEP_BIND: /* drivers_probe: only by its override can it be that driver for certain */
+        case STEP_BIND: /* drivers_probe: only the override makes the driver certain */
                 if (f->driver || !streq_ptr(f->override, s->to))
                         return false;
                 f->driver = s->to;
@@ -88,7 +88,7 @@ static void assert_applies(const StepList *l, Fact *facts) {
                 }
 }
 
-/* Kinds only ascend: all overrides, then all unbinds, then all binds (and overrides again at the end of a release). */
+/* Kinds ascend: all overrides, all unbinds, all binds, and at the end of a release overrides again. */
 static void assert_order(const StepList *l, const StepKind *order, size_t n) {
         size_t at = 0;
 
@@ -148,7 +148,7 @@ static void assert_steps(const StepList *l, const StepKind *kinds, const char *c
         }
 }
 
-/* D3 is forbidden before the bind and allowed again after it. What stays on VFIO stays awake. */
+/* D3 is forbidden before the bind and allowed again after it. A device that stays on VFIO stays awake. */
 TEST(test_power) {
         static const StepKind there[] = { STEP_D3COLD, STEP_RUNTIME_PM, STEP_OVERRIDE, STEP_UNBIND, STEP_BIND };
         static const StepKind back[] = { STEP_OVERRIDE, STEP_UNBIND, STEP_BIND,
@@ -165,7 +165,7 @@ TEST(test_power) {
         assert_int_equal(steps_prepare(a, inv, &l), 0);
         assert_steps(l, there, (const char *const[]) { "0", "on", VFIO, VFIO, VFIO }, ELEMENTSOF(there));
         l = step_list_free(l);
-        /* Killed between the bind, which lets the kernel suspend it, and the write after it. */
+        /* Killed between the bind, after which the kernel may suspend the device, and the next write. */
         set_inventory(inv, (const Fact[]) { { VFIO, VFIO } });
         inv->devices[0].d3cold = false;
         assert_int_equal(steps_prepare(a, inv, &l), 0);
@@ -191,7 +191,7 @@ TEST(test_power) {
         }
 }
 
-/* No member of a group is bound to the host while another is on VFIO, and the other way round (domain.md A8). */
+/* Members of a group are never on a host driver and on VFIO at the same time (domain.md A8). */
 TEST(test_all_unbound_before_any_is_bound) {
         _cleanup_(cleanup_allocation_free) Allocation *a =
                 make_allocation((const Fact[]) { { "nvidia", NULL }, { "snd_hda_intel", NULL } }, 2);
@@ -215,8 +215,8 @@ TEST(test_all_unbound_before_any_is_bound) {
                 assert_int_equal(release->steps[i].kind, i < 6 ? there[i] : STEP_OVERRIDE);
 }
 
-/* The undo of every step is the step with from and to swapped, in reverse: after any number of steps the facts are as
- * before. */
+/* Each step is undone in reverse order by a step with from and to exchanged: the state is as before, after any number
+ * of steps. */
 TEST(test_undone_after_any_step) {
         for (size_t p = 0; p < ELEMENTSOF(priors); p++) {
                 _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(&priors[p], 1);
@@ -236,7 +236,7 @@ TEST(test_undone_after_any_step) {
                                 if (s->kind == STEP_OVERRIDE)
                                         facts[0].override = s->from;
                                 else
-                                        facts[0].driver = s->from; /* a bind is from nothing */
+                                        facts[0].driver = s->from; /* a bind starts without a driver */
                         }
                         assert_true(streq_ptr(facts[0].driver, priors[p].driver) &&
                                     streq_ptr(facts[0].override, priors[p].override));
@@ -244,7 +244,7 @@ TEST(test_undone_after_any_step) {
         }
 }
 
-/* In order, each once; those of a pool of which nothing is taken from the host stay. */
+/* Services are stopped once and in order, except those of pools of which no device is taken from the host. */
 TEST(test_services_are_stopped_around) {
         static const char text[] = "[Pool a]\nMatch=type=device\nStopServices=x.service y.service\n"
                                    "[Pool b]\nMatch=type=vf\nStopServices=z.service\n";
@@ -292,7 +292,7 @@ TEST(test_services_are_stopped_around) {
         assert_int_equal(none->n, 0);
 }
 
-/* A device that is bound is checked with its bind, any other one by a step before all others. */
+/* A device that will be bound is checked in its bind, any other one in a step before all others. */
 TEST(test_check_health) {
         static const Fact now[] = { { VFIO, VFIO }, { "mlx5_core", NULL }, { VFIO, NULL } };
         static const StepKind expected[] = { STEP_CHECK_HEALTH, STEP_CHECK_HEALTH, STEP_OVERRIDE,
@@ -313,7 +313,7 @@ TEST(test_check_health) {
         assert_int_equal(l->steps[1].device.slot, 2);
 }
 
-/* The count of a device when it was prepared goes along with its check, also 0 and after a copy. */
+/* The check has the error count from the preparation, also if it is 0, and after a copy. */
 TEST(test_fatal_errors) {
         static const Fact bound[] = { { VFIO, VFIO }, { VFIO, VFIO }, { VFIO, VFIO } };
         static const char *const from[] = { NULL, "0", "4294967295" };
@@ -380,7 +380,7 @@ TEST(test_release_of_a_device_that_is_gone) {
                 assert_int_equal(l->steps[i].device.slot, 0);
 }
 
-/* A device that the host has already is not moved, and what was cut short is not kept. */
+/* A device that the host already has is not moved, and nothing interrupted is kept. */
 TEST(test_release_of_what_is_not_on_vfio) {
         _cleanup_(cleanup_allocation_free) Allocation *a =
                 make_allocation((const Fact[]) { { "nvidia", NULL }, { "nvidia", NULL }, { "nvidia", NULL } }, 3);
@@ -404,7 +404,7 @@ static void assert_step(const Step *s, StepKind kind, const char *from, const ch
         assert_true(streq_ptr(s->to, to));
 }
 
-/* A VF with a vGPU keeps its driver and override. The vGPU of another program stays. */
+/* A VF with a vGPU keeps its driver and override. A vGPU of another program is not touched. */
 TEST(test_vgpu) {
         const Fact on_nvidia = { "nvidia", NULL };
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(&on_nvidia, 1);
@@ -434,7 +434,7 @@ TEST(test_vgpu) {
         }
 }
 
-/* The vGPU is a mediated device with the UUID of the allocation. Another one stays, whatever its type. */
+/* The vGPU is a mediated device with the allocation's UUID. Another mediated device is not touched. */
 TEST(test_mediated_device) {
         const Fact on_nvidia = { "nvidia", NULL };
         static const char uuid[] = "4b20d080-1b54-4048-85b3-a6a600000100",
@@ -475,7 +475,7 @@ TEST(test_mediated_device) {
                             (streq(release->steps[0].from, step) && streq(release->steps[0].to, "0")));
         }
 
-        /* While the types are not listed the directory is not known, which has no number in GVT-g. */
+        /* While types are not listed, the type's directory is unknown; GVT-g's has no number. */
         inv->devices[0].vgpu_type = 558;
         (void) strcpy(inv->devices[0].mdev, uuid);
         assert_int_equal(string_copy(&inv->devices[0].vgpu_types, ""), 0);
@@ -491,11 +491,11 @@ TEST(test_create_vfs) {
 
         assert_int_equal(steps_set_vfs(inv, &pf, 4, NULL, &l), 0);
         assert_int_equal(l->n, 2);
-        assert_step(&l->steps[0], STEP_AUTOPROBE, "1", "0"); /* has no effect on VFs that are there */
+        assert_step(&l->steps[0], STEP_AUTOPROBE, "1", "0"); /* does not affect existing VFs */
         assert_step(&l->steps[1], STEP_NUMVFS, "0", "4");
 }
 
-/* From two VFs, one of them on vfio-pci, to count. */
+/* Changes from two VFs, one of them on vfio-pci, to count. */
 static StepList *from_two(unsigned count) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         PciAddress vfs[] = { { .bus = 0x81, .slot = 1 }, { .bus = 0x81, .slot = 2 } };
@@ -513,7 +513,7 @@ static StepList *from_two(unsigned count) {
         return l;
 }
 
-/* Through none, and so that undoing it gives each VF back what it had. */
+/* The number changes by way of 0. The undo restores each VF. */
 TEST(test_change_vfs) {
         _cleanup_(cleanup_step_list_free) StepList *l = from_two(5);
 
@@ -534,7 +534,7 @@ TEST(test_remove_vfs) {
         assert_int_equal(same->n, 0);
 }
 
-/* The undo gives the VFs of a NIC their addresses back. A VF without a device is removed all the same. */
+/* The undo restores the addresses of a NIC's VFs. A VF without a device is removed too. */
 TEST(test_remove_vfs_of_a_nic) {
         for (unsigned count = 1; count < 3; count++) {
                 _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
@@ -556,7 +556,7 @@ TEST(test_remove_vfs_of_a_nic) {
         }
 }
 
-/* Those that hold the kernel's lock for devices that come and go, and no others. */
+/* Exactly the steps that hold the kernel's rescan and remove lock. */
 TEST(test_hang) {
         for (StepKind kind = 0; kind < _STEP_KIND_MAX; kind++) {
                 const char *text = step_hang(&(Step) { .kind = kind });
@@ -600,7 +600,7 @@ TEST(test_describe) {
         }
 }
 
-/* Every failure is a sentence that says what was done and why it failed, never "(null)" and never a bare number. */
+/* Every failure is a sentence with the action and the reason, never "(null)" or a bare number. */
 TEST(test_failures) {
         static const int errors[] = { EBUSY, EIO, ENOENT, ENODEV, EINVAL, ENOMEM, ENOSPC, ERANGE, EACCES, ETIMEDOUT };
 
@@ -618,7 +618,7 @@ TEST(test_failures) {
         }
 }
 
-/* The sentence names the attributes that the PF does not offer, and no other. */
+/* The sentence names exactly the attributes that the PF does not support. */
 TEST(test_missing_attributes) {
         char text[] = "mac=02:00:00:00:00:01 vlan=7";
         const Step s = { STEP_ATTRIBUTES, { .bus = 0x82 }, NULL, text, .vf = 1 };
@@ -683,7 +683,7 @@ TEST(test_causes) {
         assert_failure(&steps[ELEMENTSOF(steps) - 1], EINVAL, "ResetMethod=");
 }
 
-/* A GPU that returns to NVIDIA's driver, or has returned, gets its persistence mode back and is checked. */
+/* A GPU that returns to NVIDIA's driver gets its persistence mode back and is checked. */
 TEST(test_return_of_gpus) {
         static const Fact there[] = { { VFIO, VFIO }, { VFIO, VFIO }, { VFIO, VFIO } };
         static const Fact back[] = { { "nvidia", NULL }, { VFIO, VFIO }, { NULL, VFIO } };
@@ -755,7 +755,7 @@ TEST(test_partition) {
         assert_int_equal(there->n, none->n + 1);
         assert_int_equal(there->steps[there->n - 1].kind, STEP_ACTIVATE);
         assert_false(step_may_lack(&there->steps[there->n - 1], -ENOTCONN));
-        /* Again: only if the GPU is not used, and Fabric Manager may be away. */
+        /* Again only if the GPU is unused. Fabric Manager may be missing. */
         assert_int_equal(steps_prepare(a, inv, &again), 0);
         assert_int_equal(steps_activate(a, config, true, again), 0);
         assert_int_equal(again->n, there->n + 1);
@@ -791,11 +791,11 @@ TEST(test_partition) {
         assert_int_equal(none->n, there->n - 1);
 }
 
-/* A companion is reset with any method, or with none. What is left of an allocation may be a companion alone. */
+/* A companion is reset by any method, or by none. An allocation may consist of a companion alone. */
 TEST(test_reset_of_pools) {
         static const struct {
                 const char *keys;
-                bool may_lack_method, may_stay; /* of the GPU */
+                bool may_lack_method, may_stay; /* of the GPU's steps */
                 const char *method;
         } cases[] = {
                 { "", false, false, NULL },
@@ -833,7 +833,7 @@ TEST(test_reset_of_pools) {
         }
 }
 
-/* After a kill the present methods are not those of before. */
+/* After a kill, the present reset methods are not the former ones. */
 TEST(test_methods_after_a_kill) {
         static const char text[] = "[Pool gpu]\nMatch=class=03\nResetMethod=bus\n";
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation((const Fact[]) { { "nvidia", NULL } }, 1);
@@ -904,7 +904,7 @@ TEST(test_chains) {
         assert_int_equal(step_list_part_end(l, 2), l->n - 1);
         assert_int_equal(step_list_part_end(l, l->n - 1), l->n);
 
-        /* Two steps, the two of a chain, and one; two chains at a time take three turns. */
+        /* Chains of two steps, two steps and one step. With two chains at a time, three rounds. */
         l->timeout_sec = 60;
         l->parallel = 8;
         assert_int_equal(step_list_timeout_sec(l), 2 * 60 + 2 * 60 + 60);
@@ -916,7 +916,7 @@ TEST(test_chains) {
         assert_int_equal(step_list_timeout_sec(l), 14 * 60);
 }
 
-/* The limits that passthroughd(8) tells: of jobs with NVIDIA GPUs that the kernel may put in D3, by default. */
+/* The limits in passthroughd(8) for jobs with NVIDIA GPUs that the kernel may suspend, by default. */
 TEST(test_limits_in_the_manual) {
         static const Fact with_host = { "nvidia", NULL }, with_guest = { VFIO, VFIO };
         static const struct {
@@ -956,7 +956,7 @@ TEST(test_limits_in_the_manual) {
         }
 }
 
-/* So long a job may take whose devices all hang until their limits. */
+/* The most time of a job whose devices all hang until their limits. */
 TEST(test_limit_of_a_job) {
         static const Fact with_host = { "nvidia", NULL }, with_guest = { VFIO, VFIO };
         static const unsigned counts[] = { 1, 8, 16 };

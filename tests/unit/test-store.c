@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The ledger on disk: what was saved is loaded, what was removed is not, and an unreadable file makes it read-only. */
+/* The ledger on disk: saved files are loaded, removed files are not, an unreadable file makes it read-only. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ typedef struct Disk {
         char *services;
 } Disk;
 
-/* As a new daemon finds it. */
+/* Loads the files as a new daemon does. */
 static void load(Disk *d) {
         ledger_free(d->ledger);
         store_close(d->store);
@@ -132,7 +132,7 @@ TEST_WITH(test_saved_is_loaded, setup, teardown) {
         assert_int_equal(d->ledger->n_quarantined, 0);
 }
 
-/* Generations go up, over restarts too, whether they are noted in the file or in an allocation. */
+/* Generations increase, also over restarts, whether the file or an allocation has the last one. */
 TEST_WITH(test_generations, setup, teardown) {
         Disk *d = *state;
         uint64_t last = 0, next;
@@ -162,7 +162,7 @@ static void add(const Disk *d, const char *name, const char *device, uint64_t ge
         assert_int_equal(store_add(d->store, a), 0);
 }
 
-/* A new allocation is written to the file that was prepared, without one to a temporary file. A file of its name is
+/* A new allocation is written to the prepared file, not to a temporary one. An existing file of its name is
  * replaced. */
 TEST_WITH(test_prepared_file, setup, teardown) {
         Disk *d = *state;
@@ -225,7 +225,7 @@ TEST_WITH(test_one_daemon, setup, teardown) {
         assert_int_equal(store_open(d->path, &d->store), 0);
 }
 
-/* A process that is about to end may have the lock for a moment longer. */
+/* An ending process may keep the lock for a moment. */
 TEST_WITH(test_lock_is_waited_for, setup, teardown) {
         const struct timespec moment = { .tv_nsec = 200 * 1000 * 1000 };
         Disk *d = *state;
@@ -266,7 +266,7 @@ TEST_WITH(test_too_many_files, setup, teardown) {
         assert_read_only(d, "file allocations ");
 }
 
-/* What cannot be believed is believed in nothing, and a repair is enough. */
+/* A damaged file makes the ledger read-only, until it is repaired. */
 TEST_WITH(test_read_only, setup, teardown) {
         static const struct {
                 const char *file, *text;
@@ -280,7 +280,7 @@ TEST_WITH(test_read_only, setup, teardown) {
                 { "generation", "12" },
                 { "generation", "many\n" },
                 { "generation", "-1\n" },
-                { "generation", "9223372036854774784\n" }, /* 2^63 - 1024, to which no block can be added */
+                { "generation", "9223372036854774784\n" }, /* 2^63 - 1024: no block can be added */
                 { "generation", "9223372036854775807\n" },
         };
         Disk *d = *state;
@@ -296,7 +296,7 @@ TEST_WITH(test_read_only, setup, teardown) {
                 assert_int_equal(remove(path), 0);
                 assert_usable(d);
         }
-        /* Two that have the same device. */
+        /* Two allocations with one device. */
         save(d, "a", "0000:01:00.0", 1);
         save(d, "b", "0000:01:00.0", 2);
         assert_read_only(d, "allocations/b.json");
@@ -346,7 +346,7 @@ TEST_WITH(test_others_can_write, setup, teardown) {
         }
 }
 
-/* The daemon would start them as root. */
+/* The daemon would start these services as root. */
 TEST_WITH(test_services_of_others, setup, teardown) {
         Disk *d = *state;
 

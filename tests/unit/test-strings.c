@@ -160,7 +160,7 @@ TEST(test_replace_and_copy) {
         assert_string_equal(s, "three");
 }
 
-/* What AddressSanitizer watches here: every element up to a growth lies inside. */
+/* AddressSanitizer checks that every element up to a growth is inside. */
 TEST(test_next_word) {
         char line[] = "  one\t two ", nothing[] = " \t", *rest = line;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The configuration that is suggested for a node. */
+/* The suggested configuration of a node. */
 
 #include <stdio.h>
 
@@ -42,7 +42,7 @@ static PciDevice *add_pf(TestNode *t, const char *path, uint16_t device, uint32_
         return pf;
 }
 
-/* The suggestion, which must be a configuration without a problem and with devices in each pool. Comments are joined
+/* Returns the suggestion, which must be a configuration without problems and with devices in each pool. Joins comments
  * into one line. */
 static char *suggest(TestNode *t, const char *cmdline) {
         _cleanup_(cleanup_config_free) Config *config = NULL;
@@ -119,7 +119,7 @@ TEST(test_vfs) {
         assert_true(node_find(t, "0000:02:00.4")->expected);
 }
 
-/* Linux before 4.13 does not tell the id of VFs that do not exist. */
+/* Linux before 4.13 does not show the ID of future VFs. */
 TEST(test_unknown_vfs) {
         _cleanup_node_ TestNode *t = node_good();
         _cleanup_free_ char *text = NULL;
@@ -129,7 +129,7 @@ TEST(test_unknown_vfs) {
         assert_text(text, "[Pool nic]\nMatch=type=vf pf=0000:02:00.0\n");
 }
 
-/* Their VFs have one id. */
+/* Their VFs share one ID. */
 TEST(test_several_nics) {
         _cleanup_node_ TestNode *t = node_good();
         _cleanup_free_ char *text = NULL;
@@ -152,7 +152,7 @@ TEST(test_present_vfs) {
         assert_text(text, "VirtualFunctions=1\n");
 }
 
-/* VFs of GPUs: those of NVIDIA are for vGPUs, those of AMD and Intel are GPUs that their driver created. */
+/* VFs of NVIDIA's GPUs are for vGPUs. Those of AMD and Intel are GPUs. */
 TEST(test_gpu_vfs) {
         static const struct {
                 uint16_t vendor, vf_device;
@@ -192,12 +192,12 @@ TEST(test_gpu_vfs) {
         }
 }
 
-/* The VFs of one are offered, and others of its model as a whole. */
+/* The VFs of one GPU are offered, and others of its model as a whole. */
 TEST(test_gpu_vfs_of_some) {
         static const struct {
                 uint16_t vendor, vf_device;
-                unsigned total_vfs; /* of the others; 0: SR-IOV is off */
-                bool last;          /* that with VFs */
+                unsigned total_vfs; /* of the other GPUs; 0: SR-IOV is off */
+                bool last;          /* the GPU with VFs is the last */
         } cases[] = { { 0x1002, 0x74b5, 8, true },
                       { 0x1002, 0x74b5, 8, false },
                       { 0x1002, 0x74b5, 0, false },
@@ -233,7 +233,7 @@ TEST(test_gpu_vfs_of_some) {
         }
 }
 
-/* The only NIC of a node stays with the host, and its VFs do not have to. */
+/* The only NIC of a node stays with the host, but its VFs may be offered. */
 TEST(test_needed_pf) {
         _cleanup_node_ TestNode *t = node_good();
         _cleanup_free_ char *text = NULL;

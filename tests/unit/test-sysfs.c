@@ -11,7 +11,7 @@
 
 #include "util/sysfs.h"
 
-/* DIR/root is the root; DIR/secret is what must stay out of reach. */
+/* DIR/root is the root. DIR/secret must be unreachable. */
 static char dir[] = "/tmp/test-sysfs-XXXXXX";
 static Sysfs *fs;
 
@@ -122,7 +122,7 @@ TEST(test_recorded) {
         assert_int_equal(fcntl(reader, F_GETFL) & O_NONBLOCK, 0);
 }
 
-/* Without it, on old kernels and under some seccomp filters, links are not kept inside. */
+/* Without openat2() (old kernels, some seccomp filters) links can leave the root. */
 static bool has_openat2(void) {
         return syscall(SYS_openat2, -1, "", NULL, 0) >= 0 || (errno != ENOSYS && errno != EPERM);
 }
@@ -137,7 +137,7 @@ TEST(test_links_stay_inside) {
         assert_int_equal(sysfs_new("/", &real), 0);
         assert_int_equal(sysfs_open(real, "proc/self/root/usr", O_PATH), -ELOOP);
 
-        /* ".." stops at the root, where there is no "secret". */
+        /* ".." stops at the root, which has no "secret". */
         assert_int_equal(sysfs_read(fs, "sys/bus/card/upward", buf, sizeof(buf)), -ENOENT);
         assert_int_equal(sysfs_read(fs, "../secret", buf, sizeof(buf)), -ENOENT);
         assert_int_equal(sysfs_read(fs, "sys/bus/card/absolute", buf, sizeof(buf)), 6);

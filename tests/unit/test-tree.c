@@ -32,7 +32,7 @@ static int see(const TreeLine *line, void *userdata) {
         return seen->result;
 }
 
-/* What is made of the text; NULL and *ret_problem when it is refused. */
+/* Returns the parsed items as text, or NULL with *ret_problem when the text is refused. */
 static char *parse(const char *text, size_t size, char **ret_problem) {
         Seen seen = { 0 };
         int r;
@@ -112,7 +112,7 @@ TEST(test_malformed) {
         refuse("\n/\n", 2);
         refuse(":=b\n", 1);
         refuse("//=b\n", 1);
-        refuse("[a]\n", 1); /* in hand-written trees of the simulator only */
+        refuse("[a]\n", 1); /* only hand-written trees of the simulator have sections */
         refuse("[a]=b\n", 1);
         refuse("%driver x ids=1\n", 1);
         refuse("a!NONSENSE\n", 1);
@@ -140,7 +140,7 @@ TEST(test_hostile_paths) {
         expect("a=1\n\xef\xbb\xbf"
                "b=1\n",
                "= a 0 1\\n\n= \xef\xbb\xbf"
-               "b 0 1\\n\n"); /* not at the beginning */
+               "b 0 1\\n\n"); /* a byte order mark elsewhere is kept */
 
         memset(text, 'x', sizeof(text));
         strcpy(text + TREE_NAME_MAX + 1, "=1");
@@ -199,7 +199,7 @@ TEST(test_read) {
         assert_memory_equal(absent, path, strlen(path));
 }
 
-/* What is written reads as what it was. */
+/* Written items are read back unchanged. */
 TEST(test_write) {
         static const char odd[] = "a b=c!d{1-2}[#%@\\e->/x\ny\xff";
         _cleanup_free_ char *text = NULL, *items = NULL, *problem = NULL;

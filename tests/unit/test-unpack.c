@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Unpacking recorded machines: what a reader finds, and that nothing a file says leads out of the directory. */
+/* Unpacking recorded machines: what a reader finds, and that no text leads out of the directory. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,9 +11,9 @@
 #include "tmptree.h"
 
 typedef struct Fixture {
-        char *top; /* of all that the test makes */
+        char *top; /* directory of everything that the test makes */
         char *file;
-        char *dir; /* what was unpacked */
+        char *dir; /* directory of the unpacked machine */
         char *problem;
 } Fixture;
 
@@ -55,7 +55,7 @@ static int unpack(Fixture *f, const char *text) {
         return tree_unpack(f->file, &f->dir, &f->problem);
 }
 
-/* Nothing is left in the temporary directory, and what is beside it is as it was. */
+/* Checks that the temporary directory is empty, and the files beside it unchanged. */
 static void assert_clean(Fixture *f) {
         _cleanup_free_ char *tmp = tree_path(f->top, "tmp"), *secret = tree_path(f->top, "outside/secret");
         struct stat st;
@@ -127,7 +127,7 @@ TEST_WITH(test_items, setup, teardown) {
         done(f);
 }
 
-/* Whatever links say, a file lands inside. */
+/* A file is written inside the directory regardless of links. */
 TEST_WITH(test_hostile_links, setup, teardown) {
         Fixture *f = *state;
         _cleanup_free_ char *text = NULL;
@@ -148,11 +148,11 @@ TEST_WITH(test_hostile_links, setup, teardown) {
                 assert_link(f, "x/a", target);
                 assert_link(f, "x/b", target);
         }
-        assert_absent(f, "x/c"); /* from the root those of proc would lead out */
+        assert_absent(f, "x/c"); /* an absolute link of proc would lead out */
         assert_absent(f, "x/d");
         assert_absent(f, "x/e");
         assert_absent(f, "x/p");
-        assert_link(f, "x/n", "/dev/null"); /* masks, and leads to nothing */
+        assert_link(f, "x/n", "/dev/null"); /* the link masks a name, and its target is missing */
         assert_link(f, "proc/1/fd/3", "/dev/vfio/7");
         done(f);
 }
@@ -168,7 +168,7 @@ TEST_WITH(test_hostile_shapes, setup, teardown) {
         assert_clean(f);
         assert_true(unpack(f, "a/b/c=1\na/b=1\n") < 0); /* a file in place of a directory with a file */
         assert_clean(f);
-        /* Deeper than any one path may be. */
+        /* Deeper than a path may be. */
         for (char c = 'a'; c <= 'd'; c++) {
                 n += (size_t) sprintf(text + n, "%c -> %c%s\n", c, c,
                                       "0/1/2/3/4/5/6/7/8/9/0/1/2/3/4/5/6/7/8/9/0/1/2/3/4/5/6/7/8/9");

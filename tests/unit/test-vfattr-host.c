@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The ways that are files: MLNX_OFED's sriov/N and mlx4's iov. What they hold is what the drivers print. */
+/* The kernel interfaces that are files: MLNX_OFED's sriov/N and mlx4's iov, with texts as the drivers print them. */
 
 #include <errno.h>
 
@@ -71,7 +71,7 @@ TEST_WITH(test_no_way, setup, teardown) {
         assert_int_equal(write_text(f, 0, "mac=02:00:00:00:00:01"), -EOPNOTSUPP);
         assert_int_equal(v.set, 42);
 
-        /* An InfiniBand device that is no mlx4, and interfaces of which none has a number. */
+        /* An InfiniBand device other than mlx4, and interfaces without numbers. */
         put(f, "infiniband/mlx5_0/node_type", "1: CA");
         put(f, "net/ib0/type", "32");
         assert_int_equal(vf_attributes_read(f->fs, pf, 0, &v), -EOPNOTSUPP);
@@ -96,7 +96,7 @@ TEST_WITH(test_ofed, setup_ofed, teardown) {
         assert_int_equal(write_text(f, 1, "node-guid=02:00:00:00:00:00:00:0a port-guid=02:00:00:00:00:00:00:0b"), 1);
         assert_file(f, "sriov/1/node", "02:00:00:00:00:00:00:0a");
         assert_file(f, "sriov/1/port", "02:00:00:00:00:00:00:0b");
-        assert_int_equal(write_text(f, 1, "link=up"), -EIO); /* "Up\nn": this file does not get shorter as sysfs does */
+        assert_int_equal(write_text(f, 1, "link=up"), -EIO); /* "Up\nn": unlike sysfs, the file keeps a rest */
         put(f, "sriov/1/policy", "Up");
         assert_reads(f, 1, "link=up node-guid=02:00:00:00:00:00:00:0a port-guid=02:00:00:00:00:00:00:0b");
         tree_bytes(f->root, "sys/bus/pci/devices/0000:83:00.0/sriov/1/policy", "Up", 2);
@@ -104,7 +104,7 @@ TEST_WITH(test_ofed, setup_ofed, teardown) {
         assert_file(f, "sriov/1/policy", "Follow");
         full = tree_path(f->root, "sys/bus/pci/devices/0000:83:00.0/sriov/1/policy");
         assert_int_equal(stat(full, &st), 0);
-        assert_int_equal(st.st_size, strlen("Follow\n")); /* the driver wants the newline */
+        assert_int_equal(st.st_size, strlen("Follow\n")); /* the driver requires the newline */
 }
 
 TEST_WITH(test_ofed_ethernet, setup, teardown) {
@@ -158,7 +158,7 @@ static int setup_mlx4(void **state) {
         return r;
 }
 
-/* These files, unlike those of sysfs, do not get shorter when they are written: "none" would leave a rest. */
+/* Makes the texts equally long: these files, unlike sysfs, keep the rest of a longer text. */
 static void map_pkeys(const Fixture *f, const char *first, const char *second) {
         put(f, IOV "0000:83:00.2/ports/1/pkey_idx/0", first);
         put(f, IOV "0000:83:00.2/ports/2/pkey_idx/0", second);
@@ -179,7 +179,7 @@ TEST_WITH(test_mlx4, setup_mlx4, teardown) {
         assert_int_equal(write_text(f, 1, "port-guid=02:00:00:00:00:00:00:ff"), 0);
         assert_int_equal(write_text(f, 1, "node-guid=02:00:00:00:00:00:00:ff"), -EOPNOTSUPP);
 
-        /* The subnet manager chooses at one port, the other has none at all. */
+        /* One port has a GUID from the subnet manager, the other none. */
         put(f, IOV "ports/1/admin_guids/2", "1");
         put(f, IOV "ports/2/admin_guids/2", "1");
         assert_int_equal(write_text(f, 1, "port-guid=ff:ff:ff:ff:ff:ff:ff:ff second-port-guid=00:00:00:00:00:00:00:00"),
@@ -188,7 +188,7 @@ TEST_WITH(test_mlx4, setup_mlx4, teardown) {
         assert_file(f, IOV "ports/2/admin_guids/2", "0");
 }
 
-/* What each port had is told, and comes back to it. */
+/* The values of each port are read, and restored to that port. */
 TEST_WITH(test_mlx4_ports, setup_mlx4, teardown) {
         Fixture *f = *state;
         VfChange back = { .vf = 1 };
@@ -205,7 +205,7 @@ TEST_WITH(test_mlx4_ports, setup_mlx4, teardown) {
         assert_file(f, IOV "ports/2/admin_guids/2", "20000000000000a");
         assert_file(f, IOV "0000:83:00.2/ports/1/pkey_idx/0", "1");
         assert_file(f, IOV "0000:83:00.2/ports/2/pkey_idx/0", "0");
-        put(f, IOV "ports/1/admin_guids/2", "2"); /* what is written does not shorten these files */
+        put(f, IOV "ports/1/admin_guids/2", "2"); /* as long as the text that will be written */
         put(f, IOV "ports/2/admin_guids/2", "2002");
         vf_attributes_write(f->fs, pf, &back, 1, NULL, NULL);
         assert_int_equal(back.result, 1);
@@ -215,7 +215,7 @@ TEST_WITH(test_mlx4_ports, setup_mlx4, teardown) {
         assert_file(f, IOV "0000:83:00.2/ports/2/pkey_idx/0", "1");
 }
 
-/* Who wrote before died between the ports. */
+/* An earlier writer died between the ports. */
 TEST_WITH(test_mlx4_half_written, setup_mlx4, teardown) {
         Fixture *f = *state;
 
@@ -234,7 +234,7 @@ TEST_WITH(test_mlx4_pkey, setup_mlx4, teardown) {
 
         map_pkeys(f, "1", "1");
         assert_reads(f, 1, FIRST " " SECOND " pkey=0x8001 second-port-pkey=0x8001");
-        /* The subnet manager gave only one port that key: neither is changed, nor the GUID. */
+        /* The subnet manager gave the key to one port only: no pkey and no GUID is changed. */
         put(f, IOV "ports/1/pkeys/2", "0x8002");
         assert_int_equal(write_text(f, 1, "port-guid=02:00:00:00:00:00:00:01 pkey=0x8002 second-port-pkey=0x8002"),
                          -EADDRNOTAVAIL);
@@ -243,7 +243,7 @@ TEST_WITH(test_mlx4_pkey, setup_mlx4, teardown) {
         assert_int_equal(write_text(f, 1, "pkey=0x8002"), 1);
         assert_file(f, IOV "0000:83:00.2/ports/1/pkey_idx/0", "2");
         assert_file(f, IOV "0000:83:00.2/ports/2/pkey_idx/0", "1");
-        /* What was there at first comes back. */
+        /* The first values are restored. */
         assert_int_equal(write_text(f, 1, "pkey=0x0000 second-port-pkey=0x0000"), 1);
         assert_file(f, IOV "0000:83:00.2/ports/1/pkey_idx/0", "none");
         assert_file(f, IOV "0000:83:00.2/ports/2/pkey_idx/0", "none");
@@ -260,7 +260,7 @@ TEST_WITH(test_mlx4_ethernet_port, setup_mlx4, teardown) {
         assert_file(f, IOV "ports/2/admin_guids/2", "200000000000001");
 }
 
-/* The driver counts in tens where an address has sixteens: the eightieth VF is at 83:0a.0. */
+/* The driver's directory has decimal slots, the address hexadecimal ones: the eightieth VF is at 83:0a.0. */
 TEST_WITH(test_mlx4_tenth_slot, setup_mlx4, teardown) {
         Fixture *f = *state;
 
@@ -277,11 +277,11 @@ TEST_WITH(test_mlx4_unusable, setup_mlx4, teardown) {
         put(f, IOV "ports/1/admin_guids/2", "1");
         put(f, IOV "0000:83:00.2/ports/1/pkey_idx/0", "9");
         assert_int_equal(vf_attributes_read(f->fs, pf, 1, &v), -ENOENT);
-        /* Not all VFs have an entry. */
+        /* Some VFs have no entry. */
         assert_int_equal(vf_attributes_read(f->fs, pf, 0, &v), -EOPNOTSUPP);
 }
 
-/* Also the second port is looked at again; these files keep the rest of what was longer. */
+/* The second port is verified too. These files keep the rest of a longer text. */
 TEST_WITH(test_mlx4_not_taken, setup_mlx4, teardown) {
         Fixture *f = *state;
 
@@ -296,7 +296,7 @@ TEST_WITH(test_mlx4_not_taken, setup_mlx4, teardown) {
         assert_int_equal(write_text(f, 1, "second-port-pkey=0x8001"), -EIO);
 }
 
-/* Each attribute by the first way that has it. */
+/* Each attribute is read and written by the first interface that has it. */
 TEST_WITH(test_both, setup_mlx4, teardown) {
         Fixture *f = *state;
 

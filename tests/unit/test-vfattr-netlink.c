@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Attributes of VFs by rtnetlink. Every byte that is sent is compared; the number in a VF's identity is its index, and
- * the byte order is that of this machine: the requests below are those of little-endian ones.
+ * Attributes of VFs by rtnetlink. Every sent byte is compared. The number in a VF's identity is its index. The byte
+ * order is the machine's: the requests below are for little-endian machines.
  */
 
 #include "unit.h"
@@ -35,7 +35,7 @@ static void add_attribute(const Fixture *f, const char *name, const char *attrib
         tree_attribute(f->root, pf_text, path, value);
 }
 
-/* What igb reports of VFs that nobody has set up. */
+/* igb's report of VFs without settings. */
 static void add_netdev(const Fixture *f, const char *name, unsigned index, uint16_t type, const char *port) {
         char text[16];
 
@@ -84,7 +84,7 @@ static int write_text(const Fixture *f, unsigned vf, const char *text) {
         return c.result;
 }
 
-/* hex: with spaces anywhere; the sequence number and port, which differ each time, are left out. */
+/* hex: may have spaces; without sequence number and port, which change each time. */
 static void assert_datagram(const Datagram *d, const char *hex) {
         char have[2 * sizeof(d->data) + 1] = "", want[sizeof(have)] = "";
         size_t n = 0;
@@ -130,7 +130,7 @@ TEST_WITH(test_ethernet, setup_ethernet, teardown) {
         assert_datagram(&kernel.get, "28000000 12000500 00000000 03000000 00000000 00000000 08001d00 09000000");
 }
 
-/* mlx4_en has neither trust nor, at times, spoof check; kernels before 4.9 have no list of VLANs. */
+/* mlx4_en lacks trust and may lack spoof check. Kernels before 4.9 lack the list of VLANs. */
 TEST_WITH(test_not_offered, setup_ethernet, teardown) {
         Fixture *f = *state;
 
@@ -140,7 +140,7 @@ TEST_WITH(test_not_offered, setup_ethernet, teardown) {
         assert_int_equal(write_text(f, 0, "mac=02:00:00:00:00:01 trust=on"), -EOPNOTSUPP);
         assert_int_equal(write_text(f, 0, "mac=02:00:00:00:00:01 node-guid=02:00:00:00:00:00:00:01"), -EOPNOTSUPP);
         assert_int_equal(kernel.sets, 0);
-        /* Another protocol is as little offered as another state of the link. */
+        /* Another protocol is as unsupported as another state of the link. */
         kernel.netdevs[3].has_vlan_list = true;
         kernel.netdevs[3].vfs[0].protocol = 0x9100;
         kernel.netdevs[3].vfs[0].link = 9;
@@ -161,7 +161,7 @@ TEST_WITH(test_set_vlan, setup_ethernet, teardown) {
 
         kernel.netdevs[3].vfs[0].qos = 3;
         assert_int_equal(write_text(f, 0, "vlan=100"), 1);
-        /* The priority of the VLAN before does not stay. */
+        /* The priority of the former VLAN is reset. */
         assert_request(SETLINK("38", "03") "18001680 14000180 10000200 00000000 64000000 00000000");
         kernel.netdevs[3].vfs[0].qos = 3;
         assert_int_equal(write_text(f, 0, "protocol=802.1ad"), 1);
@@ -171,7 +171,7 @@ TEST_WITH(test_set_vlan, setup_ethernet, teardown) {
         assert_reads(f, 0,
                      "mac=00:00:00:00:00:00 vlan=100 qos=5 protocol=802.1q trust=off spoof-check=on min-rate=0 "
                      "max-rate=0 link=auto");
-        /* No VLAN: a priority left behind would make the driver tag with VLAN 0. */
+        /* Without a VLAN, a remaining priority would make the driver tag with VLAN 0. */
         assert_int_equal(write_text(f, 0, "vlan=0"), 1);
         assert_request(SETLINK("38", "03") "18001680 14000180 10000200 00000000 00000000 00000000");
 }
@@ -187,7 +187,7 @@ TEST_WITH(test_set_many, setup_ethernet, teardown) {
                                            "10000180 0c000900 02000000 01000000 "
                                            "10000180 0c000500 02000000 01000000");
         assert_int_equal(kernel.sets, 1);
-        /* Back to what it was, as a release does it. */
+        /* Restores the former values, as a release does. */
         assert_int_equal(write_text(f, 2,
                                     "mac=00:00:00:00:00:00 vlan=0 qos=0 protocol=802.1q trust=off spoof-check=on "
                                     "min-rate=0 max-rate=1000 link=auto"),
@@ -197,7 +197,7 @@ TEST_WITH(test_set_many, setup_ethernet, teardown) {
         assert_int_equal(kernel.netdevs[3].vfs[1].max, 0);
 }
 
-/* IPoIB reports the PF's own address, and zeros where there is nothing to set. */
+/* IPoIB reports the PF's own address, and zeros for attributes that cannot be set. */
 TEST_WITH(test_infiniband, setup_infiniband, teardown) {
         Fixture *f = *state;
 
@@ -231,7 +231,7 @@ TEST_WITH(test_no_such_vf, setup_ethernet, teardown) {
         assert_int_equal(v.set, 42);
 }
 
-/* A number of an interface is good for a moment, and that of a recorded machine never was good here. */
+/* The ifindex of an interface may be reused, and that of a recorded machine is invalid here. */
 TEST_WITH(test_not_ours, setup_ethernet, teardown) {
         Fixture *f = *state;
         struct nl_sock *sk = nl_socket_alloc();
@@ -250,7 +250,7 @@ TEST_WITH(test_not_ours, setup_ethernet, teardown) {
         kernel.renumbered = 1;
         assert_int_equal(vf_rtnl_read(sk, &(PfNetdev) { .pf = pf, .ifindex = 3 }, &vfs, &n), -ENODEV);
         kernel.renumbered = 0;
-        /* Older kernels do not say. */
+        /* Older kernels do not report the parent. */
         kernel.netdevs[3].parent = NULL;
         assert_int_equal(vf_rtnl_read(sk, &(PfNetdev) { .pf = pf, .ifindex = 3 }, &vfs, &n), 0);
         assert_int_equal(n, VFS);
@@ -311,10 +311,10 @@ TEST_WITH(test_malformed, setup_ethernet, teardown) {
         kernel.foreign = 0;
         for (kernel.mac_cut = sizeof(struct ifla_vf_mac); kernel.mac_cut > 0; kernel.mac_cut--)
                 assert_int_equal(vf_attributes_read(f->fs, pf, 2, &v), -EPROTO);
-        /* Acknowledged, and nothing else. */
+        /* Acknowledged, without data. */
         kernel.get_error = true;
         assert_int_equal(vf_attributes_read(f->fs, pf, 2, &v), -EPROTO);
-        /* An acknowledgement that is cut off is not followed by another. */
+        /* A truncated acknowledgement is not followed by another. */
         assert_int_equal(nl_connect(sk, NETLINK_ROUTE), 0);
         kernel.cut = sizeof(struct nlmsghdr);
         assert_int_equal(vf_rtnl_write(sk, &(PfNetdev) { .pf = pf, .ifindex = 3 }, 0, &(VfAttributes) { 0 },
@@ -323,7 +323,8 @@ TEST_WITH(test_malformed, setup_ethernet, teardown) {
         nl_socket_free(sk);
 }
 
-/* One port Ethernet, the other InfiniBand with a child; the end of a VF. Names say nothing. */
+/* One port is Ethernet, the other InfiniBand with a child interface. A VF is removed. Names of interfaces do not
+ * matter. */
 TEST_WITH(test_ports, setup, teardown) {
         Fixture *f = *state;
         VfAttributes v;

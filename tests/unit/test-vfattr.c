@@ -70,7 +70,7 @@ TEST(test_problems) {
                 assert_problem(table[i]);
 }
 
-/* What a PF says is not what one may ask for. */
+/* The attributes that a PF reports are not those that may be requested. */
 TEST(test_facts) {
         _cleanup_free_ char *problem = NULL;
         VfAttributes v;

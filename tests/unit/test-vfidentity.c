@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What VFs of an allocation are given: merged from pool and request, and made up where nobody said anything. */
+/* The attributes of an allocation's VFs: merged from pool and request, and otherwise generated. */
 
 #include <stdio.h>
 
@@ -54,7 +54,7 @@ static TestNode *new_node(const char *eth, const char *ib) {
         return t;
 }
 
-/* slots: "eth0 vlan=100;eth trust=on". */
+/* slots: attributes by slot or pool, "eth0 vlan=100;eth trust=on". */
 static Verdict plan(TestNode *t, const char *pools, const char *slots, Plan **ret, Refusal *ret_refusal) {
         _cleanup_request_ Request r = { 0 };
         _cleanup_free_ char *copy = strdup(slots ?: "");
@@ -81,7 +81,7 @@ static Verdict assign(TestNode *t, Allocation *a, Refusal *ret) {
         return vf_identity_assign(a, &t->context, l, ret);
 }
 
-/* The allocation as the daemon makes it; the ledger's from then on. */
+/* Makes an allocation as the daemon does, which the ledger then owns. */
 static Allocation *allocate(TestNode *t, const char *name, const char *id, const char *pools, const char *slots) {
         _cleanup_(cleanup_plan_free) Plan *p = NULL;
         Allocation *a;
@@ -132,7 +132,7 @@ static int compare(const void *a, const void *b) {
         return *x < *y ? -1 : *x > *y;
 }
 
-/* Seeds as alike as they come: 40 bits are few enough that a poor hash would be seen. */
+/* Very similar seeds: 40 bits are few enough to reveal a poor hash. */
 TEST(test_make_spreads) {
         enum {
                 N = 65536
@@ -167,7 +167,7 @@ TEST(test_merge) {
                 { "eth trust=off", "vlan=7 qos=3 trust=off max-rate=1000" },
                 { "eth0 trust=off;eth trust=on spoof-check=on", "vlan=7 qos=3 trust=off spoof-check=on max-rate=1000" },
                 { "eth1 trust=off", "vlan=7 qos=3 trust=on max-rate=1000" },
-                { "eth0 vlan=8", "vlan=8 trust=on max-rate=1000" }, /* its priority was that of the other VLAN */
+                { "eth0 vlan=8", "vlan=8 trust=on max-rate=1000" }, /* the pool's priority belonged to the other VLAN */
                 { "eth0 vlan=0", "vlan=0 trust=on max-rate=1000" },
                 { "eth0 vlan=8 qos=1 protocol=802.1ad", "vlan=8 qos=1 protocol=802.1ad trust=on max-rate=1000" },
                 { "eth0 mac=00:11:22:33:44:55", "mac=00:11:22:33:44:55 vlan=7 qos=3 trust=on max-rate=1000" },
@@ -266,7 +266,7 @@ TEST(test_assign) {
         assert_true(a->devices[3].attributes.value[VF_NODE_GUID] != a->devices[5].attributes.value[VF_NODE_GUID]);
 }
 
-/* Which VF it was, whichever allocation has it; else which allocation, whichever VF. */
+/* A stable identity depends on the VF, a generated one on the allocation. */
 TEST(test_fresh_and_stable) {
         _cleanup_node_ TestNode *t = new_node("VfIdentity=stable", "");
         VfAttributes eth, ib, made;
@@ -293,7 +293,7 @@ TEST(test_fresh_and_stable) {
         assert_int_equal(vf_attributes_differ(&ib, &a->devices[1].attributes), BIT(VF_NODE_GUID) | BIT(VF_PORT_GUID));
 }
 
-/* What would be made up is somebody's already, perhaps by a port of it, or wanted for another slot. */
+/* Skips generated identities that are in use, also by a port, or requested for another slot. */
 TEST(test_taken_is_passed_over) {
         _cleanup_node_ TestNode *t = new_node("VfIdentity=stable", "VfIdentity=stable");
         _cleanup_free_ char *slots = NULL;
@@ -315,7 +315,7 @@ TEST(test_taken_is_passed_over) {
         assert_int_equal(vf_attributes_differ(&ib, &a->devices[0].attributes), BIT(VF_NODE_GUID) | BIT(VF_PORT_GUID));
 }
 
-/* Given out, it would be on two VFs: at once, or when the other one is handed back. */
+/* An identity of another VF would exist twice, at once or after a release. */
 TEST(test_what_another_vf_has_is_refused) {
         _cleanup_node_ TestNode *t = new_node("", "");
         _cleanup_free_ char *eth_slots = NULL, *ib_slots = NULL;
@@ -340,7 +340,7 @@ TEST(test_what_another_vf_has_is_refused) {
                 assert_says(&refusal, i == 0 ? "0000:01:00.2" : "0000:02:00.2");
                 record(slots[i], refusal.message);
         }
-        /* The VF itself may have it. */
+        /* The VF itself may have its own stable identity. */
         (void) allocate(t, "vm1", ID, "eth=1", NULL);
         (void) allocate(t, "vm2", "76543210-89ab-cdef-0123-456789abcdef", "eth=1", eth_slots);
         node_release(t, "vm1");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What a list of vGPU types says, and how much of it a GPU can still have beside its vGPUs and those that are promised.
- */
+/* Lists of vGPU types, and the further vGPUs that a GPU has room for besides its present and promised ones. */
 
 #include <stdio.h>
 
@@ -40,7 +39,7 @@ TEST(test_find) {
         assert_int_equal(vgpu_types_find(NULL, TYPE), 0);
 }
 
-/* The numbers are those of NVIDIA's tables. */
+/* The numbers are from NVIDIA's tables. */
 TEST(test_capacity) {
         static const struct {
                 const char *largest, *name;
@@ -105,7 +104,7 @@ static PciDevice *vf_of(TestNode *t, unsigned i) {
         return &t->inventory->devices[inventory_device_index(t->inventory, inventory_find(t->inventory, a))];
 }
 
-/* The driver of the GPU shows this. */
+/* Sets the state that the GPU's driver shows. */
 static void show(TestNode *t, unsigned i, unsigned type, const char *others) {
         vf_of(t, i)->vgpu_type = type;
         for (unsigned k = 0; k < VFS; k++)
@@ -145,13 +144,13 @@ TEST(test_room) {
         assert_int_equal(room_of(t, 0, TYPE).total, 4);
         assert_int_equal(room_of(t, 0, "NVIDIA H100XM-40C").further, 2);
         assert_int_equal(room_of(t, 0, "NVIDIA H100XM-16C").further, 0);
-        /* Promised, and not made yet. */
+        /* Promised, and not created yet. */
         assert_int_equal(claim(t, "one", 0, 1, 1203, 4), VERDICT_NONE);
         assert_int_equal(room_of(t, 1, TYPE).further, 3);
         assert_int_equal(room_of(t, 1, "NVIDIA H100XM-40C").further, 0);
         assert_int_equal(claim(t, "many", 1, 4, 1203, 4), VERDICT_NO_VGPU);
         assert_int_equal(claim(t, "other", 1, 1, 1202, 2), VERDICT_NO_VGPU);
-        /* Made: the driver lists one size only, and the ledger knows how many. */
+        /* Created: the driver lists only one size, and the ledger knows the number. */
         show(t, 0, 1203, "1203 : " TYPE);
         assert_int_equal(room_of(t, 1, TYPE).further, 3);
         assert_int_equal(claim(t, "rest", 1, 3, 1203, 4), VERDICT_NONE);
@@ -159,7 +158,7 @@ TEST(test_room) {
         assert_int_equal(claim(t, "last", 4, 1, 1203, 4), VERDICT_NO_VGPU);
 }
 
-/* Of a GPU with vGPUs that nothing is known of, only the next one is certain. */
+/* Beside unknown vGPUs of another program, only the next vGPU is certain. */
 TEST(test_foreign) {
         _cleanup_node_ TestNode *t = make_gpu();
 
@@ -175,7 +174,7 @@ TEST(test_foreign) {
         assert_int_equal(room_of(t, 1, TYPE).further, 0);
 }
 
-/* Sizes beside each other: the total is that of one size, and does not count. */
+/* With several sizes, the total, which is that of one size, does not count. */
 TEST(test_mixed) {
         _cleanup_node_ TestNode *t = make_gpu();
 
@@ -208,7 +207,7 @@ TEST(test_plan) {
         }
 }
 
-/* --- random requests, against a driver that knows its memory --- */
+/* --- random requests, with a driver that tracks its memory --- */
 
 #define GPUS     3U
 #define STEPS    4000U
@@ -266,9 +265,9 @@ static PciDevice *vf_of_gpu(TestNode *t, unsigned g, unsigned i) {
         return &t->inventory->devices[inventory_device_index(t->inventory, node_find(t, address))];
 }
 
-/* What a GPU has, and is promised. */
+/* The vGPUs that a GPU has or is promised. */
 typedef struct Fill {
-        unsigned type, n; /* 0: nothing */
+        unsigned type, n; /* type 0: none */
         bool mixed;
 } Fill;
 
@@ -289,7 +288,7 @@ static Fill fill_of(TestNode *t, unsigned g, bool promised) {
         return f;
 }
 
-/* The driver lists what fits beside the vGPUs that the GPU has: those of one size. */
+/* Lists the types that fit beside the GPU's vGPUs: those of one size. */
 static void drive(TestNode *t, unsigned g) {
         Fill f = fill_of(t, g, false);
         const char *list = f.type == 0                            ? EMPTY
@@ -302,7 +301,7 @@ static void drive(TestNode *t, unsigned g) {
                         string_copy(&vf_of_gpu(t, g, i)->vgpu_types, vf_of_gpu(t, g, i)->vgpu_type > 0 ? "" : list), 0);
 }
 
-/* The most vGPUs of a type that a GPU can still have; the pool has so many free VFs of it. */
+/* Returns the most further vGPUs of a type, limited by the free VFs of its pool. */
 static unsigned room_for(TestNode *t, unsigned g, unsigned type) {
         Fill f = fill_of(t, g, true);
         unsigned n = 0;
@@ -312,7 +311,7 @@ static unsigned room_for(TestNode *t, unsigned g, unsigned type) {
         return f.type > 0 && f.type != type ? 0 : MIN(n, MEMORY / size_of(type) - f.n);
 }
 
-/* Tries, for each GPU, which of the two types it is for. */
+/* Tries each assignment of the GPUs to the two types. */
 static bool is_possible(TestNode *t, unsigned small, unsigned large) {
         for (unsigned choice = 0; choice < 1U << GPUS; choice++) {
                 unsigned rooms[2] = { 0 };
@@ -350,7 +349,7 @@ static void allocate_some(TestNode *t, unsigned step) {
         assert_int_equal(node_allocate(t, name, ASK(.pools = pools), NULL) == VERDICT_NONE, possible);
 }
 
-/* A job has run: the driver has what was promised; or the allocation is released. */
+/* Ends a job: creates the promised vGPUs in the driver, or releases the allocation. */
 static void settle(TestNode *t, const Allocation *a, bool released) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *vf = inventory_find(t->inventory, a->devices[i].address);

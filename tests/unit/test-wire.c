@@ -26,7 +26,7 @@ static void close_pair(const Pair *p) {
 }
 #define _cleanup_pair_ _cleanup_(close_pair)
 
-/* The error of a message of these bytes, after which the peer hangs up. */
+/* Returns the error for a message of these bytes, after which the peer closes the connection. */
 static int receive(int type, const void *bytes, size_t size, size_t max) {
         _cleanup_pair_ Pair p = new_pair(type);
         _cleanup_wire_ WireMessage m = { 0 };
@@ -46,7 +46,7 @@ static void check_exchange(int type) {
         const struct iovec parts[] = { { request, 5 }, { request + 5, 0 }, { request + 5, 3 } };
 
         memset(answer, 'a', sizeof(answer));
-        /* The answer is there before the request. */
+        /* The answer is sent before the request. */
         assert_int_equal(wire_send(p.ends[1], -EBUSY, &(struct iovec) { answer, sizeof(answer) }, 1), 0);
         assert_int_equal(wire_exchange(p.ends[0], 7, parts, ELEMENTSOF(parts), sizeof(answer), &m), 0);
         assert_int_equal(m.code, -EBUSY);
@@ -55,7 +55,7 @@ static void check_exchange(int type) {
         assert_int_equal(wire_send(p.ends[0], 8, NULL, 0), 0);
         assert_int_equal(wire_receive(p.ends[1], strlen(request), &got), 0);
         assert_int_equal(got.code, 7);
-        assert_string_equal(got.data, request); /* with a NUL */
+        assert_string_equal(got.data, request); /* terminated by a NUL */
         wire_message_done(&got);
         assert_int_equal(wire_receive(p.ends[1], 0, &got), 0);
         assert_int_equal(got.code, 8);
@@ -93,11 +93,11 @@ TEST(test_malformed) {
                         if (cases[i].size > 0 || types[t] == SOCK_STREAM)
                                 assert_int_equal(receive(types[t], bytes, cases[i].size, cases[i].max), cases[i].error);
                 }
-        /* A packet has more than its header says. */
+        /* The packet is longer than its header says. */
         assert_int_equal(receive(SOCK_SEQPACKET, (char[32]) { 1, 0, 't', 'p', 1 }, 32, 64), -EBADMSG);
 }
 
-/* Each of both ends is told that the other has another version. */
+/* Each end learns that the other has another version. */
 TEST(test_version) {
         _cleanup_pair_ Pair p = new_pair(SOCK_STREAM);
         _cleanup_wire_ WireMessage m = { 0 };
@@ -110,7 +110,7 @@ TEST(test_version) {
         assert_true(told.version == WIRE_VERSION && told.code == -EPROTONOSUPPORT && told.size == 0);
 }
 
-/* Of a descriptor that does not wait. */
+/* A descriptor with O_NONBLOCK. */
 TEST(test_again) {
         static char large[1 << 20];
         _cleanup_pair_ Pair p = new_pair(SOCK_STREAM | SOCK_NONBLOCK);

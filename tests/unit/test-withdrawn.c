@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Which devices a configuration with broken lines withdraws. */
+/* The devices that a configuration with broken lines withdraws. */
 
 #include <stdio.h>
 
@@ -30,7 +30,7 @@ static void unload(Loaded *l) {
         config_free(l->config);
 }
 
-/* Loads one configuration after the other, and expects so many withdrawn devices after each. */
+/* Loads the configurations in turn, and compares the number of withdrawn devices after each. */
 static void expect(const TestNode *t, const char *const *texts, const size_t *counts, size_t n) {
         WithdrawnList list = { 0 };
         Loaded before = load(t, "");

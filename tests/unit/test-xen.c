@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What a node with Xen offers and refuses, and what its check says. */
+/* A node with Xen: what it offers and refuses, and the result of its check. */
 
 #include <stdio.h>
 
@@ -23,7 +23,7 @@ static void add_driver(TestNode *t, const char *name) {
         inv->drivers_known = true;
 }
 
-/* A GPU below a port that isolates. */
+/* A GPU below an isolating port. */
 static TestNode *node_with_gpu(bool xen, const char *config) {
         TestNode *t = node_new();
 
@@ -70,7 +70,7 @@ TEST(test_driver_missing) {
         assert_non_null(strstr(why.remedy, "modprobe@xen-pciback.service"));
 }
 
-/* pciback is the driver whatever VfioDriver= says, and Xen has no variants of it. */
+/* pciback is the driver regardless of VfioDriver=. Xen has no variant drivers. */
 TEST(test_plan) {
         _cleanup_node_ TestNode *t = node_with_gpu(true, XEN "VfioDriver=auto\n" POOL);
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -90,7 +90,7 @@ TEST(test_shared_memory) {
         assert_says(&why, "'mpi'");
 }
 
-/* The host does not use a device that is bound to pciback. */
+/* A device on pciback is not in use by the host. */
 TEST(test_harmless) {
         PciDevice dev = { .driver = (char[]) { PCIBACK_DRIVER } };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A machine in a temporary directory, for tests that need one oddity, not a whole node. Failure ends the test. */
+/* A machine in a temporary directory, for tests of one detail. A failure ends the test. */
 
 #include <ftw.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static inline void tree_done(char *root) {
         free(root);
 }
 
-/* ROOT/PATH with the directories above it made. */
+/* Returns ROOT/PATH, and makes its directories. */
 static inline char *tree_path(const char *root, const char *path) {
         char *full;
 
@@ -62,7 +62,7 @@ static inline void tree_bytes(const char *root, const char *path, const void *da
         tree_require(f && fwrite(data, 1, size, f) == size && fclose(f) == 0, full);
 }
 
-/* text as the kernel prints it: a newline is added. */
+/* Writes text with a newline, as the kernel prints it. */
 static inline void tree_file(const char *root, const char *path, const char *text) {
         _cleanup_free_ char *line = NULL;
 
@@ -98,7 +98,7 @@ static inline void tree_attribute_link(const char *root, const char *address, co
         tree_link(root, path, target);
 }
 
-/* A function at path below sys/devices, on the bus, with ids and class. */
+/* Makes a function at path below sys/devices, with a link from the bus, IDs and class. */
 static inline void tree_device(const char *root, const char *path, const char *vendor, const char *device,
                                const char *class) {
         const char *address = strrchr(path, '/') + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A machine in a temporary directory and what was read of it, as the state of a test. Include after unit.h. */
+/* The state of a test: a machine in a temporary directory, and its inventory. Include after unit.h. */
 
 #include "host/scan.h"
 #include "tmptree.h"
@@ -12,7 +12,7 @@ typedef struct Fixture {
         Inventory *inv; /* after scan() */
 } Fixture;
 
-/* An empty machine; the setup of a test goes on from there. */
+/* Makes an empty machine, which the setup of a test completes. */
 static inline Fixture *fixture_new(void **state) {
         Fixture *f = calloc(1, sizeof(*f));
 

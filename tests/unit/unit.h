@@ -2,25 +2,25 @@
 #pragma once
 
 /*
- * The tests of a program. main.c has its main(), which runs them in the order of their lines, or the one that
- * $UNIT_TEST names.
+ * Registration of tests. main.c runs all tests of the program in the order of their lines, or the one that $UNIT_TEST
+ * names.
  */
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the four above first */
+/* cmocka needs the four headers above first */
 #include <cmocka.h>
 
 #include "util/cleanup.h"
 
-/* Before and after all tests; NULL: nothing. */
+/* Sets the functions that run before and after all tests; NULL: none. */
 void unit_group(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 void unit_add(const struct CMUnitTest *test);
 
 #define TEST(name) TEST_WITH(name, NULL, NULL)
-/* With what comes before and after the test. */
+/* A test with functions that run before and after it. */
 #define TEST_WITH(name, set_up, tear_down)                                                                             \
         static void name(void **state);                                                                                \
         __attribute__((constructor)) static void add_##name(void) {                                                    \
