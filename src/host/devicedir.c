@@ -65,6 +65,7 @@ struct DeviceDir {
         uint64_t instance;
         uint64_t present; /* one bit per Attribute */
         bool locked;
+        const char *known_types; /* see device_dir_set_known() */
         unsigned *virtfns;
         size_t n_virtfns;
         char (*mdevs)[UUID_STRING_MAX]; /* directories named by a UUID, ascending */
@@ -198,6 +199,10 @@ DeviceDir *device_dir_free(DeviceDir *d) {
         return NULL;
 }
 
+void device_dir_set_known(DeviceDir *d, const PciDevice *dev) {
+        d->known_types = dev->vgpu_types ?: dev->mdev_types;
+}
+
 void device_dir_set_locked(DeviceDir *d) {
         d->locked = true;
 }
@@ -324,7 +329,7 @@ void device_dir_read_vfio_cdev(const DeviceDir *d, char ret[static VFIO_CDEV_MAX
 static int read_mdevs(const DeviceDir *d, PciDevice *dev) {
         bool is_vf = device_dir_has(d, ATTRIBUTE_PHYSFN);
         char **types = is_vf ? &dev->vgpu_types : &dev->mdev_types;
-        int r = d->locked ? string_copy(types, "") : mdev_read_types(d->fs, d->fd, types);
+        int r = d->locked ? string_copy(types, "") : mdev_read_types(d->fs, d->fd, d->known_types, types);
 
         dev->mdev_parent = true;
         if (r == -ENOMEM)

@@ -64,6 +64,8 @@ DEFINE_CLEANUP(DeviceDir *, device_dir_free)
  * of vGPUs.
  */
 void device_dir_set_locked(DeviceDir *d);
+/* Names what an earlier scan found: the names of vGPU types are not read again. dev must outlive d. */
+void device_dir_set_known(DeviceDir *d, const PciDevice *dev);
 
 /* Returns the value for PciDevice.instance, or 0 when unknown. */
 uint64_t device_dir_instance(const DeviceDir *d);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "host/pcipath.h"
+#include "model/vgpu.h"
 #include "util/digest.h"
 #include "util/fileio.h"
 #include "util/strings.h"
@@ -32,9 +33,10 @@ static int type_id(const char *name, unsigned *ret) {
 }
 
 /* Appends a type. A type disappears with its driver, so after an error the type is skipped: it cannot be created. */
-static int append_type(const Sysfs *fs, int types_fd, const char *directory, char **types) {
+static int append_type(const Sysfs *fs, int types_fd, const char *directory, const char *known, char **types) {
         char path[TYPE_MAX + sizeof("/available_instances")], text[SYSFS_ATTRIBUTE_MAX];
         uint64_t available;
+        VgpuType type;
         unsigned id;
 
         if (type_id(directory, &id) < 0)
@@ -42,13 +44,16 @@ static int append_type(const Sysfs *fs, int types_fd, const char *directory, cha
         (void) snprintf(path, sizeof(path), "%s/available_instances", directory);
         if (sysfs_read_at(fs, types_fd, path, text, sizeof(text)) < 0 || parse_unsigned(text, UINT_MAX, &available) < 0)
                 return 0;
+        if (vgpu_types_find_id(known, id, &type))
+                return string_append(types, "", "%u %u %s : %.*s\n", id, (unsigned) available, directory,
+                                     (int) type.length, type.name);
         (void) snprintf(path, sizeof(path), "%s/name", directory);
         if (sysfs_read_at(fs, types_fd, path, text, sizeof(text)) < 0)
                 (void) stpcpy(text, directory); /* the attribute is optional */
         return string_append(types, "", "%u %u %s : %s\n", id, (unsigned) available, directory, text);
 }
 
-int mdev_read_types(const Sysfs *fs, int dir_fd, char **ret) {
+int mdev_read_types(const Sysfs *fs, int dir_fd, const char *known, char **ret) {
         _cleanup_close_ int fd = openat(dir_fd, TYPES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         _cleanup_free_ char *types = NULL;
         _cleanup_names_ char **names = NULL;
@@ -59,7 +64,7 @@ int mdev_read_types(const Sysfs *fs, int dir_fd, char **ret) {
                 return r;
         r = string_copy(&types, "");
         for (size_t i = 0; r >= 0 && i < n; i++)
-                r = append_type(fs, fd, names[i], &types);
+                r = append_type(fs, fd, names[i], known, &types);
         if (r < 0)
                 return r;
         free(*ret);

@@ -236,6 +236,7 @@ int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked) {
                 return -ENOENT;
         if (r < 0)
                 return r;
+        device_dir_set_known(d, dev);
         if (locked)
                 device_dir_set_locked(d);
         now.instance = device_dir_instance(d);
