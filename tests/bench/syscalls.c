@@ -2,8 +2,8 @@
 
 /*
  * syscalls PID: prints "ready", then, when its input has ended and the process is idle, "CALLS OPENED": how many system
- * calls the process and the children it made meanwhile have begun, and how many of those open a file. By ptrace, which slows the process down, so
- * nothing is timed under it.
+ * calls the process and the children it made meanwhile have begun, and how many of those open a file. By ptrace, which
+ * slows the process down, so nothing is timed under it.
  */
 
 #include <errno.h>
