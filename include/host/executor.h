@@ -57,7 +57,7 @@ typedef enum Doing {
         DOING_UNDO,
 } Doing;
 
-/* A report of the child to its parent. Smaller than PIPE_BUF, so writes to the pipe are atomic. */
+/* A report of the child to its parent. Two are smaller than PIPE_BUF, so writes to the pipe are atomic. */
 typedef struct Report {
         uint32_t kind;
         uint32_t step;        /* index into the list */
@@ -74,8 +74,8 @@ typedef struct Report {
         char representor[IF_NAMESIZE]; /* in switchdev mode: the representor of the VF; "" when none was found */
 } Report;
 
-/* Receives a report. Returns 0; only for REPORT_ALL_FOUND it may also return a negative value, which ends the run
- * before the first write. */
+/* Receives a report; NULL before a process of the run ends. Returns 0; only for REPORT_ALL_FOUND it may also return a
+ * negative value, which ends the run before the first write. */
 typedef int (*ReportFunction)(const Report *r, void *userdata);
 
 typedef enum RunResult {

@@ -18,6 +18,8 @@ int sysfs_new(const char *root, Sysfs **ret);
 /* As sysfs_new(), for a recorded machine. Its directory belongs to a user, who may have replaced an attribute by a FIFO
  * or a terminal. So opening and reading a file never block. */
 int sysfs_new_recorded(const char *root, Sysfs **ret);
+/* Opens the root of fs again, after a child process has closed the descriptors that it inherited. */
+int sysfs_reopen(const Sysfs *fs, Sysfs **ret);
 Sysfs *sysfs_free(Sysfs *fs);
 DEFINE_CLEANUP(Sysfs *, sysfs_free)
 

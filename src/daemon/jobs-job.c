@@ -346,28 +346,35 @@ static void on_report(Job *job, const Report *report) {
         job->handlers->reported(job, step, report);
 }
 
-_Static_assert(sizeof(Report) <= PIPE_BUF, "writes of up to PIPE_BUF bytes to a pipe are atomic");
+_Static_assert(2 * sizeof(Report) <= PIPE_BUF, "writes of up to PIPE_BUF bytes to a pipe are atomic");
 
-static bool read_report(Job *job) {
-        Report report;
+/* Returns true for reports that tell clients nothing. The child writes them together with the next one. */
+static bool is_quiet(const Report *report) {
+        return report->kind == REPORT_FOUND || report->kind == REPORT_HEALTH;
+}
 
-        if (!worker_read(&job->worker, &report, sizeof(report)))
+static bool read_report(Job *job, Report *ret) {
+        if (!worker_read(&job->worker, ret, sizeof(*ret)))
                 return false;
-        on_report(job, &report);
+        on_report(job, ret);
         return true;
 }
 
-/* Handles one report in a turn of the loop, so that clients are told of each step. */
+/* Handles one report in a turn of the loop, and the quiet one before it, so that clients are told of each step. */
 static void on_readable(void *userdata) {
-        (void) read_report(userdata);
+        Report report;
+
+        while (read_report(userdata, &report) && is_quiet(&report))
+                continue;
 }
 
 static void on_exit_of_child(const siginfo_t *end, void *userdata) {
         Job *job = userdata;
         JobResult result = JOB_FAILED_DIRTY;
+        Report report;
 
         job->lost = job->lost || end->si_code != CLD_EXITED;
-        while (read_report(job))
+        while (read_report(job, &report))
                 continue;
         if (end->si_code == CLD_EXITED && end->si_status >= EXIT_RESULT &&
             (size_t) end->si_status - EXIT_RESULT < ELEMENTSOF(results))
@@ -394,8 +401,17 @@ static void on_late(void *userdata) {
 }
 
 static int send_report(const Report *report, void *userdata _unused_) {
-        worker_report(report, sizeof(*report));
-        return report->kind != REPORT_ALL_FOUND || worker_may_continue() ? 0 : -ECANCELED;
+        static Report unsent[2];
+        static size_t n;
+
+        if (report)
+                unsent[n++] = *report;
+        if (report && is_quiet(report) && n < ELEMENTSOF(unsent))
+                return 0;
+        if (n > 0)
+                worker_report(unsent, n * sizeof(*unsent));
+        n = 0;
+        return !report || report->kind != REPORT_ALL_FOUND || worker_may_continue() ? 0 : -ECANCELED;
 }
 
 static int run(const Sysfs *fs, void *userdata) {

@@ -30,7 +30,7 @@ _Noreturn static void run(const Worker *w, const Sysfs *inherited, pid_t parent,
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
 
         if (read(go, &(char) { 0 }, 1) != 1 || child_settle(parent, w->process, report, go, w->lock) < 0 ||
-            sysfs_new(sysfs_root(inherited)[0] ? sysfs_root(inherited) : "/", &fs) < 0)
+            sysfs_reopen(inherited, &fs) < 0)
                 _exit(EXIT_FAILURE);
         xen_guests_may_block();
         holders_may_block();

@@ -9,6 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Moves the descriptor above the fixed numbers, so that dup2() does not close it. */
+static int keep(int fd) {
+        return fd > CHILD_LOCK_FD ? fd : fcntl(fd, F_DUPFD, CHILD_LOCK_FD + 1);
+}
+
 int child_settle(pid_t parent, const char *name, int report, int go, int lock) {
         sigset_t none;
         int high_go, high_lock = -1;
@@ -20,13 +25,12 @@ int child_settle(pid_t parent, const char *name, int report, int go, int lock) {
         (void) sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
         /*
-         * Close the parent's other descriptors, above all its bus connection: a child that sleeps in the kernel for
-         * ever would keep the bus name, and a new daemon could not acquire the name. First move the kept descriptors
-         * above the fixed numbers, so that dup2() does not close one of them.
+         * Close all other descriptors of the parent, above all its bus connection: a child that sleeps in the kernel
+         * for ever would keep the bus name, and a new daemon could not acquire it.
          */
-        high_go = fcntl(go, F_DUPFD, CHILD_LOCK_FD + 1);
+        high_go = keep(go);
         if (high_go >= 0 && lock >= 0)
-                high_lock = fcntl(lock, F_DUPFD, CHILD_LOCK_FD + 1);
+                high_lock = keep(lock);
         if (high_go < 0 || (lock >= 0 && high_lock < 0) || dup2(report, CHILD_REPORT_FD) < 0 ||
             dup2(high_go, CHILD_GO_FD) < 0 || (lock >= 0 && dup2(high_lock, CHILD_LOCK_FD) < 0))
                 return -errno;

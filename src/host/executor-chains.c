@@ -57,6 +57,7 @@ static void stop_run(Leader *l) {
 /* Forked from a process with one thread, so that the child may call anything. */
 static int fork_lane(Leader *l, Lane *lane) {
         pid_t parent = getpid();
+        LaneEnd end;
         int r;
 
         lane->pid = fork();
@@ -69,7 +70,9 @@ static int fork_lane(Leader *l, Lane *lane) {
                 if (l->lock >= 0 && lane->part.chain != ALL_CHAINS)
                         job_lock_keep_chain(l->lock, lane->part.chain);
                 l->run.at = lane->at;
-                _exit(lane->function(&l->run, &lane->part));
+                end = lane->function(&l->run, &lane->part);
+                (void) l->run.report(NULL, l->run.userdata);
+                _exit(end);
         }
         lane->process = pidfd_open(lane->pid, 0);
         if (lane->process >= 0)

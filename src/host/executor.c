@@ -230,9 +230,9 @@ static int report_found(const Run *run) {
                         return r;
                 }
                 tell_report(run, found, i);
-                /* Of a PF that offers nothing, the step has nothing to give. */
+                /* Of a PF that offers nothing, the step has nothing to give, and an undo has nothing to restore. */
                 run->done[i].reported = found.found.set == 0 && steps->steps[i].kind == STEP_SUPPORTED_ATTRIBUTES;
-                any = 1;
+                any = any > 0 || found.found.set != 0;
         }
         return any > 0 ? run->report(&(Report) { .kind = REPORT_ALL_FOUND }, run->userdata) : any;
 }

@@ -48,6 +48,7 @@ int job_locks_open(const char *state_dir) {
         return fd < 0 ? -errno : fd;
 }
 
+/* Returns the size of the text or a negative errno. */
 static int write_text(int fd, const char *job, const PciAddress *devices, const unsigned *chains, size_t n) {
         _cleanup_free_ char *text = NULL;
         size_t size = 0;
@@ -64,10 +65,7 @@ static int write_text(int fd, const char *job, const PciAddress *devices, const 
         written = pwrite(fd, text, size, 0);
         if (written < 0)
                 return -errno;
-        if ((size_t) written < size)
-                return -ENOSPC;
-        /* The earlier text may have been longer. A reader before ftruncate() also sees the end of the earlier text. */
-        return ftruncate(fd, (off_t) size) < 0 ? -errno : 0;
+        return (size_t) written < size ? -ENOSPC : (int) size;
 }
 
 int job_lock_make(int dir_fd, uint32_t id, const char *job, const PciAddress *devices, const unsigned *chains,
@@ -105,8 +103,10 @@ int job_lock_change(int dir_fd, uint32_t id, const char *job, const PciAddress *
                     size_t n) {
         char buf[NAME_SIZE];
         _cleanup_close_ int fd = openat(dir_fd, file_name(id, buf), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+        int r = fd < 0 ? -errno : write_text(fd, job, devices, chains, n);
 
-        return fd < 0 ? -errno : write_text(fd, job, devices, chains, n);
+        /* The text before may have been longer. A reader before this sees the end of that text, too. */
+        return r < 0 ? r : ftruncate(fd, r) < 0 ? -errno : 0;
 }
 
 void job_lock_remove(int dir_fd, uint32_t id) {

@@ -49,7 +49,7 @@ static int probe_openat2(int root_fd, bool *ret) {
         return 0;
 }
 
-int sysfs_new(const char *root, Sysfs **ret) {
+static int open_root(const char *root, Sysfs **ret) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         size_t len = strlen(root);
 
@@ -69,11 +69,28 @@ int sysfs_new(const char *root, Sysfs **ret) {
         fs->root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (fs->root_fd < 0)
                 return -errno;
-        int r = probe_openat2(fs->root_fd, &fs->has_openat2);
+        *ret = TAKE_PTR(fs);
+        return 0;
+}
+
+int sysfs_new(const char *root, Sysfs **ret) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        int r = open_root(root, &fs);
+
+        if (r >= 0)
+                r = probe_openat2(fs->root_fd, &fs->has_openat2);
+        if (r >= 0)
+                *ret = TAKE_PTR(fs);
+        return r;
+}
+
+int sysfs_reopen(const Sysfs *fs, Sysfs **ret) {
+        int r = open_root(*fs->root ? fs->root : "/", ret);
+
         if (r < 0)
                 return r;
-
-        *ret = TAKE_PTR(fs);
+        (*ret)->has_openat2 = fs->has_openat2;
+        (*ret)->recorded = fs->recorded;
         return 0;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * syscalls PID: prints "ready", and when its input ends "CALLS OPENED": the number of system calls that the process and
- * its new children have begun, and how many of these open a file. Uses ptrace, which slows the process down, so times
- * are not measured.
+ * syscalls PID: prints "ready", then, when its input has ended and the process is idle, "CALLS OPENED": how many system
+ * calls the process and the children it made meanwhile have begun, and how many of those open a file. By ptrace, which
+ * slows the process down, so nothing is timed under it.
  */
 
 #include <errno.h>
@@ -18,6 +18,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define IDLE_MSEC 200
 
 static unsigned long calls, opened;
 
@@ -77,8 +79,13 @@ int main(int argc, char *argv[]) {
         }
         puts("ready");
         (void) fflush(stdout);
-        while (poll(fds, 2, -1) > 0 && fds[0].revents == 0) {
-                /* Read before the stops are handled, so that a later stop makes it readable again. */
+        for (;;) {
+                /* After the input has ended, the processes are counted until they have been idle for a while. */
+                if (poll(fds, 2, fds[0].fd < 0 ? IDLE_MSEC : -1) <= 0)
+                        break;
+                if (fds[0].revents)
+                        fds[0].fd = -1;
+                /* Before the stops, so that one that comes meanwhile makes it readable again. */
                 (void) !read(fds[1].fd, &ignored, sizeof(ignored));
                 take_stops();
         }

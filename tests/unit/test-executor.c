@@ -29,8 +29,11 @@ static _Atomic size_t *kept;
 #define n_reports (*kept)
 
 static int keep(const Report *r, void *userdata _unused_) {
-        size_t i = n_reports++;
+        size_t i;
 
+        if (!r)
+                return 0;
+        i = n_reports++;
         assert_true(i < REPORTS_MAX);
         reports[i] = *r;
         return 0;
@@ -326,7 +329,7 @@ static void run_with_guids(const Fixture *f, int expected) {
 
 static int refuse_all_found(const Report *r, void *userdata) {
         (void) keep(r, userdata);
-        return r->kind == REPORT_ALL_FOUND ? -ECANCELED : 0;
+        return r && r->kind == REPORT_ALL_FOUND ? -ECANCELED : 0;
 }
 
 /* A run whose reports could not be saved ends before its first step. */
@@ -340,6 +343,20 @@ TEST_WITH(test_not_saved, setup, teardown) {
         add(l, STEP_ATTRIBUTES, FIRST, NULL, GUIDS);
         assert_int_equal(executor_run(f->fs, l, -1, refuse_all_found, NULL), RUN_FAILED);
         (void) last_report(REPORT_ALL_FOUND);
+}
+
+/* A PF that offers nothing: nothing has to be saved before the first write. */
+TEST_WITH(test_nothing_to_save, setup, teardown) {
+        Fixture *f = *state;
+        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+
+        assert_non_null(l);
+        l->reports_found_state = true;
+        add(l, STEP_SUPPORTED_ATTRIBUTES, FIRST, NULL, GUIDS);
+        add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
+        assert_int_equal(executor_run(f->fs, l, -1, refuse_all_found, NULL), RUN_DONE);
+        assert_int_equal(reports[1].kind, REPORT_FOUND);
+        assert_override(f, SECOND, "driver-b");
 }
 
 /* Without an answer from systemd it is unknown whether the service is active. The run ends before its first step. */
@@ -503,7 +520,7 @@ TEST_WITH(test_one_vf, setup, teardown) {
 /* Blocks a process of the run at the beginning of step *userdata. */
 static int hang_at(const Report *r, void *userdata) {
         (void) keep(r, NULL);
-        while (r->kind == REPORT_STEP && r->step == *(const uint32_t *) userdata)
+        while (r && r->kind == REPORT_STEP && r->step == *(const uint32_t *) userdata)
                 (void) pause();
         return 0;
 }
