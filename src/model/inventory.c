@@ -41,7 +41,7 @@ static const char *const pci_ats_table[_PCI_ATS_MAX] = {
 };
 DEFINE_STRING_TABLE_TO_STRING(pci_ats, PciAts, _PCI_ATS_MAX)
 
-static void pci_device_done(PciDevice *dev) {
+void pci_device_done(PciDevice *dev) {
         free(dev->name);
         free(dev->vf_name);
         free(dev->path);
