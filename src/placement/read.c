@@ -72,8 +72,9 @@ int placement_read_provider(Sync *s, const char *uuid) {
         bool had_resources = p && p->n_resources > 0;
         int r = get_of(s, uuid, "traits", &traits);
 
-        if (r >= 0)
-                r = get_of(s, uuid, "inventories", &inventories);
+        if (r < 0)
+                return r;
+        r = get_of(s, uuid, "inventories", &inventories);
         if (r < 0 || !p)
                 return r;
         if (provider_parse_traits(p, traits) < 0 || provider_parse_inventories(p, inventories) < 0)
