@@ -2,6 +2,7 @@
 
 #include "authorization.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -153,6 +154,7 @@ static int ask(Authorization *a) {
         uint64_t usec = (person ? AUTHORIZATION_PERSON_TIMEOUT_SEC : AUTHORIZATION_TIMEOUT_SEC) * UINT64_C(1000000);
         int r;
 
+        assert(a->action < _POLKIT_ACTION_MAX && a->intent.actions & 1U << a->action);
         a->query = sd_bus_slot_unref(a->query);
         r = sd_bus_message_new_method_call(bus, &m, POLKIT_NAME, POLKIT_PATH, POLKIT_INTERFACE, "CheckAuthorization");
         if (r < 0)

@@ -3,6 +3,7 @@
 
 #include "connection.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -102,6 +103,7 @@ static int stop_reading(Connection *c) {
         int fd = sd_bus_get_fd(c->bus);
         int r = sd_bus_detach_event(c->bus);
 
+        assert(!c->writable);
         if (r < 0)
                 return r;
         r = sd_event_add_io(c->server->event, &c->writable, fd, EPOLLOUT, on_writable, c);
@@ -174,6 +176,7 @@ static int start(Connection *c) {
 int connection_open(Connection *c, Server *s, sd_bus *bus, ConnectionLost lost) {
         int r;
 
+        assert(!c->bus && !c->timer);
         c->server = s;
         c->lost = lost;
         c->bus = bus;

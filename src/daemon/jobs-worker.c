@@ -3,8 +3,10 @@
 
 #include "jobs-worker.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@ int worker_lock(const Worker *w) {
 }
 
 void worker_report(const void *report, size_t size) {
+        assert(size <= PIPE_BUF);
         /* A failure means that the parent has died, and then PR_SET_PDEATHSIG kills this process. */
         (void) !write(CHILD_REPORT_FD, report, size);
 }
@@ -114,6 +117,7 @@ int worker_start(Worker *w, const WorkerKind *kind, sd_event *event, const Sysfs
                  void *userdata) {
         int r;
 
+        assert(w->pid == 0 && !w->io);
         w->kind = kind;
         w->userdata = userdata;
         r = fork_child(w, fs);

@@ -4,6 +4,7 @@
  * there is a pause, so that many events in a row cost one read.
  */
 
+#include <assert.h>
 #include <errno.h>
 
 #include "facts.h"
@@ -167,6 +168,7 @@ static int add_to_list(Manager *m, const Event *e, ReadList *l) {
         int r;
 
         if (!fresh && manager_is_busy(m, e->address)) {
+                assert(m->watches.uevents->n_events < EVENTS_MAX);
                 m->watches.uevents->events[m->watches.uevents->n_events++] = *e;
                 return 0;
         }

@@ -130,6 +130,7 @@ bool space_satisfies(const Space *s, const State *state, const size_t pools[2]) 
         unsigned first = get_count(state, pools[0]), second = get_count(state, pools[1]);
         unsigned wanted = s->pools[pools[0]].wanted, others = s->pools[pools[1]].wanted;
 
+        assert(pools[0] < s->n_pools && pools[1] < s->n_pools);
         if (pools[0] == pools[1])
                 return first == 0 || first == wanted;
         return wanted >= others ? first <= even_share(wanted, others) * second
